@@ -1,0 +1,64 @@
+# Two commands do all the set-up: `make demo` and `make test`. Everything lives in .venv and goes with `make clean`.
+
+PYTHON ?= python3
+PYTEST_WORKERS ?= 2
+# On Linux the plain wheel brings the GPU libraries along, gigabytes that no row here needs. To leave them out:
+#   make bench TORCH="torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu"
+TORCH  ?= torch==2.13.0
+GROUP  ?=
+BIN    := .venv/bin
+TORCH_BIN := .venv-torch/bin
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-long lint docs bench parity clean
+
+help:  ## list these targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: .venv/.has-demo  ## train a classifier through the whole stack, and show what happened on the way
+	$(BIN)/python -m redispatch demo
+
+test: .venv/.has-test  ## run the tests
+	$(BIN)/pytest -n $(PYTEST_WORKERS) -m "not long"
+
+test-long: .venv/.has-test  ## run the tests that take minutes
+	$(BIN)/pytest -n $(PYTEST_WORKERS) -m long
+
+lint: .venv/.has-lint  ## formatting, lint, types, and which room imports which
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: .venv/.has-docs  ## build the documentation into docs/_build/html; a warning is an error
+	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+
+bench: .venv-torch/.ready  ## time ours against torch in one process (GROUP=dispatch|kernels|train for one group)
+	$(TORCH_BIN)/python tests/bench/run.py $(GROUP)
+
+parity: .venv-torch/.ready  ## compare behaviour with real torch, operator by operator
+	$(TORCH_BIN)/pytest tests/parity
+
+clean:  ## remove environments, builds and caches
+	rm -rf .venv .venv-torch build *.egg-info docs/_build docs/jupyter_execute .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- environments -----------------------------------------------------------------------------------------------
+# The target is pip, not python: some tools make a .venv without pip, and we need the one that can install.
+
+.venv/bin/pip .venv-torch/bin/pip:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "redispatch needs Python 3.11 or newer; set PYTHON=...")'
+	$(PYTHON) -m venv $(@D)/..
+	@touch $@
+
+# One stamp per extra, so that a second call installs nothing; a change of pyproject.toml installs again.
+.venv/.has-%: pyproject.toml | .venv/bin/pip
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	@touch $@
+
+# Real torch stays out of .venv: nothing that `make demo` or `make test` runs may come to depend on it.
+.venv-torch/.ready: pyproject.toml | .venv-torch/bin/pip
+	$(TORCH_BIN)/pip install --quiet --disable-pip-version-check $(TORCH)
+	$(TORCH_BIN)/pip install --quiet --disable-pip-version-check --editable ".[test]"
+	@touch $@

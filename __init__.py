@@ -1,0 +1,1 @@
+"""redispatch: PyTorch's dispatcher, small enough to read in an evening and open enough to change at run time."""

@@ -1,0 +1,1 @@
+"""The graph that backward walks, and the engine that walks it."""

@@ -1,0 +1,1 @@
+"""The iterator and the loops: raw arrays and pointers, no tensors."""

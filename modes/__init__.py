@@ -1,0 +1,1 @@
+"""Python modes, one idea per file, written with public names only."""

@@ -1,0 +1,1 @@
+"""Modules, parameters and losses, built on the public face."""

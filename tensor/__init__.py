@@ -1,0 +1,1 @@
+"""Tensor, Storage, Size, dtypes, devices and views."""

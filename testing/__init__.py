@@ -1,0 +1,1 @@
+"""Comparisons, samples and fixtures for tests: ours and those of users."""

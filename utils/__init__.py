@@ -1,0 +1,1 @@
+"""Helpers with public module paths of their own, such as `_pytree` and `_python_dispatch`."""
