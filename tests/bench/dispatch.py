@@ -1,0 +1,245 @@
+"""What a call costs: tensors so small that the time is the dispatcher's, not the loop's."""
+
+from contextlib import ExitStack
+
+from rows import Group, Under, part
+
+GROUP = Group()
+row = GROUP.row
+N = 16
+
+
+# --- plain calls ---
+
+
+@row("add(a, b)")
+def add(t):
+    a, b = t.ones(N), t.ones(N)
+    return lambda: t.add(a, b)
+
+
+@row("a + b")
+def plus(t):
+    a, b = t.ones(N), t.ones(N)
+    return lambda: a + b
+
+
+@row("relu(a)")
+def relu(t):
+    a = t.ones(N)
+    return lambda: t.relu(a)
+
+
+@row("a.add_(b)")
+def add_in_place(t):
+    a, b = t.ones(N), t.zeros(N)
+    return lambda: a.add_(b)
+
+
+@row("add(a, b) in inference_mode")
+def add_inference(t):
+    with t.inference_mode():
+        a, b = t.ones(N), t.ones(N)
+    return Under(t.inference_mode, lambda: t.add(a, b))
+
+
+@row("a + 1")
+def plus_one(t):
+    a = t.ones(N)
+    return lambda: a + 1
+
+
+@row("(4, 1) + (1, 4)")
+def broadcast(t):
+    a, b = t.ones(4, 1), t.ones(1, 4)
+    return lambda: a + b
+
+
+@row("a.sum()")
+def total(t):
+    a = t.ones(N)
+    return lambda: a.sum()
+
+
+@row("matmul (8, 8) @ (8, 8)")
+def matmul(t):
+    a, b = t.ones(8, 8), t.ones(8, 8)
+    return lambda: a @ b
+
+
+@row("softmax (4, 4)")
+def softmax(t):
+    a = t.ones(4, 4)
+    return lambda: t.softmax(a, -1)
+
+
+@row("cat of 3")
+def cat(t):
+    parts = [t.ones(N), t.ones(N), t.ones(N)]
+    return lambda: t.cat(parts)
+
+
+@row("a.view(4, 4)")
+def view(t):
+    a = t.ones(N)
+    return lambda: a.view(4, 4)
+
+
+@row("a.t()")
+def transpose(t):
+    a = t.ones(4, 4)
+    return lambda: a.t()
+
+
+@row("a[1:3]")
+def sliced(t):
+    a = t.ones(N)
+    return lambda: a[1:3]
+
+
+# --- recorded by autograd ---
+
+
+@row("a * b, recorded")
+def recorded(t):
+    a, b = t.ones(N, requires_grad=True), t.ones(N)
+    return lambda: a * b
+
+
+@row("(x * w).sum().backward()")
+def backward(t):
+    x, w = t.ones(N), t.ones(N, requires_grad=True)
+    return lambda: (x * w).sum().backward()
+
+
+@row("chain of 30, forward and backward")
+def chain(t):
+    x = t.ones(N, requires_grad=True)
+
+    def run():
+        y = x
+        for _ in range(15):
+            y = (y + x) * 0.5
+        y.sum().backward()
+
+    return run
+
+
+# --- users' extension points ---
+
+
+def quiet_mode(t):
+    """A dispatch mode that passes every call on."""
+
+    class Quiet(part(t, "utils._python_dispatch").TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    return Quiet
+
+
+@row("add under 1 dispatch mode")
+def one_mode(t):
+    a, b = t.ones(N), t.ones(N)
+    return Under(quiet_mode(t), lambda: t.add(a, b))
+
+
+@row("add under 4 dispatch modes")
+def four_modes(t):
+    a, b = t.ones(N), t.ones(N)
+    mode = quiet_mode(t)
+
+    def nested():
+        stack = ExitStack()
+        for _ in range(4):
+            stack.enter_context(mode())
+        return stack
+
+    return Under(nested, lambda: t.add(a, b))
+
+
+@row("add under 1 function mode")
+def function_mode(t):
+    class Quiet(part(t, "overrides").TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    a, b = t.ones(N), t.ones(N)
+    return Under(Quiet, lambda: t.add(a, b))
+
+
+def wrapper(t, handler):
+    """A subclass that holds its tensor in `inner` and answers with `handler`."""
+
+    class Wrapper(t.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            return t.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, device=inner.device)
+
+        def __init__(self, inner):
+            self.inner = inner
+
+        __torch_function__ = t._C._disabled_torch_function_impl
+        __torch_dispatch__ = classmethod(handler)
+
+    return Wrapper
+
+
+@row("add through a wrapper subclass")
+def subclass(t):
+    def handler(cls, func, types, args=(), kwargs=None):
+        inner = [a.inner if isinstance(a, cls) else a for a in args]
+        return cls(func(*inner, **(kwargs or {})))
+
+    wrap = wrapper(t, handler)
+    a, b = wrap(t.ones(N)), wrap(t.ones(N))
+    return lambda: t.add(a, b)
+
+
+@row("add through a wrapper subclass, pytree and aliasing")
+def subclass_with_pytree(t):
+    tree_map_only = part(t, "utils._pytree").tree_map_only
+    return_and_correct_aliasing = part(t, "utils._python_dispatch").return_and_correct_aliasing
+
+    def handler(cls, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        inner = tree_map_only(cls, lambda x: x.inner, (args, kwargs))
+        out = tree_map_only(t.Tensor, cls, func(*inner[0], **inner[1]))
+        return return_and_correct_aliasing(func, args, kwargs, out)
+
+    wrap = wrapper(t, handler)
+    a, b = wrap(t.ones(N)), wrap(t.ones(N))
+    return lambda: t.add(a, b)
+
+
+@row("custom_op")
+def custom_op(t):
+    def twice(x):
+        return x + x
+
+    twice.__annotations__ = {"x": t.Tensor, "return": t.Tensor}
+    # A name of its own for each call: with --ours torch both sides register in the same library.
+    op = part(t, "library").custom_op(f"bench{id(twice)}::twice", twice, mutates_args=())
+    a = t.ones(N)
+    return lambda: op(a)
+
+
+@row("autograd.Function, forward and backward")
+def function(t):
+    class Double(t.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            return grad_output * 2
+
+    x = t.ones((), requires_grad=True)
+    return lambda: Double.apply(x).backward()
+
+
+@row("matmul (8, 8) @ (8, 8) under autocast to bfloat16")
+def autocast(t):
+    a, b = t.ones(8, 8), t.ones(8, 8)
+    return Under(lambda: t.autocast("cpu", dtype=t.bfloat16), lambda: a @ b)

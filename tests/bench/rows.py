@@ -1,0 +1,55 @@
+"""What a benchmark row is: one function of the module `t`, which is redispatch or torch, written once for both.
+
+    @row("add(a, b)")
+    def add(t):
+        a, b = t.ones(16), t.ones(16)
+        return lambda: t.add(a, b)
+
+The function prepares its inputs and returns the call to be timed. A call that belongs inside a context manager (a mode,
+autocast) is returned as `Under(context, call)`: the harness enters the context around each round, so that one
+library's context is never active while the other is timed. Read `harness.py` next.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Under:
+    """A call that is timed inside the context which `context()` makes."""
+
+    context: Callable[[], AbstractContextManager[Any]]
+    call: Callable[[], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table. `target` is the largest ratio ours/torch that we would be content with."""
+
+    name: str
+    build: Callable[[ModuleType], Callable[[], Any] | Under]
+    target: float | None = None
+
+
+class Group(list[Row]):
+    """The rows of one file, in the order in which they are written."""
+
+    def row(self, name: str, target: float | None = None) -> Callable[[Callable], Callable]:
+        """A decorator that adds the function below it as a row."""
+
+        def add(build: Callable) -> Callable:
+            self.append(Row(name, build, target))
+            return build
+
+        return add
+
+
+def part(t: ModuleType, path: str) -> ModuleType:
+    """The submodule `path` of the library, imported: `part(t, "utils._pytree")`."""
+    return importlib.import_module(f"{t.__name__}.{path}")
