@@ -1,0 +1,23 @@
+"""How Sphinx builds these pages: MyST Markdown, executed chapters, no request to any other site."""
+
+import importlib.metadata
+
+project = "redispatch"
+author = "redispatch contributors"
+copyright = "2026, redispatch contributors"
+release = importlib.metadata.version("redispatch")
+
+extensions = ["myst_nb"]
+myst_enable_extensions = ["colon_fence", "deflist"]  # no math: MathJax would come from another site
+myst_heading_anchors = 3
+
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120
+
+exclude_patterns = ["_build", "jupyter_execute"]
+
+html_theme = "furo"
+html_title = "redispatch"
+html_static_path = ["_static"]
+html_show_sphinx = False
