@@ -133,9 +133,13 @@ def escape(cell: str) -> str:
 
 def print_result(result: Result) -> None:
     """The row on the terminal, as soon as it is known."""
-    name, ours, torch, ratio, target = cells(result)
+    name, *times, ratio, target = cells(result)
+    ours, torch = ("failed" if time.startswith("failed") else time for time in times)
     goal = f"  target {target}" if target else ""
     print(f"  {name:<54} {ours:>12} {torch:>12} {ratio:>8}{goal}", flush=True)
+    for side, error in (("ours", result.ours_error), ("torch", result.torch_error)):
+        if error:
+            print(f"      {side}: {error}", flush=True)
 
 
 def print_header(group: str) -> None:
