@@ -41,7 +41,8 @@ parity: .venv-torch/.ready  ## compare behaviour with real torch, operator by op
 	$(TORCH_BIN)/pytest tests/parity
 
 clean:  ## remove environments, builds and caches
-	rm -rf .venv .venv-torch build *.egg-info docs/_build docs/jupyter_execute .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-torch build *.egg-info docs/_build docs/jupyter_execute .pytest_cache .mypy_cache .ruff_cache .hypothesis .grimp_cache \
+		.import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- environments -----------------------------------------------------------------------------------------------
