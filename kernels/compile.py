@@ -1,0 +1,113 @@
+"""The one place that talks to numba: from a program to an entry point that Python calls directly.
+
+An entry point is numba's own C function for one signature, taken past numba's dispatcher, which would look at every
+argument's type on each call (121 against 190 ns for an add of 16 elements). It trusts its arguments: an array of
+another dtype than the signature's is read as if it had the right one. So callers choose entries by dtype.
+
+numba is imported when the first kernel is needed, never at import. What was compiled once is loaded from disk
+(`cache.py`) without parsing or typing anything. Read next: `elementwise.py`.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from . import cache
+from .program import Program
+
+Entry = Callable[..., Any]
+
+# One lock for all compiling: numba's compiler is not re-entrant, and two threads must not compile the same kernel.
+_LOCK = threading.RLock()
+
+
+class Kernel:
+    """A loop, given as a Python function or as generated text, and its compiled entries, one per signature.
+
+    A signature is a tuple of type names: "int64", "float32", ... for numbers and "float32[]" for flat arrays (16-bit
+    floats are "uint16[]").  `fastmath` names the LLVM flags, each of which needs a reason where it is given.
+    """
+
+    def __init__(
+        self,
+        loop: Callable | str,
+        *,
+        name: str | None = None,
+        given: Mapping[str, object] | None = None,
+        real: str | None = None,
+        rewrite_loop: bool = False,
+        fastmath: frozenset[str] = frozenset(),
+    ) -> None:
+        self.loop = loop
+        self.name = name or loop.__name__  # type: ignore[union-attr]  # text comes with a name
+        self.given = dict(given or {})
+        self.real = real
+        self.rewrite_loop = rewrite_loop
+        self.fastmath = fastmath
+        self.entries: dict[tuple[str, ...], Entry] = {}
+
+    def entry(self, *signature: str) -> Entry:
+        """The entry point for a signature: compiled, or loaded from disk, when first asked for."""
+        entry = self.entries.get(signature)
+        if entry is None:
+            with _LOCK:
+                entry = self.entries.get(signature)
+                if entry is None:
+                    entry = self.entries[signature] = _build(self, signature)
+        return entry
+
+    def program(self) -> Program:
+        """The loop and all that it calls, as one program."""
+        program = Program(self.real)
+        if isinstance(self.loop, str):
+            program.add_text(self.name, self.loop, self.given)
+        else:
+            program.add(self.loop, self.given, rewrite=self.rewrite_loop)
+        return program
+
+    def source(self) -> str:
+        """The text that is compiled."""
+        return self.program().text()
+
+
+def _build(kernel: Kernel, signature: tuple[str, ...]) -> Entry:
+    program = kernel.program()
+    main = program.compiled[-1]
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        return program.load()[main]  # type: ignore[return-value]  # the text defines `main` as a function
+    flags = ",".join(sorted(kernel.fastmath))
+    key = cache.key(program.digest(), main, signature, flags)
+    entry = cache.load(key)
+    if entry is None:
+        result = _compile(program, signature, kernel.fastmath)
+        header = f"# {kernel.name}({', '.join(signature)})   fastmath: {flags or 'none'}\n"
+        cache.store(key, result, kernel.name, header + program.text())
+        entry = result.entry_point
+    return entry
+
+
+def _compile(program: Program, signature: tuple[str, ...], fastmath: frozenset[str]) -> Any:
+    """numba's compile result for the last function of the program."""
+    from numba import njit, types  # here, because importing numba takes 0.3 s
+
+    from . import primitives
+
+    primitives.register()
+
+    def numba_type(name: str) -> Any:
+        if name.endswith("[]"):
+            return types.Array(numba_type(name[:-2]), 1, "C")
+        return types.boolean if name == "bool" else getattr(types, name)
+
+    # error_model "numpy": a division by zero gives inf or nan. Python's would raise, and keep loops from vectorising.
+    options: dict[str, Any] = dict(nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+    if fastmath:
+        options["fastmath"] = set(fastmath)
+    namespace = program.load()
+    for name in program.compiled[:-1]:  # always inlined: a call that LLVM leaves standing keeps its loop scalar
+        namespace[name] = njit(no_cpython_wrapper=True, forceinline=True, **options)(namespace[name])
+    dispatcher = njit(**options)(namespace[program.compiled[-1]])
+    dispatcher.compile(tuple(numba_type(name) for name in signature))
+    (result,) = dispatcher.overloads.values()
+    return result

@@ -1,0 +1,229 @@
+"""From one scalar function to loops over whole operands.
+
+`Elementwise("bump", bump_scalar)` knows nothing but what happens to one element. From it come, for each combination of
+dtypes that is met, three kinds of loop:
+
+- flat: every array is dense and in the same order, so one index serves all;
+- rows: any strides, but each innermost step is 0 or 1: the inner loop is flat, an outer one moves along;
+- strided: any strides at all.
+
+A layout says how each input is read: `a` array, `0` one element for the whole inner loop, `n` a Python number,
+`=` through the output itself (in-place operators; LLVM only vectorises when it sees that they are one array).
+Read next: `reduce.py`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from .compile import Entry, Kernel
+from .convert import array_type, conversion, load, real_type, store
+from .geometry import broadcast_strides, plan
+from .operand import DTYPES, Operand
+from .pool import parallel_for
+from .program import integral
+
+Body = Callable | Mapping[str, Callable]
+Number = bool | int | float | complex
+
+
+@integral
+def offset_of(index, ndim, sizes, strides, operand):
+    """How far element `index` (row-major, over the first `ndim` dimensions) lies from an operand's first element."""
+    at = 0
+    for d in range(ndim - 1, -1, -1):
+        rest = index // sizes[d]
+        at += (index - rest * sizes[d]) * strides[operand + d]
+        index = rest
+    return at
+
+
+class Elementwise:
+    """`run(out, *inputs)` writes `body(*elements)` everywhere. The body is a scalar function in plain Python.
+
+    body:    one function, or one per kind of the compute dtype: {"int": ..., "uint": ..., "float": ..., ...}.
+    outputs: how many values the body returns; with more than one it returns a tuple.
+    keep:    inputs that keep their own dtype when the others are converted, such as the condition of `where`.
+    cost:    of one element, in cheap operations; decides from which size on several threads are worth it.
+    """
+
+    def __init__(self, name: str, body: Body, *, outputs: int = 1, keep: Sequence[int] = (), cost: int = 1) -> None:
+        self.name, self.body, self.outputs, self.keep, self.cost = name, body, outputs, frozenset(keep), cost
+        self._entries: dict[tuple, Entry] = {}
+
+    def run(self, out: Operand | Sequence[Operand], *inputs: Operand | Number, dtype: str | None = None) -> None:
+        """Compute into `out`, or several of one shape, which do not overlap. Inputs broadcast to that shape.
+
+        dtype: the common compute dtype, to which array inputs are converted; needed with Python numbers. By default
+        each input computes in its own. An input may be the very operand `out`, but must not overlap it otherwise.
+        """
+        outs = (out,) if isinstance(out, Operand) else tuple(out)
+        arrays = [x for x in inputs if isinstance(x, Operand)]
+        shape = outs[0].shape
+        strides = tuple([o.strides for o in outs] + [broadcast_strides(x.shape, x.strides, shape) for x in arrays])
+        walk = plan(shape, strides)
+        if walk.numel == 0:
+            return
+        simple = all(step in (0, 1) for step in walk.steps) and all(walk.steps[: len(outs)])
+        layout, args, step = "", [], len(outs)
+        for o in outs:
+            args += (o.array, o.offset)
+        for x in inputs:
+            if not isinstance(x, Operand):
+                layout += "n"
+                args.append(x)
+                continue
+            position, step = step, step + 1
+            if x.array is outs[0].array and x.offset == outs[0].offset and strides[position] == strides[0]:
+                layout += "="
+                continue
+            layout += "0" if simple and walk.steps[position] == 0 else "a"
+            args += (x.array, x.offset)
+        shape_of_loop = "flat" if walk.flat and simple else "rows" if simple else "strided"
+        entry = self.entry(
+            shape_of_loop,
+            layout,
+            tuple([o.dtype for o in outs]),
+            tuple([x.dtype if isinstance(x, Operand) else None for x in inputs]),
+            dtype,
+        )
+        if shape_of_loop != "flat":
+            kept = [k for k in range(len(strides)) if k < len(outs) or layout[_input_of(inputs, k - len(outs))] != "="]
+            args = [walk.sizes, _select(walk.strides, len(walk.sizes), tuple(kept)), *args]
+        parallel_for(entry, walk.numel, tuple(args), self.cost)
+
+    def contiguous_entry(
+        self, out_dtypes: Sequence[str], in_dtypes: Sequence[str | None], dtype: str | None = None
+    ) -> Entry:
+        """The flat loop's entry point, for callers that know their operands to be dense and in one order.
+
+        Call it as `entry(lo, hi, out, out_offset, x, x_offset, ...)`: outputs first, then inputs, each as its flat
+        array and its offset, both of the dtypes given here; it computes elements lo <= i < hi. An input dtype of None
+        is a Python number, passed as itself in its place (and needs `dtype`). No argument is checked. For an input that
+        is the output itself, and for other layouts, see `entry`.
+        """
+        layout = "".join("n" if d is None else "a" for d in in_dtypes)
+        return self.entry("flat", layout, tuple(out_dtypes), tuple(in_dtypes), dtype)
+
+    def entry(
+        self, loop: str, layout: str, outs: tuple[str, ...], ins: tuple[str | None, ...], dtype: str | None = None
+    ) -> Entry:
+        """The entry of a loop ("flat", "rows" or "strided") for a layout (see the head of this file) and dtypes.
+
+        Calls look as in `contiguous_entry`, but nothing is passed for an input read through the output, and loops
+        other than flat take `sizes` and `strides` (see `geometry.Plan`) between `hi` and the first output.
+        """
+        key = (loop, layout, outs, ins, dtype)
+        entry = self._entries.get(key)
+        if entry is None:
+            entry = self._entries[key] = self._kernel(*key).entry(*self._signature(*key))
+        return entry
+
+    def source(self, loop: str, layout: str, outs: tuple, ins: tuple, dtype: str | None = None) -> str:
+        """The text of the loop that `entry` compiles."""
+        return self._kernel(loop, layout, outs, ins, dtype).source()
+
+    def _compute(self, position: int, own: str | None, dtype: str | None) -> str:
+        chosen = own if dtype is None or (position in self.keep and own is not None) else dtype
+        if chosen is None:
+            raise TypeError(f"{self.name}: a Python number needs dtype=, the dtype in which to compute")
+        return chosen
+
+    def _signature(self, loop: str, layout: str, outs: tuple, ins: tuple, dtype: str | None) -> tuple[str, ...]:
+        signature = ["int64", "int64"] + ([] if loop == "flat" else ["int64[]", "int64[]"])
+        for out in outs:
+            signature += [array_type(out), "int64"]
+        for position, (how, own) in enumerate(zip(layout, ins, strict=True)):
+            if how == "n":
+                signature.append(DTYPES[self._compute(position, own, dtype)].compute)
+            elif how != "=":
+                signature += [array_type(own), "int64"]
+        return tuple(signature)
+
+    def _kernel(self, loop: str, layout: str, outs: tuple, ins: tuple, dtype: str | None) -> Kernel:
+        computes = [self._compute(k, own, dtype) for k, own in enumerate(ins)]
+        leading = dtype or next((c for k, c in enumerate(computes) if k not in self.keep), (*computes, *outs)[0])
+        body = self.body if callable(self.body) else self.body[DTYPES[leading].kind]
+        text, given = _write_loop(self.name, loop, layout, outs, ins, computes)
+        return Kernel(text, name=self.name, given={**given, "body": body}, real=real_type(leading))
+
+
+def _input_of(inputs: Sequence, array_position: int) -> int:
+    """The position among all inputs of the n-th that is an array."""
+    return [k for k, x in enumerate(inputs) if isinstance(x, Operand)][array_position]
+
+
+@lru_cache(4096)
+def _select_cached(strides: bytes, ndim: int, kept: tuple[int, ...]) -> np.ndarray:
+    table = np.frombuffer(strides, np.int64).reshape(-1, ndim)
+    return np.ascontiguousarray(table[list(kept)].ravel())
+
+
+def _select(strides: np.ndarray, ndim: int, kept: tuple[int, ...]) -> np.ndarray:
+    """The strides of the operands that the loop is given: all but those read through the output."""
+    return strides if len(kept) * ndim == len(strides) else _select_cached(strides.tobytes(), ndim, kept)
+
+
+def _write_loop(
+    name: str, loop: str, layout: str, outs: tuple, ins: tuple, computes: Sequence[str]
+) -> tuple[str, dict[str, object]]:
+    """The loop's text and the functions it names."""
+    given: dict[str, object] = {"uint64": np.uint64}
+    arrays = [f"out{k}" for k in range(len(outs))] + [f"x{k}" for k, how in enumerate(layout) if how in "a0"]
+    parameters = ["lo", "hi"] + ([] if loop == "flat" else ["sizes", "strides"])
+    for k in range(len(outs)):
+        parameters += [f"out{k}", f"out{k}_at"]
+    for k, how in enumerate(layout):
+        parameters += [f"x{k}"] if how == "n" else [f"x{k}", f"x{k}_at"] if how in "a0" else []
+
+    def named(function: Callable) -> str:
+        given[function.__name__] = function
+        return function.__name__
+
+    def at(operand: str) -> str:
+        start = f"{operand}_at" if loop == "flat" else f"{operand}_row"
+        step = f"i * {operand}_step" if loop == "strided" else "i"
+        return f"uint64({start} + {step})"  # unsigned, else numba adds a test for negative indices
+
+    def read(k: int, how: str) -> str:
+        if how == "n":
+            return f"x{k}"
+        if how == "=":
+            value = f"out0[{at('out0')}]"
+        else:
+            start = f"x{k}_at" if loop == "flat" else f"x{k}_row"
+            value = f"x{k}[uint64({start})]" if how == "0" else f"x{k}[{at(f'x{k}')}]"
+        loading = load(ins[k])
+        chain = ([loading] if loading.__name__ != "as_is" else []) + conversion(ins[k], computes[k])
+        for function in chain:
+            value = f"{named(function)}({value})"
+        return value
+
+    once = [f"x{k}_value = {read(k, how)}" for k, how in enumerate(layout) if how == "0"]
+    values = ", ".join(f"x{k}_value" if how == "0" else read(k, how) for k, how in enumerate(layout))
+    stores = [named(store(dtype)) for dtype in outs]
+    if len(outs) == 1:
+        work = [f"out0[{at('out0')}] = {stores[0]}(body({values}))"]
+    else:
+        work = [", ".join(f"value{k}" for k in range(len(outs))) + f" = body({values})"]
+        work += [f"out{k}[{at(f'out{k}')}] = {stores[k]}(value{k})" for k in range(len(outs))]
+
+    lines = [f"def {name}({', '.join(parameters)}):"]
+    if loop == "flat":
+        lines += [f"    {line}" for line in once]
+        lines += ["    for i in range(lo, hi):"] + [f"        {line}" for line in work]
+        return "\n".join(lines) + "\n", given
+    given["offset_of"] = offset_of
+    lines += ["    ndim = len(sizes)", "    inner = sizes[ndim - 1]"]
+    if loop == "strided":
+        lines += [f"    {a}_step = strides[{k + 1} * ndim - 1]" for k, a in enumerate(arrays)]
+    lines += ["    element = lo", "    while element < hi:", "        row = element // inner"]
+    lines += ["        first = element - row * inner", "        last = min(inner, first + hi - element)"]
+    lines += [
+        f"        {a}_row = {a}_at + offset_of(row, ndim - 1, sizes, strides, {k} * ndim)" for k, a in enumerate(arrays)
+    ]
+    lines += [f"        {line}" for line in once]
+    lines += ["        for i in range(first, last):"] + [f"            {line}" for line in work]
+    lines += ["        element += last - first"]
+    return "\n".join(lines) + "\n", given

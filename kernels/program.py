@@ -1,0 +1,278 @@
+"""A kernel's whole source as one text: the loop, and every scalar function that it reaches.
+
+Why it exists: a scalar function is written once, in plain Python (`def half(x): return 0.5 * x`), and serves every
+dtype and device. To numba `0.5` is a float64, which would pull a float32 loop into double precision; so a function is
+rewritten for the real type that the kernel computes in: literals become `float32(0.5)`. The complete text also is
+the honest cache key (an edit in any helper changes it) and what a person opens to see what ran.
+
+Functions marked `@primitive` are not rewritten: they are machine-near, and `primitives.py` teaches numba what they
+mean. Read next: `compile.py`, which compiles the text.
+"""
+
+import ast
+import builtins
+import hashlib
+import inspect
+import linecache
+import textwrap
+from collections.abc import Callable, Mapping
+from functools import cache as once
+from pathlib import Path
+from types import FunctionType, ModuleType
+
+import numpy as np
+
+REALS = ("float32", "float64")
+
+
+def primitive(func: Callable) -> Callable:
+    """Mark a function that programs call as it stands; `primitives.py` gives its compiled meaning."""
+    func.is_primitive = True  # type: ignore[attr-defined]  # a mark on a function object
+    return func
+
+
+def integral(func: Callable) -> Callable:
+    """Mark a function that computes with indices: its literals stay integers in every program."""
+    func.is_integral = True  # type: ignore[attr-defined]  # a mark on a function object
+    return func
+
+
+class _TypedLiterals(ast.NodeTransformer):
+    """Rewrites numbers that meet floats into numbers of the real type; indices, counts and exponents stay ints."""
+
+    def __init__(self, real: str) -> None:
+        self.real = real
+
+    def typed(self, node: ast.expr) -> ast.expr:
+        """`node`, or a call of the real type around it when it is a literal number, perhaps negated."""
+        inner = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else node
+        if isinstance(inner, ast.Constant) and type(inner.value) in (int, float):
+            return ast.Call(ast.Name(self.real, ast.Load()), [node], [])
+        return node
+
+    def visit_Constant(self, node: ast.Constant) -> ast.expr:
+        return self.typed(node) if type(node.value) is float else node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.value, ast.Name) and node.value.id == "math" and node.attr in ("pi", "e", "inf", "nan"):
+            return ast.Call(ast.Name(self.real, ast.Load()), [node], [])
+        return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        if isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Mod, ast.FloorDiv)):
+            node.left, node.right = self.typed(node.left), self.typed(node.right)
+        elif isinstance(node.op, ast.Pow):
+            node.left = self.typed(node.left)
+        return self._inside(node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        node.left, node.comparators = self.typed(node.left), [self.typed(c) for c in node.comparators]
+        return self._inside(node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        node.body, node.orelse = self.typed(node.body), self.typed(node.orelse)
+        return self._inside(node)
+
+    def visit_Return(self, node: ast.Return) -> ast.stmt:
+        if node.value is not None:
+            node.value = self.typed(node.value)
+        return self._inside(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        if isinstance(node.func, ast.Name) and node.func.id == self.real:
+            return node  # typed already
+        return self._inside(node)
+
+    def _inside(self, node: ast.AST) -> ast.AST:
+        return self.generic_visit(node)
+
+
+class _FollowModules(ast.NodeTransformer):
+    """Turns `module.function`, where the function is written in Python, into a name of the program."""
+
+    def __init__(self, scope: Mapping[str, object], bind: Callable[[str, object], str]) -> None:
+        self.scope, self.bind = scope, bind
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        module = self.scope.get(node.value.id) if isinstance(node.value, ast.Name) else None
+        if isinstance(module, ModuleType) and module is not np:
+            value = getattr(module, node.attr, None)
+            if isinstance(value, FunctionType):
+                return ast.Name(self.bind(node.attr, value), ast.Load())
+        self.generic_visit(node)
+        return node
+
+
+class Program:
+    """Collects functions, callees first, into `text` and the `namespace` that the text needs.
+
+    `real` is "float32", "float64", or None, which leaves literals as they are (integer and complex kernels, and
+    loops that are written with types throughout).
+    """
+
+    def __init__(self, real: str | None) -> None:
+        if real is not None and real not in REALS:
+            raise ValueError(f"literals can become {REALS}, not {real!r}")
+        self.real = real
+        self.parts: list[str] = []
+        self.namespace: dict[str, object] = {"float32": np.float32, "float64": np.float64}
+        self.reserved: set[str] = set()
+        self.uses_primitives = False
+        self.names: dict[object, str] = {}  # what was added already -> its name in the text
+        self.compiled: list[str] = []  # the functions of the text, callees first
+
+    def add(self, func: Callable, given: Mapping[str, object] | None = None, rewrite: bool = True) -> str:
+        """Add a plain function and all that it reaches; returns its name in the text.
+
+        `given` replaces globals of `func` by name: how one loop is used with many bodies, loads and stores.
+        """
+        if func in self.names:
+            return self.names[func]
+        if getattr(func, "is_primitive", False):
+            return self._bind_primitive(func)
+        tree = _parse(func)
+        self._add_globals(func, tree, given or {})
+        if self.real is not None and rewrite and not getattr(func, "is_integral", False):
+            tree = ast.fix_missing_locations(_TypedLiterals(self.real).visit(tree))
+        return self._emit(func, tree)
+
+    def add_text(self, name: str, text: str, given: Mapping[str, object]) -> str:
+        """Add a generated function; `given` holds the globals it uses."""
+        tree = ast.parse(text).body[0]
+        assert isinstance(tree, ast.FunctionDef)
+        self.reserved.add(name)
+        renamed = {word: self._bind(word, value) for word, value in given.items()}
+        self.compiled.append(name)
+        self.parts.append(_rename(tree, renamed, text))
+        return name
+
+    def _emit(self, func: Callable, tree: ast.FunctionDef) -> str:
+        name = self._unused(tree.name)
+        tree.name, tree.decorator_list, tree.returns = name, [], None
+        for argument in tree.args.args:
+            argument.annotation = None
+        self.names[func] = name
+        self.compiled.append(name)
+        self.parts.append(ast.unparse(tree) + "\n")
+        return name
+
+    def _add_globals(self, func: Callable, tree: ast.FunctionDef, given: Mapping[str, object]) -> None:
+        cells = inspect.getclosurevars(func).nonlocals if isinstance(func, FunctionType) else {}
+        scope = {**getattr(func, "__globals__", {}), **cells, **given}
+        local = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        local |= {a.arg for a in tree.args.args}
+        words = sorted({n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} - local)
+        renamed = {}
+        _FollowModules(scope, self._bind).visit(tree)
+        for word in words:
+            if word in scope:
+                bound = self._bind(word, scope[word])
+                if bound != word:
+                    renamed[word] = bound
+            elif not hasattr(builtins, word):
+                raise NameError(f"scalar function {func.__qualname__} uses {word!r}, which is not defined")
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and node.id in renamed:
+                node.id = renamed[node.id]
+
+    def _bind(self, word: str, value: object) -> str:
+        """Make `value` known to the text, under `word` if that is free; returns the name."""
+        if isinstance(value, FunctionType):
+            return self.add(value)
+        if isinstance(value, np.generic):
+            word = self._unused(word)
+            number = value.item()
+            written = f'float("{number!r}")' if isinstance(number, float) else repr(number)
+            self.parts.append(f"{word} = {value.dtype.name}({written})\n")
+            self.namespace[value.dtype.name] = type(value)
+            self.namespace[word] = value
+            return word
+        if isinstance(value, (bool, int, float, complex)) and self.namespace.get(word, self) != value:
+            word = self._unused(word)
+            typed = self.real is not None and isinstance(value, float)
+            number = f'float("{value!r}")' if isinstance(value, float) else repr(value)
+            self.parts.append(f"{word} = {self.real}({number})\n" if typed else f"{word} = {number}\n")
+            self.namespace[word] = value
+        elif not isinstance(value, (bool, int, float, complex)):
+            if self.namespace.get(word, value) is not value:
+                word = self._unused(word)
+            self.namespace[word] = value
+        return word
+
+    def _bind_primitive(self, func: Callable) -> str:
+        name = self._unused(func.__name__)
+        self.names[func] = name
+        self.namespace[name] = func
+        self.uses_primitives = True
+        return name
+
+    def _unused(self, word: str) -> str:
+        name, number = word, 2
+        while name in self.namespace or name in self.compiled or name in self.reserved:
+            name, number = f"{word}_{number}", number + 1
+        return name
+
+    def text(self) -> str:
+        """The complete source, imports first: a module that a person can open."""
+        lines = []
+        for name, value in sorted(self.namespace.items()):
+            if isinstance(value, ModuleType):
+                lines.append(f"import {value.__name__} as {name}" if name != value.__name__ else f"import {name}")
+            elif hasattr(value, "__module__") and hasattr(value, "__name__"):
+                original = value.__name__
+                alias = "" if original == name else f" as {name}"
+                lines.append(f"from {value.__module__} import {original}{alias}")
+        return "\n".join(lines) + "\n\n" + "\n\n".join(self.parts)
+
+    def digest(self) -> str:
+        """A hash of everything that decides what the program computes."""
+        sha = hashlib.sha256(self.text().encode())
+        if self.uses_primitives:
+            sha.update(_primitives_digest())
+        return sha.hexdigest()
+
+    def load(self) -> dict[str, object]:
+        """Execute the text; its functions show up in tracebacks and `inspect.getsource` through `linecache`."""
+        digest = self.digest()[:16]
+        filename = f"<redispatch kernel {self.compiled[-1]} {digest}>"
+        text = self.text()
+        linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
+        namespace = {**self.namespace, "__name__": __name__}  # a real module: numba looks it up when it unpickles
+        body = "\n\n".join(self.parts)
+        # the imports are in the namespace already; blank lines keep line numbers equal to those of the full text
+        exec(compile("\n" * (text.count("\n") - body.count("\n")) + body, filename, "exec"), namespace)
+        for name in self.compiled:  # numba derives symbols from it, which must differ between all kernels in a process
+            namespace[name].__qualname__ = f"{name}_{digest}"
+        return namespace
+
+
+@once
+def _primitives_digest() -> bytes:
+    """A hash of the files that say what primitives compile to."""
+    here = Path(__file__).parent
+    return hashlib.sha256(b"".join((here / name).read_bytes() for name in ("primitives.py", "vecmath.py"))).digest()
+
+
+def _parse(func: Callable) -> ast.FunctionDef:
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(func))).body[0]
+    except (OSError, TypeError, SyntaxError):
+        tree = None
+    if not isinstance(tree, ast.FunctionDef):
+        raise TypeError(
+            f"a kernel's scalar function must be a `def` whose source can be read; {func!r} is not. "
+            "Write it in a file or a notebook cell, and not as a lambda."
+        )
+    if ast.get_docstring(tree) is not None:
+        tree.body = tree.body[1:] or [ast.Pass()]
+    return tree
+
+
+def _rename(tree: ast.FunctionDef, renamed: Mapping[str, str], text: str) -> str:
+    if all(old == new for old, new in renamed.items()):
+        return text  # keeps the comments that the generator wrote
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in renamed:
+            node.id = renamed[node.id]
+    return ast.unparse(tree) + "\n"

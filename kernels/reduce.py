@@ -1,0 +1,350 @@
+"""Reductions: many elements into one, along any dimensions.
+
+A `Reduction` is an identity, a way to combine an accumulator with an element, and a finish. The dimensions fall into
+those kept and those reduced, each group merged as far as the strides allow, and one of two loops runs:
+
+- rows: one result after the other, each a run over its elements (full and row reductions);
+- columns: many neighbouring results at once, each element added to its own accumulator, so that memory is read in
+  order although the reduced dimension is not the innermost.
+
+Accuracy: a float32 sum adds blocks of 1024 in float32 (as vectors, whose lanes are themselves partial sums), and the
+blocks in float64; 16-bit floats accumulate in float32, integers and bools in int64. Read next: `argreduce.py`.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from .compile import Entry, Kernel
+from .convert import CONVERT, array_type, as_is, load, real_type, store
+from .elementwise import offset_of
+from .geometry import Ints, coalesce, loop_order, numel
+from .operand import DTYPES, Operand
+from .order import keys
+from .pool import parallel_for
+
+BLOCK = 1024  # elements that the inner loop combines before the accumulator is widened
+STRIP = 1024  # accumulators that a column loop holds at once: 8 kB, a quarter of a first-level cache
+PIECE = 1 << 17  # a full reduction of more than two of these is cut into such pieces, one result each
+uint64 = np.uint64
+
+# --- the loops. The functions right below stand in for those that `Reduction` passes to `Kernel(given=...)`. --------
+
+
+def load_one(x):
+    return x
+
+
+def narrow(acc):
+    return acc
+
+
+def widen(part):
+    return part
+
+
+def combine(acc, x):
+    return acc + x
+
+
+def finish_one(acc, total):
+    return acc
+
+
+def store_one(x):
+    return x
+
+
+start = np.float64(0)
+
+
+def rows_loop(lo, hi, kept, kept_out, kept_in, reduced, reduced_in, total, out, out_at, x, x_at):
+    """Results lo <= i < hi, one after the other."""
+    kept_dims, dims = len(kept), len(reduced)
+    inner, step = reduced[dims - 1], reduced_in[dims - 1]
+    runs = 1
+    for d in range(dims - 1):
+        runs *= reduced[d]
+    for i in range(lo, hi):
+        base = x_at + offset_of(i, kept_dims, kept, kept_in, 0)
+        acc = start
+        for run in range(runs):
+            at = base + offset_of(run, dims - 1, reduced, reduced_in, 0)
+            for block in range(0, inner, BLOCK):
+                part = narrow(start)
+                stop = min(block + BLOCK, inner)
+                if step == 1:
+                    for j in range(block, stop):
+                        part = combine(part, load_one(x[uint64(at + j)]))
+                else:
+                    for j in range(block, stop):
+                        part = combine(part, load_one(x[uint64(at + j * step)]))
+                acc = combine(acc, widen(part))
+        out[out_at + offset_of(i, kept_dims, kept, kept_out, 0)] = store_one(finish_one(acc, total))
+
+
+def columns_loop(lo, hi, kept, kept_out, kept_in, reduced, reduced_in, total, out, out_at, x, x_at, accs):
+    """Strips lo <= s < hi of STRIP neighbouring results; the innermost kept dimension has step 1 in `x`."""
+    kept_dims, dims = len(kept), len(reduced)
+    width, out_step = kept[kept_dims - 1], kept_out[kept_dims - 1]
+    strips = (width + STRIP - 1) // STRIP
+    count = 1
+    for d in range(dims):
+        count *= reduced[d]
+    for s in range(lo, hi):
+        group = s // strips
+        first = (s - group * strips) * STRIP
+        size = min(STRIP, width - first)
+        base = x_at + first + offset_of(group, kept_dims - 1, kept, kept_in, 0)
+        to = out_at + first * out_step + offset_of(group, kept_dims - 1, kept, kept_out, 0)
+        for j in range(size):
+            accs[uint64(j)] = start
+        for r in range(count):
+            at = base + offset_of(r, dims, reduced, reduced_in, 0)
+            for j in range(size):
+                accs[uint64(j)] = combine(accs[uint64(j)], widen(load_one(x[uint64(at + j)])))
+        for j in range(size):
+            out[uint64(to + j * out_step)] = store_one(finish_one(accs[uint64(j)], total))
+
+
+# --- the walk ------------------------------------------------------------------------------------------------------
+
+
+class ReducePlan(NamedTuple):
+    """Kept and reduced dimensions, merged, outermost first; int64 arrays. `results` of `count` elements each."""
+
+    results: int
+    count: int
+    kept: np.ndarray
+    kept_outs: tuple[np.ndarray, ...]  # the strides of each output
+    kept_in: np.ndarray
+    reduced: np.ndarray
+    reduced_in: np.ndarray
+    columns: bool
+
+
+@lru_cache(4096)
+def reduce_plan(shape: Ints, strides: Ints, dims: Ints, outs: tuple[Ints, ...], ordered: bool = False) -> ReducePlan:
+    """How to reduce `dims` of an input. Each of `outs`, strides, has an entry per kept dimension, or per dimension.
+
+    `ordered` keeps the row-major order of the reduced dimensions, for results that say which element won.
+    """
+    reduced = sorted({d % len(shape) for d in dims} if shape else ())
+    kept = [d for d in range(len(shape)) if d not in reduced]
+    to = [[out[d] for d in kept] if len(out) == len(shape) else list(out) for out in outs]
+    from_ = [strides[d] for d in kept]
+    order = loop_order(tuple(shape[d] for d in kept), [tuple(from_)])[::-1]
+    kept_sizes, (kept_in, *kept_outs) = coalesce(
+        [shape[kept[k]] for k in order], [[steps[k] for k in order] for steps in (from_, *to)]
+    )
+    if not ordered:
+        run = loop_order(tuple(shape[d] for d in reduced), [tuple(strides[d] for d in reduced)])[::-1]
+        reduced = [reduced[k] for k in run]
+    sizes, (steps,) = coalesce([shape[d] for d in reduced], [[strides[d] for d in reduced]])
+    results, count = numel(shape[d] for d in kept), numel(shape[d] for d in reduced)
+    columns = (
+        results > 1 and kept_in[-1] == 1 and kept_sizes[-1] > 1 and count > 1 and (steps[-1] != 1 or sizes[-1] < 4)
+    )
+    sizes_kept, steps_in, reduced_sizes, reduced_in, *to_each = (
+        np.array(numbers, np.int64) for numbers in (kept_sizes, kept_in, sizes, steps, *kept_outs)
+    )
+    return ReducePlan(results, count, sizes_kept, tuple(to_each), steps_in, reduced_sizes, reduced_in, columns)
+
+
+# --- reductions ----------------------------------------------------------------------------------------------------
+
+
+class Recipe(NamedTuple):
+    """What a reduction does for one input dtype: all that varies in the loops above."""
+
+    load: Callable  # from a loaded element to the type of `start`
+    start: np.generic  # the identity, in the accumulator's type
+    combine: Callable
+    finish: Callable  # (accumulator, number of elements) -> a number to store
+    block: str | None = None  # a narrower type in which blocks accumulate
+
+
+class Reduction:
+    """`run(out, x, dims)` reduces; what happens per dtype is said by `recipe(dtype)`.
+
+    fastmath: LLVM flags for float accumulation, see `SUM`.
+    """
+
+    def __init__(self, name: str, recipe: Callable[[str], Recipe], *, fastmath: frozenset[str] = frozenset()) -> None:
+        self.name, self.recipe, self.fastmath = name, recipe, fastmath
+        self._entries: dict[tuple, Entry] = {}
+
+    def run(self, out: Operand, x: Operand, dims: Sequence[int]) -> None:
+        """Reduce `dims` of `x` into `out`, whose shape keeps them as 1 or leaves them out. () reduces nothing.
+
+        Without elements a result is the identity (0 for sum); for amax and amin there is none, so callers raise first.
+        """
+        walk = reduce_plan(x.shape, x.strides, tuple(dims), (out.strides,))
+        if walk.results == 0:
+            return
+        args = (walk.kept, *walk.kept_outs, walk.kept_in, walk.reduced, walk.reduced_in, walk.count)
+        ends = (out.array, out.offset, x.array, x.offset)
+        if walk.columns:
+            entry, accumulator = self._entry("columns", x.dtype, out.dtype), type(self.recipe(x.dtype).start)
+            width = int(walk.kept[-1])
+
+            def strips(lo: int, hi: int) -> None:
+                entry(lo, hi, *args, *ends, np.empty(min(STRIP, width), accumulator))
+
+            strip_count = -(-width // STRIP) * (walk.results // width)
+            parallel_for(strips, strip_count, (), walk.count * min(STRIP, width))
+        elif walk.results == 1 and len(walk.reduced) == 1 and walk.count > 2 * PIECE:
+            self._in_pieces(out, x, walk)
+        else:
+            parallel_for(self._entry("rows", x.dtype, out.dtype), walk.results, args + ends, max(1, walk.count))
+
+    def _in_pieces(self, out: Operand, x: Operand, walk: ReducePlan) -> None:
+        """One large result: pieces first, on all threads, and then the pieces' accumulators."""
+        step, pieces = int(walk.reduced_in[0]), walk.count // PIECE
+        rest = walk.count - pieces * PIECE
+        parts = np.empty(pieces + (rest > 0), type(self.recipe(x.dtype).start))
+        entry = self._entry("pieces", x.dtype, out.dtype)
+
+        def one(number: int) -> np.ndarray:
+            return np.array([number], np.int64)
+
+        def rows(results: int, size: int) -> tuple:
+            return one(results), one(1), one(PIECE * step), one(size), one(step), walk.count
+
+        parallel_for(entry, pieces, (*rows(pieces, PIECE), parts, 0, x.array, x.offset), PIECE)
+        if rest:
+            entry(0, 1, *rows(1, rest), parts, pieces, x.array, x.offset + pieces * PIECE * step)
+        last = self._entry("total", x.dtype, out.dtype)
+        last(0, 1, one(1), one(1), one(1), one(len(parts)), one(1), walk.count, out.array, out.offset, parts, 0)
+
+    def _entry(self, loop: str, dtype: str, out_dtype: str) -> Entry:
+        key = (loop, dtype, out_dtype)
+        entry = self._entries.get(key)
+        if entry is None:
+            entry = self._entries[key] = self._build(*key)
+        return entry
+
+    def _build(self, loop: str, dtype: str, out_dtype: str) -> Entry:
+        recipe = self.recipe(dtype)
+        accumulator = recipe.start.dtype.name
+        block = recipe.block if loop != "columns" else None
+        given = {
+            "load_one": chain(load(dtype), recipe.load),
+            "narrow": CONVERT[block] if block else as_is,
+            "widen": CONVERT[accumulator] if recipe.block else as_is,
+            "combine": recipe.combine,
+            "finish_one": recipe.finish,
+            "store_one": store(out_dtype),
+            "start": recipe.start,
+        }
+        signature = [array_type(dtype), array_type(out_dtype)]
+        if loop == "pieces":
+            given |= {"finish_one": _keep, "store_one": as_is}
+            signature[1] = f"{accumulator}[]"
+        elif loop == "total":
+            given |= {"load_one": as_is, "narrow": as_is, "widen": as_is}
+            signature[0] = f"{accumulator}[]"
+        tables = ["int64[]"] * 5
+        extra = [f"{accumulator}[]"] if loop == "columns" else []
+        kernel = Kernel(
+            columns_loop if loop == "columns" else rows_loop,
+            name=f"{self.name}_{loop}",
+            given=given,
+            real=real_type(dtype),
+            fastmath=self.fastmath,
+        )
+        return kernel.entry("int64", "int64", *tables, "int64", signature[1], "int64", signature[0], "int64", *extra)
+
+
+def _keep(acc, total):
+    return acc
+
+
+def chain(first: Callable, second: Callable) -> Callable:
+    """`second(first(x))` as a function that a program can hold."""
+    if first is as_is:
+        return second
+    if second is as_is:
+        return first
+
+    def load_and_prepare(x):
+        return second(first(x))
+
+    return load_and_prepare
+
+
+def _add(acc, x):
+    return acc + x
+
+
+def _multiply(acc, x):
+    return acc * x
+
+
+def larger(acc, x):
+    return x if x > acc else acc
+
+
+def smaller(acc, x):
+    return x if x < acc else acc
+
+
+def _either(acc, x):
+    return acc | x
+
+
+def _both(acc, x):
+    return acc & x
+
+
+def _divide(acc, total):
+    return acc / total
+
+
+ACCUMULATOR = {"bool": "int64", "int": "int64", "uint": "int64"}
+
+
+def _arithmetic(combine: Callable, identity: int, finish: Callable = _keep) -> Callable[[str], Recipe]:
+    def recipe(dtype: str) -> Recipe:
+        info = DTYPES[dtype]
+        accumulator = ACCUMULATOR.get(info.kind, info.compute)
+        block = None
+        if dtype == "float32":
+            accumulator, block = "float64", "float32"
+        elif dtype == "complex64":
+            accumulator, block = "complex128", "complex64"
+        loading = CONVERT[accumulator] if info.kind in ACCUMULATOR else as_is
+        return Recipe(loading, np.dtype(accumulator).type(identity), combine, finish, block)
+
+    return recipe
+
+
+def _extreme(largest: bool) -> Callable[[str], Recipe]:
+    def recipe(dtype: str) -> Recipe:
+        to_key, from_key, start = keys(dtype, largest)
+
+        def finish(acc, total):
+            return from_key(acc)
+
+        return Recipe(to_key, start, larger if largest else smaller, finish)
+
+    return recipe
+
+
+def _truth(combine: Callable, identity: bool) -> Callable[[str], Recipe]:
+    return lambda dtype: Recipe(CONVERT["bool"], np.bool_(identity), combine, _keep)
+
+
+# "reassoc" alone: without it LLVM may not add the lanes of a vector in another order than the loop's, and the loop
+# stays scalar (10 times slower). It changes nothing for NaN and inf.
+REASSOCIATE = frozenset({"reassoc"})
+
+SUM = Reduction("sum", _arithmetic(_add, 0), fastmath=REASSOCIATE)
+MEAN = Reduction("mean", _arithmetic(_add, 0, _divide), fastmath=REASSOCIATE)
+PROD = Reduction("prod", _arithmetic(_multiply, 1), fastmath=REASSOCIATE)
+AMAX = Reduction("amax", _extreme(True))
+AMIN = Reduction("amin", _extreme(False))
+ANY = Reduction("any", _truth(_either, False))
+ALL = Reduction("all", _truth(_both, True))

@@ -1,0 +1,145 @@
+"""Elementwise loops against numpy, on awkward layouts and special values."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from redispatch.kernels import Elementwise, Operand, copy, fill
+
+from .layouts import dense, filled, injective, layouts, values
+
+
+def multiply_add(x, y):
+    return x * y + 0.5
+
+
+def integer_multiply_add(x, y):
+    return x * y + 1
+
+
+def choose(condition, x, y):
+    return x if condition else y
+
+
+def both(x, y):
+    return x - y, x > y
+
+
+def reciprocal(x):
+    return 1 / x
+
+
+MULTIPLY_ADD = Elementwise("multiply_add", {"float": multiply_add, "int": integer_multiply_add})
+CHOOSE = Elementwise("choose", choose, keep=(0,))
+BOTH = Elementwise("both", both, outputs=2)
+RECIPROCAL = Elementwise("reciprocal", reciprocal)
+
+
+@st.composite
+def operands(draw):
+    """Layouts of an output and of two inputs that broadcast to it."""
+    out = draw(layouts())
+    inputs = []
+    for _ in range(2):
+        shape = tuple(draw(st.sampled_from([n, 1])) for n in out[0])
+        inputs.append(draw(layouts(shape[draw(st.integers(0, len(shape))) :])))
+    return injective(out), *inputs
+
+
+@settings(max_examples=60)
+@given(operands(), st.sampled_from([("float32", 0.5), ("bfloat16", 0.5), ("int32", 1)]), st.integers(0, 99))
+def test_any_layout_gives_what_numpy_gives(layout, dtype_and_constant, seed):
+    dtype, constant = dtype_and_constant
+    rng = np.random.default_rng(seed)
+    out, x, y = (filled(one, dtype, rng) for one in layout)
+    expected = values(x) * values(y) + constant
+    before = out.array.copy()
+    MULTIPLY_ADD.run(out, x, y)
+    np.testing.assert_array_equal(values(out), np.broadcast_to(expected, out.shape))
+    untouched = np.ones(len(before), bool)
+    cells = Operand(np.arange(len(before)), "int64", *out[2:])
+    untouched[values(cells).ravel()] = False
+    np.testing.assert_array_equal(out.array[untouched], before[untouched])
+
+
+@settings(max_examples=25)
+@given(layouts(), st.integers(0, 99))
+def test_an_operator_in_place_reads_through_its_output(layout, seed):
+    x = filled(injective(layout), "float32", np.random.default_rng(seed))
+    expected = values(x) * 3 + 0.5
+    MULTIPLY_ADD.run(x, x, 3, dtype="float32")
+    np.testing.assert_array_equal(values(x), expected)
+
+
+def test_a_condition_keeps_its_dtype_while_the_others_are_converted():
+    out = dense(np.zeros(3, np.float32))
+    CHOOSE.run(out, dense(np.array([True, False, True])), dense(np.array([1, 2, 3])), 0.25, dtype="float32")
+    assert out.array.tolist() == [1, 0.25, 3]
+
+
+def test_a_body_may_have_several_results():
+    difference, larger = dense(np.zeros((2, 2), np.float32)), dense(np.zeros((2, 2), bool))
+    x = dense(np.array([[1, 2], [3, 4]], np.float32))
+    BOTH.run((difference, larger), x, Operand(x.array, "float32", (2, 2), (1, 2)))
+    np.testing.assert_array_equal(values(difference), [[0, -1], [1, 0]])
+    np.testing.assert_array_equal(values(larger), [[False, False], [True, False]])
+
+
+def test_division_by_zero_and_nan_follow_ieee():
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45], np.float32)
+    out = dense(np.empty(6, np.float32))
+    RECIPROCAL.run(out, dense(special))
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(out.array.view(np.int32), (np.float32(1) / special).view(np.int32))
+
+
+def test_a_literal_in_a_float32_body_does_not_widen_it():
+    source = MULTIPLY_ADD.source("flat", "aa", ("float32",), ("float32", "float32"))
+    assert "x * y + float32(0.5)" in source
+
+
+def test_a_python_number_needs_a_compute_dtype():
+    with pytest.raises(TypeError, match="needs dtype="):
+        MULTIPLY_ADD.run(dense(np.zeros(2, np.float32)), dense(np.zeros(2, np.float32)), 1.0)
+
+
+def test_a_scalar_function_without_readable_source_is_refused():
+    with pytest.raises(TypeError, match="must be a `def`"):
+        Elementwise("nameless", eval("lambda x: x")).run(dense(np.zeros(2, np.float32)), dense(np.zeros(2, np.float32)))
+
+
+DTYPES = ["bool", "uint8", "int64", "float16", "bfloat16", "float32", "complex64"]
+
+
+@pytest.mark.parametrize("to", DTYPES)
+@pytest.mark.parametrize("source", ["bool", "int64", "bfloat16", "float32", "complex64"])
+def test_every_dtype_converts_to_every_other(source, to):
+    x = dense(np.array([0, 1, 2, 5, 0]), source)
+    out = dense(np.zeros(5), to)
+    copy(out, x)
+    expected = values(x)
+    if not to.startswith("complex") and to != "bool":
+        expected = expected.real
+    np.testing.assert_array_equal(values(out), expected.astype(values(out).dtype))
+
+
+def test_sixteen_bit_floats_round_to_nearest_even_and_keep_special_values():
+    import ml_dtypes
+
+    x = np.concatenate([np.random.default_rng(0).normal(0, 1000, 4000), [0, -0.0, np.inf, -np.inf, np.nan, 1e-41, 1e9]])
+    x = x.astype(np.float32)
+    for dtype, reference in (("bfloat16", ml_dtypes.bfloat16), ("float16", np.float16)):
+        out = dense(np.zeros(len(x)), dtype)
+        copy(out, dense(x))
+        with np.errstate(over="ignore"):
+            expected = x.astype(reference)
+        real = ~np.isnan(x)
+        np.testing.assert_array_equal(out.array[real], expected.view(np.uint16)[real])
+        assert np.isnan(values(out)[~real]).all()
+
+
+def test_fill_writes_a_number_into_every_element_of_a_view():
+    x = dense(np.zeros((3, 4), np.float32))
+    fill(x._replace(shape=(3, 2), strides=(4, 2), offset=1), 7)
+    assert values(x).tolist() == [[0, 7, 0, 7]] * 3
