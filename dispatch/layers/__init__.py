@@ -1,1 +1,9 @@
-"""One file per dispatch key: the generic kernel that the key runs for every operator."""
+"""The layers, from the top of the key stack down: one boxed function per key, for every operator.
+
+function modes and `__torch_function__` come before the dispatcher (`dispatch/override.py`); then
+python (its snapshot key) > autocast > autograd > ad_inplace_or_view > python > backend_select > backends, meta.
+"""
+
+from . import ad_inplace_or_view, autocast, autograd, backend_select, meta, not_yet, python
+
+__all__ = ["ad_inplace_or_view", "autocast", "autograd", "backend_select", "meta", "not_yet", "python"]

@@ -1,0 +1,36 @@
+"""What the dispatcher and its layers know of a tensor. The class Tensor itself belongs to a room further up.
+
+The other tables here are filled by that room, too: a schema names types which only it knows (dtype, device,
+layout, ...), and a device type names the backend whose kernels serve it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+class TensorBase:
+    """Anything with a keyset. Base class of Tensor.
+
+    `_keyset`    the dispatch keys that the tensor brings to a call
+    `_counter`   the version: a list of one int, shared with all that alias the tensor; None for inference tensors
+    `_autograd`  what autograd keeps (whether gradients are wanted, the node, the gradient), or None
+    """
+
+    __slots__ = ("_keyset", "_counter", "_autograd")
+    _keyset: int
+    _counter: list[int] | None
+    _autograd: Any
+
+
+def wants_gradient(value: Any) -> bool:
+    """Whether `value` is a tensor that requires grad."""
+    return isinstance(value, TensorBase) and value._autograd is not None and value._autograd.requires_grad
+
+
+# schema type name -> function of a user's value that returns the normalised one, or raises TypeError
+ARGUMENT_TYPES: dict[str, Callable[[Any], Any]] = {}
+
+# device type -> the backend whose kernels run on it: "cpu" -> "CPU"
+BACKEND_OF_DEVICE: dict[str, str] = {}

@@ -1,0 +1,233 @@
+"""Boxing: from a user's call to a stack of values in schema order, and from a stack back to a Python call.
+
+`bind` reads a call against a schema: positions, keywords, defaults, one conversion per schema type, and the
+reference's words when something does not fit. `box` turns a function written with the schema's parameters into a
+boxed kernel. There are four conventions, named in `Kernel.convention`:
+
+    boxed        function(op, keyset, stack)           a layer: one function for every operator
+    positional   function(*stack)                      a built-in kernel: every schema argument by position
+    python       function(*args, **kwargs)             a user's kernel: see `unbind`
+    keyset       function(keyset, *args, **kwargs)     a user's kernel that redispatches
+
+Read next: operator.py.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from .base import ARGUMENT_TYPES, TensorBase
+from .keyset import DispatchKeySet
+from .schema import NO_DEFAULT, TENSOR, Argument, BaseType, FunctionSchema, ListType, OptionalType, Type
+from .table import Boxed, Kernel
+
+Convert = Callable[[Any], Any]
+
+
+def bind(schema: FunctionSchema, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """The stack of the call `op(*args, **kwargs)`. RuntimeError, in the reference's words, where it does not fit."""
+    arguments = schema.arguments
+    if len(args) > schema.kwarg_only_start:
+        limit = len(arguments) if len(args) > len(arguments) else schema.kwarg_only_start
+        raise RuntimeError(
+            f"{schema.name}() expected at most {limit} argument(s) but received {len(args)} argument(s). "
+            f"Declaration: {schema}"
+        )
+    numbers = schema.name in NUMBER_FOR_TENSOR
+    stack: list[Any] = []
+    used = 0
+    for position, argument in enumerate(arguments):
+        if position < len(args):
+            if argument.name in kwargs:
+                raise RuntimeError(
+                    f"{schema.name}() got multiple values for argument '{argument.name}'. Schema: {schema}"
+                )
+            value = args[position]
+        elif argument.name in kwargs:
+            value = kwargs[argument.name]
+            used += 1
+        elif argument.default is not NO_DEFAULT:
+            stack.append(argument.default)
+            continue
+        else:
+            raise RuntimeError(
+                f"{schema.name}() is missing value for argument '{argument.name}'. Declaration: {schema}"
+            )
+        if numbers and type(value) in NUMBERS and argument.type == TENSOR:
+            stack.append(value)
+            continue
+        try:
+            stack.append(converter(argument.type)(value))
+        except (TypeError, ValueError, OverflowError) as problem:
+            raise RuntimeError(
+                f"{schema.name}() Expected a value of type '{argument.type}' for argument "
+                f"'{argument.name}' but instead found type '{type(value).__name__}'.\nPosition: {position}\n"
+                f"Value: {value!r}\nDeclaration: {schema}\nCast error details: {problem}"
+            ) from None
+    if used != len(kwargs):
+        unknown = next(name for name in kwargs if all(name != argument.name for argument in arguments))
+        raise RuntimeError(f"Unknown keyword argument '{unknown}' for operator '{schema.name}'. Schema: {schema}")
+    return stack
+
+
+def unbind(schema: FunctionSchema, stack: list[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The Python call that stands for a stack, as PyTorch hands it to modes, subclasses and users' kernels.
+
+    Keyword-only arguments go by keyword. Arguments equal to their default are left out: keywords each for itself,
+    positions from the right. A factory's `device` and `pin_memory` are always there (Note [Factory arguments]).
+    """
+    count = schema.kwarg_only_start
+    arguments = schema.arguments
+    while count and _is_default(arguments[count - 1], stack[count - 1]):
+        count -= 1
+    kwargs = {
+        argument.name: value
+        for argument, value in zip(arguments[schema.kwarg_only_start :], stack[schema.kwarg_only_start :], strict=True)
+        if not _is_default(argument, value)
+    }
+    return tuple(stack[:count]), kwargs
+
+
+def _is_default(argument: Argument, value: Any) -> bool:
+    default = argument.default
+    if default is NO_DEFAULT or isinstance(value, TensorBase):
+        return False
+    return value is default or (type(value) is type(default) and value == default)
+
+
+def box(function: Callable[..., Any], schema: FunctionSchema, convention: str) -> Boxed:
+    """The boxed form of `function`, which takes its arguments by `convention`."""
+    if convention == "boxed":
+        return function
+    if convention == "positional":
+        return lambda op, keyset, stack: function(*stack)
+    if convention == "python":
+
+        def python_kernel(op: Any, keyset: int, stack: list[Any]) -> Any:
+            args, kwargs = unbind(schema, stack)
+            return function(*args, **kwargs)
+
+        return python_kernel
+    if convention == "keyset":
+
+        def keyset_kernel(op: Any, keyset: int, stack: list[Any]) -> Any:
+            args, kwargs = unbind(schema, stack)
+            return function(DispatchKeySet(keyset), *args, **kwargs)
+
+        return keyset_kernel
+    raise ValueError(f"unknown calling convention {convention!r}")
+
+
+def box_fallback(function: Callable[..., Any], with_keyset: bool) -> Boxed:
+    """The boxed form of a user's fallback for all operators: `function([keyset,] op, *args, **kwargs)`."""
+
+    def fallback(op: Any, keyset: int, stack: list[Any]) -> Any:
+        args, kwargs = unbind(op.schema, stack)
+        return function(DispatchKeySet(keyset), op, *args, **kwargs) if with_keyset else function(op, *args, **kwargs)
+
+    return fallback
+
+
+def _fall_through(op: Any, keyset: int, stack: list[Any]) -> Any:
+    raise AssertionError(f"{op} ran a fallthrough kernel, which the table never hands out")
+
+
+def fallthrough(place: str, library: str = "") -> Kernel:
+    """The kernel that stands for "skip this key", at no cost when a call runs."""
+    return Kernel(_fall_through, _fall_through, "fallthrough", place, library)
+
+
+# What one value becomes ------------------------------------------------------------------------------------------
+
+# Operators of this name take a Python number where the schema says Tensor, and hand it down as it is: `x + 1` is
+# add.Tensor(x, 1), and a mode sees the 1. The upper rooms fill the table.
+NUMBER_FOR_TENSOR: set[str] = set()
+NUMBERS = (int, float, bool, complex)
+
+_CONVERTERS: dict[Type, Convert] = {}
+
+
+def converter(type_: Type) -> Convert:
+    """The function that turns a user's value into one of the schema type, or raises TypeError."""
+    found = _CONVERTERS.get(type_)
+    if found is None:
+        found = _CONVERTERS[type_] = _make_converter(type_)
+    return found
+
+
+def _make_converter(type_: Type) -> Convert:
+    if isinstance(type_, OptionalType):
+        inner = converter(type_.elem)
+        return lambda value: None if value is None else inner(value)
+    if isinstance(type_, ListType):
+        return _list_of(converter(type_.elem), type_)
+    if isinstance(type_, BaseType):
+        if type_.name in _CONVERT:
+            return _CONVERT[type_.name]
+        if type_.name in ARGUMENT_TYPES:
+            return ARGUMENT_TYPES[type_.name]
+    return lambda value: value  # an opaque Python object
+
+
+def _list_of(element: Convert, type_: ListType) -> Convert:
+    may_expand = type_.size is not None and element in (_int, _float, _bool)
+
+    def convert(value: Any) -> list[Any]:
+        if isinstance(value, list | tuple):
+            return [element(item) for item in value]
+        if may_expand and not isinstance(value, str):
+            return [element(value)] * type_.size
+        raise TypeError(f"Unable to cast {value!r} to a list")
+
+    return convert
+
+
+def _tensor(value: Any) -> Any:
+    if isinstance(value, TensorBase):
+        return value
+    raise TypeError(f"Unable to cast {value} to Tensor")
+
+
+def _scalar(value: Any) -> Any:
+    if isinstance(value, NUMBERS):
+        return value
+    if isinstance(value, TensorBase):
+        return ARGUMENT_TYPES["Scalar"](value)
+    if hasattr(value, "item") and hasattr(value, "dtype") and not getattr(value, "shape", ()):
+        return value.item()  # numpy's scalars
+    raise TypeError(f"Cannot cast {value} to number")
+
+
+def _int(value: Any) -> int:
+    return value if type(value) is int else operator.index(value)
+
+
+def _float(value: Any) -> float:
+    if isinstance(value, str | bytes):
+        raise TypeError(f"Cannot cast {value!r} to float")
+    return float(value)
+
+
+def _bool(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise TypeError(f"Unable to cast {value!r} to bool")
+
+
+def _str(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    raise TypeError(f"Unable to cast {value!r} to str")
+
+
+_CONVERT: dict[str, Convert] = {
+    "Tensor": _tensor,
+    "Scalar": _scalar,
+    "int": _int,
+    "SymInt": _int,
+    "float": _float,
+    "bool": _bool,
+    "str": _str,
+}

@@ -1,0 +1,86 @@
+"""`explain`: who would answer for an operator at each key of a keyset, by which rule, registered where.
+
+Nothing is run. The lines go from the highest key down; the call stops at the first that is not a fallthrough, and
+each layer decides whether it goes on. `dump_table` gives the whole table in PyTorch's words.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .key import DispatchKey
+from .keyset import describe, runtime_keys
+from .layers.autocast import POLICIES
+from .layers.autograd import DERIVATIVES
+from .operator import OpOverload, as_keyset
+from .table import Entry, runtime_table_keys
+
+
+def explain(op: OpOverload, keyset: Any, places: bool = False) -> str:
+    """Who answers for `op` at each key of `keyset` (a keyset, keys, their names, or a tensor), as text.
+
+    With `places`, the file and line of each registration.
+    """
+    keys = as_keyset(keyset)
+    lines = [f"{op.schema}", f"{describe(keys)}"]
+    for key in runtime_keys(keys):
+        entry = op.entry_at(key)
+        note = _note(op, key)
+        line = f"  {key.name:<22} {_who(entry):<44} {entry.rule}{f'; {note}' if note else ''}"
+        lines.append(line.rstrip() + (f"  at {entry.kernel.place}" if places else ""))
+    if len(lines) == 2:
+        lines.append(f"  {'Undefined':<22} {_who(op.entry_at(DispatchKey.Undefined))}")
+    return "\n".join(lines)
+
+
+def _who(entry: Entry) -> str:
+    if entry.rule == "missing":
+        return "nothing: a call that arrives here fails"
+    if entry.kernel.is_fallthrough:
+        return "skipped"
+    function = entry.kernel.function
+    return getattr(function, "__qualname__", repr(function))
+
+
+def _note(op: OpOverload, key: DispatchKey) -> str:
+    """What the layer at this key knows of this operator."""
+    if key.is_autograd:
+        rule = DERIVATIVES.get(op)
+        return str(rule) if rule is not None else ""
+    if key.name.startswith("Autocast"):
+        policy = POLICIES.get((op, key.name.removeprefix("Autocast").lower()))
+        return getattr(policy, "__name__", "")
+    return ""
+
+
+LABELS = {
+    "kernel": "[kernel]",
+    "math kernel": "[math kernel]",
+    "nested math kernel": "[nested math kernel]",
+    "default backend kernel": "[default backend kernel]",
+    "autograd kernel": "[autograd kernel]",
+    "batched kernel": "[batched kernel]",
+    "ambiguous autogradother": "[ambiguous autogradother]",
+    "backend fallback": "[backend fallback]",
+}
+
+
+def dump_table(op: OpOverload) -> str:
+    """The computed table of `op`, a line per runtime key that has an entry, as PyTorch's `_dispatch_dump_table`."""
+    lines = []
+    for key in runtime_table_keys():
+        entry = op.entry_at(key)
+        if entry.rule != "missing":
+            skipped = "fallthrough " if entry.kernel.is_fallthrough else ""
+            lines.append(f"{key.name}: {skipped}registered at {entry.kernel.place} {LABELS[entry.rule]}")
+    return "\n".join(lines) + "\n"
+
+
+def dump_registrations(op: OpOverload) -> str:
+    """What is registered for `op`, as PyTorch's `_dispatch_dump`."""
+    lines = [f"name: {op.qualified_name}", f"schema: {op.schema}", f"debug: registered at {op.place}"]
+    for key, kernels in op.registrations.items():
+        for index, kernel in enumerate(reversed(kernels)):
+            state = "[alias]" if key.is_alias else " (inactive)" if index else ""
+            lines.append(f"{key.name}{state}: registered at {kernel.place} :: {op.schema} [ boxed ]")
+    return "\n".join(lines) + "\n"

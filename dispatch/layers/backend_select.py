@@ -1,0 +1,39 @@
+"""BackendSelect: finds the backend of an operator that has no tensor to tell it, from its `device` argument.
+
+Only factories stop here (`register_backend_select`); every other operator passes at no cost.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..base import BACKEND_OF_DEVICE
+from ..interpreter import run
+from ..key import DispatchKey
+from ..operator import OpOverload
+from ..registry import Undo, place_of
+from .layer import boxed_kernel, skipped
+
+
+def backend_select(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
+    """Continues at the backend of the `device` argument; at CPU where none is given."""
+    device = stack[device_position(op)]
+    backend = BACKEND_OF_DEVICE[device.type if device is not None else "cpu"]
+    return run(op, getattr(DispatchKey, backend).bits, stack)
+
+
+def device_position(op: OpOverload) -> int:
+    """The position of the `device` argument in the schema."""
+    return next(i for i, argument in enumerate(op.schema.arguments) if argument.name == "device")
+
+
+def register_backend_select(op: OpOverload) -> Undo | None:
+    """Gives `op` this kernel if it is a factory: a `device` argument and no tensors."""
+    schema = op.schema
+    is_factory = any(argument.name == "device" for argument in schema.arguments)
+    if is_factory and not schema.tensor_positions and not schema.tensor_list_positions:
+        return op.register("BackendSelect", boxed_kernel(backend_select))
+    return None
+
+
+skipped(place_of(register_backend_select), "BackendSelect")

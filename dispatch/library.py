@@ -1,0 +1,213 @@
+"""Libraries: how operators are defined, kernels registered and fallbacks set, and how all of it is undone.
+
+A `Library` is a handle on everything registered through it. Destroying it (by `_destroy()`, by leaving its `with`
+block or by losing the last reference) removes exactly its own entries, in any order relative to other libraries: where it
+had overridden a kernel, the one below answers again.
+
+Read next: layers/__init__.py.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable
+from contextlib import contextmanager
+from typing import Any
+
+from .boxing import box, box_fallback, fallthrough
+from .errors import RegistrationError
+from .key import DispatchKey, key_named
+from .operator import OpOverload, operator_named
+from .registry import OPERATORS, Undo, add_fallback, add_operator, caller
+from .schema import FunctionSchema
+from .schema_parser import parse_schema
+from .table import Kernel
+
+RESERVED = ("prim",)
+_DEFINING: dict[str, str] = {}  # namespace -> place of its one DEF library
+
+
+def fallthrough_kernel(*args: Any, **kwargs: Any) -> Any:
+    """Register this as a kernel to have a key skipped, at no cost when a call runs."""
+    raise NotImplementedError("fallthrough_kernel() should never be called.")
+
+
+def define(schema: FunctionSchema | str, tags: Iterable[Any] = (), place: str = "") -> tuple[OpOverload, Undo]:
+    """A new operator, and what removes it again. SchemaError or RegistrationError where it cannot be."""
+    if isinstance(schema, str):
+        schema = parse_schema(schema)
+    if "::" not in schema.name:
+        raise RegistrationError(f"the schema {schema} names no namespace; write 'mylib::{schema.name}'")
+    op = OpOverload(schema, tags, place)
+    return op, add_operator(op)
+
+
+def impl(
+    op: OpOverload,
+    key: DispatchKey | str,
+    function: Callable[..., Any],
+    *,
+    convention: str,
+    place: str,
+    library: str = "",
+) -> Undo:
+    """Registers `function` as the kernel of `op` at `key`; see boxing.py for the conventions."""
+    if function is fallthrough_kernel:
+        kernel = fallthrough(place, library)
+    else:
+        kernel = Kernel(function, box(function, op.schema, convention), convention, place, library)
+    return op.register(key, kernel)
+
+
+class Library:
+    """A handle on registrations: `Library("mylib", "FRAGMENT")`.
+
+    `kind` is "DEF" (owns the namespace; one per namespace), "FRAGMENT" (adds operators to any namespace) or "IMPL"
+    (kernels for operators that exist; with the namespace "_", fallbacks for all operators). With `dispatch_key`, `impl`
+    uses that key where it is given none.
+    """
+
+    def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
+        if kind not in ("DEF", "FRAGMENT", "IMPL"):
+            raise ValueError(f"Unsupported library kind: {kind}")
+        if ns in RESERVED and kind in ("DEF", "FRAGMENT"):
+            raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
+        self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+        self._undo: list[Undo] = []
+        self._finalizer = weakref.finalize(self, _undo_all, self._undo)
+        self._finalizer.atexit = False
+        place = caller()
+        if kind == "DEF":
+            self._own_namespace(place)
+
+    def _own_namespace(self, place: str) -> None:
+        if self.ns in _DEFINING:
+            raise RegistrationError(
+                f"Only a single TORCH_LIBRARY can be used to register the namespace {self.ns}; please put all of your "
+                f"definitions in a single TORCH_LIBRARY block.  If you were trying to specify implementations, consider "
+                f"using TORCH_LIBRARY_IMPL (which can be duplicated).  Previous registration of TORCH_LIBRARY was "
+                f"registered at {_DEFINING[self.ns]}; latest registration was registered at {place}"
+            )
+        _DEFINING[self.ns] = place
+        self._undo.append(lambda: _DEFINING.pop(self.ns, None) and None)
+
+    def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
+        """Defines an operator by its schema, without the namespace; returns its name."""
+        if self.kind == "IMPL":
+            raise RegistrationError(f"{self!r} cannot define {schema!r}: kind IMPL only implements; use FRAGMENT")
+        if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
+            raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
+        name = schema.split("(")[0].strip()
+        if "::" in name:
+            namespace = name.split("::")[0]
+            if namespace != self.ns:
+                raise RegistrationError(f"{self!r} cannot define {name!r}, which is of the namespace {namespace!r}")
+            schema = schema.strip()[len(namespace) + 2 :]
+        tags = tags if isinstance(tags, list | tuple) else (tags,)
+        op, undo = define(f"{self.ns}::{schema.strip()}", tags, caller())
+        self._undo.append(undo)
+        return op.qualified_name.split("::")[1]
+
+    def impl(
+        self,
+        op_name: str | OpOverload,
+        fn: Callable[..., Any],
+        dispatch_key: str = "",
+        *,
+        with_keyset: bool = False,
+        allow_override: bool = False,
+    ) -> None:
+        """Registers `fn`, written with the schema's parameters, as the kernel of an operator at a key.
+
+        Errors: RegistrationError where the operator does not exist, or where this key has a kernel registered from
+        Python elsewhere and `allow_override` is not set; a meta kernel for a CompositeImplicitAutograd operator.
+        """
+        if not callable(fn):
+            raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
+        op = self._operator(op_name)
+        key = key_named(dispatch_key or self.dispatch_key or "CompositeImplicitAutograd")
+        place = caller()
+        self._check_meta(op, key)
+        former = [k for k in op.registrations.get(key, []) if k.library]
+        if former and not allow_override and not _same_definition(former[-1], fn):
+            raise RegistrationError(
+                f"This is not allowed since there's already a kernel registered from python overriding {op._opname}'s "
+                f"behavior for {key.name} dispatch key and {self.ns} namespace. The former one is at "
+                f"{former[-1].place}, the new one at {place}; pass allow_override=True to override it"
+            )
+        convention = "keyset" if with_keyset else "python"
+        self._undo.append(impl(op, key, fn, convention=convention, place=place, library=self.ns))
+
+    def _operator(self, name: str | OpOverload) -> OpOverload:
+        if isinstance(name, OpOverload):
+            name = name.qualified_name
+        return operator_named(name if "::" in name else f"{self.ns}::{name}")
+
+    def _check_meta(self, op: OpOverload, key: DispatchKey) -> None:
+        if key is DispatchKey.Meta and op.has_kernel_for_dispatch_key("CompositeImplicitAutograd"):
+            raise RegistrationError(
+                f"We should not register a meta kernel directly to the operator '{op.name()}', because it has a "
+                "CompositeImplicitAutograd kernel in core. Instead we should let the operator decompose, and ensure that "
+                "we have meta kernels for the base ops that it decomposes into."
+            )
+
+    def fallback(self, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False) -> None:
+        """Registers `fn(op, *args, **kwargs)` as what answers at a key for every operator that has nothing there."""
+        if self.ns != "_":
+            raise RuntimeError(
+                f'Fallback can only be registered using library fragment on the global namespace "_" but it is {self.ns}'
+            )
+        key = key_named(dispatch_key or self.dispatch_key)
+        place = caller()
+        if fn is fallthrough_kernel:
+            kernel = fallthrough(place, self.ns)
+        else:
+            kernel = Kernel(fn, box_fallback(fn, with_keyset), "fallback", place, self.ns)
+        self._undo.append(add_fallback(key, kernel))
+
+    def _destroy(self) -> None:
+        """Removes everything that was registered through this library."""
+        self._finalizer()
+
+    def __enter__(self) -> Library:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._destroy()
+
+    def __repr__(self) -> str:
+        return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
+
+
+def _undo_all(undo: list[Undo]) -> None:
+    while undo:
+        undo.pop()()
+
+
+def _same_definition(former: Kernel, function: Callable[..., Any]) -> bool:
+    """Whether a function is the former one written again, as when a notebook's cell is run twice."""
+    a, b = former.function, function
+    return (getattr(a, "__qualname__", a), getattr(a, "__module__", a)) == (
+        getattr(b, "__qualname__", b),
+        getattr(b, "__module__", b),
+    ) and "<lambda>" not in getattr(b, "__qualname__", "<lambda>")
+
+
+@contextmanager
+def _scoped_library(*args: Any, **kwargs: Any) -> Any:
+    """`with _scoped_library("mylib", "FRAGMENT") as lib:` destroys the library at the end of the block."""
+    library = Library(*args, **kwargs)
+    try:
+        yield library
+    finally:
+        library._destroy()
+
+
+def own_namespace(ns: str) -> None:
+    """Claims a namespace for the library itself, so that a user's DEF of it is refused."""
+    _DEFINING[ns] = caller()
+
+
+def operators() -> list[OpOverload]:
+    """Every operator that is defined now."""
+    return list(OPERATORS.values())

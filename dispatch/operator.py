@@ -1,0 +1,297 @@
+"""Operators: one schema with its registrations, and the packets and namespaces through which users find them.
+
+`redispatch.ops.aten.add.Tensor` is a namespace (`aten`), a packet of overloads (`add`) and an operator, PyTorch's
+`OpOverload` (`Tensor`). An operator works out who answers for a keyset when it is first asked, and remembers it
+until a registration changes.
+
+Read next: library.py (how users register), layers/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from .boxing import bind
+from .errors import MissingKernelError, RegistrationError
+from .interpreter import call, run
+from .key import DispatchKey, key_named
+from .keyset import DispatchKeySet, describe, runtime_keys
+from .override import handle_torch_function, overridden, overriding
+from .registry import FALLBACKS, LOCK, OPERATORS, Undo
+from .schema import FunctionSchema
+from .table import Entry, Kernel, members, resolve, runtime_table_keys
+
+
+class OpOverload:
+    """One operator: call it with the schema's arguments, ask it what runs where, register kernels for it.
+
+    Fields: `schema`, `tags`, `place` (where it was defined), `registrations` (key -> kernels, the newest last).
+    """
+
+    def __init__(self, schema: FunctionSchema, tags: Iterable[Any] = (), place: str = "") -> None:
+        self.schema = self._schema = schema
+        self.tags = list(tags)
+        self.place = place
+        self.namespace, self._opname = schema.namespace or "", schema.base_name
+        self._overloadname = schema.overload
+        self.qualified_name = schema.qualified_name
+        self.__name__ = f"{self._opname}.{self._overloadname}"
+        self.__qualname__ = self.__name__
+        self.__module__ = f"torch._ops.{self.namespace}"
+        self.registrations: dict[DispatchKey, list[Kernel]] = {}
+        self._entries: dict[int, Entry] = {}  # keyset -> entry, as far as asked
+
+    # Calling --------------------------------------------------------------------------------------------------
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Runs the operator from the top of the key stack. RuntimeError where the arguments do not fit the schema."""
+        if overridden(args, kwargs):
+            return handle_torch_function(self, overriding(args, kwargs), *args, **kwargs)
+        return call(self, bind(self.schema, args, kwargs))
+
+    def redispatch(self, keyset: int, /, *args: Any, **kwargs: Any) -> Any:
+        """Runs the operator with exactly these keys: neither the arguments' keys nor the thread's state are asked."""
+        return run(self, int(keyset), bind(self.schema, args, kwargs))
+
+    def decompose(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the CompositeImplicitAutograd kernel; NotImplemented where there is none."""
+        kernels = self.registrations.get(DispatchKey.CompositeImplicitAutograd)
+        return kernels[-1].boxed(self, 0, bind(self.schema, args, kwargs)) if kernels else NotImplemented
+
+    # Who answers ----------------------------------------------------------------------------------------------
+
+    def entry(self, keyset: int) -> Entry:
+        """Who answers for a keyset: the highest key of it that is not fallen through."""
+        entries = self._entries
+        found = entries.get(keyset)
+        if found is None:
+            found = entries[keyset] = self._highest_entry(keyset)
+        return found
+
+    def _highest_entry(self, keyset: int) -> Entry:
+        for key in runtime_keys(keyset):
+            entry = self.entry_at(key)
+            if not entry.kernel.is_fallthrough:
+                return entry
+        return self.entry_at(DispatchKey.Undefined)
+
+    def entry_at(self, key: DispatchKey) -> Entry:
+        """Who answers at one runtime key; where nothing does, an entry whose kernel raises MissingKernelError."""
+        return resolve(self.registrations, FALLBACKS, key) or Entry(key, _MISSING, "missing")
+
+    def has_kernel_for_dispatch_key(self, key: DispatchKey | str) -> bool:
+        return bool(self.registrations.get(key_named(key)))
+
+    def has_kernel_for_any_dispatch_key(self, keyset: Iterable[DispatchKey]) -> bool:
+        return any(self.has_kernel_for_dispatch_key(key) for key in keyset)
+
+    def fallthrough_keys(self) -> list[DispatchKey]:
+        """The runtime keys at which a call does not stop."""
+        return [key for key in runtime_table_keys() if self.entry_at(key).kernel.is_fallthrough]
+
+    # Registering ----------------------------------------------------------------------------------------------
+
+    def register(self, key: DispatchKey | str, kernel: Kernel) -> Undo:
+        """Makes `kernel` answer at `key` (a runtime or alias key) before all earlier ones; returns what undoes it."""
+        key = key_named(key)
+        with LOCK:
+            self.registrations.setdefault(key, []).append(kernel)
+            self.forget_entries()
+
+        def undo() -> None:
+            with LOCK:
+                kernels = self.registrations.get(key, [])
+                if kernel in kernels:
+                    kernels.remove(kernel)
+                if not kernels:
+                    self.registrations.pop(key, None)
+                self.forget_entries()
+
+        return undo
+
+    def forget_entries(self) -> None:
+        self._entries = {}  # a new dict: a thread that is working out an entry now writes it into the former one
+
+    # Names ----------------------------------------------------------------------------------------------------
+
+    def name(self) -> str:
+        return self.qualified_name
+
+    @property
+    def overloadpacket(self) -> OpOverloadPacket:
+        return getattr(getattr(ops, self.namespace), self._opname)
+
+    def __str__(self) -> str:
+        return f"{self.namespace}.{self._opname}.{self._overloadname}"
+
+    def __repr__(self) -> str:
+        return f"<OpOverload(op='{self.namespace}.{self._opname}', overload='{self._overloadname}')>"
+
+    def __deepcopy__(self, memo: object) -> OpOverload:
+        return self
+
+    def __reduce__(self) -> Any:
+        return operator_named, (self.qualified_name,)
+
+
+def _missing(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
+    key = op.entry(keyset).key
+    registered = "\n".join(
+        f"  {known.name:<28} {kernels[-1].place}" for known, kernels in op.registrations.items() if kernels
+    )
+    facts = (
+        f"\n\nyou passed    {', '.join(map(describe_value, stack)) or 'nothing'}\nkeyset        {describe(keyset)}\n"
+        f"registered    {registered.strip() or 'nothing'}\n"
+        f"to fix        register a kernel: library.impl('{op.qualified_name}', '{key.name}')(function)"
+    )
+    if key is DispatchKey.Undefined:
+        text = (
+            "There were no tensor arguments to this function (e.g., you passed an empty list of Tensors), but no "
+            f"fallback function is registered for schema {op.qualified_name}.  This usually means that this function "
+            "requires a non-empty list of Tensors, or that you (the operator writer) forgot to register a fallback "
+            f"function.  Available functions are {backends_of(op)}."
+        )
+    else:
+        text = (
+            f"Could not run '{op.qualified_name}' with arguments from the '{key.name}' backend. '{op.qualified_name}' "
+            f"is only available for these backends: {backends_of(op)}."
+        )
+    raise MissingKernelError(text + facts, op, key, keyset)
+
+
+_MISSING = Kernel(_missing, _missing, "boxed", "dispatch/operator.py")
+
+
+def backends_of(op: OpOverload) -> str:
+    """The keys at which a call of `op` does something, as the reference lists them: `[CPU, Meta, Python]`."""
+    names = []
+    for key, kernels in op.registrations.items():
+        if kernels:
+            names += sorted(k.name for k in members(key)) if key.is_alias else [key.name]
+    names += [key.name for key, kernels in FALLBACKS.items() if kernels and not kernels[-1].is_fallthrough]
+    return f"[{', '.join(dict.fromkeys(names))}]"
+
+
+def describe_value(value: Any) -> str:
+    """A value as error messages and traces show it: tensors by dtype, shape and device, lists by their items."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(describe_value, value))}]"
+    summary = getattr(type(value), "_summary", None)
+    return summary(value) if summary else repr(value)
+
+
+class OpOverloadPacket:
+    """The overloads of one name. Calling it runs the first overload that the arguments fit."""
+
+    def __init__(self, namespace: str, name: str) -> None:
+        self._qualified_op_name = f"{namespace}::{name}"
+        self._namespace, self.__name__ = namespace, name
+        self.__module__ = f"torch.ops.{namespace}"
+
+    def _operators(self) -> Iterator[OpOverload]:
+        prefix = self._qualified_op_name + "."
+        for name, op in list(OPERATORS.items()):
+            if name == self._qualified_op_name or name.startswith(prefix):
+                yield op
+
+    def overloads(self) -> list[str]:
+        return [op._overloadname for op in self._operators()]
+
+    def __getattr__(self, overload: str) -> OpOverload:
+        op = OPERATORS.get(self._qualified_op_name + ("" if overload == "default" else f".{overload}"))
+        if op is None:
+            raise AttributeError(
+                f"The underlying op of '{self}' has no overload name '{overload}'"
+                if not overload.startswith("__")
+                else f"'{self}' object has no attribute '{overload}'"
+            )
+        return op
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if overridden(args, kwargs):
+            return handle_torch_function(self, overriding(args, kwargs), *args, **kwargs)
+        operators = list(self._operators())
+        if len(operators) == 1:
+            return operators[0](*args, **kwargs)
+        problems = []
+        for op in operators:
+            try:
+                stack = bind(op.schema, args, kwargs)
+            except RuntimeError as problem:
+                problems.append(str(problem))
+                continue
+            return call(op, stack)
+        listed = "\n\n".join(problems)
+        raise RuntimeError(f"Overloaded torch operator invoked from Python failed to match any schema:\n{listed}\n\n")
+
+    def __str__(self) -> str:
+        return f"{self._namespace}.{self.__name__}"
+
+    def __repr__(self) -> str:
+        return f"<OpOverloadPacket(op='{self}')>"
+
+    def __dir__(self) -> list[str]:
+        return self.overloads()
+
+
+class _OpNamespace:
+    """The operators of one namespace: `ops.aten.add`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._packets: dict[str, OpOverloadPacket] = {}
+
+    def __getattr__(self, name: str) -> OpOverloadPacket:
+        prefix = f"{self.name}::{name}"
+        if not any(known == prefix or known.startswith(prefix + ".") for known in OPERATORS):
+            self._packets.pop(name, None)
+            raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
+        return self._packets.setdefault(name, OpOverloadPacket(self.name, name))
+
+    def __dir__(self) -> list[str]:
+        prefix = self.name + "::"
+        return sorted({name[len(prefix) :].split(".")[0] for name in OPERATORS if name.startswith(prefix)})
+
+    def __repr__(self) -> str:
+        return f"<namespace of operators '{self.name}': {len(dir(self))} names>"
+
+
+class _Ops:
+    """`redispatch.ops`: every operator there is, by namespace, name and overload."""
+
+    def __init__(self) -> None:
+        self._namespaces: dict[str, _OpNamespace] = {}
+
+    def __getattr__(self, name: str) -> _OpNamespace:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._namespaces.setdefault(name, _OpNamespace(name))
+
+    def __dir__(self) -> list[str]:
+        return sorted({name.split("::")[0] for name in OPERATORS})
+
+
+ops = _Ops()
+
+
+def operator_named(name: str) -> OpOverload:
+    """The operator "ns::name.overload" ("ns::name" for the default overload). RegistrationError where there is none."""
+    op = OPERATORS.get(name.removesuffix(".default"))
+    if op is None:
+        stem = name.split(".")[0]
+        near = [known for known in OPERATORS if known.split(".")[0] == stem or known.split("::")[-1] == stem]
+        hint = f"; there are {', '.join(near)}" if near else ""
+        raise RegistrationError(f"there is no operator {name!r}{hint}")
+    return op
+
+
+def as_keyset(value: Any) -> DispatchKeySet:
+    """A keyset from what users pass for one: a keyset, a key, the name of one, several of them, or a tensor."""
+    if isinstance(value, int):
+        return DispatchKeySet(value)
+    if isinstance(value, DispatchKey | str):
+        return DispatchKeySet(key_named(value))
+    if hasattr(value, "_keyset"):
+        return DispatchKeySet(value._keyset)
+    return DispatchKeySet(keys for keys in map(key_named, value))

@@ -1,0 +1,106 @@
+"""`__torch_function__` and function modes: what happens to a call before it reaches the dispatcher.
+
+Every public function asks `overridden` first. A call is overridden when a function mode is active, or when an
+argument's class has a `__torch_function__` of its own; then `handle_torch_function` asks the innermost mode (with
+that mode popped), or else the arguments' classes, subclass before superclass and otherwise from left to right,
+until one does not answer NotImplemented. A class opts out by `__torch_function__ = _disabled_torch_function_impl`.
+
+Read next: operator.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from .state import STATE, Setting, State, within
+
+# Classes which take part in calls without overriding them: the exact types that `overridden` passes at a glance.
+PLAIN_TYPES: set[type] = {int, float, bool, str, complex, type(None)}
+
+
+def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """What a class sets as its `__torch_function__` to take no part in overriding."""
+    return NotImplemented
+
+
+def overrides(value: Any) -> bool:
+    """Whether the class of `value` has a `__torch_function__` of its own."""
+    kind = type(value)
+    if kind in PLAIN_TYPES or isinstance(value, type):
+        return False
+    function = getattr(kind, "__torch_function__", None)
+    if function is None:
+        PLAIN_TYPES.add(kind) if not kind.__flags__ & (1 << 9) else None  # a heap type may yet be given one
+        return False
+    return function is not _disabled_torch_function_impl
+
+
+def overridden(args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+    """Whether a mode or an argument (inside one level of list or tuple, too) wants this call for itself."""
+    state = STATE.get()
+    if state.function_modes and state.overrides != "none":
+        return True
+    if state.overrides != "all":
+        return False
+    return any(True for _ in overriding(args, kwargs))
+
+
+def overriding(args: Sequence[Any], kwargs: dict[str, Any]) -> Iterable[Any]:
+    """The arguments that override, in order."""
+    for value in (*args, *kwargs.values()) if kwargs else args:
+        if isinstance(value, list | tuple):
+            yield from (item for item in value if overrides(item))
+        elif overrides(value):
+            yield value
+
+
+def one_per_type(values: Iterable[Any]) -> list[Any]:
+    """One value for each distinct type, a subclass before its superclasses, otherwise from left to right."""
+    chosen: list[Any] = []
+    for value in values:
+        kinds = [type(known) for known in chosen]
+        if type(value) not in kinds:
+            position = next((i for i, kind in enumerate(kinds) if issubclass(type(value), kind)), len(chosen))
+            chosen.insert(position, value)
+    return chosen
+
+
+def handle_torch_function(public: Callable[..., Any], relevant: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
+    """The overridden result of `public(*args, **kwargs)`, where `relevant` are the arguments that may override.
+
+    Errors: TypeError where every handler answers NotImplemented.
+    """
+    state = STATE.get()
+    handlers = one_per_type(value for value in relevant if overrides(value)) if state.overrides == "all" else []
+    types = tuple(type(value) for value in handlers)
+    if state.function_modes and state.overrides != "none":
+        mode = state.function_modes[-1]
+        with within(state.replace(function_modes=state.function_modes[:-1])):
+            result = mode.__torch_function__(public, types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    for value in handlers:
+        result = type(value).__torch_function__(public, types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    raise _none_answered(public, types, state)
+
+
+def _none_answered(public: Callable[..., Any], types: tuple[type, ...], state: State) -> TypeError:
+    name = f"{public.__module__}.{getattr(public, '__name__', public)}"
+    asked = f" nor in mode {state.function_modes[-1]!r}" if state.function_modes else ""
+    return TypeError(
+        f"Multiple dispatch failed for '{name}'; all __torch_function__ handlers returned NotImplemented: "
+        f"no implementation found on types that implement __torch_function__: {list(types)}{asked}"
+    )
+
+
+def without_subclasses() -> Setting:
+    """A region in which no class overrides; function modes still do."""
+    return Setting(overrides=lambda state: "none" if state.overrides == "none" else "modes")
+
+
+def without_overrides() -> Setting:
+    """A region in which neither class nor mode overrides."""
+    return Setting(overrides="none")

@@ -1,0 +1,96 @@
+"""What is registered for the whole process: the operators by name, and the fallbacks that hold for all of them.
+
+Registering anything makes operators forget the entries that they have worked out; nothing else holds such a thing.
+Read next: operator.py, library.py.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from .errors import RegistrationError
+from .key import DispatchKey
+from .table import Kernel
+
+if TYPE_CHECKING:
+    from .operator import OpOverload
+
+OPERATORS: dict[str, OpOverload] = {}  # "aten::add.Tensor" -> operator, in the order of definition
+FALLBACKS: dict[DispatchKey, list[Kernel]] = {}  # the kernel that answers at a key where an operator has none
+LOCK = threading.RLock()  # held while a table is changed, never while one is read
+
+# called with ("defined" | "removed", operator) after either has happened
+LISTENERS: list[Callable[[str, OpOverload], None]] = []
+
+Undo = Callable[[], None]
+
+
+def add_operator(op: OpOverload) -> Undo:
+    """Enters a new operator; RegistrationError, with both places, where there is one of that name and overload."""
+    with LOCK:
+        former = OPERATORS.get(op.qualified_name)
+        if former is not None:
+            raise RegistrationError(
+                f"Tried to register an operator ({op.schema}) with the same name and overload name multiple times. "
+                f"Each overload's schema should only be registered with a single call to def(). Duplicate "
+                f"registration: {op.place}. Original registration: {former.place}"
+            )
+        OPERATORS[op.qualified_name] = op
+    _tell("defined", op)
+
+    def undo() -> None:
+        with LOCK:
+            if OPERATORS.get(op.qualified_name) is not op:
+                return
+            del OPERATORS[op.qualified_name]
+        _tell("removed", op)
+
+    return undo
+
+
+def add_fallback(key: DispatchKey, kernel: Kernel) -> Undo:
+    """Enters the one fallback of a key; RegistrationError, with both places, where it has one already."""
+    with LOCK:
+        kernels = FALLBACKS.setdefault(key, [])
+        if kernels:
+            raise RegistrationError(
+                f"Tried to register multiple backend fallbacks for the same dispatch key {key}; previous registration "
+                f"{kernels[-1].place}, new registration {kernel.place}"
+            )
+        kernels.append(kernel)
+    forget_entries()
+
+    def undo() -> None:
+        with LOCK:
+            if kernel in kernels:
+                kernels.remove(kernel)
+        forget_entries()
+
+    return undo
+
+
+def forget_entries() -> None:
+    """Makes every operator work out its entries anew: a fallback or the set of keys has changed."""
+    with LOCK:
+        for op in OPERATORS.values():
+            op.forget_entries()
+
+
+def _tell(event: str, op: OpOverload) -> None:
+    for listener in LISTENERS:
+        listener(event, op)
+
+
+def caller(depth: int = 1) -> str:
+    """ "file:line" of the caller's caller: where a registration was written."""
+    frame = sys._getframe(depth + 1)
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def place_of(function: Callable[..., object]) -> str:
+    """ "file:line" of a function's definition, or its name where it has no source."""
+    code = getattr(function, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code else getattr(function, "__qualname__", repr(function))

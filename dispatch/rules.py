@@ -1,0 +1,68 @@
+"""Rule tables and slots: what a layer must be told about operators, by the rooms that know them.
+
+A layer is one function for all operators. What it cannot read off a schema (a derivative, an autocast policy, ...)
+stands in a table that the layer publishes and that the operators' declarations fill.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+from .errors import RegistrationError
+from .registry import Undo
+
+R = TypeVar("R")
+
+
+class RuleTable(Generic[R]):
+    """What one layer knows of each operator: a dict that refuses a silent second rule and can take one back."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self._rules: dict[Any, tuple[R, str]] = {}  # by operator, or by (operator, ...)
+
+    def add(self, op: Any, rule: R, place: str) -> Undo:
+        """Enters a rule. RegistrationError, with both places, where there is another one already."""
+        if op in self._rules:
+            raise RegistrationError(
+                f"{op} has a {self.what} already: {self._rules[op][1]}; the second one is at {place}"
+            )
+        self._rules[op] = rule, place
+
+        def undo() -> None:
+            if self._rules.get(op) == (rule, place):
+                del self._rules[op]
+
+        return undo
+
+    def get(self, op: Any) -> R | None:
+        found = self._rules.get(op)
+        return found[0] if found else None
+
+    def place(self, op: Any) -> str | None:
+        """Where the rule was written."""
+        found = self._rules.get(op)
+        return found[1] if found else None
+
+    def __contains__(self, op: Any) -> bool:
+        return op in self._rules
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+
+class Slot(Generic[R]):
+    """One thing that a layer needs and an upper room provides: `slot.fill(value)` below, `slot()` inside the layer."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self._value: R | None = None
+
+    def fill(self, value: R) -> R:
+        self._value = value
+        return value
+
+    def __call__(self) -> R:
+        if self._value is None:
+            raise RuntimeError(f"nothing has been provided for: {self.what}")
+        return self._value

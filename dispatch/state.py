@@ -1,0 +1,220 @@
+"""The dispatch state of a thread or task: one immutable value in one context variable.
+
+What a call does depends on its arguments and on this: keys included and excluded, the stacks of modes, whether
+gradients are recorded, what autocast casts to. Because the value is immutable and a `ContextVar` holds it, each
+thread and each asyncio task sees its own, and a suspended task keeps what it had.
+
+Note [Two ways to change the state]
+`within(state)` is for the library's own strictly nested regions: it puts the whole former value back.
+`Setting(field=value)` is for users' regions (`no_grad()` and the like), which can overlap: a generator may be
+suspended inside one. It puts back its own fields only, and as a decorator on a generator it is entered anew for each step.
+
+Read next: interpreter.py, where the state meets the arguments' keysets.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+from .key import FUNCTIONALITIES
+from .keyset import FUNCTIONALITY_MASK, keyset
+
+AUTOCAST_KEYS = keyset(*(name for name in FUNCTIONALITIES if name.startswith("Autocast")))
+
+
+class State:
+    """One value of the dispatch state. Change it by `replace`, which returns another value."""
+
+    __slots__ = (
+        "included",  # keyset added to that of the arguments
+        "excluded",  # keyset taken away last; it wins over `included`
+        "modes",  # dispatch modes, the innermost last
+        "function_modes",  # function modes, the innermost last
+        "overrides",  # who may override a function: "all", "modes" (no subclass) or "none"
+        "grad_enabled",  # whether Autograd records
+        "inference",  # whether new tensors are inference tensors
+        "autocast_dtypes",  # ((device type, dtype), ...): what autocast casts to
+        "autocast_cache",  # the casts made in the outermost autocast region, or None
+        "entry",  # the state in which the running operator was called by the user
+        "tracer",  # what records every hop, or None
+        "_memo",
+    )
+    _FIELDS = __slots__[:-1]
+
+    included: int
+    excluded: int
+    modes: tuple[Any, ...]
+    function_modes: tuple[Any, ...]
+    overrides: str
+    grad_enabled: bool
+    inference: bool
+    autocast_dtypes: tuple[tuple[str, Any], ...]
+    autocast_cache: Any
+    entry: State | None
+    tracer: Any
+
+    def replace(self, **changes: Any) -> State:
+        """This state with some fields changed."""
+        new = object.__new__(State)
+        for field in State._FIELDS:
+            setattr(new, field, changes.pop(field) if field in changes else getattr(self, field))
+        if changes:
+            raise TypeError(f"State has no field {', '.join(changes)}; it has {', '.join(State._FIELDS)}")
+        new._memo = {}
+        return new
+
+    def excluding(self, keys: int) -> State:
+        """This state with `keys`' functionalities excluded too. Remembered, since every layer asks for it."""
+        found = self._memo.get(keys)
+        if found is None:
+            excluded = self.excluded | keys & FUNCTIONALITY_MASK
+            found = self if excluded == self.excluded else self.replace(excluded=excluded)
+            self._memo[keys] = found
+        return found
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if hasattr(self, name):
+            raise AttributeError(f"a dispatch state is immutable; use replace({name}=...)")
+        object.__setattr__(self, name, value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, State) and all(getattr(self, f) == getattr(other, f) for f in State._FIELDS)
+
+    __hash__ = None  # type: ignore[assignment]  # compared in tests, never a key
+
+    def __repr__(self) -> str:
+        changed = [f for f in State._FIELDS if getattr(self, f) != getattr(DEFAULT, f)]
+        return f"State({', '.join(f'{f}={getattr(self, f)!r}' for f in changed)})"
+
+
+DEFAULT = object.__new__(State)
+for _field, _value in {
+    "included": keyset("BackendSelect", "ADInplaceOrView"),
+    "excluded": AUTOCAST_KEYS,
+    "modes": (),
+    "function_modes": (),
+    "overrides": "all",
+    "grad_enabled": True,
+    "inference": False,
+    "autocast_dtypes": (),
+    "autocast_cache": None,
+    "entry": None,
+    "tracer": None,
+    "_memo": {},
+}.items():
+    setattr(DEFAULT, _field, _value)
+
+STATE: ContextVar[State] = ContextVar("redispatch state", default=DEFAULT)
+
+
+class within:
+    """`with within(state):` runs the block in that state and puts the former one back."""
+
+    __slots__ = ("state", "token")
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+
+    def __enter__(self) -> None:
+        self.token = STATE.set(self.state)
+
+    def __exit__(self, *error: object) -> None:
+        STATE.reset(self.token)
+
+
+class Region:
+    """A region of the user's code that is also a decorator: `with no_grad():`, `@no_grad()`.
+
+    On a generator function the region is entered anew for each step, so that its state never leaks to the
+    caller while the generator is suspended. A subclass gives `__enter__` and `__exit__`.
+    """
+
+    def __enter__(self) -> Any:
+        raise NotImplementedError
+
+    def __exit__(self, *error: Any) -> Any:
+        raise NotImplementedError
+
+    def clone(self) -> Region:
+        """A region like this one, for one call of the decorated function."""
+        raise NotImplementedError
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        if inspect.isclass(function):
+            raise TypeError(f"{type(self).__name__} decorates functions, not the class {function.__name__}")
+        if inspect.isgeneratorfunction(function):
+            return self._each_step(function)
+
+        @functools.wraps(function)
+        def in_region(*args: Any, **kwargs: Any) -> Any:
+            with self.clone():
+                return function(*args, **kwargs)
+
+        return in_region
+
+    def _each_step(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def step_by_step(*args: Any, **kwargs: Any) -> Any:
+            with self.clone():
+                generator = function(*args, **kwargs)
+            resume: Callable[[], Any] = functools.partial(next, generator)
+            while True:
+                try:
+                    with self.clone():
+                        item = resume()
+                except StopIteration as stop:
+                    return stop.value
+                try:
+                    sent = yield item
+                except GeneratorExit:
+                    with self.clone():
+                        generator.close()
+                    raise
+                except BaseException as error:
+                    resume = functools.partial(generator.throw, error)
+                else:
+                    resume = functools.partial(generator.send, sent)
+
+        return step_by_step
+
+
+class Setting(Region):
+    """A region that changes some fields of the state, and puts back those fields alone.
+
+    A change is a value, or a function of the present state that gives one.
+    """
+
+    def __init__(self, **changes: Any) -> None:
+        self._changes = changes
+        self._former: list[dict[str, Any]] = []
+
+    def __enter__(self) -> Any:
+        state = STATE.get()
+        self._former.append({field: getattr(state, field) for field in self._changes})
+        STATE.set(state.replace(**{f: v(state) if callable(v) else v for f, v in self._changes.items()}))
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        STATE.set(STATE.get().replace(**self._former.pop()))
+
+    def clone(self) -> Setting:
+        return Setting(**self._changes)
+
+
+def include(keys: int) -> Setting:
+    """A region in which `keys` belong to every call."""
+    return Setting(included=lambda state: state.included | keys)
+
+
+def exclude(keys: int) -> Setting:
+    """A region in which no call stops at `keys`' functionalities."""
+    return Setting(excluded=lambda state: state.excluded | keys & FUNCTIONALITY_MASK)
+
+
+def force(included: int, excluded: int) -> Setting:
+    """A region with exactly these keysets included and excluded."""
+    return Setting(included=included, excluded=excluded & FUNCTIONALITY_MASK)

@@ -1,0 +1,189 @@
+"""Tables: which kernel answers for an operator at a runtime key. The precedence rule, once, as numbered steps.
+
+An operator holds a list of *registrations* per key, alias keys included, the newest last. `resolve` turns them,
+with the backend fallbacks that hold for all operators, into the *entry* of one runtime key. Nothing here is
+computed before it is asked for, and nothing is asked for while a call runs: operators remember their entries.
+
+Source of the rule: PyTorch's OperatorEntry; the steps are numbered as in `explain`'s output.
+Read next: interpreter.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from .key import BACKENDS, FUNCTIONALITIES, PER_BACKEND, DispatchKey, backends, runtime_key
+
+Boxed = Callable[[Any, int, list[Any]], Any]  # (op, keyset, stack) -> result
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernel:
+    """One registration: what to call, how it was written, and where.
+
+    `boxed(op, keyset, stack)` is how the interpreter calls it. `function` is what was registered, and
+    `convention` how it takes its arguments (see boxing.py), so that a specialiser can call it directly.
+    """
+
+    function: Callable[..., Any]
+    boxed: Boxed
+    convention: str
+    place: str  # "file:line" of the registration
+    library: str = ""
+
+    @property
+    def is_fallthrough(self) -> bool:
+        return self.convention == "fallthrough"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entry:
+    """Who answers at one runtime key, and by which step of the rule."""
+
+    key: DispatchKey
+    kernel: Kernel
+    rule: str
+
+
+Registrations = Mapping[DispatchKey, list[Kernel]]
+
+# The backends whose autograd key is AutogradOther: they have no Autograd<backend> of their own.
+OTHER_BACKENDS = ("FPGA", "Vulkan", "Metal", "CustomRNGKeyId", "MkldnnCPU")
+
+
+def members(alias: DispatchKey) -> frozenset[DispatchKey]:
+    """The runtime keys that an alias key stands for, users' backends included."""
+    return _members(alias.name, tuple(backends()))
+
+
+@cache
+def _members(alias: str, backend_names: tuple[str, ...]) -> frozenset[DispatchKey]:
+    def each(functionalities: Iterable[str], names: Iterable[str] = backend_names) -> set[DispatchKey]:
+        return {runtime_key(functionality, name) for functionality in functionalities for name in names}
+
+    autograd = each(["AutogradFunctionality"]) | _single("AutogradOther", "AutogradNestedTensor")
+    other = _single(*OTHER_BACKENDS)
+    match alias:
+        case "Autograd":
+            return frozenset(autograd)
+        case "CompositeImplicitAutograd":
+            dense = each(["Dense", "Quantized", "Sparse", "SparseCsr", "NestedTensor"])
+            return frozenset(dense | other | autograd | {DispatchKey.Undefined})
+        case "CompositeImplicitAutogradNestedTensor":
+            return frozenset(each(["NestedTensor"]) | _single("AutogradNestedTensor"))
+        case "CompositeExplicitAutograd":
+            return frozenset(each(["Dense", "Quantized", "Sparse", "SparseCsr"]) | other | {DispatchKey.Undefined})
+        case "CompositeExplicitAutogradNonFunctional":
+            some = [name for name in backend_names if name not in ("XLA", "Lazy")]
+            return frozenset(each(["Dense", "Quantized", "SparseCsr"], some) | {DispatchKey.Undefined})
+        case "FuncTorchBatchedDecomposition":
+            return frozenset(_single("FuncTorchBatched"))
+    raise ValueError(f"{alias} is no alias key")
+
+
+def _single(*functionalities: str) -> set[DispatchKey]:
+    return {runtime_key(functionality, None) for functionality in functionalities}
+
+
+@cache
+def _backends_of_autograd(key: DispatchKey, backend_names: tuple[str, ...]) -> frozenset[DispatchKey]:
+    """The backend runtime keys whose tensors carry the autograd key `key`."""
+    if key.functionality == "AutogradFunctionality":
+        names = [f for f in PER_BACKEND if f not in ("AutogradFunctionality", "NestedTensor")]
+        return frozenset(runtime_key(functionality, key.backend) for functionality in names)
+    if key.functionality == "AutogradNestedTensor":
+        return frozenset(runtime_key("NestedTensor", name) for name in backend_names)
+    return frozenset(_single(*OTHER_BACKENDS))
+
+
+def resolve(registered: Registrations, fallbacks: Registrations, key: DispatchKey) -> Entry | None:
+    """The entry of one runtime key, or None where nothing answers.
+
+    The first that holds:
+      1. a kernel registered for this key;
+      2. an alias key that has this key among its members, in this order:
+         2.1 CompositeExplicitAutogradNonFunctional
+         2.2 CompositeExplicitAutograd
+         2.3 CompositeImplicitAutogradNestedTensor, then CompositeImplicitAutograd; for an autograd key only if
+             no backend under that key has a kernel of its own and there is no CompositeExplicit one:
+             such a backend must not be bypassed. (AutogradOther stands for many backends: there it is an error.)
+         2.4 Autograd
+         2.5 FuncTorchBatchedDecomposition
+      3. the fallback that every operator has at this key.
+    """
+    # 1.
+    if kernel := _newest(registered, key):
+        return Entry(key, kernel, "kernel")
+
+    def alias(name: str) -> Kernel | None:
+        found = _newest(registered, _key(name))
+        return found if found and key in members(_key(name)) else None
+
+    # 2.1, 2.2
+    if kernel := alias("CompositeExplicitAutogradNonFunctional") or alias("CompositeExplicitAutograd"):
+        return Entry(key, kernel, "default backend kernel")
+    # 2.3
+    if key is not DispatchKey.Undefined and (kernel := alias("CompositeImplicitAutogradNestedTensor")):
+        return Entry(key, kernel, "nested math kernel")
+    if kernel := alias("CompositeImplicitAutograd"):
+        own = key.is_autograd and _backend_has_its_own(registered, key)
+        if key.functionality == "AutogradOther" and own:
+            return Entry(key, AMBIGUOUS_AUTOGRAD_OTHER, "ambiguous autogradother")
+        if not own and not (key.is_autograd and _has_explicit(registered)):
+            return Entry(key, kernel, "math kernel")
+    # 2.4, 2.5
+    if kernel := alias("Autograd"):
+        return Entry(key, kernel, "autograd kernel")
+    if kernel := alias("FuncTorchBatchedDecomposition"):
+        return Entry(key, kernel, "batched kernel")
+    # 3.
+    if kernel := _newest(fallbacks, key):
+        return Entry(key, kernel, "backend fallback")
+    return None
+
+
+def _key(name: str) -> DispatchKey:
+    return getattr(DispatchKey, name)
+
+
+def _newest(registered: Registrations, key: DispatchKey) -> Kernel | None:
+    kernels = registered.get(key)
+    return kernels[-1] if kernels else None
+
+
+def _backend_has_its_own(registered: Registrations, autograd_key: DispatchKey) -> bool:
+    keys = _backends_of_autograd(autograd_key, tuple(backends()))
+    return any(_newest(registered, key) for key in keys)
+
+
+def _has_explicit(registered: Registrations) -> bool:
+    names = ("CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
+    return any(_newest(registered, _key(name)) for name in names)
+
+
+def _ambiguous(op: Any, keyset: int, stack: list[Any]) -> Any:
+    raise RuntimeError(
+        f"{op.name()} has kernels registered to both CompositeImplicitAutograd and a backend mapped to "
+        "AutogradOther. This makes the backend kernel unreachable; the dispatcher will always prefer the "
+        "CompositeImplicitAutograd lowering (see Note [Ambiguity in AutogradOther kernel]). If you want to override "
+        "CompositeImplicitAutograd, please open an issue to request a dedicated Autograd dispatch key for the "
+        "backend.\nIf you only want to run inference instead of training, in C++, add `c10::InferenceMode mode;` "
+        "before model.forward(). In Python, use `torch.inference_mode()`"
+    )
+
+
+AMBIGUOUS_AUTOGRAD_OTHER = Kernel(_ambiguous, _ambiguous, "boxed", "dispatch/table.py")
+
+
+def runtime_table_keys() -> list[DispatchKey]:
+    """Every runtime key a table has a place for, in PyTorch's order of printing: Undefined, then from the lowest up."""
+    keys = [DispatchKey.Undefined]
+    for functionality in FUNCTIONALITIES:
+        if functionality in PER_BACKEND:
+            keys += [runtime_key(functionality, name) for name in [*BACKENDS, "Meta"]]
+        else:
+            keys.append(runtime_key(functionality, None))
+    return keys
