@@ -24,11 +24,27 @@ from .geometry import (
     numel,
     output_strides,
 )
+from .indexing import (
+    BadIndex,
+    embedding,
+    embedding_dense_backward,
+    first_bad,
+    gather,
+    index,
+    index_add,
+    index_put,
+    index_select,
+    index_shape,
+    scatter,
+)
+from .loss import nll_loss, nll_loss_backward
 from .operand import DTYPES, DType, Operand, as_ndarray
 from .overlap import has_internal_overlap, overlap
-from .pool import get_num_threads, parallel_for, set_num_threads
+from .pool import get_num_threads, parallel_for, serial_for, set_num_threads
 from .program import integral, primitive
+from .random import bernoulli, normal, randint, uniform
 from .reduce import ALL, AMAX, AMIN, ANY, MEAN, PROD, SUM, Reduction
+from .softmax import log_softmax, log_softmax_backward, softmax, softmax_backward
 from .vecmath import erf, exp, gelu, gelu_tanh, log, sigmoid, tanh
 
 __all__ = [
@@ -36,6 +52,7 @@ __all__ = [
     "AMAX",
     "AMIN",
     "ANY",
+    "BadIndex",
     "DTYPES",
     "DType",
     "Elementwise",
@@ -48,33 +65,54 @@ __all__ = [
     "addmm",
     "arange",
     "as_ndarray",
+    "bernoulli",
     "bmm",
     "broadcast_shapes",
     "broadcast_strides",
     "check_view",
     "contiguous_strides",
     "copy",
+    "embedding",
+    "embedding_dense_backward",
     "erf",
     "exp",
     "extreme_with_indices",
     "fill",
+    "first_bad",
+    "gather",
     "gelu",
     "gelu_tanh",
     "get_num_threads",
     "has_internal_overlap",
+    "index",
+    "index_add",
+    "index_put",
+    "index_select",
+    "index_shape",
     "infer_view_strides",
     "integral",
     "is_contiguous",
     "is_dense",
     "log",
+    "log_softmax",
+    "log_softmax_backward",
     "matmul",
     "mm",
+    "nll_loss",
+    "nll_loss_backward",
+    "normal",
     "numel",
     "output_strides",
     "overlap",
     "parallel_for",
     "primitive",
+    "randint",
+    "scatter",
+    "serial_for",
     "set_num_threads",
     "sigmoid",
+    "softmax",
+    "softmax_backward",
     "tanh",
+    "uniform",
 ]

@@ -91,9 +91,19 @@ def load(key: str) -> Any | None:
     if hashlib.sha256(key.encode() + payload).digest() != seal:
         return None
     from numba.core.compiler import CompileResult  # here, because importing numba takes 0.3 s
-    from numba.core.registry import cpu_target
 
-    return CompileResult._rebuild(cpu_target.target_context, *pickle.loads(payload)).entry_point
+    return CompileResult._rebuild(_target(), *pickle.loads(payload)).entry_point
+
+
+@once
+def _target() -> Any:
+    """numba's CPU target, ready to run code that it did not compile in this process."""
+    from numba.core.registry import cpu_target  # here, because importing numba takes 0.3 s
+    from numba.core.runtime import rtsys
+
+    # Compiling would do this; without it, the runtime functions that a loaded kernel calls are null pointers.
+    rtsys.initialize(cpu_target.target_context)
+    return cpu_target.target_context
 
 
 def store(key: str, result: Any, name: str, source: str) -> None:

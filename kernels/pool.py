@@ -93,3 +93,10 @@ def parallel_for(kernel: Callable[..., object], n: int, args: tuple, work: int =
         for future in futures:
             if not future.cancel():  # one that never started is not needed: its chunks are done
                 future.result()
+
+
+def serial_for(kernel: Callable[..., object], n: int, args: tuple, work: int = 1) -> None:
+    """Call `kernel(lo, hi, *args)` on ranges in order, on this thread: for kernels whose writes may meet."""
+    size = max(1, LARGEST // work)
+    for lo in range(0, n, size):
+        kernel(lo, min(lo + size, n), *args)

@@ -123,7 +123,7 @@ def tanh_float32(x):
     p = -0.33333278313509884 + z * (
         0.13331328918596486 + z * (-0.053729227043218475 + z * (0.02060199915334971 + z * -0.005660780461195179))
     )
-    near = x + x * z * p
+    near = x * (1.0 + z * p)  # as a product, which keeps the sign of zero
     far = math.copysign(1.0 - 2.0 / (exp(2.0 * size) + 1.0), x)
     return near if size < 0.625 else (far if size >= 0.625 else x)
 

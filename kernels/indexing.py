@@ -1,0 +1,368 @@
+"""Reading and writing at computed positions: gather, scatter, index, index_put, embedding and their kin.
+
+All of them are two loops. `take_loop` reads `x[... + index * scale]`, `put_loop` writes there; the index operand has
+stride 0 along the dimensions that it does not index, and `x` has stride 0 along the one that it does, so that the
+broadcast walk of `geometry.plan` serves here, too. Several index arrays are first folded into one of offsets.
+
+Compiled loops check no bounds, so every index is scanned before its loop runs. The functions return None, or a
+`BadIndex` for the caller to raise as IndexError; nothing has been written then. Read next: `loss.py`.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from .compile import Entry, Kernel
+from .convert import array_type, as_is, load, real_type, store
+from .copy import copy, fill
+from .elementwise import offset_of
+from .geometry import Ints, broadcast_shapes, broadcast_strides, contiguous_strides, is_contiguous, numel, plan
+from .operand import DTYPES, Operand, as_ndarray
+from .pool import parallel_for, serial_for
+
+uint64 = np.uint64
+
+
+class BadIndex(NamedTuple):
+    """An index outside its dimension: what it was, which dimension, and the size of that."""
+
+    index: int
+    dim: int
+    size: int
+
+
+# --- the scan ------------------------------------------------------------------------------------------------------
+
+
+def outside_loop(lo, hi, index, at, low, size, found):
+    """found[0] becomes 1 if an index is below `low` or not below `size`."""
+    bad = False
+    for i in range(lo, hi):
+        value = index[uint64(at + i)]
+        bad |= (value < low) | (value >= size)
+    if bad:
+        found[0] = 1
+
+
+_OUTSIDE = Kernel(outside_loop)
+
+
+def first_bad(index: Operand, size: int, *, wrap: bool, dim: int = 0) -> BadIndex | None:
+    """The first index that is not in [0, size), or, where negative ones count from the end, not in [-size, size)."""
+    if 0 in index.shape:
+        return None
+    low = -size if wrap else 0
+    if is_contiguous(index.shape, index.strides):
+        found = np.zeros(1, np.int64)
+        entry = _OUTSIDE.entry("int64", "int64", array_type(index.dtype), "int64", "int64", "int64", "int64[]")
+        parallel_for(entry, numel(index.shape), (index.array, index.offset, low, size, found))
+        if not found[0]:
+            return None
+    view = as_ndarray(index)
+    bad = (view < low) | (view >= size)
+    return BadIndex(int(view[bad].flat[0]), dim, size) if bad.any() else None
+
+
+# --- the loops -----------------------------------------------------------------------------------------------------
+
+
+def take_loop(lo, hi, sizes, strides, out, out_at, index, index_at, x, x_at, scale):
+    """out[i] = x[i + index[i] * scale], each with its own strides."""
+    ndim = len(sizes)
+    inner = sizes[ndim - 1]
+    out_step, index_step, x_step = strides[ndim - 1], strides[2 * ndim - 1], strides[3 * ndim - 1]
+    element = lo
+    while element < hi:
+        row = element // inner
+        first = element - row * inner
+        last = min(inner, first + hi - element)
+        out_row = out_at + offset_of(row, ndim - 1, sizes, strides, 0)
+        index_row = index_at + offset_of(row, ndim - 1, sizes, strides, ndim)
+        x_row = x_at + offset_of(row, ndim - 1, sizes, strides, 2 * ndim)
+        if index_step == 0:  # a whole run at one index: rows of an embedding
+            x_row += index[uint64(index_row)] * scale
+            if out_step == 1 and x_step == 1:
+                for i in range(first, last):
+                    out[uint64(out_row + i)] = x[uint64(x_row + i)]
+            else:
+                for i in range(first, last):
+                    out[uint64(out_row + i * out_step)] = x[uint64(x_row + i * x_step)]
+        else:
+            for i in range(first, last):
+                at = x_row + i * x_step + index[uint64(index_row + i * index_step)] * scale
+                out[uint64(out_row + i * out_step)] = x[uint64(at)]
+        element += last - first
+
+
+def load_one(x):
+    return x
+
+
+def store_one(x):
+    return x
+
+
+def combine(old, new):
+    return new
+
+
+def put_loop(lo, hi, sizes, strides, source, source_at, index, index_at, x, x_at, scale, skip):
+    """x[i + index[i] * scale] = combine(itself, source[i]), in order; nothing where the index is `skip`."""
+    ndim = len(sizes)
+    inner = sizes[ndim - 1]
+    source_step, index_step, x_step = strides[ndim - 1], strides[2 * ndim - 1], strides[3 * ndim - 1]
+    element = lo
+    while element < hi:
+        row = element // inner
+        first = element - row * inner
+        last = min(inner, first + hi - element)
+        source_row = source_at + offset_of(row, ndim - 1, sizes, strides, 0)
+        index_row = index_at + offset_of(row, ndim - 1, sizes, strides, ndim)
+        x_row = x_at + offset_of(row, ndim - 1, sizes, strides, 2 * ndim)
+        for i in range(first, last):
+            position = index[uint64(index_row + i * index_step)]
+            if position != skip:
+                at = uint64(x_row + i * x_step + position * scale)
+                x[at] = store_one(combine(load_one(x[at]), load_one(source[uint64(source_row + i * source_step)])))
+        element += last - first
+
+
+def replace(old, new):
+    return new
+
+
+def add(old, new):
+    return old + new
+
+
+def multiply(old, new):
+    return old * new
+
+
+def largest(old, new):
+    return new if new != new or new > old else old
+
+
+def smallest(old, new):
+    return new if new != new or new < old else old
+
+
+COMBINE: dict[str, Callable] = {
+    "replace": replace,
+    "sum": add,
+    "prod": multiply,
+    "amax": largest,
+    "amin": smallest,
+}
+
+_TAKE = Kernel(take_loop)
+_PUT: dict[tuple[str, str, str], Entry] = {}
+NEVER = -(1 << 63)  # an index to skip that no scanned index equals
+
+
+def _take(out: Operand, index: Operand, x: Operand, scale: int) -> None:
+    """All three of one shape; positions are in bounds."""
+    walk = plan(out.shape, (out.strides, index.strides, x.strides))
+    if walk.numel == 0:
+        return
+    array = array_type(x.dtype)
+    tables = ("int64[]", "int64[]")
+    entry = _TAKE.entry(
+        "int64", "int64", *tables, array, "int64", array_type(index.dtype), "int64", array, "int64", "int64"
+    )
+    args = (walk.sizes, walk.strides, out.array, out.offset, index.array, index.offset, x.array, x.offset, scale)
+    parallel_for(entry, walk.numel, args, 2)
+
+
+def _put(x: Operand, index: Operand, source: Operand, scale: int, how: str, skip: int = NEVER) -> None:
+    """All three of one shape; positions are in bounds. Serial and in order, since two positions may be equal."""
+    # the walk must not follow x's order: with "replace", the last of equal positions wins in row-major order
+    sizes, strides = _row_major(x.shape, (source.strides, index.strides, x.strides))
+    entry = _PUT.get((how, x.dtype, index.dtype))
+    if entry is None:
+        plain = how == "replace"
+        given = {
+            "combine": COMBINE[how],
+            "load_one": as_is if plain else load(x.dtype),
+            "store_one": as_is if plain else store(x.dtype),
+        }
+        array = array_type(x.dtype)
+        entry = Kernel(put_loop, name=f"put_{how}", given=given, real=real_type(x.dtype)).entry(
+            *("int64", "int64", "int64[]", "int64[]"),
+            *(array, "int64", array_type(index.dtype), "int64", array, "int64", "int64", "int64"),
+        )
+        _PUT[how, x.dtype, index.dtype] = entry
+    args = (sizes, strides, source.array, source.offset, index.array, index.offset, x.array, x.offset, scale, skip)
+    serial_for(entry, numel(x.shape), args)
+
+
+@lru_cache(4096)
+def _row_major(shape: Ints, all_strides: tuple[Ints, ...]) -> tuple[np.ndarray, np.ndarray]:
+    sizes = np.array(shape or (1,), np.int64)
+    return sizes, np.array([step for strides in all_strides for step in (strides or (1,))], np.int64)
+
+
+def _without(strides: Ints, dim: int) -> Ints:
+    return (*strides[:dim], 0, *strides[dim + 1 :])
+
+
+def _along(index: Operand, shape: Ints, dim: int) -> Operand:
+    """A 1-d (or 0-d) index, repeated over all dimensions of `shape` but `dim`."""
+    step = index.strides[0] if index.shape else 0
+    return index._replace(shape=shape, strides=tuple(step if d == dim else 0 for d in range(len(shape))))
+
+
+# --- one index along one dimension -----------------------------------------------------------------------------------
+
+
+def gather(out: Operand, x: Operand, dim: int, index: Operand) -> BadIndex | None:
+    """out[i, j, k] = x[index[i, j, k], j, k] for dim 0, and so on; 0-d operands count as 1-d.
+
+    `out` and `index` have one shape, of which no dimension but `dim` is larger than that of `x`.
+    """
+    out, x, index = (_at_least_1d(one) for one in (out, x, index))
+    bad = first_bad(index, x.shape[dim], wrap=False, dim=dim)
+    if bad is None:
+        _take(out, index, x._replace(shape=index.shape, strides=_without(x.strides, dim)), x.strides[dim])
+    return bad
+
+
+def index_select(out: Operand, x: Operand, dim: int, index: Operand) -> BadIndex | None:
+    """out = x with the entries along `dim` picked by a 1-d `index`."""
+    out, x = _at_least_1d(out), _at_least_1d(x)
+    bad = first_bad(index, x.shape[dim], wrap=False, dim=dim)
+    if bad is None:
+        picked = x._replace(shape=out.shape, strides=_without(x.strides, dim))
+        _take(out, _along(index, out.shape, dim), picked, x.strides[dim])
+    return bad
+
+
+def scatter(x: Operand, dim: int, index: Operand, source: Operand, how: str = "replace") -> BadIndex | None:
+    """x[index[i, j, k], j, k] = source[i, j, k] for dim 0, and so on, in row-major order; `how` says how the new meets
+    the old ("replace", "sum", "prod", "amax", "amin"). No dimension of `index` is larger than that of `source`."""
+    x, index, source = (_at_least_1d(one) for one in (x, index, source))
+    bad = first_bad(index, x.shape[dim], wrap=False, dim=dim)
+    if bad is None:
+        target = x._replace(shape=index.shape, strides=_without(x.strides, dim))
+        _put(target, index, source._replace(shape=index.shape), x.strides[dim], how)
+    return bad
+
+
+def index_add(x: Operand, dim: int, index: Operand, source: Operand) -> BadIndex | None:
+    """Adds the entries of `source` along `dim` to those of `x` that a 1-d `index` names."""
+    x, source = _at_least_1d(x), _at_least_1d(source)
+    bad = first_bad(index, x.shape[dim], wrap=False, dim=dim)
+    if bad is None:
+        target = x._replace(shape=source.shape, strides=_without(x.strides, dim))
+        _put(target, _along(index, source.shape, dim), source, x.strides[dim], "sum")
+    return bad
+
+
+def _at_least_1d(x: Operand) -> Operand:
+    return x if x.shape else x._replace(shape=(1,), strides=(1,))
+
+
+# --- embeddings ----------------------------------------------------------------------------------------------------
+
+
+def embedding(out: Operand, weight: Operand, index: Operand) -> BadIndex | None:
+    """out[..., :] = weight[index[...], :]. Shapes: weight [n, d], index any, out [*index, d]."""
+    bad = first_bad(index, weight.shape[0], wrap=False)
+    if bad is None:
+        rows = index._replace(shape=out.shape, strides=(*index.strides, 0))
+        columns = weight._replace(shape=out.shape, strides=(0,) * len(index.shape) + weight.strides[1:])
+        _take(out, rows, columns, weight.strides[0])
+    return bad
+
+
+def embedding_dense_backward(out: Operand, grad: Operand, index: Operand, padding_index: int = -1) -> BadIndex | None:
+    """out [n, d] = the sum of the rows of `grad` [*index, d] that each row was used for; none for `padding_index`.
+
+    16-bit floats are added in float32 and rounded once.
+    """
+    bad = first_bad(index, out.shape[0], wrap=False)
+    if bad is not None:
+        return bad
+    target = out
+    if DTYPES[out.dtype].compute != out.dtype:
+        compute = DTYPES[out.dtype].compute
+        wide = [
+            Operand(np.empty(numel(s), compute), compute, s, contiguous_strides(s)) for s in (out.shape, grad.shape)
+        ]
+        copy(wide[1], grad)
+        target, grad = wide
+    fill(target, 0)
+    rows = index._replace(shape=grad.shape, strides=(*index.strides, 0))
+    columns = target._replace(shape=grad.shape, strides=(0,) * len(index.shape) + target.strides[1:])
+    _put(columns, rows, grad, target.strides[0], "sum", padding_index)
+    if target is not out:
+        copy(out, target)
+    return None
+
+
+# --- several indices at once -----------------------------------------------------------------------------------------
+
+
+class _Folded(NamedTuple):
+    offsets: Operand  # of the indexed elements within x, with the result's shape
+    rest: Operand  # x along the dimensions that are not indexed, with the result's shape
+
+
+def index_shape(shape: Ints, index_shapes: Sequence[Ints | None]) -> tuple[Ints, int]:
+    """The shape of `x[indices]`, and where in it the dimensions of the broadcast indices begin.
+
+    `index_shapes` has None for a dimension that is not indexed; dimensions beyond its end are not, either. Indices that
+    stand together put their dimensions there; otherwise these come first.
+    """
+    used = [d for d, s in enumerate(index_shapes) if s is not None]
+    common = broadcast_shapes(*(index_shapes[d] for d in used))
+    together = used[-1] - used[0] + 1 == len(used)
+    start = used[0] if together else 0
+    plain = [size for d, size in enumerate(shape) if d not in used]
+    return (*plain[:start], *common, *plain[start:]), start
+
+
+def _fold(x: Operand, indices: Sequence[Operand | None]) -> _Folded | BadIndex:
+    used = {d: one for d, one in enumerate(indices) if one is not None}
+    for d, one in used.items():
+        bad = first_bad(one, x.shape[d], wrap=True, dim=d)
+        if bad is not None:
+            return bad
+    shape, start = index_shape(x.shape, [None if one is None else one.shape for one in indices])
+    common = broadcast_shapes(*(one.shape for one in used.values()))
+    total = np.zeros(common, np.int64)
+    for d, one in used.items():
+        position = as_ndarray(one).astype(np.int64)
+        total += np.where(position < 0, position + x.shape[d], position) * x.strides[d]
+    lead, trail = (0,) * start, (0,) * (len(shape) - start - len(common))
+    offsets = Operand(total.ravel(), "int64", shape, (*lead, *contiguous_strides(common), *trail))
+    plain = [x.strides[d] for d in range(len(x.shape)) if d not in used]
+    strides = (*plain[:start], *(0 for _ in common), *plain[start:])
+    return _Folded(offsets, x._replace(shape=shape, strides=strides))
+
+
+def index(out: Operand, x: Operand, indices: Sequence[Operand | None]) -> BadIndex | None:
+    """out = x[indices], with integer indices that broadcast together and None for a whole dimension.
+
+    Negative indices count from the end. `out` has the shape that `index_shape` says.
+    """
+    folded = _fold(x, indices)
+    if isinstance(folded, BadIndex):
+        return folded
+    _take(out, folded.offsets, folded.rest, 1)
+    return None
+
+
+def index_put(
+    x: Operand, indices: Sequence[Operand | None], source: Operand, *, accumulate: bool = False
+) -> BadIndex | None:
+    """x[indices] = source, or += with `accumulate`, where equal positions add up. `source` broadcasts."""
+    folded = _fold(x, indices)
+    if isinstance(folded, BadIndex):
+        return folded
+    shape = folded.rest.shape
+    spread = source._replace(shape=shape, strides=broadcast_strides(source.shape, source.strides, shape))
+    _put(folded.rest, folded.offsets, spread, 1, "sum" if accumulate else "replace")
+    return None

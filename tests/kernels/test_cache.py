@@ -1,0 +1,147 @@
+"""Compiled kernels on disk: damage, edits, places that cannot be written, and the import that stays light."""
+
+import os
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+from redispatch.kernels import Elementwise, cache
+from redispatch.kernels.program import Program
+
+from .layouts import dense
+
+
+def shifted(x):
+    return helper(x) + 1
+
+
+def helper(x):
+    return x * 2
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("REDISPATCH_CACHE_DIR", str(tmp_path / "kernels"))
+    monkeypatch.setattr(cache, "_warned", False)
+    return tmp_path / "kernels"
+
+
+def run_shifted():
+    out = dense(np.zeros(3, np.float32))
+    Elementwise("shifted", shifted).run(out, dense(np.array([1, 2, 3], np.float32)))
+    return out.array.tolist()
+
+
+def test_a_kernel_is_kept_with_its_source_beside_it_in_a_private_directory(folder):
+    assert run_shifted() == [3, 5, 7]
+    (kernel,), (source,) = folder.glob("*.kernel"), folder.glob("*.py")
+    assert folder.stat().st_mode & 0o777 == 0o700
+    text = source.read_text()
+    assert "return x * float32(2)" in text and text.startswith("# shifted(int64, int64, float32[]")
+    compile(text, str(source), "exec")
+    before = kernel.stat().st_mtime_ns
+    assert run_shifted() == [3, 5, 7]
+    assert kernel.stat().st_mtime_ns == before
+
+
+def test_a_damaged_file_is_a_miss(folder):
+    run_shifted()
+    (kernel,) = folder.glob("*.kernel")
+    whole = kernel.read_bytes()
+    damaged = [b"", whole[:10], whole[:-1], whole + b"x"]
+    for place in range(0, len(whole), len(whole) // 10):
+        damaged.append(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+    for content in damaged:
+        kernel.write_bytes(content)
+        assert cache.load(kernel.stem) is None
+    assert run_shifted() == [3, 5, 7]
+    assert cache.load(kernel.stem) is not None
+
+
+def test_a_file_under_another_kernels_name_is_a_miss(folder):
+    run_shifted()
+    (kernel,) = folder.glob("*.kernel")
+    kernel.rename(folder / ("0" * 64 + ".kernel"))
+    assert cache.load("0" * 64) is None
+
+
+def test_an_edit_in_a_helper_of_a_helper_changes_the_key():
+    def program(body):
+        made = Program("float32")
+        made.add(shifted, {"helper": body})
+        return made.digest()
+
+    def other(x):
+        return x * 3
+
+    def renamed(x):
+        return helper(x)
+
+    assert len({program(helper), program(other), program(renamed)}) == 3
+    assert program(helper) == program(helper)
+
+
+def test_where_nothing_can_be_written_kernels_run_and_one_warning_says_so(folder):
+    folder.write_text("a file where the directory should be")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert run_shifted() == [3, 5, 7]
+        assert run_shifted() == [3, 5, 7]
+    assert [str(w.message).split(" (")[0] for w in caught] == ["compiled kernels cannot be kept on disk"]
+
+
+def test_a_directory_that_others_can_write_is_refused(folder):
+    folder.mkdir()
+    folder.chmod(0o777)
+    with pytest.warns(RuntimeWarning, match="can be written by other users"):
+        assert cache.directory() is None
+
+
+def test_a_directory_of_another_user_is_refused(folder, monkeypatch):
+    folder.mkdir(mode=0o700)
+    monkeypatch.setattr(os, "getuid", lambda: folder.stat().st_uid + 1)
+    with pytest.warns(RuntimeWarning, match="owned by another user"):
+        assert cache.directory() is None
+
+
+def run_child(program, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout
+
+
+def test_importing_kernels_does_not_import_numba():
+    assert run_child("import sys, redispatch.kernels; print('numba' in sys.modules)") == "False\n"
+
+
+def test_a_kernel_loads_in_a_process_that_compiles_nothing(folder):
+    program = (
+        "import sys, numpy as np\n"
+        "from redispatch.kernels import Operand, fill\n"
+        "x = Operand(np.zeros(3, np.float32), 'float32', (3,), (1,))\n"
+        "fill(x, 5)\n"
+        "print(x.array.tolist(), 'numba.core.typing.arraydecl' in sys.modules)\n"
+    )
+    first, second = run_child(program), run_child(program)
+    assert first.startswith("[5.0, 5.0, 5.0]") and second.startswith("[5.0, 5.0, 5.0]")
+    assert len(list(folder.glob("*.kernel"))) == 1
+
+
+def test_kernels_mean_the_same_as_plain_python(folder):
+    program = (
+        "import numpy as np\n"
+        "from redispatch.kernels import Operand, SUM, copy\n"
+        "x = Operand(np.arange(6, dtype=np.float32), 'float32', (2, 3), (1, 2))\n"
+        "out = Operand(np.zeros(6, np.uint16), 'bfloat16', (2, 3), (3, 1))\n"
+        "total = Operand(np.zeros(2, np.float32), 'float32', (2,), (1,))\n"
+        "copy(out, x); SUM.run(total, out, (1,)); print(out.array.tolist(), total.array.tolist())\n"
+    )
+    assert run_child(program, NUMBA_DISABLE_JIT="1") == run_child(program)

@@ -1,0 +1,105 @@
+"""Threads: ranges are covered once, results do not depend on their number, forks and Ctrl-C are survived."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from redispatch.kernels import Elementwise, get_num_threads, normal, parallel_for, set_num_threads
+
+from .layouts import dense
+
+
+@pytest.fixture(autouse=True)
+def restore_threads():
+    before = get_num_threads()
+    yield
+    set_num_threads(before)
+
+
+def double(x):
+    return x + x
+
+
+DOUBLE = Elementwise("double", double)
+
+
+@pytest.mark.parametrize("n,work", [(1, 1), (1 << 17, 1), ((1 << 21) + 7, 1), (3, 1 << 20), (1000, 4096)])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_every_index_is_covered_once(n, work, threads):
+    set_num_threads(threads)
+    seen = np.zeros(n, np.int64)
+
+    def kernel(lo, hi, step):
+        seen[lo:hi] += step
+
+    parallel_for(kernel, n, (1,), work)
+    assert (seen == 1).all()
+
+
+def test_random_numbers_are_the_same_on_one_thread_and_on_many():
+    results = []
+    for threads in (1, 4):
+        set_num_threads(threads)
+        out = dense(np.zeros(300_000, np.float32))
+        normal(out, 3, 1)
+        results.append(out.array)
+    np.testing.assert_array_equal(*results)
+
+
+def test_python_threads_may_run_large_kernels_at_once():
+    set_num_threads(3)
+    x = dense(np.arange(300_000, dtype=np.float32))
+    outs = [dense(np.zeros(300_000, np.float32)) for _ in range(8)]
+    threads = [threading.Thread(target=DOUBLE.run, args=(out, x)) for out in outs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert all((out.array == 2 * x.array).all() for out in outs)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
+@pytest.mark.filterwarnings("ignore:This process")
+def test_a_forked_child_gets_threads_of_its_own():
+    set_num_threads(3)
+    x, out = dense(np.ones(300_000, np.float32)), dense(np.zeros(300_000, np.float32))
+    DOUBLE.run(out, x)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        out.array[:] = 0
+        DOUBLE.run(out, x)
+        os._exit(0 if (out.array == 2).all() else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_ctrl_c_is_answered_between_chunks():
+    set_num_threads(2)
+    started = time.perf_counter()
+    threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        parallel_for(lambda lo, hi: time.sleep(0.01), 1000, (), 1 << 20)
+    assert time.perf_counter() - started < 2
+    seen = []
+    parallel_for(lambda lo, hi: seen.append((lo, hi)), 10, (), 1 << 20)
+    assert sorted(seen) == [(i, i + 1) for i in range(10)]
+
+
+def test_an_error_in_any_chunk_reaches_the_caller():
+    set_num_threads(3)
+
+    def kernel(lo, hi):
+        if lo == 5:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        parallel_for(kernel, 10, (), 1 << 20)
+
+
+def test_no_threads_at_all_are_refused():
+    with pytest.raises(RuntimeError, match="positive"):
+        set_num_threads(0)

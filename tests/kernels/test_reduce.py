@@ -1,0 +1,153 @@
+"""Reductions, softmax and matrix products against numpy, on awkward layouts and special values."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from redispatch.kernels import (
+    ALL,
+    AMAX,
+    AMIN,
+    ANY,
+    MEAN,
+    PROD,
+    SUM,
+    addmm,
+    bmm,
+    extreme_with_indices,
+    log_softmax,
+    log_softmax_backward,
+    mm,
+    softmax,
+    softmax_backward,
+)
+
+from .layouts import dense, filled, layouts, values
+
+
+@settings(max_examples=60)
+@given(layouts(), st.sets(st.integers(0, 2)), st.booleans(), st.integers(0, 99))
+def test_sums_over_any_dimensions_follow_numpy(layout, dims, keepdim, seed):
+    dims = tuple(sorted(d for d in dims if d < len(layout[0])))
+    x = filled(layout, "float32", np.random.default_rng(seed))
+    expected = values(x).sum(dims, keepdims=keepdim)
+    out = dense(np.full(expected.shape, 9, np.float32))
+    SUM.run(out, x, dims)
+    np.testing.assert_array_equal(values(out), expected)
+
+
+@settings(max_examples=40)
+@given(layouts((3, 4, 2)), st.sampled_from([(0,), (1,), (0, 2), (0, 1, 2)]), st.booleans(), st.integers(0, 99))
+def test_extremes_and_their_places_follow_numpy(layout, dims, largest, seed):
+    x = filled(layout, "float32", np.random.default_rng(seed))
+    spots = x.array[np.random.default_rng(seed).random(len(x.array)) < 0.1]
+    x.array[: len(spots)] = np.nan
+    rest = [d for d in range(3) if d not in dims]
+    rows = values(x).transpose(*rest, *dims).reshape(*(x.shape[d] for d in rest), -1)
+    expected = rows.max(-1) if largest else rows.min(-1)
+    place = rows.argmax(-1) if largest else rows.argmin(-1)
+    out, where = dense(np.zeros(expected.shape, np.float32)), dense(np.zeros(expected.shape, np.int64))
+    (AMAX if largest else AMIN).run(out, x, dims)
+    np.testing.assert_array_equal(values(out), expected)
+    out.array[:] = 9
+    extreme_with_indices(out, where, x, dims, largest=largest)
+    np.testing.assert_array_equal(values(out), expected)
+    np.testing.assert_array_equal(values(where), place)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "bfloat16", "float64"])
+def test_every_kind_of_number_is_reduced_in_its_accumulator(dtype):
+    x = dense(np.array([[0, 1, 1], [3, 200, 100]]), dtype)
+    integral = dtype in ("bool", "uint8", "int64")
+    for reduction, function in ((SUM, np.sum), (PROD, np.prod), (AMAX, np.max)):
+        kept = dtype if reduction is AMAX else "int64" if integral else dtype
+        out = dense(np.zeros(2), kept)
+        reduction.run(out, x, (1,))
+        expected = values(x).max(1) if reduction is AMAX else function(values(x).astype(float), 1)
+        np.testing.assert_array_equal(values(out), values(dense(expected, kept)))
+    for reduction, expected in ((ANY, [True, True]), (ALL, [False, True])):
+        out = dense(np.zeros(2, bool))
+        reduction.run(out, x, (1,))
+        assert out.array.tolist() == expected
+
+
+def test_ten_million_float32_tenths_add_up_and_threads_do_not_matter():
+    x, out = dense(np.full(10**7 + 3, 0.1, np.float32)), dense(np.zeros((), np.float32))
+    exact = (10**7 + 3) * float(np.float32(0.1))
+    SUM.run(out, x, (0,))
+    assert abs(float(out.array[0]) - exact) / exact < 3e-7
+    MEAN.run(out, x, (0,))
+    assert abs(float(out.array[0]) - 0.1) < 3e-8
+    x.array[-1] = 5
+    AMAX.run(out, x, (0,))
+    assert out.array[0] == 5
+
+
+def test_nan_and_infinities_go_through_a_reassociated_sum():
+    x = np.zeros((3, 5000), np.float32)
+    x[0, 4321], x[1, 7], x[2, 3], x[2, 4999] = np.nan, -np.inf, np.inf, -np.inf
+    out = dense(np.zeros(3, np.float32))
+    SUM.run(out, dense(x), (1,))
+    np.testing.assert_array_equal(out.array, np.array([np.nan, -np.inf, np.nan], np.float32))
+    columns = dense(np.zeros(3, np.float32))
+    SUM.run(columns, dense(np.ascontiguousarray(x.T)), (0,))
+    np.testing.assert_array_equal(columns.array, out.array)
+
+
+def test_an_empty_reduction_is_the_identity():
+    for reduction, identity in ((SUM, 0), (PROD, 1)):
+        out = dense(np.full(2, 9, np.float32))
+        reduction.run(out, dense(np.zeros((2, 0), np.float32)), (1,))
+        assert out.array.tolist() == [identity] * 2
+
+
+@settings(max_examples=30)
+@given(layouts((3, 4)), st.integers(0, 1), st.sampled_from(["float32", "bfloat16"]), st.integers(0, 99))
+def test_softmax_and_its_gradients_follow_their_definition(layout, dim, dtype, seed):
+    x = filled(layout, dtype, np.random.default_rng(seed))
+    tolerance = 1e-6 if dtype == "float32" else 2e-2
+    exact = np.exp(values(x).astype(float))
+    exact /= exact.sum(dim, keepdims=True)
+    out = dense(np.zeros((3, 4)), dtype)
+    softmax(out, x, dim)
+    np.testing.assert_allclose(values(out), exact, atol=tolerance)
+    y, grad, result = values(out).astype(float), values(x).astype(float), dense(np.zeros((3, 4), np.float32))
+    softmax_backward(result, x, out, dim)
+    np.testing.assert_allclose(values(result), y * (grad - (grad * y).sum(dim, keepdims=True)), atol=1e-5)
+    log_softmax(out, x, dim)
+    np.testing.assert_allclose(values(out), np.log(exact), atol=tolerance * 20, rtol=tolerance)
+    y = np.exp(values(out).astype(float))
+    log_softmax_backward(result, x, out, dim)
+    np.testing.assert_allclose(values(result), grad - y * grad.sum(dim, keepdims=True), atol=3e-5)
+
+
+def test_softmax_of_large_nan_and_infinite_rows():
+    x = np.array([[1000, 1000], [np.nan, 0], [-np.inf, -np.inf], [-np.inf, 3]], np.float32)
+    out = dense(np.zeros((4, 2), np.float32))
+    softmax(out, dense(x), 1)
+    np.testing.assert_array_equal(values(out), [[0.5, 0.5], [np.nan] * 2, [np.nan] * 2, [0, 1]])
+
+
+@settings(max_examples=40)
+@given(st.tuples(*[st.integers(0, 4)] * 3), st.data(), st.sampled_from(["float32", "bfloat16", "int64"]))
+def test_matrix_products_follow_numpy_on_any_layout(sizes, data, dtype):
+    n, k, m = sizes
+    rng = np.random.default_rng(n + 5 * k + 25 * m)
+    a = filled(data.draw(layouts((n, k))), dtype, rng)
+    b = filled(data.draw(layouts((k, m))), dtype, rng)
+    out, bias = dense(np.zeros((n, m)), dtype), filled(data.draw(layouts((m,))), dtype, rng)
+    mm(out, a, b)
+    np.testing.assert_array_equal(values(out), values(dense(values(a) @ values(b), dtype)))
+    addmm(out, bias, a, b, alpha=2, beta=3)
+    np.testing.assert_array_equal(values(out), values(dense(2 * (values(a) @ values(b)) + 3 * values(bias), dtype)))
+
+
+def test_a_batch_is_multiplied_matrix_by_matrix_and_a_bias_with_beta_0_is_not_read():
+    a, b = np.arange(12.0).reshape(2, 2, 3), np.arange(12.0).reshape(2, 3, 2)
+    out = dense(np.zeros((2, 2, 2)))
+    bmm(out, dense(a), dense(b))
+    np.testing.assert_array_equal(values(out), a @ b)
+    out = dense(np.zeros((2, 2)))
+    addmm(out, dense(np.full(2, np.nan)), dense(a[0]), dense(b[0]), beta=0)
+    np.testing.assert_array_equal(values(out), a[0] @ b[0])
