@@ -108,4 +108,4 @@ def extreme_with_indices(
         return
     args = (walk.kept, *walk.kept_outs, walk.kept_in, walk.reduced, walk.reduced_in)
     ends = (values.array, values.offset, indices.array, indices.offset, x.array, x.offset)
-    parallel_for(_entry(x.dtype, largest), walk.results, args + ends, 2 * walk.count)
+    parallel_for(_entry(x.dtype, largest), walk.results, args + ends, 2 * walk.elements)

@@ -89,7 +89,10 @@ def _build(kernel: Kernel, signature: tuple[str, ...]) -> Entry:
 
 def _compile(program: Program, signature: tuple[str, ...], fastmath: frozenset[str]) -> Any:
     """numba's compile result for the last function of the program."""
-    from numba import njit, types  # here, because importing numba takes 0.3 s
+    import numba  # here, because importing numba takes 0.3 s
+
+    njit: Any = numba.njit  # its stubs do not know all of its options
+    types: Any = numba.types
 
     from . import primitives
 

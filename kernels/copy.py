@@ -51,7 +51,7 @@ def fill(out: Operand, value: Number) -> None:
     _COPY.run(out, value, dtype=out.dtype)
 
 
-def arange(out: Operand, start: Number, step: Number) -> None:
+def arange(out: Operand, start: float, step: float) -> None:
     """Write start, start + step, ... into a 1-d `out`: integers exactly, floats computed in float64, rounded once."""
     (size,) = out.shape
     if size == 0:
@@ -66,5 +66,5 @@ def arange(out: Operand, start: Number, step: Number) -> None:
     if kernel is None:
         kernel = _ARANGE[out.dtype] = Kernel(arange_loop, name="arange", given={"store_one": store(out.dtype)})
     entry = kernel.entry("int64", "int64", array_type(out.dtype), "int64", number, number)
-    convert = float if number == "float64" else math.trunc
-    parallel_for(entry, size, (out.array, out.offset, convert(start), convert(step)))
+    first, by = (float(start), float(step)) if number == "float64" else (math.trunc(start), math.trunc(step))
+    parallel_for(entry, size, (out.array, out.offset, first, by))

@@ -13,7 +13,7 @@ Read next: `reduce.py`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,6 +39,22 @@ def offset_of(index, ndim, sizes, strides, operand):
     return at
 
 
+LAUNCHES = 4096  # remembered per operator; then it starts afresh
+
+
+def _nothing() -> None:
+    """Stands where no loop is needed, so that none is compiled."""
+
+
+class _Launch(NamedTuple):
+    """A decided call: what to run over how many elements, how each input is passed, and the loop's tables."""
+
+    entry: Entry  # not called when there are no elements
+    numel: int
+    layout: str
+    tables: tuple
+
+
 class Elementwise:
     """`run(out, *inputs)` writes `body(*elements)` everywhere. The body is a scalar function in plain Python.
 
@@ -51,6 +67,7 @@ class Elementwise:
     def __init__(self, name: str, body: Body, *, outputs: int = 1, keep: Sequence[int] = (), cost: int = 1) -> None:
         self.name, self.body, self.outputs, self.keep, self.cost = name, body, outputs, frozenset(keep), cost
         self._entries: dict[tuple, Entry] = {}
+        self._launches: dict[tuple, _Launch] = {}
 
     def run(self, out: Operand | Sequence[Operand], *inputs: Operand | Number, dtype: str | None = None) -> None:
         """Compute into `out`, or several of one shape, which do not overlap. Inputs broadcast to that shape.
@@ -59,39 +76,58 @@ class Elementwise:
         each input computes in its own. An input may be the very operand `out`, but must not overlap it otherwise.
         """
         outs = (out,) if isinstance(out, Operand) else tuple(out)
-        arrays = [x for x in inputs if isinstance(x, Operand)]
-        shape = outs[0].shape
-        strides = tuple([o.strides for o in outs] + [broadcast_strides(x.shape, x.strides, shape) for x in arrays])
-        walk = plan(shape, strides)
-        if walk.numel == 0:
+        first = outs[0]
+        facts: list[object] = [dtype, *[o[1:4] for o in outs]]  # [1:4] is dtype, shape and strides
+        for x in inputs:
+            if isinstance(x, Operand):
+                facts += (x[1:4], x.array is first.array and x.offset == first.offset)
+            else:
+                facts.append(None)
+        key = tuple(facts)
+        launch = self._launches.get(key)
+        if launch is None:
+            launch = self._prepare(key, outs, inputs, dtype)
+        if launch.numel == 0:
             return
-        simple = all(step in (0, 1) for step in walk.steps) and all(walk.steps[: len(outs)])
-        layout, args, step = "", [], len(outs)
+        args = list(launch.tables)
         for o in outs:
             args += (o.array, o.offset)
+        for x, how in zip(inputs, launch.layout, strict=True):
+            if not isinstance(x, Operand):
+                args.append(x)
+            elif how != "=":
+                args += (x.array, x.offset)
+        parallel_for(launch.entry, launch.numel, tuple(args), self.cost)
+
+    def _prepare(self, key: tuple, outs: tuple[Operand, ...], inputs: Sequence, dtype: str | None) -> _Launch:
+        """Choose the loop and the layout, and remember both under everything that they depend on."""
+        shape, first = outs[0].shape, outs[0]
+        arrays = [x for x in inputs if isinstance(x, Operand)]
+        strides = [o.strides for o in outs] + [broadcast_strides(x.shape, x.strides, shape) for x in arrays]
+        walk = plan(shape, tuple(strides))
+        simple = all(step in (0, 1) for step in walk.steps) and all(walk.steps[: len(outs)])
+        loop = "strided" if not simple else "flat" if walk.flat else "rows"
+        layout, passed, position = "", list(range(len(outs))), len(outs)
         for x in inputs:
             if not isinstance(x, Operand):
                 layout += "n"
-                args.append(x)
                 continue
-            position, step = step, step + 1
-            if x.array is outs[0].array and x.offset == outs[0].offset and strides[position] == strides[0]:
+            if x.array is first.array and x.offset == first.offset and strides[position] == first.strides:
                 layout += "="
-                continue
-            layout += "0" if simple and walk.steps[position] == 0 else "a"
-            args += (x.array, x.offset)
-        shape_of_loop = "flat" if walk.flat and simple else "rows" if simple else "strided"
-        entry = self.entry(
-            shape_of_loop,
-            layout,
-            tuple([o.dtype for o in outs]),
-            tuple([x.dtype if isinstance(x, Operand) else None for x in inputs]),
-            dtype,
-        )
-        if shape_of_loop != "flat":
-            kept = [k for k in range(len(strides)) if k < len(outs) or layout[_input_of(inputs, k - len(outs))] != "="]
-            args = [walk.sizes, _select(walk.strides, len(walk.sizes), tuple(kept)), *args]
-        parallel_for(entry, walk.numel, tuple(args), self.cost)
+            else:
+                layout += "0" if simple and walk.steps[position] == 0 else "a"
+                passed.append(position)
+            position += 1
+        tables: tuple = ()
+        if loop != "flat":  # the strides of the operands that the loop is given
+            ndim = len(walk.sizes)
+            tables = (walk.sizes, walk.strides.reshape(-1, ndim)[passed].ravel())
+        dtypes = tuple(x.dtype if isinstance(x, Operand) else None for x in inputs)
+        entry = self.entry(loop, layout, tuple(o.dtype for o in outs), dtypes, dtype) if walk.numel else _nothing
+        if len(self._launches) >= LAUNCHES:
+            self._launches.clear()
+        launch = self._launches[key] = _Launch(entry, walk.numel, layout, tables)
+        return launch
 
     def contiguous_entry(
         self, out_dtypes: Sequence[str], in_dtypes: Sequence[str | None], dtype: str | None = None
@@ -147,22 +183,6 @@ class Elementwise:
         body = self.body if callable(self.body) else self.body[DTYPES[leading].kind]
         text, given = _write_loop(self.name, loop, layout, outs, ins, computes)
         return Kernel(text, name=self.name, given={**given, "body": body}, real=real_type(leading))
-
-
-def _input_of(inputs: Sequence, array_position: int) -> int:
-    """The position among all inputs of the n-th that is an array."""
-    return [k for k, x in enumerate(inputs) if isinstance(x, Operand)][array_position]
-
-
-@lru_cache(4096)
-def _select_cached(strides: bytes, ndim: int, kept: tuple[int, ...]) -> np.ndarray:
-    table = np.frombuffer(strides, np.int64).reshape(-1, ndim)
-    return np.ascontiguousarray(table[list(kept)].ravel())
-
-
-def _select(strides: np.ndarray, ndim: int, kept: tuple[int, ...]) -> np.ndarray:
-    """The strides of the operands that the loop is given: all but those read through the output."""
-    return strides if len(kept) * ndim == len(strides) else _select_cached(strides.tobytes(), ndim, kept)
 
 
 def _write_loop(

@@ -26,9 +26,9 @@ uint64 = np.uint64
 
 
 class BadIndex(NamedTuple):
-    """An index outside its dimension: what it was, which dimension, and the size of that."""
+    """An index outside its dimension: what it is, which dimension, and the size of that."""
 
-    index: int
+    value: int
     dim: int
     size: int
 
@@ -317,7 +317,7 @@ def index_shape(shape: Ints, index_shapes: Sequence[Ints | None]) -> tuple[Ints,
     stand together put their dimensions there; otherwise these come first.
     """
     used = [d for d, s in enumerate(index_shapes) if s is not None]
-    common = broadcast_shapes(*(index_shapes[d] for d in used))
+    common = broadcast_shapes(*(s for s in index_shapes if s is not None))
     together = used[-1] - used[0] + 1 == len(used)
     start = used[0] if together else 0
     plain = [size for d, size in enumerate(shape) if d not in used]

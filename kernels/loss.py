@@ -106,7 +106,17 @@ def nll_loss(
     each = reduction == "none"
     steps = np.array([*x.strides, *target.strides, step, *(out.strides if each else (0, 0))], np.int64)
     totals = np.zeros(2)
-    args = (rest, steps, x.array, x.offset, target.array, target.offset, weights.array, weights.offset, ignore_index)
+    args: tuple = (
+        rest,
+        steps,
+        x.array,
+        x.offset,
+        target.array,
+        target.offset,
+        weights.array,
+        weights.offset,
+        ignore_index,
+    )
     args += (int(each), out.array, out.offset, totals)
     serial_for(_entry(x.dtype, target.dtype, False), n * rest, args)
     if not each:
@@ -136,7 +146,7 @@ def nll_loss_backward(
     fill(out, 0)
     weights, step = _weights(weight, out.dtype)
     steps = np.array([*out.strides, *target.strides, step, *(grad.strides or (0, 0))], np.int64)
-    args = (rest, steps, out.array, out.offset, target.array, target.offset, weights.array, weights.offset)
+    args: tuple = (rest, steps, out.array, out.offset, target.array, target.offset, weights.array, weights.offset)
     args += (ignore_index, grad.array, grad.offset, float(total_weight))
     serial_for(_entry(out.dtype, target.dtype, True), n * rest, args)
     return None

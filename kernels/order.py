@@ -65,8 +65,8 @@ def keys(dtype: str, largest: bool) -> tuple[Callable, Callable, np.generic]:
         if info.name == "float32":
             start = np.int32(LEAST32 if largest else MAGNITUDE32)
             return (key_for_max32 if largest else key_for_min32), from_key32, start
-        start = np.int64(LEAST64 if largest else MAGNITUDE64)
-        return (key_for_max64 if largest else key_for_min64), from_key64, start
+        last = np.int64(LEAST64 if largest else MAGNITUDE64)
+        return (key_for_max64 if largest else key_for_min64), from_key64, last
     if info.kind == "bool":
         return as_is, as_is, np.bool_(not largest)
     limits = np.iinfo(info.storage)

@@ -87,7 +87,7 @@ def register() -> None:
 
         @overload(primitive, target="cpu", jit_options={"forceinline": True})
         def use(x):
-            return lambda x: compiled(x)
+            return lambda x: compiled(x)  # type: ignore[call-arg]  # numba passes `typing` itself
 
     i64, double = ir.IntType(64), ir.DoubleType()
     i16, i32, half, single = ir.IntType(16), ir.IntType(32), ir.HalfType(), ir.FloatType()

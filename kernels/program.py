@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from functools import cache as once
 from pathlib import Path
 from types import FunctionType, ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -84,7 +85,7 @@ class _TypedLiterals(ast.NodeTransformer):
             return node  # typed already
         return self._inside(node)
 
-    def _inside(self, node: ast.AST) -> ast.AST:
+    def _inside(self, node: Any) -> Any:
         return self.generic_visit(node)
 
 
@@ -243,7 +244,9 @@ class Program:
         # the imports are in the namespace already; blank lines keep line numbers equal to those of the full text
         exec(compile("\n" * (text.count("\n") - body.count("\n")) + body, filename, "exec"), namespace)
         for name in self.compiled:  # numba derives symbols from it, which must differ between all kernels in a process
-            namespace[name].__qualname__ = f"{name}_{digest}"
+            function = namespace[name]
+            assert isinstance(function, FunctionType)
+            function.__qualname__ = f"{name}_{digest}"
         return namespace
 
 

@@ -113,10 +113,10 @@ def columns_loop(lo, hi, kept, kept_out, kept_in, reduced, reduced_in, total, ou
 
 
 class ReducePlan(NamedTuple):
-    """Kept and reduced dimensions, merged, outermost first; int64 arrays. `results` of `count` elements each."""
+    """Kept and reduced dimensions, merged, outermost first; int64 arrays. `results` of `elements` each."""
 
     results: int
-    count: int
+    elements: int
     kept: np.ndarray
     kept_outs: tuple[np.ndarray, ...]  # the strides of each output
     kept_in: np.ndarray
@@ -184,7 +184,7 @@ class Reduction:
         walk = reduce_plan(x.shape, x.strides, tuple(dims), (out.strides,))
         if walk.results == 0:
             return
-        args = (walk.kept, *walk.kept_outs, walk.kept_in, walk.reduced, walk.reduced_in, walk.count)
+        args = (walk.kept, *walk.kept_outs, walk.kept_in, walk.reduced, walk.reduced_in, walk.elements)
         ends = (out.array, out.offset, x.array, x.offset)
         if walk.columns:
             entry, accumulator = self._entry("columns", x.dtype, out.dtype), type(self.recipe(x.dtype).start)
@@ -194,16 +194,16 @@ class Reduction:
                 entry(lo, hi, *args, *ends, np.empty(min(STRIP, width), accumulator))
 
             strip_count = -(-width // STRIP) * (walk.results // width)
-            parallel_for(strips, strip_count, (), walk.count * min(STRIP, width))
-        elif walk.results == 1 and len(walk.reduced) == 1 and walk.count > 2 * PIECE:
+            parallel_for(strips, strip_count, (), walk.elements * min(STRIP, width))
+        elif walk.results == 1 and len(walk.reduced) == 1 and walk.elements > 2 * PIECE:
             self._in_pieces(out, x, walk)
         else:
-            parallel_for(self._entry("rows", x.dtype, out.dtype), walk.results, args + ends, max(1, walk.count))
+            parallel_for(self._entry("rows", x.dtype, out.dtype), walk.results, args + ends, max(1, walk.elements))
 
     def _in_pieces(self, out: Operand, x: Operand, walk: ReducePlan) -> None:
         """One large result: pieces first, on all threads, and then the pieces' accumulators."""
-        step, pieces = int(walk.reduced_in[0]), walk.count // PIECE
-        rest = walk.count - pieces * PIECE
+        step, pieces = int(walk.reduced_in[0]), walk.elements // PIECE
+        rest = walk.elements - pieces * PIECE
         parts = np.empty(pieces + (rest > 0), type(self.recipe(x.dtype).start))
         entry = self._entry("pieces", x.dtype, out.dtype)
 
@@ -211,13 +211,13 @@ class Reduction:
             return np.array([number], np.int64)
 
         def rows(results: int, size: int) -> tuple:
-            return one(results), one(1), one(PIECE * step), one(size), one(step), walk.count
+            return one(results), one(1), one(PIECE * step), one(size), one(step), walk.elements
 
         parallel_for(entry, pieces, (*rows(pieces, PIECE), parts, 0, x.array, x.offset), PIECE)
         if rest:
             entry(0, 1, *rows(1, rest), parts, pieces, x.array, x.offset + pieces * PIECE * step)
         last = self._entry("total", x.dtype, out.dtype)
-        last(0, 1, one(1), one(1), one(1), one(len(parts)), one(1), walk.count, out.array, out.offset, parts, 0)
+        last(0, 1, one(1), one(1), one(1), one(len(parts)), one(1), walk.elements, out.array, out.offset, parts, 0)
 
     def _entry(self, loop: str, dtype: str, out_dtype: str) -> Entry:
         key = (loop, dtype, out_dtype)

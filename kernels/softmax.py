@@ -118,7 +118,12 @@ def _entry(loop: Callable, dtype: str, out_dtype: str, saved: bool) -> Entry:
     if entry is None:
         compute = DTYPES[dtype].compute
         key, back, start = keys(dtype, True)
-        given = {"load_one": load(dtype), "store_one": store(out_dtype), "to_key": key, "from_key": back}
+        given: dict[str, object] = {
+            "load_one": load(dtype),
+            "store_one": store(out_dtype),
+            "to_key": key,
+            "from_key": back,
+        }
         given |= {"lowest": start, "zero": np.dtype(compute).type(0)}
         # "reassoc" for the sums over a row, see `reduce.py`; the subtraction of the maximum is not affected
         kernel = Kernel(loop, given=given, real=real_type(dtype), fastmath=REASSOCIATE)
@@ -138,28 +143,28 @@ def _with_dim(x: Operand) -> Operand:
 def _forward(loop: Callable, out: Operand, x: Operand, dim: int) -> None:
     out, x = _with_dim(out), _with_dim(x)
     walk = reduce_plan(x.shape, x.strides, (dim,), (out.strides,), True)
-    if walk.results == 0 or walk.count == 0:
+    if walk.results == 0 or walk.elements == 0:
         return
     entry = _entry(loop, x.dtype, out.dtype, False)
-    args = (walk.kept, *walk.kept_outs, walk.kept_in, walk.count, out.strides[dim], x.strides[dim])
+    args = (walk.kept, *walk.kept_outs, walk.kept_in, walk.elements, out.strides[dim], x.strides[dim])
     args += (out.array, out.offset, x.array, x.offset)
     scratch = np.dtype(DTYPES[x.dtype].compute)
 
     def rows(lo: int, hi: int) -> None:
-        entry(lo, hi, *args, np.empty(walk.count, scratch))
+        entry(lo, hi, *args, np.empty(walk.elements, scratch))
 
-    parallel_for(rows, walk.results, (), 8 * walk.count)
+    parallel_for(rows, walk.results, (), 8 * walk.elements)
 
 
 def _backward(loop: Callable, out: Operand, grad: Operand, y: Operand, dim: int) -> None:
     out, grad, y = _with_dim(out), _with_dim(grad), _with_dim(y)
     walk = reduce_plan(grad.shape, grad.strides, (dim,), (out.strides, y.strides), True)
-    if walk.results == 0 or walk.count == 0:
+    if walk.results == 0 or walk.elements == 0:
         return
     to, saved = walk.kept_outs
-    args = (walk.kept, to, walk.kept_in, saved, walk.count, out.strides[dim], grad.strides[dim], y.strides[dim])
+    args = (walk.kept, to, walk.kept_in, saved, walk.elements, out.strides[dim], grad.strides[dim], y.strides[dim])
     ends = (out.array, out.offset, grad.array, grad.offset, y.array, y.offset)
-    parallel_for(_entry(loop, grad.dtype, out.dtype, True), walk.results, args + ends, 8 * walk.count)
+    parallel_for(_entry(loop, grad.dtype, out.dtype, True), walk.results, args + ends, 8 * walk.elements)
 
 
 def softmax(out: Operand, x: Operand, dim: int) -> None:

@@ -150,7 +150,9 @@ def register(overload: Any, types: Any) -> None:
     """Give numba the compiled forms; `primitives.register` calls this once."""
     import cmath  # here with numba's, for complex arguments
 
-    from numba import njit  # here, because importing numba takes 0.3 s
+    import numba  # here, because importing numba takes 0.3 s
+
+    njit: Any = numba.njit  # its stubs do not know all of its options
 
     def define(function: Any, body: Any, real: Any, complex_: Any) -> None:
         program = Program("float32")
@@ -160,7 +162,7 @@ def register(overload: Any, types: Any) -> None:
         options = dict(error_model="numpy", fastmath={"contract"}, no_cpython_wrapper=True, forceinline=True)
         for name in program.compiled:
             namespace[name] = njit(**options)(namespace[name])
-        single = namespace[program.compiled[-1]]
+        single: Any = namespace[program.compiled[-1]]
 
         @overload(function, target="cpu", jit_options={"forceinline": True})
         def choose(x):

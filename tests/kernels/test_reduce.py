@@ -56,10 +56,10 @@ def test_extremes_and_their_places_follow_numpy(layout, dims, largest, seed):
     np.testing.assert_array_equal(values(where), place)
 
 
-@pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "bfloat16", "float64"])
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "bfloat16"])
 def test_every_kind_of_number_is_reduced_in_its_accumulator(dtype):
     x = dense(np.array([[0, 1, 1], [3, 200, 100]]), dtype)
-    integral = dtype in ("bool", "uint8", "int64")
+    integral = dtype != "bfloat16"
     for reduction, function in ((SUM, np.sum), (PROD, np.prod), (AMAX, np.max)):
         kept = dtype if reduction is AMAX else "int64" if integral else dtype
         out = dense(np.zeros(2), kept)
