@@ -1,1 +1,85 @@
-"""Tensor, Storage, Size, dtypes, devices and views."""
+"""Tensors: storages, dtypes, devices, shapes, and the class that ties them together.
+
+Read in this order: dtype, promotion, device, layout, size, storage, record, tensor, factory, subclass, printing.
+"""
+
+from . import dtype as dtypes
+from .device import CPU, META, as_device, device, device_keyset
+from .dtype import (
+    DTYPES,
+    dtype,
+    from_numpy_dtype,
+    get_default_dtype,
+    promote_types,
+    set_default_dtype,
+)
+from .factory import empty, storage_elements, tensor_over, view_over
+from .layout import (
+    channels_last,
+    channels_last_3d,
+    channels_last_strides,
+    contiguous_format,
+    layout,
+    memory_format,
+    preserve_format,
+    strided,
+)
+from .printing import get_printoptions, printoptions, set_printoptions
+from .promotion import can_cast, number_dtype, result_type
+from .record import CURRENT_GRAD_FN, SET_REQUIRES_GRAD, AutogradRecord, CreationMeta, ViewRecord
+from .size import Size
+from .storage import UntypedStorage
+from .subclass import as_subclass, make_subclass, make_wrapper_subclass, shell
+from .tensor import CONSTRUCT, Tensor, as_numpy, converted, describe, overridable, overridable_property, wrap_dim
+
+__all__ = [
+    "AutogradRecord",
+    "CONSTRUCT",
+    "CPU",
+    "CURRENT_GRAD_FN",
+    "CreationMeta",
+    "DTYPES",
+    "META",
+    "SET_REQUIRES_GRAD",
+    "Size",
+    "Tensor",
+    "UntypedStorage",
+    "ViewRecord",
+    "as_device",
+    "as_numpy",
+    "as_subclass",
+    "can_cast",
+    "channels_last",
+    "channels_last_3d",
+    "channels_last_strides",
+    "contiguous_format",
+    "converted",
+    "describe",
+    "device",
+    "device_keyset",
+    "dtype",
+    "dtypes",
+    "empty",
+    "from_numpy_dtype",
+    "get_default_dtype",
+    "get_printoptions",
+    "layout",
+    "make_subclass",
+    "make_wrapper_subclass",
+    "memory_format",
+    "number_dtype",
+    "overridable",
+    "overridable_property",
+    "preserve_format",
+    "printoptions",
+    "promote_types",
+    "result_type",
+    "set_default_dtype",
+    "set_printoptions",
+    "shell",
+    "storage_elements",
+    "strided",
+    "tensor_over",
+    "view_over",
+    "wrap_dim",
+]

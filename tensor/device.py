@@ -1,0 +1,105 @@
+"""Devices: a type and an index. A device type is served by a backend of the dispatcher, which gives its tensors their keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from redispatch.dispatch import ARGUMENT_TYPES, BACKEND_OF_DEVICE, DispatchKey, keyset
+
+# The names that PyTorch knows, in the order of its error message; those without kernels here fail when used.
+DEVICE_TYPES = [
+    "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla", "lazy",
+    "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone",
+]  # fmt: skip
+
+BACKEND_OF_DEVICE |= {
+    "cpu": "CPU", "cuda": "CUDA", "hip": "HIP", "xla": "XLA", "mps": "MPS", "ipu": "IPU", "xpu": "XPU", "hpu": "HPU",
+    "ve": "VE", "lazy": "Lazy", "mtia": "MTIA", "maia": "MAIA", "privateuseone": "PrivateUse1", "meta": "Meta",
+}  # fmt: skip
+
+
+class device:
+    """Where a tensor's data is: `device("cuda:1")`, `device("cuda", 1)`. Immutable, hashable, compared by value."""
+
+    __slots__ = ("type", "index")
+    type: str
+    index: int | None
+
+    def __new__(cls, type: Any, index: int | None = None) -> device:
+        if isinstance(type, device):
+            if index is not None:
+                raise TypeError("device(): an index cannot be given beside a device, which has its own")
+            return type
+        if isinstance(type, int):
+            type, index = "cuda", type
+        if not isinstance(type, str):
+            raise TypeError(f"device(): argument 'type' (position 1) must be str, not {_type_name(type)}")
+        name, colon, number = type.partition(":")
+        if colon and index is not None:
+            raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {type}")
+        if name not in DEVICE_TYPES:
+            raise RuntimeError(
+                f"Expected one of {', '.join(DEVICE_TYPES)} device type at start of device string: {name}"
+            )
+        if colon:
+            if not number.isdigit() or (len(number) > 1 and number[0] == "0"):
+                raise RuntimeError(f"Invalid device string: '{type}'")
+            index = int(number)
+        self = object.__new__(cls)
+        object.__setattr__(self, "type", name)
+        object.__setattr__(self, "index", index)
+        return self
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"attribute '{name}' of 'torch.device' objects is not writable")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.index))
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __repr__(self) -> str:
+        index = "" if self.index is None else f", index={self.index}"
+        return f"device(type='{self.type}'{index})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return device, (self.type, self.index)
+
+
+def _type_name(value: Any) -> str:
+    return type(value).__name__
+
+
+CPU = device("cpu")
+META = device("meta")
+
+_KEYSETS: dict[tuple[str, bool], int] = {}
+
+
+def device_keyset(type: str, inference: bool = False) -> int:
+    """The keys that a dense tensor on this device type carries; an inference tensor's if `inference`.
+
+    A tensor made in inference mode has no autograd and no version: neither of these layers is to see it.
+    """
+    found = _KEYSETS.get((type, inference))
+    if found is None:
+        backend = BACKEND_OF_DEVICE[type]
+        names = [backend]
+        if f"Autocast{backend}" in DispatchKey.__members__:
+            names.append(f"Autocast{backend}")
+        if not inference:
+            names += ["ADInplaceOrView", f"Autograd{backend}"]
+        found = _KEYSETS[type, inference] = keyset(*names)
+    return found
+
+
+def as_device(value: Any) -> device:
+    """A device from what a schema's Device argument accepts: a device, its name, an index."""
+    return value if isinstance(value, device) else device(value)
+
+
+ARGUMENT_TYPES["Device"] = as_device

@@ -1,0 +1,83 @@
+"""Layouts and memory formats: names for how a tensor's elements lie in its storage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from redispatch.dispatch import ARGUMENT_TYPES
+
+from .dtype import NUMBERED, dtype
+
+
+class layout:
+    """`strided`: every element at offset + index * stride. The only layout with kernels here."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+class memory_format:
+    """In which order of dimensions a tensor is dense: row by row, channels last, or as its source."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+strided = layout("strided")
+contiguous_format = memory_format("contiguous_format")
+preserve_format = memory_format("preserve_format")
+channels_last = memory_format("channels_last")
+channels_last_3d = memory_format("channels_last_3d")
+
+_FORMATS = (contiguous_format, preserve_format, channels_last, channels_last_3d)
+
+
+def _as_dtype(value: Any) -> dtype:
+    if isinstance(value, dtype):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return NUMBERED[value]  # type: ignore[return-value]  # a schema writes a default dtype as PyTorch's number
+    if value in (float, bool, int, complex):
+        raise TypeError(f"Unable to cast the Python type {value.__name__} to a dtype here")
+    raise TypeError(f"Unable to cast {value!r} to a dtype")
+
+
+def _as_layout(value: Any) -> layout:
+    if isinstance(value, layout):
+        return value
+    if value == 0:
+        return strided
+    raise TypeError(f"Unable to cast {value!r} to a layout")
+
+
+def _as_memory_format(value: Any) -> memory_format:
+    if isinstance(value, memory_format):
+        return value
+    if isinstance(value, int) and 0 <= value < len(_FORMATS):
+        return _FORMATS[value]
+    raise TypeError(f"Unable to cast {value!r} to a memory format")
+
+
+ARGUMENT_TYPES |= {"ScalarType": _as_dtype, "Layout": _as_layout, "MemoryFormat": _as_memory_format}
+
+
+def channels_last_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of a dense tensor (N, C, *spatial) whose channels lie side by side."""
+    order = (1, *range(len(shape) - 1, 1, -1), 0)
+    strides, step = [0] * len(shape), 1
+    for dim in order:
+        strides[dim] = step
+        step *= max(shape[dim], 1)
+    return tuple(strides)

@@ -1,0 +1,143 @@
+"""Storages: untyped bytes, shared by every tensor that is a view of them.
+
+A storage keeps its memory as flat numpy arrays, one for each element type that it has been asked for; all of them
+share the bytes. A tensor holds on to the array of its dtype, so that a kernel is called without touching the
+storage at all.
+
+Note [Resizing finds its tensors]
+`resize_` may move the bytes, and tensors hold arrays over the old ones. Resizing is rare and must not cost every
+other operation a look-up, so it asks the garbage collector which tensors hold this storage, and gives them new arrays.
+"""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import numpy as np
+
+from redispatch.dispatch import TensorBase
+
+from .device import CPU, device
+from .dtype import dtype
+
+
+class UntypedStorage:
+    """A block of bytes on one device. `UntypedStorage(nbytes)` allocates; tensors make theirs from typed arrays."""
+
+    __slots__ = ("_arrays", "_nbytes", "device", "_owner", "__weakref__")
+
+    def __init__(self, nbytes: int = 0, device: device = CPU) -> None:
+        self._arrays: dict[np.dtype, np.ndarray] = {}
+        self._nbytes = nbytes
+        self.device = device
+        self._owner: Any = None  # what keeps foreign memory alive
+        if device.type == "cpu":
+            self._arrays[np.dtype(np.uint8)] = allocate(nbytes, np.dtype(np.uint8))
+
+    @staticmethod
+    def of_array(array: np.ndarray, owner: Any = None) -> UntypedStorage:
+        """The storage whose bytes are those of a flat contiguous array; nothing is copied."""
+        storage = object.__new__(UntypedStorage)
+        storage._arrays = {array.dtype: array}
+        storage._nbytes = array.nbytes
+        storage.device = CPU
+        storage._owner = owner
+        return storage
+
+    @staticmethod
+    def without_data(nbytes: int, device: device) -> UntypedStorage:
+        """A storage that has a size and no bytes: of a meta tensor, or of a wrapper around other tensors."""
+        storage = object.__new__(UntypedStorage)
+        storage._arrays = {}
+        storage._nbytes = nbytes
+        storage.device = device
+        storage._owner = None
+        return storage
+
+    @property
+    def has_data(self) -> bool:
+        return bool(self._arrays)
+
+    def typed(self, element: dtype) -> np.ndarray | None:
+        """All the bytes as a flat array of that element type, the odd bytes at the end left out; None without data."""
+        found = self._arrays.get(element.array)
+        if found is None and self._arrays:
+            any_array = next(iter(self._arrays.values()))
+            whole = any_array.view(np.uint8)
+            found = whole[: len(whole) // element.itemsize * element.itemsize].view(element.array)
+            self._arrays[element.array] = found
+        return found
+
+    def nbytes(self) -> int:
+        return self._nbytes
+
+    size = __len__ = nbytes
+
+    def data_ptr(self) -> int:
+        """The address of the first byte; 0 where there is none."""
+        if not self._arrays:
+            if self.device.type == "meta":
+                return 0
+            raise RuntimeError("Attempted to access the data pointer on an invalid python storage.")
+        array = next(iter(self._arrays.values()))
+        return array.__array_interface__["data"][0] if array.nbytes else 0
+
+    @property
+    def _cdata(self) -> int:
+        """A number that two tensors share exactly if they share the storage."""
+        return id(self)
+
+    def resize_(self, nbytes: int) -> UntypedStorage:
+        """Changes the size in bytes; what fits keeps its value, new bytes are undefined. Note [Resizing finds its tensors]."""
+        if nbytes < 0:
+            raise RuntimeError(f"resize_: the size in bytes must not be negative, got {nbytes}")
+        if self._arrays:
+            former = next(iter(self._arrays.values())).view(np.uint8)
+            array = allocate(nbytes, np.dtype(np.uint8))
+            kept = min(nbytes, len(former))
+            array[:kept] = former[:kept]
+            self._arrays = {array.dtype: array}
+            self._owner = None
+        self._nbytes = nbytes
+        for holder in gc.get_referrers(self):
+            if isinstance(holder, TensorBase):
+                holder._array = self.typed(holder._dtype)  # type: ignore[attr-defined]  # a Tensor: only these hold storages
+        return self
+
+    def clone(self) -> UntypedStorage:
+        """A storage of its own with the same bytes."""
+        copy = UntypedStorage(self._nbytes, self.device)
+        return copy.copy_(self) if self._arrays else copy
+
+    def copy_(self, source: UntypedStorage) -> UntypedStorage:
+        """Takes the bytes of another storage of the same size."""
+        if source._nbytes != self._nbytes:
+            raise RuntimeError(f"cannot copy a storage of {source._nbytes} bytes into one of {self._nbytes}")
+        self._bytes()[:] = source._bytes()
+        return self
+
+    def _bytes(self) -> np.ndarray:
+        if not self._arrays:
+            raise RuntimeError("Attempted to access the data of an invalid python storage.")
+        return next(iter(self._arrays.values())).view(np.uint8)
+
+    def tolist(self) -> list[int]:
+        return self._bytes().tolist()
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._bytes()[index].tolist()
+
+    def __repr__(self) -> str:
+        return f"<UntypedStorage of {self._nbytes} bytes on {self.device}>"
+
+
+def allocate(elements: int, numpy_dtype: np.dtype) -> np.ndarray:
+    """A flat array of undefined values. RuntimeError, with the bytes asked for, where the memory is not to be had."""
+    try:
+        return np.empty(elements, numpy_dtype)
+    except (MemoryError, ValueError, OverflowError):
+        raise RuntimeError(
+            f"DefaultCPUAllocator: can't allocate memory: you tried to allocate {elements * numpy_dtype.itemsize} bytes. "
+            "Error code 12 (Cannot allocate memory)"
+        ) from None

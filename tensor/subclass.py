@@ -1,0 +1,116 @@
+"""Tensor subclasses: the same data under another class, and wrappers that have a tensor's face and no data.
+
+A *wrapper* carries shape, strides, dtype and device, the keys of that device and the key Python; every operator on it
+goes to its `__torch_dispatch__`. `as_subclass` and `_make_subclass` put existing memory under a class.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from redispatch.dispatch import keyset
+from redispatch.dispatch.layers.python import has_handler
+from redispatch.kernels import contiguous_strides
+
+from .device import CPU, as_device, device_keyset
+from .dtype import get_default_dtype
+from .layout import strided
+from .record import SET_REQUIRES_GRAD
+from .size import Size
+from .storage import UntypedStorage
+from .tensor import Tensor, overridable
+
+PYTHON = keyset("Python", "PythonTLSSnapshot")
+
+
+def shell(cls: type, like: Tensor) -> Any:
+    """A new tensor of class `cls` over the memory of `like`, with the keys that the class needs and no history."""
+    t = object.__new__(cls)
+    for slot in ("_storage", "_array", "_shape", "_stride", "_offset", "_dtype", "_device", "_counter"):
+        setattr(t, slot, getattr(like, slot))
+    t._keyset = like._keyset | PYTHON if has_handler(cls) else like._keyset & ~PYTHON
+    t._autograd = None
+    t._view = None
+    return t
+
+
+def make_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Any:
+    """`Tensor._make_subclass`: the memory of `data` under the class `cls`, as a leaf."""
+    _check_class("_make_subclass", cls)
+    if not isinstance(data, Tensor):
+        raise TypeError(f"_make_subclass(): argument 'data' (position 2) must be Tensor, not {type(data).__name__}")
+    t = shell(cls, data)
+    if require_grad:
+        SET_REQUIRES_GRAD()(t, True)
+    return t
+
+
+def make_wrapper_subclass(
+    cls: type,
+    size: Any,
+    strides: Any = None,
+    storage_offset: int | None = None,
+    memory_format: Any = None,
+    dtype: Any = None,
+    layout: Any = strided,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    dispatch_sizes_strides_policy: str | None = None,
+    dispatch_device: bool = False,
+    dispatch_layout: bool = False,
+    _extra_dispatch_keys: int | None = None,
+    storage_size: int | None = None,
+) -> Any:
+    """`Tensor._make_wrapper_subclass`: a tensor of class `cls` with this face and no data.
+
+    Errors: TypeError where `cls` is no Tensor subclass or has no `__torch_dispatch__`; RuntimeError where the number
+    of strides is not that of sizes. The policies that route sizes, device and layout to the handler are not built yet.
+    """
+    _check_class("_make_wrapper_subclass", cls)
+    if not has_handler(cls):
+        raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
+    if dispatch_sizes_strides_policy or dispatch_device or dispatch_layout:
+        raise NotImplementedError(
+            "_make_wrapper_subclass: dispatch_sizes_strides_policy, dispatch_device and dispatch_layout are not supported"
+        )
+    shape = Size(size)
+    stride = contiguous_strides(shape) if strides is None else tuple(strides)
+    if len(stride) != len(shape):
+        raise RuntimeError(f"the number of sizes ({len(shape)}) and strides ({len(stride)}) must be the same")
+    on = CPU if device is None else as_device(device)
+    element = get_default_dtype() if dtype is None else dtype
+    offset = storage_offset or 0
+    elements = offset + 1 + sum((n - 1) * step for n, step in zip(shape, stride, strict=True)) if 0 not in shape else 0
+    t = object.__new__(cls)
+    t._storage = UntypedStorage.without_data(elements * element.itemsize if storage_size is None else storage_size, on)
+    t._array = None
+    t._shape, t._stride, t._offset, t._dtype, t._device = shape, stride, offset, element, on
+    t._keyset = device_keyset(on.type) | PYTHON | (_extra_dispatch_keys or 0)
+    t._counter = [0]
+    t._autograd = None
+    t._view = None
+    if requires_grad:
+        SET_REQUIRES_GRAD()(t, True)
+    return t
+
+
+@overridable
+def as_subclass(self: Tensor, cls: type) -> Any:
+    """The same memory as class `cls`; with grad, if this tensor has one, flowing through."""
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(f"cls must be a type (got {cls!r}) that inherits from Tensor")
+    return shell(cls, self.alias())  # type: ignore[attr-defined]  # attached by the room `ops`
+
+
+def _check_class(name: str, cls: Any) -> None:
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(
+            "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your "
+            f"class inherits from Tensor before calling {name}."
+        )
+
+
+Tensor._make_subclass = staticmethod(make_subclass)  # type: ignore[attr-defined]
+Tensor._make_wrapper_subclass = staticmethod(make_wrapper_subclass)  # type: ignore[attr-defined]
+Tensor.as_subclass = as_subclass  # type: ignore[attr-defined]

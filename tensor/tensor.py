@@ -1,0 +1,515 @@
+"""Tensor: a window onto a storage, with a keyset. What needs no operator is here; the rest is attached by the room `ops`.
+
+A tensor is a storage with shape, strides and offset (both counted in elements), a dtype and a device; the keyset that
+it brings to the dispatcher; a version counter shared with its views; and, where there is something to remember, a
+record for autograd and one that says what it is a view of (record.py).
+
+Every public method and property can be overridden by `__torch_function__` and function modes: `@overridable` asks. It
+costs a plain tensor outside such a mode one comparison.
+
+Read next: factory.py (how tensors come to be), promotion.py, subclass.py.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from redispatch.dispatch import (
+    STATE,
+    Slot,
+    TensorBase,
+    handle_torch_function,
+    overridden,
+    overriding,
+    without_subclasses,
+)
+from redispatch.dispatch.override import PLAIN_TYPES
+from redispatch.kernels import Operand, is_contiguous
+
+from .device import device
+from .dtype import dtype, get_default_dtype
+from .layout import channels_last, channels_last_3d, channels_last_strides, contiguous_format, layout, strided
+from .printing import format_tensor
+from .record import CURRENT_GRAD_FN, SET_REQUIRES_GRAD, AutogradRecord, ViewRecord
+from .size import Size
+from .storage import UntypedStorage
+
+# (class, args, kwargs) -> a tensor: the legacy constructor `Tensor(2, 3)`, `Tensor([1., 2.])`
+CONSTRUCT: Slot[Callable[..., Any]] = Slot("how Tensor(...) makes a tensor")
+
+
+def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of Tensor which subclasses and function modes may override."""
+
+    @functools.wraps(function)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if (type(self) is not Tensor or STATE.get().function_modes) and overridden((self, *args), kwargs):
+            return handle_torch_function(method, overriding((self, *args), kwargs), self, *args, **kwargs)
+        return function(self, *args, **kwargs)
+
+    method.__module__ = "torch"
+    return method
+
+
+class overridable_property(property):
+    """A property of Tensor which subclasses and function modes may override: they see `Tensor.name.__get__`."""
+
+    def __get__(self, owner: Any, kind: Any = None) -> Any:
+        if owner is None:
+            return self
+        if (type(owner) is not Tensor or STATE.get().function_modes) and overridden((owner,), {}):
+            return handle_torch_function(self.__get__, (owner,), owner)
+        return property.__get__(self, owner, kind)
+
+    def __set__(self, owner: Any, value: Any) -> None:
+        if (type(owner) is not Tensor or STATE.get().function_modes) and overridden((owner, value), {}):
+            return handle_torch_function(self.__set__, (owner, value), owner, value)
+        return property.__set__(self, owner, value)
+
+
+class Tensor(TensorBase):
+    """An n-dimensional array of one dtype on one device. Make one by `tensor`, `ones`, `empty`, `from_numpy`, ..."""
+
+    __slots__ = (
+        "_storage",
+        "_array",  # the storage's flat array of this dtype: what kernels get; None without data
+        "_shape",
+        "_stride",
+        "_offset",
+        "_dtype",
+        "_device",
+        "_view",
+        "__dict__",
+        "__weakref__",
+    )
+    _storage: UntypedStorage
+    _array: np.ndarray | None
+    _shape: Size
+    _stride: tuple[int, ...]
+    _offset: int
+    _dtype: dtype
+    _device: device
+    _view: ViewRecord | None
+    _autograd: AutogradRecord | None
+
+    __array_priority__ = 1000  # numpy leaves `ndarray + tensor` to us
+    _is_param = False
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        return CONSTRUCT()(cls, *args, **kwargs)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Everything is done by `__new__`; subclasses take what arguments they like."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """The default for subclasses: runs the function as usual and hands out its tensors as this class."""
+        if not all(issubclass(cls, kind) for kind in types):
+            return NotImplemented
+        with without_subclasses():
+            result = func(*args, **(kwargs or {}))
+        return result if func in nowrap_functions() else converted(result, cls)
+
+    # What kernels see -----------------------------------------------------------------------------------------
+
+    @property
+    def _operand(self) -> Operand:
+        return Operand(self._array, self._dtype.name, self._shape, self._stride, self._offset)  # type: ignore[arg-type]
+
+    def _summary(self) -> str:
+        """How error messages and traces show the tensor: `f32[2, 3]`, its device and whether it requires grad."""
+        short = self._dtype.name.replace("float", "f").replace("uint", "u").replace("int", "i").replace("complex", "c")
+        text = f"{short}[{', '.join(map(str, self._shape))}]"
+        if type(self) is not Tensor:
+            text = f"{type(self).__name__}({text})"
+        if self._device.type != "cpu":
+            text += f" on {self._device}"
+        return text
+
+    # Shape and memory -----------------------------------------------------------------------------------------
+
+    @overridable_property
+    def shape(self) -> Size:
+        return self._shape
+
+    @overridable
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or the size of one dimension."""
+        return self._shape if dim is None else self._shape[wrap_dim(dim, len(self._shape))]
+
+    @overridable
+    def stride(self, dim: int | None = None) -> Any:
+        """The strides in elements, or that of one dimension."""
+        return self._stride if dim is None else self._stride[wrap_dim(dim, len(self._shape))]
+
+    @overridable
+    def storage_offset(self) -> int:
+        return self._offset
+
+    @overridable
+    def dim(self) -> int:
+        return len(self._shape)
+
+    ndimension = dim
+
+    @overridable_property
+    def ndim(self) -> int:
+        return len(self._shape)
+
+    @overridable
+    def numel(self) -> int:
+        return self._shape.numel()
+
+    nelement = numel
+
+    @overridable
+    def element_size(self) -> int:
+        return self._dtype.itemsize
+
+    @overridable_property
+    def itemsize(self) -> int:
+        return self._dtype.itemsize
+
+    @overridable_property
+    def nbytes(self) -> int:
+        return self._shape.numel() * self._dtype.itemsize
+
+    @overridable
+    def is_contiguous(self, memory_format: Any = contiguous_format) -> bool:
+        """Whether the elements lie densely in the order of the memory format."""
+        if memory_format in (channels_last, channels_last_3d):
+            wanted = 4 if memory_format is channels_last else 5
+            return len(self._shape) == wanted and channels_last_strides(self._shape) == self._stride
+        return is_contiguous(self._shape, self._stride)
+
+    @overridable
+    def untyped_storage(self) -> UntypedStorage:
+        return self._storage
+
+    @overridable
+    def data_ptr(self) -> int:
+        """The address of the first element; 0 where there is no memory."""
+        if not self._storage.has_data:
+            return 0
+        start = self._storage.data_ptr()
+        return start + self._offset * self._dtype.itemsize if start and self._shape.numel() else 0
+
+    @overridable_property
+    def dtype(self) -> dtype:
+        return self._dtype
+
+    @overridable_property
+    def device(self) -> device:
+        return self._device
+
+    @overridable_property
+    def layout(self) -> layout:
+        return strided
+
+    @overridable
+    def get_device(self) -> int:
+        return -1 if self._device.type == "cpu" else self._device.index or 0
+
+    @overridable
+    def is_floating_point(self) -> bool:
+        return self._dtype.is_floating_point
+
+    @overridable
+    def is_complex(self) -> bool:
+        return self._dtype.is_complex
+
+    @overridable
+    def is_signed(self) -> bool:
+        return self._dtype.is_signed
+
+    @overridable
+    def is_inference(self) -> bool:
+        """Whether the tensor was made in inference mode and so has neither version nor gradient."""
+        return self._counter is None
+
+    @overridable_property
+    def is_cpu(self) -> bool:
+        return self._device.type == "cpu"
+
+    @overridable_property
+    def is_cuda(self) -> bool:
+        return self._device.type == "cuda"
+
+    @overridable_property
+    def is_meta(self) -> bool:
+        return self._device.type == "meta"
+
+    @overridable_property
+    def is_sparse(self) -> bool:
+        return False
+
+    @overridable_property
+    def is_quantized(self) -> bool:
+        return False
+
+    @overridable
+    def is_conj(self) -> bool:
+        return False
+
+    @overridable
+    def is_neg(self) -> bool:
+        return False
+
+    # Versions, views, gradients -------------------------------------------------------------------------------
+
+    @overridable_property
+    def _version(self) -> int:
+        """How often the memory was written through this tensor or one that aliases it."""
+        if self._counter is None:
+            raise RuntimeError("Inference tensors do not track version counter.")
+        return self._counter[0]
+
+    @overridable
+    def _is_view(self) -> bool:
+        return self._view is not None
+
+    @overridable_property
+    def _base(self) -> Any:
+        return None if self._view is None else self._view.base
+
+    def _requires_grad(self) -> bool:
+        return self._autograd is not None and self._autograd.requires_grad
+
+    def _set_requires_grad(self, value: bool) -> None:
+        SET_REQUIRES_GRAD()(self, value)
+
+    requires_grad = overridable_property(_requires_grad, _set_requires_grad)
+
+    @overridable_property
+    def grad_fn(self) -> Any:
+        """The node whose output this tensor is; None for a leaf."""
+        return CURRENT_GRAD_FN()(self)
+
+    @overridable_property
+    def output_nr(self) -> int:
+        return 0 if self._autograd is None else self._autograd.output_nr
+
+    @overridable_property
+    def is_leaf(self) -> bool:
+        return CURRENT_GRAD_FN()(self) is None
+
+    @overridable_property
+    def retains_grad(self) -> bool:
+        record = self._autograd
+        return record is not None and record.retains_grad is not None
+
+    def _get_grad(self) -> Any:
+        return None if self._autograd is None else self._autograd.grad
+
+    def _set_grad(self, value: Any) -> None:
+        check_grad(self, value)
+        if self._autograd is None:
+            if value is None:
+                return
+            self._autograd = AutogradRecord()
+        self._autograd.grad = value
+
+    def _del_grad(self) -> None:
+        self._set_grad(None)
+
+    grad = overridable_property(_get_grad, _set_grad, _del_grad)
+
+    # numpy and Python -----------------------------------------------------------------------------------------
+
+    @overridable
+    def numpy(self, *, force: bool = False) -> np.ndarray:
+        """A numpy array over the same memory.
+
+        Errors: RuntimeError where the tensor requires grad (unless `force`), TypeError off the CPU.
+        """
+        if self._requires_grad() and not force:
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        if self._device.type != "cpu":
+            raise TypeError(
+                f"can't convert {self._device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+                "memory first."
+            )
+        if self._dtype.name == "bfloat16":
+            raise TypeError("Got unsupported ScalarType BFloat16")
+        return as_numpy(self)
+
+    @overridable
+    def tolist(self) -> Any:
+        """The values as nested lists of Python numbers; a number for a tensor without dimensions."""
+        if self._device.type == "meta":
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        return as_numpy(self).tolist()
+
+    @overridable
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        array = self.numpy()
+        return array if dtype is None and not copy else np.array(array, dtype=dtype, copy=copy)
+
+    @overridable
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        """A DLPack capsule over the same memory, through numpy's. BufferError where gradients would be lost."""
+        if self._requires_grad():
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        kwargs.pop("stream", None)
+        return self.numpy().__dlpack__(**kwargs)
+
+    @overridable
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return as_numpy(self).__dlpack_device__()
+
+    @overridable
+    def __len__(self) -> int:
+        if not self._shape:
+            raise TypeError("len() of a 0-d tensor")
+        return self._shape[0]
+
+    @overridable
+    def __iter__(self) -> Iterator[Any]:
+        if not self._shape:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))  # type: ignore[attr-defined]  # attached by the room `ops`
+
+    @overridable
+    def __bool__(self) -> bool:
+        if self._shape.numel() == 0:
+            raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+        if self._shape.numel() > 1:
+            raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+        return bool(self.item())  # type: ignore[attr-defined]
+
+    @overridable
+    def __float__(self) -> float:
+        return float(self._one_value())
+
+    @overridable
+    def __int__(self) -> int:
+        return int(self._one_value())
+
+    @overridable
+    def __complex__(self) -> complex:
+        return complex(self._one_value())
+
+    def _one_value(self) -> Any:
+        if self._shape.numel() != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        return self.item()  # type: ignore[attr-defined]
+
+    @overridable
+    def __index__(self) -> int:
+        if self._shape.numel() != 1 or self._dtype.category > 1:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self.item())  # type: ignore[attr-defined]
+
+    @overridable
+    def __format__(self, spec: str) -> str:
+        if not self._shape and type(self) is Tensor and self._device.type != "meta":
+            return format(self.item(), spec)  # type: ignore[attr-defined]
+        return object.__format__(self, spec)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    @overridable
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:
+        return describe(self, tensor_contents)
+
+    __str__ = __repr__
+
+    def __dir__(self) -> list[str]:
+        return sorted({*dir(type(self)), *self.__dict__})
+
+
+PLAIN_TYPES.add(Tensor)  # its own `__torch_function__` is the default for subclasses; a plain tensor overrides nothing
+
+
+def wrap_dim(dim: int, ndim: int) -> int:
+    """A dimension counted from the front. IndexError where there is none of that number; 0-d counts as 1-d."""
+    limit = max(ndim, 1)
+    if not -limit <= dim < limit:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
+    return dim % limit
+
+
+def as_numpy(tensor: Tensor) -> np.ndarray:
+    """The numpy view of a CPU tensor's memory, in its own dtype: float16 and bfloat16, too, as far as numpy knows them."""
+    array = tensor._array
+    if array is None:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    size = tensor._dtype.itemsize
+    strides = tuple(step * size for step in tensor._stride)
+    return np.ndarray(tensor._shape, tensor._dtype.numpy, array, tensor._offset * size, strides)
+
+
+def describe(tensor: Tensor, contents: str | None = None) -> str:
+    """The tensor as PyTorch prints it. Asks no operator, so that it is safe inside any handler."""
+    suffixes = []
+    if tensor._autograd is not None:
+        node = CURRENT_GRAD_FN()(tensor)
+        if node is not None:
+            suffixes.append(f"grad_fn=<{type(node).__name__}>")
+        elif tensor._autograd.requires_grad:
+            suffixes.append("requires_grad=True")
+    name = type(tensor).__name__
+    prefix = "tensor(" if type(tensor) is Tensor or tensor._is_param else f"{name}("
+    if contents is not None:
+        return f"{prefix}{contents}{''.join(', ' + suffix for suffix in suffixes)})"
+    has_values = tensor._array is not None
+    values = as_numpy(tensor) if has_values else None
+    if values is not None and tensor._dtype.itemsize == 2 and tensor._dtype.is_floating_point:
+        values = values.astype(np.float32)
+    return format_tensor(
+        values,
+        tensor._dtype.name,
+        shape=tuple(tensor._shape),
+        default_dtype_name=get_default_dtype().name,
+        device=None if tensor._device.type == "cpu" and has_values else str(tensor._device),
+        suffixes=suffixes,
+        prefix=prefix,
+    )
+
+
+def check_grad(tensor: Tensor, grad: Any) -> None:
+    """Raises where `grad` cannot be the gradient of `tensor`."""
+    if grad is None:
+        return
+    if not isinstance(grad, Tensor):
+        raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(grad).__name__}")
+    if grad is tensor:
+        raise RuntimeError("can't assign Variable as its own grad")
+    if grad._dtype is not tensor._dtype:
+        raise RuntimeError(
+            f"attempting to assign a gradient with dtype '{grad._dtype.tensor_name.lower()}' to a tensor with "
+            f"grad_dtype '{tensor._dtype.tensor_name.lower()}'. The gradient must match the tensor's grad_dtype"
+        )
+    if grad._device != tensor._device:
+        raise RuntimeError(
+            f"attempting to assign a gradient with device type '{grad._device}' to a tensor with device type "
+            f"'{tensor._device}'. Please ensure that the gradient and the tensor are on the same device"
+        )
+    if grad._shape != tensor._shape:
+        raise RuntimeError(
+            f"attempting to assign a gradient of size '{list(grad._shape)}' to a tensor of size "
+            f"'{list(tensor._shape)}'. Please ensure that the gradient and the tensor are the same size"
+        )
+
+
+@functools.cache
+def nowrap_functions() -> frozenset[Any]:
+    """The functions whose results keep their own class, whatever the class of the argument."""
+    return frozenset(getattr(Tensor, name).__get__ for name in ("_base", "grad"))
+
+
+def converted(result: Any, cls: type) -> Any:
+    """The tensors in a result as `cls`, inside tuples, named tuples and lists, too."""
+    if isinstance(result, Tensor):
+        return result if isinstance(result, cls) else result.as_subclass(cls)  # type: ignore[attr-defined]
+    if isinstance(result, tuple | list):
+        items = [converted(item, cls) for item in result]
+        if hasattr(result, "_fields"):
+            return type(result)(*items)
+        return type(result)(items) if type(result) in (tuple, list) else result
+    return result
