@@ -134,10 +134,13 @@ def output_strides(shape: Ints, inputs: tuple[tuple[Ints, Ints], ...]) -> Ints:
         return contiguous_strides(shape)
     if inputs and all(pair == inputs[0] for pair in inputs) and inputs[0][0] == shape and is_dense(*inputs[0]):
         return inputs[0][1]
+    order = loop_order(shape, [broadcast_strides(s, t, shape) for s, t in inputs])
+    if order == list(range(len(shape) - 1, -1, -1)):
+        return contiguous_strides(shape)  # differs from what follows where a size is 0
     result, step = [0] * len(shape), 1
-    for d in loop_order(shape, [broadcast_strides(s, t, shape) for s, t in inputs]):
+    for d in order:
         result[d] = step
-        step *= max(shape[d], 1)
+        step *= shape[d]
     return tuple(result)
 
 
@@ -196,22 +199,34 @@ def infer_view_strides(shape: Ints, strides: Ints, new_shape: Ints) -> Ints | No
     """The strides of `view(new_shape)` (no -1 in it, same number of elements), or None where it needs a copy."""
     if numel(shape) == 0:
         return strides if shape == new_shape else contiguous_strides(new_shape)
-    sizes, (steps,) = coalesce(shape, [strides])  # stretches of memory that each have one step
+    if not shape:
+        return (1,) * len(new_shape)
     result: list[int] = []
-    stretch, left, step = len(sizes) - 1, sizes[-1], steps[-1]
-    for size in reversed(new_shape):
-        if size == 1:
-            result.append(step)
-            continue
-        if left == 1 and stretch > 0:
-            stretch -= 1
-            left, step = sizes[stretch], steps[stretch]
-        if left % size:
+    left = len(new_shape)
+    for size, step in _stretches(shape, strides):
+        filled = 1
+        while left and (filled < size or new_shape[left - 1] == 1):
+            left -= 1
+            result.append(filled * step)
+            filled *= new_shape[left]
+        if filled != size:
             return None  # a new dimension would straddle two stretches
-        result.append(step)
-        left //= size
-        step *= size
     return tuple(reversed(result))
+
+
+def _stretches(shape: Ints, strides: Ints) -> list[tuple[int, int]]:
+    """(elements, step) of the stretches of memory that each have one step, innermost first.
+
+    A dimension of size 1 joins the stretch inside it; the last one lends its stride, as in PyTorch.
+    """
+    found: list[tuple[int, int]] = []
+    size, step = 1, strides[-1]
+    for d in range(len(shape) - 1, -1, -1):
+        size *= shape[d]
+        if d == 0 or (shape[d - 1] != 1 and strides[d - 1] != size * step):
+            found.append((size, step))
+            size, step = 1, strides[d - 1]
+    return found
 
 
 def check_view(shape: Sequence[int], strides: Sequence[int], offset: int, storage_elements: int) -> None:
