@@ -16,12 +16,18 @@ class TensorBase:
     `_keyset`    the dispatch keys that the tensor brings to a call
     `_counter`   the version: a list of one int, shared with all that alias the tensor; None for inference tensors
     `_autograd`  what autograd keeps (whether gradients are wanted, the node, the gradient), or None
+
+    Autocast, which casts, asks a few facts more, for which Tensor has the room: `_dtype`, `_device`, and `_view`
+    (what the tensor is a view of, or None).
     """
 
     __slots__ = ("_keyset", "_counter", "_autograd")
     _keyset: int
     _counter: list[int] | None
     _autograd: Any
+    _dtype: Any
+    _device: Any
+    _view: Any
 
 
 def wants_gradient(value: Any) -> bool:

@@ -30,11 +30,7 @@ def bind(schema: FunctionSchema, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     """The stack of the call `op(*args, **kwargs)`. RuntimeError, in the reference's words, where it does not fit."""
     arguments = schema.arguments
     if len(args) > schema.kwarg_only_start:
-        limit = len(arguments) if len(args) > len(arguments) else schema.kwarg_only_start
-        raise RuntimeError(
-            f"{schema.name}() expected at most {limit} argument(s) but received {len(args)} argument(s). "
-            f"Declaration: {schema}"
-        )
+        raise _too_many(schema, len(args))
     numbers = schema.name in NUMBER_FOR_TENSOR
     stack: list[Any] = []
     used = 0
@@ -42,7 +38,7 @@ def bind(schema: FunctionSchema, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         if position < len(args):
             if argument.name in kwargs:
                 raise RuntimeError(
-                    f"{schema.name}() got multiple values for argument '{argument.name}'. Schema: {schema}"
+                    f"Argument '{argument.name}' specified both as positional and keyword argument. Schema: {schema}"
                 )
             value = args[position]
         elif argument.name in kwargs:
@@ -72,11 +68,20 @@ def bind(schema: FunctionSchema, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     return stack
 
 
+def _too_many(schema: FunctionSchema, count: int) -> RuntimeError:
+    if count > len(schema.arguments):
+        problem = f"expected at most {len(schema.arguments)} argument(s) but received {count} argument(s). "
+    else:
+        problem = f"takes {schema.kwarg_only_start} positional argument(s) but {count} was/were given.  "
+    return RuntimeError(f"{schema.name}() {problem}Declaration: {schema}")
+
+
 def unbind(schema: FunctionSchema, stack: list[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The Python call that stands for a stack, as PyTorch hands it to modes, subclasses and users' kernels.
 
     Keyword-only arguments go by keyword. Arguments equal to their default are left out: keywords each for itself,
-    positions from the right. A factory's `device` and `pin_memory` are always there (Note [Factory arguments]).
+    positions from the right. (A factory like `torch.ones` passes a device and `pin_memory=False`, where the schema's
+    default is None; so a mode sees these two. It does not when `ops.aten.ones` is called without them.)
     """
     count = schema.kwarg_only_start
     arguments = schema.arguments
@@ -172,13 +177,13 @@ def _make_converter(type_: Type) -> Convert:
 
 
 def _list_of(element: Convert, type_: ListType) -> Convert:
-    may_expand = type_.size is not None and element in (_int, _float, _bool)
+    size = type_.size if element in (_int, _float, _bool) else None
 
     def convert(value: Any) -> list[Any]:
         if isinstance(value, list | tuple):
             return [element(item) for item in value]
-        if may_expand and not isinstance(value, str):
-            return [element(value)] * type_.size
+        if size is not None and not isinstance(value, str):
+            return [element(value)] * size
         raise TypeError(f"Unable to cast {value!r} to a list")
 
     return convert
@@ -191,17 +196,19 @@ def _tensor(value: Any) -> Any:
 
 
 def _scalar(value: Any) -> Any:
-    if isinstance(value, NUMBERS):
+    if type(value) in NUMBERS:
         return value
     if isinstance(value, TensorBase):
         return ARGUMENT_TYPES["Scalar"](value)
     if hasattr(value, "item") and hasattr(value, "dtype") and not getattr(value, "shape", ()):
-        return value.item()  # numpy's scalars
+        return value.item()  # numpy's scalars, of which some are Python floats, too
+    if isinstance(value, NUMBERS):
+        return value
     raise TypeError(f"Cannot cast {value} to number")
 
 
 def _int(value: Any) -> int:
-    return value if type(value) is int else operator.index(value)
+    return value if type(value) is int else int(operator.index(value))  # int(): a bool is its own index
 
 
 def _float(value: Any) -> float:
@@ -213,6 +220,8 @@ def _float(value: Any) -> float:
 def _bool(value: Any) -> bool:
     if isinstance(value, bool):
         return value
+    if value is None or hasattr(type(value), "__bool__"):  # numbers, numpy's bools; no strings, no lists
+        return bool(value)
     raise TypeError(f"Unable to cast {value!r} to bool")
 
 

@@ -56,7 +56,7 @@ def _note(op: OpOverload, key: DispatchKey) -> str:
 LABELS = {
     "kernel": "[kernel]",
     "math kernel": "[math kernel]",
-    "nested math kernel": "[nested math kernel]",
+    "nested kernel": "[nested kernel]",
     "default backend kernel": "[default backend kernel]",
     "autograd kernel": "[autograd kernel]",
     "batched kernel": "[batched kernel]",
@@ -78,9 +78,16 @@ def dump_table(op: OpOverload) -> str:
 
 def dump_registrations(op: OpOverload) -> str:
     """What is registered for `op`, as PyTorch's `_dispatch_dump`."""
-    lines = [f"name: {op.qualified_name}", f"schema: {op.schema}", f"debug: registered at {op.place}"]
-    for key, kernels in op.registrations.items():
-        for index, kernel in enumerate(reversed(kernels)):
-            state = "[alias]" if key.is_alias else " (inactive)" if index else ""
-            lines.append(f"{key.name}{state}: registered at {kernel.place} :: {op.schema} [ boxed ]")
+    lines = [
+        f"name: {op.qualified_name}",
+        f"schema: {op.schema}",
+        f"debug: registered at {op.place}",
+        "alias analysis kind: FROM_SCHEMA",
+    ]
+    aliases = [key for key in op.registrations if key.is_alias]
+    for key in [*runtime_table_keys(), *aliases]:
+        for index, kernel in enumerate(reversed(op.registrations.get(key, ()))):
+            name = f"{key.name}{'[alias]' if key.is_alias else ''}{' (inactive)' if index else ''}"
+            skipped = "fallthrough " if kernel.is_fallthrough else ""
+            lines.append(f"{name}: {skipped}registered at {kernel.place} :: (none) [ boxed ]")
     return "\n".join(lines) + "\n"

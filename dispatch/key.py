@@ -6,26 +6,28 @@ key* AutogradCPU is the functionality AutogradFunctionality met by the backend C
 several runtime keys; it never occurs in a keyset and is resolved when a table is built.
 
 Every backend and every functionality owns one bit of a keyset; a higher bit goes first. The order is the
-reference's (`shared semantics`: PyTorch's DispatchKey.h), written out below once.
+reference's (PyTorch's DispatchKey.h), written out below once.
 
 Note [Gaps between keys]
 Bits are given out with gaps, so that users can put keys of their own between the built-in ones at run time
 while tensors that exist already keep a valid keyset: Python's ints do not end at 64 bits. Four bits per
 functionality keep a keyset at 216 bits, which costs as good as nothing; sixteen would double the cost of a
-table look-up (docs/decisions/0002).
+table look-up (docs/decisions/0002). A new key takes the middle of its gap, so that at least two fit into each,
+whichever of them comes first.
 
 Read next: keyset.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from .errors import RegistrationError
 
 BACKEND_BITS = 32
 GAP = 4
+KEYSET_BITS = 256  # the widest keyset: no bit is given out above. A wider mask would slow down every `& ~excluded`.
 
 BACKENDS = [
     "CPU",
@@ -105,10 +107,10 @@ PER_BACKEND = {
 
 ALIASES = {
     "Autograd": "every Autograd<backend>, AutogradOther, AutogradNestedTensor",
-    "CompositeImplicitAutograd": "every backend and every Autograd key: written in other operators, derivative for free",
+    "CompositeImplicitAutograd": "every backend, every Autograd key: written in other operators, derivative for free",
     "CompositeImplicitAutogradNestedTensor": "the NestedTensor backends and AutogradNestedTensor",
     "CompositeExplicitAutograd": "every backend, no Autograd key: one kernel for all devices",
-    "CompositeExplicitAutogradNonFunctional": "every backend which may alias or mutate: no XLA, no Lazy",
+    "CompositeExplicitAutogradNonFunctional": "as before, less Sparse, XLA and Lazy: one kernel that writes or aliases",
     "FuncTorchBatchedDecomposition": "FuncTorchBatched",
 }
 
@@ -116,6 +118,9 @@ KEYS: dict[str, DispatchKey] = {}  # by name: runtime keys, alias keys, Undefine
 _BACKEND_AT: dict[int, str] = {}  # bit -> backend
 _FUNCTIONALITY_AT: dict[int, str] = {}  # bit -> functionality
 _RUNTIME: dict[tuple[str, str | None], DispatchKey] = {}
+
+# Called with a key after it has been taken away. Tables above this file forget it then.
+ON_UNDEFINE: list[Callable[[DispatchKey], None]] = []
 
 
 class _KeysByName(type):
@@ -155,8 +160,7 @@ class DispatchKey(metaclass=_KeysByName):
     def __repr__(self) -> str:
         return f"DispatchKey.{self.name}"
 
-    def __str__(self) -> str:
-        return self.name
+    __str__ = __repr__
 
     def __reduce__(self):
         return key_named, (self.name,)
@@ -210,24 +214,29 @@ def define_key(name: str, *, above: str) -> DispatchKey:
     Tensors that exist already stay valid, since no bit moves. Errors: RegistrationError where the name is taken
     or the gap above that key is full (Note [Gaps between keys]).
     """
-    if name in KEYS:
-        raise RegistrationError(f"define_key({name!r}): there is a dispatch key of that name already")
+    _check_free("define_key", name)
     start = _position_named(above)
     if start < BACKEND_BITS:
-        raise RegistrationError(f"define_key(above={above!r}): that is a backend; use define_backend")
-    end = min((bit for bit in _FUNCTIONALITY_AT if bit > start), default=start + GAP)
+        raise RegistrationError(f"define_key({name!r}, above={above!r}): {above} has no place in the order of keys")
+    end = min((bit for bit in _FUNCTIONALITY_AT if bit > start), default=KEYSET_BITS)
+    if end - start < 2 and end == KEYSET_BITS:
+        raise RegistrationError(f"define_key({name!r}, above={above!r}): all {KEYSET_BITS} bits are in use there")
     if end - start < 2:
         raise RegistrationError(
             f"define_key({name!r}, above={above!r}): no bit is left between {above} and "
             f"{_FUNCTIONALITY_AT[end]}; put the key above another one"
         )
-    return _add_functionality(name, (start + end) // 2)
+    _FUNCTIONALITY_AT[bit := (start + end) // 2] = name
+    return _add_single(name, bit)
 
 
 def define_backend(name: str) -> DispatchKey:
-    """A backend of the user's own: the runtime key `name` with its Autograd, Sparse, ... keys. Returns the Dense one."""
-    if name in KEYS:
-        raise RegistrationError(f"define_backend({name!r}): there is a dispatch key of that name already")
+    """The runtime key `name` of a backend of the user's own; with it come Autograd<name>, Sparse<name>, and so on.
+
+    Errors: RegistrationError where one of these names is taken or all backend bits are in use.
+    """
+    for prefix in PER_BACKEND.values():
+        _check_free("define_backend", prefix + name)
     free = next((bit for bit in range(BACKEND_BITS - 1) if bit not in _BACKEND_AT), None)
     if free is None:
         raise RegistrationError(f"define_backend({name!r}): all {BACKEND_BITS} backend bits are in use")
@@ -236,8 +245,9 @@ def define_backend(name: str) -> DispatchKey:
 
 
 def undefine(key: DispatchKey) -> None:
-    """Removes a key or backend that `define_key` or `define_backend` made."""
-    if key.functionality in FUNCTIONALITIES and (key.backend is None or key.backend in [*BACKENDS, "Meta"]):
+    """Removes a key or backend that `define_key` or `define_backend` made, and all that is registered for it."""
+    users_own = key.functionality not in FUNCTIONALITIES if key.backend is None else not is_built_in(key.backend)
+    if key.functionality is None or not users_own:
         raise RegistrationError(f"{key.name} is built in and cannot be removed")
     table, owner = (_BACKEND_AT, key.backend) if key.backend else (_FUNCTIONALITY_AT, key.functionality)
     for bit in [bit for bit, known in table.items() if known == owner]:
@@ -245,6 +255,21 @@ def undefine(key: DispatchKey) -> None:
     for pair, known in list(_RUNTIME.items()):
         if known.backend == key.backend if key.backend else known is key:
             del _RUNTIME[pair], KEYS[known.name]
+            for forget in ON_UNDEFINE:
+                forget(known)
+
+
+def is_built_in(backend: str | None) -> bool:
+    """Whether a backend is one of the reference's, not a user's."""
+    return backend in BACKENDS or backend == "Meta"
+
+
+def _check_free(what: str, name: str) -> None:
+    """RegistrationError where `DispatchKey.<name>` could not be the key of that name."""
+    if name in FUNCTIONALITIES or hasattr(DispatchKey, name):
+        raise RegistrationError(f"{what}: there is a dispatch key of the name {name!r} already, or DispatchKey uses it")
+    if not name.isidentifier():
+        raise RegistrationError(f"{what}: {name!r} is no name: DispatchKey.{name} could not be written")
 
 
 def _position_named(name: str) -> int:
@@ -258,10 +283,8 @@ def _position_named(name: str) -> int:
     return key_named(name).bits.bit_length() - 1
 
 
-def _add_functionality(name: str, bit: int) -> DispatchKey | None:
-    _FUNCTIONALITY_AT[bit] = name
-    if name in PER_BACKEND:
-        return None  # its runtime keys come with the backends
+def _add_single(name: str, bit: int) -> DispatchKey:
+    """The runtime key of a functionality that exists once."""
     key = KEYS[name] = _RUNTIME[name, None] = DispatchKey(name, 1 << bit, name)
     return key
 
@@ -276,7 +299,9 @@ def _add_backend(name: str, bit: int) -> None:
 
 KEYS["Undefined"] = DispatchKey("Undefined")
 for _index, _name in enumerate(FUNCTIONALITIES):
-    _add_functionality(_name, BACKEND_BITS + GAP * _index)
+    _FUNCTIONALITY_AT[BACKEND_BITS + GAP * _index] = _name
+    if _name not in PER_BACKEND:  # else its runtime keys come with the backends
+        _add_single(_name, BACKEND_BITS + GAP * _index)
 for _index, _name in enumerate(BACKENDS):
     _add_backend(_name, _index)
 _add_backend("Meta", BACKEND_BITS - 1)

@@ -12,30 +12,46 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from .key import BACKEND_BITS, PER_BACKEND, DispatchKey, backend_at, functionality_at, key_named, runtime_key
+from .key import (
+    BACKEND_BITS,
+    KEYSET_BITS,
+    PER_BACKEND,
+    DispatchKey,
+    backend_at,
+    functionality_at,
+    key_named,
+    runtime_key,
+)
 
 BACKEND_MASK = (1 << BACKEND_BITS) - 1
-FUNCTIONALITY_MASK = ((1 << 4096) - 1) ^ BACKEND_MASK  # far above any bit that is ever given out
+FUNCTIONALITY_MASK = ((1 << KEYSET_BITS) - 1) ^ BACKEND_MASK
 
 
 def keyset(*keys: DispatchKey | str) -> int:
-    """The set of these keys, as an int."""
+    """The set of these keys, as an int. ValueError for an alias key, which no set holds."""
     bits = 0
-    for key in keys:
-        bits |= key_named(key).bits
+    for key in map(key_named, keys):
+        if key.is_alias:
+            raise ValueError(f"{key.name} is an alias key: it stands for several keys in a table, and is in no keyset")
+        bits |= key.bits
     return bits
 
 
 def below(key: DispatchKey | str) -> int:
     """The mask of everything under `key`'s functionality: every lower functionality, and every backend bit."""
-    top = key_named(key).bits & FUNCTIONALITY_MASK
-    return top - 1
+    return _functionality_bit(key) - 1
 
 
 def above(key: DispatchKey | str) -> int:
     """The mask of every functionality over `key`'s; no backend bit."""
-    top = key_named(key).bits & FUNCTIONALITY_MASK
-    return FUNCTIONALITY_MASK ^ (FUNCTIONALITY_MASK & ((top << 1) - 1))
+    return FUNCTIONALITY_MASK & ~((_functionality_bit(key) << 1) - 1)
+
+
+def _functionality_bit(key: DispatchKey | str) -> int:
+    bit = key_named(key).bits & FUNCTIONALITY_MASK
+    if not bit:
+        raise ValueError(f"{key_named(key).name} has no place in the order of keys")
+    return bit
 
 
 def without(bits: int, keys: int) -> int:
@@ -44,8 +60,8 @@ def without(bits: int, keys: int) -> int:
 
 
 def has(bits: int, key: DispatchKey) -> bool:
-    """Whether the set holds `key`: for a per-backend key, its functionality and its backend."""
-    return key.bits & ~bits == 0
+    """Whether the set holds `key`: for a per-backend key, its functionality and its backend. No set holds an alias."""
+    return key.bits != 0 and key.bits & ~bits == 0
 
 
 def backend_of(bits: int) -> str | None:

@@ -1,8 +1,8 @@
 """Libraries: how operators are defined, kernels registered and fallbacks set, and how all of it is undone.
 
 A `Library` is a handle on everything registered through it. Destroying it (by `_destroy()`, by leaving its `with`
-block or by losing the last reference) removes exactly its own entries, in any order relative to other libraries: where it
-had overridden a kernel, the one below answers again.
+block or by losing the last reference) removes exactly its own entries, in any order relative to other libraries: where
+it had overridden a kernel, the one below answers again.
 
 Read next: layers/__init__.py.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from .boxing import box, box_fallback, fallthrough
@@ -67,7 +68,7 @@ class Library:
     uses that key where it is given none.
     """
 
-    def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
+    def __init__(self, ns: str, kind: str, dispatch_key: DispatchKey | str = "") -> None:
         if kind not in ("DEF", "FRAGMENT", "IMPL"):
             raise ValueError(f"Unsupported library kind: {kind}")
         if ns in RESERVED and kind in ("DEF", "FRAGMENT"):
@@ -84,12 +85,14 @@ class Library:
         if self.ns in _DEFINING:
             raise RegistrationError(
                 f"Only a single TORCH_LIBRARY can be used to register the namespace {self.ns}; please put all of your "
-                f"definitions in a single TORCH_LIBRARY block.  If you were trying to specify implementations, consider "
-                f"using TORCH_LIBRARY_IMPL (which can be duplicated).  Previous registration of TORCH_LIBRARY was "
-                f"registered at {_DEFINING[self.ns]}; latest registration was registered at {place}"
+                "definitions in a single TORCH_LIBRARY block.  If you were trying to specify implementations, "
+                "consider using TORCH_LIBRARY_IMPL (which can be duplicated).  Previous registration of TORCH_LIBRARY "
+                f"was registered at {_DEFINING[self.ns]}; latest registration was registered at {place}"
             )
         _DEFINING[self.ns] = place
-        self._undo.append(lambda: _DEFINING.pop(self.ns, None) and None)
+        self._undo.append(
+            partial(_DEFINING.__delitem__, self.ns)
+        )  # holds the name alone: it must not keep `self` alive
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
         """Defines an operator by its schema, without the namespace; returns its name."""
@@ -112,7 +115,7 @@ class Library:
         self,
         op_name: str | OpOverload,
         fn: Callable[..., Any],
-        dispatch_key: str = "",
+        dispatch_key: DispatchKey | str = "",
         *,
         with_keyset: bool = False,
         allow_override: bool = False,
@@ -147,16 +150,21 @@ class Library:
         if key is DispatchKey.Meta and op.has_kernel_for_dispatch_key("CompositeImplicitAutograd"):
             raise RegistrationError(
                 f"We should not register a meta kernel directly to the operator '{op.name()}', because it has a "
-                "CompositeImplicitAutograd kernel in core. Instead we should let the operator decompose, and ensure that "
-                "we have meta kernels for the base ops that it decomposes into."
+                "CompositeImplicitAutograd kernel in core. Instead we should let the operator decompose, and ensure "
+                "that we have meta kernels for the base ops that it decomposes into."
             )
 
-    def fallback(self, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False) -> None:
+    def fallback(
+        self, fn: Callable[..., Any], dispatch_key: DispatchKey | str = "", *, with_keyset: bool = False
+    ) -> None:
         """Registers `fn(op, *args, **kwargs)` as what answers at a key for every operator that has nothing there."""
         if self.ns != "_":
             raise RuntimeError(
-                f'Fallback can only be registered using library fragment on the global namespace "_" but it is {self.ns}'
+                "Fallback can only be registered using library fragment on the global namespace "
+                f'"_" but it is {self.ns}'
             )
+        if not (dispatch_key or self.dispatch_key):
+            raise ValueError("a fallback needs a dispatch key")
         key = key_named(dispatch_key or self.dispatch_key)
         place = caller()
         if fn is fallthrough_kernel:

@@ -63,7 +63,10 @@ class StackMode(Region):
 
 
 class TorchFunctionMode(StackMode):
-    """A mode that sees every public function: override `__torch_function__(self, func, types, args=(), kwargs=None)`."""
+    """A mode that sees every public function.
+
+    Override `__torch_function__(self, func, types, args=(), kwargs=None)`.
+    """
 
     _stack = "function_modes"
     _restack = staticmethod(with_function_modes)
@@ -73,7 +76,10 @@ class TorchFunctionMode(StackMode):
 
 
 class TorchDispatchMode(StackMode):
-    """A mode that sees every operator below autograd: override `__torch_dispatch__(self, func, types, args=(), kwargs=None)`."""
+    """A mode that sees every operator, below autograd.
+
+    Override `__torch_dispatch__(self, func, types, args=(), kwargs=None)`.
+    """
 
     _stack = "modes"
     _restack = staticmethod(with_modes)

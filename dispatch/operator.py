@@ -9,7 +9,7 @@ Read next: library.py (how users register), layers/.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from .boxing import bind
@@ -18,9 +18,9 @@ from .interpreter import call, run
 from .key import DispatchKey, key_named
 from .keyset import DispatchKeySet, describe, runtime_keys
 from .override import handle_torch_function, overridden, overriding
-from .registry import FALLBACKS, LOCK, OPERATORS, Undo
+from .registry import FALLBACKS, LOCK, OPERATORS, OVERLOADS, Undo
 from .schema import FunctionSchema
-from .table import Entry, Kernel, members, resolve, runtime_table_keys
+from .table import Entry, Kernel, resolve, runtime_table_keys
 
 
 class OpOverload:
@@ -55,7 +55,7 @@ class OpOverload:
         return run(self, int(keyset), bind(self.schema, args, kwargs))
 
     def decompose(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs the CompositeImplicitAutograd kernel; NotImplemented where there is none."""
+        """Runs the CompositeImplicitAutograd kernel, whatever the arguments; NotImplemented where there is none."""
         kernels = self.registrations.get(DispatchKey.CompositeImplicitAutograd)
         return kernels[-1].boxed(self, 0, bind(self.schema, args, kwargs)) if kernels else NotImplemented
 
@@ -95,16 +95,16 @@ class OpOverload:
     def register(self, key: DispatchKey | str, kernel: Kernel) -> Undo:
         """Makes `kernel` answer at `key` (a runtime or alias key) before all earlier ones; returns what undoes it."""
         key = key_named(key)
-        with LOCK:
-            self.registrations.setdefault(key, []).append(kernel)
+        with LOCK:  # for those who write; who reads needs none, since a list is replaced and never changed
+            self.registrations[key] = [*self.registrations.get(key, ()), kernel]
             self.forget_entries()
 
         def undo() -> None:
             with LOCK:
-                kernels = self.registrations.get(key, [])
-                if kernel in kernels:
-                    kernels.remove(kernel)
-                if not kernels:
+                rest = [known for known in self.registrations.get(key, ()) if known is not kernel]
+                if rest:
+                    self.registrations[key] = rest
+                else:
                     self.registrations.pop(key, None)
                 self.forget_entries()
 
@@ -137,13 +137,12 @@ class OpOverload:
 
 def _missing(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
     key = op.entry(keyset).key
-    registered = "\n".join(
-        f"  {known.name:<28} {kernels[-1].place}" for known, kernels in op.registrations.items() if kernels
-    )
+    registered = ", ".join(f"{known.name} ({kernels[-1].place})" for known, kernels in list(op.registrations.items()))
     facts = (
-        f"\n\nyou passed    {', '.join(map(describe_value, stack)) or 'nothing'}\nkeyset        {describe(keyset)}\n"
-        f"registered    {registered.strip() or 'nothing'}\n"
-        f"to fix        register a kernel: library.impl('{op.qualified_name}', '{key.name}')(function)"
+        f"\n  you passed   {', '.join(map(describe_value, stack)) or 'nothing'}"
+        f"\n  keyset       {describe(keyset)}"
+        f"\n  registered   {registered or 'nothing'}"
+        f"\n  to fix       register a kernel: library.impl('{op.qualified_name}', '{_register_at(key)}')(function)"
     )
     if key is DispatchKey.Undefined:
         text = (
@@ -160,17 +159,19 @@ def _missing(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
     raise MissingKernelError(text + facts, op, key, keyset)
 
 
+def _register_at(key: DispatchKey) -> str:
+    """The key to register at where `key` has nothing: Undefined is nobody's backend."""
+    return "CompositeExplicitAutograd" if key is DispatchKey.Undefined else key.name
+
+
 _MISSING = Kernel(_missing, _missing, "boxed", "dispatch/operator.py")
 
 
 def backends_of(op: OpOverload) -> str:
-    """The keys at which a call of `op` does something, as the reference lists them: `[CPU, Meta, Python]`."""
-    names = []
-    for key, kernels in op.registrations.items():
-        if kernels:
-            names += sorted(k.name for k in members(key)) if key.is_alias else [key.name]
-    names += [key.name for key, kernels in FALLBACKS.items() if kernels and not kernels[-1].is_fallthrough]
-    return f"[{', '.join(dict.fromkeys(names))}]"
+    """The keys at which something answers for `op`, as the reference lists them: `[CPU, Meta, Python]`."""
+    entries = [op.entry_at(key) for key in runtime_table_keys()]
+    names = [e.key.name for e in entries if e.rule != "missing" and not e.kernel.is_fallthrough]
+    return f"[{', '.join(names)}]"
 
 
 def describe_value(value: Any) -> str:
@@ -189,17 +190,11 @@ class OpOverloadPacket:
         self._namespace, self.__name__ = namespace, name
         self.__module__ = f"torch.ops.{namespace}"
 
-    def _operators(self) -> Iterator[OpOverload]:
-        prefix = self._qualified_op_name + "."
-        for name, op in list(OPERATORS.items()):
-            if name == self._qualified_op_name or name.startswith(prefix):
-                yield op
-
     def overloads(self) -> list[str]:
-        return [op._overloadname for op in self._operators()]
+        return list(OVERLOADS.get(self._qualified_op_name, ()))
 
     def __getattr__(self, overload: str) -> OpOverload:
-        op = OPERATORS.get(self._qualified_op_name + ("" if overload == "default" else f".{overload}"))
+        op = OVERLOADS.get(self._qualified_op_name, {}).get(overload)
         if op is None:
             raise AttributeError(
                 f"The underlying op of '{self}' has no overload name '{overload}'"
@@ -211,7 +206,7 @@ class OpOverloadPacket:
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if overridden(args, kwargs):
             return handle_torch_function(self, overriding(args, kwargs), *args, **kwargs)
-        operators = list(self._operators())
+        operators = list(OVERLOADS.get(self._qualified_op_name, {}).values())
         if len(operators) == 1:
             return operators[0](*args, **kwargs)
         problems = []
@@ -243,15 +238,14 @@ class _OpNamespace:
         self._packets: dict[str, OpOverloadPacket] = {}
 
     def __getattr__(self, name: str) -> OpOverloadPacket:
-        prefix = f"{self.name}::{name}"
-        if not any(known == prefix or known.startswith(prefix + ".") for known in OPERATORS):
+        if f"{self.name}::{name}" not in OVERLOADS:
             self._packets.pop(name, None)
             raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
         return self._packets.setdefault(name, OpOverloadPacket(self.name, name))
 
     def __dir__(self) -> list[str]:
         prefix = self.name + "::"
-        return sorted({name[len(prefix) :].split(".")[0] for name in OPERATORS if name.startswith(prefix)})
+        return sorted(name[len(prefix) :] for name in OVERLOADS if name.startswith(prefix))
 
     def __repr__(self) -> str:
         return f"<namespace of operators '{self.name}': {len(dir(self))} names>"
@@ -269,7 +263,7 @@ class _Ops:
         return self._namespaces.setdefault(name, _OpNamespace(name))
 
     def __dir__(self) -> list[str]:
-        return sorted({name.split("::")[0] for name in OPERATORS})
+        return sorted({name.split("::")[0] for name in OVERLOADS})
 
 
 ops = _Ops()

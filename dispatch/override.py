@@ -17,6 +17,7 @@ from .state import STATE, Setting, State, within
 
 # Classes which take part in calls without overriding them: the exact types that `overridden` passes at a glance.
 PLAIN_TYPES: set[type] = {int, float, bool, str, complex, type(None)}
+_HEAP_TYPE = 1 << 9  # the flag of classes written in Python: they may be given a `__torch_function__` later
 
 
 def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -31,7 +32,8 @@ def overrides(value: Any) -> bool:
         return False
     function = getattr(kind, "__torch_function__", None)
     if function is None:
-        PLAIN_TYPES.add(kind) if not kind.__flags__ & (1 << 9) else None  # a heap type may yet be given one
+        if not kind.__flags__ & _HEAP_TYPE:
+            PLAIN_TYPES.add(kind)
         return False
     return function is not _disabled_torch_function_impl
 
@@ -66,7 +68,7 @@ def one_per_type(values: Iterable[Any]) -> list[Any]:
     return chosen
 
 
-def handle_torch_function(public: Callable[..., Any], relevant: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
+def handle_torch_function(public: Callable[..., Any], relevant: Iterable[Any], /, *args: Any, **kwargs: Any) -> Any:
     """The overridden result of `public(*args, **kwargs)`, where `relevant` are the arguments that may override.
 
     Errors: TypeError where every handler answers NotImplemented.
@@ -88,7 +90,7 @@ def handle_torch_function(public: Callable[..., Any], relevant: Iterable[Any], *
 
 
 def _none_answered(public: Callable[..., Any], types: tuple[type, ...], state: State) -> TypeError:
-    name = f"{public.__module__}.{getattr(public, '__name__', public)}"
+    name = f"{getattr(public, '__module__', None) or 'torch'}.{getattr(public, '__name__', public)}"
     asked = f" nor in mode {state.function_modes[-1]!r}" if state.function_modes else ""
     return TypeError(
         f"Multiple dispatch failed for '{name}'; all __torch_function__ handlers returned NotImplemented: "

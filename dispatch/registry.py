@@ -12,13 +12,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .errors import RegistrationError
-from .key import DispatchKey
+from .key import ON_UNDEFINE, DispatchKey
 from .table import Kernel
 
 if TYPE_CHECKING:
     from .operator import OpOverload
 
 OPERATORS: dict[str, OpOverload] = {}  # "aten::add.Tensor" -> operator, in the order of definition
+OVERLOADS: dict[str, dict[str, OpOverload]] = {}  # "aten::add" -> {"Tensor": operator, ...}: the same, by packet
 FALLBACKS: dict[DispatchKey, list[Kernel]] = {}  # the kernel that answers at a key where an operator has none
 LOCK = threading.RLock()  # held while a table is changed, never while one is read
 
@@ -39,6 +40,7 @@ def add_operator(op: OpOverload) -> Undo:
                 f"registration: {op.place}. Original registration: {former.place}"
             )
         OPERATORS[op.qualified_name] = op
+        OVERLOADS.setdefault(op.schema.name, {})[op.schema.overload] = op
     _tell("defined", op)
 
     def undo() -> None:
@@ -46,6 +48,9 @@ def add_operator(op: OpOverload) -> Undo:
             if OPERATORS.get(op.qualified_name) is not op:
                 return
             del OPERATORS[op.qualified_name]
+            del OVERLOADS[op.schema.name][op.schema.overload]
+            if not OVERLOADS[op.schema.name]:
+                del OVERLOADS[op.schema.name]
         _tell("removed", op)
 
     return undo
@@ -53,20 +58,22 @@ def add_operator(op: OpOverload) -> Undo:
 
 def add_fallback(key: DispatchKey, kernel: Kernel) -> Undo:
     """Enters the one fallback of a key; RegistrationError, with both places, where it has one already."""
+    if key.is_alias:
+        raise RegistrationError(f"{key.name} is an alias key; register a fallback for each of its keys")
     with LOCK:
-        kernels = FALLBACKS.setdefault(key, [])
-        if kernels:
+        former = FALLBACKS.get(key)
+        if former:
             raise RegistrationError(
-                f"Tried to register multiple backend fallbacks for the same dispatch key {key}; previous registration "
-                f"{kernels[-1].place}, new registration {kernel.place}"
+                f"Tried to register multiple backend fallbacks for the same dispatch key {key.name}; previous "
+                f"registration {former[-1].place}, new registration {kernel.place}"
             )
-        kernels.append(kernel)
+        FALLBACKS[key] = [kernel]
     forget_entries()
 
     def undo() -> None:
         with LOCK:
-            if kernel in kernels:
-                kernels.remove(kernel)
+            if kernel in FALLBACKS.get(key, ()):
+                del FALLBACKS[key]
         forget_entries()
 
     return undo
@@ -79,18 +86,30 @@ def forget_entries() -> None:
             op.forget_entries()
 
 
+def forget_key(key: DispatchKey) -> None:
+    """Removes everything that is registered at a key which is no more; its bit may soon mean another one."""
+    with LOCK:
+        FALLBACKS.pop(key, None)
+        for op in OPERATORS.values():
+            op.registrations.pop(key, None)
+    forget_entries()
+
+
+ON_UNDEFINE.append(forget_key)
+
+
 def _tell(event: str, op: OpOverload) -> None:
     for listener in LISTENERS:
         listener(event, op)
 
 
 def caller(depth: int = 1) -> str:
-    """ "file:line" of the caller's caller: where a registration was written."""
+    """Where a registration was written: the "file:line" of the caller's caller."""
     frame = sys._getframe(depth + 1)
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def place_of(function: Callable[..., object]) -> str:
-    """ "file:line" of a function's definition, or its name where it has no source."""
+    """Where a function is defined, as "file:line"; its name where it has no source."""
     code = getattr(function, "__code__", None)
     return f"{code.co_filename}:{code.co_firstlineno}" if code else getattr(function, "__qualname__", repr(function))

@@ -117,7 +117,7 @@ def tokenize(text: str) -> list[Token]:
         match = _TOKEN.match(text, position)
         if match is None:
             raise SchemaError(f"expected a valid token but found {text[position]!r} here", text, position)
-        kind, part = match.lastgroup, match.group()
+        kind, part = match.lastgroup or "", match.group()
         if kind != "skip":
             named = kind != "other" and part not in KEYWORDS
             tokens.append(Token(kind if named else part, part, position))
@@ -356,11 +356,11 @@ class _Parser:
                 self.fail(f"the size of a list is an int of at most {MAX_LIST_SIZE}", at)
             size = int(digits)
         self.expect("]")
-        own = self.alias()
-        if own is not None:
-            alias = AliasInfo(own.before, own.after, own.is_write or _writes(inner), inner)
-        else:
-            alias = None if inner is None else AliasInfo(frozenset(), frozenset(), inner.is_write, inner)
+        alias = self.alias()
+        if alias is not None:
+            alias = AliasInfo(alias.before, alias.after, alias.is_write or _writes(inner), inner)
+        elif inner is not None:
+            alias = AliasInfo(frozenset(), frozenset(), inner.is_write, inner)
         return ListType(element, size), alias
 
     def alias(self) -> AliasInfo | None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from .key import BACKENDS, FUNCTIONALITIES, PER_BACKEND, DispatchKey, backends, runtime_key
+from .key import PER_BACKEND, DispatchKey, backends, functionalities, is_built_in, runtime_key
 
 Boxed = Callable[[Any, int, list[Any]], Any]  # (op, keyset, stack) -> result
 
@@ -50,38 +50,30 @@ class Entry:
 
 Registrations = Mapping[DispatchKey, list[Kernel]]
 
-# The backends whose autograd key is AutogradOther: they have no Autograd<backend> of their own.
-OTHER_BACKENDS = ("FPGA", "Vulkan", "Metal", "CustomRNGKeyId", "MkldnnCPU")
+# Backends that exist once, on one device: they have no Autograd<backend> of their own.
+SINGLE_BACKENDS = ("FPGA", "Vulkan", "Metal", "CustomRNGKeyId", "MkldnnCPU")
 
 
 def members(alias: DispatchKey) -> frozenset[DispatchKey]:
     """The runtime keys that an alias key stands for, users' backends included."""
-    return _members(alias.name, tuple(backends()))
+    return _members(alias.name, _dense_keys())
 
 
-@cache
-def _members(alias: str, backend_names: tuple[str, ...]) -> frozenset[DispatchKey]:
-    def each(functionalities: Iterable[str], names: Iterable[str] = backend_names) -> set[DispatchKey]:
-        return {runtime_key(functionality, name) for functionality in functionalities for name in names}
+def backends_of_autograd(key: DispatchKey) -> frozenset[DispatchKey]:
+    """The backend keys that lie under the autograd key `key`; none for any other key.
 
-    autograd = each(["AutogradFunctionality"]) | _single("AutogradOther", "AutogradNestedTensor")
-    other = _single(*OTHER_BACKENDS)
-    match alias:
-        case "Autograd":
-            return frozenset(autograd)
-        case "CompositeImplicitAutograd":
-            dense = each(["Dense", "Quantized", "Sparse", "SparseCsr", "NestedTensor"])
-            return frozenset(dense | other | autograd | {DispatchKey.Undefined})
-        case "CompositeImplicitAutogradNestedTensor":
-            return frozenset(each(["NestedTensor"]) | _single("AutogradNestedTensor"))
-        case "CompositeExplicitAutograd":
-            return frozenset(each(["Dense", "Quantized", "Sparse", "SparseCsr"]) | other | {DispatchKey.Undefined})
-        case "CompositeExplicitAutogradNonFunctional":
-            some = [name for name in backend_names if name not in ("XLA", "Lazy")]
-            return frozenset(each(["Dense", "Quantized", "SparseCsr"], some) | {DispatchKey.Undefined})
-        case "FuncTorchBatchedDecomposition":
-            return frozenset(_single("FuncTorchBatched"))
-    raise ValueError(f"{alias} is no alias key")
+    AutogradOther stands for all backends that have no autograd key of their own.
+    """
+    return _backends_of_autograd(key, _dense_keys())
+
+
+def _dense_keys() -> tuple[DispatchKey, ...]:
+    """What the two functions below are cached by: the keys, as a backend of the same name may be another one later."""
+    return tuple(runtime_key("Dense", name) for name in backends())
+
+
+def _each(functionalities: Iterable[str], dense: Iterable[DispatchKey]) -> set[DispatchKey]:
+    return {runtime_key(functionality, key.backend) for functionality in functionalities for key in dense}
 
 
 def _single(*functionalities: str) -> set[DispatchKey]:
@@ -89,14 +81,41 @@ def _single(*functionalities: str) -> set[DispatchKey]:
 
 
 @cache
-def _backends_of_autograd(key: DispatchKey, backend_names: tuple[str, ...]) -> frozenset[DispatchKey]:
-    """The backend runtime keys whose tensors carry the autograd key `key`."""
-    if key.functionality == "AutogradFunctionality":
-        names = [f for f in PER_BACKEND if f not in ("AutogradFunctionality", "NestedTensor")]
-        return frozenset(runtime_key(functionality, key.backend) for functionality in names)
-    if key.functionality == "AutogradNestedTensor":
-        return frozenset(runtime_key("NestedTensor", name) for name in backend_names)
-    return frozenset(_single(*OTHER_BACKENDS))
+def _members(alias: str, dense_keys: tuple[DispatchKey, ...]) -> frozenset[DispatchKey]:
+    def each(*functionalities: str) -> set[DispatchKey]:
+        return _each(functionalities, dense_keys)
+
+    autograd = each("AutogradFunctionality") | _single("AutogradOther", "AutogradNestedTensor")
+    single = _single(*SINGLE_BACKENDS)
+    undefined = {DispatchKey.Undefined}
+    match alias:
+        case "Autograd":
+            return frozenset(autograd)
+        case "CompositeImplicitAutograd":
+            backends = each("Dense", "Quantized", "Sparse", "SparseCsr", "NestedTensor") | single
+            return frozenset(backends | autograd | undefined)
+        case "CompositeImplicitAutogradNestedTensor":
+            return frozenset(each("NestedTensor") | _single("AutogradNestedTensor"))
+        case "CompositeExplicitAutograd":
+            return frozenset(each("Dense", "Quantized", "Sparse", "SparseCsr") | single | undefined)
+        case "CompositeExplicitAutogradNonFunctional":
+            functional = {key for key in each("Dense", "Quantized", "SparseCsr") if key.backend in ("XLA", "Lazy")}
+            return frozenset(each("Dense", "Quantized", "SparseCsr") - functional | single | undefined)
+        case "FuncTorchBatchedDecomposition":
+            return frozenset(_single("FuncTorchBatched"))
+    raise ValueError(f"{alias} is no alias key")
+
+
+@cache
+def _backends_of_autograd(key: DispatchKey, dense_keys: tuple[DispatchKey, ...]) -> frozenset[DispatchKey]:
+    match key.functionality:
+        case "AutogradFunctionality":
+            return frozenset({runtime_key("Dense", key.backend)})
+        case "AutogradNestedTensor":
+            return frozenset(_each(["NestedTensor"], dense_keys))
+        case "AutogradOther":
+            return frozenset(_each(["Quantized", "Sparse", "SparseCsr"], dense_keys) | _single(*SINGLE_BACKENDS))
+    return frozenset()
 
 
 def resolve(registered: Registrations, fallbacks: Registrations, key: DispatchKey) -> Entry | None:
@@ -107,12 +126,13 @@ def resolve(registered: Registrations, fallbacks: Registrations, key: DispatchKe
       2. an alias key that has this key among its members, in this order:
          2.1 CompositeExplicitAutogradNonFunctional
          2.2 CompositeExplicitAutograd
-         2.3 CompositeImplicitAutogradNestedTensor, then CompositeImplicitAutograd; for an autograd key only if
-             no backend under that key has a kernel of its own and there is no CompositeExplicit one:
-             such a backend must not be bypassed. (AutogradOther stands for many backends: there it is an error.)
+         2.3 CompositeImplicitAutogradNestedTensor, then CompositeImplicitAutograd; the latter only if no backend
+             under this autograd key has a kernel of its own and there is no CompositeExplicitAutograd kernel:
+             these must not be bypassed. (AutogradOther stands for many backends; there it is an error to have both.)
          2.4 Autograd
          2.5 FuncTorchBatchedDecomposition
-      3. the fallback that every operator has at this key.
+      3. the fallback that every operator has at this key. (The autograd key of a user's backend has that of
+         AutogradPrivateUse1, the spare among the built-in backends.)
     """
     # 1.
     if kernel := _newest(registered, key):
@@ -126,13 +146,13 @@ def resolve(registered: Registrations, fallbacks: Registrations, key: DispatchKe
     if kernel := alias("CompositeExplicitAutogradNonFunctional") or alias("CompositeExplicitAutograd"):
         return Entry(key, kernel, "default backend kernel")
     # 2.3
-    if key is not DispatchKey.Undefined and (kernel := alias("CompositeImplicitAutogradNestedTensor")):
-        return Entry(key, kernel, "nested math kernel")
+    if kernel := alias("CompositeImplicitAutogradNestedTensor"):
+        return Entry(key, kernel, "nested kernel")
     if kernel := alias("CompositeImplicitAutograd"):
-        own = key.is_autograd and _backend_has_its_own(registered, key)
-        if key.functionality == "AutogradOther" and own:
+        own = any(_newest(registered, backend) for backend in backends_of_autograd(key))
+        if own and key.functionality == "AutogradOther":
             return Entry(key, AMBIGUOUS_AUTOGRAD_OTHER, "ambiguous autogradother")
-        if not own and not (key.is_autograd and _has_explicit(registered)):
+        if not own and not _newest(registered, _key("CompositeExplicitAutograd")):
             return Entry(key, kernel, "math kernel")
     # 2.4, 2.5
     if kernel := alias("Autograd"):
@@ -140,9 +160,11 @@ def resolve(registered: Registrations, fallbacks: Registrations, key: DispatchKe
     if kernel := alias("FuncTorchBatchedDecomposition"):
         return Entry(key, kernel, "batched kernel")
     # 3.
-    if kernel := _newest(fallbacks, key):
-        return Entry(key, kernel, "backend fallback")
-    return None
+    if key.functionality == "AutogradFunctionality" and not is_built_in(key.backend):
+        fallback = _newest(fallbacks, key) or _newest(fallbacks, _key("AutogradPrivateUse1"))
+    else:
+        fallback = _newest(fallbacks, key)
+    return Entry(key, fallback, "backend fallback") if fallback else None
 
 
 def _key(name: str) -> DispatchKey:
@@ -152,16 +174,6 @@ def _key(name: str) -> DispatchKey:
 def _newest(registered: Registrations, key: DispatchKey) -> Kernel | None:
     kernels = registered.get(key)
     return kernels[-1] if kernels else None
-
-
-def _backend_has_its_own(registered: Registrations, autograd_key: DispatchKey) -> bool:
-    keys = _backends_of_autograd(autograd_key, tuple(backends()))
-    return any(_newest(registered, key) for key in keys)
-
-
-def _has_explicit(registered: Registrations) -> bool:
-    names = ("CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
-    return any(_newest(registered, _key(name)) for name in names)
 
 
 def _ambiguous(op: Any, keyset: int, stack: list[Any]) -> Any:
@@ -181,9 +193,9 @@ AMBIGUOUS_AUTOGRAD_OTHER = Kernel(_ambiguous, _ambiguous, "boxed", "dispatch/tab
 def runtime_table_keys() -> list[DispatchKey]:
     """Every runtime key a table has a place for, in PyTorch's order of printing: Undefined, then from the lowest up."""
     keys = [DispatchKey.Undefined]
-    for functionality in FUNCTIONALITIES:
+    for functionality in functionalities():
         if functionality in PER_BACKEND:
-            keys += [runtime_key(functionality, name) for name in [*BACKENDS, "Meta"]]
+            keys += [runtime_key(functionality, name) for name in backends()]
         else:
             keys.append(runtime_key(functionality, None))
     return keys

@@ -59,7 +59,7 @@ def bump_version(tensor: Any) -> None:
 def written_results(op: OpOverload, stack: list[Any], result: Any) -> Any:
     """`result` with each part that is a written argument replaced by that very argument, whatever was returned."""
     same = [
-        stack[aliased[0]] if aliased and returned.alias_info.is_write else None
+        stack[aliased[0]] if aliased and returned.is_write else None
         for returned, aliased in zip(op.schema.returns, op.schema.return_aliases, strict=True)
     ]
     if len(same) == 1:

@@ -7,7 +7,8 @@ with its own key excluded: the casts are recorded by autograd, so that gradients
 Note [What is cast]
 Eligible are floating-point tensors on the region's device, float64 excepted. Only casts of leaves that require grad
 are worth keeping: they are the parameters, used again and again. A kept cast is keyed by the parameter's version and
-by whether gradients are recorded, so that a write inside the region is seen (PyTorch 2.13 keeps on using the stale cast).
+by whether gradients are recorded, so that a write inside the region is seen (PyTorch 2.13 keeps on using the stale
+cast).
 """
 
 from __future__ import annotations
