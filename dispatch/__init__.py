@@ -21,7 +21,7 @@ from .library import (
     operators,
     own_namespace,
 )
-from .mode_stack import TorchDispatchMode, TorchFunctionMode, pop_mode, push_mode, with_modes
+from .mode_stack import TorchDispatchMode, TorchFunctionMode, pop_mode, push_mode, with_function_modes, with_modes
 from .operator import OpOverload, OpOverloadPacket, as_keyset, describe_value, operator_named, ops
 from .override import (
     _disabled_torch_function_impl,
@@ -37,8 +37,9 @@ from .registry import FALLBACKS, LISTENERS, OPERATORS, caller, place_of
 from .rules import RuleTable, Slot
 from .schema import NO_DEFAULT, Argument, FunctionSchema, ListType, OptionalType
 from .schema_parser import parse_schema
+from .signature import Parser, Signature
 from .state import AUTOCAST_KEYS, DEFAULT, STATE, Region, Setting, State, exclude, force, include, within
-from .table import Kernel, members, runtime_table_keys
+from .table import Kernel, backends_of_autograd, members, runtime_table_keys
 from .trace import Hop, trace
 
 __all__ = [
@@ -64,12 +65,14 @@ __all__ = [
     "OpOverload",
     "OpOverloadPacket",
     "OptionalType",
+    "Parser",
     "Region",
     "RegistrationError",
     "RuleTable",
     "STATE",
     "SchemaError",
     "Setting",
+    "Signature",
     "Slot",
     "State",
     "TensorBase",
@@ -80,6 +83,7 @@ __all__ = [
     "above",
     "as_keyset",
     "backends",
+    "backends_of_autograd",
     "below",
     "bind",
     "call",
@@ -126,6 +130,7 @@ __all__ = [
     "unbind",
     "undefine",
     "wants_gradient",
+    "with_function_modes",
     "with_modes",
     "within",
     "without",

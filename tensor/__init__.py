@@ -3,9 +3,9 @@
 Read in this order: dtype, promotion, device, layout, size, storage, record, tensor, factory, subclass, printing.
 """
 
-from . import dtype as dtypes
-from .device import CPU, META, as_device, device, device_keyset
-from .dtype import (
+from . import dtypes
+from .devices import CPU, META, as_device, device, device_keyset
+from .dtypes import (
     DTYPES,
     dtype,
     from_numpy_dtype,
@@ -14,7 +14,7 @@ from .dtype import (
     set_default_dtype,
 )
 from .factory import empty, storage_elements, tensor_over, view_over
-from .layout import (
+from .layouts import (
     channels_last,
     channels_last_3d,
     channels_last_strides,

@@ -10,8 +10,8 @@ from typing import Any
 from redispatch.dispatch import STATE
 from redispatch.kernels import contiguous_strides
 
-from .device import CPU, device, device_keyset
-from .dtype import dtype
+from .devices import CPU, device, device_keyset
+from .dtypes import dtype
 from .size import Size
 from .storage import UntypedStorage, allocate
 from .tensor import Tensor

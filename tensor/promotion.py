@@ -11,8 +11,8 @@ from typing import Any
 
 from redispatch.dispatch import TensorBase
 
-from . import dtype as dtypes
-from .dtype import BOOL, dtype, get_default_dtype, promote_types
+from . import dtypes
+from .dtypes import BOOL, dtype, get_default_dtype, promote_types
 
 
 def number_dtype(value: Any) -> dtype:

@@ -21,9 +21,7 @@ class Size(tuple):
                     values = tuple(operator.index(v) for v in values)
                 except TypeError:
                     kind = type(item).__name__
-                    raise TypeError(
-                        f"torch.Size() takes an iterable of 'int' (item {position} is '{kind}')"
-                    ) from None
+                    raise TypeError(f"torch.Size() takes an iterable of 'int' (item {position} is '{kind}')") from None
                 break
         return tuple.__new__(cls, values)
 

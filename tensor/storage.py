@@ -18,8 +18,8 @@ import numpy as np
 
 from redispatch.dispatch import TensorBase
 
-from .device import CPU, device
-from .dtype import dtype
+from .devices import CPU, device
+from .dtypes import dtype
 
 
 class UntypedStorage:

@@ -12,9 +12,9 @@ from redispatch.dispatch import keyset
 from redispatch.dispatch.layers.python import has_handler
 from redispatch.kernels import contiguous_strides
 
-from .device import CPU, as_device, device_keyset
-from .dtype import get_default_dtype
-from .layout import strided
+from .devices import CPU, as_device, device_keyset
+from .dtypes import get_default_dtype
+from .layouts import strided
 from .record import SET_REQUIRES_GRAD
 from .size import Size
 from .storage import UntypedStorage

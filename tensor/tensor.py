@@ -30,9 +30,9 @@ from redispatch.dispatch import (
 from redispatch.dispatch.override import PLAIN_TYPES
 from redispatch.kernels import Operand, is_contiguous
 
-from .device import device
-from .dtype import dtype, get_default_dtype
-from .layout import channels_last, channels_last_3d, channels_last_strides, contiguous_format, layout, strided
+from .devices import device
+from .dtypes import dtype, get_default_dtype
+from .layouts import channels_last, channels_last_3d, channels_last_strides, contiguous_format, layout, strided
 from .printing import format_tensor
 from .record import CURRENT_GRAD_FN, SET_REQUIRES_GRAD, AutogradRecord, ViewRecord
 from .size import Size

@@ -6,7 +6,8 @@ from typing import Any
 
 from redispatch.dispatch import ARGUMENT_TYPES
 
-from .dtype import NUMBERED, dtype
+from . import dtypes
+from .dtypes import NUMBERED, dtype
 
 
 class layout:
@@ -49,8 +50,6 @@ def _as_dtype(value: Any) -> dtype:
         return value
     if isinstance(value, int) and not isinstance(value, bool):
         return NUMBERED[value]  # type: ignore[return-value]  # a schema writes a default dtype as PyTorch's number
-    if value in (float, bool, int, complex):
-        raise TypeError(f"Unable to cast the Python type {value.__name__} to a dtype here")
     raise TypeError(f"Unable to cast {value!r} to a dtype")
 
 
@@ -70,7 +69,23 @@ def _as_memory_format(value: Any) -> memory_format:
     raise TypeError(f"Unable to cast {value!r} to a memory format")
 
 
-ARGUMENT_TYPES |= {"ScalarType": _as_dtype, "Layout": _as_layout, "MemoryFormat": _as_memory_format}
+def _of_python_type(value: Any) -> Any:
+    """`dtype=float` means float64, as in numpy."""
+    if value is float:
+        return dtypes.float64
+    if value is int:
+        return dtypes.int64
+    if value is bool:
+        return dtypes.bool
+    return dtypes.complex128 if value is complex else value
+
+
+ARGUMENT_TYPES |= {
+    "dtype of Python type": _of_python_type,
+    "ScalarType": _as_dtype,
+    "Layout": _as_layout,
+    "MemoryFormat": _as_memory_format,
+}
 
 
 def channels_last_strides(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -1,0 +1,464 @@
+"""Arithmetic: sums, products, quotients, remainders and powers, element by element.
+
+A Python number may stand for the second operand. It is handed down as it is: `x + 1` is add.Tensor(x, 1).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from redispatch.tensor import Tensor, as_numpy, result_type
+
+from .declare import Operator
+from .pointwise import pointwise
+from .public import public
+
+
+def dtype_name(value: Any) -> str:
+    """The name of a tensor's dtype, or of that which a number would have."""
+    return value._dtype.name if isinstance(value, Tensor) else result_type(value).name
+
+
+def check_alpha(self: Any, other: Any, alpha: Any) -> None:
+    """Raises RuntimeError for a factor that the result's dtype cannot hold."""
+    common = result_type(self, other)
+    if isinstance(alpha, float) and not common.is_floating_point and not common.is_complex:
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    if isinstance(alpha, bool) and common.name != "bool":
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+
+
+# --- add, sub, rsub ------------------------------------------------------------------------------------------------
+
+add_op = pointwise(
+    "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", inplace=True, out="out", numbers=True
+)
+add_op.check(check_alpha)
+
+
+@add_op.scalar
+def add_scaled(self, other, alpha):
+    return self + alpha * other
+
+
+@add_op.scalar(when={"alpha": 1})
+def add_plain(self, other):
+    return self + other
+
+
+add_op.derivative(
+    self=lambda grad: grad,
+    other=lambda grad, alpha: grad if alpha == 1 else grad * alpha,
+)
+add = public(add_op)
+
+sub_op = pointwise(
+    "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", inplace=True, out="out", numbers=True
+)
+
+
+@sub_op.check
+def check_sub(self: Any, other: Any, alpha: Any) -> None:
+    bools = [dtype_name(value) == "bool" for value in (self, other)]
+    if all(bools):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
+            "operator instead."
+        )
+    if any(bools):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, "
+            "use the `~` or `logical_not()` operator instead."
+        )
+    check_alpha(self, other, alpha)
+
+
+@sub_op.scalar
+def sub_scaled(self, other, alpha):
+    return self - alpha * other
+
+
+@sub_op.scalar(when={"alpha": 1})
+def sub_plain(self, other):
+    return self - other
+
+
+sub_op.derivative(
+    self=lambda grad: grad,
+    other=lambda grad, alpha: -grad if alpha == 1 else grad * -alpha,
+)
+sub = public(sub_op)
+subtract = public(sub_op, name="subtract")
+
+rsub_op = Operator("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
+rsub_scalar_op = pointwise("rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
+
+
+@rsub_op.implicit
+def rsub_tensor(self: Tensor, other: Tensor, alpha: Any) -> Tensor:
+    return other.sub(self, alpha=alpha)  # type: ignore[attr-defined]  # attached by public()
+
+
+@rsub_scalar_op.check
+def check_rsub(self: Any, other: Any, alpha: Any) -> None:
+    check_sub(other, self, alpha)
+
+
+@rsub_scalar_op.scalar
+def rsub_scaled(self, other, alpha):
+    return other - alpha * self
+
+
+@rsub_scalar_op.scalar(when={"alpha": 1})
+def rsub_plain(self, other):
+    return other - self
+
+
+rsub_scalar_op.derivative(self=lambda grad, alpha: -grad if alpha == 1 else grad * -alpha, node="RsubBackward1")
+rsub = public(rsub_op, rsub_scalar_op, method=False)
+
+# --- mul, div ------------------------------------------------------------------------------------------------------
+
+mul_op = pointwise("mul.Tensor(Tensor self, Tensor other) -> Tensor", inplace=True, out="out", numbers=True)
+
+
+@mul_op.scalar
+def mul_elements(self, other):
+    return self * other
+
+
+mul_op.derivative(
+    self=lambda grad, other: grad * other,
+    other=lambda grad, self: grad * self,
+)
+mul = public(mul_op)
+multiply = public(mul_op, name="multiply")
+
+div_op = pointwise(
+    "div.Tensor(Tensor self, Tensor other) -> Tensor", inplace=True, out="out", numbers=True, promotion="float"
+)
+
+
+@div_op.scalar
+def div_elements(self, other):
+    return self / other
+
+
+div_op.derivative(
+    self=lambda grad, other: grad / other,
+    other=lambda grad, self, other: -grad * ((self / other) / other),
+)
+
+div_scalar_op = Operator("div.Scalar(Tensor self, Scalar other) -> Tensor", inplace=True)
+
+
+@div_scalar_op.explicit
+def div_scalar(self: Tensor, other: Any) -> Tensor:
+    return div_op.functional(self, other)
+
+
+@div_scalar_op.kernel_inplace("CompositeExplicitAutograd")
+def div_scalar_inplace(self: Tensor, other: Any) -> Tensor:
+    return div_op.inplace(self, other)  # type: ignore[misc]  # it has an in-place form
+
+
+div_scalar_op.derivative(self=lambda grad, other: grad / other, node="DivBackward1")
+
+
+def by_rounding(self: Any, other: Any, rounding_mode: str | None) -> str:
+    return "float" if rounding_mode is None else "same"
+
+
+div_mode_op = pointwise(
+    "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
+    inplace=True,
+    out="out_mode",
+    numbers=True,
+    promotion=by_rounding,
+)
+
+
+@div_mode_op.check
+def check_div_mode(self: Any, other: Any, rounding_mode: str | None) -> None:
+    if rounding_mode not in (None, "trunc", "floor"):
+        raise RuntimeError(
+            f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
+        )
+    if rounding_mode is not None:
+        check_integer_divisor(self, other)
+
+
+def check_integer_divisor(self: Any, other: Any) -> None:
+    """Raises RuntimeError where integers would be divided by zero: a compiled loop cannot."""
+    common = result_type(self, other)
+    if common.is_floating_point or common.is_complex:
+        return
+    has_zero = other == 0 if not isinstance(other, Tensor) else other._array is not None and not as_numpy(other).all()
+    if has_zero:
+        raise RuntimeError("ZeroDivisionError")
+
+
+def floor_divide_floats(self, other):
+    quotient = self / other
+    rest = np.fmod(self, other)
+    exact = (self - rest) / other  # an integer, but for rounding
+    below = exact - 1 if rest != 0 and (other < 0) != (rest < 0) else exact
+    return quotient if other == 0 else np.floor(below + 0.5)
+
+
+def floor_divide_ints(self, other):
+    return self // other
+
+
+def trunc_divide_floats(self, other):
+    return np.trunc(self / other)
+
+
+def trunc_divide_ints(self, other):
+    quotient = self // other
+    return quotient + 1 if quotient < 0 and quotient * other != self else quotient
+
+
+div_mode_op.scalar(div_elements, when={"rounding_mode": None})
+div_mode_op.scalar(
+    when={"rounding_mode": "floor"}, float=floor_divide_floats, int=floor_divide_ints, uint=floor_divide_ints
+)
+div_mode_op.scalar(
+    when={"rounding_mode": "trunc"}, float=trunc_divide_floats, int=trunc_divide_ints, uint=trunc_divide_ints
+)
+div_mode_op.derivative(
+    self=lambda grad, other, rounding_mode: grad / other if rounding_mode is None else grad * 0,
+    other=lambda grad, self, other, rounding_mode: (
+        -grad * ((self / other) / other) if rounding_mode is None else grad * 0
+    ),
+    node="DivBackward2",
+)
+div = public(div_op, div_mode_op)
+divide = public(div_op, div_mode_op, name="divide")
+true_divide = public(div_op, name="true_divide")
+
+floor_divide_op = pointwise("floor_divide(Tensor self, Tensor other) -> Tensor", inplace=True, out="out", numbers=True)
+floor_divide_op.check(check_integer_divisor)
+floor_divide_op.scalar(float=floor_divide_floats, int=floor_divide_ints, uint=floor_divide_ints)
+floor_divide_op.not_differentiable()
+floor_divide = public(floor_divide_op)
+
+# --- remainder, fmod -----------------------------------------------------------------------------------------------
+
+remainder_op = pointwise("remainder.Tensor(Tensor self, Tensor other) -> Tensor", inplace=True, out="Tensor_out")
+remainder_scalar_op = pointwise("remainder.Scalar(Tensor self, Scalar other) -> Tensor", inplace=True, out="Scalar_out")
+
+
+def remainder_floats(self, other):
+    rest = np.fmod(self, other)
+    return rest + other if rest != 0 and (other < 0) != (rest < 0) else rest
+
+
+def remainder_ints(self, other):
+    return self % other
+
+
+for _op in (remainder_op, remainder_scalar_op):
+    _op.check(check_integer_divisor)
+    _op.scalar(float=remainder_floats, int=remainder_ints, uint=remainder_ints)
+remainder_op.derivative(
+    self=lambda grad: grad,
+    other=lambda grad, self, other: -grad * self.div(other, rounding_mode="floor"),
+    node="RemainderBackward1",
+)
+remainder_scalar_op.derivative(self=lambda grad: grad)
+remainder = public(remainder_op, remainder_scalar_op)
+
+fmod_op = pointwise("fmod.Tensor(Tensor self, Tensor other) -> Tensor", inplace=True, out="Tensor_out")
+fmod_scalar_op = pointwise("fmod.Scalar(Tensor self, Scalar other) -> Tensor", inplace=True, out="Scalar_out")
+
+
+def fmod_floats(self, other):
+    return np.fmod(self, other)
+
+
+def fmod_ints(self, other):
+    rest = self % other
+    return rest - other if rest != 0 and (self < 0) != (other < 0) else rest
+
+
+for _op in (fmod_op, fmod_scalar_op):
+    _op.check(check_integer_divisor)
+    _op.scalar(float=fmod_floats, int=fmod_ints, uint=fmod_ints)
+fmod_op.derivative(
+    self=lambda grad: grad,
+    other=lambda grad, self, other: -grad * self.div(other, rounding_mode="trunc"),
+    node="FmodBackward1",
+)
+fmod_scalar_op.derivative(self=lambda grad: grad)
+fmod = public(fmod_op, fmod_scalar_op)
+
+# --- pow -----------------------------------------------------------------------------------------------------------
+
+pow_op = pointwise(
+    "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", inplace=True, out="Tensor_Scalar_out", cost=8
+)
+pow_tensor_op = pointwise(
+    "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", inplace=True, out="Tensor_Tensor_out", cost=8
+)
+pow_scalar_op = pointwise("pow.Scalar(Scalar self, Tensor exponent) -> Tensor", out="Scalar_out", cost=8)
+
+
+@pow_op.check
+def check_pow(self: Any, exponent: Any) -> None:
+    if isinstance(exponent, int) and exponent < 0 and not self._dtype.is_floating_point and not self._dtype.is_complex:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+
+
+def pow_floats(self, exponent):
+    return self**exponent
+
+
+def pow_ints(self, exponent):
+    power = self * 0 + 1
+    base = self
+    left = exponent
+    while left > 0:
+        if left & 1:
+            power = power * base
+        base = base * base
+        left = left >> 1
+    if exponent < 0:  # 1 and -1 have an inverse; others round to 0
+        power = 1 if base == 1 and (self == 1 or exponent & 1 == 0) else -1 if base == 1 else 0
+    return power
+
+
+def square_elements(self):
+    return self * self
+
+
+def cube_elements(self):
+    return self * self * self
+
+
+def sqrt_elements(self):
+    return math.sqrt(self)
+
+
+for _op in (pow_op, pow_tensor_op, pow_scalar_op):
+    _op.scalar(float=pow_floats, complex=pow_floats, int=pow_ints, uint=pow_ints)
+pow_op.scalar(square_elements, when={"exponent": 2})
+pow_op.scalar(cube_elements, when={"exponent": 3})
+
+
+def pow_grad_self(grad: Tensor, self: Tensor, exponent: Any) -> Tensor:
+    """n x^(n-1), and 0 for n = 0 even where x^(n-1) is infinite."""
+    if exponent == 0:
+        return grad * 0
+    return grad * (exponent * self.pow(exponent - 1))  # type: ignore[attr-defined]
+
+
+def pow_grad_base(grad: Tensor, self: Tensor, exponent: Tensor) -> Tensor:
+    slope = exponent * self.pow(exponent - 1)  # type: ignore[attr-defined, operator]
+    return grad * slope.masked_fill(exponent == 0, 0)
+
+
+def pow_grad_exponent(grad: Tensor, self: Any, exponent: Tensor, result: Tensor) -> Tensor:
+    """x^n log x; 0 where x = 0 and n >= 0, the limit."""
+    if not isinstance(self, Tensor):
+        return grad * (result * math.log(self)) if self > 0 else grad * (result * (math.nan if self < 0 else 0.0))
+    at_zero = (self == 0).logical_and(exponent >= 0)
+    return grad * (result * self.log()).masked_fill(at_zero, 0)  # type: ignore[attr-defined]
+
+
+pow_op.derivative(self=pow_grad_self)
+pow_tensor_op.derivative(self=pow_grad_base, exponent=pow_grad_exponent, node="PowBackward1")
+pow_scalar_op.derivative(exponent=pow_grad_exponent, node="PowBackward2")
+pow = public(pow_tensor_op, pow_op, pow_scalar_op)
+
+square_op = Operator("square(Tensor self) -> Tensor", inplace=True)
+
+
+@square_op.implicit
+def square_implicit(self: Tensor) -> Tensor:
+    return self.pow(2)  # type: ignore[attr-defined]
+
+
+@square_op.kernel_inplace("CompositeImplicitAutograd")
+def square_inplace(self: Tensor) -> Tensor:
+    return self.pow_(2)  # type: ignore[attr-defined]
+
+
+square = public(square_op)
+
+# --- maximum, minimum, clamp ---------------------------------------------------------------------------------------
+
+maximum_op = pointwise("maximum(Tensor self, Tensor other) -> Tensor", out="out")
+minimum_op = pointwise("minimum(Tensor self, Tensor other) -> Tensor", out="out")
+
+
+@maximum_op.scalar
+def maximum_elements(self, other):
+    return self if self > other or self != self else other  # NaN wins from either side
+
+
+@minimum_op.scalar
+def minimum_elements(self, other):
+    return self if self < other or self != self else other
+
+
+def halved_at_ties(grad: Tensor, self: Tensor, other: Tensor, wins: Tensor) -> Tensor:
+    """The gradient where an operand wins, half of it where both are equal."""
+    return grad * wins + grad * (self == other) / 2  # type: ignore[operator]
+
+
+maximum_op.derivative(
+    self=lambda grad, self, other: halved_at_ties(grad, self, other, self > other),
+    other=lambda grad, self, other: halved_at_ties(grad, self, other, other > self),
+)
+minimum_op.derivative(
+    self=lambda grad, self, other: halved_at_ties(grad, self, other, self < other),
+    other=lambda grad, self, other: halved_at_ties(grad, self, other, other < self),
+)
+maximum = public(maximum_op)
+minimum = public(minimum_op)
+
+clamp_op = pointwise("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", inplace=True, out="out")
+
+
+@clamp_op.check
+def check_clamp(self: Any, min: Any, max: Any) -> None:
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+
+
+@clamp_op.scalar
+def clamp_both(self, min, max):
+    above = min if self < min else self
+    return max if above > max else above
+
+
+@clamp_op.scalar(when={"max": None})
+def clamp_below(self, min):
+    return min if self < min else self
+
+
+@clamp_op.scalar(when={"min": None})
+def clamp_above(self, max):
+    return max if self > max else self
+
+
+def inside(self: Tensor, min: Any, max: Any) -> Any:
+    """Where clamping changes nothing, the borders included."""
+    if min is None:
+        return self <= max
+    return self >= min if max is None else (self >= min).logical_and(self <= max)
+
+
+clamp_op.derivative(self=lambda grad, self, min, max: grad * inside(self, min, max), node="ClampBackward1")
+clamp = public(clamp_op)
+clip = public(clamp_op, name="clip")
+clamp_min_op = Operator("clamp_min(Tensor self, Scalar min) -> Tensor")
+clamp_max_op = Operator("clamp_max(Tensor self, Scalar max) -> Tensor")
+clamp_min_op.implicit(lambda self, min: self.clamp(min, None))
+clamp_max_op.implicit(lambda self, max: self.clamp(None, max))
+clamp_min = public(clamp_min_op)
+clamp_max = public(clamp_max_op)

@@ -1,0 +1,178 @@
+"""Declaring an operator: one place for its schema, shape rule, kernel, derivative and autocast policy.
+
+    exp_op = pointwise("exp(Tensor self) -> Tensor", inplace=True, out="out", promotion="float")
+
+    @exp_op.scalar
+    def exp_scalar(self):
+        return exp(self)
+
+    exp_op.derivative(self=lambda grad, result: grad * result)
+    exp = public(exp_op)
+
+An `Operator` is a schema with kernels written by hand. A `Structured` one (structured.py) has a `meta`, which says
+what the result looks like, and a `body`, which fills it; the in-place and `out=` forms and the meta device come from the
+same two. A `Pointwise` one (pointwise.py) needs only what happens to one element.
+
+Read next: structured.py, public.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from redispatch.autograd import differentiable
+from redispatch.dispatch import (
+    NUMBER_FOR_TENSOR,
+    FunctionSchema,
+    OpOverload,
+    caller,
+    define,
+    impl,
+    parse_schema,
+    place_of,
+)
+from redispatch.dispatch.layers import ad_inplace_or_view, autocast, backend_select
+from redispatch.dispatch.schema import AliasInfo, Argument
+
+Function = Callable[..., Any]
+_WRITTEN = AliasInfo(frozenset("a"), frozenset("a"), True)
+
+
+class Operator:
+    """An operator of the namespace `aten`, with its in-place and out= forms where it has them.
+
+    schema:  without namespace, of the functional form.
+    inplace: whether `name_` exists. out: the overload name of the out= form, or None.
+    numbers: whether a Python number may stand for a tensor argument.
+    """
+
+    def __init__(
+        self,
+        schema: str,
+        *,
+        inplace: bool = False,
+        out: str | None = None,
+        numbers: bool = False,
+        tags: tuple[str, ...] = (),
+        namespace: str = "aten",
+    ) -> None:
+        self.schema = parse_schema(f"{namespace}::{schema}")
+        self.place = caller()
+        self.names = [argument.name for argument in self.schema.arguments]
+        self.functional = self._define(self.schema, numbers, tags)
+        self.inplace = self._define(inplace_schema(self.schema), numbers, tags) if inplace else None
+        self.out = self._define(out_schema(self.schema, out), numbers, tags) if out else None
+
+    def _define(self, schema: FunctionSchema, numbers: bool, tags: tuple[str, ...]) -> OpOverload:
+        if numbers:
+            NUMBER_FOR_TENSOR.add(schema.name)
+        op, _ = define(schema, tags, self.place)
+        ad_inplace_or_view.register_alias_tracking(op)
+        backend_select.register_backend_select(op)
+        return op
+
+    @property
+    def forms(self) -> list[OpOverload]:
+        """The functional form, and the in-place and out= forms where there are any."""
+        return [op for op in (self.functional, self.inplace, self.out) if op is not None]
+
+    # Kernels: a plain function of the schema's arguments, by position --------------------------------------------
+
+    def kernel(self, *keys: str) -> Callable[[Function], Function]:
+        """Registers the decorated function as the kernel at these keys."""
+
+        def register(function: Function) -> Function:
+            for key in keys:
+                impl(self.functional, key, function, convention="positional", place=place_of(function))
+            return function
+
+        return register
+
+    def kernel_inplace(self, *keys: str) -> Callable[[Function], Function]:
+        """Registers the decorated function as the kernel of the in-place form at these keys."""
+        assert self.inplace is not None
+
+        def register(function: Function) -> Function:
+            for key in keys:
+                impl(self.inplace, key, function, convention="positional", place=place_of(function))
+            return function
+
+        return register
+
+    def explicit(self, function: Function) -> Function:
+        """Registers one kernel for every backend, meta included; the derivative is declared apart."""
+        return self.kernel("CompositeExplicitAutograd")(function)
+
+    def implicit(self, function: Function) -> Function:
+        """Registers a function written in other operators, from which everything, the derivative too, follows."""
+        return self.kernel("CompositeImplicitAutograd")(function)
+
+    # Rules for the layers ----------------------------------------------------------------------------------------
+
+    def derivative(
+        op,  # noqa: N805  # `self` is the name of most operators' first argument, so it must be free as a keyword
+        /,
+        *joint: tuple[tuple[str, ...], Function],
+        node: str | None = None,
+        nondifferentiable: tuple[int, ...] = (),
+        **formulas: Function,
+    ) -> None:
+        """Declares the gradient of each input: `self=lambda grad, other: grad * other`.
+
+        A formula's parameter names say what it needs and what is therefore saved: `grad`, `result`, any argument,
+        `<argument>_shape`; see autograd/derivative.py. `joint` formulas, `(("a", "b"), f)`, yield several inputs at
+        once. `node` is the name of the node, by default MulBackward0 for mul; `nondifferentiable` outputs get none.
+        """
+        rules = [((name,), formula) for name, formula in formulas.items()] + list(joint)
+        for form in (op.functional, op.inplace):
+            if form is not None:
+                differentiable(
+                    form,
+                    node or node_name(op.schema.base_name),
+                    rules,
+                    nondifferentiable_outputs=nondifferentiable,
+                    place=caller(),
+                )
+
+    def not_differentiable(self) -> None:
+        """Declares that no gradient flows through: the result is recorded nowhere."""
+        for form in (self.functional, self.inplace):
+            if form is not None:
+                every = tuple(range(len(form.schema.returns)))
+                differentiable(
+                    form, node_name(form.schema.base_name), [], nondifferentiable_outputs=every, place=caller()
+                )
+
+    def autocast(self, **policies: str) -> None:
+        """Puts the functional form on the autocast lists: `autocast(cpu="lower_precision_fp", cuda="fp32")`."""
+        for device, policy in policies.items():
+            autocast.register_policy(self.functional, device, getattr(autocast, policy))
+
+
+def node_name(base_name: str) -> str:
+    """The name of an operator's node: `MulBackward0`, `LogSoftmaxBackward0` for `_log_softmax`."""
+    words = base_name.strip("_").split("_")
+    return "".join(word[:1].upper() + word[1:] for word in words) + "Backward0"
+
+
+def inplace_schema(schema: FunctionSchema) -> FunctionSchema:
+    """`add_.Tensor(Tensor(a!) self, ...) -> Tensor(a!)` for `add.Tensor(Tensor self, ...) -> Tensor`."""
+    first, *rest = schema.arguments
+    written = dataclasses.replace(first, alias_info=_WRITTEN)
+    return dataclasses.replace(
+        schema, name=f"{schema.name}_", arguments=(written, *rest), returns=(_returned(schema.returns[0]),)
+    )
+
+
+def out_schema(schema: FunctionSchema, overload: str) -> FunctionSchema:
+    """`add.out(Tensor self, ..., *, ..., Tensor(a!) out) -> Tensor(a!)`."""
+    arguments = (*schema.arguments, Argument("out", schema.returns[0].type, kwarg_only=True, alias_info=_WRITTEN))
+    return dataclasses.replace(
+        schema, overload_name=overload, arguments=arguments, returns=(_returned(schema.returns[0]),)
+    )
+
+
+def _returned(result: Argument) -> Argument:
+    return dataclasses.replace(result, alias_info=_WRITTEN)

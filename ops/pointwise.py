@@ -1,0 +1,131 @@
+"""Pointwise operators: from what happens to one element to all forms of an operator.
+
+The scalar function's parameters are named like the schema's arguments; tensors come as their elements, numbers as they
+are. Shapes broadcast, strides follow the inputs', and `promotion` says in which dtype elements are computed and stored:
+
+    same     the inputs' common dtype                     add, mul, neg
+    float    the same, integers as the default float      exp, div, sigmoid
+    compare  computed in the common dtype, stored as bool eq, lt, logical_and
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from redispatch.kernels import Elementwise, broadcast_shapes, output_strides
+from redispatch.tensor import Tensor, dtype, dtypes, get_default_dtype, result_type
+
+from .declare import Function
+from .structured import Meta, Structured, common_device
+
+OPERANDS = ("self", "other", "exponent", "min", "max")
+
+
+class Pointwise(Structured):
+    """A structured operator whose meta and body follow from scalar functions.
+
+    promotion: one of the words above, or a function of the arguments that gives one.
+    keep: arguments that keep their own dtype, such as the condition of `where`.
+    unsupported: dtypes without a kernel, and the kernel's name in PyTorch's message. cost: of one element, in cheap operations.
+    """
+
+    elementwise = True
+
+    def __init__(
+        self,
+        schema: str,
+        *,
+        promotion: str | Callable[..., str] = "same",
+        keep: tuple[str, ...] = (),
+        unsupported: dict[str, str] | None = None,
+        cost: int = 1,
+        **options: Any,
+    ) -> None:
+        super().__init__(schema, tags=("pointwise",), **options)
+        self.promotion, self.keep, self.cost = promotion, keep, cost
+        self.unsupported = unsupported or {}
+        self.check_function: Function | None = None
+        # Numbers that count in promotion: the operands of the mathematical function, not factors like alpha.
+        self._operands = [
+            i
+            for i, name in enumerate(self.names)
+            if name not in keep and (i in self.schema.tensor_positions or name in OPERANDS)
+        ]
+        # (condition on arguments, parameter positions, loops): the first whose condition holds is used
+        self._variants: list[tuple[dict[str, Any], list[int], Elementwise]] = []
+        self.meta(self._pointwise_meta)
+        self.body(self._pointwise_body)
+
+    def scalar(self, body: Function | None = None, *, when: dict[str, Any] | None = None, **by_kind: Function) -> Any:
+        """Gives the scalar function: as a decorator, or by the kind of dtype: `scalar(int=..., float=...)`.
+
+        With `when`, it is used only for calls whose arguments have these values: `when={"alpha": 1}`.
+        """
+        if by_kind:
+            self._add(by_kind, next(iter(by_kind.values())), when)
+            return None
+        if body is None:
+            return lambda function: self.scalar(function, when=when)
+        self._add(body, body, when)
+        return body
+
+    def check(self, function: Function) -> Function:
+        """Registers what raises for arguments that the operator refuses, before anything else happens."""
+        self.check_function = function
+        return function
+
+    def _add(self, body: Any, example: Function, when: dict[str, Any] | None) -> None:
+        parameters = example.__code__.co_varnames[: example.__code__.co_argcount]
+        positions = [self.names.index(name) for name in parameters]
+        kept = [i for i, name in enumerate(parameters) if name in self.keep]
+        loops = Elementwise(self.schema.base_name, body, keep=kept, cost=self.cost)
+        self._variants.append((when or {}, positions, loops))
+        self._variants.sort(key=lambda variant: -len(variant[0]))  # the most specific first
+
+    def _choose(self, args: tuple[Any, ...]) -> tuple[list[int], Elementwise]:
+        for when, positions, loops in self._variants:
+            if all(_equal(args[self.names.index(name)], value) for name, value in when.items()):
+                return positions, loops
+        values = dict(zip(self.names, args, strict=True))
+        raise RuntimeError(f"{self.schema.base_name}: no kernel for these arguments: {values}")
+
+    # Meta and body -----------------------------------------------------------------------------------------------
+
+    def _dtypes(self, args: tuple[Any, ...]) -> tuple[dtype, dtype]:
+        """(the dtype in which elements are computed, that of the result)"""
+        common = result_type(*(args[i] for i in self._operands if args[i] is not None))
+        if common.name in self.unsupported:
+            raise NotImplementedError(f"\"{self.unsupported[common.name]}\" not implemented for '{common.tensor_name}'")
+        promotion = self.promotion if isinstance(self.promotion, str) else self.promotion(*args)
+        if promotion == "float" and common.category < get_default_dtype().category:
+            common = get_default_dtype()
+        return common, dtypes.bool if promotion == "compare" else common
+
+    def _pointwise_meta(self, *args: Any) -> Meta:
+        if self.check_function is not None:
+            self.check_function(*args)
+        tensors = [args[i] for i in self.schema.tensor_positions if isinstance(args[i], Tensor)]
+        _, result = self._dtypes(args)
+        shape = tensors[0]._shape
+        for tensor in tensors[1:]:
+            if tensor._shape != shape:
+                shape = broadcast_shapes(*(t._shape for t in tensors))
+                break
+        strides = output_strides(shape, tuple((t._shape, t._stride) for t in tensors))
+        return Meta(shape, result, common_device(*tensors), strides)
+
+    def _pointwise_body(self, out: Tensor, *args: Any) -> None:
+        positions, loops = self._choose(args)
+        compute, _ = self._dtypes(args)
+        operands = [args[i]._operand if isinstance(args[i], Tensor) else args[i] for i in positions]
+        loops.run(out._operand, *operands, dtype=compute.name)
+
+
+def _equal(value: Any, wanted: Any) -> bool:
+    return not isinstance(value, Tensor) and value == wanted
+
+
+def pointwise(schema: str, **options: Any) -> Pointwise:
+    """Declares a pointwise operator; see Pointwise and Operator for the options."""
+    return Pointwise(schema, **options)

@@ -1,0 +1,99 @@
+"""The public face of operators: `redispatch.add`, `Tensor.add`, `Tensor.add_`, all derived from the schemas.
+
+`public(add_op)` makes the function and attaches the methods. A face asks for overrides first (`__torch_function__`, function
+modes), then reads its arguments (dispatch/signature.py) and calls the operator from the top of the key stack.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from redispatch.dispatch import (
+    OpOverload,
+    Parser,
+    Signature,
+    call,
+    handle_torch_function,
+    overridden,
+    overriding,
+)
+from redispatch.tensor import Tensor
+
+from .declare import Operator
+
+
+def public(*operators: Operator, function: bool = True, method: bool = True, name: str | None = None) -> Any:
+    """The function `name(...)` over these overloads, in the order in which they are tried.
+
+    Also attached, where `method` is set and the first argument is `self`: `Tensor.name` and, with an in-place form,
+    `Tensor.name_`. Returns the function; the method where `function` is not set.
+    """
+    name = name or operators[0].schema.base_name
+    made = None
+    if function:
+        made = face(name, [Signature(o.functional, o.out) for o in operators], "torch")
+        inplace = [Signature(o.inplace) for o in operators if o.inplace]
+        if inplace:
+            made.inplace = face(f"{name}_", inplace, "torch")
+    if method:
+        methods = [o for o in operators if o.names and o.names[0] == "self"]
+        if methods:
+            bound = attach(name, [Signature(o.functional, method=True) for o in methods])
+            made = made or bound
+        if inplace_methods := [o for o in methods if o.inplace]:
+            attach(f"{name}_", [Signature(o.inplace, method=True) for o in inplace_methods])
+    return made
+
+
+def attach(name: str, signatures: list[Signature]) -> Callable[..., Any]:
+    """Makes `Tensor.name` of method signatures."""
+    made = face(name, signatures, "torch.Tensor", method=True)
+    setattr(Tensor, name, made)
+    return made
+
+
+def face(name: str, signatures: list[Signature], module: str, method: bool = False) -> Any:
+    """A Python function which reads its arguments by these signatures and calls the operator that fits."""
+    parser = Parser(name, signatures)
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if overridden(args, kwargs):
+            return handle_torch_function(function, overriding(args, kwargs), *args, **kwargs)
+        if method:
+            op, stack, wants_grad = parser.parse(args[1:], kwargs)
+            return named_result(op, call(op, [args[0], *stack]))
+        op, stack, wants_grad = parser.parse(args, kwargs)
+        result = named_result(op, call(op, stack))
+        return result.requires_grad_() if wants_grad else result
+
+    function.__name__ = name
+    function.__qualname__ = f"Tensor.{name}" if method else name
+    function.__module__ = module.removesuffix(".Tensor")
+    function.__doc__ = "\n".join(str(signature.op.schema) for signature in signatures)
+    function.operators = [signature.op for signature in signatures]  # type: ignore[attr-defined]
+    return function
+
+
+def named_result(op: OpOverload, result: Any) -> Any:
+    """Several results as a named tuple, where the schema names them: `values, indices = x.max(0)`."""
+    returns = op.schema.returns
+    if len(returns) < 2 or not isinstance(result, tuple) or not returns[0].name:
+        return result
+    return return_type(op.schema.base_name, tuple(r.name for r in returns))(*result)
+
+
+@cache
+def return_type(name: str, fields: tuple[str, ...]) -> type:
+    """The named tuple class of an operator's results: `torch.return_types.max`."""
+
+    def describe(self: Any) -> str:
+        lines = ",\n".join(f"{field}={value!r}" for field, value in zip(self._fields, self, strict=True))
+        return f"torch.return_types.{name}(\n{lines})"
+
+    made = namedtuple(name, fields)  # noqa: PYI024  # its fields are known at run time only
+    made.__repr__ = describe  # type: ignore[method-assign]
+    made.__module__ = "torch.return_types"
+    return made

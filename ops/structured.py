@@ -1,0 +1,204 @@
+"""Structured operators: `meta` says what the result looks like, `body` fills it; every form follows from the two.
+
+    functional   allocate what meta says, fill it
+    in-place     the first argument must look like what meta says; fill it
+    out=         `out` is resized to what meta says; fill it
+    meta device  allocate nothing, fill nothing
+
+`meta` gets the operator's arguments and returns a `Meta`; it checks everything that can be wrong with them and touches no
+data. `body` gets the output tensor, then the arguments.
+
+Note [Inputs that share memory with the output]
+An input that is the output itself is fine for element-by-element bodies, which read an element before they write it.
+An overlap that PyTorch notices (both dense, shifted against each other) is its error here, too. Where PyTorch would
+compute nonsense unnoticed, the input is copied first, so that the result is right.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from redispatch.dispatch import impl, place_of
+from redispatch.kernels import Operand, copy, has_internal_overlap, is_dense, overlap
+from redispatch.tensor import META, Size, Tensor, can_cast, device, dtype, empty
+
+from .declare import Function, Operator
+
+
+class Meta(NamedTuple):
+    """What a result looks like. `strides` None means dense, row by row."""
+
+    shape: tuple[int, ...]
+    dtype: dtype
+    device: device
+    strides: tuple[int, ...] | None = None
+
+    def allocate(self, on: device | None = None) -> Tensor:
+        """A new tensor that looks like this."""
+        return empty(self.shape, self.dtype, on or self.device, self.strides)
+
+
+class Structured(Operator):
+    """An operator with one tensor result, made from a meta function and a body. `elementwise` bodies may write over an input."""
+
+    elementwise = False
+    meta_function: Callable[..., Meta]
+    body_function: Function
+
+    def meta(self, function: Callable[..., Meta]) -> Callable[..., Meta]:
+        """Registers what says the result's looks, and with it the kernels of the meta device."""
+        self.meta_function = function
+        place = place_of(function)
+        impl(self.functional, "Meta", self._meta_functional, convention="positional", place=place)
+        if self.inplace:
+            impl(self.inplace, "Meta", self._meta_inplace, convention="positional", place=place)
+        if self.out:
+            impl(self.out, "Meta", self._meta_out, convention="positional", place=place)
+        return function
+
+    def body(self, function: Function) -> Function:
+        """Registers what fills the result, and with it the CPU kernels of all forms."""
+        self.body_function = function
+        place = place_of(function)
+        impl(self.functional, "CPU", self.run_functional, convention="positional", place=place)
+        if self.inplace:
+            impl(self.inplace, "CPU", self.run_inplace, convention="positional", place=place)
+        if self.out:
+            impl(self.out, "CPU", self.run_out, convention="positional", place=place)
+        return function
+
+    # The four forms ----------------------------------------------------------------------------------------------
+
+    def run_functional(self, *args: Any) -> Tensor:
+        result = self.meta_function(*args).allocate()
+        self.body_function(result, *args)
+        return result
+
+    def run_inplace(self, *args: Any) -> Tensor:
+        target = args[0]
+        check_writable(target, self.meta_function(*args))
+        self._fill(target, args)
+        return target
+
+    def run_out(self, *args: Any) -> Tensor:
+        *inputs, out = args
+        resize_out(out, self.meta_function(*inputs))
+        self._fill(out, inputs)
+        return out
+
+    def _meta_functional(self, *args: Any) -> Tensor:
+        return self.meta_function(*args).allocate(META)
+
+    def _meta_inplace(self, *args: Any) -> Tensor:
+        check_writable(args[0], self.meta_function(*args))
+        return args[0]
+
+    def _meta_out(self, *args: Any) -> Tensor:
+        resize_out(args[-1], self.meta_function(*args[:-1]))
+        return args[-1]
+
+    def _fill(self, target: Tensor, args: Any) -> None:
+        check_no_internal_overlap(target)
+        self.body_function(target, *[apart(value, target, self.elementwise) for value in args])
+
+
+def check_writable(target: Tensor, meta: Meta) -> None:
+    """Raises RuntimeError where a result that looks like `meta` cannot be stored in `target`."""
+    if tuple(meta.shape) != tuple(target._shape):
+        raise RuntimeError(
+            f"output with shape {list(target._shape)} doesn't match the broadcast shape {list(meta.shape)}"
+        )
+    check_can_cast(meta.dtype, target._dtype)
+
+
+def check_can_cast(result: dtype, target: dtype) -> None:
+    """Raises RuntimeError where storing would lose the category: floating in an integer, complex in a float."""
+    if not can_cast(result, target):
+        raise RuntimeError(
+            f"result type {result.tensor_name} can't be cast to the desired output type {target.tensor_name}"
+        )
+
+
+def resize_out(out: Tensor, meta: Meta) -> None:
+    """Gives `out=` the result's shape, with PyTorch's warning where it has another one and is not empty."""
+    if out._device != meta.device and out._device.type != "meta":
+        raise RuntimeError(f"Expected out tensor to be on {meta.device}, but it is on {out._device}")
+    check_can_cast(meta.dtype, out._dtype)
+    if tuple(out._shape) == tuple(meta.shape):
+        return
+    if out._shape.numel():
+        warnings.warn(
+            f"An output with one or more elements was resized since it had shape {list(out._shape)}, which does not match "
+            f"the required output shape {list(meta.shape)}. This behavior is deprecated, and in a future PyTorch release "
+            "outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor t by "
+            "resizing it, inplace, to zero elements with t.resize_(0).",
+            UserWarning,
+            stacklevel=2,
+        )
+    resize(out, Size(meta.shape), meta.strides)
+
+
+def resize(tensor: Tensor, shape: Size, strides: tuple[int, ...] | None = None) -> None:
+    """Gives a tensor another shape in place; its storage grows where that is needed and never shrinks."""
+    fresh = empty(shape, tensor._dtype, META, strides)
+    needed = (tensor._offset + fresh._storage.nbytes() // tensor._dtype.itemsize) * tensor._dtype.itemsize
+    if needed > tensor._storage.nbytes():
+        tensor._storage.resize_(needed)
+    tensor._shape, tensor._stride = fresh._shape, fresh._stride
+
+
+def check_no_internal_overlap(target: Tensor) -> None:
+    """Raises RuntimeError where two elements of a tensor to be written share one place in memory."""
+    if has_internal_overlap(target._shape, target._stride):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation."
+        )
+
+
+def apart(value: Any, target: Tensor, elementwise: bool) -> Any:
+    """`value`, or a copy of it where it shares memory with `target`. Note [Inputs that share memory with the output]."""
+    if isinstance(value, list | tuple):
+        return [apart(item, target, elementwise) for item in value]
+    if not isinstance(value, Tensor) or value._storage is not target._storage:
+        return value
+    a, b = value._operand, target._operand
+    if value is target or same_place(a, b):
+        return value if elementwise else copy_of(value)
+    if overlap(a, b) == "no":
+        return value
+    if is_dense(a.shape, a.strides) and is_dense(b.shape, b.strides):
+        raise RuntimeError(
+            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+            "location. Please clone() the tensor before performing the operation."
+        )
+    return copy_of(value)
+
+
+def same_place(a: Operand, b: Operand) -> bool:
+    return (a.offset, a.shape, a.strides, a.dtype) == (b.offset, b.shape, b.strides, b.dtype)
+
+
+def copy_of(value: Tensor) -> Tensor:
+    """A dense copy with memory of its own."""
+    fresh = empty(value._shape, value._dtype, value._device)
+    copy(fresh._operand, value._operand)
+    return fresh
+
+
+def common_device(*tensors: Any) -> device:
+    """The device of the tensors; a tensor without dimensions on the CPU goes with any. RuntimeError where they differ."""
+    found: device | None = None
+    for tensor in tensors:
+        if tensor is None or not isinstance(tensor, Tensor) or (not tensor._shape and tensor._device.type == "cpu"):
+            continue
+        if found is None:
+            found = tensor._device
+        elif tensor._device != found:
+            raise RuntimeError(
+                f"Expected all tensors to be on the same device, but found at least two devices, {found} and "
+                f"{tensor._device}!"
+            )
+    return found or next(tensor._device for tensor in tensors if isinstance(tensor, Tensor))
