@@ -90,9 +90,7 @@ class Library:
                 f"was registered at {_DEFINING[self.ns]}; latest registration was registered at {place}"
             )
         _DEFINING[self.ns] = place
-        self._undo.append(
-            partial(_DEFINING.__delitem__, self.ns)
-        )  # holds the name alone: it must not keep `self` alive
+        self._undo.append(partial(_disown, self.ns, place))  # without `self`, which it would keep alive
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
         """Defines an operator by its schema, without the namespace; returns its name."""
@@ -185,6 +183,11 @@ class Library:
 
     def __repr__(self) -> str:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
+
+
+def _disown(ns: str, place: str) -> None:
+    if _DEFINING.get(ns) is place:  # and not claimed anew in the meantime
+        del _DEFINING[ns]
 
 
 def _undo_all(undo: list[Undo]) -> None:

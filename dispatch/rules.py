@@ -13,6 +13,8 @@ from .registry import Undo
 
 R = TypeVar("R")
 
+TABLES: list[RuleTable[Any]] = []  # every table there is
+
 
 class RuleTable(Generic[R]):
     """What one layer knows of each operator: a dict that refuses a silent second rule and can take one back."""
@@ -20,6 +22,7 @@ class RuleTable(Generic[R]):
     def __init__(self, what: str) -> None:
         self.what = what
         self._rules: dict[Any, tuple[R, str]] = {}  # by operator, or by (operator, ...)
+        TABLES.append(self)
 
     def add(self, op: Any, rule: R, place: str) -> Undo:
         """Enters a rule. RegistrationError, with both places, where there is another one already."""

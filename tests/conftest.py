@@ -3,10 +3,90 @@
 Run through `make test`, or `pytest` from the root: pyproject.toml says why `--confcutdir` is needed.
 """
 
+import sys
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+from redispatch.dispatch import DEFAULT, FALLBACKS, LISTENERS, NUMBER_FOR_TENSOR, OPERATORS, STATE
+from redispatch.dispatch.base import ARGUMENT_TYPES, BACKEND_OF_DEVICE
+from redispatch.dispatch.key import _BACKEND_AT, _FUNCTIONALITY_AT, _RUNTIME, KEYS
+from redispatch.dispatch.library import _DEFINING
+from redispatch.dispatch.registry import OVERLOADS, forget_entries
+from redispatch.dispatch.rules import TABLES
 
 # No deadline: the first example of a property may compile a kernel. Derandomised: a failure seen once is seen again;
 # `pytest --hypothesis-profile=search` looks for new ones.
 settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("search", deadline=None, max_examples=1000)
 settings.load_profile("steady")
+
+# Registries that are one container each, and whose values are never changed in place.
+REGISTRIES = [OPERATORS, FALLBACKS, NUMBER_FOR_TENSOR, ARGUMENT_TYPES, BACKEND_OF_DEVICE, _DEFINING, LISTENERS]
+KEY_TABLES = [KEYS, _BACKEND_AT, _FUNCTIONALITY_AT, _RUNTIME]
+
+
+def containers():
+    return [*REGISTRIES, *KEY_TABLES, *(table._rules for table in TABLES)]
+
+
+class Snapshot:
+    """All registries as they are now."""
+
+    def __init__(self):
+        # An operator forgets its entries, and starts a new dict of them, whenever one of its registrations changes.
+        self.entries = [op._entries for op in OPERATORS.values()]
+        self.registrations = [(op, op.registrations.copy()) for op in OPERATORS.values()]
+        self.overloads = {name: overloads.copy() for name, overloads in OVERLOADS.items()}
+        self.containers = [(container, container.copy()) for container in containers()]
+
+    def holds(self):
+        """Whether nothing has changed since."""
+        now = [op._entries for op in OPERATORS.values()]
+        return len(now) == len(self.entries) and all(map(_is, now, self.entries)) and self._containers_hold()
+
+    def _containers_hold(self):
+        return len(self.containers) == len(containers()) and all(now == then for now, then in self.containers)
+
+    def restore(self):
+        for container, then in self.containers:
+            container.clear()
+            container.extend(then) if isinstance(container, list) else container.update(then)
+        for op, then in self.registrations:
+            op.registrations.clear()
+            op.registrations.update(then)
+        OVERLOADS.clear()
+        OVERLOADS.update({name: overloads.copy() for name, overloads in self.overloads.items()})
+        forget_entries()
+
+
+def _is(a, b):
+    return a is b
+
+
+snapshot = None  # the last one taken; good for the next test, too, where nothing has changed
+
+
+@pytest.fixture(autouse=True)
+def registries_are_given_back():
+    """Undoes what the test has registered; nothing, where it imported a module of the library: what that one registers
+    when it is imported must stay."""
+    global snapshot
+    if snapshot is None or not snapshot.holds():
+        snapshot = Snapshot()
+    modules = len(sys.modules)
+    yield
+    if not snapshot.holds():
+        if not any(name.startswith("redispatch.") for name in list(sys.modules)[modules:]):
+            snapshot.restore()
+        snapshot = None
+
+
+@pytest.fixture(autouse=True)
+def the_state_is_given_back():
+    """Fails a test that leaves a mode, a guard or a setting behind, and clears it away for the tests that follow."""
+    yield
+    state = STATE.get()
+    if state != DEFAULT:
+        STATE.set(DEFAULT)
+        pytest.fail(f"the test left its dispatch state behind: {state!r}")
