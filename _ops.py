@@ -1,0 +1,21 @@
+"""PyTorch's module `torch._ops`: operators, their packets, and the rule by which a key finds its kernel."""
+
+from __future__ import annotations
+
+from redispatch.dispatch import DispatchKey, OpOverload, OpOverloadPacket, ops
+
+__all__ = ["DispatchKey", "OpOverload", "OpOverloadPacket", "ops", "resolve_key"]
+
+
+def resolve_key(op: OpOverload, key: DispatchKey) -> DispatchKey:
+    """The key at which the kernel that answers at `key` was registered: an alias, or `key` itself, also for a fallback.
+
+    The rule itself stands in `redispatch.dispatch.table.resolve`. Errors: NotImplementedError where nothing answers,
+    RuntimeError at an ambiguous AutogradOther.
+    """
+    entry = op.entry_at(key)
+    if entry.rule == "missing":
+        raise NotImplementedError(f"could not find kernel for {op} at dispatch key {key}")
+    if entry.rule == "ambiguous autogradother":
+        raise RuntimeError("ambiguous autogradother kernel")
+    return next((known for known, kernels in op.registrations.items() if kernels[-1] is entry.kernel), key)
