@@ -1,0 +1,179 @@
+"""Node: one step of the backward graph; and Edge, by which a node points to where its gradients go on.
+
+A node stands for one operator call. It takes one gradient per output of that call and gives one per input that can
+have one, to be sent along `next_edges`. An edge is a pair (node, number of the node's output), or None where no
+gradient is wanted. `outputs` says what each output looked like: shape, dtype and device, which its gradient must have.
+
+Tensors point to nodes and nodes to earlier nodes, never back: so a graph goes away with the last tensor that holds it,
+without the garbage collector. A subclass keeps this up by holding its own results as `SavedTensor` does (saved.py).
+
+Read next: accumulate.py (the nodes of leaves), saved.py, derivative.py (the nodes of operators), engine.py.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from redispatch.tensor import Tensor
+
+from .hooks import NodeHooks, RemovableHandle
+
+Edge = tuple["Node", int] | None
+Metadata = tuple[Any, Any, Any]  # shape, dtype, device
+
+# Later calls have higher numbers; the engine runs them first. (One counter for all threads: it never goes back.)
+_next_sequence = itertools.count().__next__
+
+
+class Node:
+    """One step of backward. A subclass gives `apply`, and `release` if it holds anything for it."""
+
+    __slots__ = ("next_edges", "outputs", "sequence", "hooks", "stack_trace", "__weakref__")
+    next_edges: tuple[Edge, ...]
+    outputs: tuple[Metadata | None, ...]
+    sequence: int
+    hooks: NodeHooks | None
+    stack_trace: Any
+
+    def __init__(self, next_edges: tuple[Edge, ...] = ()) -> None:
+        self.next_edges = next_edges
+        self.outputs = ()
+        self.sequence = _next_sequence()
+        self.hooks = None
+        self.stack_trace = None
+
+    def apply(self, gradients: list[Any], wanted: Sequence[bool] | None = None) -> Sequence[Any]:
+        """One gradient per edge, from one per output; None stands for zero.
+
+        `wanted` says along which edges somebody waits for it (None: along all that exist).
+        """
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """Lets go of what was kept for `apply`, which will not be called again."""
+
+    def add_output(self, tensor: Any) -> int:
+        """Notes what the next output looks like (None: it has no gradient) and returns its number."""
+        number = len(self.outputs)
+        self.outputs += (None if tensor is None else (tensor._shape, tensor._dtype, tensor._device),)
+        return number
+
+    # What users see -------------------------------------------------------------------------------------------
+
+    def name(self) -> str:
+        return type(self).__name__
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        return tuple((None, 0) if edge is None else edge for edge in self.next_edges)
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dictionary for the user's own use."""
+        return self._hooks().metadata
+
+    @property
+    def requires_grad(self) -> bool:
+        return True
+
+    @property
+    def _input_metadata(self) -> tuple[InputMetadata | None, ...]:
+        return tuple(None if facts is None else InputMetadata(*facts) for facts in self.outputs)
+
+    def _sequence_nr(self) -> int:
+        return self.sequence
+
+    def _set_sequence_nr(self, number: int) -> None:
+        self.sequence = number
+
+    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Calls `fn(grad_inputs, grad_outputs)` after the node ran; a tuple that it returns replaces `grad_inputs`."""
+        return self._hooks().after.register(fn)
+
+    def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Calls `fn(grad_outputs)` before the node runs; a tuple that it returns replaces `grad_outputs`."""
+        return self._hooks().before.register(fn)
+
+    def _hooks(self) -> NodeHooks:
+        if self.hooks is None:
+            self.hooks = NodeHooks()
+        return self.hooks
+
+    def __call__(self, *gradients: Any) -> Any:
+        """Runs this node alone, hooks included. One gradient comes bare, several as a tuple."""
+        results = evaluate(self, list(gradients), None)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} object at {id(self):#x}>"
+
+
+class InputMetadata(NamedTuple):
+    """What one output of a node's call looked like (the node's input is its gradient)."""
+
+    shape: Any
+    dtype: Any
+    device: Any
+
+    is_nested_tensor = False
+    is_cpp_nested_tensor = False
+
+
+def evaluate(node: Node, gradients: list[Any], wanted: Sequence[bool] | None) -> list[Any]:
+    """The gradients that `node` hands on, hooks called and shapes made right."""
+    hooks = node.hooks
+    if hooks is None:
+        return fitted(node, node.apply(gradients, wanted))
+    gradients = hooks.call_before(gradients)
+    results = fitted(node, node.apply(gradients, wanted))
+    return hooks.call_after(results, tuple(gradients)) if hooks.after else results
+
+
+def fitted(node: Node, results: Sequence[Any]) -> list[Any]:
+    """The results of `node` as the nodes behind its edges need them: of the shape and dtype of those outputs.
+
+    A gradient that was broadcast is summed back. Errors: RuntimeError for one of another number, shape or device.
+    """
+    edges = node.next_edges
+    if len(results) != len(edges):
+        raise RuntimeError(
+            f"Function {node.name()} returned an invalid number of gradients: {len(results)} for {len(edges)} edges"
+        )
+    fit = list(results)
+    for index, (edge, gradient) in enumerate(zip(edges, results, strict=True)):
+        if edge is None or gradient is None:
+            continue
+        if not isinstance(gradient, Tensor):
+            raise RuntimeError(f"expected Variable or None (got {type(gradient).__name__})")
+        facts = edge[0].outputs[edge[1]]
+        if facts is None:
+            continue
+        shape, dtype, device = facts
+        if gradient._shape != shape:
+            fit[index] = gradient = summed_to(node, index, gradient, shape)
+        if gradient._dtype is not dtype:
+            if gradient._dtype.is_complex and not dtype.is_complex:
+                gradient = gradient.real  # type: ignore[attr-defined]  # attached by the room `ops`
+            fit[index] = gradient = gradient.to(dtype)  # type: ignore[attr-defined]
+        if gradient._device != device:
+            if gradient._shape:
+                raise RuntimeError(
+                    f"Function {node.name()} returned an invalid gradient at index {index} - expected device {device} "
+                    f"but got {gradient._device}"
+                )
+            fit[index] = gradient.to(device)  # type: ignore[attr-defined]
+    return fit
+
+
+def summed_to(node: Node, index: int, gradient: Any, shape: Any) -> Any:
+    """`gradient` summed over the dimensions along which a tensor of `shape` was broadcast to it."""
+    theirs = gradient._shape
+    aligned = theirs[len(theirs) - len(shape) :]
+    if len(theirs) < len(shape) or any(ours not in (1, size) for ours, size in zip(shape, aligned, strict=True)):
+        raise RuntimeError(
+            f"Function {node.name()} returned an invalid gradient at index {index} - got {list(theirs)} but expected "
+            f"shape compatible with {list(shape)}"
+        )
+    return gradient.sum_to_size(shape)

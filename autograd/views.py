@@ -1,0 +1,200 @@
+"""Views in autograd: how a tensor becomes a view of another, and what happens when one of them is written.
+
+A view's gradient goes to its base. If the view is written in place, it is the base that gets a new history, and the
+node of every other view of that base is out of date: it is made again, from the base as it is now, when somebody asks
+for it (`current_grad_fn`). So a view must know how it came from its base: for strided memory its shape, strides and
+offset say it all; otherwise `Replay` calls the view operators again.
+
+Some views cannot be written so. Those made under `no_grad` have no node to rebuild; those of an operator with several
+results share one node; those returned from a custom Function would lose its backward. The view remembers under which
+circumstances it was made (`CreationMeta`), and writing it is refused.
+
+Read next: copy_slices.py, history.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from redispatch.dispatch import DEFAULT, STATE, ListType, OpOverload, call, wants_gradient, within
+from redispatch.dispatch.layers.ad_inplace_or_view import AS_VIEW
+from redispatch.dispatch.layers.python import has_handler
+from redispatch.tensor import CURRENT_GRAD_FN, AutogradRecord, CreationMeta, ViewRecord
+
+from .saved import short_name
+
+# Operators whose results share memory and version counter, but through which no gradient flows: `detach`.
+NONDIFFERENTIABLE_VIEW: set[OpOverload] = set()
+
+
+class ViewHistory(AutogradRecord):
+    """What autograd keeps of a view. It requires grad as soon as its base does, even if that comes about later."""
+
+    __slots__ = ("asked", "base")
+
+    def __init__(self, base: Any) -> None:
+        self.base = base
+        super().__init__()
+
+    @property
+    def requires_grad(self) -> bool:  # type: ignore[override]  # a slot there, worked out here
+        return self.asked or self.grad_fn is not None or wants_gradient(self.base)
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.asked = value
+
+
+class Replay:
+    """Makes a view from its base again, by calling the operators that made it: one step, and those before it."""
+
+    __slots__ = ("step", "before")
+
+    def __init__(self, step: Callable[[Any], Any], before: Replay | None = None) -> None:
+        self.step = step
+        self.before = before
+
+    def __call__(self, base: Any) -> Any:
+        steps = []
+        replay: Replay | None = self
+        while replay is not None:  # no recursion: chains of views can be long
+            steps.append(replay.step)
+            replay = replay.before
+        for step in reversed(steps):
+            base = step(base)
+        return base
+
+
+def operator_step(op: OpOverload, stack: list[Any], index: int) -> Callable[[Any], Any]:
+    """The call of a view operator, as a function of its base."""
+    (position, *_) = next(aliased for aliased in op.schema.return_aliases if aliased)
+    arguments = [None if i == position else value for i, value in enumerate(stack)]
+
+    def step(base: Any) -> Any:
+        result = call(op, [base if i == position else value for i, value in enumerate(arguments)])
+        return result[index] if isinstance(result, tuple | list) else result
+
+    return step
+
+
+def strided_step(like: Any) -> Callable[[Any], Any]:
+    """A view by shape, strides and offset, as a function of its base."""
+    shape, stride, offset = like._shape, like._stride, like._offset
+    return lambda base: base.as_strided(shape, stride, offset)
+
+
+def as_view(view: Any, base: Any, op: OpOverload, stack: list[Any], index: int) -> None:
+    """Makes `view`, the result number `index` of a view operator, a view of `base`."""
+    if base._counter is None or view is base:  # a view of an inference tensor is one, too
+        return
+    if view._view is not None or view._autograd is not None:
+        return  # a handler returned a tensor that has a history of its own
+    view._counter = base._counter
+    if op in NONDIFFERENTIABLE_VIEW or view._dtype.category < 2:
+        return
+    several = len(op.schema.returns) > 1 or isinstance(op.schema.returns[0].type, ListType)
+    make_view(view, base, operator_step(op, stack, index), creation_now(several))
+
+
+def make_view(view: Any, base: Any, step: Callable[[Any], Any] | None, creation: CreationMeta) -> None:
+    """Enters that `view` shows memory of `base`, from which `step` makes it."""
+    replay = None
+    former = base._view
+    if former is not None:
+        replay = former.replay
+        if creation is CreationMeta.DEFAULT:
+            creation = former.creation
+    if replay is not None or view._dtype is not base._dtype or has_handler(type(view)):
+        if former is not None and replay is None:
+            replay = Replay(strided_step(base))
+        replay = Replay(step or strided_step(view), replay)
+    root = base if former is None else former.base
+    view._view = ViewRecord(root, replay, creation, view._counter[0])
+    view._autograd = ViewHistory(root)
+
+
+def creation_now(several: bool) -> CreationMeta:
+    """Under which circumstances a view made now is made."""
+    state = STATE.get()
+    if state.inference:
+        return CreationMeta.INFERENCE_MODE
+    if not state.grad_enabled:
+        return CreationMeta.NO_GRAD_MODE
+    return CreationMeta.MULTI_OUTPUT_NODE if several else CreationMeta.DEFAULT
+
+
+def current_grad_fn(tensor: Any) -> Any:
+    """The node whose output `tensor` is, None for a leaf; made anew for a view whose memory was written elsewhere.
+
+    Errors: RuntimeError for a view that cannot be made anew.
+    """
+    record, view = tensor._autograd, tensor._view
+    if record is None:
+        return None
+    if view is None or view.version == tensor._counter[0]:
+        return record.grad_fn
+    if record.grad_fn is None and not wants_gradient(view.base):
+        return None
+    refuse_restricted(tensor, "its base or another view of its base has been")
+    remake = view.replay or strided_step(tensor)
+    with within(DEFAULT):  # the user's modes have seen the view being made; this is bookkeeping
+        fresh = remake(view.base)
+    record.grad_fn = None if fresh._autograd is None else fresh._autograd.grad_fn
+    record.output_nr = 0
+    view.version = tensor._counter[0]
+    return record.grad_fn
+
+
+def check_write(tensor: Any) -> None:
+    """Raises RuntimeError where `tensor` must not be written while gradients are recorded."""
+    view = tensor._view
+    if view is not None:
+        refuse_restricted(tensor, "is being")
+        if wants_gradient(tensor) and current_grad_fn(view.base) is None:
+            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+    if wants_gradient(tensor) and current_grad_fn(tensor) is None:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+
+
+ADVICE = {
+    CreationMeta.MULTI_OUTPUT_NODE: (
+        " This view is the output of a function that returns multiple views. Such functions do not allow the output "
+        "views to be modified inplace. You should replace the inplace operation by an out-of-place one."
+    ),
+    CreationMeta.IN_CUSTOM_FUNCTION: (
+        " This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic "
+        "to handle view+inplace would override the custom backward associated with the custom Function, leading to "
+        "incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom Function."
+    ),
+} | {
+    meta: (
+        " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving "
+        f"both the view and the inplace either both inside the {mode} block (if you don't want the inplace to be "
+        "tracked) or both outside (if you want the inplace to be tracked)."
+    )
+    for meta, mode in ((CreationMeta.NO_GRAD_MODE, "no_grad"), (CreationMeta.INFERENCE_MODE, "inference_mode"))
+}
+
+
+def refuse_restricted(tensor: Any, what: str) -> None:
+    """Raises RuntimeError where a view was made in a way that does not allow it, or its base, to be written."""
+    creation = tensor._view.creation
+    if creation is CreationMeta.DEFAULT:
+        return
+    node, number = tensor._autograd.grad_fn, tensor._autograd.output_nr
+    source = "A view was created in" if node is None else f"Output {number} of {short_name(node)} is a view"
+    if creation is CreationMeta.INFERENCE_MODE or creation is CreationMeta.NO_GRAD_MODE or node is None:
+        if node is not None:
+            source += " of a view which was created in"
+        if creation is CreationMeta.INFERENCE_MODE:
+            text = f"{source} inference mode and {what} modified inplace in normal mode."
+        else:
+            text = f"{source} no_grad mode and {what} modified inplace with grad mode enabled."
+    else:
+        text = f"{source} and {what} modified inplace."
+    raise RuntimeError(text + ADVICE[creation])
+
+
+AS_VIEW.fill(as_view)
+CURRENT_GRAD_FN.fill(current_grad_fn)
