@@ -171,6 +171,11 @@ class Library:
             kernel = Kernel(fn, box_fallback(fn, with_keyset), "fallback", place, self.ns)
         self._undo.append(add_fallback(key, kernel))
 
+    def undo_with(self, undo: Undo | None) -> None:
+        """Has `undo` called, too, when the library is destroyed: for rules that belong to its operators."""
+        if undo is not None:
+            self._undo.append(undo)
+
     def _destroy(self) -> None:
         """Removes everything that was registered through this library."""
         self._finalizer()

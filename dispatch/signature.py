@@ -205,7 +205,8 @@ class Parser:
         raise TypeError(self._explained(args, kwargs, problems))
 
     def _explained(self, args: Sequence[Any], kwargs: dict[str, Any], problems: list[Mismatch]) -> str:
-        """The one signature's own problem if only one comes into question by the number of arguments, else all of them."""
+        """The one signature's own problem if only one comes into question by the number of arguments, else all of
+        them."""
         if len(self.signatures) == 1:
             return str(problems[0])
         given = len(args) + len(kwargs)

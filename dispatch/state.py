@@ -192,16 +192,22 @@ class Setting(Region):
 
     def __init__(self, **changes: Any) -> None:
         self._changes = changes
-        self._former: list[dict[str, Any]] = []
+        self._entered: list[tuple[State, State]] = []  # the state before and inside, for each time it is active
 
     def __enter__(self) -> Any:
-        state = STATE.get()
-        self._former.append({field: getattr(state, field) for field in self._changes})
-        STATE.set(state.replace(**{f: v(state) if callable(v) else v for f, v in self._changes.items()}))
+        before = STATE.get()
+        inside = before.replace(**{f: v(before) if callable(v) else v for f, v in self._changes.items()})
+        self._entered.append((before, inside))
+        STATE.set(inside)
         return self
 
     def __exit__(self, *error: Any) -> None:
-        STATE.set(STATE.get().replace(**self._former.pop()))
+        before, inside = self._entered.pop()
+        state = STATE.get()
+        if state is inside:  # as nearly always: then the state before is what is left, with what it remembers
+            STATE.set(before)
+        else:
+            STATE.set(state.replace(**{field: getattr(before, field) for field in self._changes}))
 
     def clone(self) -> Setting:
         return Setting(**self._changes)

@@ -216,7 +216,8 @@ where_op = pointwise(
 def check_where(condition: Tensor, self: Any, other: Any) -> None:
     if condition._dtype.name not in ("bool", "uint8"):
         raise RuntimeError(
-            f"where expected condition to be a boolean tensor, but got a tensor with dtype {condition._dtype.tensor_name}"
+            f"where expected condition to be a boolean tensor, but got a tensor with dtype "
+            f"{condition._dtype.tensor_name}"
         )
 
 

@@ -9,8 +9,8 @@
     exp_op.derivative(self=lambda grad, result: grad * result)
     exp = public(exp_op)
 
-An `Operator` is a schema with kernels written by hand. A `Structured` one (structured.py) has a `meta`, which says
-what the result looks like, and a `body`, which fills it; the in-place and `out=` forms and the meta device come from the
+An `Operator` is a schema with kernels written by hand. A `Structured` one (structured.py) has a `meta`, which says what
+the result looks like, and a `body`, which fills it; the in-place and `out=` forms and the meta device come from the
 same two. A `Pointwise` one (pointwise.py) needs only what happens to one element.
 
 Read next: structured.py, public.py.

@@ -1,7 +1,7 @@
 """Python's operators on tensors: `a + b`, `2 ** x`, `x @ y`, `-x`, `x == y`, `x += 1`.
 
-A binary operator answers NotImplemented for what is neither tensor nor number, so that Python asks the other operand and
-then raises its own TypeError. Otherwise each is the method of the same meaning; overrides see that method.
+A binary operator answers NotImplemented for what is neither tensor nor number, so that Python asks the other operand
+and then raises its own TypeError. Otherwise each is the method of the same meaning; overrides see that method.
 """
 
 from __future__ import annotations

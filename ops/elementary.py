@@ -22,8 +22,8 @@ neg_op = pointwise("neg(Tensor self) -> Tensor", inplace=True, out="out")
 def check_neg(self: Tensor) -> None:
     if self._dtype.name == "bool":
         raise RuntimeError(
-            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
-            "`~` or `logical_not()` operator instead."
+            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use "
+            "the `~` or `logical_not()` operator instead."
         )
 
 

@@ -11,15 +11,25 @@ are. Shapes broadcast, strides follow the inputs', and `promotion` says in which
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from redispatch.kernels import Elementwise, broadcast_shapes, output_strides
-from redispatch.tensor import Tensor, dtype, dtypes, get_default_dtype, result_type
+from redispatch.tensor import Size, Tensor, dtype, dtypes, get_default_dtype, result_type
 
 from .declare import Function
 from .structured import Meta, Structured, common_device
 
+PLANS = 2048  # remembered per operator; then it starts afresh
 OPERANDS = ("self", "other", "exponent", "min", "max")
+
+
+class Plan(NamedTuple):
+    """A decided call: what the result looks like, which arguments the loops take, in which dtype they compute."""
+
+    meta: Meta
+    positions: list[int]
+    loops: Elementwise
+    compute: str
 
 
 class Pointwise(Structured):
@@ -27,7 +37,8 @@ class Pointwise(Structured):
 
     promotion: one of the words above, or a function of the arguments that gives one.
     keep: arguments that keep their own dtype, such as the condition of `where`.
-    unsupported: dtypes without a kernel, and the kernel's name in PyTorch's message. cost: of one element, in cheap operations.
+    unsupported: dtypes without a kernel, and the kernel's name in PyTorch's message. cost: of one element, in cheap
+    operations.
     """
 
     elementwise = True
@@ -54,6 +65,8 @@ class Pointwise(Structured):
         ]
         # (condition on arguments, parameter positions, loops): the first whose condition holds is used
         self._variants: list[tuple[dict[str, Any], list[int], Elementwise]] = []
+        self._decisive: set[str] = set()  # arguments whose value decides, not only their type
+        self._plans: dict[tuple[Any, ...], Plan] = {}
         self.meta(self._pointwise_meta)
         self.body(self._pointwise_body)
 
@@ -81,6 +94,7 @@ class Pointwise(Structured):
         kept = [i for i, name in enumerate(parameters) if name in self.keep]
         loops = Elementwise(self.schema.base_name, body, keep=kept, cost=self.cost)
         self._variants.append((when or {}, positions, loops))
+        self._decisive |= set(when or {})
         self._variants.sort(key=lambda variant: -len(variant[0]))  # the most specific first
 
     def _choose(self, args: tuple[Any, ...]) -> tuple[list[int], Elementwise]:
@@ -91,6 +105,32 @@ class Pointwise(Structured):
         raise RuntimeError(f"{self.schema.base_name}: no kernel for these arguments: {values}")
 
     # Meta and body -----------------------------------------------------------------------------------------------
+
+    def plan(self, args: tuple[Any, ...]) -> Plan:
+        """What a call comes down to; remembered for all calls whose arguments look the same."""
+        facts: list[Any] = [get_default_dtype()]
+        for name, value in zip(self.names, args, strict=True):
+            if isinstance(value, Tensor):
+                facts += (value._dtype, value._shape, value._stride, value._device)
+            else:
+                facts.append(value if name in self._decisive else type(value))
+        key = tuple(facts)
+        found = self._plans.get(key)
+        if found is None:
+            if len(self._plans) >= PLANS:
+                self._plans.clear()
+            found = self._plans[key] = self._make_plan(args)
+        return found
+
+    def _make_plan(self, args: tuple[Any, ...]) -> Plan:
+        compute, result = self._dtypes(args)
+        tensors = [args[i] for i in self.schema.tensor_positions if isinstance(args[i], Tensor)]
+        shape = tensors[0]._shape
+        if any(tensor._shape != shape for tensor in tensors):
+            shape = Size(broadcast_shapes(*(tensor._shape for tensor in tensors)))
+        strides = output_strides(shape, tuple((tensor._shape, tensor._stride) for tensor in tensors))
+        meta = Meta(shape, result, common_device(*tensors), strides)
+        return Plan(meta, *self._choose(args), compute.name)
 
     def _dtypes(self, args: tuple[Any, ...]) -> tuple[dtype, dtype]:
         """(the dtype in which elements are computed, that of the result)"""
@@ -105,21 +145,12 @@ class Pointwise(Structured):
     def _pointwise_meta(self, *args: Any) -> Meta:
         if self.check_function is not None:
             self.check_function(*args)
-        tensors = [args[i] for i in self.schema.tensor_positions if isinstance(args[i], Tensor)]
-        _, result = self._dtypes(args)
-        shape = tensors[0]._shape
-        for tensor in tensors[1:]:
-            if tensor._shape != shape:
-                shape = broadcast_shapes(*(t._shape for t in tensors))
-                break
-        strides = output_strides(shape, tuple((t._shape, t._stride) for t in tensors))
-        return Meta(shape, result, common_device(*tensors), strides)
+        return self.plan(args).meta
 
     def _pointwise_body(self, out: Tensor, *args: Any) -> None:
-        positions, loops = self._choose(args)
-        compute, _ = self._dtypes(args)
-        operands = [args[i]._operand if isinstance(args[i], Tensor) else args[i] for i in positions]
-        loops.run(out._operand, *operands, dtype=compute.name)
+        plan = self.plan(args)
+        operands = [args[i]._operand if isinstance(args[i], Tensor) else args[i] for i in plan.positions]
+        plan.loops.run(out._operand, *operands, dtype=plan.compute)
 
 
 def _equal(value: Any, wanted: Any) -> bool:

@@ -1,7 +1,7 @@
 """The public face of operators: `redispatch.add`, `Tensor.add`, `Tensor.add_`, all derived from the schemas.
 
-`public(add_op)` makes the function and attaches the methods. A face asks for overrides first (`__torch_function__`, function
-modes), then reads its arguments (dispatch/signature.py) and calls the operator from the top of the key stack.
+`public(add_op)` makes the function and attaches the methods. A face asks for overrides first (`__torch_function__`,
+function modes), then reads its arguments (dispatch/signature.py) and calls the operator from the top of the key stack.
 """
 
 from __future__ import annotations

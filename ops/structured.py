@@ -5,8 +5,8 @@
     out=         `out` is resized to what meta says; fill it
     meta device  allocate nothing, fill nothing
 
-`meta` gets the operator's arguments and returns a `Meta`; it checks everything that can be wrong with them and touches no
-data. `body` gets the output tensor, then the arguments.
+`meta` gets the operator's arguments and returns a `Meta`; it checks everything that can be wrong with them and touches
+no data. `body` gets the output tensor, then the arguments.
 
 Note [Inputs that share memory with the output]
 An input that is the output itself is fine for element-by-element bodies, which read an element before they write it.
@@ -41,7 +41,10 @@ class Meta(NamedTuple):
 
 
 class Structured(Operator):
-    """An operator with one tensor result, made from a meta function and a body. `elementwise` bodies may write over an input."""
+    """An operator with one tensor result, made from a meta function and a body.
+
+    `elementwise`: the body reads an element before it writes it, and so may write over an input.
+    """
 
     elementwise = False
     meta_function: Callable[..., Meta]
@@ -130,10 +133,10 @@ def resize_out(out: Tensor, meta: Meta) -> None:
         return
     if out._shape.numel():
         warnings.warn(
-            f"An output with one or more elements was resized since it had shape {list(out._shape)}, which does not match "
-            f"the required output shape {list(meta.shape)}. This behavior is deprecated, and in a future PyTorch release "
-            "outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor t by "
-            "resizing it, inplace, to zero elements with t.resize_(0).",
+            f"An output with one or more elements was resized since it had shape {list(out._shape)}, which does not "
+            f"match the required output shape {list(meta.shape)}. This behavior is deprecated, and in a future "
+            "PyTorch release outputs will not be resized unless they have zero elements. You can explicitly reuse an "
+            "out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
             UserWarning,
             stacklevel=2,
         )
@@ -159,7 +162,8 @@ def check_no_internal_overlap(target: Tensor) -> None:
 
 
 def apart(value: Any, target: Tensor, elementwise: bool) -> Any:
-    """`value`, or a copy of it where it shares memory with `target`. Note [Inputs that share memory with the output]."""
+    """`value`, or a copy of it where it shares memory with `target`. Note [Inputs that share memory with the
+    output]."""
     if isinstance(value, list | tuple):
         return [apart(item, target, elementwise) for item in value]
     if not isinstance(value, Tensor) or value._storage is not target._storage:
@@ -171,8 +175,8 @@ def apart(value: Any, target: Tensor, elementwise: bool) -> Any:
         return value
     if is_dense(a.shape, a.strides) and is_dense(b.shape, b.strides):
         raise RuntimeError(
-            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
-            "location. Please clone() the tensor before performing the operation."
+            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+            "memory location. Please clone() the tensor before performing the operation."
         )
     return copy_of(value)
 
@@ -189,7 +193,8 @@ def copy_of(value: Tensor) -> Tensor:
 
 
 def common_device(*tensors: Any) -> device:
-    """The device of the tensors; a tensor without dimensions on the CPU goes with any. RuntimeError where they differ."""
+    """The device of the tensors; a tensor without dimensions on the CPU goes with any. RuntimeError where they
+    differ."""
     found: device | None = None
     for tensor in tensors:
         if tensor is None or not isinstance(tensor, Tensor) or (not tensor._shape and tensor._device.type == "cpu"):

@@ -1,4 +1,4 @@
-"""Devices: a type and an index. A device type is served by a backend of the dispatcher, which gives its tensors their keys."""
+"""Devices: a type and an index. The dispatcher's backend that serves a type gives the type's tensors their keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Size: a tensor's shape. A tuple of ints that knows the number of elements and stays a Size when sliced or added to."""
+"""Size: a tensor's shape, a tuple of ints that knows the number of elements and stays a Size when sliced."""
 
 from __future__ import annotations
 

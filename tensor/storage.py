@@ -89,7 +89,10 @@ class UntypedStorage:
         return id(self)
 
     def resize_(self, nbytes: int) -> UntypedStorage:
-        """Changes the size in bytes; what fits keeps its value, new bytes are undefined. Note [Resizing finds its tensors]."""
+        """Changes the size in bytes; what fits keeps its value, new bytes are undefined.
+
+        Note [Resizing finds its tensors].
+        """
         if nbytes < 0:
             raise RuntimeError(f"resize_: the size in bytes must not be negative, got {nbytes}")
         if self._arrays:
@@ -102,7 +105,7 @@ class UntypedStorage:
         self._nbytes = nbytes
         for holder in gc.get_referrers(self):
             if isinstance(holder, TensorBase):
-                holder._array = self.typed(holder._dtype)  # type: ignore[attr-defined]  # a Tensor: only these hold storages
+                holder._array = self.typed(holder._dtype)  # type: ignore[attr-defined]  # a Tensor
         return self
 
     def clone(self) -> UntypedStorage:
@@ -138,6 +141,6 @@ def allocate(elements: int, numpy_dtype: np.dtype) -> np.ndarray:
         return np.empty(elements, numpy_dtype)
     except (MemoryError, ValueError, OverflowError):
         raise RuntimeError(
-            f"DefaultCPUAllocator: can't allocate memory: you tried to allocate {elements * numpy_dtype.itemsize} bytes. "
-            "Error code 12 (Cannot allocate memory)"
+            f"DefaultCPUAllocator: can't allocate memory: you tried to allocate {elements * numpy_dtype.itemsize} "
+            "bytes. Error code 12 (Cannot allocate memory)"
         ) from None

@@ -72,7 +72,8 @@ def make_wrapper_subclass(
         raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
     if dispatch_sizes_strides_policy or dispatch_device or dispatch_layout:
         raise NotImplementedError(
-            "_make_wrapper_subclass: dispatch_sizes_strides_policy, dispatch_device and dispatch_layout are not supported"
+            "_make_wrapper_subclass: dispatch_sizes_strides_policy, dispatch_device and dispatch_layout are not "
+            "supported"
         )
     shape = Size(size)
     stride = contiguous_strides(shape) if strides is None else tuple(strides)

@@ -1,4 +1,5 @@
-"""Tensor: a window onto a storage, with a keyset. What needs no operator is here; the rest is attached by the room `ops`.
+"""Tensor: a window onto a storage, with a keyset. What needs no operator is here; the rest is attached by the room
+`ops`.
 
 A tensor is a storage with shape, strides and offset (both counted in elements), a dtype and a device; the keyset that
 it brings to the dispatcher; a version counter shared with its views; and, where there is something to remember, a
@@ -330,8 +331,8 @@ class Tensor(TensorBase):
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         if self._device.type != "cpu":
             raise TypeError(
-                f"can't convert {self._device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
-                "memory first."
+                f"can't convert {self._device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to "
+                "host memory first."
             )
         if self._dtype.name == "bfloat16":
             raise TypeError("Got unsupported ScalarType BFloat16")
@@ -435,7 +436,8 @@ def wrap_dim(dim: int, ndim: int) -> int:
 
 
 def as_numpy(tensor: Tensor) -> np.ndarray:
-    """The numpy view of a CPU tensor's memory, in its own dtype: float16 and bfloat16, too, as far as numpy knows them."""
+    """The numpy view of a CPU tensor's memory, in its own dtype: float16 and bfloat16, too, as far as numpy knows
+    them."""
     array = tensor._array
     if array is None:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")

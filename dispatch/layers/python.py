@@ -8,6 +8,8 @@ on the way down, and what the handler calls is not for them to see again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..base import TensorBase
@@ -17,6 +19,7 @@ from ..keyset import above, below, keyset
 from ..mode_stack import with_modes
 from ..operator import OpOverload
 from ..override import one_per_type
+from ..rules import RuleTable
 from ..schema import FunctionSchema
 from ..state import STATE, within
 from .layer import layer
@@ -24,6 +27,11 @@ from .layer import layer
 ABOVE_PYTHON = above("Python")
 BELOW_SNAPSHOT = below("PythonTLSSnapshot")
 DISPATCH_KEYS = keyset("Python", "PythonTLSSnapshot")
+
+
+# By (operator, class of a mode or of tensors): what is called in the place of that class's `__torch_dispatch__`, with
+# the mode or the class first.
+TORCH_DISPATCH: RuleTable[Callable[..., Any]] = RuleTable("torch_dispatch rule")
 
 
 def _disabled_torch_dispatch_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -56,12 +64,16 @@ def python(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
     if state.modes:
         mode = state.modes[-1]
         with within(with_modes(handled, state.modes[:-1])):
-            result = mode.__torch_dispatch__(op, types, args, kwargs)
+            rule = TORCH_DISPATCH.get((op, type(mode)))
+            handler = partial(rule, mode) if rule else mode.__torch_dispatch__
+            result = handler(op, types, args, kwargs)
         if result is not NotImplemented:
             return checked(op, result)
     for tensor in tensors:
         with within(handled):
-            result = type(tensor).__torch_dispatch__(op, types, args, kwargs)
+            rule = TORCH_DISPATCH.get((op, type(tensor)))
+            handler = partial(rule, type(tensor)) if rule else type(tensor).__torch_dispatch__
+            result = handler(op, types, args, kwargs)
         if result is not NotImplemented:
             return checked(op, result)
     raise no_handler(op, state.modes, types)

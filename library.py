@@ -1,0 +1,157 @@
+"""`redispatch.library`: define operators and register for them, with PyTorch's names.
+
+The work is done in dispatch/library.py (libraries) and ops/custom_op.py (the decorator).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from redispatch.autograd import register_function_derivative
+from redispatch.dispatch import (
+    Library,
+    OpOverload,
+    RegistrationError,
+    _scoped_library,
+    bind,
+    fallthrough_kernel,
+    key_named,
+    operator_named,
+    place_of,
+)
+from redispatch.ops.custom_op import CustomOpDef, custom_op, definition_of
+from redispatch.ops.infer_schema import infer_schema
+
+__all__ = [
+    "KernelHandle",
+    "CustomOpDef",
+    "Library",
+    "custom_op",
+    "define",
+    "fallthrough_kernel",
+    "get_kernel",
+    "impl",
+    "infer_schema",
+    "register_autocast",
+    "register_autograd",
+    "register_fake",
+    "register_kernel",
+    "register_torch_dispatch",
+    "_scoped_library",
+]
+
+_KEPT: list[Library] = []  # of the functions below, whose registrations last as long as the process
+
+
+def _library(lib: Library | None, namespace: str) -> Library:
+    """The user's library, or one that is kept for good."""
+    if lib is not None:
+        return lib
+    kept = Library(namespace, "FRAGMENT")
+    _KEPT.append(kept)
+    return kept
+
+
+def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any = ()) -> None:
+    """Defines `namespace::name` with a schema such as "(Tensor x, int n=1) -> Tensor"."""
+    namespace, separator, name = qualname.partition("::")
+    if not separator:
+        raise ValueError(
+            f"torch.library.define(qualname, schema): expected qualname to be of form `namespace::name`, got {qualname}"
+        )
+    _library(lib, namespace).define(f"{name}{schema}", tags=tags)
+
+
+def impl(
+    qualname: str, types: str | Sequence[str], func: Callable[..., Any] | None = None, *, lib: Library | None = None
+) -> Any:
+    """Registers a kernel for device types ("cpu") or dispatch keys ("CPU", "default"); a decorator without `func`."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        for name in [types] if isinstance(types, str) else types:
+            key = {"default": "CompositeExplicitAutograd", "cpu": "CPU", "cuda": "CUDA", "meta": "Meta"}.get(name, name)
+            _library(lib, qualname.partition("::")[0]).impl(qualname, function, key)
+        return function
+
+    return register if func is None else register(func)
+
+
+def register_kernel(
+    op: Any, device_types: str | Sequence[str] | None, func: Callable[..., Any] | None = None, /, *, lib: Any = None
+) -> Any:
+    """Registers the kernel of an operator for device types (None: every device)."""
+    if _is_custom(op):
+        return definition_of(op).register_kernel(device_types, func)
+    return impl(_name(op), "default" if device_types is None else device_types, func, lib=lib)
+
+
+def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None) -> Any:
+    """Registers what the result looks like without data; a decorator without `func`."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        if _is_custom(op):
+            return definition_of(op).register_fake(function)
+        _library(lib, _name(op).partition("::")[0]).impl(_name(op), function, "Meta")
+        return function
+
+    return register if func is None else register(func)
+
+
+def register_autograd(
+    op: Any, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None, lib: Any = None
+) -> None:
+    """Registers a derivative; see `CustomOpDef.register_autograd`."""
+    if _is_custom(op):
+        definition_of(op).register_autograd(backward, setup_context=setup_context)
+        return
+    operator = operator_named(_name(op))
+    undo = register_function_derivative(operator, backward, setup_context, place=place_of(backward))
+    _library(lib, operator.namespace).undo_with(undo)
+
+
+def register_autocast(op: Any, device_type: str, cast_inputs: Any, /) -> None:
+    """Has autocast cast the inputs of a custom operator; see `CustomOpDef.register_autocast`."""
+    definition_of(op).register_autocast(device_type, cast_inputs)
+
+
+def register_torch_dispatch(op: Any, torch_dispatch_class: type, func: Any = None, /) -> Any:
+    """Registers a custom operator's own handler for a mode or subclass; see `CustomOpDef.register_torch_dispatch`."""
+    return definition_of(op).register_torch_dispatch(torch_dispatch_class, func)
+
+
+class KernelHandle:
+    """A kernel found by `get_kernel`: it can be called past the dispatcher."""
+
+    def __init__(self, op: OpOverload, entry: Any) -> None:
+        self.op, self.entry = op, entry
+
+    def call_boxed(self, keyset: int, *args: Any, **kwargs: Any) -> Any:
+        """Calls the kernel itself, with `keyset` as what it was dispatched with."""
+        return self.entry.kernel.boxed(self.op, int(keyset), bind(self.op.schema, args, kwargs))
+
+    def __repr__(self) -> str:
+        return f"<kernel of {self.op} at {self.entry.key}: {self.entry.rule}, {self.entry.kernel.place}>"
+
+
+def get_kernel(op: Any, dispatch_key: Any) -> KernelHandle:
+    """The kernel that answers for an operator at a key. RuntimeError where none does."""
+    operator = operator_named(_name(op))
+    entry = operator.entry_at(key_named(dispatch_key))
+    if entry.rule == "missing":
+        raise RuntimeError(f"No kernel for {operator.name()} at {dispatch_key}")
+    return KernelHandle(operator, entry)
+
+
+def _name(op: Any) -> str:
+    if isinstance(op, CustomOpDef):
+        return op._qualname
+    return op.qualified_name if isinstance(op, OpOverload) else str(op)
+
+
+def _is_custom(op: Any) -> bool:
+    try:
+        definition_of(op)
+    except RegistrationError:
+        return False
+    return True

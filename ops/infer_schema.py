@@ -1,0 +1,132 @@
+"""From a function's annotations to a schema: `f(x: Tensor, n: int = 3) -> Tensor` is `(Tensor x, SymInt n=3) ->
+Tensor`.
+
+Each annotation stands for one schema type; Optional, List, Sequence and `|` combine them. Read next: custom_op.py.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import inspect
+import types
+import typing
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from redispatch.tensor import Tensor, device, dtype, dtypes
+
+BASE = {
+    Tensor: "Tensor",
+    int: "SymInt",
+    float: "float",
+    bool: "bool",
+    str: "str",
+    dtype: "ScalarType",
+    device: "Device",
+}
+NUMBERS = ({int, float, bool}, {int, float}, {int, float, complex, bool}, {int, float, complex})
+
+
+def infer_schema(
+    prototype_function: Callable[..., Any], /, *, mutates_args: str | Iterable[str], op_name: str | None = None
+) -> str:
+    """The schema of an operator whose kernels look like this function.
+
+    mutates_args: the names of the arguments that it writes, or "unknown": every tensor.
+    Errors: ValueError for a parameter without annotation or with one that stands for no schema type, for `*args`,
+    and for a name in `mutates_args` that is no parameter.
+    """
+    signature = inspect.signature(prototype_function)
+    written = mutates_args if isinstance(mutates_args, str) else set(mutates_args)
+
+    def fail(problem: str) -> typing.NoReturn:
+        raise ValueError(f"infer_schema(func): {problem} Got func with signature {signature})")
+
+    hints = _hints(prototype_function, fail)
+    parts: list[str] = []
+    letters = iter(range(len(signature.parameters)))
+    keywords = False
+    for name, parameter in signature.parameters.items():
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            fail("We do not support positional-only args, varargs, or varkwargs.")
+        if parameter.kind is parameter.KEYWORD_ONLY and not keywords:
+            parts.append("*")
+            keywords = True
+        if parameter.annotation is parameter.empty:
+            fail(f"Parameter {name} must have a type annotation.")
+        text = schema_type(hints[name])
+        if text is None:
+            fail(f"Parameter {name} has unsupported type {hints[name]}. The valid types are: {VALID}.")
+        if name in written or (written == "unknown" and text.startswith("Tensor")):
+            if not text.startswith("Tensor"):
+                fail(f"Parameter {name} is in mutable_args but only Tensors or collections of Tensors can be mutated")
+            text = text.replace("Tensor", f"Tensor(a{next(letters)}!)", 1)
+        parts.append(f"{text} {name}{_default(name, parameter, fail)}")
+    if not isinstance(written, str) and written - set(signature.parameters):
+        fail(
+            f"{written - set(signature.parameters)} in mutates_args were not found in the custom op's signature. "
+            "mutates_args should contain the names of all args that the custom op mutates, or just the string "
+            "'unknown' if you don't know."
+        )
+    if signature.return_annotation is signature.empty:
+        fail("No return type annotation was provided. Please add one.")
+    returns = returned_types(hints.get("return"))
+    if returns is None:
+        fail(f"Return has unsupported type {hints.get('return')}. The valid types are: {VALID}.")
+    return f"{op_name or ''}({', '.join(parts)}) -> {returns}"
+
+
+VALID = (
+    "Tensor, int, float, bool, str, torch.dtype, torch.device, numbers (Union[int, float, bool]), and Optional, "
+    "Sequence and List of them"
+)
+
+
+def _hints(function: Callable[..., Any], fail: Callable[[str], typing.NoReturn]) -> dict[str, Any]:
+    """The annotations as objects; those written as strings are looked up where the function was defined."""
+    try:
+        return typing.get_type_hints(function)
+    except NameError as problem:
+        fail(f"An annotation could not be resolved: {problem}.")
+
+
+def _default(name: str, parameter: inspect.Parameter, fail: Callable[[str], typing.NoReturn]) -> str:
+    value = parameter.default
+    if value is parameter.empty:
+        return ""
+    if value is None or isinstance(value, int | float | bool):
+        return f"={value}"
+    if isinstance(value, str):
+        return f'="{value}"'
+    if isinstance(value, device):
+        return f'="{value}"'
+    if isinstance(value, dtype):
+        return f"={dtypes.NUMBERED.index(value)}"
+    fail(f"Parameter {name} has an unsupported default value type {type(value)}.")
+
+
+def schema_type(annotation: Any) -> str | None:
+    """The schema type that an annotation stands for, None where there is none."""
+    if annotation in BASE:
+        return BASE[annotation]
+    if isinstance(annotation, type) and issubclass(annotation, Tensor):
+        return "Tensor"
+    origin, args = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (typing.Union, types.UnionType):
+        rest = [arg for arg in args if arg is not type(None)]
+        inner = "Scalar" if set(rest) in NUMBERS else schema_type(rest[0]) if len(rest) == 1 else None
+        return None if inner is None else inner + "?" * (len(rest) < len(args))
+    if origin in (list, collections.abc.Sequence) and len(args) == 1:
+        inner = schema_type(args[0])
+        return None if inner is None else f"{inner}[]"
+    return None
+
+
+def returned_types(annotation: Any) -> str | None:
+    """The results of a schema: `Tensor`, `(Tensor, Tensor)`, `()` for None."""
+    if annotation is None or annotation is type(None):
+        return "()"
+    if typing.get_origin(annotation) is tuple:
+        inner = [schema_type(arg) for arg in typing.get_args(annotation)]
+        return None if None in inner else f"({', '.join(map(str, inner))})"
+    return schema_type(annotation)
