@@ -1,0 +1,340 @@
+"""Libraries define, implement and fall back; a second registration is loud; all of it is undone, in any order."""
+
+import gc
+import pickle
+import re
+
+import pytest
+
+from redispatch.dispatch import (
+    FALLBACKS,
+    LISTENERS,
+    OPERATORS,
+    DispatchKey,
+    DispatchKeySet,
+    Library,
+    RegistrationError,
+    RuleTable,
+    SchemaError,
+    Slot,
+    _scoped_library,
+    define_key,
+    fallthrough_kernel,
+    keyset,
+    operator_named,
+    operators,
+    ops,
+    own_namespace,
+)
+from redispatch.dispatch.library import _DEFINING
+
+from .fakes import CPU_KEYS, Fake
+
+HERE = re.escape(__file__) + r":\d+"
+
+
+def library(schema="f(Tensor x) -> Tensor", namespace="t"):
+    lib = Library(namespace, "FRAGMENT")
+    lib.define(schema)
+    return lib
+
+
+def below_autograd(op, *args):
+    return op.redispatch(keyset("CPU"), *args)
+
+
+def test_an_operator_is_defined_implemented_found_and_called():
+    lib = Library("t", "DEF")
+    assert lib.define("f(Tensor x, int n=1) -> Tensor", tags=("pointwise",)) == "f"
+    assert lib.define("f.two(Tensor x, Tensor y) -> Tensor") == "f.two"
+    lib.impl("f", lambda x, n=1: Fake(name=f"{x.name}+{n}"), "CPU")
+    assert ops.t.f(Fake(), 2).name == "fake+2"
+    assert ops.t.f.default is operator_named("t::f") is operator_named("t::f.default")
+    assert ops.t.f.overloads() == ["default", "two"] == dir(ops.t.f)
+    assert ops.t.f.default.tags == ["pointwise"]
+    assert re.fullmatch(HERE, ops.t.f.default.place)
+    assert dir(ops.t) == ["f"] and "t" in dir(ops)
+    assert ops.t.f.default in operators()
+    assert ops.t.f.two.overloadpacket is ops.t.f
+
+
+def test_names_are_printed_as_pytorch_prints_them():
+    lib = library("f.two(Tensor x) -> Tensor")
+    op = ops.t.f.two
+    assert (str(op), repr(op)) == ("t.f.two", "<OpOverload(op='t.f', overload='two')>")
+    assert (str(ops.t.f), repr(ops.t.f)) == ("t.f", "<OpOverloadPacket(op='t.f')>")
+    assert (op.name(), op.namespace, op.__name__, op.__module__) == ("t::f.two", "t", "f.two", "torch._ops.t")
+    assert pickle.loads(pickle.dumps(op)) is op
+    lib._destroy()
+    with pytest.raises(AttributeError, match="'_OpNamespace' 't' object has no attribute 'f'"):
+        ops.t.f  # noqa: B018
+
+
+def test_a_missing_overload_or_operator_says_so():
+    lib = library("f.two(Tensor x) -> Tensor")
+    with pytest.raises(AttributeError, match="The underlying op of 't.f' has no overload name 'three'"):
+        ops.t.f.three  # noqa: B018
+    with pytest.raises(RegistrationError, match="there is no operator 't::f'; there are t::f.two"):
+        lib.impl("f", len, "CPU")
+
+
+def test_a_packet_runs_the_first_overload_that_fits():
+    lib = library("f(Tensor x, int n) -> str")
+    lib.define("f.two(Tensor x, Tensor y) -> str")
+    lib.impl("f", lambda x, n: "number", "CPU")
+    lib.impl("f.two", lambda x, y: "tensor", "CPU")
+    assert (ops.t.f(Fake(), 1), ops.t.f(Fake(), Fake())) == ("number", "tensor")
+    with pytest.raises(
+        RuntimeError, match=r"(?s)failed to match any schema:\nt::f\(\) Expected.*t::f\(\) Expected.*two"
+    ):
+        ops.t.f(Fake(), "neither")
+
+
+# What is refused ----------------------------------------------------------------------------------------------------
+
+
+def test_a_namespace_has_one_def_library():
+    lib = Library("t", "DEF")
+    with pytest.raises(RegistrationError, match=f"(?s)Only a single TORCH_LIBRARY .* t;.*at {HERE}; .* at {HERE}$"):
+        Library("t", "DEF")
+    lib._destroy()
+    Library("t", "DEF")
+    own_namespace("mine")
+    with pytest.raises(
+        RegistrationError, match="Only a single TORCH_LIBRARY can be used to register the namespace mine"
+    ):
+        Library("mine", "DEF")
+
+
+def test_fragments_are_many():
+    first, second = library("f(Tensor x) -> Tensor"), library("g(Tensor x) -> Tensor")
+    assert dir(ops.t) == ["f", "g"]
+    first._destroy()
+    assert dir(ops.t) == ["g"] and second
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "text"),
+    [
+        (lambda: Library("prim", "DEF"), ValueError, "prim is a reserved namespace"),
+        (lambda: Library("t", "IMPORT"), ValueError, "Unsupported library kind: IMPORT"),
+        (lambda: Library("t", "IMPL").define("f(Tensor x) -> Tensor"), RegistrationError, "only implements"),
+        (lambda: Library("t", "DEF").define("u::f(Tensor x) -> Tensor"), RegistrationError, "namespace 'u'"),
+        (lambda: Library("t", "DEF").define("f(Tensor x -> Tensor"), SchemaError, "expected"),
+        (lambda: Library("t", "DEF").define("f(Tensor x) -> ()", "GUESS"), RuntimeError, "alias_analysis type GUESS"),
+        (lambda: library().impl("f", 3, "CPU"), TypeError, "required to be a callable but found type <class 'int'>"),
+        (lambda: library().impl("f", len, "CPUU"), ValueError, "could not parse dispatch key: CPUU"),
+        (lambda: library().impl("g", len, "CPU"), RegistrationError, "there is no operator 't::g'"),
+        (lambda: library().fallback(len, "CPU"), RuntimeError, 'global namespace "_" but it is t'),
+        (lambda: Library("_", "IMPL").fallback(len), ValueError, "a fallback needs a dispatch key"),
+        (lambda: Library("_", "IMPL").fallback(len, "Autograd"), RegistrationError, "Autograd is an alias key"),
+    ],
+)
+def test_what_cannot_be_is_refused(make, kind, text):
+    with pytest.raises(kind, match=text):
+        make()
+
+
+def test_a_second_definition_names_both_places():
+    first = library()
+    with pytest.raises(
+        RegistrationError, match=f"same name and overload name multiple .*: {HERE}. Original .*: {HERE}$"
+    ):
+        library()
+    assert first and dir(ops.t) == ["f"]
+
+
+def test_a_second_kernel_names_both_places_unless_it_is_meant_to_override():
+    lib = library()
+    lib.impl("f", lambda x: 1, "CPU")
+    other = Library("t", "IMPL")
+    with pytest.raises(
+        RegistrationError, match=f"(?s)overriding f's behavior for CPU .*one is at {HERE}, .* at {HERE};"
+    ):
+        other.impl("f", lambda x: 2, "CPU")
+    other.impl("f", lambda x: 2, "CPU", allow_override=True)
+    assert below_autograd(ops.t.f.default, Fake()) == 2
+
+
+def test_the_same_definition_may_run_again_as_a_notebooks_cell_does():
+    lib = library("f(Tensor x) -> int")
+    for result in (1, 2):
+
+        def kernel(x, result=result):
+            return result
+
+        lib.impl("f", kernel, "CPU")
+    assert below_autograd(ops.t.f.default, Fake()) == 2
+
+
+def test_a_meta_kernel_is_refused_where_the_operator_decomposes():
+    lib = library()
+    lib.impl("f", lambda x: x, "CompositeImplicitAutograd")
+    with pytest.raises(RuntimeError, match="We should not register a meta kernel directly to the operator 't::f'"):
+        lib.impl("f", lambda x: x, "Meta")
+
+
+# How it is undone ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_overrides_are_undone_in_any_order(order):
+    base = library("f(Tensor x) -> int")
+    base.impl("f", lambda x: 0, "CPU")
+    overriding = []
+    for result in (1, 2):
+        overriding.append(Library("t", "IMPL"))
+        overriding[-1].impl("f", lambda x, result=result: result, "CPU", allow_override=True)
+    seen = [below_autograd(ops.t.f.default, Fake())]
+    for index in order:
+        overriding[index]._destroy()
+        seen.append(below_autograd(ops.t.f.default, Fake()))
+    assert seen == [2, 2 if order[0] == 0 else 1, 0]
+
+
+@pytest.mark.parametrize("kind", ["DEF", "FRAGMENT"])
+def test_a_library_that_nobody_holds_is_destroyed(kind):
+    gc.disable()  # no cycle may keep it
+    try:
+        lib = Library("t", kind)
+        lib.define("f(Tensor x) -> Tensor")
+        lib.impl("f", lambda x: x, "CPU")
+        op = ops.t.f.default
+        del lib
+        assert "t::f" not in OPERATORS and "t" not in _DEFINING
+        assert op.registrations == {}
+    finally:
+        gc.enable()
+
+
+def test_a_scope_or_a_with_block_destroys_its_library_also_after_an_exception():
+    with _scoped_library("t", "FRAGMENT") as lib:
+        lib.define("f(Tensor x) -> Tensor")
+        assert hasattr(ops.t, "f")
+    assert not hasattr(ops.t, "f")
+    with pytest.raises(KeyboardInterrupt), Library("t", "DEF") as lib:
+        lib.define("f(Tensor x) -> Tensor")
+        raise KeyboardInterrupt
+    assert not hasattr(ops.t, "f")
+    lib._destroy()  # once is enough; twice does no harm
+
+
+def test_a_late_undo_takes_nothing_from_a_new_owner():
+    first = Library("t", "DEF")
+    first.define("f(Tensor x) -> Tensor")
+    undo = list(first._undo)
+    first._destroy()
+    second = Library("t", "DEF")
+    second.define("f(Tensor x) -> Tensor")
+    for step in undo:
+        step()
+    assert "t::f" in OPERATORS and "t" in _DEFINING
+
+
+def test_listeners_hear_of_operators_that_come_and_go():
+    heard = []
+    LISTENERS.append(lambda event, op: heard.append((event, op.name())))
+    library()._destroy()
+    assert heard == [("defined", "t::f"), ("removed", "t::f")]
+
+
+# Kernels' conventions and fallbacks ----------------------------------------------------------------------------------
+
+
+def test_a_kernel_may_ask_for_its_keyset_and_redispatch():
+    lib = library("f(Tensor x, int n=1) -> str")
+    op = ops.t.f.default
+
+    def record(keys, x, n=1):
+        assert isinstance(keys, DispatchKeySet)
+        return f"autograd, then {op.redispatch(keys & keyset('CPU'), x, n)}"
+
+    lib.impl("f", record, "Autograd", with_keyset=True)
+    lib.impl("f", lambda x, n=1: f"cpu {n}", "CPU")
+    assert op(Fake(), 3) == "autograd, then cpu 3"
+
+
+def test_a_library_has_a_key_for_kernels_that_name_none():
+    lib = Library("t", "FRAGMENT", "CPU")
+    lib.define("f(Tensor x) -> Tensor")
+    lib.define("g(Tensor x) -> Tensor")
+    lib.impl("f", len)
+    lib.impl(ops.t.g.default, len, DispatchKey.CUDA)
+    assert list(ops.t.f.default.registrations) == [DispatchKey.CPU]
+    assert list(ops.t.g.default.registrations) == [DispatchKey.CUDA]
+    bare = library("h(Tensor x) -> Tensor")
+    bare.impl("h", len)
+    assert list(ops.t.h.default.registrations) == [DispatchKey.CompositeImplicitAutograd]
+
+
+def test_decompose_runs_the_composite_kernel_and_nothing_else():
+    lib = library("f(Tensor x) -> str")
+    assert ops.t.f.default.decompose(Fake()) is NotImplemented
+    lib.impl("f", lambda x: "composite", "CompositeImplicitAutograd")
+    lib.impl("f", lambda x: "cpu", "CPU")
+    assert ops.t.f.default.decompose(Fake()) == "composite"
+
+
+def test_a_fallback_answers_for_all_operators_and_is_undone():
+    taint = define_key("Taint", above="Autograd")
+    seen = []
+
+    def watch(keys, op, *args, **kwargs):
+        seen.append((op.name(), args[1:], kwargs))
+        return op.redispatch(keys - taint.bits, *args, **kwargs)
+
+    lib = library("f(Tensor x, int n=1, *, bool b=False) -> str")
+    lib.impl("f", lambda x, n=1, *, b=False: "cpu", "CPU")
+    everywhere = Library("_", "IMPL")
+    everywhere.fallback(watch, "Taint", with_keyset=True)
+    assert ops.t.f(Fake(CPU_KEYS | taint.bits), 2, b=True) == "cpu"
+    assert ops.t.f(Fake(CPU_KEYS | taint.bits)) == "cpu"
+    assert seen == [("t::f", (2,), {"b": True}), ("t::f", (), {})]
+    with pytest.raises(
+        RegistrationError, match=f"multiple backend fallbacks .* Taint; previous registration {HERE}, new"
+    ):
+        Library("_", "IMPL").fallback(watch, "Taint")
+    everywhere._destroy()
+    with pytest.raises(NotImplementedError, match="Could not run 't::f' with arguments from the 'Taint' backend"):
+        ops.t.f(Fake(CPU_KEYS | taint.bits))
+    other = Library("_", "IMPL", "Taint")
+    other.fallback(fallthrough_kernel)
+    assert ops.t.f(Fake(CPU_KEYS | taint.bits)) == "cpu"
+    other._destroy()
+    other = Library("_", "IMPL", "Taint")
+    other.fallback(lambda op, *args, **kwargs: f"fallback of {op}")
+    assert ops.t.f(Fake(CPU_KEYS | taint.bits)) == "fallback of t.f.default"
+    other._destroy()
+    assert taint not in FALLBACKS
+
+
+def test_the_fallthrough_kernel_is_never_called():
+    lib = library("f(Tensor x) -> str")
+    lib.impl("f", fallthrough_kernel, "AutogradCPU")
+    lib.impl("f", lambda x: "cpu", "CPU")
+    assert ops.t.f(Fake()) == "cpu"
+    with pytest.raises(NotImplementedError, match="should never be called"):
+        fallthrough_kernel()
+
+
+# Rules and slots ----------------------------------------------------------------------------------------------------
+
+
+def test_a_rule_table_refuses_a_second_rule_and_takes_one_back():
+    table = RuleTable("derivative")
+    undo = table.add("op", "rule", "here")
+    assert (table.get("op"), table.place("op"), "op" in table, len(table)) == ("rule", "here", True, 1)
+    with pytest.raises(RegistrationError, match="op has a derivative already: here; the second one is at there"):
+        table.add("op", "another", "there")
+    undo()
+    assert (table.get("op"), table.place("op"), "op" in table, len(table)) == (None, None, False, 0)
+    table.add("op", "another", "there")
+    undo()  # takes its own rule only
+    assert table.get("op") == "another"
+
+
+def test_an_empty_slot_says_what_is_missing():
+    slot = Slot("how a tensor becomes a view of another")
+    with pytest.raises(RuntimeError, match="nothing has been provided for: how a tensor becomes a view"):
+        slot()
+    assert slot.fill(len) is len is slot()
