@@ -2,8 +2,6 @@
 
 PYTHON ?= python3
 PYTEST_WORKERS ?= 2
-# On Linux the plain wheel brings the GPU libraries along, gigabytes that no row here needs. To leave them out:
-#   make bench TORCH="torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu"
 TORCH  ?= torch==2.13.0
 GROUP  ?=
 BIN    := .venv/bin
@@ -36,6 +34,7 @@ docs: .venv/.has-docs  ## build the documentation into docs/_build/html; a warni
 
 bench: .venv-torch/.ready  ## time ours against torch in one process (GROUP=dispatch|kernels|train for one group)
 	$(TORCH_BIN)/python tests/bench/run.py $(GROUP)
+	$(TORCH_BIN)/python tests/bench/layers.py
 
 parity: .venv-torch/.ready  ## compare behaviour with real torch, operator by operator
 	$(TORCH_BIN)/pytest tests/parity
