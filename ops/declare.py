@@ -19,6 +19,8 @@ Read next: structured.py, public.py.
 from __future__ import annotations
 
 import dataclasses
+import os
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -59,7 +61,7 @@ class Operator:
         namespace: str = "aten",
     ) -> None:
         self.schema = parse_schema(f"{namespace}::{schema}")
-        self.place = caller()
+        self.place = declared_at()
         self.names = [argument.name for argument in self.schema.arguments]
         self.functional = self._define(self.schema, numbers, tags)
         self.inplace = self._define(inplace_schema(self.schema), numbers, tags) if inplace else None
@@ -133,7 +135,7 @@ class Operator:
                     node or node_name(op.schema.base_name),
                     rules,
                     nondifferentiable_outputs=nondifferentiable,
-                    place=caller(),
+                    place=declared_at(),
                 )
 
     def not_differentiable(self) -> None:
@@ -149,6 +151,17 @@ class Operator:
         """Puts the functional form on the autocast lists: `autocast(cpu="lower_precision_fp", cuda="fp32")`."""
         for device, policy in policies.items():
             autocast.register_policy(self.functional, device, getattr(autocast, policy))
+
+
+def declared_at() -> str:
+    """ "file:line" of the family's line that led here, past the files that only help to declare."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and os.path.basename(frame.f_code.co_filename) in MACHINERY:
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+MACHINERY = ("declare.py", "structured.py", "pointwise.py")
 
 
 def node_name(base_name: str) -> str:
