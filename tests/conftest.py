@@ -3,6 +3,7 @@
 Run through `make test`, or `pytest` from the root: pyproject.toml says why `--confcutdir` is needed.
 """
 
+import os
 import sys
 
 import pytest
@@ -20,6 +21,9 @@ from redispatch.dispatch.rules import TABLES
 settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("search", deadline=None, max_examples=1000)
 settings.load_profile("steady")
+
+TESTS = os.path.dirname(os.path.abspath(__file__)) + os.sep
+PACKAGE = os.path.dirname(os.path.dirname(TESTS)) + os.sep
 
 # Registries that are one container each, and whose values are never changed in place.
 REGISTRIES = [OPERATORS, FALLBACKS, NUMBER_FOR_TENSOR, ARGUMENT_TYPES, BACKEND_OF_DEVICE, _DEFINING, LISTENERS]
@@ -48,6 +52,14 @@ class Snapshot:
     def _containers_hold(self):
         return len(self.containers) == len(containers()) and all(now == then for now, then in self.containers)
 
+    def library_has_defined_more(self):
+        known = {op for op, _ in self.registrations}
+        return any(
+            op.place.startswith(PACKAGE) and not op.place.startswith(TESTS)
+            for op in OPERATORS.values()
+            if op not in known
+        )
+
     def restore(self):
         for container, then in self.containers:
             container.clear()
@@ -69,15 +81,18 @@ snapshot = None  # the last one taken; good for the next test, too, where nothin
 
 @pytest.fixture(autouse=True)
 def registries_are_given_back():
-    """Undoes what the test has registered; nothing, where it imported a module of the library: what that one registers
-    when it is imported must stay."""
+    """Undoes what the test has registered.
+
+    It undoes nothing if the test was the first to import a module of the library that defines operators: they must stay.
+    """
     global snapshot
     if snapshot is None or not snapshot.holds():
         snapshot = Snapshot()
     modules = len(sys.modules)
     yield
     if not snapshot.holds():
-        if not any(name.startswith("redispatch.") for name in list(sys.modules)[modules:]):
+        imported = any(name.startswith("redispatch.") for name in list(sys.modules)[modules:])
+        if not (imported and snapshot.library_has_defined_more()):
             snapshot.restore()
         snapshot = None
 
