@@ -83,7 +83,8 @@ snapshot = None  # the last one taken; good for the next test, too, where nothin
 def registries_are_given_back():
     """Undoes what the test has registered.
 
-    It undoes nothing if the test was the first to import a module of the library that defines operators: they must stay.
+    It undoes nothing if the test was the first to import a module of the library that defines operators: these must
+    stay.
     """
     global snapshot
     if snapshot is None or not snapshot.holds():
