@@ -29,7 +29,6 @@ from redispatch.dispatch import (
     NUMBER_FOR_TENSOR,
     FunctionSchema,
     OpOverload,
-    caller,
     define,
     impl,
     parse_schema,
@@ -144,7 +143,7 @@ class Operator:
             if form is not None:
                 every = tuple(range(len(form.schema.returns)))
                 differentiable(
-                    form, node_name(form.schema.base_name), [], nondifferentiable_outputs=every, place=caller()
+                    form, node_name(form.schema.base_name), [], nondifferentiable_outputs=every, place=declared_at()
                 )
 
     def autocast(self, **policies: str) -> None:
