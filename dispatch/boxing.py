@@ -45,7 +45,7 @@ def bind(schema: FunctionSchema, args: tuple[Any, ...], kwargs: dict[str, Any]) 
             value = kwargs[argument.name]
             used += 1
         elif argument.default is not NO_DEFAULT:
-            stack.append(argument.default)
+            stack.append(_default(argument))
             continue
         else:
             raise RuntimeError(
@@ -96,10 +96,20 @@ def unbind(schema: FunctionSchema, stack: list[Any]) -> tuple[tuple[Any, ...], d
 
 
 def _is_default(argument: Argument, value: Any) -> bool:
-    default = argument.default
-    if default is NO_DEFAULT or isinstance(value, TensorBase):
+    if argument.default is NO_DEFAULT or isinstance(value, TensorBase):
         return False
+    default = _default(argument)
     return value is default or (type(value) is type(default) and value == default)
+
+
+def _default(argument: Argument) -> Any:
+    """The default as kernels see it. A schema writes a dtype, a layout or a memory format as PyTorch's number for it."""
+    default, type_ = argument.default, argument.type
+    if type(default) is int:
+        name = getattr(type_.elem if isinstance(type_, OptionalType) else type_, "name", "")
+        if name in ("ScalarType", "Layout", "MemoryFormat"):
+            return converter(type_)(default)
+    return default
 
 
 def box(function: Callable[..., Any], schema: FunctionSchema, convention: str) -> Boxed:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from redispatch.dispatch import NUMBER_FOR_TENSOR, DispatchKeySet, bind, keyset, parse_schema, unbind
 from redispatch.dispatch.base import ARGUMENT_TYPES
-from redispatch.dispatch.boxing import box, box_fallback
+from redispatch.dispatch.boxing import _CONVERTERS, box, box_fallback
 
 from .fakes import Fake
 
@@ -123,6 +123,18 @@ def test_upper_rooms_give_the_types_that_only_they_know():
     schema = parse_schema("t::c(__torch__.torch.classes.t.Colour c) -> ()")
     ARGUMENT_TYPES[schema.arguments[0].type.name] = lambda value: value.upper()
     assert bind(schema, ("red",), {}) == ["RED"]
+
+
+def test_a_default_that_the_schema_writes_as_a_number_is_what_the_number_stands_for():
+    schema = parse_schema("t::h(int n=3, *, ScalarType? dtype=4) -> Tensor")
+    ARGUMENT_TYPES["ScalarType"] = lambda value: {4: "int64"}.get(value, value)
+    _CONVERTERS.clear()
+    try:
+        assert bind(schema, (), {}) == bind(schema, (), {"dtype": "int64"}) == [3, "int64"]
+        assert unbind(schema, [3, "int64"]) == ((), {})
+        assert unbind(schema, [3, "int32"]) == ((), {"dtype": "int32"})
+    finally:
+        _CONVERTERS.clear()
 
 
 def test_a_self_argument_may_be_passed_by_name():
