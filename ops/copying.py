@@ -1,0 +1,757 @@
+"""Copies and conversions: clone, to, contiguous, copy_, fill_, detach; values for Python.
+
+`to` and the methods that say the same (`double`, `cpu`, `type_as`, ...) are composite: where nothing changes they give
+the tensor itself, and otherwise one `_to_copy`, which modes see with exactly what the caller asked to change.
+
+Note [Memory formats]
+A copy lies in memory as its source does: a dense source keeps its strides, any other keeps the order of its
+dimensions. `contiguous_format` and `channels_last` ask for an order instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from redispatch import kernels
+from redispatch.autograd.views import NONDIFFERENTIABLE_VIEW
+from redispatch.dispatch import fallthrough_kernel, impl, place_of, run
+from redispatch.dispatch.layers import autocast
+from redispatch.dispatch.layers.autograd import BELOW_AUTOGRAD, any_wants_gradient
+from redispatch.tensor import (
+    CPU,
+    DTYPES,
+    Size,
+    Tensor,
+    as_device,
+    as_numpy,
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    device,
+    dtype,
+    dtypes,
+    empty,
+    memory_format,
+    overridable,
+    overridable_property,
+    preserve_format,
+    promote_types,
+    storage_elements,
+    strided,
+    view_over,
+)
+
+from .creation import preserved_strides, strides_for, zeros_like_op
+from .declare import Operator
+from .public import public
+from .structured import apart, check_no_internal_overlap, resize
+
+NO_DATA = "Cannot copy out of meta tensor; no data!"
+
+
+def composite_view(op: Operator) -> Operator:
+    """`op`, which is written in other operators: it is they that make its result a view, where it is one."""
+    impl(
+        op.functional,
+        "ADInplaceOrView",
+        fallthrough_kernel,
+        convention="positional",
+        place=place_of(composite_view),
+    )
+    return op
+
+
+# --- how a copy lies in memory ----------------------------------------------------------------------------------------
+
+
+def like_channels_last(shape: Sequence[int], stride: Sequence[int]) -> bool:
+    """Whether the strides say "channels last", which for a single channel is a matter of convention.
+
+    Source: PyTorch's `is_channels_last_strides_2d`; a user sees the answer in the strides of results.
+    """
+    if len(shape) not in (4, 5) or stride[1] == 0 or 0 in shape:
+        return False
+    least = 0
+    for dim in (1, *range(len(shape) - 1, 1, -1), 0):
+        if stride[dim] < least or (dim == 0 and least == stride[1]):
+            return False
+        least = stride[dim] * max(shape[dim], 1)
+    return True
+
+
+def suggested_format(x: Tensor) -> memory_format:
+    """The memory format that a tensor seems to be in."""
+    if like_channels_last(x._shape, x._stride):
+        return channels_last if len(x._shape) == 4 else channels_last_3d
+    return contiguous_format
+
+
+def copy_strides(x: Tensor, wanted: memory_format | None) -> tuple[int, ...] | None:
+    """The strides of a copy of `x`; None for row by row. Note [Memory formats]."""
+    return preserved_strides(x) if wanted is None or wanted is preserve_format else strides_for(x._shape, wanted)
+
+
+def move(target: Tensor, source: Tensor) -> Tensor:
+    """Fills `target`, new and of the source's shape, with the source's values."""
+    if target._device.type == "meta":
+        return target
+    if source._device.type == "meta":
+        raise NotImplementedError(NO_DATA)
+    if target._device.type == source._device.type == "cpu":
+        kernels.copy(target._operand, source._operand)
+        return target
+    return copy_inplace_op.functional(target, source)
+
+
+# --- numbers to be stored ---------------------------------------------------------------------------------------------
+
+_C_NAMES = {
+    "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t", "float32": "float",
+    "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
+}  # fmt: skip
+_LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38}
+_INFINITE = (float("inf"), float("-inf"))
+
+
+def storable(value: Any, to: dtype) -> Any:
+    """A Python number as one of the dtype's kind. RuntimeError where it does not fit: 300 in a uint8, 1j in a float.
+
+    A negative number wraps in uint8, as long as its absolute value fits.
+    """
+    if to.is_complex:
+        return complex(value)
+    if to is dtypes.bool:
+        return bool(value)
+    overflow = f"value cannot be converted to type {_C_NAMES[to.name]} without overflow"
+    if isinstance(value, complex):
+        if value.imag:
+            raise RuntimeError(overflow)
+        value = value.real
+    if to.is_floating_point:
+        value = float(value)
+        if abs(value) > _LARGEST.get(to.name, float("inf")) and value not in _INFINITE:
+            raise RuntimeError(overflow)
+        return value
+    if isinstance(value, float) and (value != value or value in _INFINITE):
+        raise RuntimeError(overflow)
+    value, bits = int(value), 8 * to.itemsize
+    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if to.is_signed else (-(2**bits) + 1, 2**bits - 1)
+    if not low <= value <= high:
+        raise RuntimeError(overflow)
+    return value if to.is_signed else value % 2**bits
+
+
+# --- copies -----------------------------------------------------------------------------------------------------------
+
+clone_op = Operator("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", tags=("pointwise",))
+
+
+@clone_op.explicit
+def clone_kernel(self: Tensor, format: memory_format | None) -> Tensor:
+    return move(empty(self._shape, self._dtype, self._device, copy_strides(self, format)), self)
+
+
+clone_op.derivative(self=lambda grad: grad)
+clone = public(clone_op)
+
+contiguous_op = composite_view(
+    Operator("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)")
+)
+
+
+@contiguous_op.implicit
+def contiguous_composite(self: Tensor, format: Any) -> Tensor:
+    format = contiguous_format if format == 0 else format
+    if format is preserve_format:
+        raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+    if self.is_contiguous(memory_format=format):
+        return self
+    return clone_op.functional(self, memory_format=format)
+
+
+contiguous = public(contiguous_op, function=False)
+
+to_copy_op = Operator(
+    "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+    "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor"
+)
+
+
+@to_copy_op.explicit
+def to_copy_kernel(
+    self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, non_blocking: bool, format: Any
+) -> Tensor:
+    fresh = empty(self._shape, dtype or self._dtype, device or self._device, copy_strides(self, format))
+    return move(fresh, self)
+
+
+def to_copy_backward(grad: Tensor, self_dtype: dtype, self_device: device) -> Tensor:
+    if grad._dtype is self_dtype and grad._device == self_device:
+        return grad
+    return to_copy_op.functional(grad, dtype=self_dtype, device=self_device)
+
+
+to_copy_op.derivative(self=to_copy_backward)
+
+autocast.CAST.fill(lambda tensor, dtype: to_copy_op.functional(tensor, dtype=dtype))
+autocast.FLOAT32.fill(dtypes.float32)
+autocast.WIDER.fill(promote_types)
+
+copy_inplace_op = Operator(
+    "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", numbers=True, tags=("inplace",)
+)
+
+
+@copy_inplace_op.kernel("CPU", "Meta")
+def copy_inplace_kernel(self: Tensor, src: Any, non_blocking: bool) -> Tensor:
+    check_no_internal_overlap(self)
+    if not isinstance(src, Tensor):
+        return fill_scalar_kernel(self, src)
+    if src is self:
+        return self
+    check_broadcasts_to(self, src)
+    if self._device.type == "meta":
+        return self
+    if src._device.type == "meta":
+        raise NotImplementedError(NO_DATA)
+    kernels.copy(self._operand, apart(src, self, elementwise=True)._operand)
+    return self
+
+
+def check_broadcasts_to(target: Tensor, *sources: Tensor) -> None:
+    """RuntimeError unless the sources broadcast to exactly the target's shape."""
+    if all(source._shape == target._shape for source in sources):
+        return
+    shape = kernels.broadcast_shapes(target._shape, *(source._shape for source in sources))
+    if shape != tuple(target._shape):
+        raise RuntimeError(f"output with shape {list(target._shape)} doesn't match the broadcast shape {list(shape)}")
+
+
+copy_inplace_op.derivative(self=lambda grad: zeros_of(grad), src=lambda grad: grad, node="CopyBackwards")
+copy_ = public(copy_inplace_op, function=False)
+
+copy_op = Operator("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor")
+
+
+@copy_op.explicit
+def copy_kernel(self: Tensor, src: Tensor, non_blocking: bool) -> Tensor:
+    """`src` in the shape, dtype and layout of `self`: what is left of `copy_` where nothing may be written."""
+    return copy_inplace_op.functional(empty(self._shape, self._dtype, self._device, copy_strides(self, None)), src)
+
+
+copy_op.derivative(self=lambda grad: zeros_of(grad), src=lambda grad: grad)
+
+
+def zeros_of(grad: Tensor) -> Tensor:
+    """The gradient of what was overwritten."""
+    return zeros_like_op.functional(grad)
+
+
+# --- to and its kin ---------------------------------------------------------------------------------------------------
+
+_TO = "bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)"
+to_device_op = composite_view(Operator(f"to.device(Tensor(a) self, Device device, ScalarType dtype, {_TO}"))
+to_dtype_op = composite_view(Operator(f"to.dtype(Tensor(a) self, ScalarType dtype, {_TO}"))
+to_other_op = composite_view(Operator(f"to.other(Tensor(a) self, Tensor other, {_TO}"))
+to_dtype_layout_op = composite_view(
+    Operator(
+        "to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+        f"bool? pin_memory=None, {_TO}"
+    )
+)
+
+
+def converted(self: Tensor, non_blocking: bool, copy: bool, format: Any, **wanted: Any) -> Tensor:
+    """`self` where it is as wanted (dtype, device, layout) already, else a `_to_copy` that says what was asked for."""
+    if (
+        not copy
+        and wanted.get("dtype") in (None, self._dtype)
+        and wanted.get("device") in (None, self._device)
+        and (format is None or format is preserve_format or format is suggested_format(self))
+    ):
+        return self
+    return to_copy_op.functional(self, **wanted, non_blocking=non_blocking, memory_format=format)
+
+
+@to_device_op.implicit
+def to_device_composite(self: Tensor, on: Any, dtype: Any, non_blocking: bool, copy: bool, format: Any) -> Tensor:
+    return converted(self, non_blocking, copy, format, dtype=dtype, device=on)
+
+
+@to_dtype_op.implicit
+def to_dtype_composite(self: Tensor, dtype: Any, non_blocking: bool, copy: bool, format: Any) -> Tensor:
+    return converted(self, non_blocking, copy, format, dtype=dtype)
+
+
+@to_other_op.implicit
+def to_other_composite(self: Tensor, other: Tensor, non_blocking: bool, copy: bool, format: Any) -> Tensor:
+    return converted(self, non_blocking, copy, format, dtype=other._dtype, device=other._device)
+
+
+@to_dtype_layout_op.implicit
+def to_dtype_layout_composite(
+    self: Tensor, dtype: Any, layout: Any, on: Any, pin_memory: Any, non_blocking: bool, copy: bool, format: Any
+) -> Tensor:
+    return converted(self, non_blocking, copy, format, dtype=dtype, layout=layout, device=on)
+
+
+@overridable
+def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The tensor with another dtype, on another device or in another memory format; itself if it is so already.
+
+    `to(dtype)`, `to(device, dtype=None)`, `to(other)`, each with `non_blocking`, `copy`, `memory_format`.
+    """
+    names = ["non_blocking", "copy"]
+    if args and isinstance(args[0], Tensor):
+        names = ["other", *names]
+    elif args and (isinstance(args[0], dtype) or args[0] in (float, int, bool, complex)):
+        names = ["dtype", *names]
+    elif args:
+        names = ["device", "dtype", *names]
+    if len(args) > len(names):
+        raise TypeError(f"to() takes from 0 to {len(names)} positional arguments but {len(args)} were given")
+    given = dict(zip(names, args, strict=False))
+    for name, value in kwargs.items():
+        if name in given:
+            raise TypeError(f"to() got multiple values for argument '{name}'")
+        if name not in ("other", "device", "dtype", "non_blocking", "copy", "memory_format"):
+            raise TypeError(f"to() got an unexpected keyword argument '{name}'")
+        given[name] = value
+    how = {name: given[name] for name in ("non_blocking", "copy", "memory_format") if name in given}
+    if given.get("other") is not None:
+        return to_other_op.functional(self, given["other"], **how)
+    element, on = _as_dtype(given.get("dtype")), given.get("device")
+    if on is not None:
+        on = _available(as_device(on))
+        if element is not None:
+            return to_device_op.functional(self, on, element, **how)
+        return to_dtype_layout_op.functional(self, dtype=self._dtype, layout=strided, device=on, **how)
+    if element is not None:
+        return to_dtype_op.functional(self, element, **how)
+    return to_dtype_layout_op.functional(self, dtype=self._dtype, layout=strided, device=self._device, **how)
+
+
+_OF_PYTHON_TYPE = {float: dtypes.float64, int: dtypes.int64, bool: dtypes.bool, complex: dtypes.complex128}
+
+
+def _as_dtype(value: Any) -> dtype | None:
+    value = _OF_PYTHON_TYPE.get(value, value) if isinstance(value, type) else value
+    if value is None or isinstance(value, dtype):
+        return value
+    raise TypeError(f"to(): argument 'dtype' must be torch.dtype, not {type(value).__name__}")
+
+
+def _available(on: device) -> device:
+    """The device itself. AssertionError, in PyTorch's words, for CUDA where nothing serves it."""
+    if on.type == "cuda" and not copy_inplace_op.functional.has_kernel_for_dispatch_key("CUDA"):
+        raise AssertionError("Torch not compiled with CUDA enabled")
+    return on
+
+
+Tensor.to = to  # type: ignore[attr-defined]
+
+
+@overridable
+def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor in the CPU's memory; itself if it is there."""
+    return to_dtype_layout_op.functional(
+        self, dtype=self._dtype, layout=strided, device=CPU, memory_format=memory_format
+    )
+
+
+@overridable
+def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+    """The tensor in a GPU's memory; itself if it is there."""
+    on = _available(as_device("cuda" if device is None else device))
+    return to_dtype_layout_op.functional(
+        self, dtype=self._dtype, layout=strided, device=on, non_blocking=non_blocking, memory_format=memory_format
+    )
+
+
+def conversion(name: str, element: dtype) -> Any:
+    """The method `Tensor.<name>`, which converts to one dtype."""
+
+    def method(self: Tensor, memory_format: Any = None) -> Tensor:
+        return to_dtype_op.functional(self, element, memory_format=memory_format)
+
+    method.__name__, method.__qualname__ = name, f"Tensor.{name}"
+    method.__doc__ = f"The tensor as {element.name}; itself if it is."
+    made = overridable(method)
+    setattr(Tensor, name, made)
+    return made
+
+
+Tensor.cpu, Tensor.cuda = cpu, cuda  # type: ignore[attr-defined]
+to_double = conversion("double", dtypes.float64)
+to_float = conversion("float", dtypes.float32)
+to_half = conversion("half", dtypes.float16)
+to_bfloat16 = conversion("bfloat16", dtypes.bfloat16)
+to_long = conversion("long", dtypes.int64)
+to_int = conversion("int", dtypes.int32)
+to_short = conversion("short", dtypes.int16)
+to_char = conversion("char", dtypes.int8)
+to_byte = conversion("byte", dtypes.uint8)
+to_bool = conversion("bool", dtypes.bool)
+to_cfloat = conversion("cfloat", dtypes.complex64)
+to_cdouble = conversion("cdouble", dtypes.complex128)
+
+_TENSOR_NAMES = {f"torch.{t.tensor_name}Tensor": t for t in DTYPES.values()}
+
+
+@overridable
+def tensor_type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """The name of the tensor's type, "torch.FloatTensor"; with a dtype or such a name, the tensor converted to it."""
+    if dtype is None:
+        device_name = "" if self._device.type == "cpu" else f"{self._device.type}."
+        return f"torch.{device_name}{self._dtype.tensor_name}Tensor"
+    if isinstance(dtype, str):
+        if dtype not in _TENSOR_NAMES:
+            raise ValueError(f"invalid type: {dtype!r}")
+        return to_device_op.functional(self, CPU, _TENSOR_NAMES[dtype], non_blocking=non_blocking)
+    element = _as_dtype(dtype)
+    return to_dtype_op.functional(self, element, non_blocking=non_blocking)
+
+
+Tensor.type = tensor_type  # type: ignore[attr-defined]
+
+type_as_op = Operator("type_as(Tensor self, Tensor other) -> Tensor")
+
+
+@type_as_op.implicit
+def type_as_composite(self: Tensor, other: Tensor) -> Tensor:
+    return to_dtype_layout_op.functional(self, dtype=other._dtype, layout=strided, device=other._device)
+
+
+type_as = public(type_as_op, function=False)
+
+# --- the same memory --------------------------------------------------------------------------------------------------
+
+alias_op = Operator("alias(Tensor(a) self) -> Tensor(a)")
+
+
+@alias_op.explicit
+def alias_kernel(self: Tensor) -> Tensor:
+    return view_over(self, self._shape, self._stride, self._offset)
+
+
+alias_op.derivative(self=lambda grad: grad)
+alias = public(alias_op, function=False)
+
+detach_op = Operator("detach(Tensor(a) self) -> Tensor(a)")
+
+
+@detach_op.explicit
+def detach_kernel(self: Tensor) -> Tensor:
+    return view_over(self, self._shape, self._stride, self._offset)
+
+
+NONDIFFERENTIABLE_VIEW.add(detach_op.functional)  # it counts writes with its source, and is no view for autograd
+detach_op.not_differentiable()
+detach = public(detach_op)
+
+detach_inplace_op = Operator("detach_(Tensor(a!) self) -> Tensor(a!)", tags=("inplace", "inplace_view"))
+
+
+@detach_inplace_op.explicit
+def detach_inplace_kernel(self: Tensor) -> Tensor:
+    return self
+
+
+def detach_inplace_autograd(op: Any, keyset: int, stack: list[Any]) -> Tensor:
+    """At Autograd: takes the tensor out of the graph. RuntimeError for a view, which its base would bring back."""
+    tensor = stack[0]
+    if tensor._view is not None:
+        raise RuntimeError("Can't detach views in-place. Use detach() instead.")
+    run(op, keyset & BELOW_AUTOGRAD, stack)
+    if tensor._autograd is not None:
+        tensor._autograd.grad_fn, tensor._autograd.output_nr = None, 0
+        tensor._autograd.requires_grad = False
+    return tensor
+
+
+impl(
+    detach_inplace_op.functional,
+    "Autograd",
+    detach_inplace_autograd,
+    convention="boxed",
+    place=place_of(detach_inplace_autograd),
+)
+detach_ = public(detach_inplace_op)
+
+lift_fresh_op = composite_view(Operator("lift_fresh(Tensor(a) self) -> Tensor(a)"))
+
+
+@lift_fresh_op.explicit
+def lift_fresh_kernel(self: Tensor) -> Tensor:
+    """The tensor itself: a mark, for modes, at the place where a tensor made of Python's values enters."""
+    return self
+
+
+# The result is the argument, so it has the argument's history.
+impl(
+    lift_fresh_op.functional,
+    "Autograd",
+    fallthrough_kernel,
+    convention="positional",
+    place=place_of(lift_fresh_kernel),
+)
+
+lift_fresh_copy_op = Operator("lift_fresh_copy(Tensor self) -> Tensor", tags=("view_copy",))
+
+
+@lift_fresh_copy_op.explicit
+def lift_fresh_copy_kernel(self: Tensor) -> Tensor:
+    return clone_kernel(self, None)
+
+
+lift_fresh_copy_op.derivative(self=lambda grad: grad, node="LiftFreshBackward0_copy")
+
+
+def _get_data(self: Tensor) -> Tensor:
+    """The same memory outside the graph; unlike `detach()`, it counts its writes for itself."""
+    result = detach_op.functional(self)
+    if result._counter is not None:
+        result._counter = [0]
+    return result
+
+
+def _set_data(self: Tensor, value: Any) -> None:
+    """Has the tensor show other memory, and with it another shape and dtype; its history and version stay."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+    if (value._device.type == "meta") != (self._device.type == "meta"):
+        raise RuntimeError(
+            "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type."
+        )
+    record = self._autograd
+    if record is not None and record.requires_grad and value._dtype.category < dtypes.float32.category:
+        raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+    if record is not None and (self._dtype, self._device) != (value._dtype, value._device):
+        record.accumulator = None  # it expects gradients of the former dtype
+    if self._device != value._device:
+        self._keyset = (self._keyset & ~empty((0,), self._dtype, self._device)._keyset) | value._keyset
+    for slot in ("_storage", "_array", "_shape", "_stride", "_offset", "_dtype", "_device"):
+        setattr(self, slot, getattr(value, slot))
+
+
+Tensor.data = overridable_property(_get_data, _set_data)  # type: ignore[attr-defined]
+
+# --- filling ----------------------------------------------------------------------------------------------------------
+
+fill_inplace_scalar_op = Operator("fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", tags=("inplace",))
+fill_inplace_tensor_op = Operator("fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)", tags=("inplace",))
+fill_scalar_op = Operator("fill.Scalar(Tensor self, Scalar value) -> Tensor")
+fill_tensor_op = Operator("fill.Tensor(Tensor self, Tensor value) -> Tensor")
+
+
+@fill_inplace_scalar_op.kernel("CPU", "Meta")
+def fill_scalar_kernel(self: Tensor, value: Any) -> Tensor:
+    value = storable(value, self._dtype)
+    if self._device.type == "cpu":
+        kernels.fill(self._operand, value)
+    return self
+
+
+@fill_inplace_tensor_op.kernel("CPU", "Meta")
+def fill_tensor_kernel(self: Tensor, value: Tensor) -> Tensor:
+    if value._shape:
+        raise RuntimeError(
+            f"fill_ only supports 0-dimension value tensor but got tensor with {len(value._shape)} dimensions."
+        )
+    if self._device.type == "meta":
+        return self
+    if value._device.type == "meta":
+        raise NotImplementedError(NO_DATA)
+    value = apart(value, self, elementwise=False)
+    kernels.copy(self._operand, value._operand)
+    return self
+
+
+@fill_scalar_op.explicit
+def fill_scalar_copy(self: Tensor, value: Any) -> Tensor:
+    fresh = empty(self._shape, self._dtype, self._device, copy_strides(self, None))
+    return fill_inplace_scalar_op.functional(fresh, value)
+
+
+@fill_tensor_op.explicit
+def fill_tensor_copy(self: Tensor, value: Tensor) -> Tensor:
+    fresh = empty(self._shape, self._dtype, self._device, copy_strides(self, None))
+    return fill_inplace_tensor_op.functional(fresh, value)
+
+
+fill_scalar_op.derivative(self=zeros_of, node="FillBackward0")
+fill_tensor_op.derivative(self=zeros_of, value=lambda grad: grad.sum(), node="FillBackward1")
+fill_inplace_scalar_op.derivative(self=zeros_of, node="FillBackward2")
+fill_inplace_tensor_op.derivative(self=zeros_of, value=lambda grad: grad.sum(), node="FillBackward3")
+fill_ = public(fill_inplace_tensor_op, fill_inplace_scalar_op)
+fill = public(fill_tensor_op, fill_scalar_op, method=False)
+
+zero_inplace_op = Operator("zero_(Tensor(a!) self) -> Tensor(a!)", tags=("inplace",))
+
+
+@zero_inplace_op.kernel("CPU", "Meta")
+def zero_kernel(self: Tensor) -> Tensor:
+    return fill_scalar_kernel(self, 0)
+
+
+zero_inplace_op.derivative(self=zeros_of, node="ZeroBackward0")
+zero_ = public(zero_inplace_op)
+
+# --- values for Python ------------------------------------------------------------------------------------------------
+
+local_scalar_dense_op = Operator("_local_scalar_dense(Tensor self) -> Scalar", tags=("data_dependent_output",))
+
+
+@local_scalar_dense_op.kernel("CPU")
+def local_scalar_dense_kernel(self: Tensor) -> Any:
+    if self._array is None:
+        raise NotImplementedError(NO_DATA)
+    if self._dtype.itemsize == 2 and self._dtype.is_floating_point:
+        return float(as_numpy(self).reshape(())[()])
+    return self._array[self._offset].item()
+
+
+@local_scalar_dense_op.kernel("Meta")
+def local_scalar_dense_meta(self: Tensor) -> Any:
+    raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+
+
+local_scalar_dense_op.not_differentiable()
+
+item_op = Operator("item(Tensor self) -> Scalar", tags=("data_dependent_output",))
+
+
+@item_op.implicit
+def item_composite(self: Tensor) -> Any:
+    if self._shape.numel() != 1:
+        raise RuntimeError(f"a Tensor with {self._shape.numel()} elements cannot be converted to Scalar")
+    return local_scalar_dense_op.functional(self)
+
+
+item = public(item_op, function=False)
+
+is_nonzero_op = Operator("is_nonzero(Tensor self) -> bool")
+
+
+@is_nonzero_op.implicit
+def is_nonzero_composite(self: Tensor) -> bool:
+    elements = self._shape.numel()
+    if elements != 1:
+        which = "no values" if elements == 0 else "more than one value"
+        raise RuntimeError(f"Boolean value of Tensor with {which} is ambiguous")
+    return bool(item_op.functional(self))
+
+
+is_nonzero = public(is_nonzero_op)
+
+equal_op = Operator("equal(Tensor self, Tensor other) -> bool", tags=("data_dependent_output", "pointwise"))
+
+
+@equal_op.kernel("CPU")
+def equal_kernel(self: Tensor, other: Tensor) -> bool:
+    return self._shape == other._shape and bool((as_numpy(self) == as_numpy(other)).all())
+
+
+equal_op.not_differentiable()
+equal = public(equal_op)
+
+_CLOSE = "(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False)"
+isclose_op = Operator(f"isclose{_CLOSE} -> Tensor")
+
+
+@isclose_op.implicit
+def isclose_composite(self: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: bool) -> Tensor:
+    """Where self == other, or |self - other| <= atol + rtol * |other| and that is finite."""
+    if self._dtype is not other._dtype:
+        raise RuntimeError(f"{self._dtype.tensor_name} did not match {other._dtype.tensor_name}")
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if value < 0:
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value:g}")
+    x: Any = self
+    y: Any = other
+    close = x == y
+    if equal_nan and x.is_floating_point():
+        close = close | ((x != x) & (y != y))
+    if rtol == 0 and atol == 0:
+        return close
+    if self._dtype is dtypes.bool:
+        x, y = x.byte(), y.byte()
+    allowed = (y * rtol).abs() + atol
+    error = (x - y).abs()
+    finite = (error == error) & (error != float("inf"))
+    return close | (finite & (error <= allowed))
+
+
+isclose = public(isclose_op)
+
+allclose_op = Operator(f"allclose{_CLOSE} -> bool", tags=("data_dependent_output",))
+
+
+@allclose_op.explicit
+def allclose_kernel(self: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: bool) -> bool:
+    return bool(isclose_op.functional(self, other, rtol, atol, equal_nan).all())
+
+
+allclose_op.not_differentiable()
+allclose = public(allclose_op)
+
+# --- other memory for the same tensor ---------------------------------------------------------------------------------
+
+resize_inplace_op = Operator(
+    "resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
+    tags=("inplace", "inplace_view"),
+)
+
+
+@resize_inplace_op.kernel("CPU", "Meta")
+def resize_kernel(self: Tensor, size: Any, format: Any) -> Tensor:
+    shape = Size(size)
+    strides = strides_for(shape, format)
+    storage_elements(shape, strides or kernels.contiguous_strides(tuple(shape)), self._dtype)  # sizes that are none
+    resize(self, shape, strides)
+    return self
+
+
+def resize_autograd(op: Any, keyset: int, stack: list[Any]) -> Tensor:
+    """At Autograd: RuntimeError for a tensor that requires grad, whose node would not know the new shape."""
+    if any_wants_gradient(op.schema, stack):
+        raise RuntimeError("cannot resize variables that require grad")
+    return run(op, keyset & BELOW_AUTOGRAD, stack)
+
+
+impl(resize_inplace_op.functional, "Autograd", resize_autograd, convention="boxed", place=place_of(resize_autograd))
+resize_ = public(resize_inplace_op, function=False)
+
+set_tensor_op = Operator(
+    "set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)", tags=("inplace", "inplace_view")
+)
+set_storage_op = Operator(
+    "set_.source_Storage_storage_offset(Tensor(a!) self, Storage source, SymInt storage_offset, SymInt[] size, "
+    "SymInt[] stride=[]) -> Tensor(a!)",
+    tags=("inplace", "inplace_view"),
+)
+
+
+@set_tensor_op.kernel("CPU", "Meta")
+def set_tensor_kernel(self: Tensor, source: Tensor) -> Tensor:
+    if source._dtype is not self._dtype:
+        raise RuntimeError(
+            f"Could not set tensor of type {source._dtype.tensor_name} to a tensor of type {self._dtype.tensor_name}"
+        )
+    for slot in ("_storage", "_array", "_shape", "_stride", "_offset"):
+        setattr(self, slot, getattr(source, slot))
+    return self
+
+
+@set_storage_op.kernel("CPU", "Meta")
+def set_storage_kernel(self: Tensor, source: Any, storage_offset: int, size: Any, stride: Any) -> Tensor:
+    shape = Size(size)
+    strides = tuple(stride) or kernels.contiguous_strides(tuple(shape))
+    kernels.check_view(shape, strides, storage_offset, source.nbytes() // self._dtype.itemsize)
+    self._storage, self._array = source, source.typed(self._dtype)
+    self._shape, self._stride, self._offset = shape, strides, storage_offset
+    return self
+
+
+set_ = public(set_tensor_op, set_storage_op, function=False)
