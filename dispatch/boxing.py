@@ -103,7 +103,7 @@ def _is_default(argument: Argument, value: Any) -> bool:
 
 
 def _default(argument: Argument) -> Any:
-    """The default as kernels see it. A schema writes a dtype, a layout or a memory format as PyTorch's number for it."""
+    """The default as kernels see it. A schema writes a dtype, layout or memory format as PyTorch's number for it."""
     default, type_ = argument.default, argument.type
     if type(default) is int:
         name = getattr(type_.elem if isinstance(type_, OptionalType) else type_, "name", "")
