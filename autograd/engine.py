@@ -16,7 +16,8 @@ Read next: api.py.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from heapq import heappop, heappush
 from typing import Any
 
@@ -28,6 +29,9 @@ from .anomaly import explained
 from .node import Edge, Node, evaluate
 
 Targets = Sequence[tuple[Node, int]]
+
+# The innermost backward pass that is running here, for hooks that need to know
+CURRENT_TASK: ContextVar[Task | None] = ContextVar("backward pass", default=None)
 
 
 def run_backward(
@@ -44,9 +48,15 @@ def run_backward(
     Without targets every leaf that is reached accumulates; with `accumulate`, those among the targets do.
     """
     task = Task(roots, retain_graph, targets, accumulate)
-    with within(STATE.get().replace(grad_enabled=create_graph)):
-        task.deliver(roots, list(gradients))
-        task.run()
+    token = CURRENT_TASK.set(task)
+    try:
+        with within(STATE.get().replace(grad_enabled=create_graph)):
+            task.deliver(roots, list(gradients))
+            task.run()
+    finally:
+        CURRENT_TASK.reset(token)
+        for finish in task.at_end:
+            finish()
     return task.captured
 
 
@@ -68,6 +78,7 @@ class Task:
             self.waiting = dependencies(roots)
         self.buffers: dict[Node, list[Any]] = {}
         self.ready: list[tuple[int, int, Node]] = []
+        self.at_end: list[Callable[[], Any]] = []  # called when the pass is over, however it ends
         self.tick = itertools.count().__next__  # the first to become ready goes first among equals
 
     def run(self) -> None:
@@ -97,6 +108,12 @@ class Task:
 
     def is_wanted(self, edge: Edge) -> bool:
         return edge is not None and (edge[0] in self.needed or edge[0] in self.captures)  # type: ignore[operator]
+
+    def will_run(self, node: Node) -> bool:
+        """Whether gradients reach `node` in this pass."""
+        if self.needed is None:
+            return node in self.waiting
+        return node in self.needed or node in self.captures
 
     def deliver(self, edges: Sequence[Edge], gradients: list[Any]) -> None:
         """Puts each gradient where its edge leads, and a node that waits for no further one on the heap."""

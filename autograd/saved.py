@@ -5,7 +5,7 @@ It remembers the version at which the tensor was saved; `unpack` compares. What 
 - an input is held as it is;
 - a result of the node itself is held without history, since it points to the node: the two would keep each other
   alive. `unpack` gives it its history back;
-- under `saved_tensors_hooks`, what the user's `pack` returned is held in the tensor's place, and no version is compared.
+- under `saved_tensors_hooks`, what the user's `pack` returned is held in its place, and no version is compared.
 
 Read next: derivative.py.
 """
@@ -26,8 +26,9 @@ from .hooks import type_name
 Pack = Callable[[Any], Any]
 Unpack = Callable[[Any], Any]
 
-# The innermost pair of `saved_tensors_hooks` is the last; a text instead of the pairs says why none may be set.
+# The hooks in force, the innermost pair last; and, where none may be set, the message that says so
 PACKING: ContextVar[tuple[tuple[Pack, Unpack], ...]] = ContextVar("saved tensor hooks", default=())
+HOOKS_REFUSED: ContextVar[str | None] = ContextVar("why saved tensor hooks are refused", default=None)
 
 FREED = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
@@ -50,7 +51,8 @@ class SavedTensor:
         """
         if tensor._counter is None:
             raise RuntimeError(
-                "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+                "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference "
+                "mode in "
                 "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and "
                 "use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
             )
@@ -139,8 +141,10 @@ class SavedTensor:
             self._packed = pack(bare)
         if bare._counter[0] != version:
             raise RuntimeError(
-                "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot "
-                "be modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if "
+                "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack "
+                "hook cannot "
+                "be modified by in-place operations as this can lead to unexpected side-effects. Please open an "
+                "issue if "
                 "you need to perform in-place operations on the input to a pack hook."
             )
         self._unpack = unpack

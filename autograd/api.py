@@ -1,0 +1,330 @@
+"""What users call: `backward`, `grad`, and the methods of Tensor that belong to autograd.
+
+Read next: grad_mode.py, function.py, graph.py.
+"""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from redispatch.dispatch import STATE, handle_torch_function, overridden, overriding
+from redispatch.tensor import SET_REQUIRES_GRAD, AutogradRecord, Tensor, overridable
+
+from .accumulate import hooks_of_leaf
+from .engine import run_backward
+from .history import gradient_edge
+from .hooks import HookDict, RemovableHandle
+from .needs import ONES_LIKE, ZEROS
+from .node import Node
+from .views import current_grad_fn
+
+
+class GradientEdge(NamedTuple):
+    """A place in the graph: `backward` and `grad` take it where they take a tensor."""
+
+    node: Node
+    output_nr: int
+    ownership_token: Any = None
+
+
+Place = Tensor | GradientEdge
+
+# --- backward and grad ------------------------------------------------------------------------------------------------
+
+
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Any = None,
+    inputs: Any = None,
+) -> None:
+    """Adds the gradients of `tensors` to the `.grad` of the leaves that they were computed from.
+
+    tensors: a tensor, a GradientEdge or a sequence of them; grad_tensors: their gradients, which scalars may omit.
+    inputs: where to accumulate; by default in every leaf.
+    Errors: RuntimeError where a tensor does not require grad, a gradient is missing or does not fit, or what the graph
+    had saved was let go or overwritten.
+    """
+    if grad_variables is not None:
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        if grad_tensors is not None:
+            raise RuntimeError(
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please "
+                "only use "
+                "`grad_tensors`."
+            )
+        grad_tensors = grad_variables
+    outputs = as_places(tensors)
+    if overridden(outputs, {}):
+        return handle_torch_function(
+            backward,
+            overriding(outputs, {}),
+            tensors,
+            grad_tensors=grad_tensors,
+            retain_graph=retain_graph,
+            create_graph=create_graph,
+            inputs=inputs,
+        )
+    if inputs is not None:
+        inputs = as_places(inputs)
+        if not inputs:
+            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    gradients = first_gradients(outputs, grad_tensors)
+    targets = [target_edge(place, accumulate=True) for place in inputs or ()]
+    run_backward(
+        [root_edge(index, output) for index, output in enumerate(outputs)],
+        gradients,
+        retain_graph=create_graph if retain_graph is None else retain_graph,
+        create_graph=create_graph,
+        targets=targets,
+        accumulate=True,
+    )
+    return None
+
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> Any:
+    """The gradients of `outputs`, summed, with respect to `inputs`: a tuple, or a dict for a dict of inputs.
+
+    grad_outputs: the gradients of the outputs, which scalars may omit. An input that was not used is an error, or
+    gives None with `allow_unused`, zeros with `materialize_grads`.
+    """
+    if materialize_grads and allow_unused is False:
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+        )
+    if isinstance(inputs, Mapping) and type(inputs) is not dict:
+        raise TypeError(
+            f"`inputs` argument to `grad()` must be a dict, not {type(inputs).__name__}. Other Mapping types are not "
+            "supported."
+        )
+    places, sources = as_places(outputs), as_places(inputs.values() if type(inputs) is dict else inputs)
+    if not sources:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
+    options = {
+        "grad_outputs": grad_outputs,
+        "retain_graph": retain_graph,
+        "create_graph": create_graph,
+        "only_inputs": only_inputs,
+        "allow_unused": allow_unused,
+        "is_grads_batched": is_grads_batched,
+        "materialize_grads": materialize_grads,
+    }
+    if overridden((*places, *sources), {}):
+        found = handle_torch_function(grad, overriding((*places, *sources), {}), places, sources, **options)
+        return dict(zip(inputs, found, strict=True)) if type(inputs) is dict else found
+    if not only_inputs:
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient "
+            "for other "
+            "parts of the graph, please use torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
+    if is_grads_batched:
+        raise NotImplementedError("grad(is_grads_batched=True) needs vmap, which is not built yet")
+    gradients = first_gradients(places, grad_outputs)
+    found = run_backward(
+        [root_edge(index, place) for index, place in enumerate(places)],
+        gradients,
+        retain_graph=create_graph if retain_graph is None else retain_graph,
+        create_graph=create_graph,
+        targets=[target_edge(source) for source in sources],
+    )
+    for index, (source, gradient) in enumerate(zip(sources, found, strict=True)):
+        if gradient is not None:
+            continue
+        if materialize_grads:
+            if isinstance(source, GradientEdge):
+                raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
+            found[index] = source.new_zeros(source._shape).requires_grad_(create_graph)  # type: ignore[attr-defined]
+        elif not allow_unused:
+            raise RuntimeError(
+                f"The differentiated Tensor at index {index} appears to not have been used in the graph. Set "
+                "allow_unused=True if this is the desired behavior."
+            )
+    return dict(zip(inputs, found, strict=True)) if type(inputs) is dict else tuple(found)
+
+
+def as_places(value: Any) -> tuple[Any, ...]:
+    return (value,) if isinstance(value, Tensor | GradientEdge) else tuple(value)
+
+
+def root_edge(index: int, place: Place) -> tuple[Node, int]:
+    """Where backward begins. RuntimeError for a tensor of which nothing was recorded."""
+    if isinstance(place, GradientEdge):
+        return place.node, place.output_nr
+    edge = gradient_edge(place)
+    if edge is None:
+        raise RuntimeError(f"element {index} of tensors does not require grad and does not have a grad_fn")
+    return edge
+
+
+def target_edge(place: Place, accumulate: bool = False) -> tuple[Node, int]:
+    """Where a gradient that is asked for arrives. RuntimeError for a tensor that does not require grad."""
+    if isinstance(place, GradientEdge):
+        return place.node, place.output_nr
+    edge = gradient_edge(place)
+    if edge is None:
+        raise RuntimeError("One of the differentiated Tensors does not require grad")
+    if accumulate and current_grad_fn(place) is not None:
+        retain_grad(place)
+    return edge
+
+
+def first_gradients(outputs: Sequence[Place], gradients: Any) -> list[Any]:
+    """The gradients from which backward starts, checked; ones for scalars without. Errors: as in `backward`."""
+    if gradients is None:
+        gradients = (None,) * len(outputs)
+    elif isinstance(gradients, Tensor):
+        gradients = (gradients,)
+    else:
+        gradients = tuple(gradients)
+    if len(gradients) != len(outputs):
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(gradients)} gradients")
+    return [first_gradient(i, out, given) for i, (out, given) in enumerate(zip(outputs, gradients, strict=True))]
+
+
+def first_gradient(index: int, output: Place, given: Any) -> Any:
+    if isinstance(output, GradientEdge):
+        shape, dtype, device = output.node.outputs[output.output_nr]  # type: ignore[misc]  # an edge has metadata
+    else:
+        shape, dtype, device = output._shape, output._dtype, output._device
+    if given is None:
+        if isinstance(output, Tensor) and not output._requires_grad():
+            return None
+        if shape.numel() != 1:
+            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        if not dtype.is_floating_point:
+            raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {dtype}")
+        return ONES_LIKE()(ZEROS()(shape, dtype, device) if isinstance(output, GradientEdge) else output)
+    if not isinstance(given, Tensor):
+        raise TypeError(f"gradients can be either Tensors or None, but got {type(given).__name__}")
+    if given._shape != shape:
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{index}] has a shape of {given._shape} and output[{index}] has a shape of "
+            f"{shape}."
+        )
+    if given._dtype.is_complex != dtype.is_complex:
+        raise RuntimeError(
+            "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+            f"grad_output[{index}] has a dtype of {given._dtype} and output[{index}] has a dtype of {dtype}."
+        )
+    return given if given._dtype is dtype else given.to(dtype)  # type: ignore[attr-defined]  # attached by `ops`
+
+
+# --- methods of Tensor ------------------------------------------------------------------------------------------------
+
+
+@overridable
+def tensor_backward(
+    self: Tensor,
+    gradient: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Adds the gradient of this tensor to the `.grad` of the leaves that it was computed from."""
+    backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+def set_requires_grad(tensor: Tensor, value: Any, kinds: str = "floating point and complex dtype") -> None:
+    """Sets whether gradients are wanted. RuntimeError for a tensor that cannot have any, or was computed."""
+    if not isinstance(value, bool):
+        raise RuntimeError("requires_grad must be a bool")
+    record = tensor._autograd
+    if record is not None and current_grad_fn(tensor) is not None:
+        if value:
+            return
+        raise RuntimeError(
+            "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+            "subgraph that doesn't require differentiation use var_no_grad = var.detach()."
+        )
+    if value and tensor._dtype.category < 2:
+        raise RuntimeError(f"only Tensors of {kinds} can require gradients")
+    if value and tensor._counter is None and not STATE.get().inference:
+        raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+    if record is None:
+        if not value:
+            return
+        tensor._autograd = record = AutogradRecord()
+    record.requires_grad = value
+
+
+@overridable
+def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
+    """Sets whether gradients are wanted, and returns the tensor."""
+    set_requires_grad(self, requires_grad, kinds="floating point dtype")
+    return self
+
+
+@overridable
+def register_hook(self: Tensor, hook: Callable[[Any], Any]) -> RemovableHandle:
+    """Calls `hook(grad)` whenever the tensor's gradient is computed; what it returns replaces the gradient."""
+    record = self._autograd
+    if record is None or not record.requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    node = current_grad_fn(self)
+    if record.hooks is None:
+        record.hooks = HookDict()
+    hooks = node._hooks() if node is not None else hooks_of_leaf(self)
+    if hooks is not None:
+        hooks.of_tensors[record.output_nr] = record.hooks
+    return record.hooks.register(hook)
+
+
+@overridable
+def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Any], None]) -> RemovableHandle:
+    """Calls `hook(tensor)` after a leaf's gradient was added to `.grad`."""
+    record = self._autograd
+    if record is None or not record.requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if current_grad_fn(self) is not None:
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    if record.post_accumulate_hooks is None:
+        record.post_accumulate_hooks = HookDict()
+    return record.post_accumulate_hooks.register(hook)
+
+
+@overridable
+def retain_grad(self: Tensor) -> None:
+    """Has backward keep the gradient of this tensor in `.grad`, though it is no leaf."""
+    record = self._autograd
+    if record is None or not record.requires_grad:
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    node = current_grad_fn(self)
+    if node is None or record.retains_grad is not None:
+        return
+    weak = weakref.ref(self)  # the node must not keep its own result alive
+
+    def retain(gradient: Any) -> None:
+        tensor = weak()
+        if tensor is not None:
+            kept = tensor._autograd
+            kept.grad = gradient.clone() if kept.grad is None else kept.grad + gradient
+
+    record.retains_grad = retain
+    node._hooks().retaining[record.output_nr] = retain
+
+
+tensor_backward.__name__ = "backward"
+Tensor.backward = tensor_backward  # type: ignore[attr-defined]
+Tensor.requires_grad_ = requires_grad_  # type: ignore[attr-defined]
+Tensor.register_hook = register_hook  # type: ignore[attr-defined]
+Tensor.register_post_accumulate_grad_hook = register_post_accumulate_grad_hook  # type: ignore[attr-defined]
+Tensor.retain_grad = retain_grad  # type: ignore[attr-defined]
+SET_REQUIRES_GRAD.fill(set_requires_grad)

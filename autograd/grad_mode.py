@@ -1,0 +1,108 @@
+"""Whether gradients are recorded: `no_grad`, `enable_grad`, `set_grad_enabled`, `inference_mode`.
+
+Each is a region for `with` and a decorator, generators included (dispatch/state.py, Note [Two ways to change the
+state]). `inference_mode` goes further than `no_grad`: what is made in it has no version and can never be recorded, so
+that calls pass the layers Autograd and ADInplaceOrView by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from redispatch.dispatch import STATE, Region, Setting, State, keyset
+from redispatch.dispatch.keyset import FUNCTIONALITY_MASK
+from redispatch.dispatch.layers.autograd import AUTOGRAD
+
+_VIEWS = keyset("ADInplaceOrView")
+_AUTOGRAD = AUTOGRAD & FUNCTIONALITY_MASK
+
+
+def is_grad_enabled() -> bool:
+    """Whether operators are recorded now."""
+    return STATE.get().grad_enabled
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether new tensors are inference tensors now."""
+    return STATE.get().inference
+
+
+class no_grad(Setting):
+    """A region in which nothing is recorded: results do not require grad, even where arguments do."""
+
+    def __new__(cls, function: Any = None) -> Any:
+        return super().__new__(cls) if function is None else cls()(function)  # `@no_grad`, without parentheses
+
+    def __init__(self, function: Any = None) -> None:
+        super().__init__(grad_enabled=False)
+
+    def clone(self) -> no_grad:
+        return type(self)()
+
+
+class enable_grad(Setting):
+    """A region in which operators are recorded, inside `no_grad`, too."""
+
+    def __new__(cls, function: Any = None) -> Any:
+        return super().__new__(cls) if function is None else cls()(function)
+
+    def __init__(self, function: Any = None) -> None:
+        super().__init__(grad_enabled=True)
+
+    def clone(self) -> enable_grad:
+        return type(self)()
+
+
+class set_grad_enabled(Region):
+    """Turns recording on or off from here on; as a context manager or decorator, for a block or a function only."""
+
+    def __init__(self, mode: bool) -> None:
+        self.prev = is_grad_enabled()
+        self.mode = mode
+        _record(mode)
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        _record(self.prev)  # it was meant for the function, not for what follows its definition
+        return super().__call__(function)
+
+    def __enter__(self) -> None:
+        _record(self.mode)
+
+    def __exit__(self, *error: Any) -> None:
+        _record(self.prev)
+
+    def clone(self) -> set_grad_enabled:
+        return type(self)(self.mode)
+
+    def __repr__(self) -> str:
+        return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
+
+
+def _record(mode: bool) -> None:
+    STATE.set(STATE.get().replace(grad_enabled=mode))
+
+
+class inference_mode(Setting):
+    """A region whose new tensors are inference tensors; with `mode=False`, a normal region inside such a one."""
+
+    def __new__(cls, mode: Any = True) -> Any:
+        return super().__new__(cls) if isinstance(mode, bool) else cls()(mode)
+
+    def __init__(self, mode: Any = True) -> None:
+        self.mode = bool(mode)
+        super().__init__(
+            inference=self.mode,
+            grad_enabled=not self.mode,
+            included=self._included,
+            excluded=self._excluded,
+        )
+
+    def _included(self, state: State) -> int:
+        return state.included & ~_VIEWS if self.mode else state.included | _VIEWS
+
+    def _excluded(self, state: State) -> int:
+        return state.excluded | _AUTOGRAD if self.mode else state.excluded & ~_AUTOGRAD
+
+    def clone(self) -> inference_mode:
+        return type(self)(self.mode)

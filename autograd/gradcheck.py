@@ -1,0 +1,355 @@
+"""gradcheck: compares the gradients that backward gives with finite differences.
+
+Both are seen as one real matrix per pair of an input and an output: a row for each real number of the input (a complex
+one has two), a column for each real number of the output. The numerical one is found row by row, moving one input
+number up and down; the analytical one column by column, sending one unit gradient back.
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from redispatch.tensor import Tensor, as_numpy, get_default_dtype
+from redispatch.tensor.printing import format_tensor
+
+from .api import grad
+from .engine import run_backward
+from .history import gradient_edge
+
+
+class GradcheckError(RuntimeError):
+    """Raised by `gradcheck` and `gradgradcheck` where a gradient is wrong."""
+
+
+def gradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool | None = None,
+) -> bool:
+    """Whether the gradients of `func` with respect to the inputs that require grad are right.
+
+    inputs: a tensor or a sequence of arguments; the tensors among them that require grad should be float64 or
+    complex128. A gradient is right where it is within `atol + rtol * |numerical|` of the difference quotient with
+    step `eps`. `fast_mode` is accepted, and the full matrices are compared all the same.
+    Errors: GradcheckError, unless `raise_exception` is False; ValueError where no input requires grad;
+    NotImplementedError for the checks that need vmap or forward mode.
+    """
+    if check_batched_grad or check_batched_forward_grad or check_forward_ad:
+        raise NotImplementedError(
+            "gradcheck: batched and forward-mode checks need vmap and forward mode, not built yet"
+        )
+    arguments = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    check_inputs(arguments)
+    try:
+        outputs = differentiable_outputs(func(*arguments))
+        if not outputs:
+            check_constant(func, arguments, eps)
+        elif check_backward_ad:
+            check_jacobians(func, arguments, outputs, eps, atol, rtol, nondet_tol, check_grad_dtypes)
+            check_zero_gradients(arguments, outputs)
+            if check_undefined_grad:
+                check_undefined_gradients(func, arguments)
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def gradgradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    grad_outputs: Any = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
+    """Whether the gradients of the gradients of `func` are right: `gradcheck` of its backward.
+
+    grad_outputs: where to take the second derivative; random by default.
+    """
+    if check_fwd_over_rev:
+        raise NotImplementedError("gradgradcheck: check_fwd_over_rev needs forward mode, which is not built yet")
+    arguments = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    if grad_outputs is None:
+        random = np.random.default_rng(0)
+        outputs = differentiable_outputs(func(*arguments))
+        grad_outputs = tuple(random_like(output, random, gen_non_contig_grad_outputs) for output in outputs)
+    else:
+        grad_outputs = (grad_outputs,) if isinstance(grad_outputs, Tensor) else tuple(grad_outputs)
+
+    def gradients(*values: Any) -> tuple[Any, ...]:
+        inputs, outer = values[: -len(grad_outputs)], values[-len(grad_outputs) :]
+        wanted = [value for value in inputs if isinstance(value, Tensor) and value.requires_grad]
+        outputs = differentiable_outputs(func(*inputs))
+        found = grad(outputs, wanted, outer, create_graph=True, allow_unused=True)
+        return tuple(value for value in found if value is not None)
+
+    return gradcheck(
+        gradients,
+        (*arguments, *grad_outputs),
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        raise_exception=raise_exception,
+        nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad,
+        check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad,
+        fast_mode=fast_mode,
+        masked=masked,
+    )
+
+
+# --- Inputs and outputs -----------------------------------------------------------------------------------------------
+
+
+def check_inputs(arguments: tuple[Any, ...]) -> None:
+    """ValueError where nothing requires grad; RuntimeError where moving one number would move others."""
+    if not any(is_checked(value) for value in arguments):
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
+        )
+    for index, value in enumerate(arguments):
+        if not is_checked(value):
+            continue
+        if value._dtype.name not in ("float64", "complex128"):
+            warnings.warn(
+                f"Input #{index} requires gradient and is not a double precision floating point or complex. This check "
+                "will likely fail if all the inputs are not of double precision floating point or complex. ",
+                stacklevel=3,
+            )
+        if any(step == 0 and size > 1 for size, step in zip(value._shape, value._stride, strict=True)):
+            raise RuntimeError(
+                f"The {index}th input has a dimension with stride 0. gradcheck only supports inputs that are "
+                "non-overlapping to be able to compute the numerical gradients correctly. You should call "
+                ".contiguous on "
+                "the input before passing it to gradcheck."
+            )
+
+
+def is_checked(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.requires_grad
+
+
+def differentiable_outputs(result: Any) -> list[Any]:
+    """The outputs that require grad."""
+    results = result if isinstance(result, tuple | list) else (result,)
+    return [value for value in results if is_checked(value)]
+
+
+def all_outputs(result: Any) -> list[Any]:
+    results = result if isinstance(result, tuple | list) else (result,)
+    return [value for value in results if isinstance(value, Tensor) and value._dtype.category >= 2]
+
+
+def numbers(tensor: Any) -> np.ndarray:
+    """The real numbers of a tensor, flat, as a copy; a complex one gives its real and its imaginary part."""
+    values = np.ascontiguousarray(as_numpy(tensor.detach()))
+    return values.view(values.real.dtype).reshape(-1).astype(np.float64)
+
+
+def units(tensor: Any) -> Iterator[Any]:
+    """One unit gradient for each real number of a tensor."""
+    for index in np.ndindex(*tensor._shape):
+        for one in (1, 1j) if tensor._dtype.is_complex else (1,):
+            unit = tensor.detach().new_zeros(tensor._shape)
+            as_numpy(unit)[index] = one
+            yield unit
+
+
+def random_like(output: Any, random: np.random.Generator, strided: bool) -> Any:
+    """A tensor that requires grad, of an output's shape and dtype, with values in [-1, 1]."""
+    made = output.detach().new_zeros(output._shape)
+    values = random.uniform(-1, 1, tuple(output._shape))
+    if output._dtype.is_complex:
+        values = values + 1j * random.uniform(-1, 1, tuple(output._shape))
+    if strided and output._shape:
+        made = made.new_zeros((*output._shape[:-1], 2 * output._shape[-1]))[..., ::2]
+    as_numpy(made)[...] = values
+    return made.detach().requires_grad_()
+
+
+# --- The two matrices -------------------------------------------------------------------------------------------------
+
+
+def numerical_jacobian(
+    func: Callable[..., Any], arguments: tuple[Any, ...], value: Any, eps: float
+) -> list[np.ndarray]:
+    """For each output, the matrix by which its numbers follow those of the input `value`, by central differences."""
+
+    def outputs() -> list[np.ndarray]:
+        return [numbers(output) for output in all_outputs(func(*arguments))]
+
+    memory = as_numpy(value.detach())
+    rows: list[list[np.ndarray]] = []
+    for index in np.ndindex(*value._shape):
+        before = memory[index]
+        for step in (eps, 1j * eps) if value._dtype.is_complex else (eps,):
+            try:
+                memory[index] = before + step
+                above = outputs()
+                memory[index] = before - step
+                below = outputs()
+            finally:
+                memory[index] = before
+            rows.append([(a - b) / (2 * eps) for a, b in zip(above, below, strict=True)])
+    count = len(rows[0]) if rows else 0
+    return [np.array([row[output] for row in rows]) for output in range(count)]
+
+
+def analytical_jacobian(output: Any, value: Any) -> np.ndarray:
+    """The same for one output, by backward: column by column."""
+    rows = sum(1 for _ in units(value))
+    columns = [numbers(g) if (g := vjp(output, value, unit)) is not None else np.zeros(rows) for unit in units(output)]
+    return np.array(columns).reshape(len(columns), rows).T
+
+
+def vjp(output: Any, value: Any, gradient: Any) -> Any:
+    return grad(output, value, gradient, retain_graph=True, allow_unused=True)[0]
+
+
+# --- The checks -------------------------------------------------------------------------------------------------------
+
+
+def check_jacobians(
+    func: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    outputs: list[Any],
+    eps: float,
+    atol: float,
+    rtol: float,
+    nondet_tol: float,
+    check_dtypes: bool,
+) -> None:
+    """Raises GradcheckError where an analytical matrix differs from the numerical one, or from itself run again."""
+    every = all_outputs(func(*arguments))
+    differentiable = [place for place, output in enumerate(every) if output.requires_grad]
+    tensors = [value for value in arguments if is_checked(value)]
+    for i, value in enumerate(tensors):
+        numerical = numerical_jacobian(func, arguments, value, eps)
+        for o, (place, output) in enumerate(zip(differentiable, outputs, strict=True)):
+            analytical = analytical_jacobian(output, value)
+            if not numerical:  # an input without elements
+                continue
+            again = analytical_jacobian(output, value)
+            if not np.all(np.abs(again - analytical) <= nondet_tol):
+                raise GradcheckError(
+                    "Backward is not reentrant, i.e., running backward with same input and grad_output multiple "
+                    "times gives "
+                    f"different values, although analytical gradient matches numerical gradient.The tolerance for "
+                    f"nondeterminism was {nondet_tol}."
+                )
+            if not np.allclose(analytical, numerical[place], rtol, atol):
+                raise mismatch(o, i, numerical[place], analytical, value, output)
+            if check_dtypes:
+                check_gradient_dtype(output, value)
+
+
+def mismatch(o: int, i: int, numerical: np.ndarray, analytical: np.ndarray, value: Any, output: Any) -> GradcheckError:
+    shown = [
+        format_tensor(matrix, "float64", shape=matrix.shape, default_dtype_name=get_default_dtype().name)
+        for matrix in (numerical, analytical)
+    ]
+    parts = ""
+    if value._dtype.is_complex or output._dtype.is_complex:
+        parts = "While considering the real and imaginary parts of complex numbers one after the other, "
+    return GradcheckError(
+        f"{parts}Jacobian mismatch for output {o} with respect to input "
+        f"{i},\nnumerical:{shown[0]}\nanalytical:{shown[1]}\n"
+    )
+
+
+def check_gradient_dtype(output: Any, value: Any) -> None:
+    gradient = vjp(output, value, next(units(output)))
+    if gradient is not None and gradient._dtype is not value._dtype:
+        raise GradcheckError(f"Analytical gradient has dtype {gradient.dtype}, its input {value.dtype}")
+
+
+def check_constant(func: Callable[..., Any], arguments: tuple[Any, ...], eps: float) -> None:
+    """Raises GradcheckError where a function whose outputs do not require grad depends on its inputs all the same."""
+    for value in arguments:
+        if is_checked(value) and any(np.any(matrix != 0) for matrix in numerical_jacobian(func, arguments, value, eps)):
+            raise GradcheckError("Numerical gradient for function expected to be zero")
+
+
+def check_zero_gradients(arguments: tuple[Any, ...], outputs: list[Any]) -> None:
+    """Raises GradcheckError where zero gradients of the outputs give others than zero for the inputs."""
+    tensors = [value for value in arguments if is_checked(value)]
+    zeros = [output.detach().new_zeros(output._shape) for output in outputs]
+    found = grad(outputs, tensors, zeros, retain_graph=True, allow_unused=True)
+    for gradient, value in zip(found, tensors, strict=True):
+        if gradient is None:
+            continue
+        if np.any(numbers(gradient) != 0):
+            raise GradcheckError("backward not multiplied by grad_output")
+        if gradient._dtype is not value._dtype:
+            raise GradcheckError("grad is incorrect type")
+        if gradient._shape != value._shape:
+            raise GradcheckError("grad is incorrect size")
+
+
+def check_undefined_gradients(func: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    """Raises GradcheckError where backward cannot do without the gradients of some outputs, or makes them up."""
+    tensors = [value for value in arguments if is_checked(value)]
+    count = len(differentiable_outputs(func(*arguments)))
+    absent = [set(range(count))] + [{place} for place in range(count) if count > 1]
+    for missing in absent:
+        outputs = differentiable_outputs(func(*arguments))
+        seeds = [None if place in missing else ones(output) for place, output in enumerate(outputs)]
+        zeros = [zeros_like(o) if place in missing else ones(o) for place, o in enumerate(outputs)]
+        try:
+            found = engine_gradients(outputs, tensors, seeds)
+        except RuntimeError as error:
+            raise GradcheckError(
+                "Expected backward function to handle undefined output grads. Please look at 'Notes about "
+                "undefined output "
+                f"gradients' in the documentation of derivatives: {error}"
+            ) from error
+        expected = engine_gradients(differentiable_outputs(func(*arguments)), tensors, zeros)
+        for got, wanted in itertools.zip_longest(found, expected):
+            difference = (0 if got is None else numbers(got)) - (0 if wanted is None else numbers(wanted))
+            if not np.allclose(difference, 0):
+                raise GradcheckError("Backward treats an undefined output gradient otherwise than as zero")
+
+
+def engine_gradients(outputs: list[Any], tensors: list[Any], seeds: list[Any]) -> list[Any]:
+    roots = [gradient_edge(output) for output in outputs]
+    return run_backward(roots, seeds, targets=[gradient_edge(t) for t in tensors])  # type: ignore[misc, arg-type]
+
+
+def ones(tensor: Any) -> Any:
+    return zeros_like(tensor) + 1
+
+
+def zeros_like(tensor: Any) -> Any:
+    return tensor.detach().new_zeros(tensor._shape)

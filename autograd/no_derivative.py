@@ -1,0 +1,56 @@
+"""What an operator without a derivative records: a node that raises when backward reaches it.
+
+The error comes in backward, not in forward, because most results are never differentiated. Calls that write are checked
+and recorded like any other, so that a custom operator that writes a tensor of the graph cannot spoil its gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from redispatch.dispatch import OpOverload
+from redispatch.dispatch.layers.autograd import NO_DERIVATIVE
+
+from .history import check_writes, gradient_edge, refuse_out, tensors_of, tie_results, written_tensors
+from .node import Node
+
+
+class NotImplementedNode(Node):
+    """The node of an operator of which nobody has declared the derivative."""
+
+    __slots__ = ("op",)
+
+    def __init__(self, op: OpOverload, edges: tuple[Any, ...]) -> None:
+        super().__init__(edges)
+        self.op = op
+
+    def name(self) -> str:
+        return "NotImplemented"
+
+    def apply(self, gradients: list[Any], wanted: Sequence[bool] | None = None) -> Sequence[Any]:
+        if self.op.namespace == "aten":
+            raise RuntimeError(f"derivative for {self.op.schema.name} is not implemented")
+        raise RuntimeError(
+            f"Trying to backward through {self.op} but no autograd formula was registered. Please use "
+            "register_autograd to "
+            "add one."
+        )
+
+
+class NoDerivative:
+    """The rule of every operator that has none."""
+
+    def begin(self, op: OpOverload, stack: list[Any]) -> NotImplementedNode:
+        refuse_out(op)
+        check_writes(op, stack)
+        # What is written comes first: its former value is what the node's first edge must lead to (history.py).
+        written = written_tensors(op, stack)
+        others = [tensor for tensor in tensors_of(stack) if all(tensor is not one for one in written)]
+        return NotImplementedNode(op, tuple(gradient_edge(tensor) for tensor in (*written, *others)))
+
+    def finish(self, op: OpOverload, node: NotImplementedNode, stack: list[Any], result: Any) -> Any:
+        return tie_results(op, node, stack, result)[0]
+
+
+NO_DERIVATIVE.fill(NoDerivative())
