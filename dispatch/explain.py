@@ -38,8 +38,7 @@ def _who(entry: Entry) -> str:
         return "nothing: a call that arrives here fails"
     if entry.kernel.is_fallthrough:
         return "skipped"
-    function = entry.kernel.function
-    return getattr(function, "__qualname__", repr(function))
+    return entry.kernel.label
 
 
 def _note(op: OpOverload, key: DispatchKey) -> str:

@@ -51,12 +51,16 @@ def impl(
     convention: str,
     place: str,
     library: str = "",
+    name: str = "",
 ) -> Undo:
-    """Registers `function` as the kernel of `op` at `key`; see boxing.py for the conventions."""
+    """Registers `function` as the kernel of `op` at `key`; see boxing.py for the conventions.
+
+    `name` is how traces call the kernel, where the function's own name says little.
+    """
     if function is fallthrough_kernel:
         kernel = fallthrough(place, library)
     else:
-        kernel = Kernel(function, box(function, op.schema, convention), convention, place, library)
+        kernel = Kernel(function, box(function, op.schema, convention), convention, place, library, name)
     return op.register(key, kernel)
 
 

@@ -33,6 +33,12 @@ class Kernel:
     convention: str
     place: str  # "file:line" of the registration
     library: str = ""
+    name: str = ""  # what to call it where the function's own name says little
+
+    @property
+    def label(self) -> str:
+        """How traces and explanations call the kernel."""
+        return self.name or getattr(self.function, "__name__", repr(self.function))
 
     @property
     def is_fallthrough(self) -> bool:

@@ -57,8 +57,7 @@ class Hop:
         """Who answered: the kernel's name and the rule by which it was found."""
         if self.entry is None:
             return ""
-        function = self.entry.kernel.function
-        return f"{getattr(function, '__name__', repr(function))} ({self.entry.rule})"
+        return f"{self.entry.kernel.label} ({self.entry.rule})"
 
     def __iter__(self) -> Iterator[Hop]:
         """This hop's descendants, in the order in which they were taken."""

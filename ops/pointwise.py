@@ -42,6 +42,7 @@ class Pointwise(Structured):
     """
 
     elementwise = True
+    kind = "pointwise"
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from redispatch.dispatch import impl, place_of
+from redispatch.dispatch import impl
 from redispatch.kernels import Operand, copy, has_internal_overlap, is_dense, overlap
 from redispatch.tensor import META, Size, Tensor, can_cast, device, dtype, empty
 
@@ -47,30 +47,28 @@ class Structured(Operator):
     """
 
     elementwise = False
+    kind = "structured"
     meta_function: Callable[..., Meta]
     body_function: Function
 
     def meta(self, function: Callable[..., Meta]) -> Callable[..., Meta]:
         """Registers what says the result's looks, and with it the kernels of the meta device."""
         self.meta_function = function
-        place = place_of(function)
-        impl(self.functional, "Meta", self._meta_functional, convention="positional", place=place)
-        if self.inplace:
-            impl(self.inplace, "Meta", self._meta_inplace, convention="positional", place=place)
-        if self.out:
-            impl(self.out, "Meta", self._meta_out, convention="positional", place=place)
+        self._register("Meta", "meta", self._meta_functional, self._meta_inplace, self._meta_out)
         return function
 
     def body(self, function: Function) -> Function:
         """Registers what fills the result, and with it the CPU kernels of all forms."""
         self.body_function = function
-        place = place_of(function)
-        impl(self.functional, "CPU", self.run_functional, convention="positional", place=place)
-        if self.inplace:
-            impl(self.inplace, "CPU", self.run_inplace, convention="positional", place=place)
-        if self.out:
-            impl(self.out, "CPU", self.run_out, convention="positional", place=place)
+        self._register("CPU", self.kind, self.run_functional, self.run_inplace, self.run_out)
         return function
+
+    def _register(self, key: str, kind: str, *kernels: Function) -> None:
+        """Registers the kernels of the functional, in-place and out= forms, as far as there are such forms."""
+        name = f"{kind} {self.schema.base_name}"
+        for op, kernel in zip((self.functional, self.inplace, self.out), kernels, strict=True):
+            if op is not None:
+                impl(op, key, kernel, convention="positional", place=self.place, name=name)
 
     # The four forms ----------------------------------------------------------------------------------------------
 
