@@ -115,13 +115,6 @@ class OperatorNode(Node):
             elif isinstance(value, list) and any(isinstance(item, SavedTensor) for item in value):
                 setattr(self, slot, [RELEASED])
 
-    def __getattr__(self, name: str) -> Any:
-        """`node._saved_other`: what was saved of the argument `other`, unpacked."""
-        slot = "_raw" + name
-        if name.startswith("_saved_") and slot in type(self).__slots__:
-            return unpacked(self, getattr(self, slot))
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-
 
 class _Released(SavedTensor):
     """What stands where a saved tensor was, once it has been let go."""
@@ -156,6 +149,11 @@ def unpacked(node: Any, value: Any) -> Any:
     return value
 
 
+def saved_property(slot: str) -> property:
+    """`node._saved_other`: what was saved of the argument `other`, unpacked."""
+    return property(lambda node: unpacked(node, getattr(node, slot)))
+
+
 def fact_of(value: Any, fact: str) -> Any:
     """A fact about a tensor argument (a list of them for a Tensor[]); None for what is no tensor."""
     if isinstance(value, list | tuple):
@@ -182,8 +180,9 @@ class OperatorDerivative:
         self.slots = tuple(
             dict.fromkeys(need.slot for formula in self.formulas for need in formula.needs if need.slot is not None)
         )
-        extra = ("counts",) if self.has_list else ()
-        self.node_class = type(name, (OperatorNode,), {"__slots__": (*self.slots, *extra), "rule": self})
+        members: dict[str, Any] = {slot.removeprefix("_raw"): saved_property(slot) for slot in self.slots}
+        members["__slots__"] = (*self.slots, "counts") if self.has_list else self.slots
+        self.node_class = type(name, (OperatorNode,), members | {"rule": self})
         self._needs: dict[tuple[bool, ...], tuple[list[Need], list[Need]]] = {}
         self._fixed_spans: dict[int, Sequence[int]] = (
             {} if self.has_list else {p: (i,) for i, p in enumerate(self.inputs)}

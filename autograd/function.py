@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -249,7 +250,7 @@ def tie_outputs(node: FunctionNode | None, ctx: FunctionCtx, inputs: Sequence[An
     """What `apply` returns: forward's outputs, those that are differentiable as outputs of `node`."""
     outputs = list(output) if isinstance(output, tuple) else [output]
     dirty = [tensor for tensor in ctx.dirty_tensors if tensor is not None]
-    check_dirty(dirty, outputs)
+    check_dirty(dirty, inputs, outputs)
     for tensor in dirty:
         bump_version(tensor)
     differentiable = [node is not None and is_differentiable(value, ctx) for value in outputs]
@@ -320,7 +321,14 @@ def is_among(value: Any, values: Iterable[Any]) -> bool:
     return any(value is one for one in values)
 
 
-def check_dirty(dirty: list[Any], outputs: list[Any]) -> None:
+def check_dirty(dirty: list[Any], inputs: Sequence[Any], outputs: list[Any]) -> None:
+    """RuntimeError where a written input is not handed out: the caller's tensor would keep its former history."""
+    if any(not is_among(tensor, inputs) for tensor in dirty):
+        warnings.warn(
+            "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should be "
+            "passed to ctx.mark_dirty().",
+            stacklevel=4,
+        )
     if any(not is_among(tensor, outputs) for tensor in dirty):
         raise RuntimeError(
             "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "

@@ -137,4 +137,4 @@ def hook_name(hook: Callable[..., Any]) -> str:
 def type_name(tensor: Any) -> str:
     """PyTorch's legacy name of a tensor's type: `torch.FloatTensor`, `torch.cuda.FloatTensor`."""
     device = tensor._device.type
-    return f"torch.{'' if device in ('cpu', 'meta') else device + '.'}{tensor._dtype.tensor_name}"
+    return f"torch.{'' if device in ('cpu', 'meta') else device + '.'}{tensor._dtype.tensor_name}Tensor"
