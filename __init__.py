@@ -1,1 +1,272 @@
-"""redispatch: PyTorch's dispatcher, small enough to read in an evening and open enough to change at run time."""
+"""redispatch: PyTorch's dispatcher, small enough to read in an evening and open enough to change at run time.
+
+    import redispatch as rd
+    x = rd.ones(2, 3, requires_grad=True)
+    with rd.trace() as hops:
+        y = (x * 2).sum()
+    print(hops)
+
+This file is the public face: every name of `redispatch.X`, by the room that it comes from. Read the rooms in the order
+dispatch, tensor, kernels, ops, autograd; docs/architecture.md draws them.
+"""
+
+from . import _C, _ops, amp, autograd, library, overrides, utils
+from . import ops as _operators
+from .amp import autocast, get_autocast_dtype, is_autocast_available, is_autocast_enabled
+from .autograd import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from .dispatch import DispatchKey, DispatchKeySet, Hop, define_backend, define_key, explain, ops, trace
+from .kernels import get_num_threads, set_num_threads
+from .ops.arithmetic import (
+    add,
+    clamp,
+    clamp_max,
+    clamp_min,
+    clip,
+    div,
+    divide,
+    floor_divide,
+    fmod,
+    maximum,
+    minimum,
+    mul,
+    multiply,
+    pow,
+    remainder,
+    rsub,
+    square,
+    sub,
+    subtract,
+    true_divide,
+)
+from .ops.comparison import (
+    bitwise_and,
+    bitwise_not,
+    bitwise_or,
+    bitwise_xor,
+    eq,
+    ge,
+    greater,
+    greater_equal,
+    gt,
+    isfinite,
+    isinf,
+    isnan,
+    le,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    lt,
+    ne,
+    not_equal,
+    where,
+)
+from .ops.copying import (
+    allclose,
+    clone,
+    detach,
+    equal,
+    fill,
+    isclose,
+)
+from .ops.creation import (
+    arange,
+    empty,
+    empty_like,
+    empty_strided,
+    eye,
+    full,
+    full_like,
+    linspace,
+    ones,
+    ones_like,
+    scalar_tensor,
+    zeros,
+    zeros_like,
+)
+from .ops.elementary import (
+    abs,
+    absolute,
+    ceil,
+    cos,
+    erf,
+    exp,
+    expm1,
+    fix,
+    floor,
+    log,
+    log1p,
+    log2,
+    log10,
+    neg,
+    negative,
+    reciprocal,
+    relu,
+    round,
+    rsqrt,
+    sigmoid,
+    sign,
+    sin,
+    sqrt,
+    tan,
+    tanh,
+    trunc,
+)
+from .ops.extremes import (
+    amax,
+    amin,
+    aminmax,
+    argmax,
+    argmin,
+    max,
+    min,
+)
+from .ops.from_data import (
+    as_tensor,
+    asarray,
+    from_dlpack,
+    from_numpy,
+    frombuffer,
+    numel,
+    tensor,
+)
+from .ops.linalg import (
+    addmm,
+    addmv,
+    baddbmm,
+    bmm,
+    dot,
+    ger,
+    matmul,
+    mm,
+    mv,
+    outer,
+)
+from .ops.moments import (
+    logsumexp,
+    norm,
+    std,
+    var,
+)
+from .ops.reductions import (
+    all,
+    any,
+    count_nonzero,
+    cumsum,
+    mean,
+    prod,
+    sum,
+)
+from .ops.scatter_gather import (
+    argwhere,
+    embedding,
+    gather,
+    index_add,
+    index_select,
+    masked_fill,
+    masked_select,
+    nonzero,
+    scatter,
+    scatter_add,
+    take_along_dim,
+)
+from .ops.scattering import (
+    as_strided_scatter,
+    diagonal_scatter,
+    select_scatter,
+    slice_scatter,
+)
+from .ops.shape import (
+    broadcast_tensors,
+    cat,
+    flip,
+    meshgrid,
+    repeat_interleave,
+    roll,
+    stack,
+    tile,
+)
+from .ops.softmax import (
+    log_softmax,
+    softmax,
+)
+from .ops.views import (
+    adjoint,
+    as_strided,
+    broadcast_to,
+    chunk,
+    diagonal,
+    flatten,
+    moveaxis,
+    movedim,
+    narrow,
+    permute,
+    ravel,
+    real,
+    reshape,
+    select,
+    split,
+    split_with_sizes,
+    squeeze,
+    t,
+    tensor_split,
+    transpose,
+    unbind,
+    unflatten,
+    unsqueeze,
+)
+from .tensor import (
+    Size,
+    Tensor,
+    UntypedStorage,
+    can_cast,
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    device,
+    dtype,
+    dtypes,
+    get_default_dtype,
+    layout,
+    memory_format,
+    preserve_format,
+    promote_types,
+    result_type,
+    set_default_dtype,
+    set_printoptions,
+    strided,
+)
+from .tensor.dtypes import (
+    bfloat16,
+    bool,
+    cdouble,
+    cfloat,
+    complex64,
+    complex128,
+    double,
+    float,
+    float16,
+    float32,
+    float64,
+    half,
+    int,
+    int8,
+    int16,
+    int32,
+    int64,
+    long,
+    short,
+    uint8,
+)
+from .utils.install import install
+
+__version__ = "0.1.0"

@@ -31,6 +31,7 @@ from redispatch.dispatch import (
     OpOverload,
     define,
     impl,
+    own_namespace,
     parse_schema,
     place_of,
 )
@@ -39,6 +40,9 @@ from redispatch.dispatch.schema import AliasInfo, Argument
 
 Function = Callable[..., Any]
 _WRITTEN = AliasInfo(frozenset("a"), frozenset("a"), True)
+
+
+own_namespace("aten")
 
 
 class Operator:
