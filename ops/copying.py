@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from redispatch import kernels
-from redispatch.autograd.views import NONDIFFERENTIABLE_VIEW
-from redispatch.dispatch import fallthrough_kernel, impl, place_of, run
+from redispatch.autograd import ONES_LIKE, ZEROS
+from redispatch.dispatch import STATE, fallthrough_kernel, impl, place_of, run, within
 from redispatch.dispatch.layers import autocast
+from redispatch.dispatch.layers.ad_inplace_or_view import ADINPLACEORVIEW, BELOW_ADINPLACEORVIEW
 from redispatch.dispatch.layers.autograd import BELOW_AUTOGRAD, any_wants_gradient
 from redispatch.tensor import (
     CPU,
@@ -42,7 +43,7 @@ from redispatch.tensor import (
     view_over,
 )
 
-from .creation import preserved_strides, strides_for, zeros_like_op
+from .creation import ones_like_op, preserved_strides, strides_for, zeros_like_op, zeros_op
 from .declare import Operator
 from .public import public
 from .structured import apart, check_no_internal_overlap, resize
@@ -60,6 +61,19 @@ def composite_view(op: Operator) -> Operator:
         place=place_of(composite_view),
     )
     return op
+
+
+def outside_graph(op: Operator) -> None:
+    """Has the result of `op` show the memory of its argument, and count writes with it, but be no view for autograd."""
+
+    def tracking(overload: Any, keyset: int, stack: list[Any]) -> Tensor:
+        with within(STATE.get().excluding(ADINPLACEORVIEW)):
+            result = run(overload, keyset & BELOW_ADINPLACEORVIEW, stack)
+        result._counter = stack[0]._counter
+        return result
+
+    impl(op.functional, "ADInplaceOrView", tracking, convention="boxed", place=place_of(outside_graph))
+    op.not_differentiable()
 
 
 # --- how a copy lies in memory ----------------------------------------------------------------------------------------
@@ -446,8 +460,7 @@ def detach_kernel(self: Tensor) -> Tensor:
     return view_over(self, self._shape, self._stride, self._offset)
 
 
-NONDIFFERENTIABLE_VIEW.add(detach_op.functional)  # it counts writes with its source, and is no view for autograd
-detach_op.not_differentiable()
+outside_graph(detach_op)
 detach = public(detach_op)
 
 detach_inplace_op = Operator("detach_(Tensor(a!) self) -> Tensor(a!)", tags=("inplace", "inplace_view"))
@@ -597,6 +610,9 @@ def zero_kernel(self: Tensor) -> Tensor:
 
 zero_inplace_op.derivative(self=zeros_of, node="ZeroBackward0")
 zero_ = public(zero_inplace_op)
+
+ONES_LIKE.fill(ones_like_op.functional)
+ZEROS.fill(lambda shape, dtype, device: zeros_op.functional(shape, dtype=dtype, device=device))
 
 # --- values for Python ------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from redispatch import kernels
 from redispatch.kernels import infer_view_strides
 from redispatch.tensor import Tensor, contiguous_format, dtype, overridable_property, view_over, wrap_dim
 
-from .copying import clone_op, composite_view
+from .copying import clone_op, composite_view, outside_graph
 from .declare import Operator
 from .geometry import (
     Geometry,
@@ -113,7 +113,7 @@ def view_dtype_kernel(self: Tensor, to: dtype) -> Tensor:
     return view_over(self, shape, (*(step // ratio for step in stride[:-1]), 1), offset // ratio, to)
 
 
-view_dtype_op.not_differentiable()
+outside_graph(view_dtype_op)
 view = public(view_dtype_op, view_op, function=False)
 
 unsafe_view_op = Operator("_unsafe_view(Tensor self, SymInt[] size) -> Tensor")
