@@ -62,10 +62,13 @@ class AccumulateGrad(Node):
 
 def own_gradient(gradients: list[Any], variable: Any) -> Any:
     """The only item of `gradients` as a first `.grad`: itself if nobody else holds it, or else a copy."""
-    recording = STATE.get().grad_enabled
-    if not recording and gradients[0]._stride == variable._stride and held_by_list_alone(gradients, 0):
+    if STATE.get().grad_enabled or gradients[0]._stride != variable._stride:
+        return gradients[0].clone()
+    if held_by_list_alone(gradients, 0):
         return gradients[0]
-    return gradients[0].clone()
+    # A mode or a subclass is to see what becomes of the gradient: PyTorch's `detach`, where nobody else has the tensor.
+    seen = STATE.get().modes or type(gradients[0]) is not Tensor
+    return gradients[0].detach() if seen and getrefcount(gradients[0]) == _ALONE[0] else gradients[0].clone()
 
 
 def _references(tensors: list[Any], index: int) -> tuple[int, int]:

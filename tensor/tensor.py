@@ -325,9 +325,10 @@ class Tensor(TensorBase):
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """A numpy array over the same memory.
 
-        Errors: RuntimeError where the tensor requires grad (unless `force`), TypeError off the CPU.
+        Errors: RuntimeError where the tensor requires grad and gradients are recorded (unless `force`), TypeError off
+        the CPU.
         """
-        if self._requires_grad() and not force:
+        if self._requires_grad() and STATE.get().grad_enabled and not force:
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         if self._device.type != "cpu":
             raise TypeError(
@@ -418,7 +419,6 @@ class Tensor(TensorBase):
     def __repr__(self, *, tensor_contents: str | None = None) -> str:
         return describe(self, tensor_contents)
 
-    __str__ = __repr__
 
     def __dir__(self) -> list[str]:
         return sorted({*dir(type(self)), *self.__dict__})
