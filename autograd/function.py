@@ -325,7 +325,8 @@ def check_dirty(dirty: list[Any], inputs: Sequence[Any], outputs: list[Any]) -> 
     """RuntimeError where a written input is not handed out: the caller's tensor would keep its former history."""
     if any(not is_among(tensor, inputs) for tensor in dirty):
         warnings.warn(
-            "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should be "
+            "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated "
+            "should be "
             "passed to ctx.mark_dirty().",
             stacklevel=4,
         )

@@ -72,32 +72,38 @@ def tie_results(
     """
     schema = op.schema
     written = written_tensors(op, stack) if schema.is_mutable else []
-    arguments = list(tensors_of(stack))
-    returns = list(result) if len(schema.returns) > 1 else [result]
+    known = [*tensors_of(stack)]
     outputs: list[Any] = []
-
-    def tie(value: Any, differentiable: bool) -> Any:
-        if isinstance(value, list | tuple):
-            return type(value)(tie(item, differentiable) for item in value)
-        if not isinstance(value, TensorBase):
-            return value
-        in_place = any(value is tensor for tensor in written)
-        if not in_place and (has_history(value) or any(value is tensor for tensor in arguments)):
-            value = without_history(value)  # a kernel handed out a tensor that has a place in the graph already
-        outputs.append(value)
-        if not differentiable or value._dtype.category < 2:
-            node.add_output(None)
-        elif in_place:
-            rebase(value, node)
-        else:
-            set_edge(value, node, node.add_output(value))
-        return value
-
-    returns = [tie(value, index not in nondifferentiable) for index, value in enumerate(returns)]
+    if len(schema.returns) == 1:
+        result = tie(node, result, 0 not in nondifferentiable, known, written, outputs)
+    else:
+        result = tuple(
+            tie(node, value, index not in nondifferentiable, known, written, outputs)
+            for index, value in enumerate(result or ())
+        )
     for tensor in written:
         if not any(tensor is output for output in outputs):
-            tie(tensor, True)
-    return tuple(returns) if len(schema.returns) > 1 else returns[0], outputs
+            tie(node, tensor, True, known, written, outputs)
+    return result if schema.returns else None, outputs
+
+
+def tie(node: Node, value: Any, differentiable: bool, known: list[Any], written: list[Any], outputs: list[Any]) -> Any:
+    """One result (a tensor, or a list of them) as the next output of `node`; entered in `outputs`."""
+    if isinstance(value, list | tuple):
+        return type(value)(tie(node, item, differentiable, known, written, outputs) for item in value)
+    if not isinstance(value, TensorBase):
+        return value
+    in_place = any(value is tensor for tensor in written)
+    if not in_place and (has_history(value) or any(value is tensor for tensor in known)):
+        value = without_history(value)  # a kernel handed out a tensor that has a place in the graph already
+    outputs.append(value)
+    if not differentiable or value._dtype.category < 2:
+        node.add_output(None)
+    elif in_place:
+        rebase(value, node)
+    else:
+        set_edge(value, node, node.add_output(value))
+    return value
 
 
 def has_history(tensor: Any) -> bool:
