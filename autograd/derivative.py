@@ -188,6 +188,11 @@ class OperatorDerivative:
             {} if self.has_list else {p: (i,) for i, p in enumerate(self.inputs)}
         )
 
+    def __str__(self) -> str:
+        """As `explain` shows it: the node, and the arguments that have a gradient."""
+        names = [argument.name for argument in self.op.schema.arguments]
+        return f"{self.node_class.__name__}({', '.join(names[position] for position in sorted(self.covered))})"
+
     # Reading the declaration --------------------------------------------------------------------------------------
 
     def _formula(self, inputs: Sequence[str], function: Callable[..., Any]) -> Formula:

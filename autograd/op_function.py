@@ -70,6 +70,10 @@ class FunctionDerivative:
         name = f"GeneratedBackwardFor_{op.namespace}_{op._opname}_{op._overloadname}Backward"
         self.node_class = type(name, (OperatorFunctionNode,), {"__slots__": (), "backward": staticmethod(backward)})
 
+    def __str__(self) -> str:
+        """As `explain` shows it."""
+        return self.node_class.__name__
+
     def begin(self, op: OpOverload, stack: list[Any]) -> OperatorFunctionNode:
         refuse_out(op)
         positional = stack[: op.schema.kwarg_only_start]
