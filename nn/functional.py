@@ -1,0 +1,287 @@
+"""Functions of neural networks, with PyTorch's names, arguments and errors: `functional.cross_entropy(input, target)`.
+
+They are thin: each reads its arguments as PyTorch's does (reductions by name, deprecated switches, defaults) and calls
+operators. Losses take `reduction` "none", "mean" or "sum".
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from redispatch.kernels import broadcast_shapes
+from redispatch.ops import elementary, linalg, loss, normalization, random
+from redispatch.ops.arithmetic import div
+from redispatch.ops.creation import zeros
+from redispatch.ops.overridable import overridable_function
+from redispatch.ops.scattering import embedding as embed
+from redispatch.ops.softmax import log_softmax as log_softmax_operator
+from redispatch.ops.softmax import softmax as softmax_operator
+from redispatch.tensor import Tensor, dtypes
+
+linear = linalg.linear
+_REDUCTIONS = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
+
+# --- activations ---------------------------------------------------------------------------------------------------
+
+
+@overridable_function
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """max(x, 0), elementwise."""
+    return input.relu_() if inplace else input.relu()  # type: ignore[attr-defined]
+
+
+@overridable_function
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    """x Φ(x), with Φ the normal distribution function; `approximate="tanh"` by its usual approximation."""
+    return elementary.gelu(input, approximate=approximate)
+
+
+@overridable_function
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """x σ(x), elementwise."""
+    return elementary.silu.inplace(input) if inplace else elementary.silu(input)
+
+
+@overridable_function
+def sigmoid(input: Tensor) -> Tensor:
+    """1 / (1 + exp(-x)), elementwise."""
+    return input.sigmoid()  # type: ignore[attr-defined]
+
+
+@overridable_function
+def tanh(input: Tensor) -> Tensor:
+    """The hyperbolic tangent, elementwise."""
+    return input.tanh()  # type: ignore[attr-defined]
+
+
+@overridable_function
+def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """exp(x) / sum(exp(x)) along `dim`. Without `dim`, a warning and PyTorch's old choice of one."""
+    return softmax_operator(input, _chosen_dim("softmax", input, dim), dtype=dtype)
+
+
+@overridable_function
+def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """The logarithm of the softmax along `dim`."""
+    return log_softmax_operator(input, _chosen_dim("log_softmax", input, dim), dtype=dtype)
+
+
+@overridable_function
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """The softmax of -x along `dim`."""
+    chosen = _chosen_dim("softmin", input, dim)
+    return softmax_operator(-input, chosen, dtype=dtype)  # type: ignore[operator]
+
+
+def _chosen_dim(name: str, input: Tensor, dim: int | None) -> int:
+    if dim is not None:
+        return dim
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
+        UserWarning,
+        stacklevel=4,
+    )
+    return 0 if input.dim() in (0, 1, 3) else 1
+
+
+# --- layers --------------------------------------------------------------------------------------------------------
+
+
+@overridable_function
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zeroes each element with probability `p` and scales the others by 1 / (1 - p); nothing when not training.
+
+    Errors: ValueError where `p` is no probability.
+    """
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    return random.dropout_(input, p, training) if inplace else random.dropout(input, p, training)
+
+
+@overridable_function
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Mean 0 and variance 1 over the last dimensions, whose sizes are `normalized_shape`; then weight and bias."""
+    return normalization.layer_norm(input, list(normalized_shape), weight, bias, eps)
+
+
+@overridable_function
+def embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """Rows of `weight` by number: a result of shape [*input.shape, columns]. The row `padding_idx` gets no gradient.
+
+    Errors: AssertionError for a `padding_idx` that is no row, IndexError for an index that is none.
+    """
+    if max_norm is not None:
+        raise NotImplementedError("embedding(): max_norm, which renormalises rows in place, is not supported")
+    if padding_idx is None:
+        padding_idx = -1
+    else:
+        rows = weight.size(0)
+        assert -rows <= padding_idx < rows, "Padding_idx must be within num_embeddings"
+        padding_idx %= rows
+    return embed(weight, input, padding_idx, scale_grad_by_freq, sparse)
+
+
+@overridable_function
+def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
+    """A row of zeros with a one at the class, for each class number: shape [*tensor.shape, classes], int64."""
+    if tensor.dtype is not dtypes.int64:
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    if not tensor.numel():
+        if num_classes <= 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        return tensor.new_zeros([*tensor.shape, num_classes])
+    smallest, largest = tensor.aminmax()
+    if smallest.item() < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    found = largest.item() + 1
+    if num_classes == -1:
+        num_classes = found
+    elif num_classes < 1:
+        raise RuntimeError("num_classes should be positive")
+    elif found > num_classes:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    rows = zeros([*tensor.shape, num_classes], dtype=dtypes.int64, device=tensor.device)
+    return rows.scatter_(-1, tensor.unsqueeze(-1), 1)
+
+
+@overridable_function
+def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
+    """x / max(norm of x along `dim`, eps)."""
+    size = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
+    return input / size if out is None else div(input, size, out=out)
+
+
+# --- losses --------------------------------------------------------------------------------------------------------
+
+
+@overridable_function
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """-log softmax(input) at the target, a class number or probabilities of the classes.
+
+    Shapes: input [classes] or [batch, classes, ...]; target without the dimension of classes, or probabilities of the
+    input's shape. Errors: IndexError for a target that is no class, ValueError for batches of different size.
+    """
+    kind = _reduction(size_average, reduce, reduction)
+    return loss.cross_entropy_loss(input, target, weight, kind, ignore_index, label_smoothing)
+
+
+@overridable_function
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """-input at the target: the loss of log probabilities. Shapes as in `cross_entropy`."""
+    return loss.nll_loss_nd(input, target, weight, _reduction(size_average, reduce, reduction), ignore_index)
+
+
+@overridable_function
+def mse_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Any:
+    """(input - target)², with the weight's elements as factors if one is given."""
+    left, right = _same_shape(input, target)
+    kind = _reduction(size_average, reduce, reduction)
+    if weight is None:
+        return loss.mse_loss(left, right, kind)
+    weighted = loss.mse_loss(left, right, 0) * weight
+    return weighted.sum() / weight.sum() if kind == 1 else loss.reduced(weighted, kind)  # type: ignore[attr-defined]
+
+
+@overridable_function
+def l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Any:
+    """|input - target|, with the weight's elements as factors if one is given."""
+    left, right = _same_shape(input, target)
+    kind = _reduction(size_average, reduce, reduction)
+    if weight is None:
+        return loss.l1_loss(left, right, kind)
+    weighted = loss.l1_loss(left, right, 0) * weight
+    return weighted.sum() / weight.sum() if kind == 1 else loss.reduced(weighted, kind)  # type: ignore[attr-defined]
+
+
+@overridable_function
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
+    """The cross entropy of the probability σ(input) against the target, without ever forming that probability."""
+    if target.shape != input.shape:
+        raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
+    kind = _reduction(size_average, reduce, reduction)
+    return loss.binary_cross_entropy_with_logits(input, target, weight, pos_weight, kind)
+
+
+def _same_shape(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Both, broadcast; with a warning where that was needed, since it is seldom meant."""
+    if input.shape == target.shape:
+        return input, target
+    warnings.warn(
+        f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will likely lead "
+        "to incorrect results due to broadcasting. Please ensure they have the same size.",
+        UserWarning,
+        stacklevel=4,
+    )
+    shape = broadcast_shapes(tuple(input.shape), tuple(target.shape))
+    left, right = (t if tuple(t.shape) == shape else t.expand(shape) for t in (input, target))  # type: ignore[attr-defined]
+    return left, right
+
+
+def _reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> int:
+    """The number of a reduction, from its name or from the two switches that it replaced."""
+    if size_average is not None or reduce is not None:
+        each, summed = reduce is False, size_average is False
+        reduction = "none" if each else "sum" if summed else "mean"
+        warnings.warn(
+            f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
+            UserWarning,
+            stacklevel=4,
+        )
+    if reduction not in _REDUCTIONS:
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return _REDUCTIONS[reduction]

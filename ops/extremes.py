@@ -1,0 +1,333 @@
+"""The largest and smallest elements: max, min, amax, amin, argmax, argmin, aminmax.
+
+NaN is larger and smaller than all. Of equal elements `max.dim` names one and gives it the whole gradient, while `max`
+and `amax` share it among all that are equal. There is no largest of no elements. Read next: moments.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from redispatch import kernels
+from redispatch.kernels import Reduction
+from redispatch.tensor import Tensor, dtype, dtypes, empty, wrap_dim
+
+from .declare import Operator
+from .public import public
+from .reductions import reduced_dims, reduced_shape, with_kept_dims
+from .structured import Meta, Structured, resize_out
+
+# --- checks --------------------------------------------------------------------------------------------------------
+
+
+def check_not_empty(name: str, self: Tensor, dim: int | None) -> None:
+    """Raises where an extreme over `dim`, or over everything, would be one of nothing."""
+    if dim is None:
+        if not self._shape.numel():
+            raise RuntimeError(no_dim(name))
+        return
+    dim = wrap_dim(dim, len(self._shape))
+    if self._shape and self._shape[dim] == 0:
+        raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
+
+
+def no_dim(name: str) -> str:
+    return (
+        f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
+        "'dim' argument."
+    )
+
+
+def check_ordered(kernel_name: str, self: Tensor) -> None:
+    """Raises NotImplementedError for complex numbers, which have no order."""
+    if self._dtype.is_complex:
+        raise NotImplementedError(f'"{kernel_name}" not implemented for \'{self._dtype.tensor_name}\'')
+
+
+def check_out_dtype(out: Tensor, wanted: dtype) -> None:
+    """Raises RuntimeError where `out=` is not of the one dtype that it must have."""
+    if out._dtype is not wanted:
+        raise RuntimeError(f"Expected out tensor to have dtype {c_name(wanted)}, but got {c_name(out._dtype)} instead")
+
+
+def c_name(dtype: dtype) -> str:
+    """A dtype as C++ calls it, which is how some messages do."""
+    return _C_NAMES.get(dtype.name, dtype.name)
+
+
+_C_NAMES = {
+    "float32": "float", "float64": "double", "int64": "long int", "int32": "int", "int16": "short int",
+    "int8": "signed char", "uint8": "unsigned char", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
+    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
+}  # fmt: skip
+
+# --- derivatives ---------------------------------------------------------------------------------------------------
+
+
+def shared(grad: Any, self: Any, result: Any, dim: Any, keepdim: bool) -> Any:
+    """The gradient of an extreme value, shared equally by all elements that are equal to it."""
+    grad, result = (with_kept_dims(t, self.shape, dim, keepdim) for t in (grad, result))
+    mask = (self == result) | ((self != self) & (result != result))
+    return mask * (grad / mask.sum(dim, True))
+
+
+def selected(grad: Any, indices: Any, shape: Any, dim: int, keepdim: bool) -> Any:
+    """The gradient of elements that were selected along `dim`: it goes to where they stood."""
+    if not shape:
+        return grad
+    if not keepdim:
+        grad, indices = grad.unsqueeze(dim), indices.unsqueeze(dim)
+    return grad.new_zeros(shape).scatter(dim, indices, grad)
+
+
+# --- amax, amin ----------------------------------------------------------------------------------------------------
+
+amax_op = Structured("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", out="out")
+amin_op = Structured("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", out="out")
+
+
+def extreme_meta(name: str, self: Tensor, dim: Any, keepdim: bool) -> Meta:
+    check_ordered("max_values_cpu" if name == "amax" else "min_values_cpu", self)
+    dims = reduced_dims(dim, len(self._shape))
+    if not self._shape.numel():
+        if not dim:
+            raise RuntimeError(no_dim(name))
+        for d in dims:
+            check_not_empty(name, self, d)
+    return Meta(reduced_shape(self._shape, dims, keepdim), self._dtype, self._device)
+
+
+@amax_op.meta
+def amax_meta(self: Tensor, dim: Any, keepdim: bool) -> Meta:
+    return extreme_meta("amax", self, dim, keepdim)
+
+
+@amin_op.meta
+def amin_meta(self: Tensor, dim: Any, keepdim: bool) -> Meta:
+    return extreme_meta("amin", self, dim, keepdim)
+
+
+@amax_op.body
+def amax_body(out: Tensor, self: Tensor, dim: Any, keepdim: bool) -> None:
+    run_extreme(kernels.AMAX, out, self, dim)
+
+
+@amin_op.body
+def amin_body(out: Tensor, self: Tensor, dim: Any, keepdim: bool) -> None:
+    run_extreme(kernels.AMIN, out, self, dim)
+
+
+def run_extreme(reduction: Reduction, out: Tensor, self: Tensor, dim: Any) -> None:
+    if out._dtype is not self._dtype:
+        raise RuntimeError(
+            f"Expected the dtype for input and out to match, but got {self._dtype.tensor_name} for input's dtype and "
+            f"{out._dtype.tensor_name} for out's dtype."
+        )
+    reduction.run(out._operand, self._operand, reduced_dims(dim, len(self._shape)))
+
+
+amax_op.derivative(self=shared)
+amin_op.derivative(self=shared)
+amax = public(amax_op)
+amin = public(amin_op)
+
+# --- max, min ------------------------------------------------------------------------------------------------------
+
+max_op = Structured("max(Tensor self) -> Tensor", out="unary_out")
+min_op = Structured("min(Tensor self) -> Tensor", out="unary_out")
+
+
+@max_op.meta
+def max_meta(self: Tensor) -> Meta:
+    check_ordered("max_all", self)
+    check_not_empty("max", self, None)
+    return Meta((), self._dtype, self._device)
+
+
+@min_op.meta
+def min_meta(self: Tensor) -> Meta:
+    check_ordered("min_all", self)
+    check_not_empty("min", self, None)
+    return Meta((), self._dtype, self._device)
+
+
+@max_op.body
+def max_body(out: Tensor, self: Tensor) -> None:
+    run_extreme(kernels.AMAX, out, self, None)
+
+
+@min_op.body
+def min_body(out: Tensor, self: Tensor) -> None:
+    run_extreme(kernels.AMIN, out, self, None)
+
+
+max_op.derivative(self=lambda grad, self, result: shared(grad, self, result, None, False), node="MaxBackward1")
+min_op.derivative(self=lambda grad, self, result: shared(grad, self, result, None, False), node="MinBackward1")
+
+max_dim_op = Operator("max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)")
+min_dim_op = Operator("min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)")
+max_dim_out_op = Operator(
+    "max.dim_max(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) max, Tensor(b!) max_values) "
+    "-> (Tensor(a!) values, Tensor(b!) indices)"
+)
+min_dim_out_op = Operator(
+    "min.dim_min(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) min, Tensor(b!) min_indices) "
+    "-> (Tensor(a!) values, Tensor(b!) indices)"
+)
+
+
+def with_indices(name: str, self: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
+    """Values and their positions along `dim`."""
+    shape = checked_shape(name, self, dim, keepdim)
+    values = empty(shape, self._dtype, self._device)
+    indices = empty(shape, dtypes.int64, self._device)
+    find(name, values, indices, self, dim)
+    return values, indices
+
+
+def with_indices_out(
+    name: str, self: Tensor, dim: int, keepdim: bool, values: Tensor, indices: Tensor
+) -> tuple[Tensor, Tensor]:
+    shape = checked_shape(name, self, dim, keepdim)
+    check_out_dtype(values, self._dtype)
+    check_out_dtype(indices, dtypes.int64)
+    resize_out(values, Meta(shape, self._dtype, self._device))
+    resize_out(indices, Meta(shape, dtypes.int64, self._device))
+    find(name, values, indices, self, dim)
+    return values, indices
+
+
+def checked_shape(name: str, self: Tensor, dim: int, keepdim: bool) -> tuple[int, ...]:
+    check_ordered(f"{name}_cpu", self)
+    check_not_empty(name, self, dim)
+    return reduced_shape(self._shape, reduced_dims(dim, len(self._shape)), keepdim)
+
+
+def find(name: str, values: Tensor | None, indices: Tensor, self: Tensor, dim: int | None) -> None:
+    if indices._array is None:
+        return
+    dims = reduced_dims(dim, len(self._shape))
+    found = values._operand if values is not None else None
+    kernels.extreme_with_indices(found, indices._operand, self._operand, dims, largest=name.endswith("max"))
+
+
+@max_dim_op.kernel("CPU", "Meta")
+def max_dim_kernel(self: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
+    return with_indices("max", self, dim, keepdim)
+
+
+@min_dim_op.kernel("CPU", "Meta")
+def min_dim_kernel(self: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
+    return with_indices("min", self, dim, keepdim)
+
+
+@max_dim_out_op.kernel("CPU", "Meta")
+def max_dim_out_kernel(self: Tensor, dim: int, keepdim: bool, max: Tensor, max_values: Tensor) -> Any:
+    return with_indices_out("max", self, dim, keepdim, max, max_values)
+
+
+@min_dim_out_op.kernel("CPU", "Meta")
+def min_dim_out_kernel(self: Tensor, dim: int, keepdim: bool, min: Tensor, min_indices: Tensor) -> Any:
+    return with_indices_out("min", self, dim, keepdim, min, min_indices)
+
+
+for _op in (max_dim_op, min_dim_op):
+    _op.derivative(
+        self=lambda grad, result1, self_shape, dim, keepdim: selected(grad, result1, self_shape, dim, keepdim),
+        nondifferentiable=(1,),
+    )
+max_dim_op.out = max_dim_out_op.functional
+min_dim_op.out = min_dim_out_op.functional
+
+max_other_op = Operator("max.other(Tensor self, Tensor other) -> Tensor", out="out")
+min_other_op = Operator("min.other(Tensor self, Tensor other) -> Tensor", out="out")
+
+
+@max_other_op.implicit
+def max_other_composite(self: Any, other: Any) -> Any:
+    return self.maximum(other)
+
+
+@min_other_op.implicit
+def min_other_composite(self: Any, other: Any) -> Any:
+    return self.minimum(other)
+
+
+max = public(max_op, max_other_op, max_dim_op)  # a 0-d integer tensor is an operand rather than a dimension
+min = public(min_op, min_other_op, min_dim_op)
+
+# --- argmax, argmin ------------------------------------------------------------------------------------------------
+
+argmax_op = Structured("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", out="out")
+argmin_op = Structured("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", out="out")
+
+
+def position_meta(name: str, self: Tensor, dim: int | None, keepdim: bool) -> Meta:
+    if self._dtype.is_complex or self._dtype is dtypes.bool:
+        kind = "complex" if self._dtype.is_complex else "bool"
+        raise RuntimeError(f"{name}(): does not support {kind} input")
+    if dim is None and not self._shape.numel():
+        raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0.")
+    check_not_empty(name, self, dim)
+    return Meta(reduced_shape(self._shape, reduced_dims(dim, len(self._shape)), keepdim), dtypes.int64, self._device)
+
+
+@argmax_op.meta
+def argmax_meta(self: Tensor, dim: int | None, keepdim: bool) -> Meta:
+    return position_meta("argmax", self, dim, keepdim)
+
+
+@argmin_op.meta
+def argmin_meta(self: Tensor, dim: int | None, keepdim: bool) -> Meta:
+    return position_meta("argmin", self, dim, keepdim)
+
+
+@argmax_op.body
+def argmax_body(out: Tensor, self: Tensor, dim: int | None, keepdim: bool) -> None:
+    check_out_dtype(out, dtypes.int64)
+    find("max", None, out, self, dim)
+
+
+@argmin_op.body
+def argmin_body(out: Tensor, self: Tensor, dim: int | None, keepdim: bool) -> None:
+    check_out_dtype(out, dtypes.int64)
+    find("min", None, out, self, dim)
+
+
+argmax_op.not_differentiable()
+argmin_op.not_differentiable()
+argmax = public(argmax_op)
+argmin = public(argmin_op)
+
+# --- aminmax -------------------------------------------------------------------------------------------------------
+
+aminmax_op = Operator("aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)")
+
+
+@aminmax_op.kernel("CPU", "Meta")
+def aminmax_kernel(self: Tensor, dim: int | None, keepdim: bool) -> tuple[Tensor, Tensor]:
+    check_ordered("aminmax_kernel", self)
+    dims = reduced_dims(dim, len(self._shape))
+    if dim is None and not self._shape.numel():
+        raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
+    if dim is not None and self._shape and not self._shape[dims[0]]:
+        raise IndexError(f"aminmax: Expected reduction dim {dims[0]} to have non-zero size.")
+    shape = reduced_shape(self._shape, dims, keepdim)
+    smallest, largest = (empty(shape, self._dtype, self._device) for _ in range(2))
+    if self._array is not None:
+        kernels.AMIN.run(smallest._operand, self._operand, dims)
+        kernels.AMAX.run(largest._operand, self._operand, dims)
+    return smallest, largest
+
+
+def aminmax_backward(grads: Any, self: Any, result0: Any, result1: Any, dim: int | None, keepdim: bool) -> Any:
+    parts = [
+        shared(grad, self, result, dim, keepdim)
+        for grad, result in zip(grads, (result0, result1), strict=True)
+        if grad is not None
+    ]
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
+aminmax_op.derivative(self=aminmax_backward)
+aminmax = public(aminmax_op)

@@ -1,0 +1,441 @@
+"""Matrix products: mm, bmm, addmm and their kin, and `matmul` and `linear`, which are written in them.
+
+Factors have one dtype, and only autocast changes it. The products themselves are BLAS calls (kernels/blas.py), and so is
+every derivative here: the gradient of a product is a product with the other factor transposed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from redispatch import kernels
+from redispatch.dispatch import ops
+from redispatch.kernels import Operand, broadcast_shapes
+from redispatch.tensor import Tensor, dtypes
+
+from .declare import Operator
+from .extremes import c_name, check_out_dtype
+from .public import public
+from .structured import Meta, Structured, common_device
+
+SCALES = "*, Scalar beta=1, Scalar alpha=1"
+
+# --- checks --------------------------------------------------------------------------------------------------------
+
+
+def check_not_bool(kernel_name: str, self: Tensor) -> None:
+    if self._dtype is dtypes.bool:
+        raise NotImplementedError(f"\"{kernel_name}\" not implemented for 'Bool'")
+
+
+def check_inner(a: Tensor, b: Tensor) -> None:
+    """Raises RuntimeError where a[n, k] cannot be multiplied with b[k, m]."""
+    (n, k), (k2, m) = a._shape, b._shape
+    if k != k2:
+        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({n}x{k} and {k2}x{m})")
+
+
+def check_batches(a: Tensor, b: Tensor) -> None:
+    """Raises RuntimeError where a[batch, n, k] cannot be multiplied with b[batch, k, m]."""
+    for name, x in (("batch1", a), ("batch2", b)):
+        if len(x._shape) != 3:
+            raise RuntimeError(f"{name} must be a 3D tensor")
+    if a._shape[0] != b._shape[0] or a._shape[2] != b._shape[1]:
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{a._shape[0]}, {a._shape[2]}] but got: "
+            f"[{b._shape[0]}, {b._shape[1]}]."
+        )
+
+
+def check_expands(self: Tensor, shape: tuple[int, ...]) -> None:
+    """Raises RuntimeError where the added tensor does not broadcast to the product's shape."""
+    own = self._shape
+    if len(own) > len(shape):
+        raise RuntimeError(
+            f"expand({self._summary()}, size={list(shape)}): the number of sizes provided ({len(shape)}) must be greater or "
+            f"equal to the number of dimensions in the tensor ({len(own)})"
+        )
+    for back in range(1, len(own) + 1):
+        if own[-back] not in (1, shape[-back]):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({shape[-back]}) must match the existing size ({own[-back]}) at "
+                f"non-singleton dimension {len(shape) - back}.  Target sizes: {list(shape)}.  Tensor sizes: {list(own)}"
+            )
+
+
+def scale(grad: Any, factor: Any) -> Any:
+    """`grad * factor`, without an operator where the factor is 1."""
+    return grad if factor == 1 else grad * factor
+
+
+def whole(self: Tensor, *factors: Any) -> list[Any]:
+    """`alpha` and `beta` as the dtype of integers has them: cut off at the point."""
+    return [int(f) if self._dtype.category <= dtypes.INTEGER else f for f in factors]
+
+
+# --- mm ------------------------------------------------------------------------------------------------------------
+
+mm_op = Structured("mm(Tensor self, Tensor mat2) -> Tensor", out="out")
+
+
+@mm_op.meta
+def mm_meta(self: Tensor, mat2: Tensor) -> Meta:
+    for name, x in (("self", self), ("mat2", mat2)):
+        if len(x._shape) != 2:
+            raise RuntimeError(f"{name} must be a matrix")
+    check_inner(self, mat2)
+    if self._dtype is not mat2._dtype:
+        raise RuntimeError(
+            f"expected m1 and m2 to have the same dtype, but got: {c_name(self._dtype)} != {c_name(mat2._dtype)}"
+        )
+    check_not_bool("addmm_impl_cpu_", self)
+    return Meta((self._shape[0], mat2._shape[1]), self._dtype, common_device(self, mat2))
+
+
+@mm_op.body
+def mm_body(out: Tensor, self: Tensor, mat2: Tensor) -> None:
+    check_out_dtype(out, self._dtype)
+    kernels.mm(out._operand, self._operand, mat2._operand)
+
+
+mm_op.derivative(
+    self=lambda grad, mat2: grad.mm(mat2.t()),
+    mat2=lambda grad, self: self.t().mm(grad),
+)
+mm_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
+mm = public(mm_op)
+
+# --- bmm -----------------------------------------------------------------------------------------------------------
+
+bmm_op = Structured("bmm(Tensor self, Tensor mat2) -> Tensor", out="out")
+
+
+@bmm_op.meta
+def bmm_meta(self: Tensor, mat2: Tensor) -> Meta:
+    check_batches(self, mat2)
+    check_not_bool("bmm", self)
+    if self._dtype is not mat2._dtype:
+        raise RuntimeError(
+            f"expected scalar type {self._dtype.tensor_name} but found {mat2._dtype.tensor_name}"
+        )
+    shape = (self._shape[0], self._shape[1], mat2._shape[2])
+    return Meta(shape, self._dtype, common_device(self, mat2))
+
+
+@bmm_op.body
+def bmm_body(out: Tensor, self: Tensor, mat2: Tensor) -> None:
+    check_out_dtype(out, self._dtype)
+    kernels.bmm(out._operand, self._operand, mat2._operand)
+
+
+bmm_op.derivative(
+    self=lambda grad, mat2: grad.bmm(mat2.transpose(1, 2)),
+    mat2=lambda grad, self: self.transpose(1, 2).bmm(grad),
+)
+bmm_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
+bmm = public(bmm_op)
+
+# --- addmm, baddbmm --------------------------------------------------------------------------------------------------
+
+addmm_op = Structured(
+    f"addmm(Tensor self, Tensor mat1, Tensor mat2, {SCALES}) -> Tensor", inplace=True, out="out"
+)
+
+
+@addmm_op.meta
+def addmm_meta(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Any, alpha: Any) -> Meta:
+    for name, x in (("mat1", mat1), ("mat2", mat2)):
+        if len(x._shape) != 2:
+            raise RuntimeError(f"{name} must be a matrix, got {len(x._shape)}-D tensor")
+    check_inner(mat1, mat2)
+    if not self._dtype is mat1._dtype is mat2._dtype:
+        other = mat2._dtype if mat2._dtype is not self._dtype else mat1._dtype
+        raise RuntimeError(
+            f"self and mat2 must have the same dtype, but got {self._dtype.tensor_name} and {other.tensor_name}"
+        )
+    check_not_bool("addmm_impl_cpu_", self)
+    shape = (mat1._shape[0], mat2._shape[1])
+    check_expands(self, shape)
+    return Meta(shape, self._dtype, common_device(self, mat1, mat2))
+
+
+@addmm_op.body
+def addmm_body(out: Tensor, self: Tensor, mat1: Tensor, mat2: Tensor, beta: Any, alpha: Any) -> None:
+    check_out_dtype(out, self._dtype)
+    alpha, beta = whole(self, alpha, beta)
+    kernels.addmm(out._operand, expanded(self, out), mat1._operand, mat2._operand, alpha=alpha, beta=beta)
+
+
+def expanded(self: Tensor, out: Tensor) -> Operand:
+    """The added tensor, broadcast to the shape of the result."""
+    steps = kernels.broadcast_strides(self._shape, self._stride, out._shape)
+    return self._operand._replace(shape=tuple(out._shape), strides=steps)
+
+
+addmm_op.derivative(
+    self=lambda grad, beta: scale(grad, beta),
+    mat1=lambda grad, mat2, alpha: scale(grad.mm(mat2.t()), alpha),
+    mat2=lambda grad, mat1, alpha: scale(mat1.t().mm(grad), alpha),
+)
+addmm_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
+addmm = public(addmm_op)
+
+baddbmm_op = Structured(
+    f"baddbmm(Tensor self, Tensor batch1, Tensor batch2, {SCALES}) -> Tensor", inplace=True, out="out"
+)
+
+
+@baddbmm_op.meta
+def baddbmm_meta(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any) -> Meta:
+    check_batches(batch1, batch2)
+    if not self._dtype is batch1._dtype is batch2._dtype:
+        raise RuntimeError(
+            f"Input dtypes must be the same, got: input {c_name(self._dtype)}, batch1: {c_name(batch1._dtype)}, batch2: "
+            f"{c_name(batch2._dtype)}"
+        )
+    check_not_bool("baddbmm", self)
+    shape = (batch1._shape[0], batch1._shape[1], batch2._shape[2])
+    check_expands(self, shape)
+    return Meta(shape, self._dtype, common_device(self, batch1, batch2))
+
+
+@baddbmm_op.body
+def baddbmm_body(out: Tensor, self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any) -> None:
+    addmm_body(out, self, batch1, batch2, beta, alpha)
+
+
+baddbmm_op.derivative(
+    self=lambda grad, beta: scale(grad, beta),
+    batch1=lambda grad, batch2, alpha: scale(grad.bmm(batch2.transpose(1, 2)), alpha),
+    batch2=lambda grad, batch1, alpha: scale(batch1.transpose(1, 2).bmm(grad), alpha),
+)
+baddbmm_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
+baddbmm = public(baddbmm_op)
+
+# --- vectors: mv, addmv, dot -------------------------------------------------------------------------------------------
+
+mv_op = Structured("mv(Tensor self, Tensor vec) -> Tensor", out="out")
+addmv_op = Structured(f"addmv(Tensor self, Tensor mat, Tensor vec, {SCALES}) -> Tensor", inplace=True, out="out")
+
+
+def check_mv(input_shape: tuple[int, ...], input_dtype: Any, mat: Tensor, vec: Tensor) -> None:
+    if len(mat._shape) != 2 or len(vec._shape) != 1 or len(input_shape) > 1:
+        raise RuntimeError(
+            f"vector + matrix @ vector expected, got {len(input_shape)}, {len(mat._shape)}, {len(vec._shape)}"
+        )
+    n, k = mat._shape
+    if k != vec._shape[0] or (input_shape and input_shape[0] not in (1, n)):
+        raise RuntimeError(
+            f"size mismatch, got input ({input_shape[0] if input_shape else 1}), mat ({n}x{k}), vec ({vec._shape[0]})"
+        )
+    if not input_dtype is mat._dtype is vec._dtype:
+        names = [t.tensor_name for t in (input_dtype, mat._dtype, vec._dtype)]
+        raise RuntimeError(
+            f"addmv input tensors must have the same dtype, but got {names[0]}, {names[1]}, and {names[2]}"
+        )
+    check_not_bool("addmv_impl_cpu", mat)
+
+
+@mv_op.meta
+def mv_meta(self: Tensor, vec: Tensor) -> Meta:
+    check_mv((self._shape[0] if self._shape else 1,), vec._dtype, self, vec)
+    return Meta(self._shape[:1], self._dtype, common_device(self, vec))
+
+
+@mv_op.body
+def mv_body(out: Tensor, self: Tensor, vec: Tensor) -> None:
+    check_out_dtype(out, self._dtype)
+    kernels.matmul(column(out), self._operand, column(vec))
+
+
+def column(vec: Tensor) -> Any:
+    """A vector as a matrix with one column."""
+    return vec._operand._replace(shape=(vec._shape[0], 1), strides=(vec._stride[0], 1))
+
+
+mv_op.derivative(
+    self=lambda grad, vec: grad.outer(vec),
+    vec=lambda grad, self: self.t().mv(grad),
+)
+mv_op.autocast(cuda="lower_precision_fp")
+mv = public(mv_op)
+
+
+@addmv_op.meta
+def addmv_meta(self: Tensor, mat: Tensor, vec: Tensor, beta: Any, alpha: Any) -> Meta:
+    check_mv(tuple(self._shape), self._dtype, mat, vec)
+    return Meta(mat._shape[:1], self._dtype, common_device(self, mat, vec))
+
+
+@addmv_op.body
+def addmv_body(out: Tensor, self: Tensor, mat: Tensor, vec: Tensor, beta: Any, alpha: Any) -> None:
+    check_out_dtype(out, self._dtype)
+    n = mat._shape[0]
+    step = self._stride[0] if self._shape and self._shape[0] == n else 0
+    bias = self._operand._replace(shape=(n, 1), strides=(step, 1))
+    alpha, beta = whole(self, alpha, beta)
+    kernels.matmul(column(out), mat._operand, column(vec), bias, alpha=alpha, beta=beta)
+
+
+addmv_op.derivative(
+    self=lambda grad, beta: scale(grad, beta),
+    mat=lambda grad, vec, alpha: scale(grad.outer(vec), alpha),
+    vec=lambda grad, mat, alpha: scale(mat.t().mv(grad), alpha),
+)
+addmv_op.autocast(cuda="lower_precision_fp")
+addmv = public(addmv_op)
+
+dot_op = Structured("dot(Tensor self, Tensor tensor) -> Tensor", out="out")
+
+
+@dot_op.meta
+def dot_meta(self: Tensor, tensor: Tensor) -> Meta:
+    if len(self._shape) != 1 or len(tensor._shape) != 1:
+        raise RuntimeError(f"1D tensors expected, but got {len(self._shape)}D and {len(tensor._shape)}D tensors")
+    if self._dtype is not tensor._dtype:
+        raise RuntimeError(
+            f"dot : expected both vectors to have same dtype, but found {self._dtype.tensor_name} and "
+            f"{tensor._dtype.tensor_name}"
+        )
+    if self._shape != tensor._shape:
+        raise RuntimeError(
+            f"inconsistent tensor size, expected tensor {list(self._shape)} and src {list(tensor._shape)} to have the same "
+            f"number of elements, but got {self._shape[0]} and {tensor._shape[0]} elements respectively"
+        )
+    check_not_bool("dot", self)
+    return Meta((), self._dtype, common_device(self, tensor))
+
+
+@dot_op.body
+def dot_body(out: Tensor, self: Tensor, tensor: Tensor) -> None:
+    check_out_dtype(out, self._dtype)
+    row = self._operand._replace(shape=(1, self._shape[0]), strides=(1, self._stride[0]))
+    kernels.matmul(out._operand._replace(shape=(1, 1), strides=(1, 1)), row, column(tensor))
+
+
+dot_op.derivative(self=lambda grad, tensor: grad * tensor, tensor=lambda grad, self: grad * self)
+dot_op.autocast(cuda="promote")
+dot = public(dot_op)
+
+outer_op = Operator("outer(Tensor self, Tensor vec2) -> Tensor")
+
+
+@outer_op.implicit
+def outer_composite(self: Any, vec2: Any) -> Any:
+    for name, x in (("self", self), ("vec2", vec2)):
+        if x.dim() != 1:
+            raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {x.dim()}-D")
+    return self.reshape(self.shape[0], 1).mul(vec2)
+
+
+outer = public(outer_op)
+ger = public(outer_op, name="ger")
+
+# --- matmul --------------------------------------------------------------------------------------------------------
+
+matmul_op = Operator("matmul(Tensor self, Tensor other) -> Tensor")
+
+
+@matmul_op.implicit
+def matmul_composite(self: Any, other: Any) -> Any:
+    """A product by the numbers of dimensions: vectors, matrices, and batches of matrices, which broadcast."""
+    a, b = self.dim(), other.dim()
+    if a == 0 or b == 0:
+        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {a}D and {b}D")
+    if a == 1 and b == 1:
+        return dot_op.functional(self, other)
+    if a == 2 and b == 1:
+        return mv_op.functional(self, other)
+    if a == 1 and b == 2:
+        return mm_op.functional(self.unsqueeze(0), other).squeeze_(0)
+    if a == 2 and b == 2:
+        return mm_op.functional(self, other)
+    if folds(self, other):
+        return folded(self, other) if a >= b else folded_right(self, other)
+    return batched(self, other)
+
+
+def folds(self: Any, other: Any) -> bool:
+    """Whether one product of matrices, the batch laid out as rows, takes the place of a batch of products.
+
+    It does where one side has at least three dimensions and the other at most two, and where the rows can be had
+    without a copy, or where the small side needs a gradient, which would otherwise be summed over the batch.
+    """
+    large, small = (self, other) if self.dim() >= other.dim() else (other, self)
+    if large.dim() < 3 or small.dim() > 2:
+        return False
+    transposed = self.dim() < other.dim()
+    if small.requires_grad and not transposed:
+        return True
+    if small.dim() == 1 and not transposed:
+        return True
+    if not large.numel():
+        return True
+    if transposed:
+        large = large.mT
+    return rows_are_a_view(large)
+
+
+def rows_are_a_view(x: Any) -> bool:
+    """Whether all dimensions but the last can be seen as one."""
+    shape, stride = x.shape, x.stride()
+    return all(stride[d] == stride[d + 1] * shape[d + 1] for d in range(len(shape) - 2))
+
+
+def folded(large: Any, small: Any) -> Any:
+    """large[..., n, k] @ small[k, m] or small[k], the batch laid out as rows."""
+    *outer_shape, k = large.shape
+    rows = large.reshape(math.prod(outer_shape), k)
+    if small.dim() == 1:
+        return ops.aten._unsafe_view.default(mv_op.functional(rows, small), outer_shape)
+    product = mm_op.functional(rows, small)
+    return ops.aten._unsafe_view.default(product, [*outer_shape, small.shape[1]])
+
+
+def folded_right(small: Any, large: Any) -> Any:
+    """small[n, k] or small[k] @ large[..., k, m], as the transposed product."""
+    large = large.mT
+    if small.dim() == 1:
+        return folded(large, small)
+    return folded(large, small.t()).mT
+
+
+def batched(self: Any, other: Any) -> Any:
+    """Batches of matrices, broadcast against each other, as one bmm."""
+    a, b = self.dim(), other.dim()
+    n = self.shape[-2] if a > 1 else 1
+    k, (k2, m) = self.shape[-1], (other.shape[-2:] if b > 1 else (other.shape[0], 1))
+    batch = broadcast_shapes(tuple(self.shape[:-2]), tuple(other.shape[:-2] if b > 1 else ()))
+    count = math.prod(batch)
+    left = self.expand((*batch, n, k)).reshape(count, n, k)
+    right_source = other.unsqueeze(1) if b == 1 else other
+    right = right_source.expand((*batch, k2, m)).reshape(count, k2, m)
+    shape = [*batch] + ([n] if a > 1 else []) + ([m] if b > 1 else [])
+    return ops.aten._unsafe_view.default(bmm_op.functional(left, right), shape)
+
+
+matmul_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
+matmul = public(matmul_op)
+
+# --- linear --------------------------------------------------------------------------------------------------------
+
+linear_op = Operator("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor")
+
+
+@linear_op.implicit
+def linear_composite(input: Any, weight: Any, bias: Any) -> Any:
+    """input @ weight.T + bias: one addmm where the rows of the input can be had without a copy."""
+    if bias is None:
+        return matmul_op.functional(input, weight.t())
+    if input.dim() == 2:
+        return addmm_op.functional(bias, input, weight.t())
+    if bias.dim() <= 1 and input.dim() != 0 and rows_are_a_view(input):
+        *outer_shape, k = input.shape
+        rows = input.view(math.prod(outer_shape), k)
+        return addmm_op.functional(bias, rows, weight.t()).view([*outer_shape, weight.shape[0]])
+    return matmul_op.functional(input, weight.t()).add(bias)
+
+
+linear_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
+linear = public(linear_op, method=False)

@@ -1,0 +1,521 @@
+"""Losses: nll_loss and what is written in it, cross_entropy; squared, absolute and binary differences.
+
+`reduction` is 0 (none), 1 (mean) or 2 (sum), as schemas have it; nn/functional.py has the names.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from redispatch import kernels
+from redispatch.kernels import BadIndex, Elementwise, Operand, broadcast_shapes
+from redispatch.kernels import exp as exp_
+from redispatch.tensor import Tensor, dtypes, empty, result_type
+
+from .creation import filled
+from .declare import Operator
+from .public import public
+from .reductions import converted
+from .softmax import log_softmax_op
+from .structured import Meta, Structured, common_device
+
+NONE, MEAN, SUM = 0, 1, 2
+
+
+def reduced(loss: Any, reduction: int) -> Any:
+    """The loss of each element, their mean or their sum."""
+    return loss.mean() if reduction == MEAN else loss.sum() if reduction == SUM else loss
+
+
+# --- nll_loss: of classes [n, classes] or [classes], and of images [n, classes, height, width] -----------------------
+
+NLL = "Tensor self, Tensor target, Tensor? weight"
+nll_forward_op = Operator(
+    f"nll_loss_forward({NLL}, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)"
+)
+nll_backward_op = Structured(
+    f"nll_loss_backward(Tensor grad_output, {NLL}, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
+)
+nll2d_forward_op = Operator(
+    f"nll_loss2d_forward({NLL}, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)"
+)
+nll2d_backward_op = Structured(
+    f"nll_loss2d_backward(Tensor grad_output, {NLL}, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
+)
+
+
+def check_nll(self: Tensor, target: Tensor, weight: Any) -> None:
+    """Raises where the shapes do not belong together."""
+    if len(self._shape) not in (1, 2):
+        raise RuntimeError("input tensor should be 1D or 2D")
+    if len(target._shape) > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if len(self._shape) == 2 and self._shape[:1] != target._shape:
+        raise RuntimeError(f"size mismatch (got input: {list(self._shape)}, target: {list(target._shape)})")
+    if len(self._shape) == 1 and target._shape.numel() != 1:
+        raise RuntimeError(f"size mismatch (got input: {list(self._shape)}, target: {list(target._shape)})")
+    check_nll_dtypes(self, target, weight, self._shape[-1])
+
+
+def check_nll2d(self: Tensor, target: Tensor, weight: Any) -> None:
+    if len(target._shape) != 3:
+        raise RuntimeError(
+            "only batches of spatial targets supported (3D tensors) but got targets of dimension: "
+            f"{len(target._shape)}"
+        )
+    if len(self._shape) != 4:
+        raise RuntimeError(
+            "only batches of spatial inputs supported (4D tensors), but got input of dimension: "
+            f"{len(self._shape)}"
+        )
+    n, classes, *image = self._shape
+    if tuple(target._shape) != (n, *image):
+        raise RuntimeError(f"size mismatch (got input: {list(self._shape)} , target: {list(target._shape)}")
+    check_nll_dtypes(self, target, weight, classes)
+
+
+def check_nll_dtypes(self: Tensor, target: Tensor, weight: Any, classes: int) -> None:
+    if weight is not None and tuple(weight._shape) != (classes,):
+        raise RuntimeError(
+            f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
+            f"shape: {list(weight._shape)}"
+        )
+    if not self._dtype.is_floating_point:
+        raise NotImplementedError(f'"nll_loss_out_frame" not implemented for \'{self._dtype.tensor_name}\'')
+    if target._dtype not in (dtypes.int64, dtypes.uint8):
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {target._dtype.tensor_name}")
+    if weight is not None and weight._dtype is not self._dtype:
+        raise RuntimeError(f"expected scalar type {self._dtype.tensor_name} but found {weight._dtype.tensor_name}")
+
+
+def as_rows(x: Tensor, lead: int) -> Operand:
+    """`x` with the dimensions after the first `lead` seen as one; a dense copy where they do not lie in a row."""
+    operand, rest = x._operand, math.prod(x._shape[lead:])
+    shape = (*x._shape[:lead], rest)
+    if len(x._shape) == lead:
+        return operand._replace(shape=shape, strides=(*x._stride, 1))
+    if len(x._shape) == lead + 2 and x._stride[lead] != x._stride[lead + 1] * x._shape[lead + 1]:
+        operand = converted(x, x._dtype)._operand
+    return operand._replace(shape=shape, strides=(*operand.strides[:lead], operand.strides[-1]))
+
+
+def as_classes(x: Tensor) -> Operand:
+    """Scores as [n, classes, rest]."""
+    if len(x._shape) == 1:
+        return x._operand._replace(shape=(1, x._shape[0], 1), strides=(1, x._stride[0], 1))
+    return as_rows(x, 2)
+
+
+def as_labels(target: Tensor) -> Operand:
+    """Labels, or the losses or gradients that belong to them, as [n, rest]."""
+    if target._shape.numel() == 1 and len(target._shape) <= 1:
+        return target._operand._replace(shape=(1, 1), strides=(1, 1))
+    return as_rows(target, 1)
+
+
+def run_nll(self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int) -> tuple[Tensor, Tensor]:
+    """(loss, the sum of the weights used)"""
+    each = reduction == NONE and len(self._shape) > 1
+    shape = tuple(target._shape) if each else ()
+    output, total = (empty(s, self._dtype, self._device) for s in (shape, ()))
+    if output._array is None:
+        return output, total
+    if each:
+        kind = "none"
+        into = as_labels(output) if output._shape.numel() else None
+    else:
+        kind = "mean" if reduction == MEAN else "sum"
+        into = output._operand
+    if into is None:
+        return output, filled(total, 0)
+    raise_bad(
+        kernels.nll_loss(
+            into,
+            total._operand,
+            as_classes(self),
+            as_labels(target),
+            None if weight is None else weight._operand,
+            ignore_index=ignore_index,
+            reduction=kind,
+        )
+    )
+    return output, total
+
+
+def raise_bad(bad: BadIndex | None) -> None:
+    if bad is not None:
+        raise IndexError(f"Target {bad.index} is out of bounds.")
+
+
+@nll_forward_op.kernel("CPU", "Meta")
+def nll_forward_kernel(self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int) -> Any:
+    check_nll(self, target, weight)
+    return run_nll(self, target, weight, reduction, ignore_index)
+
+
+@nll2d_forward_op.kernel("CPU", "Meta")
+def nll2d_forward_kernel(self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int) -> Any:
+    check_nll2d(self, target, weight)
+    return run_nll(self, target, weight, reduction, ignore_index)
+
+
+@nll_backward_op.meta
+def nll_backward_meta(
+    grad_output: Tensor, self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int, total: Tensor
+) -> Meta:
+    check_nll(self, target, weight)
+    return Meta(self._shape, self._dtype, self._device)
+
+
+@nll2d_backward_op.meta
+def nll2d_backward_meta(
+    grad_output: Tensor, self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int, total: Tensor
+) -> Meta:
+    check_nll2d(self, target, weight)
+    return Meta(self._shape, self._dtype, self._device)
+
+
+@nll_backward_op.body
+@nll2d_backward_op.body
+def nll_backward_body(
+    out: Tensor,
+    grad_output: Tensor,
+    self: Tensor,
+    target: Tensor,
+    weight: Any,
+    reduction: int,
+    ignore_index: int,
+    total: Tensor,
+) -> None:
+    each = reduction == NONE and len(self._shape) > 1
+    wanted = tuple(target._shape) if each else ()
+    if tuple(grad_output._shape) != wanted:
+        raise RuntimeError(
+            f"Expected a tensor of shape {list(wanted)} for grad_output, but got {list(grad_output._shape)}"
+        )
+    if grad_output._dtype is not self._dtype:
+        grad_output = converted(grad_output, self._dtype)
+    if not out._shape.numel():
+        return
+    dense = out if out.is_contiguous() else empty(out._shape, out._dtype)
+    raise_bad(
+        kernels.nll_loss_backward(
+            as_classes(dense),
+            as_labels(grad_output) if each else grad_output._operand,
+            as_labels(target),
+            None if weight is None else weight._operand,
+            ignore_index=ignore_index,
+            total_weight=converted(total, dtypes.float64)._array[0] if reduction == MEAN else 1.0,  # type: ignore[index]
+        )
+    )
+    if dense is not out:
+        kernels.copy(out._operand, dense._operand)
+
+
+nll_forward_op.derivative(
+    self=lambda grad, self, target, weight, reduction, ignore_index, result1: nll_backward_op.functional(
+        grad, self, target, weight, reduction, ignore_index, result1
+    ),
+    nondifferentiable=(1,),
+    node="NllLossBackward0",
+)
+nll2d_forward_op.derivative(
+    self=lambda grad, self, target, weight, reduction, ignore_index, result1: nll2d_backward_op.functional(
+        grad, self, target, weight, reduction, ignore_index, result1
+    ),
+    nondifferentiable=(1,),
+    node="NllLoss2DBackward0",
+)
+# The loss is linear in the scores: its gradient knows them by their shape only.
+nll_backward_op.derivative(
+    grad_output=lambda grad, target, weight, reduction, ignore_index: nll_op.functional(
+        grad, target, weight, reduction, ignore_index
+    ),
+    self=lambda grad: None,
+    node="NllLossBackwardBackward0",
+)
+nll2d_backward_op.derivative(
+    grad_output=lambda grad, target, weight, reduction, ignore_index: nll2d_op.functional(
+        grad, target, weight, reduction, ignore_index
+    ),
+    self=lambda grad: None,
+    node="NllLoss2DBackwardBackward0",
+)
+
+nll_op = Operator(f"nll_loss({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")
+nll2d_op = Operator(f"nll_loss2d({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")
+nll_nd_op = Operator(f"nll_loss_nd({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")
+
+
+@nll_op.implicit
+def nll_composite(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
+    return nll_forward_op.functional(self, target, weight, reduction, ignore_index)[0]
+
+
+@nll2d_op.implicit
+def nll2d_composite(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
+    return nll2d_forward_op.functional(self, target, weight, reduction, ignore_index)[0]
+
+
+@nll_nd_op.implicit
+def nll_nd_composite(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
+    """By the number of dimensions: classes, images, or anything else as an image of one row."""
+    if self.dim() < 1:
+        raise ValueError(f"Expected 1 or more dimensions (got {self.dim()})")
+    if self.dim() == 1 and target.dim() == 1 and target.shape[0] != 1:
+        raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {target.shape[0]}")
+    if self.dim() != 1 and (target.dim() == 0 or self.shape[0] != target.shape[0]):
+        size = target.shape[0] if target.dim() else 0
+        raise ValueError(f"Expected input batch_size ({self.shape[0]}) to match target batch_size ({size}).")
+    if self.dim() <= 2:
+        return nll_op.functional(self, target, weight, reduction, ignore_index)
+    if self.dim() == 4:
+        return nll2d_op.functional(self, target, weight, reduction, ignore_index)
+    n, classes, *rest = self.shape
+    if list(target.shape[1:]) != rest:
+        raise RuntimeError(f"Expected target size {[n, *rest]}, got {list(target.shape)}")
+    image = [1, -1] if self.numel() else [0, 0]
+    flat = self.contiguous().view([n, classes, *image])
+    loss = nll2d_op.functional(flat, target.contiguous().view([n, *image]), weight, reduction, ignore_index)
+    return loss.view([n, *rest]) if reduction == NONE else loss
+
+
+nll_op.autocast(cpu="fp32", cuda="fp32")
+nll2d_op.autocast(cpu="fp32", cuda="fp32")
+nll_loss = public(nll_op, method=False)
+nll_loss2d = public(nll2d_op, method=False)
+nll_loss_nd = public(nll_nd_op, method=False)
+
+# --- cross_entropy_loss ----------------------------------------------------------------------------------------------
+
+cross_entropy_op = Operator(
+    f"cross_entropy_loss({NLL}=None, int reduction=1, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor"
+)
+
+
+@cross_entropy_op.implicit
+def cross_entropy_composite(
+    self: Any, target: Any, weight: Any, reduction: int, ignore_index: int, label_smoothing: float
+) -> Any:
+    """A target of the input's shape holds probabilities, any other one class numbers."""
+    if self.shape == target.shape:
+        if not target.dtype.is_floating_point:
+            raise RuntimeError(
+                f"Expected floating point type for target with class probabilities, got {target.dtype.tensor_name}"
+            )
+        if ignore_index >= 0:
+            raise RuntimeError("ignore_index is not supported for floating point target")
+        return of_probabilities(self, target, weight, reduction, label_smoothing)
+    if not 0 <= label_smoothing <= 1:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
+    scores = log_softmax_op.functional(self, class_dim(self))
+    loss = nll_nd_op.functional(scores, target, weight, reduction, ignore_index)
+    if label_smoothing == 0:
+        return loss
+    smooth = smoothed(scores, target, weight, reduction, ignore_index)
+    spread = smooth * (label_smoothing / self.shape[class_dim(self)])
+    return (loss * (1 - label_smoothing)).add(spread)
+
+
+def class_dim(self: Any) -> int:
+    return 0 if self.dim() == 1 else 1
+
+
+def along_classes(self: Any, weight: Any) -> Any:
+    """The weights of the classes, shaped to broadcast against the scores."""
+    shape = [1] * self.dim()
+    shape[class_dim(self)] = weight.shape[0]
+    return weight.view(shape)
+
+
+def of_probabilities(self: Any, target: Any, weight: Any, reduction: int, label_smoothing: float) -> Any:
+    """-sum of p * log softmax over the classes; the mean is taken over everything else."""
+    classes = self.shape[class_dim(self)]
+    scores = log_softmax_op.functional(self, class_dim(self))
+    if label_smoothing > 0:
+        target = target * (1 - label_smoothing) + label_smoothing / classes
+    if weight is not None:
+        if weight.dim() != 1 or weight.numel() != classes:
+            raise RuntimeError(
+                f"cross_entropy: weight tensor should be defined either for all {classes} classes or no classes but got "
+                f"weight tensor of shape: {list(weight.shape)}"
+            )
+        weight = along_classes(self, weight)
+    product = scores * target if weight is None else scores * target * weight
+    if reduction == NONE:
+        return -product.sum(class_dim(self))
+    loss = -product.sum()
+    return loss.div(self.numel() / classes if classes else math.nan) if reduction == MEAN else loss
+
+
+def smoothed(scores: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
+    """The loss against equal probabilities of all classes, times their number: what label smoothing mixes in."""
+    terms = scores if weight is None else scores * along_classes(scores, weight)
+    smooth = -terms.sum(class_dim(scores))
+    ignored = target == ignore_index
+    smooth.masked_fill_(ignored, 0.0)
+    if reduction == SUM:
+        return smooth.sum()
+    if reduction == NONE:
+        return smooth
+    if weight is None:
+        return smooth.sum() / (~ignored).sum()
+    weights = weight.gather(0, target.masked_fill(ignored, 0).flatten())
+    return smooth.sum() / weights.masked_fill_(ignored.flatten(), 0).sum()
+
+
+cross_entropy_op.autocast(cpu="fp32")
+cross_entropy_loss = public(cross_entropy_op, method=False)
+
+# --- mse_loss, l1_loss -----------------------------------------------------------------------------------------------
+
+mse_op = Structured("mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", out="out")
+mse_backward_op = Structured("mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor")
+
+
+def squared_difference(x, y):
+    return (x - y) * (x - y)
+
+
+def scaled_difference(grad, x, y, factor):
+    return factor * (x - y) * grad
+
+
+SQUARED_DIFFERENCE = Elementwise("mse", squared_difference)
+SCALED_DIFFERENCE = Elementwise("mse_backward", scaled_difference)
+
+
+@mse_op.meta
+def mse_meta(self: Tensor, target: Tensor, reduction: int) -> Meta:
+    kind = result_type(self, target)
+    if not kind.is_floating_point:
+        raise NotImplementedError(f'"mse_cpu" not implemented for \'{kind.tensor_name}\'')
+    shape = broadcast_shapes(tuple(self._shape), tuple(target._shape))
+    return Meta(shape if reduction == NONE else (), kind, common_device(self, target))
+
+
+@mse_op.body
+def mse_body(out: Tensor, self: Tensor, target: Tensor, reduction: int) -> None:
+    compute = result_type(self, target)
+    operands = self._operand, target._operand
+    if reduction == NONE:
+        SQUARED_DIFFERENCE.run(out._operand, *operands, dtype=compute.name)
+        return
+    squares = empty(broadcast_shapes(tuple(self._shape), tuple(target._shape)), compute)
+    SQUARED_DIFFERENCE.run(squares._operand, *operands, dtype=compute.name)
+    reduce = kernels.MEAN if reduction == MEAN else kernels.SUM
+    reduce.run(out._operand, squares._operand, range(len(squares._shape)))
+
+
+def mse_factor(self_shape: Any, target_shape: Any, reduction: int) -> float:
+    """The 2 of the square's derivative, over the number of elements for a mean."""
+    count = math.prod(broadcast_shapes(tuple(self_shape), tuple(target_shape)))
+    return 2.0 if reduction != MEAN else 2.0 / count if count else math.nan
+
+
+@mse_backward_op.meta
+def mse_backward_meta(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int) -> Meta:
+    shape = broadcast_shapes(tuple(self._shape), tuple(target._shape))
+    return Meta(shape, result_type(self, target, grad_output), common_device(grad_output, self, target))
+
+
+@mse_backward_op.body
+def mse_backward_body(out: Tensor, grad_output: Tensor, self: Tensor, target: Tensor, reduction: int) -> None:
+    factor = mse_factor(self._shape, target._shape, reduction)
+    operands = grad_output._operand, self._operand, target._operand
+    SCALED_DIFFERENCE.run(out._operand, *operands, factor, dtype=out._dtype.name)
+
+
+mse_op.derivative(
+    self=lambda grad, self, target, reduction: mse_backward_op.functional(grad, self, target, reduction),
+    target=lambda grad, self, target, reduction: mse_backward_op.functional(grad, target, self, reduction),
+)
+mse_backward_op.derivative(
+    grad_output=lambda grad, self, target, reduction: (
+        grad * (self - target) * mse_factor(self.shape, target.shape, reduction)
+    ),
+    self=lambda grad, grad_output, self_shape, target_shape, reduction: (
+        grad * grad_output * mse_factor(self_shape, target_shape, reduction)
+    ),
+    target=lambda grad, grad_output, self_shape, target_shape, reduction: (
+        -grad * grad_output * mse_factor(self_shape, target_shape, reduction)
+    ),
+    node="MseLossBackwardBackward0",
+)
+mse_op.autocast(cpu="fp32", cuda="fp32")
+mse_loss = public(mse_op, method=False)
+
+l1_op = Operator("l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
+
+
+@l1_op.implicit
+def l1_composite(self: Any, target: Any, reduction: int) -> Any:
+    return reduced((self - target).abs(), reduction)
+
+
+l1_op.autocast(cpu="fp32", cuda="fp32")
+l1_loss = public(l1_op, method=False)
+
+# --- binary_cross_entropy_with_logits --------------------------------------------------------------------------------
+
+bce_op = Operator(
+    "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, "
+    "int reduction=1) -> Tensor"
+)
+
+
+def logit_loss(x, y, weight, positive):
+    """-y log σ(x) - (1 - y) log(1 - σ(x)), with -log σ(x) = max(-x, 0) + log(1 + exp(-|x|)), which cannot overflow."""
+    softplus = (0 if x > 0 else -x) + math.log1p(exp_(-abs(x)))
+    return weight * ((1 - y) * x + (1 + (positive - 1) * y) * softplus)
+
+
+LOGIT_LOSS = Elementwise("binary_cross_entropy_with_logits", logit_loss, cost=16)
+
+
+@bce_op.kernel("CPU", "Meta")
+def bce_kernel(self: Tensor, target: Tensor, weight: Any, pos_weight: Any, reduction: int) -> Tensor:
+    given = [t for t in (self, target, weight, pos_weight) if t is not None]
+    kind = result_type(*given)
+    if not kind.is_floating_point:
+        raise NotImplementedError(f'"binary_cross_entropy_with_logits" not implemented for \'{kind.tensor_name}\'')
+    shape = broadcast_shapes(*(tuple(t._shape) for t in given))
+    each = empty(shape, kind, common_device(*given))
+    if each._array is not None:
+        operands = [1.0 if t is None else t._operand for t in (self, target, weight, pos_weight)]
+        LOGIT_LOSS.run(each._operand, *operands, dtype=kind.name)
+    if reduction == NONE:
+        return each
+    loss = empty((), kind, each._device)
+    if each._array is not None:
+        (kernels.MEAN if reduction == MEAN else kernels.SUM).run(loss._operand, each._operand, range(len(shape)))
+    return loss
+
+
+def bce_backward(grad: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
+    """σ(x) - y, or with weights of the positive class (p y + 1 - y) σ(x) - p y."""
+    chance = self.sigmoid()
+    if pos_weight is None:
+        slope = chance - target
+    else:
+        positive = pos_weight * target
+        slope = (positive + 1 - target) * chance - positive
+    return weighted(slope, grad, weight, reduction)
+
+
+def bce_target_backward(grad: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
+    slope = -self
+    if pos_weight is not None:
+        slope = slope + (pos_weight - 1) * ((-self.abs()).exp().log1p() + (-self).clamp(min=0))
+    return weighted(slope, grad, weight, reduction)
+
+
+def weighted(slope: Any, grad: Any, weight: Any, reduction: int) -> Any:
+    result = slope * grad if weight is None else slope * weight * grad
+    return result / result.numel() if reduction == MEAN else result
+
+
+bce_op.derivative(self=bce_backward, target=bce_target_backward)
+bce_op.autocast(cpu="fp32", cuda="fp32")
+binary_cross_entropy_with_logits = public(bce_op, method=False)

@@ -1,0 +1,352 @@
+"""Variances, norms and log-sum-exp: reductions that look at their elements through a function first.
+
+Squares and powers add up in float64, so that neither rounding nor overflow of float32 shows in the result.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from redispatch import kernels
+from redispatch.kernels import Elementwise, Operand
+from redispatch.kernels import exp as exp_
+from redispatch.kernels import log as log_
+from redispatch.kernels.reduce import Recipe, Reduction
+from redispatch.tensor import Tensor, dtype, dtypes, empty, get_default_dtype, overridable
+
+from .declare import Operator
+from .overridable import overridable_function
+from .public import public
+from .reductions import (
+    COUNT,
+    add_to,
+    as_counted,
+    converted,
+    count_of,
+    reduced_dims,
+    reduced_shape,
+    with_kept_dims,
+)
+from .structured import Meta, Structured
+
+float64 = np.float64
+
+
+def scratch(shape: Sequence[int], dtype: dtype = dtypes.float64) -> Operand:
+    """Memory for intermediate results."""
+    return empty(shape, dtype)._operand
+
+
+# --- var, std ------------------------------------------------------------------------------------------------------
+
+CORRECTION = "int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False"
+var_op = Operator("var(Tensor self, bool unbiased=True) -> Tensor")
+var_dim_op = Operator("var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
+var_correction_op = Structured(f"var.correction(Tensor self, {CORRECTION}) -> Tensor", out="correction_out")
+std_op = Operator("std(Tensor self, bool unbiased=True) -> Tensor")
+std_dim_op = Operator("std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
+std_correction_op = Structured(f"std.correction(Tensor self, {CORRECTION}) -> Tensor", out="correction_out")
+
+
+@var_op.implicit
+def var_composite(self: Tensor, unbiased: bool) -> Tensor:
+    return var_correction_op.functional(self, None, correction=int(unbiased))
+
+
+@var_dim_op.implicit
+def var_dim_composite(self: Tensor, dim: Any, unbiased: bool, keepdim: bool) -> Tensor:
+    return var_correction_op.functional(self, dim, correction=int(unbiased), keepdim=keepdim)
+
+
+@std_op.implicit
+def std_composite(self: Tensor, unbiased: bool) -> Tensor:
+    return std_correction_op.functional(self, None, correction=int(unbiased))
+
+
+@std_dim_op.implicit
+def std_dim_composite(self: Tensor, dim: Any, unbiased: bool, keepdim: bool) -> Tensor:
+    return std_correction_op.functional(self, dim, correction=int(unbiased), keepdim=keepdim)
+
+
+@var_correction_op.meta
+@std_correction_op.meta
+def var_meta(self: Tensor, dim: Any, correction: Any, keepdim: bool) -> Meta:
+    if not self._dtype.is_floating_point:
+        raise RuntimeError("std and var only support floating point and complex dtypes")
+    dims = reduced_dims(dim, len(self._shape))
+    return Meta(reduced_shape(self._shape, dims, keepdim), self._dtype, self._device)
+
+
+def squared_difference(x, mean):
+    return (x - mean) * (x - mean)
+
+
+def quotient(x, divisor):
+    return x / divisor
+
+
+def root_of_quotient(x, divisor):
+    return math.sqrt(x / divisor)
+
+
+SQUARED_DIFFERENCE = Elementwise("squared_difference", squared_difference)
+QUOTIENT = Elementwise("quotient", quotient)
+ROOT_OF_QUOTIENT = Elementwise("root_of_quotient", root_of_quotient)
+
+
+def run_var(name: str, finish: Elementwise, out: Tensor, self: Tensor, dim: Any, correction: Any) -> None:
+    """The mean first, then the squares of the differences from it: one pass with sums of squares would cancel."""
+    dims = reduced_dims(dim, len(self._shape))
+    freedom = count_of(self._shape, dims) - (1 if correction is None else correction)
+    if freedom <= 0:
+        warnings.warn(
+            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
+            "numel divided by output numel).",
+            UserWarning,
+            stacklevel=2,
+        )
+    kept = reduced_shape(self._shape, dims, True)
+    mean, squares, total = scratch(kept), scratch(self._shape), scratch(kept)
+    kernels.MEAN.run(mean, self._operand, dims)
+    SQUARED_DIFFERENCE.run(squares, self._operand, mean, dtype="float64")
+    kernels.SUM.run(total, squares, dims)
+    total = total._replace(shape=tuple(out._shape), strides=kernels.contiguous_strides(out._shape))
+    finish.run(out._operand, total, float(freedom if freedom > 0 else 0), dtype="float64")
+
+
+@var_correction_op.body
+def var_body(out: Tensor, self: Tensor, dim: Any, correction: Any, keepdim: bool) -> None:
+    run_var("var", QUOTIENT, out, self, dim, correction)
+
+
+@std_correction_op.body
+def std_body(out: Tensor, self: Tensor, dim: Any, correction: Any, keepdim: bool) -> None:
+    run_var("std", ROOT_OF_QUOTIENT, out, self, dim, correction)
+
+
+def var_backward(grad: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
+    """d/dx_i of sum((x - mean)²) / freedom: the part through the mean vanishes, since the differences add up to 0."""
+    dims = reduced_dims(dim, self.dim())
+    freedom = count_of(self.shape, dims) - (1 if correction is None else correction)
+    grad = with_kept_dims(grad, self.shape, dim, keepdim)
+    if freedom <= 0:
+        return grad * (self - self.mean(dims, True)) * math.inf
+    return grad * (self - self.mean(dims, True)) * (2 / freedom)
+
+
+def std_backward(grad: Any, self: Any, result: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
+    through_root = (grad / (result * 2)).masked_fill(result == 0, 0)
+    return var_backward(through_root, self, dim, correction, keepdim)
+
+
+var_correction_op.derivative(self=var_backward)
+std_correction_op.derivative(self=std_backward)
+var = public(var_dim_op, var_correction_op, var_op)
+std = public(std_dim_op, std_correction_op, std_op)
+
+# --- norms ---------------------------------------------------------------------------------------------------------
+
+vector_norm_op = Structured(
+    "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
+    "-> Tensor",
+    out="out",
+)
+
+
+@vector_norm_op.meta
+def vector_norm_meta(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Meta:
+    own = self._dtype
+    if not own.is_floating_point:
+        raise RuntimeError(
+            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {own.tensor_name}"
+        )
+    if dtype is not None and not dtype.is_floating_point:
+        raise RuntimeError(
+            f"linalg.vector_norm: dtype should be floating point or complex, but got {dtype.tensor_name}"
+        )
+    if dtype is not None and dtype.itemsize < own.itemsize:
+        raise RuntimeError(
+            f"linalg.vector_norm: the dtype of the input ({own.tensor_name}) should be convertible without narrowing to "
+            f"the specified dtype ({dtype.tensor_name})"
+        )
+    dims = reduced_dims(dim, len(self._shape))
+    if (ord < 0 or ord == math.inf) and not self._shape.numel():
+        check_has_identity(self, ord, dim, dims)
+    return Meta(reduced_shape(self._shape, dims, keepdim), dtype or own, self._device)
+
+
+def check_has_identity(self: Tensor, ord: Any, dim: Any, dims: tuple[int, ...]) -> None:
+    """Raises RuntimeError for an extreme of nothing."""
+    if not dim:
+        raise RuntimeError(
+            f"linalg.vector_norm cannot compute the {ord:g} norm on an empty tensor because the operation does not have "
+            "an identity"
+        )
+    for d in dims:
+        if not self._shape[d]:
+            raise RuntimeError(
+                f"linalg.vector_norm cannot compute the {ord:g} norm on the dimension {d}because this dimension is empty "
+                "and the operation does not have an identity"
+            )
+
+
+def squared(x):
+    return float64(x) * float64(x)
+
+
+def magnitude(x):
+    return abs(float64(x))
+
+
+def root(acc, total):
+    return math.sqrt(acc)
+
+
+def absolute(x):
+    return abs(x)
+
+
+def power_of_magnitude(x, p):
+    return abs(x) ** p
+
+
+def power(x, p):
+    return x**p
+
+
+NORM_1 = Reduction("norm_1", lambda dtype: Recipe(magnitude, np.float64(0), add_to, as_counted))
+NORM_2 = Reduction("norm_2", lambda dtype: Recipe(squared, np.float64(0), add_to, root))
+ABSOLUTE = Elementwise("absolute", absolute)
+POWER_OF_MAGNITUDE = Elementwise("power_of_magnitude", power_of_magnitude)
+POWER = Elementwise("power", power)
+
+
+@vector_norm_op.body
+def vector_norm_body(out: Tensor, self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> None:
+    dims = reduced_dims(dim, len(self._shape))
+    if ord in (0, 1, 2):
+        {0: COUNT, 1: NORM_1, 2: NORM_2}[ord].run(out._operand, self._operand, dims)
+    elif math.isinf(ord):
+        sizes = scratch(self._shape)
+        ABSOLUTE.run(sizes, self._operand, dtype="float64")
+        largest = scratch(out._shape)
+        (kernels.AMAX if ord > 0 else kernels.AMIN).run(largest, sizes, dims)
+        kernels.copy(out._operand, largest)
+    else:
+        powers, total = scratch(self._shape), scratch(out._shape)
+        POWER_OF_MAGNITUDE.run(powers, self._operand, float(ord), dtype="float64")
+        kernels.SUM.run(total, powers, dims)
+        POWER.run(out._operand, total, 1 / float(ord), dtype="float64")
+
+
+def vector_norm_backward(grad: Any, self: Any, result: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
+    """d/dx of (sum |x|^p)^(1/p) = sign(x) |x|^(p-1) / norm^(p-1); 0 where the norm is 0, the subgradient."""
+    norm = with_kept_dims(result, self.shape, dim, keepdim)
+    grad = with_kept_dims(grad, self.shape, dim, keepdim)
+    if ord == 0:
+        return None
+    if ord == 1:
+        return self.sign() * grad
+    if ord == 2:
+        return self * (grad / norm).masked_fill(norm == 0, 0)
+    if math.isinf(ord):
+        magnitudes = self.abs()
+        mask = (magnitudes == norm) | ((magnitudes != magnitudes) & (norm != norm))
+        return self.sign() * (grad / mask.sum(dim, True)) * mask
+    if ord < 1:
+        own = (self.sign() * self.abs() ** (ord - 1)).masked_fill(self == 0, 0)
+        return own * (grad * norm ** (1 - ord))
+    own = self * self.abs() ** (ord - 2) if ord > 2 else self.sign() * self.abs() ** (ord - 1)
+    return own * (grad / norm ** (ord - 1)).masked_fill(norm == 0, 0)
+
+
+vector_norm_op.derivative(self=vector_norm_backward)
+vector_norm_op.autocast(cuda="fp32_set_opt_dtype")
+linalg_vector_norm = public(vector_norm_op, method=False)
+
+
+@overridable_function
+def vector_norm(
+    x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Tensor | None = None
+) -> Tensor:
+    """`linalg.vector_norm`: (sum |x|^ord)^(1/ord); the largest |x| for inf, how many are not 0 for 0."""
+    return linalg_vector_norm(x, ord, dim, keepdim, dtype=dtype, out=out)
+
+
+@overridable_function
+def norm(
+    input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Tensor | None = None, dtype: Any = None
+) -> Tensor:
+    """The p-norm of all elements, or of those along `dim`; "fro" is the 2-norm.
+
+    Errors: RuntimeError for a norm of matrices other than "fro", which this library has not.
+    """
+    if isinstance(p, str) and p != "fro":
+        raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
+    order = 2 if p is None or p == "fro" else p
+    return linalg_vector_norm(input, order, dim, keepdim, dtype=dtype, out=out)
+
+
+def norm_method(self: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
+    """See `norm`."""
+    return norm(self, p, dim, keepdim, dtype=dtype)
+
+
+Tensor.norm = overridable(norm_method)  # type: ignore[attr-defined]
+
+# --- logsumexp -----------------------------------------------------------------------------------------------------
+
+logsumexp_op = Structured("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", out="out")
+
+
+@logsumexp_op.meta
+def logsumexp_meta(self: Tensor, dim: Any, keepdim: bool) -> Meta:
+    kind = self._dtype if self._dtype.category > dtypes.INTEGER else get_default_dtype()
+    dims = reduced_dims(dim, len(self._shape))
+    return Meta(reduced_shape(self._shape, dims, keepdim), kind, self._device)
+
+
+def shifted_exp(x, top):
+    return exp_(x - top)
+
+
+def shifted_log(total, top):
+    return log_(total) + top
+
+
+SHIFTED_EXP = Elementwise("shifted_exp", shifted_exp)
+SHIFTED_LOG = Elementwise("shifted_log", shifted_log)
+
+
+@logsumexp_op.body
+def logsumexp_body(out: Tensor, self: Tensor, dim: Any, keepdim: bool) -> None:
+    """Relative to the largest element, so that exp cannot overflow."""
+    dims = reduced_dims(dim, len(self._shape))
+    wide = dtypes.float64
+    x = converted(self, wide)
+    kept = reduced_shape(self._shape, dims, True)
+    top, total, terms = scratch(kept), scratch(kept), scratch(self._shape)
+    if count_of(self._shape, dims):
+        kernels.AMAX.run(top, x._operand, dims)
+        top.array[np.isinf(top.array)] = 0  # inf - inf is no number
+    else:
+        kernels.fill(top, 0)
+    SHIFTED_EXP.run(terms, x._operand, top, dtype="float64")
+    kernels.SUM.run(total, terms, dims)
+    looks = {"shape": tuple(out._shape), "strides": kernels.contiguous_strides(out._shape)}
+    SHIFTED_LOG.run(out._operand, total._replace(**looks), top._replace(**looks), dtype="float64")
+
+
+def logsumexp_backward(grad: Any, self: Any, result: Any, dim: Any, keepdim: bool) -> Any:
+    grad, result = (with_kept_dims(t, self.shape, dim, keepdim) for t in (grad, result))
+    return grad * (self - result).exp()
+
+
+logsumexp_op.derivative(self=logsumexp_backward)
+logsumexp_op.autocast(cuda="fp32")
+logsumexp = public(logsumexp_op)

@@ -1,0 +1,164 @@
+"""Layer normalisation: (x - mean) / sqrt(var + eps) over the last dimensions, times a weight, plus a bias."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from redispatch import kernels
+from redispatch.dispatch import STATE
+from redispatch.kernels import Elementwise
+from redispatch.tensor import Tensor, empty
+
+from .declare import Operator
+from .moments import SQUARED_DIFFERENCE, scratch
+from .public import public
+
+native_layer_norm_op = Operator(
+    "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) "
+    "-> (Tensor, Tensor, Tensor)"
+)
+
+
+def check_normalized(input: Tensor, normalized_shape: Sequence[int], weight: Any, bias: Any) -> None:
+    """Raises RuntimeError where the last dimensions of the input, the weight and the bias are not `normalized_shape`."""
+    if not normalized_shape:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+            "normalized_shape = []"
+        )
+    for name, x in (("weight", weight), ("bias", bias)):
+        if x is not None and list(x._shape) != list(normalized_shape):
+            raise RuntimeError(
+                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {list(x._shape)} and "
+                f"normalized_shape = {list(normalized_shape)}"
+            )
+    if list(input._shape[-len(normalized_shape) :]) != list(normalized_shape):
+        wanted = ", ".join(["*", *map(str, normalized_shape)])
+        raise RuntimeError(
+            f"Given normalized_shape={list(normalized_shape)}, expected input with shape [{wanted}], but got input of "
+            f"size{list(input._shape)}"
+        )
+    if not input._dtype.is_floating_point:
+        raise NotImplementedError(f'"LayerNormKernelImpl" not implemented for \'{input._dtype.tensor_name}\'')
+
+
+def reciprocal_root(total, count, eps):
+    return 1 / math.sqrt(total / count + eps)
+
+
+def normalized(x, mean, rstd, weight, bias):
+    return (x - mean) * rstd * weight + bias
+
+
+RECIPROCAL_ROOT = Elementwise("reciprocal_root", reciprocal_root)
+NORMALIZED = Elementwise("normalized", normalized)
+
+
+@native_layer_norm_op.kernel("CPU", "Meta")
+def native_layer_norm_kernel(
+    input: Tensor, normalized_shape: Sequence[int], weight: Any, bias: Any, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(result, mean, 1 / standard deviation); the last two keep the normalised dimensions as size 1."""
+    check_normalized(input, normalized_shape, weight, bias)
+    dims = normalized_dims(input, normalized_shape)
+    kept = [1 if d in dims else size for d, size in enumerate(input._shape)]
+    result = empty(input._shape, input._dtype, input._device)
+    mean, rstd = (empty(kept, input._dtype, input._device) for _ in range(2))
+    if result._array is None or not result._shape.numel():
+        return result, mean, rstd
+    exact, squares, total = scratch(kept), scratch(input._shape), scratch(kept)
+    kernels.MEAN.run(exact, input._operand, dims)
+    SQUARED_DIFFERENCE.run(squares, input._operand, exact, dtype="float64")
+    kernels.SUM.run(total, squares, dims)
+    kernels.copy(mean._operand, exact)
+    RECIPROCAL_ROOT.run(rstd._operand, total, float(math.prod(normalized_shape)), float(eps), dtype="float64")
+    scale, shift = (x._operand if x is not None else one for x, one in ((weight, 1.0), (bias, 0.0)))
+    wide = "float64" if input._dtype.name == "float64" else "float32"
+    NORMALIZED.run(result._operand, input._operand, exact, rstd._operand, scale, shift, dtype=wide)
+    return result, mean, rstd
+
+
+def normalized_dims(input: Any, normalized_shape: Sequence[int]) -> list[int]:
+    ndim = len(input.shape)
+    return list(range(ndim - len(normalized_shape), ndim))
+
+
+native_layer_norm_backward_op = Operator(
+    "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, "
+    "Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)"
+)
+
+
+@native_layer_norm_backward_op.explicit
+def native_layer_norm_backward_kernel(
+    grad_out: Any, input: Any, normalized_shape: Any, mean: Any, rstd: Any, weight: Any, bias: Any, output_mask: Any
+) -> Any:
+    return gradients(grad_out, input, normalized_shape, mean, rstd, weight, output_mask)
+
+
+def gradients(
+    grad: Any, input: Any, normalized_shape: Any, mean: Any, rstd: Any, weight: Any, wanted: Sequence[bool]
+) -> tuple[Any, Any, Any]:
+    """Those of the input, the weight and the bias.
+
+    With y = (x - mean) rstd and g the gradient of y: rstd (g - mean(g) - y mean(g y)). The two means are what reaches x
+    through its mean and through its variance.
+    """
+    dims = normalized_dims(input, normalized_shape)
+    leading = list(range(dims[0]))
+    standard = (input - mean) * rstd
+    of_input = of_weight = of_bias = None
+    if wanted[0]:
+        g = grad if weight is None else grad * weight
+        of_input = rstd * (g - g.mean(dims, True) - standard * (g * standard).mean(dims, True))
+    if wanted[1]:
+        of_weight = (grad * standard).sum(leading) if leading else grad * standard
+    if wanted[2]:
+        of_bias = grad.sum(leading) if leading else grad
+    return of_input, of_weight, of_bias
+
+
+def native_layer_norm_backward(
+    grad: Any,
+    input: Any,
+    normalized_shape: Any,
+    result1: Any,
+    result2: Any,
+    weight: Any,
+    bias: Any,
+    eps: float,
+    needs: Sequence[bool],
+) -> Any:
+    """One operator; where the gradient is itself to be differentiated, mean and deviation are formed again for it."""
+    wanted = list(needs)
+    if not STATE.get().grad_enabled:
+        return native_layer_norm_backward_op.functional(
+            grad, input, list(normalized_shape), result1, result2, weight, bias, wanted
+        )
+    dims = normalized_dims(input, normalized_shape)
+    mean = input.mean(dims, True)
+    rstd = ((input - mean).square().mean(dims, True) + eps).rsqrt()
+    return gradients(grad, input, normalized_shape, mean, rstd, weight, wanted)
+
+
+native_layer_norm_op.derivative((("input", "weight", "bias"), native_layer_norm_backward), nondifferentiable=(1, 2))
+native_layer_norm_op.autocast(cuda="fp32")
+native_layer_norm = public(native_layer_norm_op, method=False)
+
+layer_norm_op = Operator(
+    "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
+    "bool cudnn_enable=True) -> Tensor"
+)
+
+
+@layer_norm_op.implicit
+def layer_norm_composite(
+    input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float, cudnn_enable: bool
+) -> Any:
+    return native_layer_norm_op.functional(input, normalized_shape, weight, bias, eps)[0]
+
+
+layer_norm_op.autocast(cuda="fp32")
+layer_norm = public(layer_norm_op, method=False)

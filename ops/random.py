@@ -1,0 +1,654 @@
+"""Random numbers: generators, the factories and fills that draw from them, and dropout.
+
+A generator is a seed and an offset. Element i of a fill is a function of (seed, offset + i) alone (kernels/random.py), and
+a fill moves the offset on by its number of elements, under a lock. So a seed gives the same numbers on one thread and on
+many, and two threads that share a generator never draw the same ones.
+
+The numbers are not PyTorch's, whose CPU generator is a Mersenne twister; their distributions are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from redispatch import kernels
+from redispatch.dispatch import ARGUMENT_TYPES, ops
+from redispatch.kernels import Elementwise
+from redispatch.tensor import CPU, Tensor, as_device, as_numpy, dtype, dtypes, empty, get_default_dtype
+
+from .creation import FACTORY, LIKE, check_fits, like, new, shaped, written
+from .declare import Operator
+from .extremes import c_name
+from .public import public
+from .structured import Meta, Structured
+
+# --- generators ------------------------------------------------------------------------------------------------------
+
+_STATE = struct.Struct("<QQ")
+_DEFAULT_SEED = 67280421310721
+_MASK = 2**64 - 1
+
+
+class Generator:
+    """A source of random numbers on the CPU: `Generator().manual_seed(0)`. Threads may share it."""
+
+    def __init__(self, device: Any = CPU) -> None:
+        on = as_device(device)
+        if on.type != "cpu":
+            raise RuntimeError(f"Cannot get a generator for device type {on.type}: only the CPU has one here.")
+        self.device = on
+        self._seed, self._offset = _DEFAULT_SEED, 0
+        self._lock = threading.Lock()
+
+    def take(self, count: int) -> tuple[int, int]:
+        """(seed, offset) of the next `count` numbers, which are then used up."""
+        with self._lock:
+            offset = self._offset
+            self._offset = (offset + count) & _MASK
+            return self._seed, offset
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Starts over from a seed. ValueError for one that takes more than 64 bits."""
+        seed = int(seed)
+        if not -(2**63) <= seed < 2**64:
+            raise ValueError("Overflow when unpacking long long")
+        with self._lock:
+            self._seed, self._offset = seed & _MASK, 0
+        return self
+
+    def initial_seed(self) -> int:
+        """The seed from which the present numbers come."""
+        return self._seed
+
+    def seed(self) -> int:
+        """Starts over from a seed that the operating system chooses, and returns it."""
+        self.manual_seed(int.from_bytes(os.urandom(8), "little"))
+        return self._seed
+
+    def get_state(self) -> Tensor:
+        """Seed and offset as a tensor of bytes."""
+        with self._lock:
+            packed = _STATE.pack(self._seed, self._offset)
+        state = empty((_STATE.size,), dtypes.uint8)
+        as_numpy(state)[:] = np.frombuffer(packed, np.uint8)
+        return state
+
+    def set_state(self, new_state: Tensor) -> Generator:
+        """Continues where `get_state` was called. Errors: TypeError or RuntimeError for what is no state."""
+        if not isinstance(new_state, Tensor) or new_state._dtype is not dtypes.uint8 or new_state._array is None:
+            raise TypeError("RNG state must be a torch.ByteTensor")
+        if new_state._shape.numel() != _STATE.size:
+            raise RuntimeError(
+                f"Expected a CPUGeneratorImplState of size {_STATE.size} but found the input RNG state size to be "
+                f"{new_state._shape.numel()}"
+            )
+        with self._lock:
+            self._seed, self._offset = _STATE.unpack(as_numpy(new_state).tobytes())
+        return self
+
+    def clone_state(self) -> Generator:
+        """Another generator that will draw the same numbers."""
+        return Generator(self.device).set_state(self.get_state())
+
+    def __reduce__(self) -> Any:
+        return _restored, (self._seed, self._offset)
+
+
+def _restored(seed: int, offset: int) -> Generator:
+    generator = Generator()
+    generator._seed, generator._offset = seed, offset
+    return generator
+
+
+def _as_generator(value: Any) -> Generator:
+    if isinstance(value, Generator):
+        return value
+    raise TypeError(f"Unable to cast {value!r} to a Generator")
+
+
+ARGUMENT_TYPES["Generator"] = _as_generator
+default_generator = Generator()
+
+
+def manual_seed(seed: Any) -> Generator:
+    """Seeds the default generator and returns it."""
+    return default_generator.manual_seed(int(seed))
+
+
+def seed() -> int:
+    """Seeds the default generator from the operating system; returns the seed."""
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    """The seed of the default generator."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> Tensor:
+    """The state of the default generator, for `set_rng_state`."""
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: Tensor) -> None:
+    """Puts the default generator into a state that `get_rng_state` gave."""
+    default_generator.set_state(new_state)
+
+
+@contextlib.contextmanager
+def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
+    """A region after which the default generator is as it was before."""
+    if not enabled:
+        yield
+        return
+    state = get_rng_state()
+    try:
+        yield
+    finally:
+        set_rng_state(state)
+
+
+def drawn(generator: Generator | None, count: int) -> tuple[int, int]:
+    """(seed, offset) of the next numbers of `generator`, or of the default one."""
+    return (generator or default_generator).take(count)
+
+
+def check_floating(kernel_name: str, dtype: dtype) -> None:
+    if not dtype.is_floating_point:
+        raise NotImplementedError(f'"{kernel_name}" not implemented for \'{dtype.tensor_name}\'')
+
+
+# --- fills in place ----------------------------------------------------------------------------------------------------
+
+GENERATOR = "*, Generator? generator=None"
+uniform_op = Operator(f"uniform_(Tensor(a!) self, float from=0, float to=1, {GENERATOR}) -> Tensor(a!)")
+normal_op = Operator(f"normal_(Tensor(a!) self, float mean=0, float std=1, {GENERATOR}) -> Tensor(a!)")
+exponential_op = Operator(f"exponential_(Tensor(a!) self, float lambd=1, {GENERATOR}) -> Tensor(a!)")
+bernoulli_float_op = Operator(f"bernoulli_.float(Tensor(a!) self, float p=0.5, {GENERATOR}) -> Tensor(a!)")
+bernoulli_tensor_op = Operator(f"bernoulli_.Tensor(Tensor(a!) self, Tensor p, {GENERATOR}) -> Tensor(a!)")
+random_op = Operator(f"random_(Tensor(a!) self, {GENERATOR}) -> Tensor(a!)")
+random_from_op = Operator(f"random_.from(Tensor(a!) self, int from, int? to, {GENERATOR}) -> Tensor(a!)")
+random_to_op = Operator(f"random_.to(Tensor(a!) self, int to, {GENERATOR}) -> Tensor(a!)")
+
+
+@uniform_op.kernel("CPU", "Meta")
+def uniform_kernel(self: Tensor, low: float, high: float, generator: Any) -> Tensor:
+    check_floating("check_uniform_bounds", self._dtype)
+    if low > high:
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
+    if self._array is not None:
+        kernels.uniform(self._operand, *drawn(generator, self._shape.numel()), low, high)
+    return self
+
+
+@normal_op.kernel("CPU", "Meta")
+def normal_kernel(self: Tensor, mean: float, std: float, generator: Any) -> Tensor:
+    check_std(std)
+    check_floating("normal_kernel_cpu", self._dtype)
+    if self._array is not None:
+        kernels.normal(self._operand, *drawn(generator, self._shape.numel()), mean, std)
+    return self
+
+
+def check_std(std: float) -> None:
+    if not std >= 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+
+
+@exponential_op.kernel("CPU", "Meta")
+def exponential_kernel(self: Tensor, lambd: float, generator: Any) -> Tensor:
+    """By the inverse of the distribution function: -log(1 - u) / lambda."""
+    if not lambd > 0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
+    check_floating("exponential_", self._dtype)
+    if self._array is not None:
+        unit = unit_interval(self, generator)
+        written(self, -np.log1p(-as_numpy(unit)) / lambd)
+    return self
+
+
+def unit_interval(like: Tensor, generator: Any) -> Tensor:
+    """Uniform float64 numbers in [0, 1), of the shape of `like`."""
+    unit = empty(like._shape, dtypes.float64)
+    kernels.uniform(unit._operand, *drawn(generator, like._shape.numel()))
+    return unit
+
+
+@bernoulli_float_op.kernel("CPU", "Meta")
+def bernoulli_float_kernel(self: Tensor, p: float, generator: Any) -> Tensor:
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+    if self._array is not None:
+        kernels.bernoulli(self._operand, *drawn(generator, self._shape.numel()), p)
+    return self
+
+
+def below(unit, p):
+    return unit < p
+
+
+BELOW = Elementwise("below", below)
+
+
+@bernoulli_tensor_op.kernel("CPU", "Meta")
+def bernoulli_tensor_kernel(self: Tensor, p: Tensor, generator: Any) -> Tensor:
+    check_floating("bernoulli_tensor_cpu_self_", p._dtype)
+    if self._array is not None:
+        check_probabilities(p)
+        BELOW.run(self._operand, unit_interval(self, generator)._operand, p._operand, dtype="float64")
+    return self
+
+
+def check_probabilities(p: Tensor) -> None:
+    values = as_numpy(p)
+    if not ((values >= 0) & (values <= 1)).all():
+        raise RuntimeError(
+            "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  If so, "
+            "please report an enhancement request to PyTorch.)"
+        )
+
+
+@random_from_op.kernel("CPU", "Meta")
+def random_from_kernel(self: Tensor, low: int, high: int | None, generator: Any) -> Tensor:
+    if high is None:
+        high = largest_integer(self._dtype) + 1
+    check_range(low, high, self._dtype)
+    if self._array is not None:
+        kernels.randint(self._operand, *drawn(generator, self._shape.numel()), low, high)
+    return self
+
+
+@random_to_op.kernel("CPU", "Meta")
+def random_to_kernel(self: Tensor, to: int, generator: Any) -> Tensor:
+    return random_from_kernel(self, 0, to, generator)
+
+
+@random_op.kernel("CPU", "Meta")
+def random_kernel(self: Tensor, generator: Any) -> Tensor:
+    return random_from_kernel(self, 0, None, generator)
+
+
+def largest_integer(dtype: dtype) -> int:
+    """The largest integer up to which a dtype holds all: 2**24 for float32. One less for int64, which has no more."""
+    if dtype is dtypes.bool:
+        return 1
+    if dtype.is_floating_point:
+        return {"float16": 2**11, "bfloat16": 2**8, "float32": 2**24}.get(dtype.name, 2**53)
+    return min(int(np.iinfo(dtype.numpy).max), 2**63 - 2)
+
+
+def check_range(low: int, high: int, dtype: dtype) -> None:
+    """Raises RuntimeError where there is no integer from `low` up to `high`, exclusive, or `dtype` cannot hold it."""
+    if low >= high:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    if dtype.is_floating_point:
+        return
+    least, most = (0, 1) if dtype is dtypes.bool else (int(np.iinfo(dtype.numpy).min), int(np.iinfo(dtype.numpy).max))
+    for name, value in (("from", low), ("to - 1", high - 1)):
+        if not least <= value <= most:
+            raise RuntimeError(f"{name} is out of bounds for {c_name(dtype)}")
+
+
+def no_gradient(grad: Any) -> Any:
+    """Nothing of the former value is left."""
+    return grad.new_zeros(grad.shape)
+
+
+uniform_op.derivative(self=no_gradient)
+normal_op.derivative(self=no_gradient)
+exponential_op.derivative(self=no_gradient)
+bernoulli_tensor_op.derivative(self=no_gradient, p=no_gradient, node="BernoulliBackward1")
+bernoulli_float_op.derivative(self=no_gradient, node="BernoulliBackward2")
+random_from_op.derivative(self=no_gradient)
+random_to_op.derivative(self=no_gradient, node="RandomBackward1")
+random_op.derivative(self=no_gradient, node="RandomBackward2")
+
+public(uniform_op, function=False)
+public(normal_op, function=False)
+public(exponential_op, function=False)
+public(bernoulli_tensor_op, bernoulli_float_op, function=False)
+public(random_from_op, random_to_op, random_op, function=False)
+
+# --- factories -----------------------------------------------------------------------------------------------------------
+
+rand_op = Operator(f"rand(SymInt[] size, *, {FACTORY}) -> Tensor")
+rand_generator_op = Operator(f"rand.generator(SymInt[] size, *, Generator? generator, {FACTORY}) -> Tensor")
+rand_out_op = Operator("rand.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
+randn_op = Operator(f"randn(SymInt[] size, *, {FACTORY}) -> Tensor")
+randn_generator_op = Operator(f"randn.generator(SymInt[] size, *, Generator? generator, {FACTORY}) -> Tensor")
+randn_out_op = Operator("randn.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
+
+
+@rand_generator_op.explicit
+def rand_kernel(size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    check_floating("check_uniform_bounds", dtype or get_default_dtype())
+    return uniform_op.functional(new(size, dtype, device, pin_memory), generator=generator)
+
+
+@rand_op.explicit
+def rand_plain_kernel(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    return rand_kernel(size, None, dtype, layout, device, pin_memory)
+
+
+@rand_out_op.explicit
+def rand_out_kernel(size: Any, out: Tensor) -> Tensor:
+    return uniform_op.functional(shaped(out, size))
+
+
+@randn_generator_op.explicit
+def randn_kernel(size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    check_floating("normal_kernel_cpu", dtype or get_default_dtype())
+    return normal_op.functional(new(size, dtype, device, pin_memory), generator=generator)
+
+
+@randn_op.explicit
+def randn_plain_kernel(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    return randn_kernel(size, None, dtype, layout, device, pin_memory)
+
+
+@randn_out_op.explicit
+def randn_out_kernel(size: Any, out: Tensor) -> Tensor:
+    return normal_op.functional(shaped(out, size))
+
+
+rand_op.out = rand_out_op.functional
+randn_op.out = randn_out_op.functional
+rand = public(rand_op, rand_generator_op)
+randn = public(randn_op, randn_generator_op)
+
+LONG = FACTORY.replace("dtype=None", "dtype=long")
+randint_op = Operator(f"randint(SymInt high, SymInt[] size, *, {LONG}) -> Tensor")
+randint_low_op = Operator(f"randint.low(SymInt low, SymInt high, SymInt[] size, *, {LONG}) -> Tensor")
+randint_generator_op = Operator(
+    f"randint.generator(SymInt high, SymInt[] size, *, Generator? generator, {LONG}) -> Tensor"
+)
+randint_low_generator_op = Operator(
+    f"randint.low_generator(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, {LONG}) -> Tensor"
+)
+
+
+@randint_low_generator_op.explicit
+def randint_kernel(
+    low: int, high: int, size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any
+) -> Tensor:
+    result = new(size, as_integer_dtype(dtype), device, pin_memory)
+    return random_from_op.functional(result, low, high, generator=generator)
+
+
+def as_integer_dtype(dtype: Any) -> dtype:
+    """The dtype of random integers: int64 where none is given. A default comes as the schema has it."""
+    return dtypes.int64 if dtype is None else ARGUMENT_TYPES["ScalarType"](dtype)
+
+
+@randint_low_op.explicit
+def randint_low_kernel(low: int, high: int, size: Any, dtype: Any, layout: Any, device: Any, pin: Any) -> Tensor:
+    return randint_kernel(low, high, size, None, dtype, layout, device, pin)
+
+
+@randint_generator_op.explicit
+def randint_generator_kernel(
+    high: int, size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin: Any
+) -> Tensor:
+    return randint_kernel(0, high, size, generator, dtype, layout, device, pin)
+
+
+@randint_op.explicit
+def randint_plain_kernel(high: int, size: Any, dtype: Any, layout: Any, device: Any, pin: Any) -> Tensor:
+    return randint_kernel(0, high, size, None, dtype, layout, device, pin)
+
+
+randint = public(randint_op, randint_low_op, randint_generator_op, randint_low_generator_op)
+
+randperm_op = Operator(f"randperm(SymInt n, *, {LONG}) -> Tensor")
+randperm_generator_op = Operator(f"randperm.generator(SymInt n, *, Generator? generator, {LONG}) -> Tensor")
+
+
+@randperm_generator_op.explicit
+def randperm_kernel(n: int, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    """The order of n random keys. Of equal ones, one pair in 2**63, the first comes first."""
+    if n < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    dtype = as_integer_dtype(dtype)
+    check_fits(max(n - 1, 0), dtype)
+    result = new((n,), dtype, device, pin_memory)
+    if result._device.type == "meta":
+        return result
+    keys = empty((n,), dtypes.int64)
+    kernels.randint(keys._operand, *drawn(generator, n), 0, 2**63 - 1)
+    return written(result, np.argsort(as_numpy(keys), kind="stable"))
+
+
+@randperm_op.explicit
+def randperm_plain_kernel(n: int, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    return randperm_kernel(n, None, dtype, layout, device, pin_memory)
+
+
+randperm = public(randperm_op, randperm_generator_op)
+
+rand_like_op = Operator(f"rand_like({LIKE}) -> Tensor")
+randn_like_op = Operator(f"randn_like({LIKE}) -> Tensor")
+randint_like_op = Operator(f"randint_like({LIKE.replace('*', 'SymInt high, *')}) -> Tensor")
+randint_like_low_op = Operator(
+    f"randint_like.low_dtype({LIKE.replace('*', 'SymInt low, SymInt high, *')}) -> Tensor"
+)
+
+
+@rand_like_op.explicit
+def rand_like_kernel(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, format: Any) -> Tensor:
+    return uniform_op.functional(like(self, dtype, device, pin_memory, format))
+
+
+@randn_like_op.explicit
+def randn_like_kernel(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, format: Any) -> Tensor:
+    return normal_op.functional(like(self, dtype, device, pin_memory, format))
+
+
+@randint_like_low_op.explicit
+def randint_like_low_kernel(
+    self: Tensor, low: int, high: int, dtype: Any, layout: Any, device: Any, pin_memory: Any, format: Any
+) -> Tensor:
+    return random_from_op.functional(like(self, dtype, device, pin_memory, format), low, high)
+
+
+@randint_like_op.explicit
+def randint_like_kernel(
+    self: Tensor, high: int, dtype: Any, layout: Any, device: Any, pin_memory: Any, format: Any
+) -> Tensor:
+    return randint_like_low_kernel(self, 0, high, dtype, layout, device, pin_memory, format)
+
+
+rand_like = public(rand_like_op, method=False)
+randn_like = public(randn_like_op, method=False)
+randint_like = public(randint_like_op, randint_like_low_op, method=False)
+
+for _op in (
+    rand_op, rand_generator_op, randn_op, randn_generator_op, randint_op, randint_low_op, randint_generator_op,
+    randint_low_generator_op, randperm_op, randperm_generator_op, rand_like_op, randn_like_op, randint_like_op,
+    randint_like_low_op,
+):  # fmt: skip
+    _op.not_differentiable()
+
+# --- bernoulli and normal, out of place ------------------------------------------------------------------------------------
+
+bernoulli_op = Operator(f"bernoulli(Tensor self, {GENERATOR}) -> Tensor")
+bernoulli_p_op = Operator(f"bernoulli.p(Tensor self, float p, {GENERATOR}) -> Tensor")
+
+
+@bernoulli_op.kernel("CPU", "Meta")
+def bernoulli_kernel(self: Tensor, generator: Any) -> Tensor:
+    check_floating("bernoulli_tensor_cpu_p_", self._dtype)
+    return bernoulli_tensor_kernel(like(self, None, None, False, None), self, generator)
+
+
+@bernoulli_p_op.explicit
+def bernoulli_p_kernel(self: Tensor, p: float, generator: Any) -> Tensor:
+    return bernoulli_float_op.functional(like(self, None, None, False, None), p, generator=generator)
+
+
+bernoulli_op.derivative(self=no_gradient)
+bernoulli_p_op.derivative(self=no_gradient, node="BernoulliBackward3")
+bernoulli = public(bernoulli_op, bernoulli_p_op)
+
+normal_tensor_float_op = Operator(f"normal.Tensor_float(Tensor mean, float std=1, {GENERATOR}) -> Tensor")
+normal_float_tensor_op = Operator(f"normal.float_Tensor(float mean, Tensor std, {GENERATOR}) -> Tensor")
+normal_tensors_op = Operator(f"normal.Tensor_Tensor(Tensor mean, Tensor std, {GENERATOR}) -> Tensor")
+normal_floats_op = Operator(f"normal.float_float(float mean, float std, SymInt[] size, {GENERATOR}, {FACTORY}) -> Tensor")
+
+
+def scaled(unit, mean, std):
+    return mean + std * unit
+
+
+SCALED = Elementwise("scaled", scaled)
+
+
+def normal_of(mean: Any, std: Any, generator: Any) -> Tensor:
+    """Normal numbers, each with its mean and standard deviation; either may be one number for all."""
+    tensors = [value for value in (mean, std) if isinstance(value, Tensor)]
+    shape = kernels.broadcast_shapes(*(tuple(t._shape) for t in tensors))
+    kind = tensors[0]._dtype
+    check_floating("normal_kernel_cpu", kind)
+    if isinstance(std, Tensor):
+        if std._array is not None and not (as_numpy(std) >= 0).all():
+            raise RuntimeError("normal expects all elements of std >= 0.0")
+    else:
+        check_std(std)
+    result = empty(shape, kind, tensors[0]._device)
+    if result._array is not None:
+        unit = empty(shape, dtypes.float64)
+        kernels.normal(unit._operand, *drawn(generator, result._shape.numel()))
+        operands = [value._operand if isinstance(value, Tensor) else float(value) for value in (mean, std)]
+        SCALED.run(result._operand, unit._operand, *operands, dtype="float64")
+    return result
+
+
+@normal_tensor_float_op.kernel("CPU", "Meta")
+def normal_tensor_float_kernel(mean: Tensor, std: float, generator: Any) -> Tensor:
+    return normal_of(mean, std, generator)
+
+
+@normal_float_tensor_op.kernel("CPU", "Meta")
+def normal_float_tensor_kernel(mean: float, std: Tensor, generator: Any) -> Tensor:
+    return normal_of(mean, std, generator)
+
+
+@normal_tensors_op.kernel("CPU", "Meta")
+def normal_tensors_kernel(mean: Tensor, std: Tensor, generator: Any) -> Tensor:
+    return normal_of(mean, std, generator)
+
+
+@normal_floats_op.explicit
+def normal_floats_kernel(
+    mean: float, std: float, size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any
+) -> Tensor:
+    return normal_op.functional(new(size, dtype, device, pin_memory), mean, std, generator=generator)
+
+
+
+
+normal_tensor_float_op.derivative(mean=lambda grad, mean_shape: grad.new_zeros(mean_shape), node="NormalBackward1")
+normal_float_tensor_op.derivative(std=lambda grad, std_shape: grad.new_zeros(std_shape), node="NormalBackward2")
+normal_tensors_op.derivative(
+    mean=lambda grad, mean_shape: grad.new_zeros(mean_shape),
+    std=lambda grad, std_shape: grad.new_zeros(std_shape),
+    node="NormalBackward3",
+)
+normal_floats_op.not_differentiable()
+normal = public(normal_tensors_op, normal_tensor_float_op, normal_float_tensor_op, normal_floats_op)
+
+# --- dropout ---------------------------------------------------------------------------------------------------------------
+
+dropout_op = Operator("dropout(Tensor input, float p, bool train) -> Tensor")
+dropout_inplace_op = Operator("dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)")
+
+
+@dropout_op.implicit
+def dropout_composite(input: Any, p: float, train: bool) -> Any:
+    """Each element 0 with probability p, and the others scaled by 1 / (1 - p), so that the mean stays."""
+    check_dropout(p)
+    if p == 0 or not train or not input.numel():
+        return input
+    return input.mul(noise(input, p))
+
+
+@dropout_inplace_op.implicit
+def dropout_inplace_composite(self: Any, p: float, train: bool) -> Any:
+    check_dropout(p)
+    if p == 0 or not train or not self.numel():
+        return self
+    return self.mul_(noise(self, p))
+
+
+def noise(input: Any, p: float) -> Any:
+    """What dropout multiplies by."""
+    if p == 1:
+        return ops.aten.zeros.default([], dtype=input.dtype, layout=input.layout, device=input.device)
+    kept = bernoulli_float_op.functional(ops.aten.empty_like.default(input), 1 - p)
+    return ops.aten.div_.Scalar(kept, 1 - p)
+
+
+def check_dropout(p: float) -> None:
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
+
+
+dropout = public(dropout_op, method=False)
+dropout_ = public(dropout_inplace_op, method=False)
+
+native_dropout_op = Operator("native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)")
+native_dropout_backward_op = Structured("native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor")
+
+
+def masked_and_scaled(x, mask, scale):
+    return x * scale if mask else x * 0
+
+
+MASKED_AND_SCALED = Elementwise("masked_and_scaled", masked_and_scaled)
+
+
+@native_dropout_op.kernel("CPU", "Meta")
+def native_dropout_kernel(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
+    mask = empty(input._shape, dtypes.bool, input._device)
+    result = like(input, None, None, False, None)
+    keep = 1.0 - p if train or train is None else 1.0
+    bernoulli_float_kernel(mask, keep, None)
+    if result._array is not None:
+        scale = dropout_scale(p, train)
+        MASKED_AND_SCALED.run(result._operand, input._operand, mask._operand, scale, dtype=input._dtype.name)
+    return result, mask
+
+
+def dropout_scale(p: float, train: bool | None) -> float:
+    """What the kept elements are multiplied by."""
+    if train is False:
+        return 1.0
+    return 0.0 if p == 1 else 1 / (1 - p)
+
+
+@native_dropout_backward_op.meta
+def native_dropout_backward_meta(grad_output: Tensor, mask: Tensor, scale: float) -> Meta:
+    return Meta(grad_output._shape, grad_output._dtype, grad_output._device)
+
+
+@native_dropout_backward_op.body
+def native_dropout_backward_body(out: Tensor, grad_output: Tensor, mask: Tensor, scale: float) -> None:
+    operands = grad_output._operand, mask._operand
+    MASKED_AND_SCALED.run(out._operand, *operands, float(scale), dtype=grad_output._dtype.name)
+
+
+native_dropout_op.derivative(
+    input=lambda grad, result1, p, train: native_dropout_backward_op.functional(grad, result1, dropout_scale(p, train)),
+    nondifferentiable=(1,),
+)
+native_dropout_backward_op.derivative(
+    grad_output=lambda grad, mask, scale: native_dropout_backward_op.functional(grad, mask, scale),
+    node="NativeDropoutBackwardBackward0",
+)
+native_dropout = public(native_dropout_op, method=False)

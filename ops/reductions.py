@@ -1,0 +1,404 @@
+"""Reductions: many elements into one, along some dimensions or all: sums, means, products, truth, and running sums.
+
+`dim` None or [] means all dimensions; a reduced dimension is left out, or kept as size 1 (`keepdim`). Integers add up
+in int64; `dtype=` says in which dtype to compute. Read next: extremes.py, moments.py.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from redispatch import kernels
+from redispatch.dispatch import STATE
+from redispatch.kernels import Operand, contiguous_strides
+from redispatch.kernels.reduce import Recipe, Reduction
+from redispatch.tensor import Size, Tensor, as_numpy, dtype, dtypes, empty, get_default_dtype, wrap_dim
+
+from .declare import Operator
+from .public import public
+from .structured import Meta, Structured
+
+DIMS = "Tensor self, int[1]? dim, bool keepdim=False"
+DTYPE = "ScalarType? dtype=None"
+
+# --- dimensions ----------------------------------------------------------------------------------------------------
+
+
+def reduced_dims(dim: Sequence[int] | int | None, ndim: int, empty_means_all: bool = True) -> tuple[int, ...]:
+    """The dimensions to reduce, counted from the front. Errors: IndexError out of range, RuntimeError for one given twice."""
+    if isinstance(dim, int):
+        dim = (dim,)
+    if dim is None or (not dim and empty_means_all):
+        return tuple(range(ndim))
+    wrapped = [wrap_dim(d, ndim) for d in dim]
+    for i, d in enumerate(wrapped):
+        if d in wrapped[:i]:
+            raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
+    return tuple(wrapped) if ndim else ()
+
+
+def reduced_shape(shape: Sequence[int], dims: Sequence[int], keepdim: bool) -> Size:
+    """The shape with `dims` left out, or kept as 1."""
+    if keepdim:
+        return Size(1 if d in dims else size for d, size in enumerate(shape))
+    return Size(size for d, size in enumerate(shape) if d not in dims)
+
+
+def count_of(shape: Sequence[int], dims: Sequence[int]) -> int:
+    """How many elements go into each result."""
+    return math.prod(shape[d] for d in dims)
+
+
+def unreduced(grad: Tensor, shape: Sequence[int], dim: Any, keepdim: bool) -> Tensor:
+    """What undoes a reduction's shape: `grad` of the result, expanded to the shape of the input."""
+    return with_kept_dims(grad, shape, dim, keepdim).expand(shape)  # type: ignore[attr-defined]
+
+
+def with_kept_dims(result: Tensor, shape: Sequence[int], dim: Any, keepdim: bool) -> Tensor:
+    """A result with the reduced dimensions as size 1, so that it broadcasts against the input."""
+    if keepdim or not len(shape):
+        return result
+    for d in sorted(reduced_dims(dim, len(shape))):
+        result = result.unsqueeze(d)  # type: ignore[attr-defined]
+    return result
+
+
+# --- what is computed in which dtype ---------------------------------------------------------------------------------
+
+
+def summing_dtype(self: Tensor, dtype: dtype | None) -> dtype:
+    """Integers and bools add up in int64."""
+    return dtype or (dtypes.int64 if self._dtype.category <= dtypes.INTEGER else self._dtype)
+
+
+def averaging_dtype(self: Tensor, dtype: dtype | None) -> dtype:
+    """Only floating and complex dtypes have means."""
+    found = dtype or self._dtype
+    if found.category <= dtypes.INTEGER:
+        which = "Optional" if dtype else "Input"
+        raise RuntimeError(
+            f"mean(): could not infer output dtype. {which} dtype must be either a floating point or complex dtype. "
+            f"Got: {found.tensor_name}"
+        )
+    return found
+
+
+def in_dtype(self: Tensor, dtype: dtype) -> Operand:
+    """The operand of `self`, converted beforehand where the kernel would compute in a narrower or other dtype."""
+    own = self._dtype
+    exact = own.category <= dtypes.INTEGER and dtype is dtypes.int64
+    widens = own.is_floating_point and own.itemsize == 2 and dtype is dtypes.float32
+    return self._operand if own is dtype or exact or widens else converted(self, dtype)._operand
+
+
+def converted(self: Tensor, dtype: dtype) -> Tensor:
+    """A dense copy of another dtype, below the dispatcher."""
+    fresh = empty(self._shape, dtype, self._device)
+    kernels.copy(fresh._operand, self._operand)
+    return fresh
+
+
+# --- sum -----------------------------------------------------------------------------------------------------------
+
+sum_op = Structured(f"sum(Tensor self, *, {DTYPE}) -> Tensor", out="out")
+sum_dim_op = Structured(f"sum.dim_IntList({DIMS}, *, {DTYPE}) -> Tensor", out="IntList_out")
+
+
+@sum_dim_op.meta
+def sum_meta(self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Meta:
+    dims = reduced_dims(dim, len(self._shape))
+    return Meta(reduced_shape(self._shape, dims, keepdim), summing_dtype(self, dtype), self._device)
+
+
+@sum_dim_op.body
+def sum_body(out: Tensor, self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> None:
+    source = in_dtype(self, summing_dtype(self, dtype))
+    kernels.SUM.run(out._operand, source, reduced_dims(dim, len(self._shape)))
+
+
+@sum_op.meta
+def sum_all_meta(self: Tensor, dtype: Any) -> Meta:
+    return sum_meta(self, None, False, dtype)
+
+
+@sum_op.body
+def sum_all_body(out: Tensor, self: Tensor, dtype: Any) -> None:
+    sum_body(out, self, None, False, dtype)
+
+
+sum_op.derivative(self=lambda grad, self_shape: grad.expand(self_shape))
+sum_dim_op.derivative(
+    self=lambda grad, self_shape, dim, keepdim: unreduced(grad, self_shape, dim, keepdim), node="SumBackward1"
+)
+sum_op.autocast(cuda="fp32_set_opt_dtype")
+sum_dim_op.autocast(cuda="fp32_set_opt_dtype")
+sum = public(sum_op, sum_dim_op)
+
+sum_to_size_op = Operator("sum_to_size(Tensor self, SymInt[] size) -> Tensor")
+
+
+@sum_to_size_op.implicit
+def sum_to_size_composite(self: Tensor, size: Sequence[int]) -> Tensor:
+    """What broadcasting `size` to the shape of `self` did, undone."""
+    shape = tuple(self.shape)
+    leading = len(shape) - len(size)
+    if leading < 0 or builtins.any(want != 1 and want != have for want, have in zip(size, shape[leading:], strict=True)):
+        raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(shape)}}}.")
+    dims = [*range(leading)]
+    dims += [d for d in range(leading, len(shape)) if size[d - leading] == 1 and shape[d] != 1]
+    if not dims:
+        return self
+    summed = sum_dim_op.functional(self, dims, True)
+    return summed.view(list(size)) if leading else summed
+
+
+sum_to_size = public(sum_to_size_op, function=False)
+
+# --- mean ----------------------------------------------------------------------------------------------------------
+
+mean_op = Structured(f"mean(Tensor self, *, {DTYPE}) -> Tensor")
+mean_dim_op = Structured(f"mean.dim({DIMS}, *, {DTYPE}) -> Tensor", out="out")
+
+
+@mean_dim_op.meta
+def mean_meta(self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Meta:
+    dims = reduced_dims(dim, len(self._shape))
+    return Meta(reduced_shape(self._shape, dims, keepdim), averaging_dtype(self, dtype), self._device)
+
+
+@mean_dim_op.body
+def mean_body(out: Tensor, self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> None:
+    source = in_dtype(self, averaging_dtype(self, dtype))
+    kernels.MEAN.run(out._operand, source, reduced_dims(dim, len(self._shape)))
+
+
+@mean_op.meta
+def mean_all_meta(self: Tensor, dtype: Any) -> Meta:
+    return mean_meta(self, None, False, dtype)
+
+
+@mean_op.body
+def mean_all_body(out: Tensor, self: Tensor, dtype: Any) -> None:
+    mean_body(out, self, None, False, dtype)
+
+
+mean_op.derivative(self=lambda grad, self_shape: grad.expand(self_shape) / self_shape.numel())
+mean_dim_op.derivative(
+    self=lambda grad, self_shape, dim, keepdim: (
+        unreduced(grad, self_shape, dim, keepdim) / count_of(self_shape, reduced_dims(dim, len(self_shape)))
+    ),
+    node="MeanBackward1",
+)
+mean = public(mean_op, mean_dim_op)
+
+# --- prod ----------------------------------------------------------------------------------------------------------
+
+prod_op = Structured(f"prod(Tensor self, *, {DTYPE}) -> Tensor")
+prod_dim_op = Structured(f"prod.dim_int(Tensor self, int dim, bool keepdim=False, *, {DTYPE}) -> Tensor", out="int_out")
+
+
+@prod_dim_op.meta
+def prod_meta(self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Meta:
+    return sum_meta(self, dim, keepdim, dtype)
+
+
+@prod_dim_op.body
+def prod_body(out: Tensor, self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> None:
+    source = in_dtype(self, summing_dtype(self, dtype))
+    kernels.PROD.run(out._operand, source, reduced_dims(dim, len(self._shape)))
+
+
+@prod_op.meta
+def prod_all_meta(self: Tensor, dtype: Any) -> Meta:
+    return sum_meta(self, None, False, dtype)
+
+
+@prod_op.body
+def prod_all_body(out: Tensor, self: Tensor, dtype: Any) -> None:
+    prod_body(out, self, None, False, dtype)
+
+
+def prod_backward(grad: Any, self: Any, dim: int) -> Any:
+    """The gradient of a product: for each element the product of the others, zeros among them or not.
+
+    With one zero only that element has a gradient: the product of the rest; with several none has any. Where the
+    gradient itself is to be differentiated and there are zeros, the products of the others are formed one by one.
+    """
+    zero = self == 0
+    if STATE.get().grad_enabled and self._array is not None and as_numpy(zero).any():
+        return grad * products_of_others(self, dim)
+    zeros = zero.sum(dim, True)
+    rest = self.masked_fill(zero, 1)
+    counted = (zeros == 0) | ((zeros == 1) & zero)
+    return (grad * rest.prod(dim, True) / rest).masked_fill(~counted, 0)
+
+
+def products_of_others(self: Any, dim: int) -> Any:
+    """For each element along `dim`, the product of all the others there; takes the square of the memory."""
+    from_rows = self.movedim(dim, -1)
+    n = from_rows.shape[-1]
+    square = from_rows.unsqueeze(-2).expand((*from_rows.shape, n))
+    own = np.eye(n, dtype=bool)
+    mask = empty((n, n), dtypes.bool, self._device)
+    as_numpy(mask)[...] = own
+    return square.masked_fill(mask, 1).prod(-1).movedim(-1, dim)
+
+
+def prod_all_backward(grad: Any, self: Any) -> Any:
+    return prod_backward(grad, self.reshape(-1), 0).reshape(self.shape)
+
+
+def prod_dim_backward(grad: Any, self: Any, dim: int, keepdim: bool) -> Any:
+    if not self.dim():
+        return grad
+    return prod_backward(with_kept_dims(grad, self.shape, dim, keepdim), self, dim)
+
+
+prod_op.derivative(self=prod_all_backward)
+prod_dim_op.derivative(self=prod_dim_backward, node="ProdBackward1")
+prod_op.autocast(cpu="fp32", cuda="fp32_set_opt_dtype")
+prod_dim_op.autocast(cpu="fp32", cuda="fp32_set_opt_dtype")
+prod = public(prod_op, prod_dim_op)
+
+# --- all, any --------------------------------------------------------------------------------------------------------
+
+
+def truth_dtype(self: Tensor) -> dtype:
+    """bool; uint8 stays uint8, which stood for bool before there was one."""
+    return dtypes.uint8 if self._dtype is dtypes.uint8 else dtypes.bool
+
+
+def truth_meta(self: Tensor, dim: Any, keepdim: bool) -> Meta:
+    dims = reduced_dims(dim, len(self._shape), empty_means_all=False)
+    return Meta(reduced_shape(self._shape, dims, keepdim), truth_dtype(self), self._device)
+
+
+def run_truth(reduction: Reduction, out: Tensor, self: Tensor, dim: Any) -> None:
+    if out._dtype not in (dtypes.bool, dtypes.uint8):
+        name = "all" if reduction is kernels.ALL else "any"
+        raise RuntimeError(f"{name} only supports bool tensor for result, got: {out._dtype.tensor_name}")
+    dims = reduced_dims(dim, len(self._shape), empty_means_all=False)
+    if dims or not self._shape:
+        reduction.run(out._operand, self._operand, dims)
+    else:  # each element by itself
+        kernels.copy(out._operand, converted(self, dtypes.bool)._operand)
+
+
+all_op = Structured("all(Tensor self) -> Tensor", out="all_out")
+all_dim_op = Structured("all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", out="out")
+all_dims_op = Structured("all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", out="dims_out")
+any_op = Structured("any(Tensor self) -> Tensor", out="all_out")
+any_dim_op = Structured("any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", out="out")
+any_dims_op = Structured("any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", out="dims_out")
+
+
+@all_op.meta
+@any_op.meta
+def truth_all_meta(self: Tensor) -> Meta:
+    return truth_meta(self, None, False)
+
+
+all_dim_op.meta(truth_meta)
+all_dims_op.meta(truth_meta)
+any_dim_op.meta(truth_meta)
+any_dims_op.meta(truth_meta)
+
+
+@all_dim_op.body
+@all_dims_op.body
+def all_body(out: Tensor, self: Tensor, dim: Any, keepdim: bool) -> None:
+    run_truth(kernels.ALL, out, self, dim)
+
+
+@all_op.body
+def all_all_body(out: Tensor, self: Tensor) -> None:
+    run_truth(kernels.ALL, out, self, None)
+
+
+@any_dim_op.body
+@any_dims_op.body
+def any_body(out: Tensor, self: Tensor, dim: Any, keepdim: bool) -> None:
+    run_truth(kernels.ANY, out, self, dim)
+
+
+@any_op.body
+def any_all_body(out: Tensor, self: Tensor) -> None:
+    run_truth(kernels.ANY, out, self, None)
+
+
+for _op in (all_op, all_dim_op, all_dims_op, any_op, any_dim_op, any_dims_op):
+    _op.not_differentiable()
+all = public(all_op, all_dim_op, all_dims_op)
+any = public(any_op, any_dim_op, any_dims_op)
+
+# --- count_nonzero -------------------------------------------------------------------------------------------------
+
+int64 = np.int64
+
+
+def one_unless_zero(x):
+    return int64(1) if x != 0 else int64(0)
+
+
+def add_to(acc, x):
+    return acc + x
+
+
+def as_counted(acc, total):
+    return acc
+
+
+COUNT = Reduction("count_nonzero", lambda dtype: Recipe(one_unless_zero, np.int64(0), add_to, as_counted))
+
+count_nonzero_op = Structured("count_nonzero(Tensor self, int? dim=None) -> Tensor")
+count_nonzero_dims_op = Structured("count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor")
+
+
+@count_nonzero_op.meta
+@count_nonzero_dims_op.meta
+def count_nonzero_meta(self: Tensor, dim: Any) -> Meta:
+    return Meta(reduced_shape(self._shape, reduced_dims(dim, len(self._shape)), False), dtypes.int64, self._device)
+
+
+@count_nonzero_op.body
+@count_nonzero_dims_op.body
+def count_nonzero_body(out: Tensor, self: Tensor, dim: Any) -> None:
+    COUNT.run(out._operand, self._operand, reduced_dims(dim, len(self._shape)))
+
+
+count_nonzero_op.not_differentiable()
+count_nonzero_dims_op.not_differentiable()
+count_nonzero = public(count_nonzero_op, count_nonzero_dims_op)
+
+# --- cumsum --------------------------------------------------------------------------------------------------------
+
+cumsum_op = Structured(f"cumsum(Tensor self, int dim, *, {DTYPE}) -> Tensor", inplace=True, out="out")
+
+
+@cumsum_op.meta
+def cumsum_meta(self: Tensor, dim: int, dtype: Any) -> Meta:
+    wrap_dim(dim, len(self._shape))
+    return Meta(self._shape, summing_dtype(self, dtype), self._device)
+
+
+@cumsum_op.body
+def cumsum_body(out: Tensor, self: Tensor, dim: int, dtype: Any) -> None:
+    """Adds up along `dim` in the widest dtype of the category, and rounds once per element."""
+    if not self._shape.numel():
+        return
+    category = summing_dtype(self, dtype).category
+    wide = {dtypes.INTEGER: dtypes.int64, dtypes.FLOATING: dtypes.float64}.get(category, dtypes.complex128)
+    values = kernels.as_ndarray(converted(self, wide)._operand)
+    sums = np.cumsum(values, wrap_dim(dim, values.ndim)).reshape(values.shape) if values.ndim else values
+    source = Operand(sums.reshape(-1), wide.name, tuple(self._shape), contiguous_strides(self._shape))
+    kernels.copy(out._operand, source)
+
+
+cumsum_op.derivative(self=lambda grad, dim: grad.flip(dim).cumsum(dim).flip(dim))
+cumsum_op.autocast(cuda="fp32_set_opt_dtype")
+cumsum = public(cumsum_op)

@@ -1,0 +1,121 @@
+"""Softmax and log-softmax, with derivatives that are operators themselves, so that second derivatives follow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from redispatch import kernels
+from redispatch.tensor import Tensor, wrap_dim
+
+from .creation import preserved_strides
+from .declare import Operator
+from .public import public
+from .structured import Meta, Structured
+
+# --- forward ---------------------------------------------------------------------------------------------------------
+
+softmax_data_op = Structured("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", out="out")
+log_softmax_data_op = Structured("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", out="out")
+
+
+def forward_meta(name: str, self: Tensor, dim: int, half_to_float: bool) -> Meta:
+    if half_to_float:
+        raise RuntimeError(f"{name} with half to float conversion is not supported on CPU")
+    wrapped = wrap_dim(dim, len(self._shape))
+    if not self._dtype.is_floating_point:
+        last = "lastdim_" if wrapped == max(len(self._shape), 1) - 1 else ""
+        raise NotImplementedError(f'"{name}_{last}kernel_impl" not implemented for \'{self._dtype.tensor_name}\'')
+    return Meta(self._shape, self._dtype, self._device, preserved_strides(self))
+
+
+@softmax_data_op.meta
+def softmax_meta(self: Tensor, dim: int, half_to_float: bool) -> Meta:
+    return forward_meta("softmax", self, dim, half_to_float)
+
+
+@log_softmax_data_op.meta
+def log_softmax_meta(self: Tensor, dim: int, half_to_float: bool) -> Meta:
+    return forward_meta("log_softmax", self, dim, half_to_float)
+
+
+@softmax_data_op.body
+def softmax_body(out: Tensor, self: Tensor, dim: int, half_to_float: bool) -> None:
+    kernels.softmax(out._operand, self._operand, wrap_dim(dim, len(self._shape)))
+
+
+@log_softmax_data_op.body
+def log_softmax_body(out: Tensor, self: Tensor, dim: int, half_to_float: bool) -> None:
+    kernels.log_softmax(out._operand, self._operand, wrap_dim(dim, len(self._shape)))
+
+
+softmax_data_op.derivative(
+    self=lambda grad, result, dim, self_dtype: softmax_backward_op.functional(grad, result, dim, self_dtype)
+)
+log_softmax_data_op.derivative(
+    self=lambda grad, result, dim, self_dtype: log_softmax_backward_op.functional(grad, result, dim, self_dtype)
+)
+
+# --- backward --------------------------------------------------------------------------------------------------------
+
+BACKWARD = "(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor"
+softmax_backward_op = Structured(f"_softmax_backward_data{BACKWARD}")
+log_softmax_backward_op = Structured(f"_log_softmax_backward_data{BACKWARD}")
+
+
+@softmax_backward_op.meta
+@log_softmax_backward_op.meta
+def backward_meta(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Meta:
+    wrap_dim(dim, len(grad_output._shape))
+    if grad_output._shape != output._shape or grad_output._dtype is not output._dtype:
+        raise RuntimeError(
+            f"the gradient of a softmax must look like its result, but got {grad_output._summary()} for {output._summary()}"
+        )
+    return Meta(output._shape, input_dtype, output._device, preserved_strides(output))
+
+
+@softmax_backward_op.body
+def softmax_backward_body(out: Tensor, grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> None:
+    d = wrap_dim(dim, len(output._shape))
+    kernels.softmax_backward(out._operand, grad_output._operand, output._operand, d)
+
+
+@log_softmax_backward_op.body
+def log_softmax_backward_body(out: Tensor, grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> None:
+    d = wrap_dim(dim, len(output._shape))
+    kernels.log_softmax_backward(out._operand, grad_output._operand, output._operand, d)
+
+
+# The backward of softmax is y * (g - sum(g * y)), of log-softmax g - exp(y) * sum(g), for y the result.
+softmax_backward_op.derivative(
+    grad_output=lambda grad, output, dim, input_dtype: softmax_backward_op.functional(grad, output, dim, input_dtype),
+    output=lambda grad, grad_output, output, dim: (
+        grad * (grad_output - (grad_output * output).sum(dim, True)) - grad_output * (grad * output).sum(dim, True)
+    ),
+    node="SoftmaxBackwardDataBackward0",
+)
+log_softmax_backward_op.derivative(
+    grad_output=lambda grad, output, dim: grad - (grad * output.exp()).sum(dim, True),
+    output=lambda grad, grad_output, output, dim: -(grad * output.exp()) * grad_output.sum(dim, True),
+    node="LogSoftmaxBackwardDataBackward0",
+)
+
+# --- the public operators ----------------------------------------------------------------------------------------------
+
+softmax_op = Operator("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+log_softmax_op = Operator("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+
+
+@softmax_op.implicit
+def softmax_composite(self: Any, dim: int, dtype: Any) -> Any:
+    return softmax_data_op.functional(self if dtype is None else self.to(dtype), dim, False)
+
+
+@log_softmax_op.implicit
+def log_softmax_composite(self: Any, dim: int, dtype: Any) -> Any:
+    return log_softmax_data_op.functional(self if dtype is None else self.to(dtype), dim, False)
+
+
+softmax_op.autocast(cuda="fp32_set_opt_dtype")
+log_softmax_op.autocast(cuda="fp32_set_opt_dtype")
+softmax = public(softmax_op)
+log_softmax = public(log_softmax_op)
