@@ -23,11 +23,13 @@ from redispatch.dispatch import (
     STATE,
     Slot,
     TensorBase,
+    _disabled_torch_function_impl,
     handle_torch_function,
     overridden,
     overriding,
     without_subclasses,
 )
+from redispatch.dispatch.layers.python import has_handler
 from redispatch.dispatch.override import PLAIN_TYPES
 from redispatch.kernels import Operand, is_contiguous
 
@@ -105,6 +107,13 @@ class Tensor(TensorBase):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Everything is done by `__new__`; subclasses take what arguments they like."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """A class with a `__torch_dispatch__` takes its calls there, and none at the default `__torch_function__`."""
+        super().__init_subclass__(**options)
+        inherited = getattr(cls.__torch_function__, "__func__", None)
+        if has_handler(cls) and inherited is Tensor.__torch_function__.__func__:  # type: ignore[attr-defined]
+            cls.__torch_function__ = staticmethod(_disabled_torch_function_impl)  # type: ignore[method-assign, assignment]
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
