@@ -113,7 +113,7 @@ class Tensor(TensorBase):
         super().__init_subclass__(**options)
         inherited = getattr(cls.__torch_function__, "__func__", None)
         if has_handler(cls) and inherited is Tensor.__torch_function__.__func__:  # type: ignore[attr-defined]
-            cls.__torch_function__ = staticmethod(_disabled_torch_function_impl)  # type: ignore[method-assign, assignment]
+            cls.__torch_function__ = staticmethod(_disabled_torch_function_impl)  # type: ignore[method-assign]
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -427,7 +427,6 @@ class Tensor(TensorBase):
     @overridable
     def __repr__(self, *, tensor_contents: str | None = None) -> str:
         return describe(self, tensor_contents)
-
 
     def __dir__(self) -> list[str]:
         return sorted({*dir(type(self)), *self.__dict__})
