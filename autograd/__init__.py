@@ -1,10 +1,8 @@
 """The graph that backward walks, and the engine that walks it.
 
 Read in this order: hooks, node, accumulate, saved, views, copy_slices, history, derivative, no_derivative, engine, api;
-then what stands beside: grad_mode, anomaly, function, op_function, graph, gradcheck.
+then what stands beside: grad_mode, anomaly, function, op_function, graph, gradcheck, variable.
 """
-
-from redispatch.tensor import Tensor as Variable  # the class of tensors that require grad, until the two became one
 
 from . import function, grad_mode, graph
 from .anomaly import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly
@@ -26,6 +24,7 @@ from .no_derivative import NoDerivative
 from .node import Node
 from .op_function import register_function_derivative
 from .saved import SavedTensor
+from .variable import Variable
 
 __all__ = [
     "Function",

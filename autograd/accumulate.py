@@ -18,7 +18,8 @@ from sys import getrefcount
 from typing import Any
 
 from redispatch.dispatch import STATE
-from redispatch.tensor import Tensor
+from redispatch.kernels import is_dense
+from redispatch.tensor import Tensor, contiguous_format
 
 from .hooks import NodeHooks
 from .node import Node
@@ -62,13 +63,28 @@ class AccumulateGrad(Node):
 
 def own_gradient(gradients: list[Any], variable: Any) -> Any:
     """The only item of `gradients` as a first `.grad`: itself if nobody else holds it, or else a copy."""
-    if STATE.get().grad_enabled or gradients[0]._stride != variable._stride:
-        return gradients[0].clone()
+    if STATE.get().grad_enabled or not lies_like(gradients[0], variable):
+        return copy_lying_like(gradients[0], variable)
     if held_by_list_alone(gradients, 0):
         return gradients[0]
     # A mode or a subclass is to see what becomes of the gradient: PyTorch's `detach`, where nobody else has the tensor.
     seen = STATE.get().modes or type(gradients[0]) is not Tensor
     return gradients[0].detach() if seen and getrefcount(gradients[0]) == _ALONE[0] else gradients[0].clone()
+
+
+def lies_like(gradient: Any, variable: Any) -> bool:
+    """Whether the elements of both lie in memory in the same order; for dimensions of one element it does not matter."""
+    theirs = zip(gradient._shape, gradient._stride, variable._stride, strict=True)
+    return all(size == 1 or step == wanted for size, step, wanted in theirs)
+
+
+def copy_lying_like(gradient: Any, variable: Any) -> Any:
+    """A copy with the strides of `variable`, so that optimizers walk both in one order; row by row if it has gaps."""
+    if lies_like(gradient, variable):
+        return gradient.clone()
+    if is_dense(variable._shape, variable._stride):
+        return gradient.new_empty_strided(variable._shape, variable._stride).copy_(gradient)
+    return gradient.clone(memory_format=contiguous_format)
 
 
 def _references(tensors: list[Any], index: int) -> tuple[int, int]:

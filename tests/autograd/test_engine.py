@@ -1,0 +1,265 @@
+"""The engine: order, accumulation, partial passes, depth and width, errors, and what it leaves behind."""
+
+import gc
+import sys
+import threading
+
+import pytest
+
+import redispatch as rd
+from redispatch.autograd import Node, grad
+from redispatch.tensor import Tensor
+
+
+def leaf(*values):
+    return rd.tensor(list(values), requires_grad=True)
+
+
+def live_tensors():
+    return sum(isinstance(thing, Tensor) for thing in gc.get_objects())
+
+
+@pytest.fixture
+def without_gc():
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def test_a_product_has_the_gradients_of_the_book():
+    x, y = leaf(2.0, 3.0), leaf(5.0, 7.0)
+    (x * y).sum().backward()
+    assert x.grad.tolist() == [5, 7] and y.grad.tolist() == [2, 3]
+
+
+def test_gradients_add_up_over_uses_and_over_passes():
+    x = leaf(1.0, 2.0)
+    for expected in ([5, 7], [10, 14]):
+        (x * x + x * 3).sum().backward()
+        assert x.grad.tolist() == expected
+
+
+def test_later_calls_run_first():
+    ran = []
+    x = leaf(1.0)
+    a, b = x * 2, x * 3
+    for name, tensor in (("a", a), ("b", b)):
+        tensor.grad_fn.register_hook(lambda gi, go, name=name: ran.append(name))
+    (b + a).backward()
+    assert ran == ["b", "a"]
+
+
+def test_hooks_run_in_the_order_of_the_reference():
+    ran = []
+    x = leaf(1.0)
+    x.register_hook(lambda g: ran.append("leaf"))
+    x.register_post_accumulate_grad_hook(lambda p: ran.append(f"accumulated {p.grad.item()}"))
+    y = x * 2
+    y.register_hook(lambda g: ran.append("tensor"))
+    y.retain_grad()
+    y.grad_fn.register_prehook(lambda g: ran.append(f"prehook, retained {y.grad.item()}"))
+    y.grad_fn.register_hook(lambda gi, go: ran.append("hook"))
+    y.sum().backward()
+    assert ran == ["tensor", "prehook, retained 1.0", "hook", "leaf", "accumulated 2.0"]
+
+
+def test_a_hook_may_replace_the_gradient():
+    x = leaf(1.0, 1.0)
+    y = x * 2
+    handle = y.register_hook(lambda g: g * 10)
+    y.sum().backward(retain_graph=True)
+    handle.remove()
+    y.sum().backward()
+    assert x.grad.tolist() == [22, 22]
+
+
+def test_a_captured_gradient_is_the_one_after_the_tensors_hooks_whatever_else_is_asked_for():
+    x = leaf(1.0)
+    y = x * 2
+    y.register_hook(lambda g: g * 10)
+    z = (y * 3).sum()
+    assert grad(z, y, retain_graph=True)[0].item() == 30
+    assert [g.item() for g in grad(z, [y, x])] == [30, 60]
+
+
+def test_only_what_leads_to_the_inputs_runs():
+    ran = []
+    x, y = leaf(1.0), leaf(2.0)
+    a, b = x * 2, y * 3
+    a.grad_fn.register_hook(lambda gi, go: ran.append("a"))
+    b.grad_fn.register_hook(lambda gi, go: ran.append("b"))
+    (a * b).backward(inputs=[y])
+    assert ran == ["b"] and x.grad is None and y.grad.item() == 6
+
+
+def test_a_node_is_told_which_gradients_nobody_wants():
+    x, y = leaf(1.0), leaf(2.0)
+    product = x * y
+    assert grad(product, x, retain_graph=True)[0].item() == 2
+    results = product.grad_fn.apply([rd.ones(1)], [True, False])
+    assert results[1] is None
+
+
+def test_backward_inside_backward():
+    x, y = leaf(3.0), leaf(4.0)
+
+    def inner(gradient):
+        with rd.enable_grad():
+            (y * y).sum().backward()
+        return gradient
+
+    z = x * 2
+    z.register_hook(inner)
+    z.sum().backward()
+    assert x.grad.item() == 2 and y.grad.item() == 8
+
+
+def test_double_backward():
+    x = leaf(2.0)
+    (first,) = grad(x * x * x, x, create_graph=True)
+    (second,) = grad(first, x, create_graph=True)
+    (third,) = grad(second, x)
+    assert (first.item(), second.item(), third.item()) == (12, 12, 6)
+
+
+def test_an_exception_leaves_graph_and_state_usable():
+    x = leaf(1.0)
+    y = x * 2
+
+    def fails(gradient):
+        raise ValueError("from a hook")
+
+    handle = y.register_hook(fails)
+    z = (y * y).sum()
+    with pytest.raises(ValueError, match="from a hook"):
+        z.backward(retain_graph=True)
+    assert rd.is_grad_enabled()
+    handle.remove()
+    z.backward()
+    assert x.grad.item() == 8
+
+
+def test_a_second_pass_needs_retain_graph():
+    x = leaf(1.0)
+    y = (x * x).sum()
+    y.backward()
+    with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+        y.backward()
+
+
+def test_threads_may_run_backward_over_one_graph():
+    x = leaf(*[1.0] * 50)
+    y = (x * 2).sum()
+    threads = [threading.Thread(target=y.backward, kwargs={"retain_graph": True}) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert x.grad.tolist() == [16] * 50
+
+
+def test_a_deep_chain_runs_and_is_freed_without_recursion(without_gc):
+    before = sum(isinstance(thing, Node) for thing in gc.get_objects())
+    limit = sys.getrecursionlimit()
+    x = leaf(1.0)
+    one = rd.ones(1)
+    y = x
+    for _ in range(100_000):
+        y = y * one
+    try:
+        sys.setrecursionlimit(200)
+        y.backward()
+        del y
+    finally:
+        sys.setrecursionlimit(limit)
+    assert x.grad.item() == 1
+    assert sum(isinstance(thing, Node) for thing in gc.get_objects()) == before
+
+
+def test_a_wide_fan_in_adds_in_place():
+    x = leaf(1.0)
+    shared = x * 1
+    parts = [shared * 2 for _ in range(2000)]
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    total.backward()
+    assert x.grad.item() == 4000
+
+
+def test_gradients_that_reach_two_leaves_are_not_one_memory():
+    x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    (x + y).backward(rd.ones(2))
+    x.grad.add_(1)
+    assert y.grad.tolist() == [1, 1]
+
+
+def test_a_gradient_that_the_user_holds_is_copied():
+    x, seed = leaf(1.0, 2.0), rd.ones(2)
+    x.clone().backward(seed)
+    x.clone().backward(seed)
+    assert seed.tolist() == [1, 1] and x.grad.tolist() == [2, 2]
+
+
+def test_a_gradient_lies_in_memory_as_its_leaf():
+    x = rd.ones(2, 3).t().detach().requires_grad_()
+    (x * rd.ones(3, 2)).sum().backward()
+    assert x.grad.stride() == x.stride()
+
+
+def test_training_leaves_nothing_behind_without_the_garbage_collector(without_gc):
+    w, b = leaf(0.5, 0.5), leaf(0.1)
+    data = rd.tensor([[1.0, 2.0], [3.0, 4.0]])
+
+    def step():
+        hidden = ((data * w).sum(1) + b).exp() * 2
+        hidden.add_(1)
+        loss = (hidden * hidden).sum()
+        loss.backward()
+        with rd.no_grad():
+            for p in (w, b):
+                p.sub_(p.grad * 0)
+                p.grad = None
+
+    step()
+    counts = []
+    for _ in range(4):
+        for _ in range(50):
+            step()
+        counts.append(live_tensors())
+    assert len(set(counts)) == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: (leaf(1.0, 2.0) * 2).backward(), "grad can be implicitly created only for scalar outputs"),
+        (
+            lambda: rd.ones(1).backward(),
+            "element 0 of tensors does not require grad and does not have a grad_fn",
+        ),
+        (lambda: grad((leaf(1.0) * 2).sum(), rd.ones(1)), "One of the differentiated Tensors does not require grad"),
+        (
+            lambda: grad((leaf(1.0) * 2).sum(), leaf(1.0)),
+            "The differentiated Tensor at index 0 appears to not have been used in the graph. Set allow_unused=True",
+        ),
+        (
+            lambda: (leaf(1.0, 2.0) * 2).backward(rd.ones(3)),
+            "Mismatch in shape: grad_output[0] has a shape of torch.Size([3]) and output[0] has a shape of torch.Size([2])",
+        ),
+        (lambda: leaf(1.0).sum().backward(inputs=[]), "`inputs` argument to `backward()` cannot be empty."),
+    ],
+)
+def test_errors_say_what_the_reference_says(call, message):
+    with pytest.raises(RuntimeError) as error:
+        call()
+    assert message in str(error.value)
+
+
+def test_an_unused_input_may_be_allowed_or_materialized():
+    x, y = leaf(1.0), leaf(2.0, 3.0)
+    z = (x * 2).sum()
+    assert grad(z, [x, y], allow_unused=True, retain_graph=True)[1] is None
+    assert grad(z, [x, y], materialize_grads=True, retain_graph=True)[1].tolist() == [0, 0]
+    assert set(grad(z, {"x": x})) == {"x"}
