@@ -14,7 +14,7 @@ from redispatch.tensor import Tensor, dtype, dtypes, empty, wrap_dim
 
 from .declare import Operator
 from .public import public
-from .reductions import reduced_dims, reduced_shape, with_kept_dims
+from .reductions import REDUCTION, reduced_dims, reduced_shape, with_kept_dims
 from .structured import Meta, Structured, resize_out
 
 # --- checks --------------------------------------------------------------------------------------------------------
@@ -41,7 +41,7 @@ def no_dim(name: str) -> str:
 def check_ordered(kernel_name: str, self: Tensor) -> None:
     """Raises NotImplementedError for complex numbers, which have no order."""
     if self._dtype.is_complex:
-        raise NotImplementedError(f'"{kernel_name}" not implemented for \'{self._dtype.tensor_name}\'')
+        raise NotImplementedError(f"\"{kernel_name}\" not implemented for '{self._dtype.tensor_name}'")
 
 
 def check_out_dtype(out: Tensor, wanted: dtype) -> None:
@@ -82,8 +82,8 @@ def selected(grad: Any, indices: Any, shape: Any, dim: int, keepdim: bool) -> An
 
 # --- amax, amin ----------------------------------------------------------------------------------------------------
 
-amax_op = Structured("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", out="out")
-amin_op = Structured("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", out="out")
+amax_op = Structured("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
+amin_op = Structured("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
 
 
 def extreme_meta(name: str, self: Tensor, dim: Any, keepdim: bool) -> Meta:
@@ -133,8 +133,8 @@ amin = public(amin_op)
 
 # --- max, min ------------------------------------------------------------------------------------------------------
 
-max_op = Structured("max(Tensor self) -> Tensor", out="unary_out")
-min_op = Structured("min(Tensor self) -> Tensor", out="unary_out")
+max_op = Structured("max(Tensor self) -> Tensor", out="unary_out", tags=REDUCTION)
+min_op = Structured("min(Tensor self) -> Tensor", out="unary_out", tags=REDUCTION)
 
 
 @max_op.meta
@@ -164,15 +164,21 @@ def min_body(out: Tensor, self: Tensor) -> None:
 max_op.derivative(self=lambda grad, self, result: shared(grad, self, result, None, False), node="MaxBackward1")
 min_op.derivative(self=lambda grad, self, result: shared(grad, self, result, None, False), node="MinBackward1")
 
-max_dim_op = Operator("max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)")
-min_dim_op = Operator("min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)")
+max_dim_op = Operator(
+    "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", tags=REDUCTION
+)
+min_dim_op = Operator(
+    "min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", tags=REDUCTION
+)
 max_dim_out_op = Operator(
     "max.dim_max(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) max, Tensor(b!) max_values) "
-    "-> (Tensor(a!) values, Tensor(b!) indices)"
+    "-> (Tensor(a!) values, Tensor(b!) indices)",
+    tags=REDUCTION,
 )
 min_dim_out_op = Operator(
     "min.dim_min(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) min, Tensor(b!) min_indices) "
-    "-> (Tensor(a!) values, Tensor(b!) indices)"
+    "-> (Tensor(a!) values, Tensor(b!) indices)",
+    tags=REDUCTION,
 )
 
 
@@ -258,8 +264,8 @@ min = public(min_op, min_other_op, min_dim_op)
 
 # --- argmax, argmin ------------------------------------------------------------------------------------------------
 
-argmax_op = Structured("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", out="out")
-argmin_op = Structured("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", out="out")
+argmax_op = Structured("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
+argmin_op = Structured("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
 
 
 def position_meta(name: str, self: Tensor, dim: int | None, keepdim: bool) -> Meta:
@@ -301,7 +307,9 @@ argmin = public(argmin_op)
 
 # --- aminmax -------------------------------------------------------------------------------------------------------
 
-aminmax_op = Operator("aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)")
+aminmax_op = Operator(
+    "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", tags=REDUCTION
+)
 
 
 @aminmax_op.kernel("CPU", "Meta")
@@ -309,7 +317,9 @@ def aminmax_kernel(self: Tensor, dim: int | None, keepdim: bool) -> tuple[Tensor
     check_ordered("aminmax_kernel", self)
     dims = reduced_dims(dim, len(self._shape))
     if dim is None and not self._shape.numel():
-        raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
+        raise RuntimeError(
+            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
+        )
     if dim is not None and self._shape and not self._shape[dims[0]]:
         raise IndexError(f"aminmax: Expected reduction dim {dims[0]} to have non-zero size.")
     shape = reduced_shape(self._shape, dims, keepdim)

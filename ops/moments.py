@@ -24,6 +24,7 @@ from .overridable import overridable_function
 from .public import public
 from .reductions import (
     COUNT,
+    REDUCTION,
     add_to,
     as_counted,
     converted,
@@ -45,12 +46,20 @@ def scratch(shape: Sequence[int], dtype: dtype = dtypes.float64) -> Operand:
 # --- var, std ------------------------------------------------------------------------------------------------------
 
 CORRECTION = "int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False"
-var_op = Operator("var(Tensor self, bool unbiased=True) -> Tensor")
-var_dim_op = Operator("var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
-var_correction_op = Structured(f"var.correction(Tensor self, {CORRECTION}) -> Tensor", out="correction_out")
-std_op = Operator("std(Tensor self, bool unbiased=True) -> Tensor")
-std_dim_op = Operator("std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
-std_correction_op = Structured(f"std.correction(Tensor self, {CORRECTION}) -> Tensor", out="correction_out")
+var_op = Operator("var(Tensor self, bool unbiased=True) -> Tensor", tags=REDUCTION)
+var_dim_op = Operator(
+    "var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", tags=REDUCTION
+)
+var_correction_op = Structured(
+    f"var.correction(Tensor self, {CORRECTION}) -> Tensor", out="correction_out", tags=REDUCTION
+)
+std_op = Operator("std(Tensor self, bool unbiased=True) -> Tensor", tags=REDUCTION)
+std_dim_op = Operator(
+    "std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", tags=REDUCTION
+)
+std_correction_op = Structured(
+    f"std.correction(Tensor self, {CORRECTION}) -> Tensor", out="correction_out", tags=REDUCTION
+)
 
 
 @var_op.implicit
@@ -155,6 +164,7 @@ vector_norm_op = Structured(
     "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
     "-> Tensor",
     out="out",
+    tags=REDUCTION,
 )
 
 
@@ -301,7 +311,7 @@ Tensor.norm = overridable(norm_method)  # type: ignore[attr-defined]
 
 # --- logsumexp -----------------------------------------------------------------------------------------------------
 
-logsumexp_op = Structured("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", out="out")
+logsumexp_op = Structured("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
 
 
 @logsumexp_op.meta

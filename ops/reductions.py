@@ -25,6 +25,7 @@ from .structured import Meta, Structured
 
 DIMS = "Tensor self, int[1]? dim, bool keepdim=False"
 DTYPE = "ScalarType? dtype=None"
+REDUCTION = ("reduction",)
 
 # --- dimensions ----------------------------------------------------------------------------------------------------
 
@@ -105,8 +106,8 @@ def converted(self: Tensor, dtype: dtype) -> Tensor:
 
 # --- sum -----------------------------------------------------------------------------------------------------------
 
-sum_op = Structured(f"sum(Tensor self, *, {DTYPE}) -> Tensor", out="out")
-sum_dim_op = Structured(f"sum.dim_IntList({DIMS}, *, {DTYPE}) -> Tensor", out="IntList_out")
+sum_op = Structured(f"sum(Tensor self, *, {DTYPE}) -> Tensor", out="out", tags=REDUCTION)
+sum_dim_op = Structured(f"sum.dim_IntList({DIMS}, *, {DTYPE}) -> Tensor", out="IntList_out", tags=REDUCTION)
 
 
 @sum_dim_op.meta
@@ -147,7 +148,9 @@ def sum_to_size_composite(self: Tensor, size: Sequence[int]) -> Tensor:
     """What broadcasting `size` to the shape of `self` did, undone."""
     shape = tuple(self.shape)
     leading = len(shape) - len(size)
-    if leading < 0 or builtins.any(want != 1 and want != have for want, have in zip(size, shape[leading:], strict=True)):
+    if leading < 0 or builtins.any(
+        want != 1 and want != have for want, have in zip(size, shape[leading:], strict=True)
+    ):
         raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(shape)}}}.")
     dims = [*range(leading)]
     dims += [d for d in range(leading, len(shape)) if size[d - leading] == 1 and shape[d] != 1]
@@ -161,8 +164,8 @@ sum_to_size = public(sum_to_size_op, function=False)
 
 # --- mean ----------------------------------------------------------------------------------------------------------
 
-mean_op = Structured(f"mean(Tensor self, *, {DTYPE}) -> Tensor")
-mean_dim_op = Structured(f"mean.dim({DIMS}, *, {DTYPE}) -> Tensor", out="out")
+mean_op = Structured(f"mean(Tensor self, *, {DTYPE}) -> Tensor", tags=REDUCTION)
+mean_dim_op = Structured(f"mean.dim({DIMS}, *, {DTYPE}) -> Tensor", out="out", tags=REDUCTION)
 
 
 @mean_dim_op.meta
@@ -198,8 +201,10 @@ mean = public(mean_op, mean_dim_op)
 
 # --- prod ----------------------------------------------------------------------------------------------------------
 
-prod_op = Structured(f"prod(Tensor self, *, {DTYPE}) -> Tensor")
-prod_dim_op = Structured(f"prod.dim_int(Tensor self, int dim, bool keepdim=False, *, {DTYPE}) -> Tensor", out="int_out")
+prod_op = Structured(f"prod(Tensor self, *, {DTYPE}) -> Tensor", tags=REDUCTION)
+prod_dim_op = Structured(
+    f"prod.dim_int(Tensor self, int dim, bool keepdim=False, *, {DTYPE}) -> Tensor", out="int_out", tags=REDUCTION
+)
 
 
 @prod_dim_op.meta
@@ -289,12 +294,16 @@ def run_truth(reduction: Reduction, out: Tensor, self: Tensor, dim: Any) -> None
         kernels.copy(out._operand, converted(self, dtypes.bool)._operand)
 
 
-all_op = Structured("all(Tensor self) -> Tensor", out="all_out")
-all_dim_op = Structured("all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", out="out")
-all_dims_op = Structured("all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", out="dims_out")
-any_op = Structured("any(Tensor self) -> Tensor", out="all_out")
-any_dim_op = Structured("any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", out="out")
-any_dims_op = Structured("any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", out="dims_out")
+all_op = Structured("all(Tensor self) -> Tensor", out="all_out", tags=REDUCTION)
+all_dim_op = Structured("all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
+all_dims_op = Structured(
+    "all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", out="dims_out", tags=REDUCTION
+)
+any_op = Structured("any(Tensor self) -> Tensor", out="all_out", tags=REDUCTION)
+any_dim_op = Structured("any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
+any_dims_op = Structured(
+    "any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", out="dims_out", tags=REDUCTION
+)
 
 
 @all_op.meta
@@ -355,8 +364,8 @@ def as_counted(acc, total):
 
 COUNT = Reduction("count_nonzero", lambda dtype: Recipe(one_unless_zero, np.int64(0), add_to, as_counted))
 
-count_nonzero_op = Structured("count_nonzero(Tensor self, int? dim=None) -> Tensor")
-count_nonzero_dims_op = Structured("count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor")
+count_nonzero_op = Structured("count_nonzero(Tensor self, int? dim=None) -> Tensor", tags=REDUCTION)
+count_nonzero_dims_op = Structured("count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", tags=REDUCTION)
 
 
 @count_nonzero_op.meta
