@@ -15,7 +15,7 @@ from typing import Any
 
 from redispatch import kernels
 from redispatch.autograd import ONES_LIKE, ZEROS
-from redispatch.dispatch import STATE, fallthrough_kernel, impl, place_of, run, within
+from redispatch.dispatch import ARGUMENT_TYPES, STATE, fallthrough_kernel, impl, place_of, run, within
 from redispatch.dispatch.layers import autocast
 from redispatch.dispatch.layers.ad_inplace_or_view import ADINPLACEORVIEW, BELOW_ADINPLACEORVIEW
 from redispatch.dispatch.layers.autograd import BELOW_AUTOGRAD, any_wants_gradient
@@ -475,7 +475,12 @@ def detach_inplace_autograd(op: Any, keyset: int, stack: list[Any]) -> Tensor:
     """At Autograd: takes the tensor out of the graph. RuntimeError for a view, which its base would bring back."""
     tensor = stack[0]
     if tensor._view is not None:
-        raise RuntimeError("Can't detach views in-place. Use detach() instead.")
+        raise RuntimeError(
+            "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
+            "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence "
+            "detach_() cannot be called on these gradients. To fix this error, please refer to the "
+            "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution."
+        )
     run(op, keyset & BELOW_AUTOGRAD, stack)
     if tensor._autograd is not None:
         tensor._autograd.grad_fn, tensor._autograd.output_nr = None, 0
@@ -647,6 +652,16 @@ def item_composite(self: Tensor) -> Any:
 
 item = public(item_op, function=False)
 
+
+def as_scalar(value: Tensor) -> Any:
+    """The number that a tensor without dimensions stands for where a schema wants a Scalar. TypeError for any other."""
+    if value._shape or value._requires_grad():
+        raise TypeError(f"Cannot cast {value} to number")
+    return item_op.functional(value)
+
+
+ARGUMENT_TYPES["Scalar"] = as_scalar
+
 is_nonzero_op = Operator("is_nonzero(Tensor self) -> bool")
 
 
@@ -695,8 +710,10 @@ def isclose_composite(self: Tensor, other: Tensor, rtol: float, atol: float, equ
         x, y = x.byte(), y.byte()
     allowed = (y * rtol).abs() + atol
     error = (x - y).abs()
-    finite = (error == error) & (error != float("inf"))
-    return close | (finite & (error <= allowed))
+    near = (error.abs() != float("inf")) * (error == error)
+    near &= error <= allowed
+    close |= near
+    return close
 
 
 isclose = public(isclose_op)

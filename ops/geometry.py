@@ -232,6 +232,8 @@ def strided_window(self: Tensor, size: Sequence[int], stride: Sequence[int], sto
         raise RuntimeError("mismatch in length of strides and shape")
     if any(step < 0 for step in stride):
         raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
+    if any(n < 0 for n in size):
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
     itemsize = self._dtype.itemsize
     available = self._storage.nbytes() // itemsize
     try:

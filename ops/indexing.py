@@ -251,7 +251,7 @@ WRONG_INDEX = (
 
 
 def is_int(item: Any) -> bool:
-    return isinstance(item, int | np.integer) and not isinstance(item, bool | np.bool_)
+    return isinstance(item, int | np.integer) and not isinstance(item, bool)
 
 
 def as_tuple(index: Any) -> tuple[Any, ...]:
@@ -284,7 +284,7 @@ def covered_dims(items: Sequence[Any]) -> int:
     for item in items:
         if isinstance(item, Tensor):
             count += len(item._shape) if item._dtype.name in ("bool", "uint8") else 1
-        elif item is not None and item is not Ellipsis and not isinstance(item, bool | np.bool_):
+        elif item is not None and item is not Ellipsis and not isinstance(item, bool):
             count += 1
     return count
 
@@ -320,13 +320,13 @@ class Taking:
         elif item is None:
             self.x = unsqueeze_op.functional(self.x, self.dim)
             self.dim += 1
-        elif isinstance(item, bool | np.bool_):
+        elif isinstance(item, bool):
             self.take_flag(bool(item))
         elif isinstance(item, Tensor):
             self.take_tensor(item, position)
         elif hasattr(type(item), "__getitem__") and hasattr(type(item), "__len__") and not isinstance(item, dict | set):
             self.take_tensor(index_tensor(item), position)
-        elif hasattr(type(item), "__index__"):
+        elif hasattr(type(item), "__index__") and not isinstance(item, np.bool_):
             self.x = selected_entry(self.x, self.dim, operator.index(item), position)
         else:
             raise IndexError(WRONG_INDEX.format(type(item).__name__))
@@ -390,7 +390,8 @@ def index_tensor(item: Any) -> Tensor:
         raise TypeError("new(): invalid data type 'str'")
     if not isinstance(item, np.ndarray) and len(item) == 0:
         return tensor([], dtype=dtypes.int64)
-    return tensor(item)
+    has_floats = not isinstance(item, np.ndarray) and np.asarray(item).dtype.kind == "f"
+    return tensor(item, dtype=dtypes.int64) if has_floats else tensor(item)  # a list's floats are truncated
 
 
 # --- x[index] and x[index] = value ------------------------------------------------------------------------------------
@@ -423,11 +424,11 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     Errors: as `getitem`; TypeError for a value that is neither; RuntimeError where it does not broadcast.
     """
     source = value_tensor(self, value)
-    if index is False or isinstance(index, np.bool_) and not index:
+    if index is False:
         return
     if index is Ellipsis:
         copy_to(self, source)
-    elif index is None or index is True or isinstance(index, np.bool_):
+    elif index is None or index is True:
         copy_to(unsqueeze_op.functional(self, 0), source)
     elif is_int(index):
         copy_to(selected_entry(self, 0, int(index), 0), source)

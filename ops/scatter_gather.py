@@ -22,6 +22,7 @@ from redispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, wrap_dim
 from .copying import check_broadcasts_to, item_op, local_scalar_dense_op, move, storable
 from .creation import zeros_op
 from .declare import Operator
+from .geometry import selected
 from .overridable import overridable_function
 from .public import public
 from .structured import Meta, Structured, apart, check_no_internal_overlap, common_device
@@ -52,8 +53,20 @@ class WrittenInPlace(Structured):
 
     def _fill(self, target: Tensor, args: Any) -> None:
         check_no_internal_overlap(target)
+        for value in args[1:]:
+            if isinstance(value, Tensor):
+                refuse_overlap(value, target)
         first = target if args[0] is target else apart(args[0], target, elementwise=True)
-        self.body_function(target, first, *[apart(value, target, elementwise=False) for value in args[1:]])
+        self.body_function(target, first, *args[1:])
+
+
+def refuse_overlap(value: Tensor, target: Tensor) -> None:
+    """Raises RuntimeError where what is read shares memory with what is written, at places that indices decide."""
+    if value._storage is target._storage and kernels.overlap(value._operand, target._operand) != "no":
+        raise RuntimeError(
+            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+            "memory location. Please clone() the tensor before performing the operation."
+        )
 
 
 def start_from(out: Tensor, self: Tensor) -> None:
@@ -326,7 +339,7 @@ def index_add_meta(self: Tensor, dim: int, index: Tensor, source: Tensor, alpha:
 def index_add_body(out: Tensor, self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Any) -> None:
     start_from(out, self)
     if alpha != 1:
-        source = ops.aten.mul.Tensor(source, alpha)
+        source = ops.aten.mul.Tensor(source, alpha).to(self._dtype)
     if source._shape.numel():
         axis = wrap_dim(dim, len(self._shape))
         raise_bad(kernels.index_add(out._operand, axis, index._operand, source._operand))
@@ -435,7 +448,7 @@ masked_fill_tensor_op.derivative(
     value=lambda grad, mask: masked_fill_scalar_op.functional(grad, mask.logical_not(), 0).sum(),
     node="MaskedFillBackward1",
 )
-masked_fill = public(masked_fill_scalar_op, masked_fill_tensor_op)
+masked_fill = public(masked_fill_tensor_op, masked_fill_scalar_op)
 
 masked_select_op = Operator("masked_select(Tensor self, Tensor mask) -> Tensor", tags=("dynamic_output_shape",))
 
@@ -445,7 +458,7 @@ def masked_select_kernel(self: Tensor, mask: Tensor) -> Tensor:
     """The elements where the mask is true, as one dimension. Both broadcast."""
     if mask._dtype is not dtypes.bool:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
-    shape = broadcast_shapes(self._shape, mask._shape)
+    shape = broadcast_shapes(mask._shape, self._shape)
     chosen = np.broadcast_to(kernels.as_ndarray(mask._operand), shape)
     values = np.broadcast_to(kernels.as_ndarray(self._operand), shape)[chosen]
     result = empty((len(values),), self._dtype, self._device)
@@ -472,7 +485,7 @@ def nonzero_kernel(self: Tensor) -> Tensor:
     else:
         found = np.empty((0, 1 if as_numpy(self)[()] else 0), np.int64)
     count, ndim = found.shape[1], len(self._shape)
-    result = empty((count, ndim), dtypes.int64, self._device, (1, max(count, 1)))
+    result = empty((count, ndim), dtypes.int64, self._device, (1, count))
     kernels.as_ndarray(result._operand)[...] = found.T
     return result
 
@@ -601,16 +614,31 @@ def functional_embedding(
             raise AssertionError("Padding_idx must be within num_embeddings")
         padding_idx %= rows
     if max_norm is not None:
-        renormalize(weight.detach(), input, max_norm, norm_type)
+        embedding_renorm_op.functional(weight.detach(), input.contiguous(), max_norm, norm_type)
     return embedding_op.functional(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
-def renormalize(weight: Any, indices: Any, max_norm: float, norm_type: float) -> None:
-    """Scales the rows of `weight` that are used and longer than `max_norm` down to that length, in place."""
-    rows = embedding_op.functional(weight, indices.reshape(-1))
-    norms = rows.abs().pow(norm_type).sum(1).pow(1 / norm_type)  # type: ignore[attr-defined]
-    scale = (max_norm / (norms + 1e-7)).clamp(max=1).unsqueeze(1)
-    ops.aten.index_put_.default(weight, [indices.reshape(-1)], rows * scale)
+embedding_renorm_op = Operator(
+    "embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!)",
+    tags=("inplace",),
+)
+
+
+@embedding_renorm_op.kernel("CPU", "Meta")
+def embedding_renorm_kernel(self: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
+    """Scales the rows that are used and longer than `max_norm` down to that length, in place."""
+    if self._device.type == "meta":
+        return self
+    raise_bad(kernels.first_bad(indices._operand, self._shape[0], wrap=False), IndexError)
+    for row in np.unique(as_numpy(indices)):
+        entry: Any = selected(self, 0, int(row)).of(self)
+        norm = float((entry.abs().to(dtypes.float64) ** norm_type).sum().item()) ** (1 / norm_type)
+        if norm > max_norm:
+            entry.mul_(max_norm / (norm + 1e-7))
+    return self
+
+
+embedding_renorm_op.not_differentiable()
 
 
 # --- built of the others ----------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from redispatch import kernels
 from redispatch.tensor import (
     Size,
     Tensor,
+    can_cast,
     channels_last,
     channels_last_3d,
     channels_last_strides,
@@ -35,7 +36,18 @@ from .views import expand_op, reshaped, unsqueeze_op, view_op
 
 # --- cat and stack ----------------------------------------------------------------------------------------------------
 
-cat_op = Structured("cat(Tensor[] tensors, int dim=0) -> Tensor", out="out")
+
+class Cat(Structured):
+    def run_out(self, *args: Any) -> Tensor:
+        tensors, _, out = args
+        if tensors and not can_cast(result_type(*tensors), out._dtype):
+            raise TypeError(
+                f"torch.cat(): input types can't be cast to the desired output type {out._dtype.tensor_name}"
+            )
+        return super().run_out(*args)
+
+
+cat_op = Cat("cat(Tensor[] tensors, int dim=0) -> Tensor", out="out")
 
 
 def is_skipped(x: Tensor) -> bool:
@@ -96,6 +108,7 @@ def cat_backward(
     return gradients
 
 
+cat_op.kernel("Undefined")(cat_meta)  # no tensors, no backend: the check says what is wrong
 cat_op.derivative(tensors=cat_backward)
 cat_op.autocast(cpu="promote", cuda="promote")
 cat = public(cat_op)
@@ -137,6 +150,7 @@ def stack_body(out: Tensor, tensors: Sequence[Tensor], dim: int) -> None:
         kernels.copy(place._replace(shape=shape, strides=strides, offset=offset), x._operand)
 
 
+stack_op.kernel("Undefined")(stack_meta)
 stack_op.derivative(tensors=lambda grad, dim: list(grad.unbind(dim)))
 stack_op.autocast(cpu="promote", cuda="promote")
 stack = public(stack_op)
@@ -327,8 +341,8 @@ def repeated_by(self: Any, repeats: Any, dim: int | None, output_size: int | Non
     return x.index_select(axis, repeat_interleave_op.functional(repeats, output_size=output_size))
 
 
-repeat_interleave = public(repeat_interleave_op, repeat_interleave_int_op, repeat_interleave_tensor_op, method=False)
-public(repeat_interleave_int_op, repeat_interleave_tensor_op, function=False)
+repeat_interleave = public(repeat_interleave_op, repeat_interleave_tensor_op, repeat_interleave_int_op, method=False)
+repeat_interleave_method = public(repeat_interleave_tensor_op, repeat_interleave_int_op, function=False)
 
 # --- another order of entries -----------------------------------------------------------------------------------------
 

@@ -643,4 +643,18 @@ def real_part(self: Tensor) -> Tensor:
     return self
 
 
-real = public(real_op)
+real = public(real_op, method=False)
+
+
+def _real(self: Tensor) -> Tensor:
+    return real_op.functional(self)
+
+
+def _imag(self: Tensor) -> Tensor:
+    if not self._dtype.is_complex:
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    raise NotImplementedError("imag of complex tensors needs view_as_real, which is not built yet")
+
+
+Tensor.real = overridable_property(_real)  # type: ignore[attr-defined]
+Tensor.imag = overridable_property(_imag)  # type: ignore[attr-defined]
