@@ -1,1 +1,48 @@
-"""Modules, parameters and losses, built on the public face."""
+"""Modules, parameters and losses, built on the public face.
+
+Read in this order: parameter, tree, checkpoint, hooks, module, containers; then the layers, each a file of its own.
+"""
+
+from . import functional, init, utils
+from .activation import GELU, LogSoftmax, ReLU, Sigmoid, SiLU, Softmax, Tanh
+from .containers import ModuleDict, ModuleList, Sequential
+from .dropout import Dropout
+from .flatten import Flatten
+from .linear import Identity, Linear
+from .loss import CrossEntropyLoss, L1Loss, MSELoss, NLLLoss
+from .module import Module
+from .normalization import LayerNorm
+from .parameter import Buffer, Parameter
+from .parameter_containers import ParameterDict, ParameterList
+from .sparse import Embedding
+
+__all__ = [
+    "Buffer",
+    "CrossEntropyLoss",
+    "Dropout",
+    "Embedding",
+    "Flatten",
+    "GELU",
+    "Identity",
+    "L1Loss",
+    "LayerNorm",
+    "Linear",
+    "LogSoftmax",
+    "MSELoss",
+    "Module",
+    "ModuleDict",
+    "ModuleList",
+    "NLLLoss",
+    "Parameter",
+    "ParameterDict",
+    "ParameterList",
+    "ReLU",
+    "Sequential",
+    "SiLU",
+    "Sigmoid",
+    "Softmax",
+    "Tanh",
+    "functional",
+    "init",
+    "utils",
+]

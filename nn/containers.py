@@ -1,0 +1,252 @@
+"""Containers of modules: Sequential, ModuleList, ModuleDict. Their items are child modules, named by place or by key.
+
+Read next: parameter_containers.py.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Self
+
+from .module import Module, block, indented
+
+
+class _Numbered(Module):
+    """Child modules named "0", "1", ...: what Sequential and ModuleList share."""
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._modules.values())
+
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            chosen = list(self._modules.items())[index]
+            return self._made_of(chosen)
+        return self._modules[self._name_at(index)]
+
+    def __setitem__(self, index: int, module: Any) -> None:
+        setattr(self, self._name_at(index), module)
+
+    def __delitem__(self, index: int | slice) -> None:
+        names = list(self._modules)[index] if isinstance(index, slice) else [self._name_at(index)]
+        for name in names:
+            del self._modules[name]
+        self._renumber(list(self._modules.values()))
+
+    def append(self, module: Any) -> Self:
+        """Adds a module at the end."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def insert(self, index: int, module: Any) -> None:
+        """Puts a module before the one at `index`, counted from the end where negative."""
+        modules = list(self._modules.values())
+        modules.insert(index, module)
+        self._renumber(modules)
+
+    def extend(self, modules: Iterable[Any]) -> Self:
+        """Adds several modules at the end."""
+        if not isinstance(modules, Iterable):
+            raise TypeError(
+                f"{self._get_name()}.extend should be called with an iterable, but got {type(modules).__name__}"
+            )
+        for module in list(modules):
+            self.append(module)
+        return self
+
+    def pop(self, key: int | slice) -> Any:
+        """Takes a module out and returns it."""
+        taken = self[key]
+        del self[key]
+        return taken
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if not name.isdigit()]
+
+    def _name_at(self, index: Any) -> str:
+        index, size = operator.index(index), len(self)
+        if not -size <= index < size:
+            raise IndexError(f"index {index} is out of range")
+        return list(self._modules)[index]
+
+    def _renumber(self, modules: list[Any]) -> None:
+        self._modules.clear()
+        self._modules.update({str(number): module for number, module in enumerate(modules)})
+
+    def _made_of(self, items: list[tuple[str, Any]]) -> Any:
+        """A container of the same class with these items."""
+        raise NotImplementedError
+
+
+class Sequential(_Numbered):
+    """Modules that run one after another, each on the result of the one before.
+
+    `Sequential(a, b)`, or `Sequential(OrderedDict(first=a, second=b))` to name them.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__()
+        if len(args) == 1 and isinstance(args[0], OrderedDict):
+            for name, module in args[0].items():
+                self.add_module(name, module)
+        else:
+            self.extend(args)
+
+    def forward(self, input: Any) -> Any:
+        for module in self:
+            input = module(input)
+        return input
+
+    def insert(self, index: int, module: Any) -> Self:  # type: ignore[override]  # PyTorch's returns itself, its list's None
+        """Puts a module before the one at `index`.
+
+        Errors: AssertionError for what is no module, IndexError beyond the ends: PyTorch's classes.
+        """
+        if not isinstance(module, Module):
+            raise AssertionError(f"module should be of type: {Module}")
+        if not -len(self) <= index <= len(self):
+            raise IndexError(f"Index out of range: {index}")
+        super().insert(index, module)
+        return self
+
+    def __add__(self, other: Sequential) -> Sequential:
+        return Sequential(*self, *_sequential(other))
+
+    def __iadd__(self, other: Sequential) -> Self:
+        return self.extend(_sequential(other))
+
+    def __mul__(self, times: int) -> Sequential:
+        self._check_times(times)
+        return Sequential(*list(self) * times)
+
+    __rmul__ = __mul__
+
+    def __imul__(self, times: int) -> Self:
+        self._check_times(times)
+        return self.extend(list(self) * (times - 1))
+
+    def _check_times(self, times: Any) -> None:
+        if not isinstance(times, int):
+            raise TypeError(f"unsupported operand type(s) for *: {type(self)} and {type(times)}")
+        if times <= 0:
+            raise ValueError(f"Non-positive multiplication factor {times} for {type(self)}")
+
+    def _made_of(self, items: list[tuple[str, Any]]) -> Any:
+        return type(self)(OrderedDict(items))
+
+
+def _sequential(other: Any) -> Sequential:
+    if not isinstance(other, Sequential):
+        raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
+    return other
+
+
+class ModuleList(_Numbered):
+    """A list of modules, which the module that holds it knows as its children. What to do with them is its affair."""
+
+    def __init__(self, modules: Iterable[Any] | None = None) -> None:
+        super().__init__()
+        if modules is not None:
+            self.extend(modules)
+
+    def __iadd__(self, modules: Iterable[Any]) -> Self:
+        return self.extend(modules)
+
+    def __add__(self, other: Iterable[Any]) -> ModuleList:
+        return ModuleList([*self, *other])
+
+    def _made_of(self, items: list[tuple[str, Any]]) -> Any:
+        return type(self)(module for _, module in items)
+
+    def __repr__(self) -> str:
+        """As every module's, but neighbours that look the same share a line: `(0-5): 6 x Linear(...)`."""
+        runs: list[tuple[int, str, int]] = []  # where it starts, how it looks, how many there are
+        for number, module in enumerate(self):
+            text = repr(module)
+            if runs and runs[-1][1] == text:
+                start, _, count = runs[-1]
+                runs[-1] = start, text, count + 1
+            else:
+                runs.append((number, text, 1))
+        children = [
+            f"({start}): {indented(text)}"
+            if count == 1
+            else f"({start}-{start + count - 1}): {indented(f'{count} x {text}')}"
+            for start, text, count in runs
+        ]
+        return block(self._get_name(), "", children)
+
+
+class ModuleDict(Module):
+    """A dictionary of modules, which the module that holds it knows as its children."""
+
+    def __init__(self, modules: Any = None) -> None:
+        super().__init__()
+        if modules is not None:
+            self.update(modules)
+
+    def __getitem__(self, key: str) -> Any:
+        return self._modules[key]
+
+    def __setitem__(self, key: str, module: Any) -> None:
+        self.add_module(key, module)
+
+    def __delitem__(self, key: str) -> None:
+        del self._modules[key]
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._modules
+
+    def keys(self) -> Iterable[str]:
+        return self._modules.keys()
+
+    def values(self) -> Iterable[Any]:
+        return self._modules.values()
+
+    def items(self) -> Iterable[tuple[str, Any]]:
+        return self._modules.items()
+
+    def clear(self) -> None:
+        self._modules.clear()
+
+    def pop(self, key: str) -> Any:
+        """Takes a module out and returns it."""
+        return self._modules.pop(key)
+
+    def update(self, modules: Any) -> None:
+        """Adds the modules of a mapping, or of pairs (key, module); a key that is there gets the new module."""
+        for key, module in pairs(modules, "ModuleDict", "ModuleDict"):
+            self[key] = module
+
+
+def pairs(given: Any, name: str, called: str) -> list[tuple[str, Any]]:
+    """The pairs of a mapping or of an iterable of pairs.
+
+    Errors, in PyTorch's words (`called` is how it names `update`'s class): TypeError for what is not iterable,
+    ValueError for an item that is no pair.
+    """
+    if not isinstance(given, Iterable):
+        raise TypeError(
+            f"{called}.update should be called with an iterable of key/value pairs, but got {type(given).__name__}"
+        )
+    if isinstance(given, Mapping) or hasattr(given, "items"):
+        return list(given.items())
+    found = []
+    for place, pair in enumerate(given):
+        if not isinstance(pair, Iterable):
+            raise TypeError(f"{name} update sequence element #{place} should be Iterable; is{type(pair).__name__}")
+        pair = tuple(pair)
+        if len(pair) != 2:
+            raise ValueError(f"{name} update sequence element #{place} has length {len(pair)}; 2 is required")
+        found.append(pair)
+    return found

@@ -1,0 +1,95 @@
+"""Adam: every element has a step size of its own, from running means of its gradient and the gradient's square.
+
+    m ← β₁ m + (1 - β₁) g          m̂ = m / (1 - β₁ᵗ)
+    v ← β₂ v + (1 - β₂) g²         v̂ = v / (1 - β₂ᵗ)
+    p ← p - lr · m̂ / (√v̂ + ε)
+
+The running means start at zero; the divisors make up for that. `amsgrad` takes the largest v so far in the place of v.
+Weight decay adds weight_decay · p to g; decoupled, it shrinks p by itself (adamw.py).
+
+Sources: Kingma and Ba, "Adam: a method for stochastic optimization" (2014); Reddi, Kale and Kumar, "On the convergence
+of Adam and beyond" (2018).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from redispatch.ops import arithmetic, creation
+from redispatch.tensor import preserve_format
+
+from .optimizer import Group, Optimizer, check_lr, check_not_negative, number
+
+
+class Adam(Optimizer):
+    """Adam. `maximize` goes uphill.
+
+    `foreach`, `fused` and `capturable` choose between PyTorch's implementations and change no result; here is one.
+    Errors: ValueError for a negative option, or betas outside [0, 1).
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 1e-3,
+        betas: tuple[Any, Any] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
+    ) -> None:
+        check_lr(lr)
+        check_not_negative("epsilon value", eps)
+        betas = number(betas[0]), number(betas[1])
+        for index, beta in enumerate(betas):
+            if not 0 <= beta < 1:
+                raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
+        check_not_negative("weight_decay value", weight_decay)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "amsgrad": amsgrad,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+            "fused": fused,
+            "decoupled_weight_decay": decoupled_weight_decay,
+        }
+        super().__init__(params, defaults)
+
+    def update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
+        if not state:
+            self._start(param, state, group)
+        lr = number(group["lr"])
+        beta1, beta2 = group["betas"]
+        if group["weight_decay"] != 0:
+            if group["decoupled_weight_decay"]:
+                param.mul_(1 - lr * group["weight_decay"])
+            else:
+                grad = grad.add(param, alpha=group["weight_decay"])
+        state["step"] += 1
+        mean = state["exp_avg"].mul_(beta1).add_(grad, alpha=1 - beta1)
+        square = state["exp_avg_sq"].mul_(beta2).add_(grad * grad, alpha=1 - beta2)
+        if group["amsgrad"]:
+            square = arithmetic.maximum(state["max_exp_avg_sq"], square, out=state["max_exp_avg_sq"])
+        # The divisors of the means are numbers: they go into the step size and the root, not into every element twice.
+        step = state["step"].item()
+        root = (square.sqrt() / math.sqrt(1 - beta2**step)).add_(group["eps"])
+        param.add_(mean / root, alpha=-lr / (1 - beta1**step))
+
+    def _start(self, param: Any, state: dict[str, Any], group: Group) -> None:
+        # A tensor, so that checkpoints go between this and PyTorch; on the CPU, since its value is read in every step.
+        state["step"] = creation.zeros(())
+        names = ["exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if group["amsgrad"] else [])]
+        for name in names:
+            state[name] = creation.zeros_like(param, memory_format=preserve_format)
