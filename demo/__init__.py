@@ -1,1 +1,10 @@
-"""What `make demo` runs: a classifier trained on scanned digits through the whole stack."""
+"""What `make demo` runs: a classifier trained on scanned digits through the whole stack.
+
+Read in this order: data (the digits), activation (an operator of our own), model, train, tour (what can be seen on the
+way), picture, story (the order in which it is all told). Every file uses public names only, as a user's program would.
+"""
+
+from .data import MissingExtra
+from .story import tell
+
+__all__ = ["MissingExtra", "tell"]

@@ -1,0 +1,88 @@
+"""`python -m redispatch`: its commands, what they print, and their exit statuses."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+import redispatch as rd
+from redispatch.__main__ import explain_expression, main
+
+
+def test_version(capsys):
+    assert main(["version"]) == 0
+    assert capsys.readouterr().out.strip() == rd.__version__
+
+
+def test_it_runs_as_a_module():
+    done = subprocess.run([sys.executable, "-m", "redispatch", "version"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, rd.__version__)
+
+
+def test_no_command_is_an_error(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main([])
+    assert "command" in capsys.readouterr().err
+
+
+def keys(text):
+    """The keys of the hops that an explanation shows."""
+    return re.findall(r"\[(\w+)\]  ", text)
+
+
+def test_explain_shows_the_outermost_call_only(capsys):
+    assert main(["explain", "add(ones(2, requires_grad=True), 1)"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor\n")
+    assert keys(text) == ["AutogradCPU", "CPU"]
+    assert "ones" not in text
+    assert text.rstrip().endswith("tensor([2., 2.], grad_fn=<AddBackward0>)")
+
+
+@pytest.mark.parametrize(
+    "expression, operator",
+    [
+        ("ones(2) + 1", "aten::add.Tensor"),
+        ("ones(2).mul(3)", "aten::mul.Tensor"),
+        ("-rd.ones(2)", "aten::neg"),
+        ("ones(2, 3) @ ones(3, 2)", "aten::matmul"),
+        ("cat([ones(1), ones(1)], dim=0)", "aten::cat"),
+        ("ones(4)[1:3]", "aten::slice.Tensor"),
+        ("ones(2) < 1", "aten::lt.Scalar"),
+        ("add(*[ones(1), 2])", "aten::add.Tensor"),
+        ("nn.functional.relu(input=ones(1))", "aten::relu"),
+        ("(lambda x: x.exp())(ones(1))", "aten::exp"),
+    ],
+)
+def test_explain_takes_every_kind_of_outermost_expression(expression, operator):
+    assert explain_expression(expression).startswith(f"{operator}(")
+
+
+def test_explain_says_when_no_operator_was_called():
+    assert explain_expression("1 + 2") == "1 + 2 calls no operator; its value is 3"
+
+
+@pytest.mark.parametrize(
+    "expression, text",
+    [
+        ("ones(2", "SyntaxError"),
+        ("nothing(1)", "NameError: name 'nothing' is not defined"),
+        ("mm(ones(2, 3), ones(2, 3))", "RuntimeError: mat1 and mat2 shapes cannot be multiplied"),
+    ],
+)
+def test_explain_reports_a_mistake_in_a_line(expression, text, capsys):
+    assert main(["explain", expression]) == 1
+    assert capsys.readouterr().err.startswith(text)
+
+
+def test_the_demo_says_what_is_missing_and_exits_with_1(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    assert main(["demo", "--output", str(tmp_path)]) == 1
+    assert "pip install scikit-learn" in capsys.readouterr().err
+
+
+def test_the_demo_refuses_no_epochs(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["demo", "--epochs", "0"])
+    assert "0 is not a positive number" in capsys.readouterr().err
