@@ -10,7 +10,7 @@ This file is the public face: every name of `redispatch.X`, by the room that it 
 dispatch, tensor, kernels, ops, autograd; docs/architecture.md draws them.
 """
 
-from . import _C, _ops, amp, autograd, library, overrides, utils
+from . import _C, _ops, amp, autograd, library, nn, optim, overrides, utils
 from . import ops as _operators
 from .amp import autocast, get_autocast_dtype, is_autocast_available, is_autocast_enabled
 from .autograd import (
@@ -139,6 +139,9 @@ from .ops.from_data import (
     numel,
     tensor,
 )
+from .ops.indexing import (
+    index_put,
+)
 from .ops.linalg import (
     addmm,
     addmv,
@@ -151,11 +154,39 @@ from .ops.linalg import (
     mv,
     outer,
 )
+from .ops.loss import (
+    binary_cross_entropy_with_logits,
+)
 from .ops.moments import (
     logsumexp,
     norm,
     std,
     var,
+)
+from .ops.normalization import (
+    layer_norm,
+    native_layer_norm,
+)
+from .ops.random import (
+    Generator,
+    bernoulli,
+    default_generator,
+    dropout,
+    dropout_,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    native_dropout,
+    normal,
+    rand,
+    rand_like,
+    randint,
+    randint_like,
+    randn,
+    randn_like,
+    randperm,
+    seed,
+    set_rng_state,
 )
 from .ops.reductions import (
     all,
