@@ -168,9 +168,10 @@ class Optimizer:
         return saved
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes over options and state from another optimizer's `state_dict()`, copied.
+        """Takes over options and state from another optimizer's `state_dict()`.
 
-        State goes to the parameter in the same place; its tensors get the parameter's dtype and device.
+        State goes to the parameter in the same place; its tensors are copied, to the parameter's dtype and device, so
+        that the two optimizers go on apart. (PyTorch's share those that fit already.)
         Errors: ValueError for another number of groups, or of parameters in a group.
         """
         state_dict = state_dict.copy()
@@ -304,10 +305,9 @@ def fitted(value: Any, param: Any, name: str | None = None) -> Any:
     """A value of the state, copied, its tensors of the dtype and on the device of `param`. A count of steps stays."""
     if isinstance(value, Tensor):
         if name == "step":
-            return value
-        if param.is_floating_point():
-            return value.to(device=param.device, dtype=param.dtype)  # type: ignore[attr-defined]  # attached by `ops`
-        return value.to(device=param.device)  # type: ignore[attr-defined]
+            return value.clone()  # type: ignore[attr-defined]  # attached by the room `ops`
+        dtype = param.dtype if param.is_floating_point() else value.dtype
+        return value.to(device=param.device, dtype=dtype, copy=True)  # type: ignore[attr-defined]
     if isinstance(value, dict):
         return {key: fitted(item, param, key) for key, item in value.items()}
     if isinstance(value, Iterable) and not isinstance(value, str):

@@ -1,0 +1,287 @@
+"""Module: attributes, walks, conversion, training mode, printing."""
+
+import copy
+
+import pytest
+
+import redispatch as rd
+from redispatch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(2, 3)
+        self.scale = nn.Parameter(rd.ones(()))
+        self.register_buffer("count", rd.zeros((), dtype=rd.int64))
+        self.register_buffer("scratch", rd.zeros(2), persistent=False)
+
+    def forward(self, x):
+        return self.first(x).relu() * self.scale
+
+
+def names(pairs):
+    return [name for name, _ in pairs]
+
+
+# Attributes -----------------------------------------------------------------------------------------------------------
+
+
+def test_assigning_files_each_value_in_its_place():
+    net = Net()
+    assert names(net.named_parameters()) == ["scale", "first.weight", "first.bias"]
+    assert names(net.named_buffers()) == ["count", "scratch"]
+    assert names(net.named_children()) == ["first"]
+    assert "scale" not in net.__dict__ and "scale" in dir(net)
+
+
+def test_a_name_moves_when_it_gets_a_value_of_another_kind():
+    net = nn.Module()
+    net.x = 3
+    net.x = nn.Parameter(rd.ones(1))
+    assert "x" in net._parameters and "x" not in net.__dict__
+    del net.x
+    net.x = nn.Linear(1, 1)
+    assert "x" in net._modules
+    with pytest.raises(TypeError, match="cannot assign 'int' as child module 'x'"):
+        net.x = 3
+    net.x = nn.Parameter(rd.ones(1))
+    assert "x" in net._parameters and "x" not in net._modules
+
+
+def test_a_buffer_name_takes_plain_tensors_and_keeps_its_persistence():
+    net = Net()
+    net.scratch = rd.ones(3)
+    net.count = None
+    assert names(net.named_buffers()) == ["scratch"] and "scratch" not in net.state_dict()
+    net.extra = nn.Buffer(rd.ones(1))
+    assert "extra" in net.state_dict()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("scale", 3, r"cannot assign 'int' as parameter 'scale' \(torch.nn.Parameter or None expected\)"),
+        ("scale", rd.ones(2), r"cannot assign 'torch.FloatTensor' as parameter 'scale'"),
+        ("first", 3, r"cannot assign 'int' as child module 'first' \(torch.nn.Module or None expected\)"),
+        ("count", 3, r"cannot assign 'int' as buffer 'count' \(torch.nn.Buffer, torch.Tensor or None expected\)"),
+    ],
+)
+def test_a_filed_name_takes_only_its_own_kind(name, value, message):
+    with pytest.raises(TypeError, match=message):
+        setattr(Net(), name, value)
+
+
+@pytest.mark.parametrize(
+    ("value", "what"),
+    [(lambda: nn.Linear(1, 1), "module"), (lambda: nn.Parameter(), "parameters"), (lambda: nn.Buffer(), "buffer")],
+)
+def test_nothing_is_filed_before_init(value, what):
+    class Hasty(nn.Module):
+        def __init__(self):
+            self.x = value()
+
+    with pytest.raises(AttributeError, match=rf"cannot assign {what} before Module.__init__\(\) call"):
+        Hasty()
+
+
+def test_a_missing_attribute_is_named_with_the_class():
+    with pytest.raises(AttributeError, match="'Net' object has no attribute 'nothing'"):
+        _ = Net().nothing
+
+
+@pytest.mark.parametrize(
+    ("register", "error", "message"),
+    [
+        (lambda m: m.register_parameter("a.b", None), KeyError, 'parameter name can\'t contain "."'),
+        (lambda m: m.register_parameter("", None), KeyError, 'parameter name can\'t be empty string ""'),
+        (lambda m: m.register_parameter(3, None), TypeError, "parameter name should be a string. Got int"),
+        (lambda m: m.register_parameter("count", None), KeyError, "attribute 'count' already exists"),
+        (
+            lambda m: m.register_parameter("a", rd.ones(1)),
+            TypeError,
+            "cannot assign 'torch.FloatTensor' object to parameter",
+        ),
+        (lambda m: m.register_buffer("a.b", None), KeyError, 'buffer name can\'t contain "."'),
+        (lambda m: m.register_buffer("forward", None), KeyError, "attribute 'forward' already exists"),
+        (lambda m: m.register_buffer("a", 3), TypeError, "cannot assign 'int' object to buffer 'a'"),
+        (lambda m: m.add_module("a.b", None), KeyError, 'module name can\'t contain ".", got: a.b'),
+        (lambda m: m.add_module("scale", None), KeyError, "attribute 'scale' already exists"),
+        (lambda m: m.add_module("a", 3), TypeError, "int is not a Module subclass"),
+    ],
+)
+def test_registering_refuses_bad_names_and_values(register, error, message):
+    with pytest.raises(error) as caught:
+        register(Net())
+    assert message in caught.value.args[0]
+
+
+def test_a_computed_tensor_is_no_parameter():
+    computed = nn.Parameter(rd.ones(1)) * 2
+    computed._is_param = True
+    with pytest.raises(ValueError, match="Cannot assign non-leaf Tensor to parameter 'w'"):
+        nn.Module().w = computed
+
+
+# Walks ----------------------------------------------------------------------------------------------------------------
+
+
+def test_shared_members_come_once_unless_asked_for():
+    shared = nn.Linear(1, 1)
+    net = nn.Sequential(shared, nn.Sequential(shared))
+    assert names(net.named_modules()) == ["", "0", "1"]
+    assert names(net.named_modules(remove_duplicate=False)) == ["", "0", "1", "1.0"]
+    assert names(net.named_parameters()) == ["0.weight", "0.bias"]
+    assert names(net.named_parameters(remove_duplicate=False)) == ["0.weight", "0.bias", "1.0.weight", "1.0.bias"]
+    assert list(net.parameters(recurse=False)) == []
+    assert names(net.named_parameters(prefix="net"))[0] == "net.0.weight"
+
+
+def test_dotted_names_find_modules_parameters_and_buffers():
+    net = nn.Sequential(Net())
+    assert net.get_submodule("0.first") is net[0].first and net.get_submodule("") is net
+    assert net.get_parameter("0.first.weight") is net[0].first.weight
+    assert net.get_buffer("0.count") is net[0].count
+    with pytest.raises(AttributeError, match="Net has no attribute `second`"):
+        net.get_submodule("0.second")
+    with pytest.raises(AttributeError, match="`scale` is not an nn.Module"):
+        net.get_submodule("0.scale")
+    with pytest.raises(AttributeError, match="`count` is not an nn.Parameter"):
+        net.get_parameter("0.count")
+    with pytest.raises(AttributeError, match="`scale` is not a buffer"):
+        net.get_buffer("0.scale")
+
+
+def test_set_submodule_replaces_a_module():
+    net = nn.Sequential(Net())
+    new = nn.Identity()
+    net.set_submodule("0.first", new)
+    assert net[0].first is new
+    with pytest.raises(AttributeError, match="Net has no attribute `other`"):
+        net.set_submodule("0.other", new, strict=True)
+    with pytest.raises(ValueError, match="Cannot set the submodule without a target name!"):
+        net.set_submodule("", new)
+
+
+# Calling --------------------------------------------------------------------------------------------------------------
+
+
+def test_calling_without_a_forward_names_the_class():
+    class Silent(nn.Module):
+        pass
+
+    with pytest.raises(NotImplementedError, match=r'Module \[Silent\] is missing the required "forward" function'):
+        Silent()(1)
+    with pytest.raises(TypeError, match=r"Silent.__init__\(\) takes 1 positional argument but 2 were given"):
+        Silent(1)
+    with pytest.raises(TypeError, match=r"Silent.__init__\(\) got an unexpected keyword argument 'size'"):
+        Silent(size=1)
+
+
+# Conversion -----------------------------------------------------------------------------------------------------------
+
+
+def test_conversion_keeps_the_parameter_and_its_gradient_the_same_objects():
+    net = Net()
+    weight = net.first.weight
+    weight.grad = rd.ones_like(weight)
+    gradient = weight.grad
+    assert net.double() is net
+    assert net.first.weight is weight and weight.dtype is rd.float64 and weight.requires_grad
+    assert weight.grad is gradient and gradient.dtype is rd.float64
+    assert net.count.dtype is rd.int64 and net.scratch.dtype is rd.float64
+
+
+@pytest.mark.parametrize(
+    ("convert", "dtype"),
+    [
+        (lambda m: m.half(), rd.float16),
+        (lambda m: m.bfloat16(), rd.bfloat16),
+        (lambda m: m.to(rd.float64), rd.float64),
+        (lambda m: m.to("cpu", rd.float64), rd.float64),
+        (lambda m: m.to(dtype=rd.float64), rd.float64),
+        (lambda m: m.to(rd.ones(1, dtype=rd.float64)), rd.float64),
+        (lambda m: m.to("cpu").double().float(), rd.float32),
+    ],
+)
+def test_ways_to_say_what_to_convert_to(convert, dtype):
+    net = convert(Net())
+    assert net.scale.dtype is dtype and net.count.dtype is rd.int64
+
+
+def test_only_floating_dtypes_can_be_converted_to():
+    with pytest.raises(TypeError, match="nn.Module.to only accepts floating point or complex dtypes"):
+        Net().to(rd.int64)
+
+
+def test_meta_and_back():
+    net = Net().to("meta")
+    assert all(parameter.is_meta and isinstance(parameter, nn.Parameter) for parameter in net.parameters())
+    with pytest.raises(NotImplementedError, match="Please use torch.nn.Module.to_empty"):
+        net.to("cpu")
+    assert not any(parameter.is_meta for parameter in net.to_empty(device="cpu").parameters())
+
+
+# Training -------------------------------------------------------------------------------------------------------------
+
+
+def test_training_mode_reaches_every_module():
+    net = nn.Sequential(Net(), nn.Dropout())
+    assert not any(module.training for module in net.eval().modules())
+    assert all(module.training for module in net.train().modules())
+    with pytest.raises(ValueError, match="training mode is expected to be boolean"):
+        net.train(1)
+
+
+def test_gradients_flow_to_all_parameters_and_are_cleared():
+    net = Net()
+    net(rd.ones(4, 2)).sum().backward()
+    assert all(parameter.grad is not None for parameter in net.parameters())
+    net.zero_grad(set_to_none=False)
+    assert net.scale.grad.item() == 0
+    net.zero_grad()
+    assert net.scale.grad is None
+    assert not any(parameter.requires_grad for parameter in net.requires_grad_(False).parameters())
+
+
+def test_apply_sees_children_first():
+    seen = []
+    net = nn.Sequential(nn.Identity(), nn.Sequential())
+    assert net.apply(seen.append) is net
+    assert seen == [net[0], net[1], net]
+
+
+def test_a_deep_copy_shares_nothing():
+    net = Net()
+    other = copy.deepcopy(net)
+    with rd.no_grad():
+        other.first.weight.fill_(7)
+        other.count.fill_(7)
+    assert net.count.item() == 0 and net.first.weight.max().item() < 7
+    assert names(other.named_parameters()) == names(net.named_parameters())
+
+
+# Printing -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_module_prints_its_tree():
+    net = nn.Sequential(Net(), nn.ReLU(inplace=True), nn.Sequential())
+    assert repr(net) == (
+        "Sequential(\n"
+        "  (0): Net(\n"
+        "    (first): Linear(in_features=2, out_features=3, bias=True)\n"
+        "  )\n"
+        "  (1): ReLU(inplace=True)\n"
+        "  (2): Sequential()\n"
+        ")"
+    )
+
+
+def test_an_extra_of_several_lines_stands_above_the_children():
+    class Wordy(nn.Module):
+        def extra_repr(self):
+            return "a=1\nb=2"
+
+    net = Wordy()
+    net.child = nn.Identity()
+    assert repr(net) == "Wordy(\n  a=1\n  b=2\n  (child): Identity()\n)"

@@ -1,0 +1,268 @@
+"""What all optimizers share: groups, steps, saving and loading, hooks."""
+
+import copy
+import pickle
+
+import pytest
+
+import redispatch as rd
+from redispatch import nn
+from redispatch.optim import SGD, Adam, AdamW, Optimizer
+
+
+def parameter(value=1.0):
+    return nn.Parameter(rd.full((2,), value))
+
+
+def stepped(optimizer, gradient=1.0, steps=1):
+    for _ in range(steps):
+        for group in optimizer.param_groups:
+            for param in group["params"]:
+                param.grad = rd.full((2,), gradient)
+        optimizer.step()
+    return optimizer
+
+
+# Groups ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "message"),
+    [
+        (lambda: [], ValueError, "optimizer got an empty parameter list"),
+        (
+            lambda: rd.ones(2),
+            TypeError,
+            "params argument given to the optimizer should be an iterable of Tensors or dicts",
+        ),
+        (lambda: [3], TypeError, "optimizer can only optimize Tensors, but one of the params is int"),
+        (lambda: [parameter() * 2], ValueError, "can't optimize a non-leaf Tensor"),
+        (
+            lambda: [{"params": {parameter()}}],
+            TypeError,
+            "optimizer parameters need to be organized in ordered collections",
+        ),
+        (lambda: [("a", parameter()), parameter()], ValueError, "Some param names are missing"),
+        (lambda: [{"params": [shared]}, {"params": [shared]}], ValueError, "some parameters appear in more than one"),
+        (lambda: [{"params": [parameter()]}, 3], TypeError, "param_group must be a dict, but got <class 'int'>"),
+        (
+            lambda: [{"params": [parameter()]}, {"params": [("a", parameter())]}],
+            ValueError,
+            "cannot add param group with names to the optimizer",
+        ),
+    ],
+)
+def test_an_optimizer_refuses(params, error, message):
+    with pytest.raises(error) as caught:
+        SGD(params())
+    assert message in str(caught.value)
+
+
+shared = parameter()
+
+
+def test_duplicates_in_a_group_are_warned_about():
+    with pytest.warns(UserWarning, match="optimizer contains a parameter group with duplicate parameters"):
+        SGD([shared, shared])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda p: SGD(p, lr=-1), "Invalid learning rate: -1"),
+        (lambda p: SGD(p, momentum=-1), "Invalid momentum value: -1"),
+        (lambda p: SGD(p, weight_decay=-1), "Invalid weight_decay value: -1"),
+        (lambda p: SGD(p, nesterov=True), "Nesterov momentum requires a momentum and zero dampening"),
+        (lambda p: SGD(p, lr=rd.ones(2)), "Tensor lr must be 1-element"),
+        (lambda p: Adam(p, eps=-1), "Invalid epsilon value: -1"),
+        (lambda p: Adam(p, betas=(1.0, 0.9)), "Invalid beta parameter at index 0: 1.0"),
+        (lambda p: AdamW(p, betas=(0.9, -0.1)), "Invalid beta parameter at index 1: -0.1"),
+    ],
+)
+def test_options_out_of_range_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make([parameter()])
+
+
+def test_groups_have_options_of_their_own_and_the_defaults_else():
+    a, b = parameter(), parameter()
+    optimizer = stepped(SGD([{"params": a}, {"params": [b], "lr": 0.5}], lr=0.25))
+    assert a.tolist() == [0.75, 0.75] and b.tolist() == [0.5, 0.5]
+    assert optimizer.param_groups[0]["momentum"] == 0
+
+
+def test_named_parameters_keep_their_names():
+    optimizer = SGD(nn.Linear(1, 1).named_parameters())
+    assert optimizer.param_groups[0]["param_names"] == ["weight", "bias"]
+    assert optimizer.state_dict()["param_groups"][0]["param_names"] == ["weight", "bias"]
+
+
+def test_a_required_option_must_be_named():
+    from redispatch.optim.optimizer import required
+
+    with pytest.raises(
+        ValueError, match="parameter group didn't specify a value of required optimization parameter rate"
+    ):
+        Optimizer([parameter()], {"rate": required})
+
+
+def test_an_optimizer_prints_its_groups():
+    assert repr(SGD([parameter()], lr=0.5)) == (
+        "SGD (\nParameter Group 0\n    dampening: 0\n    differentiable: False\n    foreach: None\n    fused: None\n"
+        "    lr: 0.5\n    maximize: False\n    momentum: 0\n    nesterov: False\n    weight_decay: 0\n)"
+    )
+
+
+# Steps ----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_step_leaves_parameters_without_gradient_alone_and_is_not_recorded():
+    a, b = parameter(), parameter()
+    optimizer = SGD([a, b], lr=0.5, momentum=0.9)
+    a.grad = rd.ones(2)
+    optimizer.step()
+    assert a.tolist() == [0.5, 0.5] and b.tolist() == [1, 1] and a.is_leaf and b not in optimizer.state
+
+
+def test_a_step_writes_in_place_and_counts_the_write():
+    a = parameter()
+    address, version = a.data_ptr(), a._version
+    stepped(SGD([a], lr=0.5))
+    assert a.data_ptr() == address and a._version == version + 1
+
+
+def test_a_closure_computes_the_gradients_with_recording_on():
+    a = parameter(3.0)
+    optimizer = SGD([a], lr=0.25)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (a * a).sum()
+        loss.backward()
+        return loss
+
+    with rd.no_grad():
+        assert optimizer.step(closure).item() == 18
+    assert a.tolist() == [1.5, 1.5]
+
+
+def test_zero_grad_takes_gradients_away_or_fills_them_with_zeros():
+    optimizer = stepped(SGD([a := parameter()]))
+    optimizer.zero_grad(set_to_none=False)
+    assert a.grad.tolist() == [0, 0]
+    optimizer.zero_grad()
+    assert a.grad is None
+
+
+def test_maximize_goes_uphill():
+    optimizer = stepped(SGD([a := parameter()], lr=0.5, maximize=True))
+    assert a.tolist() == [1.5, 1.5] and optimizer.param_groups[0]["params"][0].grad.tolist() == [1, 1]
+
+
+def test_a_differentiable_step_is_recorded():
+    start, a = rd.ones(2, requires_grad=True), rd.ones(2, requires_grad=True)
+    moved = start.clone()
+    moved.grad = a * 2
+    SGD([moved], lr=0.5, differentiable=True).step()
+    moved.sum().backward()
+    assert start.grad.tolist() == [1, 1] and a.grad.tolist() == [-1, -1]  # moved is start - 0.5 · 2a
+
+
+def test_an_optimizer_of_the_users_own_gives_update_or_step():
+    class Halving(Optimizer):
+        def __init__(self, params):
+            super().__init__(params, {})
+
+        def update(self, param, grad, state, group):
+            param.mul_(0.5)
+
+    class Zeroing(Optimizer):
+        def __init__(self, params):
+            super().__init__(params, {})
+
+        @rd.no_grad()
+        def step(self, closure=None):
+            for param in self.param_groups[0]["params"]:
+                param.zero_()
+
+    a = parameter()
+    stepped(Halving([a]))
+    assert a.tolist() == [0.5, 0.5]
+    stepped(Zeroing([a]))
+    assert a.tolist() == [0, 0]
+    with pytest.raises(NotImplementedError):
+        stepped(Optimizer([parameter()], {}))
+
+
+def test_hooks_run_around_a_step():
+    optimizer, seen = SGD([parameter()]), []
+    optimizer.register_step_pre_hook(lambda o, args, kwargs: seen.append("before"))
+    handle = optimizer.register_step_post_hook(lambda o, args, kwargs: seen.append("after"))
+    stepped(optimizer)
+    handle.remove()
+    stepped(optimizer)
+    assert seen == ["before", "after", "before"]
+    optimizer.register_step_pre_hook(lambda o, args, kwargs: 3)
+    with pytest.raises(RuntimeError, match="must return None or a tuple of"):
+        optimizer.step()
+
+
+# Saving and loading ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [lambda p: SGD(p, lr=0.1, momentum=0.9), Adam, lambda p: AdamW(p, amsgrad=True)])
+def test_a_loaded_optimizer_goes_on_as_the_saved_one(make):
+    a, b = parameter(), parameter()
+    first = stepped(make([a]), 0.5, steps=3)
+    second = make([b])
+    second.load_state_dict(first.state_dict())
+    with rd.no_grad():
+        b.copy_(a)
+    stepped(first, -0.25, steps=3)
+    stepped(second, -0.25, steps=3)
+    assert a.tolist() == b.tolist()
+
+
+def test_a_state_dict_numbers_the_parameters_from_group_to_group():
+    optimizer = stepped(Adam([{"params": [parameter(), parameter()]}, {"params": [parameter()], "lr": 0.5}]))
+    saved = optimizer.state_dict()
+    assert [group["params"] for group in saved["param_groups"]] == [[0, 1], [2]]
+    assert sorted(saved["state"]) == [0, 1, 2] and set(saved["state"][0]) == {"step", "exp_avg", "exp_avg_sq"}
+    assert saved["state"][0]["step"].item() == 1
+
+
+def test_loaded_state_gets_the_dtype_of_its_parameter_but_counts_stay():
+    saved = stepped(Adam([parameter()])).state_dict()
+    double = nn.Parameter(rd.ones(2, dtype=rd.float64))
+    optimizer = Adam([double])
+    optimizer.load_state_dict(saved)
+    assert optimizer.state[double]["exp_avg"].dtype is rd.float64
+    assert optimizer.state[double]["step"].dtype is rd.float32
+
+
+def test_loading_needs_groups_of_the_same_sizes():
+    saved = SGD([parameter()]).state_dict()
+    with pytest.raises(ValueError, match="loaded state dict has a different number of parameter groups"):
+        SGD([{"params": [parameter()]}, {"params": [parameter()]}]).load_state_dict(saved)
+    with pytest.raises(ValueError, match="doesn't match the size of optimizer's group"):
+        SGD([parameter(), parameter()]).load_state_dict(saved)
+
+
+def test_hooks_see_saving_and_loading():
+    optimizer, seen = SGD([parameter()]), []
+    optimizer.register_state_dict_pre_hook(lambda o: seen.append("saving"))
+    optimizer.register_state_dict_post_hook(lambda o, saved: {**saved, "note": 1})
+    saved = optimizer.state_dict()
+    optimizer.register_load_state_dict_pre_hook(lambda o, saved: seen.append(saved["note"]))
+    optimizer.register_load_state_dict_post_hook(lambda o: seen.append("loaded"))
+    optimizer.load_state_dict(saved)
+    assert seen == ["saving", 1, "loaded"]
+
+
+def test_copies_and_pickles_keep_the_state():
+    optimizer = stepped(SGD([parameter()], lr=0.5, momentum=0.9))
+    for other in (copy.deepcopy(optimizer), pickle.loads(pickle.dumps(optimizer))):
+        (param,) = other.param_groups[0]["params"]
+        assert other.state[param]["momentum_buffer"].tolist() == [1, 1]
+        stepped(other)
+        assert param.tolist() == pytest.approx([0.5 - 0.5 * 1.9] * 2)
