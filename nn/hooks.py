@@ -2,7 +2,7 @@
 
 The order of one call is told in `call_with_hooks`. The hooks of backward need to see the gradients of the module's
 inputs and outputs together, and no node of the graph stands for a whole module. So both its inputs and its outputs
-pass through a node that changes nothing (`Identity`), and the hooks hang there.
+pass through a node that changes nothing (`BackwardHookFunction`), and the hooks hang there.
 
 Read next: module.py.
 """
@@ -86,7 +86,7 @@ def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         raise
 
 
-class Identity(Function):
+class BackwardHookFunction(Function):
     """Tensors as they are, with a node of their own."""
 
     @staticmethod
@@ -168,11 +168,11 @@ class BackwardHooks:
 
 
 def through_identity(values: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[int], Any]:
-    """The values with their tensors passed through one `Identity`; the tensors' places; the node, if there is one."""
+    """The values with their tensors passed through one identity; the tensors' places; the node, if there is one."""
     places = [place for place, value in enumerate(values) if isinstance(value, Tensor)]
     if not is_grad_enabled() or not any(values[place].requires_grad for place in places):
         return values, [], None
-    outputs = Identity.apply(*[values[place] for place in places])
+    outputs = BackwardHookFunction.apply(*[values[place] for place in places])
     passed = list(values)
     for place, output in zip(places, outputs, strict=True):
         passed[place] = output

@@ -244,15 +244,15 @@ def destination(*args: Any, **kwargs: Any) -> tuple[Any, Any, dict[str, Any]]:
         first = example.device
         rest = [example.dtype, *rest]
     given = dict(zip(names, [first, *rest], strict=False))
-    unknown = [name for name in kwargs if name not in (*names, "memory_format", "copy")]
-    if unknown or len(args) > len(names):
+    options = {**given, **kwargs}
+    place, dtype = options.pop("device", None), options.pop("dtype", None)
+    known = options.keys() <= {"non_blocking", "memory_format", "copy"} and len(args) <= len(names)
+    if not (known and isinstance(place, device | str | int | None) and isinstance(dtype, dtypes.dtype | None)):
         raise TypeError(
             "to() received an invalid combination of arguments: expected (device, dtype, non_blocking), "
             "(dtype, non_blocking) or (tensor, non_blocking), and memory_format by keyword"
         )
-    options = {**given, **kwargs}
-    place = options.pop("device", None)
-    return None if place is None else device(place), options.pop("dtype", None), options
+    return None if place is None else device(place), dtype, options
 
 
 def clear_grad(tensor: Any, set_to_none: bool) -> None:

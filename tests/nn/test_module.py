@@ -209,6 +209,12 @@ def test_ways_to_say_what_to_convert_to(convert, dtype):
     assert net.scale.dtype is dtype and net.count.dtype is rd.int64
 
 
+@pytest.mark.parametrize("args", [(3.5,), ("cpu", "cpu"), (rd.float64, False, 3, 4)])
+def test_what_cannot_be_converted_to_is_refused(args):
+    with pytest.raises(TypeError, match=r"to\(\) received an invalid combination of arguments"):
+        Net().to(*args)
+
+
 def test_only_floating_dtypes_can_be_converted_to():
     with pytest.raises(TypeError, match="nn.Module.to only accepts floating point or complex dtypes"):
         Net().to(rd.int64)
