@@ -73,9 +73,9 @@ def own_gradient(gradients: list[Any], variable: Any) -> Any:
 
 
 def lies_like(gradient: Any, variable: Any) -> bool:
-    """Whether the elements of both lie in memory in the same order; for dimensions of one element it does not matter."""
+    """Whether the elements of both lie in memory in the same order."""
     theirs = zip(gradient._shape, gradient._stride, variable._stride, strict=True)
-    return all(size == 1 or step == wanted for size, step, wanted in theirs)
+    return all(size <= 1 or step == wanted for size, step, wanted in theirs)
 
 
 def copy_lying_like(gradient: Any, variable: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Variable: what a tensor with gradients was called before tensors could have them. Kept for programs that use the name."""
+"""Variable: what a tensor with gradients was called before tensors could have them. Kept for old programs."""
 
 from __future__ import annotations
 

@@ -209,11 +209,11 @@ def test_a_gradient_lies_in_memory_as_its_leaf():
 
 
 def test_training_leaves_nothing_behind_without_the_garbage_collector(without_gc):
-    w, b = leaf(0.5, 0.5), leaf(0.1)
-    data = rd.tensor([[1.0, 2.0], [3.0, 4.0]])
+    w, b = leaf(0.5, 0.5), leaf(0.1, 0.2)
+    data = rd.tensor([1.0, 2.0])
 
     def step():
-        hidden = ((data * w).sum(1) + b).exp() * 2
+        hidden = (data * w + b).exp() * 2
         hidden.add_(1)
         loss = (hidden * hidden).sum()
         loss.backward()
@@ -246,7 +246,8 @@ def test_training_leaves_nothing_behind_without_the_garbage_collector(without_gc
         ),
         (
             lambda: (leaf(1.0, 2.0) * 2).backward(rd.ones(3)),
-            "Mismatch in shape: grad_output[0] has a shape of torch.Size([3]) and output[0] has a shape of torch.Size([2])",
+            "Mismatch in shape: grad_output[0] has a shape of torch.Size([3]) and output[0] has a shape of "
+            "torch.Size([2])",
         ),
         (lambda: leaf(1.0).sum().backward(inputs=[]), "`inputs` argument to `backward()` cannot be empty."),
     ],

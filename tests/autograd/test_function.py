@@ -1,0 +1,261 @@
+"""autograd.Function: what forward and backward see, what becomes of outputs, and what is refused."""
+
+import gc
+import weakref
+
+import pytest
+
+import redispatch as rd
+from redispatch.autograd import Function
+from redispatch.autograd.function import once_differentiable
+
+
+def leaf(*values):
+    return rd.tensor(list(values), requires_grad=True)
+
+
+def function(forward, backward=lambda ctx, *grads: grads[0], **more):
+    """A Function of two plain functions."""
+    members = {"forward": forward, "backward": backward} | more
+    return type("F", (Function,), {name: staticmethod(member) for name, member in members.items()}).apply
+
+
+class Square(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        ctx.factor = 2
+        return x * x
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return ctx.factor * x * grad
+
+
+def test_backward_is_the_users():
+    x = leaf(3.0)
+    y = Square.apply(x)
+    assert type(y.grad_fn).__name__ == "SquareBackward" and y.grad_fn.factor == 2
+    y.backward()
+    assert x.grad.item() == 6
+
+
+def test_it_is_differentiable_again_where_backward_is():
+    x = leaf(3.0)
+    (first,) = rd.autograd.grad(Square.apply(x), x, create_graph=True)
+    assert rd.autograd.grad(first, x)[0].item() == 2
+
+
+def test_forward_is_not_recorded_and_knows_what_is_wanted():
+    seen = []
+
+    def forward(ctx, x, n, y):
+        seen.append((rd.is_grad_enabled(), ctx.needs_input_grad))
+        return x * n
+
+    y = function(forward, lambda ctx, g: (g * 7, None, None))(leaf(1.0), 2, rd.ones(1))
+    y.backward()
+    assert seen == [(False, (True, False, False))]
+
+
+def test_setup_context_gets_inputs_and_output():
+    seen = []
+
+    def setup(ctx, inputs, output):
+        seen.append((inputs[1], output.item()))
+        ctx.save_for_backward(output)
+
+    apply = function(lambda x, n=4: x * n, lambda ctx, g: (g * ctx.saved_tensors[0], None), setup_context=setup)
+    x = leaf(2.0)
+    apply(x, n=3).backward()
+    assert seen == [(3, 6)] and x.grad.item() == 6
+
+
+def test_undefined_gradients_are_zeros_or_none():
+    seen = []
+
+    def backward(ctx, *grads):
+        seen.append([None if g is None else g.item() for g in grads])
+        return grads[0]
+
+    def forward(ctx, x):
+        return x * 2, x * 3, "text"
+
+    def bare(ctx, x):
+        ctx.set_materialize_grads(False)
+        return x * 2, x * 3
+
+    function(forward, backward)(leaf(1.0))[0].backward()
+    function(bare, backward)(leaf(1.0))[0].backward()
+    assert seen == [[1, 0, None], [1, None]]
+
+
+def test_outputs_may_be_marked_non_differentiable():
+    def forward(ctx, x):
+        second = x * 3
+        ctx.mark_non_differentiable(second)
+        return x * 2, second
+
+    first, second = function(forward)(leaf(1.0))
+    assert first.requires_grad and not second.requires_grad
+
+
+def test_a_returned_input_is_handed_out_as_a_view():
+    x = leaf(1.0)
+    y = function(lambda ctx, x: x, lambda ctx, g: g * 5)(x)
+    assert y is not x and y._base is x
+    y.backward()
+    assert x.grad.item() == 5
+
+
+def test_a_written_input_has_the_functions_history():
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        return x.add_(1)
+
+    x = leaf(1.0)
+    z = x * 1
+    y = function(forward, lambda ctx, g: g * 5)(z)
+    assert y is z and z._version == 2
+    (z * 2).backward()
+    assert x.grad.item() == 10
+
+
+def test_a_written_view_changes_its_base():
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        return x.mul_(4)
+
+    x = leaf(1.0, 1.0)
+    base = x * 1
+    function(forward, lambda ctx, g: g * 4)(base.select(0, 0))
+    base.sum().backward()
+    assert x.grad.tolist() == [4, 1]
+
+
+def test_once_differentiable_says_so_when_it_matters():
+    apply = function(lambda ctx, x: x * 2, once_differentiable(lambda ctx, g: g * 2))
+    x, seed = leaf(1.0), leaf(1.0)
+    (first,) = rd.autograd.grad(apply(x), x, seed, create_graph=True)
+    with pytest.raises(RuntimeError, match="trying to differentiate twice a function that was marked with @once_diff"):
+        first.backward()
+
+
+def test_a_saved_output_keeps_nobody_alive():
+    def forward(ctx, x):
+        y = x.exp()
+        ctx.save_for_backward(y)
+        return y
+
+    x = leaf(0.0)
+    gc.disable()
+    try:
+        y = function(forward, lambda ctx, g: g * ctx.saved_tensors[0])(x)
+        node = weakref.ref(y.grad_fn)
+        y.backward()
+        del y
+        assert node() is None and x.grad.item() == 1
+    finally:
+        gc.enable()
+
+
+def dirty_and_lost(ctx, x):
+    ctx.mark_dirty(x)
+    return x.add_(1) * 2
+
+
+def dirty_pair(ctx, x):
+    ctx.mark_dirty(x)
+    return x.add_(1), x * 2
+
+
+def saves_a_number(ctx, x):
+    ctx.save_for_backward(3)
+    return x * 1
+
+
+def marks_dirty(ctx, x):
+    ctx.mark_dirty(x)
+    return x.add_(1)
+
+
+def double(ctx, x, *rest):
+    return x * 2
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda: function(double, lambda ctx, g: (g, g))(leaf(1.0)).backward(),
+            RuntimeError,
+            "function FBackward returned an incorrect number of gradients (expected 1, got 2)",
+        ),
+        (
+            lambda: function(double, lambda ctx, g: (g, 1))(leaf(1.0), 2).backward(),
+            RuntimeError,
+            "function FBackward returned a gradient different than None at position 2, but the corresponding "
+            "forward input "
+            "was not a Variable",
+        ),
+        (
+            lambda: function(double, lambda ctx, g: rd.ones(7))(leaf(1.0, 2.0)).sum().backward(),
+            RuntimeError,
+            "Function FBackward returned an invalid gradient at index 0 - got [7] but expected shape compatible "
+            "with [2]",
+        ),
+        (
+            lambda: function(double, lambda ctx, g: 3)(leaf(1.0)).backward(),
+            RuntimeError,
+            "expected Variable or None (got int)",
+        ),
+        (
+            lambda: function(marks_dirty)(leaf(1.0)),
+            RuntimeError,
+            "a leaf Variable that requires grad has been used in an in-place operation.",
+        ),
+        (
+            lambda: function(dirty_and_lost)(leaf(1.0) * 1),
+            RuntimeError,
+            "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
+            "modified inplace must all be outputs of the Function.",
+        ),
+        (
+            lambda: function(dirty_pair)((leaf(1.0) * 1).view(1)),
+            RuntimeError,
+            "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot "
+            "return more "
+            "than one Tensor.",
+        ),
+        (
+            lambda: function(saves_a_number)(leaf(1.0)),
+            TypeError,
+            "save_for_backward can only save variables, but argument 0 is of type int",
+        ),
+        (
+            lambda: type("G", (Function,), {"forward": staticmethod(double)}).apply(leaf(1.0)).backward(),
+            NotImplementedError,
+            "You must implement either the backward or vjp method for your custom autograd.Function",
+        ),
+        (
+            lambda: type("G", (Function,), {}).apply(leaf(1.0)),
+            NotImplementedError,
+            "You must implement the forward function for custom autograd.Function.",
+        ),
+    ],
+)
+def test_errors_say_what_the_reference_says(call, error, message):
+    with pytest.raises(error) as raised:
+        call()
+    assert message in str(raised.value)
+
+
+def test_marking_what_is_no_input_warns():
+    def forward(ctx, x):
+        y = x.clone()
+        ctx.mark_dirty(y)
+        return y
+
+    with pytest.warns(UserWarning, match="received a tensor that was not an input"):
+        function(forward)(leaf(1.0))

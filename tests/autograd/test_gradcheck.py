@@ -1,0 +1,74 @@
+"""gradcheck finds right gradients right and wrong ones wrong."""
+
+import pytest
+
+import redispatch as rd
+from redispatch.autograd import Function, GradcheckError, gradcheck, gradgradcheck
+
+
+def leaf(*values, dtype=None):
+    return rd.tensor(list(values), dtype=dtype or rd.float64, requires_grad=True)
+
+
+class Cube(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x * x
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * 3 * x * x
+
+
+class WrongCube(Cube):
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * 2 * x
+
+
+class Constant(Cube):
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return 3 * x * x
+
+
+def test_right_gradients_pass():
+    x, y = leaf(0.5, -1.0, 2.0), leaf(1.0, 2.0, 0.25)
+    assert gradcheck(lambda a, b: (a * b, (a / b).exp().sum()), (x, y))
+    assert gradcheck(Cube.apply, x)
+    assert gradgradcheck(Cube.apply, (x,))
+    assert gradgradcheck(lambda a, b: a * b * b, (x, y))
+
+
+def test_broadcast_gradients_pass():
+    assert gradcheck(lambda a, b: a * b, (leaf(1.0, 2.0).view(2, 1).detach().requires_grad_(), leaf(3.0, 4.0, 5.0)))
+
+
+def test_a_wrong_gradient_is_shown_beside_the_right_one():
+    with pytest.raises(GradcheckError) as error:
+        gradcheck(WrongCube.apply, (leaf(2.0, 3.0),))
+    assert str(error.value) == (
+        "Jacobian mismatch for output 0 with respect to input 0,\n"
+        "numerical:tensor([[12.0000,  0.0000],\n        [ 0.0000, 27.0000]], dtype=torch.float64)\n"
+        "analytical:tensor([[4., 0.],\n        [0., 6.]], dtype=torch.float64)\n"
+    )
+    assert not gradcheck(WrongCube.apply, (leaf(2.0, 3.0),), raise_exception=False)
+
+
+def test_a_backward_that_ignores_its_gradient_is_found():
+    with pytest.raises(GradcheckError):
+        gradcheck(Constant.apply, (leaf(2.0),))
+
+
+def test_something_must_require_grad():
+    with pytest.raises(ValueError, match="gradcheck expects at least one input tensor to require gradient"):
+        gradcheck(lambda x: x, (rd.ones(1),))
+
+
+def test_single_precision_is_warned_about():
+    with pytest.warns(UserWarning, match="Input #0 requires gradient and is not a double precision"):
+        gradcheck(lambda x: x * 2, (leaf(1.0, dtype=rd.float32),), eps=1e-2, atol=1e-2)

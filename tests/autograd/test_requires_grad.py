@@ -1,0 +1,127 @@
+"""Setting requires_grad, hooks and retain_grad on tensors: what works, and the errors."""
+
+import pytest
+
+import redispatch as rd
+
+
+def leaf(*values):
+    return rd.tensor(list(values), requires_grad=True)
+
+
+def test_requires_grad_is_given_and_taken_from_leaves():
+    x = rd.ones(2)
+    assert x.requires_grad_() is x and x.requires_grad and x.is_leaf
+    x.requires_grad = False
+    assert not x.requires_grad and not (x * 2).requires_grad
+
+
+def test_a_leaf_that_was_written_with_a_gradient_is_no_leaf():
+    x = rd.zeros(2)
+    x.add_(leaf(1.0, 2.0))
+    assert x.requires_grad and not x.is_leaf and type(x.grad_fn).__name__ == "AddBackward0"
+
+
+def test_nodes_show_what_the_references_nodes_show():
+    x = leaf(1.0)
+    node = (x * 2).grad_fn
+    assert node.name() == "MulBackward0" and node.metadata == {} and repr(node).startswith("<MulBackward0 object at")
+    accumulator, number = node.next_functions[0]
+    assert accumulator.variable is x and number == 0 and accumulator.name() == "torch::autograd::AccumulateGrad"
+    assert accumulator._sequence_nr() == 2**64 - 1
+    assert node.next_functions[1] == (None, 0)
+    assert tuple(node._input_metadata[0].shape) == (1,)
+    assert node(rd.ones(1))[0].item() == 2
+
+
+def test_a_leaf_has_one_accumulator_as_long_as_somebody_holds_it():
+    x = leaf(1.0)
+    a, b = x * 2, x * 3
+    assert a.grad_fn.next_functions[0][0] is b.grad_fn.next_functions[0][0]
+
+
+def test_retain_grad_keeps_the_gradient_of_a_result():
+    x = leaf(1.0)
+    y = x * 2
+    y.retain_grad()
+    assert y.retains_grad
+    (y * 3).backward()
+    assert y.grad.item() == 3 and x.grad.item() == 6
+
+
+def test_inputs_of_backward_may_be_results():
+    x = leaf(1.0)
+    y = x * 2
+    (y * 3).backward(inputs=[y])
+    assert y.grad.item() == 3 and x.grad is None
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda: rd.ones(1, dtype=rd.int64).requires_grad_(),
+            RuntimeError,
+            "only Tensors of floating point dtype can require gradients",
+        ),
+        (
+            lambda: setattr(rd.ones(1, dtype=rd.int64), "requires_grad", True),
+            RuntimeError,
+            "only Tensors of floating point and complex dtype can require gradients",
+        ),
+        (
+            lambda: setattr(leaf(1.0) * 2, "requires_grad", False),
+            RuntimeError,
+            "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+            "subgraph that doesn't require differentiation use var_no_grad = var.detach().",
+        ),
+        (lambda: setattr(rd.ones(1), "requires_grad", 1), RuntimeError, "requires_grad must be a bool"),
+        (
+            lambda: rd.ones(1).register_hook(print),
+            RuntimeError,
+            "cannot register a hook on a tensor that doesn't require gradient",
+        ),
+        (
+            lambda: rd.ones(1).retain_grad(),
+            RuntimeError,
+            "can't retain_grad on Tensor that has requires_grad=False",
+        ),
+        (
+            lambda: (leaf(1.0) * 2).register_post_accumulate_grad_hook(print),
+            RuntimeError,
+            "post accumulate grad hooks cannot be registered on non-leaf tensors",
+        ),
+    ],
+)
+def test_errors_of_setting(call, error, message):
+    with pytest.raises(error) as raised:
+        call()
+    assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    ("hook", "error", "message"),
+    [
+        (lambda g: 3, TypeError, "expected Variable, but hook returned 'int'"),
+        (lambda g: rd.ones(7), RuntimeError, "hook '<lambda>' has changed the size of value"),
+        (
+            lambda g: g.double(),
+            RuntimeError,
+            "hook '<lambda>' has changed the type of value (was torch.FloatTensor got torch.DoubleTensor)",
+        ),
+    ],
+)
+def test_errors_of_hooks(hook, error, message):
+    y = leaf(1.0) * 2
+    y.register_hook(hook)
+    with pytest.raises(error) as raised:
+        y.backward()
+    assert str(raised.value) == message
+
+
+def test_a_nodes_hook_must_return_as_many_gradients():
+    y = leaf(1.0).exp()
+    y.grad_fn.register_hook(lambda gi, go: (1, 2))
+    with pytest.raises(RuntimeError) as raised:
+        y.backward()
+    assert str(raised.value) == "hook '<lambda>' has returned an incorrect number of values (got 2, but expected 1)"

@@ -1,0 +1,186 @@
+"""What nodes keep: versions, release, hooks on saving, and what it looks like from outside."""
+
+import gc
+import weakref
+
+import pytest
+
+import redispatch as rd
+from redispatch.autograd import graph
+
+
+def leaf(*values):
+    return rd.tensor(list(values), requires_grad=True)
+
+
+def test_a_saved_input_that_was_written_is_an_error_that_names_its_maker():
+    x = leaf(1.0, 2.0, 3.0)
+    y = x + 0
+    z = (y * y).sum()
+    y.add_(1)
+    with pytest.raises(RuntimeError) as error:
+        z.backward()
+    assert str(error.value) == (
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        "[torch.FloatTensor [3]], which is output 0 of Add, is at version 1; expected version 0 instead. Hint: enable "
+        "anomaly detection to find the operation that failed to compute its gradient, with "
+        "torch.autograd.set_detect_anomaly(True, check_nan=False)."
+    )
+
+
+def test_a_saved_result_that_was_written_is_an_error():
+    z = leaf(1.0).exp()
+    z.add_(1)
+    with pytest.raises(RuntimeError, match="which is output 0 of Exp, is at version 1; expected version 0"):
+        z.sum().backward()
+
+
+def test_a_write_under_no_grad_is_noticed_too():
+    x = leaf(1.0)
+    y = x * x
+    with rd.no_grad():
+        x.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.backward()
+
+
+def test_only_what_is_needed_is_saved():
+    x, data = leaf(1.0, 2.0), rd.ones(2)
+    node = (x * data).grad_fn
+    assert node._saved_other is data
+    with pytest.raises(AttributeError):
+        _ = node._saved_self  # it would serve the gradient of `data`, which nobody wants
+    alive = weakref.ref(data)
+    z = x + data
+    del data, node
+    assert alive() is None and z.grad_fn is not None
+
+
+def test_saved_results_have_their_history_and_keep_nobody_alive():
+    x = leaf(1.0)
+    y = x.exp()
+    saved = y.grad_fn._saved_result
+    assert saved.grad_fn is y.grad_fn and saved is not y and saved.requires_grad
+    gc.disable()
+    try:
+        node = weakref.ref(y.grad_fn)
+        del y, saved
+        assert node() is None
+    finally:
+        gc.enable()
+
+
+def test_what_was_saved_is_let_go_after_backward():
+    x, data = leaf(1.0), rd.ones(1)
+    y = x * data
+    alive = weakref.ref(data)
+    y.backward()
+    del data
+    assert alive() is None
+    with pytest.raises(RuntimeError, match="directly access saved tensors after they have already been freed"):
+        _ = y.grad_fn._saved_other
+
+
+def test_a_node_without_saved_tensors_may_run_again():
+    x = leaf(1.0)
+    y = x + 1
+    y.backward()
+    y.backward()
+    assert x.grad.item() == 2
+
+
+def test_hooks_pack_and_unpack_each_saved_tensor():
+    log = []
+
+    def pack(tensor):
+        log.append(("pack", tensor.requires_grad))
+        return tensor.tolist()
+
+    def unpack(values):
+        log.append("unpack")
+        return rd.tensor(values)
+
+    x = leaf(2.0, 3.0)
+    with graph.saved_tensors_hooks(pack, unpack):
+        y = x * x
+    y.sum().backward()
+    assert log == [("pack", False), ("pack", False), "unpack", "unpack"]
+    assert x.grad.tolist() == [4, 6]
+
+
+def test_unpacked_tensors_have_the_history_of_the_packed_ones():
+    x = leaf(2.0)
+    with graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
+        y = (x * 1) ** 3
+    (first,) = rd.autograd.grad(y, x, create_graph=True)
+    (second,) = rd.autograd.grad(first, x)
+    assert (first.item(), second.item()) == (12, 12)
+
+
+def test_a_pack_hook_must_not_write_its_input():
+    x = leaf(2.0)
+    with graph.saved_tensors_hooks(lambda t: t.add_(1), lambda t: t):
+        with pytest.raises(RuntimeError, match="A saved tensor pack hook is modifying its input in place"):
+            x * x
+
+
+def test_hooks_may_be_forbidden():
+    with graph.disable_saved_tensors_hooks("not here"):
+        with pytest.raises(RuntimeError, match="not here"):
+            with graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+                pass
+
+
+def test_a_saved_tensor_may_be_packed_afterwards():
+    x = leaf(2.0)
+    y = x * x
+    y.grad_fn._raw_saved_self.register_hooks(lambda t: t.tolist(), lambda values: rd.tensor(values) * 10)
+    y.backward()
+    assert x.grad.item() == 2 + 20
+
+
+def test_inference_tensors_cannot_be_saved():
+    with rd.inference_mode():
+        constant = rd.ones(1)
+    with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
+        leaf(1.0) * constant
+    assert (leaf(1.0) + constant).requires_grad
+
+
+def test_a_write_behind_the_librarys_back_can_be_reported():
+    x = leaf(1.0)
+    y = x * x
+    graph.increment_version(x)
+    with pytest.raises(RuntimeError, match="is at version 1; expected version 0"):
+        y.backward()
+
+
+def test_a_multi_grad_hook_waits_for_all_that_will_come():
+    seen = []
+    a, b = leaf(1.0), leaf(2.0)
+    c, d = a * b, a * b
+    graph.register_multi_grad_hook((a, b, c, d), lambda grads: seen.append([g is not None for g in grads]))
+    c.backward(retain_graph=True)
+    c.backward(inputs=(a,), retain_graph=True)
+    assert seen == [[True, True, True, False], [True, False, True, False]]
+
+
+def test_a_multi_grad_hook_may_want_the_first_only():
+    seen = []
+    a, b = leaf(1.0), leaf(2.0)
+    handle = graph.register_multi_grad_hook((a, b), lambda g: seen.append(g.item()), mode="any")
+    (a * b).backward()
+    assert len(seen) == 1
+    handle.remove()
+    (a * b).backward()
+    assert len(seen) == 1
+
+
+def test_a_gradient_edge_stands_for_a_tensor():
+    x = leaf(3.0)
+    y = x * x
+    edge = graph.get_gradient_edge(y)
+    z = (y * 2).sum()
+    assert rd.autograd.grad(z, edge, retain_graph=True)[0].item() == 2
+    rd.autograd.backward(edge, rd.ones(1))
+    assert x.grad.item() == 6

@@ -1,0 +1,304 @@
+"""Views and writes: values and gradients of random programs against the same programs without views, and the errors."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import redispatch as rd
+from redispatch.tensor import CreationMeta
+
+# --- Random programs --------------------------------------------------------------------------------------------------
+# A program works on two tensors of 6 elements. A view is a list of positions in its base, so that the functional re-run
+# needs no view: it reads by `index_select` and writes by adding to a copy.
+
+SIZE = 6
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("view"), st.integers(0, 9), st.integers(0, 3), st.integers(1, 2), st.integers(1, 3)),
+        st.tuples(st.just("mul_"), st.integers(0, 9), st.floats(0.5, 2)),
+        st.tuples(st.just("mul_by"), st.integers(0, 9), st.integers(0, 9)),
+        st.tuples(st.just("add_"), st.integers(0, 9), st.integers(0, 9)),
+        st.tuples(st.just("copy_"), st.integers(0, 9), st.integers(0, 9)),
+        st.tuples(st.just("use"), st.integers(0, 9), st.integers(0, 9)),
+    ),
+    max_size=8,
+)
+
+
+def run_with_views(steps, x, y):
+    """The program with views and in-place writes."""
+    names = [x * 1, y * 1]
+    used = rd.zeros(1, dtype=rd.float64)
+    for kind, first, *rest in steps:
+        target = names[first % len(names)]
+        if kind == "view":
+            start, step, count = rest
+            length = target.size(0)
+            start %= length
+            count = min(count, (length - start + step - 1) // step)
+            offset = target.storage_offset() + start * target.stride(0)
+            names.append(target.as_strided((count,), (target.stride(0) * step,), offset))
+            continue
+        if kind == "mul_":
+            target.mul_(rest[0])
+            continue
+        other = names[rest[0] % len(names)].sum()
+        if kind == "mul_by":
+            target.mul_(other)
+        elif kind == "add_":
+            target.add_(other)
+        elif kind == "copy_":
+            target.copy_(other.expand(target.shape))
+        else:
+            used = used + (target.clone() * other).sum()
+    total = used
+    for name in names:
+        total = total + (name * name).sum()
+    return total
+
+
+def run_without_views(steps, x, y):
+    """The same program, each write making a new base."""
+    bases = [x * 1, y * 1]
+    names = [(0, np.arange(SIZE)), (1, np.arange(SIZE))]  # which base, which positions
+
+    def read(name):
+        base, positions = name
+        return bases[base].index_select(0, rd.tensor(positions.tolist()))
+
+    def write(name, value):
+        base, positions = name
+        selected = np.zeros((SIZE, len(positions)))
+        selected[positions, np.arange(len(positions))] = 1
+        keep = rd.tensor((1 - selected.sum(1)).tolist(), dtype=rd.float64)
+        bases[base] = bases[base] * keep + (rd.tensor(selected.tolist(), dtype=rd.float64) * value).sum(1)
+
+    used = rd.zeros(1, dtype=rd.float64)
+    for kind, first, *rest in steps:
+        name = names[first % len(names)]
+        if kind == "view":
+            start, step, count = rest
+            length = len(name[1])
+            start %= length
+            count = min(count, (length - start + step - 1) // step)
+            names.append((name[0], name[1][start::step][:count]))
+            continue
+        target = read(name)
+        if kind == "mul_":
+            write(name, target * rest[0])
+            continue
+        other = read(names[rest[0] % len(names)]).sum()
+        if kind == "mul_by":
+            write(name, target * other)
+        elif kind == "add_":
+            write(name, target + other)
+        elif kind == "copy_":
+            write(name, other.expand(target.shape))
+        else:
+            used = used + (target.clone() * other).sum()
+    total = used
+    for name in names:
+        value = read(name)
+        total = total + (value * value).sum()
+    return total
+
+
+@given(STEPS)
+@settings(max_examples=150)
+def test_programs_of_views_and_writes_have_the_gradients_of_their_functional_rerun(steps):
+    results = []
+    for run in (run_with_views, run_without_views):
+        x = rd.tensor([0.5, -1.0, 1.5, 0.25, -0.75, 1.0], dtype=rd.float64, requires_grad=True)
+        y = rd.tensor([1.0, 0.5, -0.5, 2.0, -1.5, 0.1], dtype=rd.float64, requires_grad=True)
+        total = run(steps, x, y)
+        results.append((total.item(), rd.autograd.grad(total.sum(), [x, y], allow_unused=True)))
+    (value, gradients), (wanted_value, wanted) = results
+    assert np.isclose(value, wanted_value)
+    for got, expected in zip(gradients, wanted, strict=True):
+        assert np.allclose(got.tolist(), expected.tolist(), rtol=1e-6)
+
+
+# --- One at a time ----------------------------------------------------------------------------------------------------
+
+
+def leaf(*values):
+    return rd.tensor(list(values), requires_grad=True)
+
+
+def test_a_write_through_a_view_gives_its_base_a_new_history():
+    x = leaf(1.0, 1.0, 1.0)
+    base = x.clone()
+    view = base.select(0, 0)
+    view.mul_(3)
+    base.sum().backward()
+    assert x.grad.tolist() == [3, 1, 1]
+    assert type(base.grad_fn).__name__ == "CopySlices" and "AsStrided" in type(view.grad_fn).__name__
+
+
+def test_a_view_requires_grad_as_soon_as_its_base_does():
+    base, w = rd.zeros(4), leaf(1.0, 2.0, 3.0, 4.0)
+    view = base.select(0, 1)
+    assert not view.requires_grad
+    base.add_(w)
+    assert view.requires_grad and not view.is_leaf
+    view.backward()
+    assert w.grad.tolist() == [0, 1, 0, 0]
+
+
+def test_versions_are_shared_by_base_views_and_detached_tensors():
+    base = rd.zeros(4)
+    view, detached = base.view(2, 2), base.detach()
+    detached.add_(1)
+    view.add_(1)
+    assert base._version == view._version == detached._version == 2
+    assert view._base is base and not detached._is_view()
+
+
+def test_a_view_of_a_view_has_the_first_base():
+    base = rd.zeros(4)
+    view = base.view(2, 2).select(0, 1)
+    assert view._base is base and view.view(2, 1)._base is base
+
+
+def test_writing_a_view_twice_and_deriving_twice():
+    x = leaf(2.0, 3.0)
+    base = x * 1
+    part = base.select(0, 0)
+    part.mul_(part.clone())
+    part.mul_(2)
+    (first,) = rd.autograd.grad((base * base).sum(), x, create_graph=True)  # 4 x0^4 + x1^2
+    assert first.tolist() == [16 * 8, 6]
+    (second,) = rd.autograd.grad(first.sum(), x)
+    assert second.tolist() == [48 * 4, 2]
+
+
+def test_creation_is_remembered_by_views_of_views():
+    base = rd.zeros(4)
+    with rd.no_grad():
+        view = base.view(2, 2)
+    assert view.view(4)._view.creation is CreationMeta.NO_GRAD_MODE
+
+
+MULTIPLE = (
+    " This view is the output of a function that returns multiple views. Such functions do not allow the output "
+    "views to "
+    "be modified inplace. You should replace the inplace operation by an out-of-place one."
+)
+
+
+def ambiguous(mode):
+    return (
+        " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by "
+        "moving both "
+        f"the view and the inplace either both inside the {mode} block (if you don't want the inplace to be "
+        "tracked) or "
+        "both outside (if you want the inplace to be tracked)."
+    )
+
+
+def of_no_grad():
+    y = leaf(1.0, 2.0) * 1
+    with rd.no_grad():
+        view = y.view(2)
+    return view.add_(1)
+
+
+def of_inference_mode():
+    y = leaf(1.0, 2.0) * 1
+    with rd.inference_mode():
+        view = y.view(2)
+    return view.view(1, 2).add_(1)
+
+
+def of_several():
+    return (leaf(1.0, 2.0) * 1).unbind()[1].add_(1)
+
+
+def of_several_after_a_write():
+    y = leaf(1.0, 2.0) * 1
+    part = y.unbind()[0]
+    y.add_(1)
+    return part.grad_fn
+
+
+def of_a_function():
+    class Same(rd.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+    return Same.apply(leaf(1.0)).add_(1)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: leaf(1.0).add_(1),
+            "a leaf Variable that requires grad is being used in an in-place operation.",
+        ),
+        (
+            lambda: leaf(1.0).view(1).add_(1),
+            "a view of a leaf Variable that requires grad is being used in an in-place operation.",
+        ),
+        (
+            of_no_grad,
+            "A view was created in no_grad mode and is being modified inplace with grad mode enabled."
+            + ambiguous("no_grad"),
+        ),
+        (
+            of_inference_mode,
+            "Output 0 of View is a view of a view which was created in inference mode and is being modified inplace in "
+            "normal mode." + ambiguous("inference_mode"),
+        ),
+        (of_several, "Output 1 of Unbind is a view and is being modified inplace." + MULTIPLE),
+        (
+            of_several_after_a_write,
+            "Output 0 of Unbind is a view and its base or another view of its base has been modified inplace."
+            + MULTIPLE,
+        ),
+        (
+            of_a_function,
+            "Output 0 of Same is a view and is being modified inplace. This view was created inside a custom "
+            "Function (or "
+            "because an input was returned as-is) and the autograd logic to handle view+inplace would override "
+            "the custom "
+            "backward associated with the custom Function, leading to incorrect gradients. This behavior is forbidden. "
+            "You can fix this by cloning the output of the custom Function.",
+        ),
+        (
+            lambda: rd.add(leaf(1.0), 1, out=rd.zeros(1)),
+            "add(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+            "requires grad.",
+        ),
+    ],
+)
+def test_writes_that_cannot_be_recorded_are_refused(call, message):
+    with pytest.raises(RuntimeError) as error:
+        call()
+    assert str(error.value) == message
+
+
+def test_under_no_grad_anything_may_be_written():
+    x = leaf(1.0, 2.0)
+    with rd.no_grad():
+        x.view(2).add_(1)
+        x.unbind()[0].add_(1)
+    assert x.tolist() == [3, 3] and x._version == 2
+
+
+def test_the_hooks_of_a_tensor_stay_with_its_former_value():
+    seen = []
+    x = leaf(1.0)
+    y = x * 2
+    y.register_hook(lambda g: seen.append(("before", g.item())))
+    y.retain_grad()
+    y.mul_(3)
+    y.register_hook(lambda g: seen.append(("after", g.item())))
+    y.sum().backward()
+    assert seen == [("after", 1), ("before", 3)] and y.grad.item() == 1
