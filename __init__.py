@@ -76,6 +76,7 @@ from .ops.copying import (
     detach,
     equal,
     fill,
+    is_nonzero,
     isclose,
 )
 from .ops.creation import (
@@ -136,6 +137,7 @@ from .ops.from_data import (
     from_dlpack,
     from_numpy,
     frombuffer,
+    is_tensor,
     numel,
     tensor,
 )
@@ -217,14 +219,27 @@ from .ops.scattering import (
     slice_scatter,
 )
 from .ops.shape import (
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
     broadcast_tensors,
     cat,
+    column_stack,
+    concatenate,
+    dstack,
     flip,
+    fliplr,
+    flipud,
+    hstack,
     meshgrid,
     repeat_interleave,
     roll,
+    row_stack,
     stack,
     tile,
+    tril,
+    triu,
+    vstack,
 )
 from .ops.softmax import (
     log_softmax,
@@ -248,6 +263,7 @@ from .ops.views import (
     split,
     split_with_sizes,
     squeeze,
+    swapdims,
     t,
     tensor_split,
     transpose,

@@ -20,7 +20,7 @@ from redispatch.dispatch import (
     overridden,
     overriding,
 )
-from redispatch.tensor import Tensor
+from redispatch.tensor import SET_REQUIRES_GRAD, Tensor
 
 from .declare import Operator
 
@@ -67,7 +67,9 @@ def face(name: str, signatures: list[Signature], module: str, method: bool = Fal
             return named_result(op, call(op, [args[0], *stack]))
         op, stack, wants_grad = parser.parse(args, kwargs)
         result = named_result(op, call(op, stack))
-        return result.requires_grad_() if wants_grad else result
+        if wants_grad:
+            SET_REQUIRES_GRAD()(result, True)
+        return result
 
     function.__name__ = name
     function.__qualname__ = f"Tensor.{name}" if method else name
@@ -78,8 +80,10 @@ def face(name: str, signatures: list[Signature], module: str, method: bool = Fal
 
 
 def named_result(op: OpOverload, result: Any) -> Any:
-    """Several results as a named tuple, where the schema names them: `values, indices = x.max(0)`."""
+    """Several results as a named tuple, where the schema names them: `values, indices = x.max(0)`; a list as a tuple."""
     returns = op.schema.returns
+    if isinstance(result, list):
+        return tuple(result)
     if len(returns) < 2 or not isinstance(result, tuple) or not returns[0].name:
         return result
     return return_type(op.schema.base_name, tuple(r.name for r in returns))(*result)
