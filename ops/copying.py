@@ -543,7 +543,7 @@ def _set_data(self: Tensor, value: Any) -> None:
             "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type."
         )
     record = self._autograd
-    if record is not None and record.requires_grad and value._dtype.category < dtypes.float32.category:
+    if record is not None and record.requires_grad and not (value._dtype.is_floating_point or value._dtype.is_complex):
         raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
     if record is not None and (self._dtype, self._device) != (value._dtype, value._device):
         record.accumulator = None  # it expects gradients of the former dtype

@@ -134,7 +134,8 @@ def expanded(self: Tensor, size: Sequence[int], implicit: bool = False) -> Geome
             f"expand({self.type()}{{{list(old)}}}, size={list(size)}): the number of sizes provided ({len(size)}) must "  # type: ignore[attr-defined]
             f"be greater or equal to the number of dimensions in the tensor ({len(old)})"
         )
-    shape, stride = [], []
+    shape: list[int] = []
+    stride: list[int] = []
     for dim in range(len(size) - 1, -1, -1):
         wanted = size[dim]
         if dim < lead:

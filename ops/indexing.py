@@ -68,7 +68,7 @@ def integer_indices(self: Tensor, indices: Indices) -> list[Tensor | None]:
                 "a mask on the meta device has no values, so that nobody knows the result's shape"
             )
         found = nonzero_kernel(index)
-        result += [found.select(1, d) for d in range(len(index._shape))]  # type: ignore[attr-defined]
+        result += [found.select(1, d) for d in range(len(index._shape))]
     if len(result) > len(self._shape):
         raise too_many(self, len(result))
     return result
@@ -120,6 +120,15 @@ def raise_bad_index(bad: BadIndex | None) -> None:
         raise IndexError(f"index {bad.value} is out of bounds for dimension {bad.dim} with size {bad.size}")
 
 
+def check_devices(self: Tensor, indices: Indices) -> None:
+    """Raises RuntimeError for an index on another device than the tensor; the CPU's go with any."""
+    for index in indices:
+        if index is not None and index._device.type != "cpu" and index._device != self._device:
+            raise RuntimeError(
+                f"indices should be either on cpu or on the same device as the indexed tensor ({self._device})"
+            )
+
+
 @index_op.explicit
 def index_kernel(self: Tensor, indices: Indices) -> Tensor:
     """x[i, :, j]: a copy of the elements at integer indices that broadcast together; None is a whole dimension."""
@@ -129,7 +138,8 @@ def index_kernel(self: Tensor, indices: Indices) -> Tensor:
     if all(index is None for index in indices):
         return copy_of(self)
     shape, start = checked_shape(self, indices)
-    on = common_device(self, *(index for index in indices if index is not None))
+    check_devices(self, indices)
+    on = self._device
     result = empty(Size(shape), self._dtype, on, index_strides(self, indices, shape, start))
     if on.type == "cpu" and result._shape.numel():
         raise_bad_index(kernels.index(result._operand, self._operand, operands(indices)))
@@ -176,7 +186,8 @@ def index_put_kernel(self: Tensor, indices: Indices, values: Tensor, accumulate:
     else:
         target_shape, _ = checked_shape(self, indices)
     check_values(target_shape, values)
-    common_device(self, values, *(index for index in indices if index is not None))
+    check_devices(self, indices)
+    common_device(self, values)
     if self._device.type == "meta":
         return self
     values = apart(values, self, elementwise=False)
@@ -485,15 +496,17 @@ def delitem(self: Tensor, index: Any) -> None:
 def contains(self: Any, element: Any) -> bool:
     """`element in x`: whether some element equals it."""
     if isinstance(element, Tensor):
-        return bool((element == self).any().item())  # type: ignore[union-attr]
+        return bool((element == self).any().item())
     if isinstance(element, bool | int | float | complex | np.number):
         return bool((self == element).any().item())
     raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
 
 
-Tensor.__getitem__ = getitem  # type: ignore[attr-defined]
-Tensor.__setitem__ = setitem  # type: ignore[attr-defined]
-Tensor.__delitem__ = delitem  # type: ignore[attr-defined]
-Tensor.__contains__ = contains  # type: ignore[attr-defined]
-for dunder, method in (("getitem", getitem), ("setitem", setitem), ("delitem", delitem), ("contains", contains)):
-    method.__name__ = f"__{dunder}__"
+for name, method in (
+    ("__getitem__", getitem),
+    ("__setitem__", setitem),
+    ("__delitem__", delitem),
+    ("__contains__", contains),
+):
+    method.__name__ = name
+    setattr(Tensor, name, method)

@@ -509,7 +509,7 @@ nonzero_numpy_op = Operator("nonzero_numpy(Tensor self) -> Tensor[]")
 @nonzero_numpy_op.implicit
 def nonzero_by_dimension(self: Any) -> list[Tensor]:
     x = self if self._shape else self.unsqueeze(0)
-    return list(nonzero_op.functional(x).unbind(1))  # type: ignore[attr-defined]
+    return list(nonzero_op.functional(x).unbind(1))
 
 
 Tensor.nonzero = nonzero  # type: ignore[attr-defined]

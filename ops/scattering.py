@@ -130,7 +130,7 @@ unfold_backward_op = Operator(
 def unfold_backward_kernel(grad_in: Tensor, input_sizes: Sequence[int], dim: int, size: int, step: int) -> Tensor:
     """Windows may overlap, so their gradients add up: window element by window element, each a slice of the input."""
     made = zeros(input_sizes or (1,), grad_in)
-    windows = grad_in if input_sizes else grad_in.unsqueeze(0)  # type: ignore[attr-defined]
+    windows: Any = grad_in if input_sizes else grad_in.unsqueeze(0)  # type: ignore[attr-defined]
     axis = dim % max(len(input_sizes), 1)
     count = windows._shape[axis]
     for place in range(size if count else 0):

@@ -89,7 +89,9 @@ view_dtype_op = Operator("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor
 @view_dtype_op.explicit
 def view_dtype_kernel(self: Tensor, to: dtype) -> Tensor:
     """The same bytes read as elements of another size: the last dimension shrinks or grows."""
-    shape, stride, offset, old, new = tuple(self._shape), self._stride, self._offset, self._dtype.itemsize, to.itemsize
+    shape, stride, offset = tuple(self._shape), self._stride, self._offset
+    old: Any = self._dtype.itemsize
+    new: Any = to.itemsize
     if old == new:
         return view_over(self, shape, stride, offset, to)
     names = f"view {self._dtype.tensor_name} as {to.tensor_name} (different element sizes)"
@@ -371,9 +373,9 @@ Tensor.H = overridable_property(lambda self: matrix_H_op.functional(self))  # ty
 
 
 unsqueeze_op = view_operator("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", unsqueezed)
-unsqueeze_op.derivative(self=lambda grad, dim: squeeze_dim_op.functional(grad, dim))
+unsqueeze_op.derivative(self=lambda grad, dim: grad.squeeze(dim))
 unsqueeze_inplace_op = inplace_view_operator("unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)", unsqueezed)
-unsqueeze_inplace_op.derivative(self=lambda grad, dim: squeeze_dim_op.functional(grad, dim), node="UnsqueezeBackward1")
+unsqueeze_inplace_op.derivative(self=lambda grad, dim: grad.squeeze(dim), node="UnsqueezeBackward1")
 unsqueeze = public(unsqueeze_op)
 unsqueeze_ = public(unsqueeze_inplace_op, function=False)
 

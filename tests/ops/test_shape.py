@@ -67,7 +67,11 @@ def test_cat_promotes_skips_old_style_empties_and_fills_out():
         (lambda x: shape.cat([]), ValueError, "torch.cat(): expected a non-empty list of Tensors"),
         (lambda x: shape.cat([x, x[0]]), RuntimeError, "Tensors must have same number of dimensions: got 2 and 1"),
         (lambda x: shape.cat([x, x[:, :2]]), RuntimeError, "Sizes of tensors must match except in dimension 0."),
-        (lambda x: shape.cat([x[0, 0]]), RuntimeError, "zero-dimensional tensor (at position 0) cannot be concatenated"),
+        (
+            lambda x: shape.cat([x[0, 0]]),
+            RuntimeError,
+            "zero-dimensional tensor (at position 0) cannot be concatenated",
+        ),
         (lambda x: shape.cat([x, x], 5), IndexError, "Dimension out of range (expected to be in range of [-2, 1]"),
         (lambda x: shape.stack([x, x[0]]), RuntimeError, "stack expects each tensor to be equal size, but got [2, 3]"),
         (lambda x: x.repeat(2), RuntimeError, "Number of dimensions of repeat dims can not be smaller than number"),

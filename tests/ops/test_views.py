@@ -145,7 +145,10 @@ def test_wrong_arguments_get_the_reference_error(wrong, kind, text):
     "scatter, write",
     [
         (lambda x, y: x.select_scatter(y[0], 0, 1), lambda a, b: a.__setitem__(1, b[0])),
-        (lambda x, y: x.slice_scatter(y[:, :2], 1, 0, 3, 2), lambda a, b: a.__setitem__((slice(None), [0, 2]), b[:, :2])),
+        (
+            lambda x, y: x.slice_scatter(y[:, :2], 1, 0, 3, 2),
+            lambda a, b: a.__setitem__((slice(None), [0, 2]), b[:, :2]),
+        ),
         (lambda x, y: x.diagonal_scatter(y[0, :2]), lambda a, b: a.__setitem__(([0, 1], [0, 1]), b[0, :2])),
         (lambda x, y: x.as_strided_scatter(y[0], (3,), (2,)), lambda a, b: a.reshape(-1).__setitem__([0, 2, 4], b[0])),
     ],

@@ -1,0 +1,221 @@
+"""`x[...]` against numpy, what modes see of it, its gradients, its errors."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import redispatch.ops  # noqa: F401  # defines the operators
+from redispatch.autograd import gradcheck, gradgradcheck
+from redispatch.dispatch import TorchDispatchMode
+from redispatch.ops.from_data import tensor
+from redispatch.tensor import dtypes
+
+M = np.arange(6.0).reshape(2, 3)
+X = np.arange(24.0).reshape(2, 3, 4)
+I = np.array([1, 0, -1])  # noqa: E741  # the index of the examples
+MASK = np.array([[True, False, True], [False, True, True]])
+
+INDICES = [
+    0,
+    -1,
+    (0, 1),
+    ...,
+    slice(None),
+    (slice(None), slice(1, None, 2)),
+    slice(-100, 100),
+    slice(2, 1),
+    None,
+    (None, ..., 0),
+    (..., 0, None),
+    True,
+    False,
+    (),
+    I,
+    (I, I),
+    (slice(None), I),
+    (..., I),
+    (I, slice(None), I),
+    (I, None, I),
+    (slice(None), I, 0),
+    MASK,
+    (MASK, 0),
+    (slice(None), slice(None), np.array([True, False, True, True])),
+    (np.array([[0, 1]]), I[:, None]),
+    [0, 1],
+    ([0, 1], [1, 2]),
+    np.int64(1),
+    (slice(0, 0), I),
+]
+
+
+def index_for(tensor_of, index):
+    """The same index with tensors in place of arrays."""
+    if isinstance(index, tuple):
+        return tuple(index_for(tensor_of, item) for item in index)
+    return tensor_of(index) if isinstance(index, np.ndarray) else index
+
+
+@pytest.mark.parametrize("index", INDICES, ids=repr)
+def test_reading_is_as_in_numpy(index):
+    assert np.array_equal(tensor(X)[index_for(tensor, index)].numpy(), X[index])
+    assert np.array_equal(tensor(X)[index].numpy(), X[index])
+
+
+@pytest.mark.parametrize("index", INDICES, ids=repr)
+def test_writing_is_as_in_numpy(index):
+    for value in (7.0, np.arange(float(X[index].size)).reshape(X[index].shape)):
+        expected, x = X.copy(), tensor(X)
+        expected[index] = value
+        x[index_for(tensor, index)] = value if isinstance(value, float) else tensor(value)
+        assert np.array_equal(x.numpy(), expected)
+
+
+@pytest.mark.parametrize("index", INDICES, ids=repr)
+def test_the_derivative_of_reading_is_right(index):
+    x = tensor(X).requires_grad_()
+    assert gradcheck(lambda x: x[index_for(tensor, index)], [x])
+
+
+@pytest.mark.parametrize("index", [0, (slice(None), 1), (I[:2],), (MASK,), (None, 0), (..., slice(0, 2))], ids=repr)
+def test_the_derivative_of_writing_is_right(index):
+    def written(x, value):
+        x = x.clone()
+        x[index_for(tensor, index)] = value
+        return x
+
+    x, value = tensor(X).requires_grad_(), tensor(2.5).double().requires_grad_()
+    assert gradcheck(written, [x, value])
+    assert gradgradcheck(written, [x, value])
+
+
+@given(st.data())
+def test_any_mix_of_indices_reads_what_numpy_reads(data):
+    item = st.one_of(
+        st.integers(-2, 1),
+        st.slices(3).filter(lambda s: (s.step or 1) > 0),
+        st.none(),
+        st.lists(st.integers(-2, 1), min_size=1, max_size=3).map(np.array),
+    )
+    index = tuple(data.draw(st.lists(item, max_size=4)))
+    try:
+        expected = X[index]
+    except IndexError:
+        with pytest.raises(IndexError):
+            tensor(X)[index_for(tensor, index)]
+        return
+    apart = [isinstance(item, int | np.ndarray) for item in index]
+    if (
+        any(isinstance(item, np.ndarray) for item in index)
+        and any(isinstance(item, int) for item in index)
+        and sum(apart)
+    ):
+        return  # an int beside index arrays is a view here and an index array in numpy: dimensions may end up elsewhere
+    assert np.array_equal(tensor(X)[index_for(tensor, index)].numpy(), expected)
+
+
+class Seen(TorchDispatchMode):
+    def __init__(self):
+        self.calls = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.calls.append(str(func).removeprefix("aten."))
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_mode_sees_the_parts_of_an_index():
+    x, i = tensor(X), tensor(I)
+
+    def seen(function):
+        with Seen() as mode:
+            function()
+        return " ".join(mode.calls)
+
+    assert seen(lambda: x[0, :, None, i]) == "select.int unsqueeze.default index.Tensor"
+    assert seen(lambda: x[:, :]) == "alias.default"
+    assert seen(lambda: x[:]) == "slice.Tensor"
+    assert seen(lambda: x[[0, 1]]) == "lift_fresh.default index.Tensor"
+    assert seen(lambda: x.__setitem__(0, 1.0)) == "lift_fresh.default select.int fill_.Tensor"
+    assert seen(lambda: x.__setitem__(slice(None), x)) == "copy_.default"
+    assert seen(lambda: x.__setitem__(i, 1)) == "lift_fresh.default index_put_.default"
+    assert seen(lambda: x[i[0]]) == "select.int _local_scalar_dense.default select.int"
+    assert seen(lambda: 3 in x) == "eq.Scalar any.default _local_scalar_dense.default"
+
+
+@pytest.mark.parametrize(
+    "index, kind, text",
+    [
+        (5, IndexError, "index 5 is out of bounds for dimension 0 with size 2"),
+        ((0, 5), IndexError, "index 5 is out of bounds for dimension 1 with size 3"),
+        ((0, 1, 2), IndexError, "too many indices for tensor of dimension 2"),
+        (np.array([5]), IndexError, "index 5 is out of bounds for dimension 0 with size 2"),
+        ((slice(None), np.array([-4])), IndexError, "index -4 is out of bounds for dimension 1 with size 3"),
+        (slice(None, None, -1), ValueError, "step must be greater than zero"),
+        (slice(None, None, 0), ValueError, "slice step cannot be zero"),
+        (1.0, IndexError, "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid"),
+        ("a", TypeError, "new(): invalid data type 'str'"),
+        (np.array([1.0]), IndexError, "tensors used as indices must be long, int, byte or bool tensors"),
+        (np.array([True] * 3), IndexError, "The shape of the mask [3] at index 0 does not match the shape of the"),
+        ((I, np.array([0, 1])), IndexError, "shape mismatch: indexing tensors could not be broadcast together"),
+    ],
+)
+def test_wrong_indices_get_the_reference_error(index, kind, text):
+    for act in (lambda x, i: x[i], lambda x, i: x.__setitem__(i, 1.0)):
+        with pytest.raises(kind) as caught:
+            act(tensor(M), index_for(tensor, index))
+        assert text in str(caught.value)
+
+
+def test_wrong_values_get_the_reference_error():
+    x = tensor(M).float()
+    for value, kind, text in (
+        ([1, 2, 3], TypeError, "can't assign a list to a torch.FloatTensor"),
+        (np.ones(3), TypeError, "can't assign a numpy.ndarray to a torch.FloatTensor"),
+        (
+            tensor(np.ones(2, np.float32)),
+            RuntimeError,
+            "The expanded size of the tensor (3) must match the existing size",
+        ),
+    ):
+        with pytest.raises(kind) as caught:
+            x[0] = value
+        assert text in str(caught.value)
+    with pytest.raises(RuntimeError, match="Index put requires the source and destination dtypes match, got Float"):
+        x[tensor([0])] = tensor([1, 2, 3])
+    with pytest.raises(RuntimeError, match="value tensor of shape \\[5\\] cannot be broadcast to indexing result"):
+        x[tensor([0, 1])] = tensor(np.ones(5, np.float32))
+    with pytest.raises(IndexError, match="invalid index of a 0-dim tensor"):
+        x[0, 0][0]
+    with pytest.raises(TypeError, match="Tensor does not support deleting items"):
+        del x[0]
+
+
+def test_index_put_accumulates_and_the_last_value_wins():
+    x, i = tensor(np.zeros(3, np.float32)), tensor([0, 0, 2])
+    assert x.index_put((i,), tensor([1.0, 2.0, 3.0]), accumulate=True).tolist() == [3, 0, 3]
+    assert x.index_put((i,), tensor([1.0, 2.0, 3.0])).tolist() == [2, 0, 3]
+    assert x.tolist() == [0, 0, 0]
+    y, z = tensor(np.zeros(3)).requires_grad_(), tensor([1.0, 2.0, 3.0]).double().requires_grad_()
+    assert gradcheck(lambda y, z: y.index_put((i,), z, True), [y, z])
+    assert gradgradcheck(lambda y, z: y.index_put((i,), z, True), [y, z])
+
+
+def test_nothing_is_written_where_an_index_is_bad():
+    x = tensor(M)
+    with pytest.raises(IndexError):
+        x[tensor([0, 7])] = 1.0
+    assert np.array_equal(x.numpy(), M)
+
+
+def test_an_indexed_copy_lies_as_its_source_does():
+    p, i = tensor(X).permute(2, 0, 1), tensor([0, 1])
+    strides = [p[i].stride(), p[:, i].stride(), p[:, :, i].stride(), p[i, i].stride()]
+    assert strides == [(6, 3, 1), (1, 4, 8), (2, 8, 1), (3, 1)]
+
+
+def test_meta_tensors_are_indexed_by_shape():
+    x = tensor(X).to("meta")
+    assert x[0, :, tensor([0, 1, 1])].shape == (3, 3)
+    assert x[:, None, 1:].shape == (2, 1, 2, 4)
+    x[tensor([0])] = 1.0
+    assert x[tensor([0])].device.type == "meta" and x.dtype is dtypes.float64
