@@ -772,6 +772,8 @@ def set_tensor_kernel(self: Tensor, source: Tensor) -> Tensor:
         raise RuntimeError(
             f"Could not set tensor of type {source._dtype.tensor_name} to a tensor of type {self._dtype.tensor_name}"
         )
+    if source._device != self._device:
+        raise RuntimeError(f"Could not set a tensor on {source._device} to a tensor on {self._device}")
     for slot in ("_storage", "_array", "_shape", "_stride", "_offset"):
         setattr(self, slot, getattr(source, slot))
     return self
@@ -779,6 +781,8 @@ def set_tensor_kernel(self: Tensor, source: Tensor) -> Tensor:
 
 @set_storage_op.kernel("CPU", "Meta")
 def set_storage_kernel(self: Tensor, source: Any, storage_offset: int, size: Any, stride: Any) -> Tensor:
+    if source.device != self._device:
+        raise RuntimeError(f"Could not set a storage on {source.device} to a tensor on {self._device}")
     shape = Size(size)
     strides = tuple(stride) or kernels.contiguous_strides(tuple(shape))
     kernels.check_view(shape, strides, storage_offset, source.nbytes() // self._dtype.itemsize)

@@ -251,6 +251,7 @@ index_put_op.derivative(
     ),
     values=lambda grad, indices: index_op.functional(grad, indices),
 )
+index_put_op.autocast(cuda="promote")
 index_put = public(index_put_op)
 
 # --- taking an index apart --------------------------------------------------------------------------------------------

@@ -263,6 +263,7 @@ def part_of_source(gradient: Any, src_shape: Sequence[int]) -> Tensor:
 
 
 scatter = public(scatter_src_op, scatter_value_op, scatter_reduce_op, scatter_value_reduce_op)
+scatter_add_op.autocast(cuda="promote")
 scatter_add = public(scatter_add_op)
 
 # --- whole entries along a dimension ----------------------------------------------------------------------------------
