@@ -492,7 +492,6 @@ def nonzero_kernel(self: Tensor) -> Tensor:
 
 
 nonzero_op.not_differentiable()
-_nonzero_face = public(nonzero_op)
 
 
 @overridable_function
