@@ -83,7 +83,7 @@ def explain_expression(source: str) -> str:
     with redispatch.trace() as hops:
         result = evaluate(outermost, names)
     first = next(iter(hops), None)
-    if first is None:
+    if first is None or first.op is None:
         return f"{source} calls no operator; its value is {result!r}"
     return f"{redispatch.explain(first.op, first.keyset)}\n\n{hops}\n\n{result!r}"
 

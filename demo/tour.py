@@ -71,7 +71,7 @@ def epoch_in_bfloat16(trainer: Trainer) -> str:
     """One epoch whose forward passes run under bfloat16 autocast; and in which dtype each part of the model worked."""
     model, few = trainer.model, trainer.train.first(4)
     before = trainer.history.accuracies[-1]
-    trainer.set_learning_rate(LEARNING_RATE / 4)
+    trainer.set_learning_rate(LEARNING_RATE / 10)
     after = trainer.epoch(lambda: rd.autocast("cpu", dtype=rd.bfloat16))
     with rd.autocast("cpu", dtype=rd.bfloat16), rd.no_grad():
         hidden = model.hidden(few.images)
@@ -89,4 +89,5 @@ def trace_of_one_add() -> str:
     with rd.autocast("cpu"), FlopCounterMode(display=False), rd.trace() as hops:
         x + 1
     first = next(iter(hops))
+    assert first.op is not None  # only the root of the tree has none
     return f"{rd.explain(first.op, first.keyset)}\n\n{hops}"

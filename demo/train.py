@@ -16,10 +16,10 @@ import numpy as np
 import redispatch as rd
 
 from .data import Split
-from .model import accuracy
+from .model import Classifier, accuracy
 
-BATCH = 48
-LEARNING_RATE = 4e-3
+BATCH = 64
+LEARNING_RATE = 6e-3
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class History:
 class Trainer:
     """A model with its optimizer, its data and its history."""
 
-    def __init__(self, model: rd.nn.Module, train: Split, held_out: Split, seed: int = 0) -> None:
+    def __init__(self, model: Classifier, train: Split, held_out: Split, seed: int = 0) -> None:
         self.model, self.train, self.held_out = model, train, held_out
         self.loss_of = rd.nn.CrossEntropyLoss()
         self.optimizer = rd.optim.Adam(model.parameters(), lr=LEARNING_RATE)

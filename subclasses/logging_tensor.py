@@ -69,7 +69,7 @@ class LoggingTensor(rd.Tensor):
         self.elem = elem.detach() if elem.requires_grad else elem
         self.log, self.label = log, log.new_label()
 
-    def __repr__(self) -> str:  # type: ignore[override]  # Tensor's takes an argument of its own
+    def __repr__(self) -> str:
         return f"LoggingTensor({self.label}, {self.elem!r})"
 
     def __tensor_flatten__(self) -> tuple[list[str], Any]:

@@ -56,7 +56,7 @@ class TwoTensor(rd.Tensor):
     def __init__(self, a: rd.Tensor, b: rd.Tensor, outer_size: Any = None, outer_stride: Any = None) -> None:
         self.a, self.b = a, b
 
-    def __repr__(self) -> str:  # type: ignore[override]  # Tensor's takes an argument of its own
+    def __repr__(self) -> str:
         return f"TwoTensor({self.a!r}, {self.b!r})"
 
     def __tensor_flatten__(self) -> tuple[list[str], Any]:
