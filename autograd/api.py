@@ -151,7 +151,7 @@ def grad(
         if materialize_grads:
             if isinstance(source, GradientEdge):
                 raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
-            found[index] = source.new_zeros(source._shape).requires_grad_(create_graph)  # type: ignore[attr-defined]
+            found[index] = source.new_zeros(source._shape).requires_grad_(create_graph)
         elif not allow_unused:
             raise RuntimeError(
                 f"The differentiated Tensor at index {index} appears to not have been used in the graph. Set "
@@ -279,12 +279,13 @@ def register_hook(self: Tensor, hook: Callable[[Any], Any]) -> RemovableHandle:
     if record is None or not record.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     node = current_grad_fn(self)
-    if record.hooks is None:
-        record.hooks = HookDict()
-    hooks = node._hooks() if node is not None else hooks_of_leaf(self)
-    if hooks is not None:
-        hooks.of_tensors[record.output_nr] = record.hooks
-    return record.hooks.register(hook)
+    hooks: Any = record.hooks
+    if hooks is None:
+        record.hooks = hooks = HookDict()
+    of_node = node._hooks() if node is not None else hooks_of_leaf(self)
+    if of_node is not None:
+        of_node.of_tensors[record.output_nr] = hooks
+    return hooks.register(hook)
 
 
 @overridable
@@ -295,9 +296,10 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Any], None]
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     if current_grad_fn(self) is not None:
         raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
-    if record.post_accumulate_hooks is None:
-        record.post_accumulate_hooks = HookDict()
-    return record.post_accumulate_hooks.register(hook)
+    hooks: Any = record.post_accumulate_hooks
+    if hooks is None:
+        record.post_accumulate_hooks = hooks = HookDict()
+    return hooks.register(hook)
 
 
 @overridable
@@ -314,7 +316,7 @@ def retain_grad(self: Tensor) -> None:
     def retain(gradient: Any) -> None:
         tensor = weak()
         if tensor is not None:
-            kept = tensor._autograd
+            kept: Any = tensor._autograd
             kept.grad = gradient.clone() if kept.grad is None else kept.grad + gradient
 
     record.retains_grad = retain

@@ -32,7 +32,7 @@ from redispatch.dispatch.registry import Undo
 from .anomaly import ANOMALY, remember
 from .history import check_writes, gradient_edge, refuse_out, tie_results
 from .node import Node
-from .saved import FREED, SavedTensor
+from .saved import RELEASED, SavedTensor
 
 Formulas = Iterable[tuple[Sequence[str], Callable[..., Any]]]
 FACTS = ("shape", "dtype", "device", "stride", "offset", "requires_grad")
@@ -60,14 +60,14 @@ class Need:
     """One thing that a formula asks for. It lies in the node's slot `slot`, or comes with the gradients."""
 
     parameter: str
-    slot: str | None = None
+    slot: str = ""
     argument: int | None = None  # which argument is saved, or
     fact: str | None = None  # which fact about it
     output: int | None = None  # or which output
 
     def read(self, node: Any, gradients: list[Any], needs: tuple[bool, ...]) -> Any:
         """The value of the parameter when the node runs."""
-        if self.slot is not None:
+        if self.slot:
             return unpacked(node, getattr(node, self.slot))
         if self.parameter == "grad":
             return gradients[0]
@@ -110,25 +110,10 @@ class OperatorNode(Node):
     def release(self) -> None:
         for slot in self.rule.slots:
             value = getattr(self, slot, None)
-            if isinstance(value, SavedTensor):
+            if isinstance(value, SavedTensor) or (slot in self.rule.tensor_slots and value is not None):
                 setattr(self, slot, RELEASED)
             elif isinstance(value, list) and any(isinstance(item, SavedTensor) for item in value):
                 setattr(self, slot, [RELEASED])
-
-
-class _Released(SavedTensor):
-    """What stands where a saved tensor was, once it has been let go."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        """Holds nothing."""
-
-    def unpack(self, node: Any) -> Any:
-        raise RuntimeError(FREED)
-
-
-RELEASED = _Released()
 
 
 def saved(value: Any) -> Any:
@@ -177,8 +162,13 @@ class OperatorDerivative:
         self.covered = covered
         self.lists = frozenset(schema.tensor_list_positions)
         self.has_list = any(position in self.lists for position in self.inputs)
-        self.slots = tuple(
-            dict.fromkeys(need.slot for formula in self.formulas for need in formula.needs if need.slot is not None)
+        self.slots = tuple(dict.fromkeys(need.slot for formula in self.formulas for need in formula.needs if need.slot))
+        # Where a tensor is kept, or a number in a tensor's place: either is gone after backward, as in PyTorch.
+        self.tensor_slots = frozenset(
+            need.slot
+            for formula in self.formulas
+            for need in formula.needs
+            if need.argument in schema.tensor_positions and need.fact is None
         )
         members: dict[str, Any] = {slot.removeprefix("_raw"): saved_property(slot) for slot in self.slots}
         members["__slots__"] = (*self.slots, "counts") if self.has_list else self.slots
@@ -251,7 +241,7 @@ class OperatorDerivative:
         found = self._needs.get(active)
         if found is None:
             formulas = itertools.compress(self.formulas, active)
-            needs = {need.slot: need for formula in formulas for need in formula.needs if need.slot is not None}
+            needs = {need.slot: need for formula in formulas for need in formula.needs if need.slot}
             found = self._needs[active] = (
                 [need for need in needs.values() if need.argument is not None],
                 [need for need in needs.values() if need.output is not None],

@@ -151,8 +151,7 @@ class FunctionNode(Node):
                     f"{type(tensor).__name__}"
                 )
             record = tensor._autograd
-            mine = record is not None and record.grad_fn is self
-            kept.append(SavedTensor(tensor, record.output_nr if mine else None))
+            kept.append(SavedTensor(tensor, record.output_nr if record and record.grad_fn is self else None))
         self.saved = kept
         self.ctx.to_save = ()  # the outputs among them would keep this node alive
 

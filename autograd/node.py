@@ -117,8 +117,8 @@ class InputMetadata(NamedTuple):
     dtype: Any
     device: Any
 
-    is_nested_tensor = False
-    is_cpp_nested_tensor = False
+    is_nested_tensor: bool = False
+    is_cpp_nested_tensor: bool = False
 
 
 def evaluate(node: Node, gradients: list[Any], wanted: Sequence[bool] | None) -> list[Any]:
@@ -155,15 +155,15 @@ def fitted(node: Node, results: Sequence[Any]) -> list[Any]:
             fit[index] = gradient = summed_to(node, index, gradient, shape)
         if gradient._dtype is not dtype:
             if gradient._dtype.is_complex and not dtype.is_complex:
-                gradient = gradient.real  # type: ignore[attr-defined]  # attached by the room `ops`
-            fit[index] = gradient = gradient.to(dtype)  # type: ignore[attr-defined]
+                gradient = gradient.real
+            fit[index] = gradient = gradient.to(dtype)
         if gradient._device != device:
             if gradient._shape:
                 raise RuntimeError(
                     f"Function {node.name()} returned an invalid gradient at index {index} - expected device {device} "
                     f"but got {gradient._device}"
                 )
-            fit[index] = gradient.to(device)  # type: ignore[attr-defined]
+            fit[index] = gradient.to(device)
     return fit
 
 

@@ -42,6 +42,12 @@ class SavedTensor:
     """A tensor kept for backward. `unpack(node)` gives it back to the node that saved it."""
 
     __slots__ = ("_tensor", "_version", "_output_nr", "_history", "_unpack", "_packed")
+    _tensor: Any  # None once it was let go or packed
+    _version: int
+    _output_nr: int | None  # None for an input
+    _history: Any  # of a written view: a weak reference to its node; of a packed input: its record
+    _unpack: Unpack | None
+    _packed: Any
 
     def __init__(self, tensor: Any, output_nr: int | None = None, written_view: bool = False) -> None:
         """Saves `tensor`: an input, or with `output_nr` that result of the node itself.
@@ -128,13 +134,17 @@ class SavedTensor:
                 "Calling register_hooks on a saved tensor whose hooks have already been set is not allowed."
             )
         if self._tensor is None:
-            raise RuntimeError("Calling register_hooks on a saved tensor after it has been freed. " + FREED[114:])
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the "
+                "graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to "
+                "backward through the graph a second time or if you need to access saved variables after calling "
+                "backward."
+            )
         self._pack(self._tensor, pack, unpack)
 
     def _pack(self, tensor: Any, pack: Pack, unpack: Unpack) -> None:
-        record = tensor._autograd
-        if self._output_nr is None and record is not None:
-            self._history = record  # an input's own record: it outlives the tensor, whose memory is what hooks save
+        if self._output_nr is None and tensor._autograd is not None:
+            self._history = history_of(tensor)
         bare = without_history(tensor)
         version = bare._counter[0]
         with within(STATE.get().replace(grad_enabled=False)):
@@ -152,7 +162,7 @@ class SavedTensor:
 
     def _unpacked(self, node: Any) -> Any:
         with within(STATE.get().replace(grad_enabled=False)):
-            tensor = self._unpack(self._packed)  # type: ignore[misc]  # the caller has checked that there is one
+            tensor = self._unpack(self._packed)  # type: ignore[misc]  # the caller has seen that there is one
         if not isinstance(tensor, Tensor):
             raise TypeError(
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of type " + str(type(tensor))
@@ -164,6 +174,18 @@ class SavedTensor:
         result = copy_of(tensor)
         result._autograd = self._history
         return result
+
+
+# What stands in the place of a saved tensor that was let go
+RELEASED = object.__new__(SavedTensor)
+RELEASED.release()
+
+
+def history_of(tensor: Any) -> AutogradRecord:
+    """The record of an input, to be given to what is unpacked for it. That of a leaf is shared: gradients go there."""
+    node = CURRENT_GRAD_FN()(tensor)
+    record = tensor._autograd
+    return record if node is None else AutogradRecord(True, node, record.output_nr)
 
 
 def without_history(tensor: Any) -> Any:

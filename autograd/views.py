@@ -38,7 +38,7 @@ class ViewHistory(AutogradRecord):
         super().__init__()
 
     @property
-    def requires_grad(self) -> bool:  # type: ignore[override]  # a slot there, worked out here
+    def requires_grad(self) -> bool:  # a slot there, worked out here
         return self.asked or self.grad_fn is not None or wants_gradient(self.base)
 
     @requires_grad.setter
