@@ -44,3 +44,7 @@ class MissingKernelError(NotImplementedError):
     def __init__(self, message: str, op: object = None, key: object = None, keyset: int = 0) -> None:
         self.op, self.key, self.keyset = op, key, keyset
         super().__init__(message)
+
+
+class UnknownKeyError(RuntimeError, ValueError):
+    """There is no dispatch key of that name. PyTorch raises RuntimeError; it is a wrong value, too."""

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from .errors import RegistrationError
+from .errors import RegistrationError, UnknownKeyError
 
 BACKEND_BITS = 32
 GAP = 4
@@ -167,13 +167,13 @@ class DispatchKey(metaclass=_KeysByName):
 
 
 def key_named(name: str | DispatchKey) -> DispatchKey:
-    """The key of that name. ValueError, with the names that come close, where there is none."""
+    """The key of that name. UnknownKeyError, with the names that come close, where there is none."""
     if isinstance(name, DispatchKey):
         return name
     if name in KEYS:
         return KEYS[name]
     close = [known for known in KEYS if known.lower() == str(name).lower() or str(name).lower() in known.lower()]
-    raise ValueError(
+    raise UnknownKeyError(
         f"could not parse dispatch key: {name}" + (f" (did you mean {', '.join(close[:5])}?)" if close else "")
     )
 

@@ -74,7 +74,7 @@ class Library:
 
     def __init__(self, ns: str, kind: str, dispatch_key: DispatchKey | str = "") -> None:
         if kind not in ("DEF", "FRAGMENT", "IMPL"):
-            raise ValueError(f"Unsupported library kind: {kind}")
+            raise ValueError(f"Unsupported kind: {kind}")
         if ns in RESERVED and kind in ("DEF", "FRAGMENT"):
             raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key

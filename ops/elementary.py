@@ -269,7 +269,19 @@ def relu_element(self):
     return 0 if self <= 0 else self  # NaN passes
 
 
-relu_op.derivative(self=lambda grad, result: grad * (result > 0))
+threshold_backward_op = pointwise("threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor")
+
+
+@threshold_backward_op.scalar
+def passed_above(grad_output, self, threshold):
+    return 0 if self <= threshold else grad_output
+
+
+threshold_backward_op.derivative(
+    grad_output=lambda grad, self, threshold: threshold_backward_op.functional(grad, self, threshold),
+    self=lambda grad: grad * 0,
+)
+relu_op.derivative(self=lambda grad, result: threshold_backward_op.functional(grad, result, 0))
 relu = public(relu_op)
 
 silu_op = pointwise("silu(Tensor self) -> Tensor", inplace=True, out="out", cost=8)

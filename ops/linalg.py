@@ -1,7 +1,7 @@
 """Matrix products: mm, bmm, addmm and their kin, and `matmul` and `linear`, which are written in them.
 
-Factors have one dtype, and only autocast changes it. The products themselves are BLAS calls (kernels/blas.py), and so is
-every derivative here: the gradient of a product is a product with the other factor transposed.
+Factors have one dtype, and only autocast changes it. The products themselves are BLAS calls (kernels/blas.py), and so
+is every derivative here: the gradient of a product is a product with the other factor transposed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .structured import Meta, Structured, common_device
 
 SCALES = "*, Scalar beta=1, Scalar alpha=1"
 
-# --- checks --------------------------------------------------------------------------------------------------------
+# --- checks ----------------------------------------------------------------------------------------------------------
 
 
 def check_not_bool(kernel_name: str, self: Tensor) -> None:
@@ -53,7 +53,8 @@ def check_expands(self: Tensor, shape: tuple[int, ...]) -> None:
     own = self._shape
     if len(own) > len(shape):
         raise RuntimeError(
-            f"expand({self._summary()}, size={list(shape)}): the number of sizes provided ({len(shape)}) must be greater or "
+            f"expand({self._summary()}, size={list(shape)}): the number of sizes provided ({len(shape)}) must be "
+            "greater or "
             f"equal to the number of dimensions in the tensor ({len(own)})"
         )
     for back in range(1, len(own) + 1):
@@ -74,7 +75,7 @@ def whole(self: Tensor, *factors: Any) -> list[Any]:
     return [int(f) if self._dtype.category <= dtypes.INTEGER else f for f in factors]
 
 
-# --- mm ------------------------------------------------------------------------------------------------------------
+# --- mm --------------------------------------------------------------------------------------------------------------
 
 mm_op = Structured("mm(Tensor self, Tensor mat2) -> Tensor", out="out")
 
@@ -99,14 +100,29 @@ def mm_body(out: Tensor, self: Tensor, mat2: Tensor) -> None:
     kernels.mm(out._operand, self._operand, mat2._operand)
 
 
+def column_major(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
+    """Whether a matrix lies in memory column by column, as the transpose of a weight does."""
+    return stride[0] == 1 and stride[1] == shape[0]
+
+
+def left_gradient(grad: Any, mat2: Any, shape: Any, stride: Any) -> Any:
+    """The gradient of the left factor, laid out as the factor is: then it reaches a parameter without a copy."""
+    return mat2.mm(grad.t()).t() if column_major(shape, stride) else grad.mm(mat2.t())
+
+
+def right_gradient(grad: Any, mat1: Any, shape: Any, stride: Any) -> Any:
+    """The gradient of the right factor, laid out as the factor is."""
+    return grad.t().mm(mat1).t() if column_major(shape, stride) else mat1.t().mm(grad)
+
+
 mm_op.derivative(
-    self=lambda grad, mat2: grad.mm(mat2.t()),
-    mat2=lambda grad, self: self.t().mm(grad),
+    self=lambda grad, mat2, self_shape, self_stride: left_gradient(grad, mat2, self_shape, self_stride),
+    mat2=lambda grad, self, mat2_shape, mat2_stride: right_gradient(grad, self, mat2_shape, mat2_stride),
 )
 mm_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
 mm = public(mm_op)
 
-# --- bmm -----------------------------------------------------------------------------------------------------------
+# --- bmm -------------------------------------------------------------------------------------------------------------
 
 bmm_op = Structured("bmm(Tensor self, Tensor mat2) -> Tensor", out="out")
 
@@ -116,9 +132,7 @@ def bmm_meta(self: Tensor, mat2: Tensor) -> Meta:
     check_batches(self, mat2)
     check_not_bool("bmm", self)
     if self._dtype is not mat2._dtype:
-        raise RuntimeError(
-            f"expected scalar type {self._dtype.tensor_name} but found {mat2._dtype.tensor_name}"
-        )
+        raise RuntimeError(f"expected scalar type {self._dtype.tensor_name} but found {mat2._dtype.tensor_name}")
     shape = (self._shape[0], self._shape[1], mat2._shape[2])
     return Meta(shape, self._dtype, common_device(self, mat2))
 
@@ -138,9 +152,7 @@ bmm = public(bmm_op)
 
 # --- addmm, baddbmm --------------------------------------------------------------------------------------------------
 
-addmm_op = Structured(
-    f"addmm(Tensor self, Tensor mat1, Tensor mat2, {SCALES}) -> Tensor", inplace=True, out="out"
-)
+addmm_op = Structured(f"addmm(Tensor self, Tensor mat1, Tensor mat2, {SCALES}) -> Tensor", inplace=True, out="out")
 
 
 @addmm_op.meta
@@ -175,8 +187,12 @@ def expanded(self: Tensor, out: Tensor) -> Operand:
 
 addmm_op.derivative(
     self=lambda grad, beta: scale(grad, beta),
-    mat1=lambda grad, mat2, alpha: scale(grad.mm(mat2.t()), alpha),
-    mat2=lambda grad, mat1, alpha: scale(mat1.t().mm(grad), alpha),
+    mat1=lambda grad, mat2, mat1_shape, mat1_stride, alpha: scale(
+        left_gradient(grad, mat2, mat1_shape, mat1_stride), alpha
+    ),
+    mat2=lambda grad, mat1, mat2_shape, mat2_stride, alpha: scale(
+        right_gradient(grad, mat1, mat2_shape, mat2_stride), alpha
+    ),
 )
 addmm_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
 addmm = public(addmm_op)
@@ -191,7 +207,8 @@ def baddbmm_meta(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha:
     check_batches(batch1, batch2)
     if not self._dtype is batch1._dtype is batch2._dtype:
         raise RuntimeError(
-            f"Input dtypes must be the same, got: input {c_name(self._dtype)}, batch1: {c_name(batch1._dtype)}, batch2: "
+            f"Input dtypes must be the same, got: input {c_name(self._dtype)}, batch1: {c_name(batch1._dtype)}, "
+            "batch2: "
             f"{c_name(batch2._dtype)}"
         )
     check_not_bool("baddbmm", self)
@@ -213,7 +230,7 @@ baddbmm_op.derivative(
 baddbmm_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
 baddbmm = public(baddbmm_op)
 
-# --- vectors: mv, addmv, dot -------------------------------------------------------------------------------------------
+# --- vectors: mv, addmv, dot -----------------------------------------------------------------------------------------
 
 mv_op = Structured("mv(Tensor self, Tensor vec) -> Tensor", out="out")
 addmv_op = Structured(f"addmv(Tensor self, Tensor mat, Tensor vec, {SCALES}) -> Tensor", inplace=True, out="out")
@@ -300,7 +317,8 @@ def dot_meta(self: Tensor, tensor: Tensor) -> Meta:
         )
     if self._shape != tensor._shape:
         raise RuntimeError(
-            f"inconsistent tensor size, expected tensor {list(self._shape)} and src {list(tensor._shape)} to have the same "
+            f"inconsistent tensor size, expected tensor {list(self._shape)} and src {list(tensor._shape)} to "
+            "have the same "
             f"number of elements, but got {self._shape[0]} and {tensor._shape[0]} elements respectively"
         )
     check_not_bool("dot", self)
@@ -332,7 +350,7 @@ def outer_composite(self: Any, vec2: Any) -> Any:
 outer = public(outer_op)
 ger = public(outer_op, name="ger")
 
-# --- matmul --------------------------------------------------------------------------------------------------------
+# --- matmul ----------------------------------------------------------------------------------------------------------
 
 matmul_op = Operator("matmul(Tensor self, Tensor other) -> Tensor")
 
@@ -351,6 +369,10 @@ def matmul_composite(self: Any, other: Any) -> Any:
         return mm_op.functional(self.unsqueeze(0), other).squeeze_(0)
     if a == 2 and b == 2:
         return mm_op.functional(self, other)
+    if a == 3 and b == 3 and (self.shape[0] == 1) != (other.shape[0] == 1):  # one matrix for the whole batch
+        return (
+            matmul_composite(self.squeeze(0), other) if self.shape[0] == 1 else matmul_composite(self, other.squeeze(0))
+        )
     if folds(self, other):
         return folded(self, other) if a >= b else folded_right(self, other)
     return batched(self, other)
@@ -359,22 +381,17 @@ def matmul_composite(self: Any, other: Any) -> Any:
 def folds(self: Any, other: Any) -> bool:
     """Whether one product of matrices, the batch laid out as rows, takes the place of a batch of products.
 
-    It does where one side has at least three dimensions and the other at most two, and where the rows can be had
-    without a copy, or where the small side needs a gradient, which would otherwise be summed over the batch.
+    It does where one side has at least three dimensions, the other at most two, and the rows can be had without a copy.
+    Where the small side needs a gradient, it does in any case: in a batch, it would be formed once for each matrix.
     """
-    large, small = (self, other) if self.dim() >= other.dim() else (other, self)
+    large, small = (self, other) if self.dim() >= other.dim() else (other.mT, self)
     if large.dim() < 3 or small.dim() > 2:
         return False
-    transposed = self.dim() < other.dim()
-    if small.requires_grad and not transposed:
+    if small.requires_grad:
         return True
-    if small.dim() == 1 and not transposed:
-        return True
-    if not large.numel():
-        return True
-    if transposed:
-        large = large.mT
-    return rows_are_a_view(large)
+    if self.dim() == 2:  # the product would come out transposed
+        return False
+    return not large.numel() or small.dim() == 1 and self.dim() > 1 or rows_are_a_view(large)
 
 
 def rows_are_a_view(x: Any) -> bool:
@@ -398,7 +415,7 @@ def folded_right(small: Any, large: Any) -> Any:
     large = large.mT
     if small.dim() == 1:
         return folded(large, small)
-    return folded(large, small.t()).mT
+    return folded(large, small.t()).mT.contiguous()
 
 
 def batched(self: Any, other: Any) -> Any:
@@ -418,7 +435,7 @@ def batched(self: Any, other: Any) -> Any:
 matmul_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
 matmul = public(matmul_op)
 
-# --- linear --------------------------------------------------------------------------------------------------------
+# --- linear ----------------------------------------------------------------------------------------------------------
 
 linear_op = Operator("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor")
 

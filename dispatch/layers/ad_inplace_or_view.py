@@ -30,7 +30,12 @@ AS_VIEW: Slot[Any] = Slot("how a tensor becomes a view of another")
 
 
 def ad_inplace_or_view(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
-    """Runs `op` below, then bumps the version of each argument it wrote and makes views of results that alias one."""
+    """Runs `op` below, then bumps the version of each argument it wrote and makes views of results that alias one.
+
+    Errors: RuntimeError where an inference tensor would be written outside inference mode.
+    """
+    if op.schema.is_mutable and not STATE.get().inference:
+        refuse_inference_tensors(op, stack)
     with within(STATE.get().excluding(ADINPLACEORVIEW)):
         result = run(op, keyset & BELOW_ADINPLACEORVIEW, stack)
     schema = op.schema
@@ -48,6 +53,16 @@ def ad_inplace_or_view(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
 def tensors_in(value: Any) -> list[Any]:
     """The tensors in an argument or result: itself, or the items of a list or tuple."""
     return [v for v in (value if isinstance(value, list | tuple) else (value,)) if isinstance(v, TensorBase)]
+
+
+def refuse_inference_tensors(op: OpOverload, stack: list[Any]) -> None:
+    """Raises RuntimeError where an argument to be written has no version: a saved tensor could not notice."""
+    for position in op.schema.mutable_positions:
+        if any(tensor._counter is None for tensor in tensors_in(stack[position])):
+            raise RuntimeError(
+                "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
+                "normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
+            )
 
 
 def bump_version(tensor: Any) -> None:

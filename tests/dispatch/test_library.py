@@ -117,7 +117,7 @@ def test_fragments_are_many():
     ("make", "kind", "text"),
     [
         (lambda: Library("prim", "DEF"), ValueError, "prim is a reserved namespace"),
-        (lambda: Library("t", "IMPORT"), ValueError, "Unsupported library kind: IMPORT"),
+        (lambda: Library("t", "IMPORT"), ValueError, "Unsupported kind: IMPORT"),
         (lambda: Library("t", "IMPL").define("f(Tensor x) -> Tensor"), RegistrationError, "only implements"),
         (lambda: Library("t", "DEF").define("u::f(Tensor x) -> Tensor"), RegistrationError, "namespace 'u'"),
         (lambda: Library("t", "DEF").define("f(Tensor x -> Tensor"), SchemaError, "expected"),
