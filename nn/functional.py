@@ -10,12 +10,11 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from redispatch.dispatch import ops
 from redispatch.kernels import broadcast_shapes
 from redispatch.ops import elementary, linalg, loss, normalization, random
 from redispatch.ops.arithmetic import div
-from redispatch.ops.creation import zeros
 from redispatch.ops.overridable import overridable_function
-from redispatch.ops.scattering import embedding as embed
 from redispatch.ops.softmax import log_softmax as log_softmax_operator
 from redispatch.ops.softmax import softmax as softmax_operator
 from redispatch.tensor import Tensor, dtypes
@@ -134,7 +133,7 @@ def embedding(
         rows = weight.size(0)
         assert -rows <= padding_idx < rows, "Padding_idx must be within num_embeddings"
         padding_idx %= rows
-    return embed(weight, input, padding_idx, scale_grad_by_freq, sparse)
+    return ops.aten.embedding.default(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
 @overridable_function
@@ -156,7 +155,11 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
         raise RuntimeError("num_classes should be positive")
     elif found > num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
-    rows = zeros([*tensor.shape, num_classes], dtype=dtypes.int64, device=tensor.device)
+    shape, look = (
+        [*tensor.shape, num_classes],
+        {"dtype": dtypes.int64, "layout": tensor.layout, "device": tensor.device},
+    )
+    rows = ops.aten.zeros.default(shape, **look)
     return rows.scatter_(-1, tensor.unsqueeze(-1), 1)
 
 
@@ -262,7 +265,8 @@ def _same_shape(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     if input.shape == target.shape:
         return input, target
     warnings.warn(
-        f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will likely lead "
+        f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will "
+        "likely lead "
         "to incorrect results due to broadcasting. Please ensure they have the same size.",
         UserWarning,
         stacklevel=4,

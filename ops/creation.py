@@ -41,7 +41,7 @@ FACTORY = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, boo
 LIKE = f"Tensor self, *, {FACTORY}, MemoryFormat? memory_format=None"
 _RANK = {channels_last: 4, channels_last_3d: 5}
 
-# --- memory --------------------------------------------------------------------------------------------------------
+# --- memory ----------------------------------------------------------------------------------------------------------
 
 empty_op = Operator(f"empty.memory_format(SymInt[] size, *, {FACTORY}, MemoryFormat? memory_format=None) -> Tensor")
 
@@ -155,7 +155,7 @@ def check_sizes(name: str, size: Any) -> None:
             raise RuntimeError(f"{name}: Dimension size must be non-negative.")
 
 
-# --- one value everywhere ------------------------------------------------------------------------------------------
+# --- one value everywhere --------------------------------------------------------------------------------------------
 
 zeros_op = Operator(f"zeros(SymInt[] size, *, {FACTORY}) -> Tensor")
 zeros_out_op = Operator("zeros.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
@@ -248,13 +248,13 @@ def integer_range(dtype: dtype) -> tuple[int, int]:
     return int(info.min), int(info.max)
 
 
-# --- like another tensor -------------------------------------------------------------------------------------------
+# --- like another tensor ---------------------------------------------------------------------------------------------
 
 
 def like(self: Tensor, dtype: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
     """Memory that looks like `self` but for what is given; the order of dimensions is kept unless a format is named."""
     if memory_format is None or memory_format is preserve_format:
-        strides = preserved_strides(self)
+        strides: tuple[int, ...] | None = preserved_strides(self)
     else:
         strides = strides_for(self._shape, memory_format)
     return new(self._shape, dtype or self._dtype, device or self._device, pin_memory, strides)
@@ -304,7 +304,7 @@ zeros_like = public(zeros_like_op, method=False)
 ones_like = public(ones_like_op, method=False)
 full_like = public(full_like_op, method=False)
 
-# --- of another shape, with another tensor's dtype and device -------------------------------------------------------
+# --- of another shape, with another tensor's dtype and device --------------------------------------------------------
 
 new_empty_op = Operator(f"new_empty(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor")
 new_zeros_op = Operator(f"new_zeros(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor")
@@ -349,7 +349,7 @@ for _op in (new_empty_op, new_zeros_op, new_ones_op, new_full_op, new_empty_stri
     _op.not_differentiable()
     public(_op, function=False)
 
-# --- rows of numbers -----------------------------------------------------------------------------------------------
+# --- rows of numbers -------------------------------------------------------------------------------------------------
 
 arange_op = Operator(f"arange(Scalar end, *, {FACTORY}) -> Tensor")
 arange_start_op = Operator(f"arange.start(Scalar start, Scalar end, *, {FACTORY}) -> Tensor")
@@ -361,9 +361,7 @@ arange_start_out_op = Operator(
 
 
 @arange_start_step_op.explicit
-def arange_kernel(
-    start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any
-) -> Tensor:
+def arange_kernel(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     if dtype is None:
         whole = all(isinstance(number, int) for number in (start, end, step))
         dtype = dtypes.int64 if whole else get_default_dtype()
@@ -393,7 +391,7 @@ def arange_end_out_kernel(end: Any, out: Tensor) -> Tensor:
 def arange_size(start: Any, end: Any, step: Any, dtype: dtype) -> int:
     """How many numbers there are from `start` up to `end`, exclusive."""
     if dtype is dtypes.bool or dtype.is_complex:
-        raise NotImplementedError(f'"arange_cpu" not implemented for \'{dtype.tensor_name}\'')
+        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{dtype.tensor_name}'")
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if not (math.isfinite(start) and math.isfinite(end)):
@@ -430,9 +428,7 @@ linspace_out_op = Operator("linspace.out(Scalar start, Scalar end, int steps, *,
 
 
 @linspace_op.explicit
-def linspace_kernel(
-    start: Any, end: Any, steps: int, dtype: Any, layout: Any, device: Any, pin_memory: Any
-) -> Tensor:
+def linspace_kernel(start: Any, end: Any, steps: int, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     if dtype is None:
         is_complex = isinstance(start, complex) or isinstance(end, complex)
         dtype = get_default_dtype().to_complex() if is_complex else get_default_dtype()
@@ -454,7 +450,9 @@ def check_steps(steps: int) -> None:
 
 def linspace_values(start: Any, end: Any, steps: int, dtype: dtype) -> np.ndarray:
     """Evenly spaced values, both ends included. Each half counts from its own end, so that both are met exactly."""
-    compute = {"float64": np.float64, "complex64": np.complex64, "complex128": np.complex128}.get(dtype.name, np.float32)
+    compute = {"float64": np.float64, "complex64": np.complex64, "complex128": np.complex128}.get(
+        dtype.name, np.float32
+    )
     if dtype.category == dtypes.INTEGER:
         compute = np.float64
     if steps == 1:
@@ -470,7 +468,7 @@ linspace_op.not_differentiable()
 linspace_op.out = linspace_out_op.functional
 linspace = public(linspace_op)
 
-# --- eye -----------------------------------------------------------------------------------------------------------
+# --- eye -------------------------------------------------------------------------------------------------------------
 
 eye_op = Operator(f"eye(SymInt n, *, {FACTORY}) -> Tensor")
 eye_m_op = Operator(f"eye.m(SymInt n, SymInt m, *, {FACTORY}) -> Tensor")

@@ -17,7 +17,7 @@ from .public import public
 from .reductions import REDUCTION, reduced_dims, reduced_shape, with_kept_dims
 from .structured import Meta, Structured, resize_out
 
-# --- checks --------------------------------------------------------------------------------------------------------
+# --- checks ----------------------------------------------------------------------------------------------------------
 
 
 def check_not_empty(name: str, self: Tensor, dim: int | None) -> None:
@@ -61,7 +61,7 @@ _C_NAMES = {
     "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
 }  # fmt: skip
 
-# --- derivatives ---------------------------------------------------------------------------------------------------
+# --- derivatives -----------------------------------------------------------------------------------------------------
 
 
 def shared(grad: Any, self: Any, result: Any, dim: Any, keepdim: bool) -> Any:
@@ -80,7 +80,7 @@ def selected(grad: Any, indices: Any, shape: Any, dim: int, keepdim: bool) -> An
     return grad.new_zeros(shape).scatter(dim, indices, grad)
 
 
-# --- amax, amin ----------------------------------------------------------------------------------------------------
+# --- amax, amin ------------------------------------------------------------------------------------------------------
 
 amax_op = Structured("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
 amin_op = Structured("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
@@ -131,7 +131,7 @@ amin_op.derivative(self=shared)
 amax = public(amax_op)
 amin = public(amin_op)
 
-# --- max, min ------------------------------------------------------------------------------------------------------
+# --- max, min --------------------------------------------------------------------------------------------------------
 
 max_op = Structured("max(Tensor self) -> Tensor", out="unary_out", tags=REDUCTION)
 min_op = Structured("min(Tensor self) -> Tensor", out="unary_out", tags=REDUCTION)
@@ -262,7 +262,7 @@ def min_other_composite(self: Any, other: Any) -> Any:
 max = public(max_op, max_other_op, max_dim_op)  # a 0-d integer tensor is an operand rather than a dimension
 min = public(min_op, min_other_op, min_dim_op)
 
-# --- argmax, argmin ------------------------------------------------------------------------------------------------
+# --- argmax, argmin --------------------------------------------------------------------------------------------------
 
 argmax_op = Structured("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
 argmin_op = Structured("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
@@ -305,7 +305,7 @@ argmin_op.not_differentiable()
 argmax = public(argmax_op)
 argmin = public(argmin_op)
 
-# --- aminmax -------------------------------------------------------------------------------------------------------
+# --- aminmax ---------------------------------------------------------------------------------------------------------
 
 aminmax_op = Operator(
     "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", tags=REDUCTION

@@ -41,7 +41,7 @@ from .overridable import overridable_function
 
 _MAX_DIMS = 128
 
-# --- the public functions -------------------------------------------------------------------------------------------
+# --- the public functions --------------------------------------------------------------------------------------------
 
 
 @overridable_function
@@ -152,9 +152,9 @@ def asarray(
         result = ops.aten._to_copy.default(result, dtype=dtype or result._dtype, device=device or result._device)
     elif copy:
         result = result.clone()  # type: ignore[attr-defined]
-    if requires_grad and not result.requires_grad:
-        return with_grad(result.detach(), True)  # type: ignore[attr-defined]
-    return result if requires_grad or not result.requires_grad else result.detach()  # type: ignore[attr-defined]
+    if result.requires_grad is requires_grad:
+        return result
+    return with_grad(result.detach(), requires_grad)  # type: ignore[union-attr]
 
 
 @overridable
@@ -179,11 +179,11 @@ def numel(input: Tensor) -> int:
     return input.numel()
 
 
-# --- the legacy constructor -------------------------------------------------------------------------------------------
+# --- the legacy constructor ------------------------------------------------------------------------------------------
 
 
 def construct(cls: type, *args: Any, device: Any = None) -> Any:
-    """`Tensor(2, 3)`: memory of that shape; `Tensor([1., 2.])`: that data; `Tensor(t)`: an alias. The default float dtype."""
+    """`Tensor(2, 3)`: memory of that shape; `Tensor([1., 2.])`: that data; `Tensor(t)`: an alias. Default dtype."""
     if device is not None and as_device(device).type != "cpu":
         kind = as_device(device).type
         raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {kind} was passed")
@@ -218,7 +218,7 @@ def _constructed(*args: Any) -> Any:
 
 CONSTRUCT.fill(construct)
 
-# --- from data to memory --------------------------------------------------------------------------------------------
+# --- from data to memory ---------------------------------------------------------------------------------------------
 
 
 def lifted(result: Tensor, device: device | None) -> Tensor:
@@ -251,7 +251,8 @@ def over_array(array: np.ndarray, element: dtype | None = None) -> Tensor:
     if any(step < 0 for step in array.strides):
         raise ValueError(
             "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
-            "currently supported. (You can probably work around this by making a copy of your array  with array.copy().) "
+            "currently supported. (You can probably work around this by making a copy of your array  with "
+            "array.copy().) "
         )
     if any(step % size for step in array.strides):
         raise ValueError(

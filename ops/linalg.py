@@ -150,9 +150,25 @@ bmm_op.derivative(
 bmm_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
 bmm = public(bmm_op)
 
+
+class Accumulated(Structured):
+    """A structured operator whose in-place form adds a product to its first argument, which must have its shape."""
+
+    def run_inplace(self, *args: Any) -> Tensor:
+        target, a, b = args[:3]
+        if len(a._shape) == len(b._shape) >= 2:
+            shape = [*a._shape[:-1], b._shape[-1]]
+            if list(target._shape) != shape:
+                raise RuntimeError(
+                    f"Bad in-place call: input tensor size {list(target._shape)} and output tensor size {shape} "
+                    "should match"
+                )
+        return super().run_inplace(*args)
+
+
 # --- addmm, baddbmm --------------------------------------------------------------------------------------------------
 
-addmm_op = Structured(f"addmm(Tensor self, Tensor mat1, Tensor mat2, {SCALES}) -> Tensor", inplace=True, out="out")
+addmm_op = Accumulated(f"addmm(Tensor self, Tensor mat1, Tensor mat2, {SCALES}) -> Tensor", inplace=True, out="out")
 
 
 @addmm_op.meta
@@ -197,7 +213,7 @@ addmm_op.derivative(
 addmm_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
 addmm = public(addmm_op)
 
-baddbmm_op = Structured(
+baddbmm_op = Accumulated(
     f"baddbmm(Tensor self, Tensor batch1, Tensor batch2, {SCALES}) -> Tensor", inplace=True, out="out"
 )
 

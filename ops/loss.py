@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 from redispatch import kernels
+from redispatch.dispatch import ops
 from redispatch.kernels import BadIndex, Elementwise, Operand, broadcast_shapes
 from redispatch.kernels import exp as exp_
 from redispatch.tensor import Tensor, dtypes, empty, result_type
@@ -41,7 +42,8 @@ nll2d_forward_op = Operator(
     f"nll_loss2d_forward({NLL}, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)"
 )
 nll2d_backward_op = Structured(
-    f"nll_loss2d_backward(Tensor grad_output, {NLL}, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
+    f"nll_loss2d_backward(Tensor grad_output, {NLL}, int reduction, SymInt ignore_index, Tensor total_weight) -> "
+    "Tensor",
 )
 
 
@@ -61,13 +63,11 @@ def check_nll(self: Tensor, target: Tensor, weight: Any) -> None:
 def check_nll2d(self: Tensor, target: Tensor, weight: Any) -> None:
     if len(target._shape) != 3:
         raise RuntimeError(
-            "only batches of spatial targets supported (3D tensors) but got targets of dimension: "
-            f"{len(target._shape)}"
+            f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {len(target._shape)}"
         )
     if len(self._shape) != 4:
         raise RuntimeError(
-            "only batches of spatial inputs supported (4D tensors), but got input of dimension: "
-            f"{len(self._shape)}"
+            f"only batches of spatial inputs supported (4D tensors), but got input of dimension: {len(self._shape)}"
         )
     n, classes, *image = self._shape
     if tuple(target._shape) != (n, *image):
@@ -82,7 +82,7 @@ def check_nll_dtypes(self: Tensor, target: Tensor, weight: Any, classes: int) ->
             f"shape: {list(weight._shape)}"
         )
     if not self._dtype.is_floating_point:
-        raise NotImplementedError(f'"nll_loss_out_frame" not implemented for \'{self._dtype.tensor_name}\'')
+        raise NotImplementedError(f"\"nll_loss_out_frame\" not implemented for '{self._dtype.tensor_name}'")
     if target._dtype not in (dtypes.int64, dtypes.uint8):
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got {target._dtype.tensor_name}")
     if weight is not None and weight._dtype is not self._dtype:
@@ -145,7 +145,7 @@ def run_nll(self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_in
 
 def raise_bad(bad: BadIndex | None) -> None:
     if bad is not None:
-        raise IndexError(f"Target {bad.index} is out of bounds.")
+        raise IndexError(f"Target {bad.value} is out of bounds.")
 
 
 @nll_forward_op.kernel("CPU", "Meta")
@@ -243,8 +243,8 @@ nll2d_backward_op.derivative(
     node="NllLoss2DBackwardBackward0",
 )
 
-nll_op = Operator(f"nll_loss({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")
-nll2d_op = Operator(f"nll_loss2d({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")
+nll_op: Operator = Operator(f"nll_loss({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")
+nll2d_op: Operator = Operator(f"nll_loss2d({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")
 nll_nd_op = Operator(f"nll_loss_nd({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")
 
 
@@ -338,7 +338,8 @@ def of_probabilities(self: Any, target: Any, weight: Any, reduction: int, label_
     if weight is not None:
         if weight.dim() != 1 or weight.numel() != classes:
             raise RuntimeError(
-                f"cross_entropy: weight tensor should be defined either for all {classes} classes or no classes but got "
+                f"cross_entropy: weight tensor should be defined either for all {classes} classes or no classes "
+                "but got "
                 f"weight tensor of shape: {list(weight.shape)}"
             )
         weight = along_classes(self, weight)
@@ -346,7 +347,9 @@ def of_probabilities(self: Any, target: Any, weight: Any, reduction: int, label_
     if reduction == NONE:
         return -product.sum(class_dim(self))
     loss = -product.sum()
-    return loss.div(self.numel() / classes if classes else math.nan) if reduction == MEAN else loss
+    if reduction != MEAN:
+        return loss
+    return ops.aten.div.Scalar(loss, self.numel() // classes if classes else math.nan)
 
 
 def smoothed(scores: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
@@ -360,9 +363,11 @@ def smoothed(scores: Any, target: Any, weight: Any, reduction: int, ignore_index
     if reduction == NONE:
         return smooth
     if weight is None:
-        return smooth.sum() / (~ignored).sum()
+        counted = (~ignored).sum()
+        return smooth.sum() / counted
     weights = weight.gather(0, target.masked_fill(ignored, 0).flatten())
-    return smooth.sum() / weights.masked_fill_(ignored.flatten(), 0).sum()
+    total = weights.masked_fill_(ignored.flatten(), 0).sum()
+    return smooth.sum() / total
 
 
 cross_entropy_op.autocast(cpu="fp32")
@@ -371,7 +376,9 @@ cross_entropy_loss = public(cross_entropy_op, method=False)
 # --- mse_loss, l1_loss -----------------------------------------------------------------------------------------------
 
 mse_op = Structured("mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", out="out")
-mse_backward_op = Structured("mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor")
+mse_backward_op = Structured(
+    "mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor"
+)
 
 
 def squared_difference(x, y):
@@ -390,7 +397,7 @@ SCALED_DIFFERENCE = Elementwise("mse_backward", scaled_difference)
 def mse_meta(self: Tensor, target: Tensor, reduction: int) -> Meta:
     kind = result_type(self, target)
     if not kind.is_floating_point:
-        raise NotImplementedError(f'"mse_cpu" not implemented for \'{kind.tensor_name}\'')
+        raise NotImplementedError(f"\"mse_cpu\" not implemented for '{kind.tensor_name}'")
     shape = broadcast_shapes(tuple(self._shape), tuple(target._shape))
     return Meta(shape if reduction == NONE else (), kind, common_device(self, target))
 
@@ -479,7 +486,7 @@ def bce_kernel(self: Tensor, target: Tensor, weight: Any, pos_weight: Any, reduc
     given = [t for t in (self, target, weight, pos_weight) if t is not None]
     kind = result_type(*given)
     if not kind.is_floating_point:
-        raise NotImplementedError(f'"binary_cross_entropy_with_logits" not implemented for \'{kind.tensor_name}\'')
+        raise NotImplementedError(f"\"binary_cross_entropy_with_logits\" not implemented for '{kind.tensor_name}'")
     shape = broadcast_shapes(*(tuple(t._shape) for t in given))
     each = empty(shape, kind, common_device(*given))
     if each._array is not None:

@@ -43,7 +43,7 @@ def scratch(shape: Sequence[int], dtype: dtype = dtypes.float64) -> Operand:
     return empty(shape, dtype)._operand
 
 
-# --- var, std ------------------------------------------------------------------------------------------------------
+# --- var, std --------------------------------------------------------------------------------------------------------
 
 CORRECTION = "int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False"
 var_op = Operator("var(Tensor self, bool unbiased=True) -> Tensor", tags=REDUCTION)
@@ -114,7 +114,8 @@ def run_var(name: str, finish: Elementwise, out: Tensor, self: Tensor, dim: Any,
     freedom = count_of(self._shape, dims) - (1 if correction is None else correction)
     if freedom <= 0:
         warnings.warn(
-            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
+            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
+            "(input "
             "numel divided by output numel).",
             UserWarning,
             stacklevel=2,
@@ -158,7 +159,7 @@ std_correction_op.derivative(self=std_backward)
 var = public(var_dim_op, var_correction_op, var_op)
 std = public(std_dim_op, std_correction_op, std_op)
 
-# --- norms ---------------------------------------------------------------------------------------------------------
+# --- norms -----------------------------------------------------------------------------------------------------------
 
 vector_norm_op = Structured(
     "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
@@ -181,7 +182,8 @@ def vector_norm_meta(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any
         )
     if dtype is not None and dtype.itemsize < own.itemsize:
         raise RuntimeError(
-            f"linalg.vector_norm: the dtype of the input ({own.tensor_name}) should be convertible without narrowing to "
+            f"linalg.vector_norm: the dtype of the input ({own.tensor_name}) should be convertible without "
+            "narrowing to "
             f"the specified dtype ({dtype.tensor_name})"
         )
     dims = reduced_dims(dim, len(self._shape))
@@ -194,13 +196,15 @@ def check_has_identity(self: Tensor, ord: Any, dim: Any, dims: tuple[int, ...]) 
     """Raises RuntimeError for an extreme of nothing."""
     if not dim:
         raise RuntimeError(
-            f"linalg.vector_norm cannot compute the {ord:g} norm on an empty tensor because the operation does not have "
+            f"linalg.vector_norm cannot compute the {ord:g} norm on an empty tensor because the operation does "
+            "not have "
             "an identity"
         )
     for d in dims:
         if not self._shape[d]:
             raise RuntimeError(
-                f"linalg.vector_norm cannot compute the {ord:g} norm on the dimension {d}because this dimension is empty "
+                f"linalg.vector_norm cannot compute the {ord:g} norm on the dimension {d}because this dimension "
+                "is empty "
                 "and the operation does not have an identity"
             )
 
@@ -309,7 +313,7 @@ def norm_method(self: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = F
 
 Tensor.norm = overridable(norm_method)  # type: ignore[attr-defined]
 
-# --- logsumexp -----------------------------------------------------------------------------------------------------
+# --- logsumexp -------------------------------------------------------------------------------------------------------
 
 logsumexp_op = Structured("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
 
@@ -348,8 +352,9 @@ def logsumexp_body(out: Tensor, self: Tensor, dim: Any, keepdim: bool) -> None:
         kernels.fill(top, 0)
     SHIFTED_EXP.run(terms, x._operand, top, dtype="float64")
     kernels.SUM.run(total, terms, dims)
-    looks = {"shape": tuple(out._shape), "strides": kernels.contiguous_strides(out._shape)}
-    SHIFTED_LOG.run(out._operand, total._replace(**looks), top._replace(**looks), dtype="float64")
+    strides = kernels.contiguous_strides(out._shape)
+    total, top = (x._replace(shape=tuple(out._shape), strides=strides) for x in (total, top))
+    SHIFTED_LOG.run(out._operand, total, top, dtype="float64")
 
 
 def logsumexp_backward(grad: Any, self: Any, result: Any, dim: Any, keepdim: bool) -> Any:

@@ -22,7 +22,7 @@ native_layer_norm_op = Operator(
 
 
 def check_normalized(input: Tensor, normalized_shape: Sequence[int], weight: Any, bias: Any) -> None:
-    """Raises RuntimeError where the last dimensions of the input, the weight and the bias are not `normalized_shape`."""
+    """Raises RuntimeError where the input does not end in `normalized_shape`, or weight or bias have another shape."""
     if not normalized_shape:
         raise RuntimeError(
             "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
@@ -31,7 +31,8 @@ def check_normalized(input: Tensor, normalized_shape: Sequence[int], weight: Any
     for name, x in (("weight", weight), ("bias", bias)):
         if x is not None and list(x._shape) != list(normalized_shape):
             raise RuntimeError(
-                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {list(x._shape)} and "
+                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
+                f"{list(x._shape)} and "
                 f"normalized_shape = {list(normalized_shape)}"
             )
     if list(input._shape[-len(normalized_shape) :]) != list(normalized_shape):
@@ -41,7 +42,7 @@ def check_normalized(input: Tensor, normalized_shape: Sequence[int], weight: Any
             f"size{list(input._shape)}"
         )
     if not input._dtype.is_floating_point:
-        raise NotImplementedError(f'"LayerNormKernelImpl" not implemented for \'{input._dtype.tensor_name}\'')
+        raise NotImplementedError(f"\"LayerNormKernelImpl\" not implemented for '{input._dtype.tensor_name}'")
 
 
 def reciprocal_root(total, count, eps):

@@ -1,8 +1,8 @@
 """Random numbers: generators, the factories and fills that draw from them, and dropout.
 
-A generator is a seed and an offset. Element i of a fill is a function of (seed, offset + i) alone (kernels/random.py), and
-a fill moves the offset on by its number of elements, under a lock. So a seed gives the same numbers on one thread and on
-many, and two threads that share a generator never draw the same ones.
+A generator is a seed and an offset. Element i of a fill is a function of (seed, offset + i) alone (kernels/random.py),
+and a fill moves the offset on by its number of elements, under a lock. So a seed gives the same numbers on one thread
+and on many, and two threads that share a generator never draw the same ones.
 
 The numbers are not PyTorch's, whose CPU generator is a Mersenne twister; their distributions are.
 """
@@ -162,10 +162,10 @@ def drawn(generator: Generator | None, count: int) -> tuple[int, int]:
 
 def check_floating(kernel_name: str, dtype: dtype) -> None:
     if not dtype.is_floating_point:
-        raise NotImplementedError(f'"{kernel_name}" not implemented for \'{dtype.tensor_name}\'')
+        raise NotImplementedError(f"\"{kernel_name}\" not implemented for '{dtype.tensor_name}'")
 
 
-# --- fills in place ----------------------------------------------------------------------------------------------------
+# --- fills in place --------------------------------------------------------------------------------------------------
 
 GENERATOR = "*, Generator? generator=None"
 uniform_op = Operator(f"uniform_(Tensor(a!) self, float from=0, float to=1, {GENERATOR}) -> Tensor(a!)")
@@ -250,7 +250,8 @@ def check_probabilities(p: Tensor) -> None:
     values = as_numpy(p)
     if not ((values >= 0) & (values <= 1)).all():
         raise RuntimeError(
-            "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  If so, "
+            "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  "
+            "If so, "
             "please report an enhancement request to PyTorch.)"
         )
 
@@ -316,7 +317,7 @@ public(exponential_op, function=False)
 public(bernoulli_tensor_op, bernoulli_float_op, function=False)
 public(random_from_op, random_to_op, random_op, function=False)
 
-# --- factories -----------------------------------------------------------------------------------------------------------
+# --- factories -------------------------------------------------------------------------------------------------------
 
 rand_op = Operator(f"rand(SymInt[] size, *, {FACTORY}) -> Tensor")
 rand_generator_op = Operator(f"rand.generator(SymInt[] size, *, Generator? generator, {FACTORY}) -> Tensor")
@@ -435,9 +436,7 @@ randperm = public(randperm_op, randperm_generator_op)
 rand_like_op = Operator(f"rand_like({LIKE}) -> Tensor")
 randn_like_op = Operator(f"randn_like({LIKE}) -> Tensor")
 randint_like_op = Operator(f"randint_like({LIKE.replace('*', 'SymInt high, *')}) -> Tensor")
-randint_like_low_op = Operator(
-    f"randint_like.low_dtype({LIKE.replace('*', 'SymInt low, SymInt high, *')}) -> Tensor"
-)
+randint_like_low_op = Operator(f"randint_like.low_dtype({LIKE.replace('*', 'SymInt low, SymInt high, *')}) -> Tensor")
 
 
 @rand_like_op.explicit
@@ -475,7 +474,7 @@ for _op in (
 ):  # fmt: skip
     _op.not_differentiable()
 
-# --- bernoulli and normal, out of place ------------------------------------------------------------------------------------
+# --- bernoulli and normal, out of place ------------------------------------------------------------------------------
 
 bernoulli_op = Operator(f"bernoulli(Tensor self, {GENERATOR}) -> Tensor")
 bernoulli_p_op = Operator(f"bernoulli.p(Tensor self, float p, {GENERATOR}) -> Tensor")
@@ -499,7 +498,9 @@ bernoulli = public(bernoulli_op, bernoulli_p_op)
 normal_tensor_float_op = Operator(f"normal.Tensor_float(Tensor mean, float std=1, {GENERATOR}) -> Tensor")
 normal_float_tensor_op = Operator(f"normal.float_Tensor(float mean, Tensor std, {GENERATOR}) -> Tensor")
 normal_tensors_op = Operator(f"normal.Tensor_Tensor(Tensor mean, Tensor std, {GENERATOR}) -> Tensor")
-normal_floats_op = Operator(f"normal.float_float(float mean, float std, SymInt[] size, {GENERATOR}, {FACTORY}) -> Tensor")
+normal_floats_op = Operator(
+    f"normal.float_float(float mean, float std, SymInt[] size, {GENERATOR}, {FACTORY}) -> Tensor"
+)
 
 
 def scaled(unit, mean, std):
@@ -551,8 +552,6 @@ def normal_floats_kernel(
     return normal_op.functional(new(size, dtype, device, pin_memory), mean, std, generator=generator)
 
 
-
-
 normal_tensor_float_op.derivative(mean=lambda grad, mean_shape: grad.new_zeros(mean_shape), node="NormalBackward1")
 normal_float_tensor_op.derivative(std=lambda grad, std_shape: grad.new_zeros(std_shape), node="NormalBackward2")
 normal_tensors_op.derivative(
@@ -563,7 +562,7 @@ normal_tensors_op.derivative(
 normal_floats_op.not_differentiable()
 normal = public(normal_tensors_op, normal_tensor_float_op, normal_float_tensor_op, normal_floats_op)
 
-# --- dropout ---------------------------------------------------------------------------------------------------------------
+# --- dropout ---------------------------------------------------------------------------------------------------------
 
 dropout_op = Operator("dropout(Tensor input, float p, bool train) -> Tensor")
 dropout_inplace_op = Operator("dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)")
@@ -603,7 +602,9 @@ dropout = public(dropout_op, method=False)
 dropout_ = public(dropout_inplace_op, method=False)
 
 native_dropout_op = Operator("native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)")
-native_dropout_backward_op = Structured("native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor")
+native_dropout_backward_op = Structured(
+    "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor"
+)
 
 
 def masked_and_scaled(x, mask, scale):

@@ -17,7 +17,7 @@ from redispatch import kernels
 from redispatch.dispatch import STATE
 from redispatch.kernels import Operand, contiguous_strides
 from redispatch.kernels.reduce import Recipe, Reduction
-from redispatch.tensor import Size, Tensor, as_numpy, dtype, dtypes, empty, get_default_dtype, wrap_dim
+from redispatch.tensor import Size, Tensor, as_numpy, dtype, dtypes, empty, wrap_dim
 
 from .declare import Operator
 from .public import public
@@ -27,11 +27,11 @@ DIMS = "Tensor self, int[1]? dim, bool keepdim=False"
 DTYPE = "ScalarType? dtype=None"
 REDUCTION = ("reduction",)
 
-# --- dimensions ----------------------------------------------------------------------------------------------------
+# --- dimensions ------------------------------------------------------------------------------------------------------
 
 
 def reduced_dims(dim: Sequence[int] | int | None, ndim: int, empty_means_all: bool = True) -> tuple[int, ...]:
-    """The dimensions to reduce, counted from the front. Errors: IndexError out of range, RuntimeError for one given twice."""
+    """The dimensions to reduce, counted from the front. IndexError out of range, RuntimeError for one given twice."""
     if isinstance(dim, int):
         dim = (dim,)
     if dim is None or (not dim and empty_means_all):
@@ -55,17 +55,17 @@ def count_of(shape: Sequence[int], dims: Sequence[int]) -> int:
     return math.prod(shape[d] for d in dims)
 
 
-def unreduced(grad: Tensor, shape: Sequence[int], dim: Any, keepdim: bool) -> Tensor:
+def unreduced(grad: Any, shape: Sequence[int], dim: Any, keepdim: bool) -> Any:
     """What undoes a reduction's shape: `grad` of the result, expanded to the shape of the input."""
-    return with_kept_dims(grad, shape, dim, keepdim).expand(shape)  # type: ignore[attr-defined]
+    return with_kept_dims(grad, shape, dim, keepdim).expand(shape)
 
 
-def with_kept_dims(result: Tensor, shape: Sequence[int], dim: Any, keepdim: bool) -> Tensor:
+def with_kept_dims(result: Any, shape: Sequence[int], dim: Any, keepdim: bool) -> Any:
     """A result with the reduced dimensions as size 1, so that it broadcasts against the input."""
     if keepdim or not len(shape):
         return result
     for d in sorted(reduced_dims(dim, len(shape))):
-        result = result.unsqueeze(d)  # type: ignore[attr-defined]
+        result = result.unsqueeze(d)
     return result
 
 
@@ -104,7 +104,7 @@ def converted(self: Tensor, dtype: dtype) -> Tensor:
     return fresh
 
 
-# --- sum -----------------------------------------------------------------------------------------------------------
+# --- sum -------------------------------------------------------------------------------------------------------------
 
 sum_op = Structured(f"sum(Tensor self, *, {DTYPE}) -> Tensor", out="out", tags=REDUCTION)
 sum_dim_op = Structured(f"sum.dim_IntList({DIMS}, *, {DTYPE}) -> Tensor", out="IntList_out", tags=REDUCTION)
@@ -162,7 +162,7 @@ def sum_to_size_composite(self: Tensor, size: Sequence[int]) -> Tensor:
 
 sum_to_size = public(sum_to_size_op, function=False)
 
-# --- mean ----------------------------------------------------------------------------------------------------------
+# --- mean ------------------------------------------------------------------------------------------------------------
 
 mean_op = Structured(f"mean(Tensor self, *, {DTYPE}) -> Tensor", tags=REDUCTION)
 mean_dim_op = Structured(f"mean.dim({DIMS}, *, {DTYPE}) -> Tensor", out="out", tags=REDUCTION)
@@ -199,7 +199,7 @@ mean_dim_op.derivative(
 )
 mean = public(mean_op, mean_dim_op)
 
-# --- prod ----------------------------------------------------------------------------------------------------------
+# --- prod ------------------------------------------------------------------------------------------------------------
 
 prod_op = Structured(f"prod(Tensor self, *, {DTYPE}) -> Tensor", tags=REDUCTION)
 prod_dim_op = Structured(
@@ -345,7 +345,7 @@ for _op in (all_op, all_dim_op, all_dims_op, any_op, any_dim_op, any_dims_op):
 all = public(all_op, all_dim_op, all_dims_op)
 any = public(any_op, any_dim_op, any_dims_op)
 
-# --- count_nonzero -------------------------------------------------------------------------------------------------
+# --- count_nonzero ---------------------------------------------------------------------------------------------------
 
 int64 = np.int64
 
@@ -384,7 +384,7 @@ count_nonzero_op.not_differentiable()
 count_nonzero_dims_op.not_differentiable()
 count_nonzero = public(count_nonzero_op, count_nonzero_dims_op)
 
-# --- cumsum --------------------------------------------------------------------------------------------------------
+# --- cumsum ----------------------------------------------------------------------------------------------------------
 
 cumsum_op = Structured(f"cumsum(Tensor self, int dim, *, {DTYPE}) -> Tensor", inplace=True, out="out")
 

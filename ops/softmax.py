@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from redispatch import kernels
+from redispatch.dispatch import ops
 from redispatch.tensor import Tensor, wrap_dim
 
 from .creation import preserved_strides
@@ -24,7 +25,7 @@ def forward_meta(name: str, self: Tensor, dim: int, half_to_float: bool) -> Meta
     wrapped = wrap_dim(dim, len(self._shape))
     if not self._dtype.is_floating_point:
         last = "lastdim_" if wrapped == max(len(self._shape), 1) - 1 else ""
-        raise NotImplementedError(f'"{name}_{last}kernel_impl" not implemented for \'{self._dtype.tensor_name}\'')
+        raise NotImplementedError(f"\"{name}_{last}kernel_impl\" not implemented for '{self._dtype.tensor_name}'")
     return Meta(self._shape, self._dtype, self._device, preserved_strides(self))
 
 
@@ -58,8 +59,8 @@ log_softmax_data_op.derivative(
 # --- backward --------------------------------------------------------------------------------------------------------
 
 BACKWARD = "(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor"
-softmax_backward_op = Structured(f"_softmax_backward_data{BACKWARD}")
-log_softmax_backward_op = Structured(f"_log_softmax_backward_data{BACKWARD}")
+softmax_backward_op: Structured = Structured(f"_softmax_backward_data{BACKWARD}")
+log_softmax_backward_op: Structured = Structured(f"_log_softmax_backward_data{BACKWARD}")
 
 
 @softmax_backward_op.meta
@@ -68,7 +69,8 @@ def backward_meta(grad_output: Tensor, output: Tensor, dim: int, input_dtype: An
     wrap_dim(dim, len(grad_output._shape))
     if grad_output._shape != output._shape or grad_output._dtype is not output._dtype:
         raise RuntimeError(
-            f"the gradient of a softmax must look like its result, but got {grad_output._summary()} for {output._summary()}"
+            f"the gradient of a softmax must look like its result, but got {grad_output._summary()} for "
+            f"{output._summary()}"
         )
     return Meta(output._shape, input_dtype, output._device, preserved_strides(output))
 
@@ -99,20 +101,26 @@ log_softmax_backward_op.derivative(
     node="LogSoftmaxBackwardDataBackward0",
 )
 
-# --- the public operators ----------------------------------------------------------------------------------------------
+# --- the public operators --------------------------------------------------------------------------------------------
 
 softmax_op = Operator("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
 log_softmax_op = Operator("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
 
 
+def in_dtype(self: Any, dtype: Any) -> Any:
+    if dtype is None or dtype is self.dtype:
+        return self
+    return ops.aten._to_copy.default(self, dtype=dtype, layout=self.layout, device=self.device)
+
+
 @softmax_op.implicit
 def softmax_composite(self: Any, dim: int, dtype: Any) -> Any:
-    return softmax_data_op.functional(self if dtype is None else self.to(dtype), dim, False)
+    return softmax_data_op.functional(in_dtype(self, dtype), dim, False)
 
 
 @log_softmax_op.implicit
 def log_softmax_composite(self: Any, dim: int, dtype: Any) -> Any:
-    return log_softmax_data_op.functional(self if dtype is None else self.to(dtype), dim, False)
+    return log_softmax_data_op.functional(in_dtype(self, dtype), dim, False)
 
 
 softmax_op.autocast(cuda="fp32_set_opt_dtype")

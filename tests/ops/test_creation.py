@@ -1,0 +1,216 @@
+"""Factories and tensors made of Python data: values, dtypes, shared memory, and PyTorch's errors."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import redispatch as rd
+
+DTYPES = [rd.float32, rd.float64, rd.int64, rd.bool]
+
+
+def seen(function):
+    """The operators that a mode sees."""
+    names = []
+
+    class Log(rd.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            names.append(str(func).removeprefix("aten.").removesuffix(".default"))
+            return func(*args, **(kwargs or {}))
+
+    with Log():
+        function()
+    return names
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(), (0,), (2, 3), (2, 0, 3)])
+def test_filled_factories_hold_one_value(shape, dtype):
+    kind = dtype.numpy
+    for made, value in [(rd.zeros(shape, dtype=dtype), 0), (rd.ones(shape, dtype=dtype), 1)]:
+        assert made.dtype is dtype and tuple(made.shape) == shape
+        np.testing.assert_array_equal(made.numpy(), np.full(shape, value, kind))
+    np.testing.assert_array_equal(rd.full(shape, 1, dtype=dtype).numpy(), np.full(shape, 1, kind))
+    assert rd.empty(shape, dtype=dtype).shape == shape
+
+
+def test_a_meta_factory_allocates_nothing():
+    for made in (
+        rd.ones(2, 3, device="meta"),
+        rd.arange(3, device="meta"),
+        rd.eye(2, device="meta"),
+        rd.randn(2, device="meta"),
+    ):
+        assert made.is_meta and made.data_ptr() == 0
+
+
+@pytest.mark.parametrize(("value", "dtype"), [(True, rd.bool), (1, rd.int64), (1.0, rd.float32), (1j, rd.complex64)])
+def test_full_takes_its_dtype_from_the_value(value, dtype):
+    assert rd.full((2,), value).dtype is dtype
+
+
+def test_like_keeps_the_order_of_dimensions():
+    x = rd.zeros(2, 3).t()
+    assert rd.ones_like(x).stride() == (1, 3)
+    assert rd.zeros_like(x, memory_format=rd.contiguous_format).stride() == (2, 1)
+    assert rd.full_like(x, 2, dtype=rd.int64).tolist() == [[2, 2]] * 3
+    assert rd.zeros(1).expand(3).numel() == rd.empty_like(rd.zeros(1).expand(3)).numel()
+
+
+@pytest.mark.parametrize(
+    ("args", "dtype"),
+    [
+        ((3,), "int64"),
+        ((1, 3), "int64"),
+        ((1, 10, 3), "int64"),
+        ((5, 0, -2), "int64"),
+        ((2.5,), "float32"),
+        ((0, 1, 0.25), "float32"),
+    ],
+)
+def test_arange_counts_as_numpy_does(args, dtype):
+    result = rd.arange(*args)
+    assert result.dtype.name == dtype
+    np.testing.assert_allclose(result.numpy(), np.arange(*args))
+
+
+def test_linspace_meets_both_ends():
+    np.testing.assert_allclose(rd.linspace(0, 1, 7).numpy(), np.linspace(0, 1, 7), rtol=1e-6)
+    assert rd.linspace(-3, 7, 11)[-1].item() == 7
+    assert rd.linspace(0, 10, 5, dtype=rd.int64).tolist() == [0, 2, 5, 7, 10]
+    assert rd.linspace(0, 1, 0).tolist() == [] and rd.linspace(2, 5, 1).tolist() == [2]
+
+
+def test_eye_is_one_on_the_diagonal():
+    for n, m in [(2, 2), (2, 3), (3, 1), (0, 2)]:
+        np.testing.assert_array_equal(rd.eye(n, m).numpy(), np.eye(n, m))
+
+
+def test_out_is_resized_and_filled():
+    out = rd.empty(0)
+    assert rd.ones(2, 2, out=out) is out and out.tolist() == [[1, 1], [1, 1]]
+    assert rd.arange(3, out=rd.empty(0)).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: rd.zeros(-1), RuntimeError, "zeros: Dimension size must be non-negative."),
+        (lambda: rd.full((-1,), 1), RuntimeError, "Trying to create tensor with negative dimension -1: [-1]"),
+        (lambda: rd.arange(0, 3, 0), RuntimeError, "step must be nonzero"),
+        (lambda: rd.arange(3, 0), RuntimeError, "upper bound and lower bound inconsistent with step sign"),
+        (lambda: rd.arange(0, float("inf")), RuntimeError, "unsupported range: 0 -> inf"),
+        (lambda: rd.arange(3, dtype=rd.bool), NotImplementedError, "\"arange_cpu\" not implemented for 'Bool'"),
+        (lambda: rd.linspace(0, 1, -1), RuntimeError, "number of steps must be non-negative"),
+        (lambda: rd.eye(-1), RuntimeError, "n must be greater or equal to 0, got -1"),
+        (lambda: rd.tensor([[1, 2], [3, 4, 5]]), ValueError, "expected sequence of length 2 at dim 1 (got 3)"),
+        (lambda: rd.tensor([[1], 2]), TypeError, "not a sequence"),
+        (lambda: rd.tensor("a"), TypeError, "new(): invalid data type 'str'"),
+        (lambda: rd.tensor(["a"]), ValueError, "too many dimensions 'str'"),
+        (lambda: rd.tensor(None), RuntimeError, "Could not infer dtype of NoneType"),
+        (lambda: rd.tensor(2**63), ValueError, "Overflow when unpacking long long"),
+        (
+            lambda: rd.tensor([300], dtype=rd.uint8),
+            RuntimeError,
+            "value cannot be converted to type uint8 without overflow",
+        ),
+        (
+            lambda: rd.tensor([float("nan")], dtype=rd.int64),
+            RuntimeError,
+            "value cannot be converted to type int64 without",
+        ),
+        (lambda: rd.tensor([1j], dtype=rd.float32), TypeError, "must be real number, not complex"),
+        (lambda: rd.from_numpy([1]), TypeError, "expected np.ndarray (got list)"),
+        (
+            lambda: rd.from_numpy(np.ones(2)[::-1]),
+            ValueError,
+            "At least one stride in the given numpy array is negative",
+        ),
+        (
+            lambda: rd.from_numpy(np.ones(2, ">f8")),
+            ValueError,
+            "given numpy array has byte order different from the native",
+        ),
+        (lambda: rd.from_numpy(np.array(["a"])), TypeError, "can't convert np.ndarray of type numpy.str_."),
+        (lambda: rd.Tensor(2.5), TypeError, "new(): data must be a sequence (got float)"),
+    ],
+)
+def test_errors_are_pytorchs(call, error, text):
+    with pytest.raises(error) as caught:
+        call()
+    assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype", "values"),
+    [
+        (1, "int64", 1),
+        ([1, 2.5], "float32", [1, 2.5]),
+        ([True, 2], "int64", [1, 2]),
+        ([[], []], "float32", [[], []]),
+        (range(3), "int64", [0, 1, 2]),
+        ([np.float64(1)], "float64", [1]),
+        (np.int32(1), "int32", 1),
+        ([1 + 2j], "complex64", [1 + 2j]),
+        ([np.ones(2), np.zeros(2)], "float64", [[1, 1], [0, 0]]),
+    ],
+)
+def test_tensor_infers_the_dtype(data, dtype, values):
+    result = rd.tensor(data)
+    assert result.dtype.name == dtype and result.tolist() == values
+
+
+def test_tensor_copies_and_from_numpy_shares():
+    array = np.arange(6.0).reshape(2, 3)
+    copied, shared = rd.tensor(array), rd.from_numpy(array)
+    array[0, 0] = 9
+    assert copied[0, 0].item() == 0 and shared[0, 0].item() == 9
+    shared.numpy()[1, 2] = -1
+    assert array[1, 2] == -1
+
+
+@pytest.mark.parametrize(
+    "view", [lambda a: a.T, lambda a: a[1:, ::2], lambda a: a[:, :0], lambda a: np.broadcast_to(a[:1], a.shape)]
+)
+def test_from_numpy_takes_any_positive_strides(view):
+    array = view(np.arange(24.0).reshape(4, 6))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a broadcast array is read-only
+        result = rd.from_numpy(array)
+    np.testing.assert_array_equal(result.numpy(), array)
+    np.testing.assert_array_equal((result + 1).numpy(), array + 1)
+
+
+def test_dlpack_and_buffers_share_memory():
+    array = np.arange(3.0)
+    shared = rd.from_dlpack(array)
+    array[0] = 5
+    assert shared.tolist() == [5, 1, 2]
+    assert rd.frombuffer(bytearray(b"\x01\x02\x03"), dtype=rd.uint8, offset=1).tolist() == [2, 3]
+    x = rd.ones(2)
+    assert rd.as_tensor(x) is x and rd.asarray(x) is x and rd.asarray(x, copy=True) is not x
+
+
+def test_a_list_of_tensors_without_dimensions_is_read_by_value():
+    assert rd.tensor([rd.tensor(1), rd.tensor(2.5)]).tolist() == [1, 2.5]
+
+
+def test_copying_a_tensor_warns():
+    with pytest.warns(UserWarning, match="To copy construct from a tensor"):
+        assert rd.tensor(rd.ones(2)).tolist() == [1, 1]
+
+
+def test_the_legacy_constructor_reads_sizes_or_data():
+    assert rd.Tensor(2, 3).shape == (2, 3) and rd.Tensor().shape == (0,)
+    assert rd.Tensor([1, 2]).dtype is rd.float32
+    x = rd.ones(2, dtype=rd.float64)
+    assert rd.Tensor(x).data_ptr() == x.data_ptr()
+
+
+def test_modes_see_what_pytorchs_modes_see():
+    assert seen(lambda: rd.tensor([1.0])) == ["lift_fresh"]
+    assert seen(lambda: rd.from_numpy(np.ones(2))) == ["lift_fresh"]
+    assert seen(lambda: rd.Tensor(2, 3)) == ["empty.memory_format"]
+    assert seen(lambda: rd.arange(1, 3)) == ["arange.start"]
+    assert seen(lambda: rd.ones(2)) == ["ones"]
