@@ -68,7 +68,8 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Ints:
         if len(shape) > len(result):
             result = [1] * (len(shape) - len(result)) + result
         lead = len(result) - len(shape)
-        for d, size in enumerate(shape, start=lead):
+        for d in range(len(result) - 1, lead - 1, -1):  # the last mismatch is the one that PyTorch names
+            size = shape[d - lead]
             if result[d] == 1:
                 result[d] = size
             elif size != 1 and size != result[d]:
