@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import redispatch as rd
+from redispatch.utils._python_dispatch import TorchDispatchMode
 
 DTYPES = [rd.float32, rd.float64, rd.int64, rd.bool]
 
@@ -14,7 +15,7 @@ def seen(function):
     """The operators that a mode sees."""
     names = []
 
-    class Log(rd.utils._python_dispatch.TorchDispatchMode):
+    class Log(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             names.append(str(func).removeprefix("aten.").removesuffix(".default"))
             return func(*args, **(kwargs or {}))
