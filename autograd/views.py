@@ -94,7 +94,14 @@ def as_view(view: Any, base: Any, op: OpOverload, stack: list[Any], index: int) 
     if op in NONDIFFERENTIABLE_VIEW or view._dtype.category < 2:
         return
     several = len(op.schema.returns) > 1 or isinstance(op.schema.returns[0].type, ListType)
-    make_view(view, base, operator_step(op, stack, index), creation_now(several))
+    step = operator_step(op, stack, index) if needs_replay(view, base) else None
+    make_view(view, base, step, creation_now(several))
+
+
+def needs_replay(view: Any, base: Any) -> bool:
+    """Whether shape, strides and offset are not enough to make `view` from the base of `base` again."""
+    replayed = base._view is not None and base._view.replay is not None
+    return replayed or view._dtype is not base._dtype or has_handler(type(view))
 
 
 def make_view(view: Any, base: Any, step: Callable[[Any], Any] | None, creation: CreationMeta) -> None:
@@ -105,7 +112,7 @@ def make_view(view: Any, base: Any, step: Callable[[Any], Any] | None, creation:
         replay = former.replay
         if creation is CreationMeta.DEFAULT:
             creation = former.creation
-    if replay is not None or view._dtype is not base._dtype or has_handler(type(view)):
+    if needs_replay(view, base):
         if former is not None and replay is None:
             replay = Replay(strided_step(base))
         replay = Replay(step or strided_step(view), replay)
