@@ -17,7 +17,7 @@ from .model import Classifier, predictions
 from .terminal import Progress, heading, show
 from .train import BATCH, Trainer
 
-EPOCHS = 20
+EPOCHS = 16
 
 
 @dataclass(frozen=True, slots=True)
