@@ -10,7 +10,7 @@ This file is the public face: every name of `redispatch.X`, by the room that it 
 dispatch, tensor, kernels, ops, autograd; docs/architecture.md draws them.
 """
 
-from . import _C, _ops, amp, autograd, library, nn, optim, overrides, utils
+from . import _C, _ops, amp, autograd, library, linalg, nn, optim, overrides, utils
 from . import ops as _operators
 from .amp import autocast, get_autocast_dtype, is_autocast_available, is_autocast_enabled
 from .autograd import (
@@ -23,6 +23,7 @@ from .autograd import (
 )
 from .dispatch import DispatchKey, DispatchKeySet, Hop, define_backend, define_key, explain, ops, trace
 from .kernels import get_num_threads, set_num_threads
+from .ops import random  # not a file here: run from this folder, it would stand before Python's own `random`
 from .ops.arithmetic import (
     add,
     clamp,

@@ -45,7 +45,7 @@ def bind(schema: FunctionSchema, args: tuple[Any, ...], kwargs: dict[str, Any]) 
             value = kwargs[argument.name]
             used += 1
         elif argument.default is not NO_DEFAULT:
-            stack.append(_default(argument))
+            stack.append(default_of(argument))
             continue
         else:
             raise RuntimeError(
@@ -98,11 +98,11 @@ def unbind(schema: FunctionSchema, stack: list[Any]) -> tuple[tuple[Any, ...], d
 def _is_default(argument: Argument, value: Any) -> bool:
     if argument.default is NO_DEFAULT or isinstance(value, TensorBase):
         return False
-    default = _default(argument)
+    default = default_of(argument)
     return value is default or (type(value) is type(default) and value == default)
 
 
-def _default(argument: Argument) -> Any:
+def default_of(argument: Argument) -> Any:
     """The default as kernels see it. A schema writes a dtype, layout or memory format as PyTorch's number for it."""
     default, type_ = argument.default, argument.type
     if type(default) is int:

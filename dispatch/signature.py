@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .base import ARGUMENT_TYPES, TensorBase
-from .boxing import NUMBER_FOR_TENSOR, NUMBERS, converter
+from .boxing import NUMBER_FOR_TENSOR, NUMBERS, converter, default_of
 from .operator import OpOverload
 from .schema import NO_DEFAULT, TENSOR, Argument, BaseType, ListType, OptionalType, Type
 
@@ -48,7 +48,7 @@ class Parameter:
         self.name = name
         self.names = (name, *NUMPY_NAMES.get(name, ()))
         self.type = argument.type
-        self.default = argument.default
+        self.default = default_of(argument)
         self.kwarg_only = argument.kwarg_only
         base = argument.type.elem if isinstance(argument.type, OptionalType) else argument.type
         self.optional = isinstance(argument.type, OptionalType) or argument.default is None
@@ -201,18 +201,18 @@ class Parser:
             try:
                 return signature.bind(self.name, args, kwargs)
             except Mismatch as problem:
-                problems.append(problem)
+                problems.append(str(problem))  # not the exception: its traceback would keep the arguments alive
         raise TypeError(self._explained(args, kwargs, problems))
 
-    def _explained(self, args: Sequence[Any], kwargs: dict[str, Any], problems: list[Mismatch]) -> str:
+    def _explained(self, args: Sequence[Any], kwargs: dict[str, Any], problems: list[str]) -> str:
         """The one signature's own problem if only one comes into question by the number of arguments, else all of
         them."""
         if len(self.signatures) == 1:
-            return str(problems[0])
+            return problems[0]
         given = len(args) + len(kwargs)
         near = [i for i, s in enumerate(self.signatures) if s.required <= given <= s.most]
         if len(near) == 1:
-            return str(problems[near[0]])
+            return problems[near[0]]
         kinds = ", ".join([_kind(value) for value in args] + [f"{k}={_kind(v)}" for k, v in kwargs.items()])
         head = f"{self.name}() received an invalid combination of arguments - got ({kinds}), but expected "
         return head + "one of:\n" + "".join(f" * {signature}\n" for signature in self.signatures)

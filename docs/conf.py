@@ -20,4 +20,5 @@ exclude_patterns = ["_build", "jupyter_execute"]
 html_theme = "furo"
 html_title = "redispatch"
 html_static_path = ["_static"]
+html_css_files = ["wide.css"]
 html_show_sphinx = False

@@ -43,7 +43,7 @@ from .overlap import has_internal_overlap, overlap
 from .pool import get_num_threads, parallel_for, serial_for, set_num_threads
 from .program import integral, primitive
 from .random import bernoulli, normal, randint, uniform
-from .reduce import ALL, AMAX, AMIN, ANY, MEAN, PROD, SUM, Reduction
+from .reduce import ALL, AMAX, AMIN, ANY, MEAN, PROD, SUM, Recipe, Reduction
 from .softmax import log_softmax, log_softmax_backward, softmax, softmax_backward
 from .vecmath import erf, exp, gelu, gelu_tanh, log, sigmoid, tanh
 
@@ -60,6 +60,7 @@ __all__ = [
     "MEAN",
     "Operand",
     "PROD",
+    "Recipe",
     "Reduction",
     "SUM",
     "addmm",

@@ -40,6 +40,7 @@ class Parameter(Tensor, metaclass=_Flagged):
     __torch_function__ = _disabled_torch_function_impl  # type: ignore[assignment]  # not a method: called as a function
     _flag = "_is_param"
     _is_param = True
+    _prints_as_tensor = True  # of this very class; a subclass shows its own name
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
         if data is None:

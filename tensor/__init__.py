@@ -1,9 +1,10 @@
 """Tensors: storages, dtypes, devices, shapes, and the class that ties them together.
 
-Read in this order: dtype, promotion, device, layout, size, storage, record, tensor, factory, subclass, printing.
+Read in this order: dtypes, promotion, devices, layouts, size, storage, record, tensor, factory, subclass, copies,
+printing.
 """
 
-from . import dtypes
+from . import copies, dtypes
 from .devices import CPU, META, as_device, device, device_keyset
 from .dtypes import (
     DTYPES,
@@ -54,6 +55,7 @@ __all__ = [
     "channels_last_strides",
     "contiguous_format",
     "converted",
+    "copies",
     "describe",
     "device",
     "device_keyset",

@@ -101,7 +101,10 @@ def as_subclass(self: Tensor, cls: type) -> Any:
     """The same memory as class `cls`; with grad, if this tensor has one, flowing through."""
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise TypeError(f"cls must be a type (got {cls!r}) that inherits from Tensor")
-    return shell(cls, self.alias())  # type: ignore[attr-defined]  # attached by the room `ops`
+    alias = self.alias()  # type: ignore[attr-defined]  # attached by the room `ops`
+    result = shell(cls, alias)
+    result._autograd, result._view = alias._autograd, alias._view  # the alias itself goes away with this call
+    return result
 
 
 def _check_class(name: str, cls: Any) -> None:

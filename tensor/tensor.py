@@ -77,6 +77,8 @@ class overridable_property(property):
 class Tensor(TensorBase):
     """An n-dimensional array of one dtype on one device. Make one by `tensor`, `ones`, `empty`, `from_numpy`, ..."""
 
+    __module__ = "redispatch"  # where users, and pickle, find it
+
     __slots__ = (
         "_storage",
         "_array",  # the storage's flat array of this dtype: what kernels get; None without data
@@ -458,13 +460,17 @@ def describe(tensor: Tensor, contents: str | None = None) -> str:
     """The tensor as PyTorch prints it. Asks no operator, so that it is safe inside any handler."""
     suffixes = []
     if tensor._autograd is not None:
-        node = CURRENT_GRAD_FN()(tensor)
-        if node is not None:
-            suffixes.append(f"grad_fn=<{type(node).__name__}>")
-        elif tensor._autograd.requires_grad:
-            suffixes.append("requires_grad=True")
-    name = type(tensor).__name__
-    prefix = "tensor(" if type(tensor) is Tensor or tensor._is_param else f"{name}("
+        try:
+            node = CURRENT_GRAD_FN()(tensor)
+        except RuntimeError:  # a view that must not be written was written: printing still works
+            suffixes.append("grad_fn=<Invalid>")
+        else:
+            if node is not None:
+                suffixes.append(f"grad_fn=<{type(node).__name__}>")
+            elif tensor._autograd.requires_grad:
+                suffixes.append("requires_grad=True")
+    kind = type(tensor)
+    prefix = "tensor(" if kind is Tensor or kind.__dict__.get("_prints_as_tensor") else f"{kind.__name__}("
     if contents is not None:
         return f"{prefix}{contents}{''.join(', ' + suffix for suffix in suffixes)})"
     has_values = tensor._array is not None

@@ -1,0 +1,139 @@
+"""Copies of whole tensors: `copy.deepcopy` and pickling, with storages shared in the copy as in the original.
+
+A storage is copied once however many tensors view it: `copy` and `pickle` remember the storage object. A wrapper
+subclass that can be taken apart is copied part by part (`__tensor_flatten__`). Graphs are never followed: a tensor that
+has a history is refused by deepcopy, as in PyTorch.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from redispatch.dispatch import STATE, handle_torch_function, overridden, within
+
+from .devices import CPU, device
+from .dtypes import dtype
+from .factory import tensor_over
+from .record import CURRENT_GRAD_FN, SET_REQUIRES_GRAD, AutogradRecord
+from .size import Size
+from .storage import UntypedStorage
+from .subclass import shell
+from .tensor import Tensor
+
+
+def deepcopy(self: Any, memo: dict[int, Any]) -> Any:
+    """A copy with memory of its own, its gradient and attributes too. RuntimeError for a tensor that is no leaf."""
+    if overridden((self,), {}):
+        return handle_torch_function(deepcopy, (self,), self, memo)
+    if CURRENT_GRAD_FN()(self) is not None:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  If "
+            "you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
+            "https://github.com/pytorch/pytorch/pull/103001"
+        )
+    if id(self) in memo:
+        return memo[id(self)]
+    with within(STATE.get().replace(grad_enabled=False)):
+        result = _copied(self, memo)
+    memo[id(self)] = result
+    if self._autograd is not None:
+        if self._autograd.requires_grad and not result._requires_grad():
+            SET_REQUIRES_GRAD()(result, True)
+        if self._autograd.grad is not None:
+            result.grad = copy.deepcopy(self._autograd.grad, memo)
+    result.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    return result
+
+
+def _copied(self: Any, memo: dict[int, Any]) -> Any:
+    if hasattr(self, "__tensor_flatten__"):
+        names, context = self.__tensor_flatten__()
+        inner = {name: copy.deepcopy(getattr(self, name), memo) for name in names}
+        return type(self).__tensor_unflatten__(inner, context, self._shape, self._stride)
+    if not self._storage.has_data and self._device.type == "cpu":
+        result = self.clone()  # a wrapper: its handler knows what there is to copy
+        if type(result) is not type(self):
+            raise RuntimeError(
+                f"The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types that "
+                f"properly implement clone(), but for {type(self).__name__} it gave {type(result).__name__}"
+            )
+        return result
+    return rebuild(type(self), copy.deepcopy(self._storage, memo), *_looks(self))
+
+
+def _looks(self: Any) -> tuple[Any, ...]:
+    return self._dtype, self._device, tuple(self._shape), self._stride, self._offset
+
+
+def rebuild(
+    kind: type,
+    storage: UntypedStorage,
+    element: dtype,
+    on: device,
+    shape: tuple[int, ...],
+    stride: tuple[int, ...],
+    offset: int,
+) -> Any:
+    """A tensor of class `kind` over a storage."""
+    plain = tensor_over(storage, storage.typed(element), Size(shape), stride, offset, element, on)
+    return plain if kind is Tensor else shell(kind, plain)
+
+
+def reduce_ex(self: Any, protocol: Any) -> tuple[Any, ...]:
+    """What pickle keeps of a tensor: its storage, how to look at it, whether it requires grad, its attributes."""
+    if overridden((self,), {}):
+        return handle_torch_function(reduce_ex, (self,), self, protocol)
+    state = self._requires_grad(), self.__dict__ or None
+    if hasattr(self, "__tensor_flatten__"):
+        names, context = self.__tensor_flatten__()
+        inner = {name: getattr(self, name) for name in names}
+        return _rebuilt_wrapper, (type(self), inner, context, tuple(self._shape), self._stride), state
+    if not self._storage.has_data and self._device.type == "cpu":
+        raise TypeError(
+            f"cannot pickle a {type(self).__name__}, a wrapper without data of its own: give it __tensor_flatten__ and "
+            "__tensor_unflatten__"
+        )
+    return rebuild, (type(self), self._storage, *_looks(self)), state
+
+
+def set_state(self: Any, state: tuple[bool, dict[str, Any] | None]) -> None:
+    """Takes what pickle kept beside the storage."""
+    requires_grad, attributes = state
+    if requires_grad:
+        self._autograd = AutogradRecord(requires_grad=True)
+    self.__dict__.update(attributes or {})
+
+
+def _rebuilt_wrapper(kind: Any, inner: dict[str, Any], context: Any, shape: Any, stride: Any) -> Any:
+    return kind.__tensor_unflatten__(inner, context, Size(shape), stride)
+
+
+def copy_storage(self: UntypedStorage, memo: dict[int, Any]) -> UntypedStorage:
+    """A storage with the same bytes; once per deepcopy."""
+    if id(self) not in memo:
+        memo[id(self)] = self.clone() if self.has_data else UntypedStorage.without_data(self.nbytes(), self.device)
+    return memo[id(self)]
+
+
+def reduce_storage(self: UntypedStorage) -> tuple[Any, ...]:
+    """What pickle keeps of a storage: its bytes; its size alone where it has none."""
+    data = self._bytes().tobytes() if self.has_data else None
+    return _rebuilt_storage, (data, self.nbytes(), self.device)
+
+
+def _rebuilt_storage(data: bytes | None, nbytes: int, on: device) -> UntypedStorage:
+    if data is None:
+        return UntypedStorage.without_data(nbytes, on)
+    storage = UntypedStorage(nbytes, CPU)
+    storage._bytes()[:] = np.frombuffer(data, np.uint8)
+    return storage
+
+
+Tensor.__deepcopy__ = deepcopy  # type: ignore[attr-defined]
+Tensor.__reduce_ex__ = reduce_ex  # type: ignore[method-assign, assignment]
+Tensor.__setstate__ = set_state  # type: ignore[attr-defined]
+UntypedStorage.__deepcopy__ = copy_storage  # type: ignore[attr-defined]
+UntypedStorage.__reduce__ = reduce_storage  # type: ignore[method-assign, assignment]
