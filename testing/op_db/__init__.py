@@ -1,0 +1,39 @@
+"""The table: an OpInfo for every operator of the library, a file per family, as in ops/.
+
+`op_db` is the list; NOT_COVERED names the operators that stand outside it, and why. Read next: tests/op_db/.
+"""
+
+from .arithmetic import ARITHMETIC
+from .comparison import COMPARISON
+from .copying import COPYING
+from .creation import CREATION
+from .elementary import ELEMENTARY
+from .indexing import INDEXING
+from .linalg import LINALG
+from .loss import LOSS
+from .random import RANDOM
+from .reductions import EXTREMES, MOMENTS, REDUCTIONS
+from .shape import SHAPE
+from .views import VIEWS
+
+op_db = [
+    *ARITHMETIC,
+    *COMPARISON,
+    *ELEMENTARY,
+    *CREATION,
+    *COPYING,
+    *REDUCTIONS,
+    *EXTREMES,
+    *MOMENTS,
+    *LINALG,
+    *INDEXING,
+    *VIEWS,
+    *SHAPE,
+    *RANDOM,
+    *LOSS,
+]
+
+# Operators that no OpInfo covers: qualified name -> the reason. tests/op_db/test_coverage.py keeps this list short.
+NOT_COVERED: dict[str, str] = {}
+
+__all__ = ["NOT_COVERED", "op_db"]

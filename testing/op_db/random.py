@@ -1,0 +1,147 @@
+"""Samples of ops/random.py.
+
+What a generator draws is nobody's to predict, so the reference says what can be known: the shape, and a range. It
+gives the lowest and the highest value that may come, and the test looks whether all lie between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from redispatch.tensor import dtypes
+
+from ..op_info import ALL, FLOATS, INTEGERS, NUMBERS, Maker, OpInfo, SampleInput, sample
+from .creation import FRESH
+
+DRAWN = {
+    "reference": "what it draws is not given by its arguments",
+    "bfloat16": "what it draws is not given by its arguments",
+    "layouts": "which number goes where depends on the layout",
+    "subclass": "the two halves of a TwoTensor draw different numbers",
+    "parity": "PyTorch draws other numbers from the same seed",
+}
+FRESH_DRAWN = DRAWN | FRESH
+VALUELESS = DRAWN
+
+
+def sizes(*args: Any, **kwargs: Any) -> Any:
+    def samples(make: Maker) -> Iterator[SampleInput]:
+        for size in ([2, 3], [], [0, 3]):
+            yield sample(*args, size, dtype=make.dtype, **kwargs)
+
+    return samples
+
+
+def filled(*args: Any) -> Any:
+    def samples(make: Maker) -> Iterator[SampleInput]:
+        for shape in ((2, 3), (), (0, 3)):
+            yield sample(make(*shape).detach(), *args)
+
+    return samples
+
+
+def like(*args: Any) -> Any:
+    def samples(make: Maker) -> Iterator[SampleInput]:
+        for x in (make(2, 3), make(2, 3).detach().t(), make(), make(0, 3)):
+            yield sample(x, *args)
+
+    return samples
+
+
+def counts(make: Maker, **kwargs: Any) -> Iterator[SampleInput]:
+    for n in (5, 1, 0):
+        yield sample(n, dtype=make.dtype, **kwargs)
+
+
+def without_generator(samples: Any) -> Any:
+    """With `generator=None`: the default one."""
+
+    def with_none(make: Maker) -> Iterator[SampleInput]:
+        for s in samples(make):
+            yield SampleInput(s.input, s.args, {**s.kwargs, "generator": None})
+
+    return with_none
+
+
+def probabilities(make: Maker) -> Iterator[SampleInput]:
+    for shape in ((2, 3), (), (0, 3)):
+        yield sample(make(*shape, low=0, high=1))
+
+
+def probability_tensors(make: Maker) -> Iterator[SampleInput]:
+    yield sample(make(2, 3).detach(), make(2, 3, low=0, high=1, dtype=dtypes.float32).detach())
+
+
+def means(kinds: str) -> Any:
+    """`normal(mean, std)` with a tensor ("t") or a number ("n") for each of the two."""
+
+    def samples(make: Maker) -> Iterator[SampleInput]:
+        for shape in ((2, 3), (), (0, 3)):
+            yield sample(*(make(*shape, low=0.5, high=2) if kind == "t" else 1.5 for kind in kinds))
+
+    return samples
+
+
+def drawn(name: str, samples: Any, dtypes: Any = FLOATS, skips: Any = DRAWN, **options: Any) -> OpInfo:
+    return OpInfo(name, samples, None, dtypes, gradients=False, random=True, skips=skips, **options)
+
+
+def fresh(name: str, samples: Any, dtypes: Any = FLOATS) -> list[OpInfo]:
+    """A factory and its overload that takes a generator."""
+    stem, dot, overload = name.partition(".")
+    with_generator = f"{stem}.{overload}_generator" if overload else f"{stem}.generator"
+    return [drawn(name, samples, dtypes, FRESH_DRAWN),
+            drawn(with_generator, without_generator(samples), dtypes, FRESH_DRAWN)]
+
+
+# --- dropout ----------------------------------------------------------------------------------------------------------
+
+
+def dropouts(make: Maker) -> Iterator[SampleInput]:
+    for shape in ((2, 3), (), (0, 3)):
+        yield sample(make(*shape), 0.5, True)
+    yield sample(make(2, 3), 0.5, False)
+    yield sample(make(2, 3), 0.0, True)
+    yield sample(make(2, 3), 1.0, True)
+
+
+def dropout_gradients(make: Maker) -> Iterator[SampleInput]:
+    for shape in ((2, 3), (), (0, 3)):
+        yield sample(make(*shape), make.mask(*shape), 2.0)
+
+
+def dropout_gradient(grad_output: Any, mask: Any, scale: float) -> Any:
+    return grad_output * mask * scale
+
+
+RANDOM = [
+    drawn("uniform_", filled(-1, 2)),
+    drawn("normal_", filled(1, 2)),
+    drawn("exponential_", filled(2)),
+    drawn("bernoulli_.float", filled(0.5), ALL),
+    drawn("bernoulli_.Tensor", probability_tensors, ALL),
+    drawn("random_", filled(), NUMBERS),
+    drawn("random_.from", filled(-3, 3), NUMBERS),
+    drawn("random_.to", filled(5), NUMBERS),
+    *fresh("rand", sizes()),
+    *fresh("randn", sizes()),
+    *fresh("randint", sizes(5), NUMBERS),
+    *fresh("randint.low", sizes(-2, 5), NUMBERS),
+    *fresh("randperm", counts, INTEGERS),
+    drawn("rand_like", like()),
+    drawn("randn_like", like()),
+    drawn("randint_like", like(5), NUMBERS),
+    drawn("randint_like.low_dtype", like(-2, 5), NUMBERS),
+    drawn("bernoulli", probabilities),
+    drawn("bernoulli.p", like(0.5)),
+    drawn("normal.Tensor_float", means("tn")),
+    drawn("normal.float_Tensor", means("nt")),
+    drawn("normal.Tensor_Tensor", means("tt")),
+    drawn("normal.float_float", sizes(0.5, 2.0), skips=FRESH_DRAWN),
+    OpInfo("dropout", dropouts, None, FLOATS, random=True, skips=DRAWN),
+    OpInfo("native_dropout", dropouts, None, FLOATS, random=True, skips=DRAWN),
+    OpInfo("native_dropout_backward", dropout_gradients, dropout_gradient, FLOATS),
+]

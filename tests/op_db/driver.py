@@ -1,0 +1,72 @@
+"""What the generic tests share: the table as parameters, and calls of an operator's forms on samples."""
+
+import numpy as np
+import pytest
+
+import redispatch as rd
+from redispatch.tensor import Tensor
+from redispatch.testing import assert_close
+from redispatch.testing.op_db import op_db
+from redispatch.testing.op_info import SampleInput
+from redispatch.utils import _pytree as pytree
+
+
+def each(infos=op_db, dtypes=lambda info: [info.dtypes[0]]):
+    """Parametrizes a test by operator and dtype; by default the first dtype of each."""
+    cases = [(info, dtype) for info in infos for dtype in dtypes(info)]
+    return pytest.mark.parametrize("info, dtype", cases, ids=[f"{info}-{dtype.name}" for info, dtype in cases])
+
+
+def every_dtype(info):
+    return info.dtypes
+
+
+def skip_where_it_does_not_hold(info, what):
+    if what in info.skips:
+        pytest.skip(f"{info}: {info.skips[what]}")
+
+
+def run(info, sample, op=None):
+    """The operator's result for a sample; one that draws numbers draws the same every time."""
+    if info.random:
+        rd.manual_seed(0)
+    return (op or info.op)(*sample.arguments, **sample.kwargs)
+
+
+def values(x):
+    """A tensor as a numpy array that numpy can compute with; anything else as it is."""
+    if isinstance(x, rd.dtype):
+        return x.numpy
+    if not isinstance(x, Tensor):
+        return x
+    x = x.detach()
+    return (x.float() if x.dtype in (rd.bfloat16, rd.float16) else x).numpy().copy()
+
+
+def expected(info, sample):
+    """What numpy says."""
+    args, kwargs = pytree.tree_map(values, (sample.arguments, dict(sample.kwargs)))
+    with np.errstate(all="ignore"):
+        return info.reference(*args, **kwargs)
+
+
+def as_list(result):
+    return list(result) if isinstance(result, tuple | list) else [result]
+
+
+def looks(result):
+    """Shape, strides, dtype of each tensor in a result; anything else as it is."""
+    return [(tuple(x.shape), x.stride(), x.dtype) if isinstance(x, Tensor) else x for x in as_list(result)]
+
+
+def close(actual, wanted, sample, **options):
+    """assert_close, with the sample in the message. Results that are views or numbers are compared by value."""
+    assert_close(
+        as_list(actual), as_list(wanted), equal_nan=True, msg=lambda text: f"{sample}: {text}", **options
+    )
+
+
+def without_factory_options(info, sample):
+    """A factory's call without the options that its out= form does not take."""
+    taken = {argument.name for argument in info.out.schema.arguments}
+    return SampleInput(sample.input, sample.args, {k: v for k, v in sample.kwargs.items() if k in taken})

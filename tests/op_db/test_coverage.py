@@ -1,0 +1,42 @@
+"""The table is complete: whoever adds an operator adds what is true of it."""
+
+from collections import Counter
+
+import redispatch as rd
+from redispatch.dispatch import OPERATORS
+from redispatch.testing.op_db import NOT_COVERED, op_db
+
+AT_MOST_NOT_COVERED = 0  # lower it when an operator leaves the list; never raise it
+
+
+def registered():
+    """The library's own operators that have a kernel."""
+    return {name: op for name, op in OPERATORS.items() if op.schema.namespace == "aten" and op.registrations}
+
+
+def test_every_operator_is_in_the_table_or_on_the_list_with_a_reason():
+    covered = {op.qualified_name for info in op_db for op in info.covers}
+    missing = registered().keys() - covered - NOT_COVERED.keys()
+    assert not missing, f"write an OpInfo in testing/op_db/ for: {', '.join(sorted(missing))}"
+    assert not NOT_COVERED.keys() & covered, "covered now: take them off the list NOT_COVERED"
+    assert len(NOT_COVERED) <= AT_MOST_NOT_COVERED and all(NOT_COVERED.values())
+
+
+def test_no_operator_is_in_the_table_twice():
+    counts = Counter(op.qualified_name for info in op_db for op in info.covers)
+    assert [name for name, count in counts.items() if count > 1] == []
+
+
+def test_pointwise_operators_are_tried_without_dimensions_and_without_elements():
+    for info in op_db:
+        if "pointwise" in info.op.tags:
+            samples = [sample.tensors() for sample in info.sample_inputs(info.dtypes[0])]
+            assert any(all(x.dim() == 0 for x in tensors) for tensors in samples), f"{info}: none without dimensions"
+            assert any(any(x.numel() == 0 for x in tensors) for tensors in samples), f"{info}: none without elements"
+
+
+def test_samples_are_the_same_each_time():
+    for info in op_db:
+        for one, other in zip(info.sample_inputs(info.dtypes[0]), info.sample_inputs(info.dtypes[0]), strict=True):
+            for x, y in zip(one.tensors(), other.tensors(), strict=True):
+                assert rd.equal(x, y), info

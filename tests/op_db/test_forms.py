@@ -1,0 +1,88 @@
+"""The forms of an operator agree: functional, in-place, out=, and the meta device, which computes looks alone."""
+
+import pytest
+
+import redispatch as rd
+from redispatch.tensor import Tensor
+from redispatch.testing.op_db import op_db
+
+from .driver import as_list, close, each, looks, run, skip_where_it_does_not_hold, without_factory_options
+
+
+def on_meta(info, sample):
+    """The same call with every tensor on the meta device, and new ones made there."""
+    moved = sample.map(lambda x: x.to("meta"))
+    named = [argument.name for argument in info.op.schema.arguments]
+    if "device" in named and not sample.tensors():
+        moved.kwargs["device"] = rd.device("meta")
+    return moved
+
+
+@each(op_db)
+def test_the_meta_device_gives_the_same_shape_strides_and_dtype(info, dtype):
+    skip_where_it_does_not_hold(info, "meta")
+    for sample in info.sample_inputs(dtype):
+        if any(x.device.type != "meta" for x in on_meta(info, sample).tensors()):
+            continue
+        found, wanted = run(info, on_meta(info, sample)), run(info, sample.copy())
+        moves = any(isinstance(value, rd.device) for value in (*sample.arguments, *sample.kwargs.values()))
+        assert looks(found) == looks(wanted), sample
+        assert moves or all(x.device.type == "meta" for x in as_list(found) if isinstance(x, Tensor)), sample
+
+
+@each([info for info in op_db if info.inplace is not None])
+def test_the_in_place_form_writes_what_the_functional_one_gives(info, dtype):
+    """It gives the very tensor back, whose version has moved on, if the result can be stored in it."""
+    skip_where_it_does_not_hold(info, "inplace")
+    schema = info.inplace.schema
+    fits = 0
+    for sample in info.sample_inputs(dtype):
+        wanted, target = run(info, sample.copy()), sample.copy()
+        target = target.map(Tensor.detach)
+        view = "inplace_view" in info.inplace.tags
+        if not view and (wanted.shape != target.input.shape or not rd.can_cast(wanted.dtype, target.input.dtype)):
+            continue
+        version, fits = target.input._version, fits + 1
+        assert run(info, target, info.inplace) is target.input, sample
+        close(target.input, wanted.to(target.input.dtype), sample)
+        assert target.input._version == version + (1 if schema.is_mutable else 0), sample
+    assert fits, f"{info}: no sample's result can be stored in its first argument"
+
+
+@each([info for info in op_db if info.out is not None])
+def test_the_out_form_writes_what_the_functional_one_gives(info, dtype):
+    """Into a tensor of the right shape, which it gives back; and an empty one is given the shape."""
+    skip_where_it_does_not_hold(info, "out")
+    keywords = [info.out.schema.arguments[i].name for i in info.out.schema.out_positions]
+    for sample in info.sample_inputs(dtype):
+        wanted = as_list(run(info, sample.copy()))
+        sample = without_factory_options(info, sample.map(Tensor.detach))
+        right = [rd.full_like(x.detach(), 1) for x in wanted]
+        empty = [rd.empty(0, dtype=x.dtype) for x in wanted]
+        for targets in (right, empty):
+            versions = [x._version for x in targets]
+            out = dict(zip(keywords, targets, strict=True))
+            found = as_list(info.out(*sample.arguments, **sample.kwargs, **out))
+            assert all(x is target for x, target in zip(found, targets, strict=True)), sample
+            close(targets, [x.detach() for x in wanted], sample)
+            assert all(x._version > version for x, version in zip(targets, versions, strict=True)), sample
+            assert [tuple(x.shape) for x in targets] == [tuple(x.shape) for x in wanted], sample
+
+
+@each([info for info in op_db if info.op.schema.is_view])
+def test_a_view_shares_memory_and_versions_with_its_base(info, dtype):
+    for sample in info.sample_inputs(dtype):
+        base = sample.input
+        for view in as_list(run(info, sample)):
+            if view is base or view.untyped_storage() is not base.untyped_storage():
+                continue  # what may be a view is a copy where the strides do not allow one
+            version = base._version
+            view.detach().zero_()
+            assert base._version == version + 1, sample
+
+
+@pytest.mark.parametrize("info", op_db, ids=str)
+def test_the_forms_have_the_schemas_that_follow_from_the_functional_one(info):
+    returns = [str(argument.type) for argument in info.op.schema.returns]
+    for form in info.covers:
+        assert [str(argument.type) for argument in form.schema.returns] == returns

@@ -1,0 +1,65 @@
+"""Gradients, and the gradients of gradients, are those of finite differences."""
+
+import redispatch as rd
+from redispatch.autograd import gradcheck, gradgradcheck
+from redispatch.tensor import Tensor
+from redispatch.testing.op_db import op_db
+from redispatch.testing.op_info import SampleInput
+from redispatch.utils import _pytree as pytree
+
+from .driver import as_list, each, run, skip_where_it_does_not_hold
+
+DIFFERENTIABLE = [info for info in op_db if info.gradients and rd.float64 in info.dtypes]
+
+
+def as_function(info, sample):
+    """(a function of the sample's tensors that require grad, these tensors)"""
+    leaves, spec = pytree.tree_flatten((sample.arguments, dict(sample.kwargs)))
+    places = [i for i, x in enumerate(leaves) if isinstance(x, Tensor) and x.requires_grad]
+
+    def function(*tensors):
+        filled = list(leaves)
+        for place, x in zip(places, tensors, strict=True):
+            filled[place] = x.clone() if info.mutates and place == 0 else x
+        args, kwargs = pytree.tree_unflatten(filled, spec)
+        results = as_list(run(info, SampleInput(args[0], tuple(args[1:]), kwargs)))
+        return tuple(x for x in results if isinstance(x, Tensor) and x.requires_grad)
+
+    return function, tuple(leaves[i] for i in places)
+
+
+@each(DIFFERENTIABLE, lambda info: [rd.float64])
+def test_gradients_are_those_of_finite_differences(info, dtype):
+    skip_where_it_does_not_hold(info, "gradients")
+    checked = 0
+    for sample in info.sample_inputs(dtype, requires_grad=True):
+        function, tensors = as_function(info, sample)
+        if tensors and function(*tensors):
+            checked += any(x.numel() for x in tensors)
+            assert gradcheck(function, tensors), sample
+    assert checked, f"{info}: no sample has a gradient"
+
+
+@each(DIFFERENTIABLE, lambda info: [rd.float64])
+def test_second_gradients_are_those_of_finite_differences(info, dtype):
+    skip_where_it_does_not_hold(info, "second_gradients")
+    sample = info.sample_inputs(dtype, requires_grad=True)[0]
+    function, tensors = as_function(info, sample)
+    assert gradgradcheck(function, tensors), sample
+
+
+@each([info for info in op_db if not info.gradients], lambda info: info.dtypes[:1])
+def test_what_has_no_gradient_records_nothing(info, dtype):
+    for sample in info.sample_inputs(dtype, requires_grad=True):
+        if not info.mutates:
+            results = [x for x in as_list(run(info, sample)) if isinstance(x, Tensor)]
+            assert not any(x.requires_grad for x in results), sample
+
+
+@each(DIFFERENTIABLE)
+def test_nothing_is_recorded_under_no_grad(info, dtype):
+    for sample in info.sample_inputs(dtype, requires_grad=True):
+        if not info.mutates:
+            with rd.no_grad():
+                results = [x for x in as_list(run(info, sample)) if isinstance(x, Tensor)]
+            assert not any(x.grad_fn for x in results), sample

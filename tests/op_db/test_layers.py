@@ -1,0 +1,103 @@
+"""The layers above a kernel change nothing in what it computes: modes, subclasses, inference, tracing."""
+
+import redispatch as rd
+from redispatch.overrides import TorchFunctionMode
+from redispatch.subclasses.two_tensor import TwoTensor
+from redispatch.tensor import Tensor
+from redispatch.testing.op_db import op_db
+from redispatch.utils import _pytree as pytree
+from redispatch.utils._python_dispatch import TorchDispatchMode
+
+from .driver import as_list, close, each, looks, run, skip_where_it_does_not_hold
+
+
+class HandsOn(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.seen.append(func)
+        return func(*args, **(kwargs or {}))
+
+
+class HandsOnFunctions(TorchFunctionMode):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.seen.append(func)
+        return func(*args, **(kwargs or {}))
+
+
+@each(op_db)
+def test_a_dispatch_mode_that_hands_on_changes_nothing(info, dtype):
+    skip_where_it_does_not_hold(info, "dispatch_mode")
+    implicit = "CompositeImplicitAutograd" in {key.name for key in info.op.registrations}
+    for sample in info.sample_inputs(dtype):
+        wanted = run(info, sample.copy())
+        with HandsOn() as mode:
+            found = run(info, sample.copy())
+        assert looks(found) == looks(wanted), sample
+        close(found, wanted, sample, rtol=0, atol=0)
+        assert implicit or info.op in mode.seen, f"{sample}: the mode saw {mode.seen}"
+
+
+@each([info for info in op_db if info.face or info.method])
+def test_a_function_mode_that_hands_on_changes_nothing(info, dtype):
+    skip_where_it_does_not_hold(info, "function_mode")
+    face = info.face or info.method
+    for sample in info.sample_inputs(dtype):
+        wanted = run(info, sample.copy(), face)
+        copied = sample.copy()
+        with HandsOnFunctions() as mode:
+            found = run(info, copied, face)
+        close(found, wanted, sample, rtol=0, atol=0)
+        assert face in mode.seen, f"{sample}: the mode saw {mode.seen}"
+
+
+def wrapped(sample):
+    """The call with each tensor twice, as a TwoTensor."""
+    return sample.map(lambda x: TwoTensor(x.detach(), x.detach().clone()).requires_grad_(x.requires_grad))
+
+
+@each(op_db)
+def test_a_wrapper_subclass_gives_wrapped_results(info, dtype):
+    skip_where_it_does_not_hold(info, "subclass")
+    for sample in info.sample_inputs(dtype):
+        if any(x._storage.nbytes() != x.numel() * x.element_size() for x in sample.tensors()):
+            sample = sample.copy()
+        wanted, found = run(info, sample.copy()), run(info, wrapped(sample))
+        inner = pytree.tree_map_only(TwoTensor, lambda x: x.a, found)
+        assert looks(found) == looks(wanted), sample
+        close(inner, wanted, sample, rtol=0, atol=0)
+        assert all(type(x) is TwoTensor for x in as_list(found) if isinstance(x, Tensor)), sample
+
+
+@each(op_db)
+def test_inference_mode_gives_the_same_values(info, dtype):
+    for sample in info.sample_inputs(dtype):
+        if "reference" in info.skips or any(x.requires_grad for x in sample.tensors()):
+            continue
+        wanted = run(info, sample.copy())
+        with rd.inference_mode():
+            found = run(info, sample.copy())
+            assert looks(found) == looks(wanted), sample
+            close(found, wanted, sample, rtol=0, atol=0)
+
+
+@each(op_db)
+def test_a_trace_begins_with_the_operator_and_ends_in_a_kernel(info, dtype):
+    skip_where_it_does_not_hold(info, "trace")
+    sample = info.sample_inputs(dtype, requires_grad=not info.mutates)[0]
+    with rd.trace() as hops:
+        run(info, sample)
+    first, *_ = taken = [hop for hop in hops if hop.op.schema.name != "aten::manual_seed"]
+    assert first.op is info.op, str(hops)
+    assert all(hop.error is None for hop in taken), str(hops)
+    deepest = taken[-1]
+    assert not deepest.children and deepest.key not in ("Python", "PythonTLSSnapshot"), str(hops)
+    recorded = any(x.requires_grad for x in sample.tensors())
+    if recorded and "CompositeImplicitAutograd" not in {key.name for key in info.op.registrations}:
+        assert first.key == "AutogradCPU", str(hops)
