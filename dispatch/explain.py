@@ -12,15 +12,17 @@ from .key import DispatchKey
 from .keyset import describe, runtime_keys
 from .layers.autocast import POLICIES
 from .layers.autograd import DERIVATIVES
-from .operator import OpOverload, as_keyset
+from .operator import OpOverload, OpOverloadPacket, as_keyset, operator_named
 from .table import Entry, runtime_table_keys
 
 
-def explain(op: OpOverload, keyset: Any, places: bool = False) -> str:
+def explain(op: OpOverload | OpOverloadPacket | str, keyset: Any, places: bool = False) -> str:
     """Who answers for `op` at each key of `keyset` (a keyset, keys, their names, or a tensor), as text.
 
-    With `places`, the file and line of each registration.
+    `op` may be its name ("aten::add.Tensor"), or a packet that has one overload. With `places`, the file and line of
+    each registration.
     """
+    op = operator_meant(op)
     keys = as_keyset(keyset)
     lines = [f"{op.schema}", f"{describe(keys)}"]
     for key in runtime_keys(keys):
@@ -31,6 +33,20 @@ def explain(op: OpOverload, keyset: Any, places: bool = False) -> str:
     if len(lines) == 2:
         lines.append(f"  {'Undefined':<22} {_who(op.entry_at(DispatchKey.Undefined))}")
     return "\n".join(lines)
+
+
+def operator_meant(op: Any) -> OpOverload:
+    """The operator that a user means by itself, its name or its packet. TypeError where that could be several."""
+    if isinstance(op, OpOverload):
+        return op
+    if isinstance(op, str):
+        return operator_named(op)
+    if not isinstance(op, OpOverloadPacket):
+        raise TypeError(f"explain: expected an operator such as redispatch.ops.aten.add.Tensor, got {op!r}")
+    overloads = op.overloads()
+    if len(overloads) != 1:
+        raise TypeError(f"explain: {op} has the overloads {', '.join(overloads)}; say which: {op}.{overloads[0]}")
+    return getattr(op, overloads[0])
 
 
 def _who(entry: Entry) -> str:

@@ -150,9 +150,7 @@ class Program:
 
     def _emit(self, func: Callable, tree: ast.FunctionDef) -> str:
         name = self._unused(tree.name)
-        tree.name, tree.decorator_list, tree.returns = name, [], None
-        for argument in tree.args.args:
-            argument.annotation = None
+        tree.name = name
         self.names[func] = name
         self.compiled.append(name)
         self.parts.append(ast.unparse(tree) + "\n")
@@ -269,6 +267,9 @@ def _parse(func: Callable) -> ast.FunctionDef:
         )
     if ast.get_docstring(tree) is not None:
         tree.body = tree.body[1:] or [ast.Pass()]
+    tree.decorator_list, tree.returns = [], None  # not part of the program, and neither are the names they use
+    for argument in tree.args.args:
+        argument.annotation = None
     return tree
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from redispatch.dispatch import describe_value
 from redispatch.kernels import Elementwise, broadcast_shapes, output_strides
 from redispatch.tensor import Size, Tensor, dtype, dtypes, get_default_dtype, result_type
 
@@ -91,6 +92,12 @@ class Pointwise(Structured):
 
     def _add(self, body: Any, example: Function, when: dict[str, Any] | None) -> None:
         parameters = example.__code__.co_varnames[: example.__code__.co_argcount]
+        unknown = [name for name in parameters if name not in self.names]
+        if unknown:
+            raise TypeError(
+                f"{example.__qualname__} has a parameter {unknown[0]!r}, but {self.schema.name} has the arguments "
+                f"{', '.join(self.names)}: a scalar function takes some of these, under the same names"
+            )
         positions = [self.names.index(name) for name in parameters]
         kept = [i for i, name in enumerate(parameters) if name in self.keep]
         loops = Elementwise(self.schema.base_name, body, keep=kept, cost=self.cost)
@@ -102,8 +109,12 @@ class Pointwise(Structured):
         for when, positions, loops in self._variants:
             if all(_equal(args[self.names.index(name)], value) for name, value in when.items()):
                 return positions, loops
-        values = dict(zip(self.names, args, strict=True))
-        raise RuntimeError(f"{self.schema.base_name}: no kernel for these arguments: {values}")
+        passed = ", ".join(map(describe_value, args))
+        known = " or ".join(str(when or "any arguments") for when, _, _ in self._variants) or "nothing yet"
+        raise RuntimeError(
+            f"{self.schema.name}({passed}) has no scalar function: there is one for {known}. Declare it: "
+            f"@{self.schema.base_name}_op.scalar"
+        )
 
     # Meta and body -----------------------------------------------------------------------------------------------
 

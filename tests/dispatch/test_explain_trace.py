@@ -94,6 +94,15 @@ DispatchKeySet(CPU, Taint)
     )
 
 
+def test_explain_takes_an_operators_name_and_a_packet_that_has_one_overload(f):
+    assert explain("t::f", "CPU") == explain(ops.t.f, "CPU") == explain(f, "CPU")
+    operator("t::f.other(Tensor x) -> Tensor")
+    with pytest.raises(TypeError, match="explain: t.f has the overloads default, other; say which: t.f.default"):
+        explain(ops.t.f, "CPU")
+    with pytest.raises(TypeError, match="explain: expected an operator"):
+        explain(len, "CPU")
+
+
 def test_explain_runs_nothing(f):
     with trace() as hops:
         explain(f, CPU_KEYS)

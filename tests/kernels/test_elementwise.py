@@ -143,3 +143,16 @@ def test_fill_writes_a_number_into_every_element_of_a_view():
     x = dense(np.zeros((3, 4), np.float32))
     fill(x._replace(shape=(3, 2), strides=(4, 2), offset=1), 7)
     assert values(x).tolist() == [[0, 7, 0, 7]] * 3
+
+
+def test_a_scalar_functions_decorators_and_annotations_are_no_part_of_its_loop():
+    def local_decorator(function):
+        return function
+
+    @local_decorator
+    def plus_one(x: local_decorator) -> local_decorator:  # names that the loop could not look up
+        return x + 1
+
+    out = dense(np.zeros(3, np.float32))
+    Elementwise("plus_one", plus_one).run(out, dense(np.arange(3, dtype=np.float32)))
+    assert values(out).tolist() == [1, 2, 3]
