@@ -224,7 +224,7 @@ def first_gradient(index: int, output: Place, given: Any) -> Any:
             "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
             f"grad_output[{index}] has a dtype of {given._dtype} and output[{index}] has a dtype of {dtype}."
         )
-    return given if given._dtype is dtype else given.to(dtype)  # type: ignore[attr-defined]  # attached by `ops`
+    return given if given._dtype is dtype else given.to(dtype)
 
 
 # --- methods of Tensor ------------------------------------------------------------------------------------------------

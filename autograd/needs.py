@@ -17,4 +17,4 @@ ONES_LIKE: Slot[Callable[[Any], Any]] = Slot("ones like a tensor")
 ZEROS: Slot[Callable[[Any, Any, Any], Any]] = Slot("zeros of a shape, dtype and device")
 
 ONES_LIKE.fill(lambda tensor: tensor.detach().new_ones(tensor._shape))
-ZEROS.fill(lambda shape, dtype, device: empty(shape, dtype, device).zero_())  # type: ignore[attr-defined]
+ZEROS.fill(lambda shape, dtype, device: empty(shape, dtype, device).zero_())

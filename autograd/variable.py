@@ -22,4 +22,4 @@ class Variable(metaclass=VariableMeta):
             raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
         if volatile and requires_grad:
             raise ValueError("Variable can't be volatile and require_grad at the same time!")
-        return data.detach().requires_grad_(requires_grad)  # type: ignore[attr-defined]  # attached by the room `ops`
+        return data.detach().requires_grad_(requires_grad)

@@ -204,7 +204,7 @@ class Checkpointable(ModuleTree):
                 elif not isinstance(tensor, Parameter):
                     setattr(self, name, given)
                 elif isinstance(given, Parameter):
-                    setattr(self, name, given.requires_grad_(tensor.requires_grad))  # type: ignore[attr-defined]  # by `ops`
+                    setattr(self, name, given.requires_grad_(tensor.requires_grad))
                 else:
                     setattr(self, name, Parameter(given, tensor.requires_grad))
         except Exception as error:  # any: it is reported with the others

@@ -28,7 +28,7 @@ _REDUCTIONS = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
 @overridable_function
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(x, 0), elementwise."""
-    return input.relu_() if inplace else input.relu()  # type: ignore[attr-defined]
+    return input.relu_() if inplace else input.relu()
 
 
 @overridable_function
@@ -46,13 +46,13 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 @overridable_function
 def sigmoid(input: Tensor) -> Tensor:
     """1 / (1 + exp(-x)), elementwise."""
-    return input.sigmoid()  # type: ignore[attr-defined]
+    return input.sigmoid()
 
 
 @overridable_function
 def tanh(input: Tensor) -> Tensor:
     """The hyperbolic tangent, elementwise."""
-    return input.tanh()  # type: ignore[attr-defined]
+    return input.tanh()
 
 
 @overridable_function
@@ -71,7 +71,7 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """The softmax of -x along `dim`."""
     chosen = _chosen_dim("softmin", input, dim)
-    return softmax_operator(-input, chosen, dtype=dtype)  # type: ignore[operator]
+    return softmax_operator(-input, chosen, dtype=dtype)
 
 
 def _chosen_dim(name: str, input: Tensor, dim: int | None) -> int:
@@ -222,7 +222,7 @@ def mse_loss(
     if weight is None:
         return loss.mse_loss(left, right, kind)
     weighted = loss.mse_loss(left, right, 0) * weight
-    return weighted.sum() / weight.sum() if kind == 1 else loss.reduced(weighted, kind)  # type: ignore[attr-defined]
+    return weighted.sum() / weight.sum() if kind == 1 else loss.reduced(weighted, kind)
 
 
 @overridable_function
@@ -240,7 +240,7 @@ def l1_loss(
     if weight is None:
         return loss.l1_loss(left, right, kind)
     weighted = loss.l1_loss(left, right, 0) * weight
-    return weighted.sum() / weight.sum() if kind == 1 else loss.reduced(weighted, kind)  # type: ignore[attr-defined]
+    return weighted.sum() / weight.sum() if kind == 1 else loss.reduced(weighted, kind)
 
 
 @overridable_function
@@ -272,7 +272,7 @@ def _same_shape(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         stacklevel=4,
     )
     shape = broadcast_shapes(tuple(input.shape), tuple(target.shape))
-    left, right = (t if tuple(t.shape) == shape else t.expand(shape) for t in (input, target))  # type: ignore[attr-defined]
+    left, right = (t if tuple(t.shape) == shape else t.expand(shape) for t in (input, target))
     return left, right
 
 

@@ -46,7 +46,7 @@ class Parameter(Tensor, metaclass=_Flagged):
         if data is None:
             data = empty((0,), get_default_dtype())
         if type(data) is Tensor or type(data) is Parameter:
-            return Tensor._make_subclass(cls, data, requires_grad)  # type: ignore[attr-defined]  # attached in subclass.py
+            return Tensor._make_subclass(cls, data, requires_grad)
         flagged = data.detach().requires_grad_(requires_grad)
         if type(flagged) is not type(data):
             raise RuntimeError(
@@ -60,12 +60,12 @@ class Parameter(Tensor, metaclass=_Flagged):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) not in memo:
-            copied = self.data.clone(memory_format=preserve_format)  # type: ignore[attr-defined]  # attached by `ops`
+            copied = self.data.clone(memory_format=preserve_format)
             memo[id(self)] = type(self)(copied, self.requires_grad)
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return rebuild_parameter, (type(self), self.data, self.requires_grad, self.__dict__)  # type: ignore[attr-defined]
+        return rebuild_parameter, (type(self), self.data, self.requires_grad, self.__dict__)
 
     def __repr__(self, *, tensor_contents: str | None = None) -> str:
         return "Parameter containing:\n" + super().__repr__(tensor_contents=tensor_contents)
@@ -78,7 +78,7 @@ PLAIN_TYPES.add(Parameter)  # so that a call sees at a glance that it overrides 
 
 def rebuild_parameter(cls: type, data: Tensor, requires_grad: bool, attributes: dict[str, Any]) -> Any:
     """An unpickled parameter, with the attributes that were hung on it."""
-    parameter = Tensor._make_subclass(cls, data, requires_grad)  # type: ignore[attr-defined]
+    parameter = Tensor._make_subclass(cls, data, requires_grad)
     parameter.__dict__.update(attributes)
     return parameter
 

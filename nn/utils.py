@@ -102,7 +102,7 @@ def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
     start = 0
     for parameter in listed:
         stop = start + parameter.numel()
-        parameter.data = vec[start:stop].view_as(parameter).data  # type: ignore[index]  # attached by the room `ops`
+        parameter.data = vec[start:stop].view_as(parameter).data
         start = stop
 
 

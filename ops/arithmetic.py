@@ -99,7 +99,7 @@ rsub_scalar_op = pointwise("rsub.Scalar(Tensor self, Scalar other, Scalar alpha=
 
 @rsub_op.implicit
 def rsub_tensor(self: Tensor, other: Tensor, alpha: Any) -> Tensor:
-    return other.sub(self, alpha=alpha)  # type: ignore[attr-defined]  # attached by public()
+    return other.sub(self, alpha=alpha)
 
 
 @rsub_scalar_op.check
@@ -353,11 +353,11 @@ def pow_grad_self(grad: Tensor, self: Tensor, exponent: Any) -> Tensor:
     """n x^(n-1), and 0 for n = 0 even where x^(n-1) is infinite."""
     if exponent == 0:
         return grad * 0
-    return grad * (exponent * self.pow(exponent - 1))  # type: ignore[attr-defined]
+    return grad * (exponent * self.pow(exponent - 1))
 
 
 def pow_grad_base(grad: Tensor, self: Tensor, exponent: Tensor) -> Tensor:
-    slope = exponent * self.pow(exponent - 1)  # type: ignore[attr-defined, operator]
+    slope = exponent * self.pow(exponent - 1)
     return grad * slope.masked_fill(exponent == 0, 0)
 
 
@@ -366,7 +366,7 @@ def pow_grad_exponent(grad: Tensor, self: Any, exponent: Tensor, result: Tensor)
     if not isinstance(self, Tensor):
         return grad * (result * math.log(self)) if self > 0 else grad * (result * (math.nan if self < 0 else 0.0))
     at_zero = (self == 0).logical_and(exponent >= 0)
-    return grad * (result * self.log()).masked_fill(at_zero, 0)  # type: ignore[attr-defined]
+    return grad * (result * self.log()).masked_fill(at_zero, 0)
 
 
 pow_op.derivative(self=pow_grad_self)
@@ -379,12 +379,12 @@ square_op = Operator("square(Tensor self) -> Tensor", inplace=True)
 
 @square_op.implicit
 def square_implicit(self: Tensor) -> Tensor:
-    return self.pow(2)  # type: ignore[attr-defined]
+    return self.pow(2)
 
 
 @square_op.kernel_inplace("CompositeImplicitAutograd")
 def square_inplace(self: Tensor) -> Tensor:
-    return self.pow_(2)  # type: ignore[attr-defined]
+    return self.pow_(2)
 
 
 square = public(square_op)
@@ -407,7 +407,7 @@ def minimum_elements(self, other):
 
 def halved_at_ties(grad: Tensor, self: Tensor, other: Tensor, wins: Tensor) -> Tensor:
     """The gradient where an operand wins, half of it where both are equal."""
-    return grad * wins + grad * (self == other) / 2  # type: ignore[operator]
+    return grad * wins + grad * (self == other) / 2
 
 
 maximum_op.derivative(

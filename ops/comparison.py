@@ -196,7 +196,7 @@ isinf_op.scalar(float=is_infinite, int=never, uint=never, bool=never)
 
 @isfinite_op.implicit
 def isfinite_implicit(self: Tensor) -> Tensor:
-    return self.isnan().logical_or(self.isinf()).logical_not()  # type: ignore[attr-defined]
+    return self.isnan().logical_or(self.isinf()).logical_not()
 
 
 isnan_op.not_differentiable()
@@ -261,7 +261,7 @@ def where_scalars(condition: Tensor, self: Any, other: Any) -> Tensor:
 
 @where_condition_op.implicit
 def where_condition(condition: Tensor) -> Any:
-    return condition.nonzero().unbind(1)  # type: ignore[attr-defined]
+    return condition.nonzero().unbind(1)
 
 
 where = public(where_op, where_scalar_self_op, where_scalar_other_op, where_scalar_op, where_condition_op, method=False)

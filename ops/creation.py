@@ -123,7 +123,7 @@ def filled(result: Tensor, value: Any) -> Tensor:
     if result._array is not None:
         kernels.fill(result._operand, value)
     elif result._device.type != "meta":
-        result.fill_(value)  # type: ignore[attr-defined]
+        result.fill_(value)
     return result
 
 
@@ -138,7 +138,7 @@ def written(result: Tensor, values: Any) -> Tensor:
         return result
     staged = allocate(result._shape, result._dtype, CPU)
     kernels.copy(staged._operand, source)
-    return result.copy_(staged)  # type: ignore[attr-defined]
+    return result.copy_(staged)
 
 
 def shaped(out: Tensor, size: Any) -> Tensor:

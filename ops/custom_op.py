@@ -94,7 +94,7 @@ class CustomOpDef:
         former = _DEFINITIONS.get(self._qualname)
         if former is not None and same_definition(former._init_fn, function):
             former._lib._destroy()  # a notebook's cell that is run again
-        self._lib = Library(namespace, "FRAGMENT")
+        self._lib: Library = Library(namespace, "FRAGMENT")
         try:
             self._lib.define(f"{name}{schema}", tags=tags or ())
             self._opoverload: OpOverload = operator_named(self._qualname)

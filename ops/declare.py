@@ -97,11 +97,12 @@ class Operator:
 
     def kernel_inplace(self, *keys: str) -> Callable[[Function], Function]:
         """Registers the decorated function as the kernel of the in-place form at these keys."""
-        assert self.inplace is not None
+        inplace = self.inplace
+        assert inplace is not None, f"{self.schema} is declared without an in-place form"
 
         def register(function: Function) -> Function:
             for key in keys:
-                impl(self.inplace, key, function, convention="positional", place=place_of(function))
+                impl(inplace, key, function, convention="positional", place=place_of(function))
             return function
 
         return register

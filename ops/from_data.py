@@ -65,7 +65,7 @@ def tensor(
             stacklevel=3,
         )
         result = ops.aten._to_copy.default(
-            data.detach(),  # type: ignore[attr-defined]
+            data.detach(),
             dtype=dtype or data._dtype,
             device=device or data._device,
         )
@@ -105,7 +105,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
 def from_dlpack(ext_tensor: Any) -> Tensor:
     """A tensor over the memory of any object with `__dlpack__`, by way of numpy. A tensor of ours comes as an alias."""
     if isinstance(ext_tensor, Tensor):
-        return ext_tensor.detach()  # type: ignore[attr-defined]
+        return ext_tensor.detach()
     if not hasattr(ext_tensor, "__dlpack__"):
         raise TypeError(f"from_dlpack() expects an object with a __dlpack__ method, not {type(ext_tensor).__name__}")
     return lifted(over_array(np.from_dlpack(ext_tensor)), None)
@@ -151,10 +151,10 @@ def asarray(
             raise ValueError("can't alias tensor with another dtype or on another device")
         result = ops.aten._to_copy.default(result, dtype=dtype or result._dtype, device=device or result._device)
     elif copy:
-        result = result.clone()  # type: ignore[attr-defined]
+        result = result.clone()
     if result.requires_grad is requires_grad:
         return result
-    return with_grad(result.detach(), requires_grad)  # type: ignore[union-attr]
+    return with_grad(result.detach(), requires_grad)
 
 
 @overridable
@@ -204,7 +204,7 @@ def _constructed(*args: Any) -> Any:
         return empty_op.functional(sizes, dtype=get_default_dtype(), layout=strided, device=CPU)
     (data,) = args if len(args) == 1 else (args[0],)
     if isinstance(data, Tensor):
-        return data.alias()  # type: ignore[attr-defined]
+        return data.alias()
     if isinstance(data, UntypedStorage):
         element = get_default_dtype()
         count = data.nbytes() // element.itemsize

@@ -131,7 +131,7 @@ def expanded(self: Tensor, size: Sequence[int], implicit: bool = False) -> Geome
     old, lead = tuple(self._shape), len(size) - len(self._shape)
     if lead < 0:
         raise RuntimeError(
-            f"expand({self.type()}{{{list(old)}}}, size={list(size)}): the number of sizes provided ({len(size)}) must "  # type: ignore[attr-defined]
+            f"expand({self.type()}{{{list(old)}}}, size={list(size)}): the number of sizes provided ({len(size)}) must "
             f"be greater or equal to the number of dimensions in the tensor ({len(old)})"
         )
     shape: list[int] = []

@@ -172,8 +172,8 @@ def index_put_kernel(self: Tensor, indices: Indices, values: Tensor, accumulate:
         (mask,) = [index for index in indices if index is not None]
         check_mask(self, mask, len(indices) - 1)
         rest = len(self._shape) - (len(indices) - 1) - len(mask._shape)
-        mask = mask.reshape([*mask._shape, *(1,) * rest])  # type: ignore[attr-defined]
-        return masked_fill_inplace(self, mask, values.item() if values._device.type == "cpu" else 0)  # type: ignore[attr-defined]
+        mask = mask.reshape([*mask._shape, *(1,) * rest])
+        return masked_fill_inplace(self, mask, values.item() if values._device.type == "cpu" else 0)
     if self._dtype is not values._dtype:
         raise RuntimeError(
             "Index put requires the source and destination dtypes match, got "
@@ -192,7 +192,7 @@ def index_put_kernel(self: Tensor, indices: Indices, values: Tensor, accumulate:
         return self
     values = apart(values, self, elementwise=False)
     if all(index is None for index in indices):
-        total = self.add(values) if accumulate else values  # type: ignore[attr-defined]
+        total = self.add(values) if accumulate else values
         kernels.copy(self._operand, total._operand)
         return self
     if 0 in target_shape:
@@ -347,9 +347,9 @@ class Taking:
         if not item._shape and item._dtype.category <= 1 and item._device.type != "meta":
             if item._dtype is dtypes.bool or item._dtype is dtypes.uint8:
                 self.x = unsqueeze_op.functional(self.x, self.dim)
-                self.take_flag(bool(item.item()), unsqueezed=True)  # type: ignore[attr-defined]
+                self.take_flag(bool(item.item()), unsqueezed=True)
             else:
-                self.x = selected_entry(self.x, self.dim, item.item(), position)  # type: ignore[attr-defined]
+                self.x = selected_entry(self.x, self.dim, item.item(), position)
             return
         self.found[self.dim] = item
         self.dim += len(item._shape) if item._dtype.name in ("bool", "uint8") else 1
@@ -466,7 +466,7 @@ def value_tensor(self: Tensor, value: Any) -> Tensor:
         return tensor(value.item() if isinstance(value, np.generic) else value, dtype=self._dtype, device=self._device)
     kind = type(value)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-    raise TypeError(f"can't assign a {name} to a {self.type()}")  # type: ignore[attr-defined]
+    raise TypeError(f"can't assign a {name} to a {self.type()}")
 
 
 def without_leading_ones(shape: Sequence[int]) -> tuple[int, ...]:

@@ -43,8 +43,8 @@ def public(*operators: Operator, function: bool = True, method: bool = True, nam
         if methods:
             bound = attach(name, [Signature(o.functional, method=True) for o in methods])
             made = made or bound
-        if inplace_methods := [o for o in methods if o.inplace]:
-            attach(f"{name}_", [Signature(o.inplace, method=True) for o in inplace_methods])
+        if inplace_methods := [Signature(o.inplace, method=True) for o in methods if o.inplace]:
+            attach(f"{name}_", inplace_methods)
     return made
 
 
@@ -97,7 +97,7 @@ def return_type(name: str, fields: tuple[str, ...]) -> type:
         lines = ",\n".join(f"{field}={value!r}" for field, value in zip(self._fields, self, strict=True))
         return f"torch.return_types.{name}(\n{lines})"
 
-    made = namedtuple(name, fields)  # noqa: PYI024  # its fields are known at run time only
+    made: Any = namedtuple(name, fields)  # type: ignore[misc]  # its name and fields are known at run time only
     made.__repr__ = describe  # type: ignore[method-assign]
     made.__module__ = "torch.return_types"
     return made

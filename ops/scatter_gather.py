@@ -499,7 +499,7 @@ def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False)
     """The indices of the elements that are not zero: a row for each, or a tuple with a tensor for each dimension."""
     if not as_tuple:
         found = nonzero_op.functional(input)
-        return found if out is None else out.resize_(found.shape).copy_(found)  # type: ignore[attr-defined]
+        return found if out is None else out.resize_(found.shape).copy_(found)
     return tuple(nonzero_numpy_op.functional(input))
 
 
@@ -540,7 +540,7 @@ def embedding_kernel(
     if not is_index(indices):
         raise RuntimeError(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
-            f"{indices.type()} instead (while checking arguments for embedding)"  # type: ignore[attr-defined]
+            f"{indices.type()} instead (while checking arguments for embedding)"
         )
     on = common_device(weight, indices)
     result = empty(Size((*indices._shape, weight._shape[1])), weight._dtype, on)
@@ -575,8 +575,8 @@ def embedding_dense_backward_kernel(
         counts = np.bincount(kernels.as_ndarray(indices._operand).ravel(), minlength=num_weights)
         scale = empty((num_weights, 1), dtypes.float64)
         kernels.as_ndarray(scale._operand)[:, 0] = 1.0 / np.maximum(counts, 1)
-        scale = scale.to(result._dtype)  # type: ignore[attr-defined]
-        result.mul_(scale)  # type: ignore[attr-defined]
+        scale = scale.to(result._dtype)
+        result.mul_(scale)
     return result
 
 

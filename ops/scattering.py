@@ -130,13 +130,13 @@ unfold_backward_op = Operator(
 def unfold_backward_kernel(grad_in: Tensor, input_sizes: Sequence[int], dim: int, size: int, step: int) -> Tensor:
     """Windows may overlap, so their gradients add up: window element by window element, each a slice of the input."""
     made = zeros(input_sizes or (1,), grad_in)
-    windows: Any = grad_in if input_sizes else grad_in.unsqueeze(0)  # type: ignore[attr-defined]
+    windows: Any = grad_in if input_sizes else grad_in.unsqueeze(0)
     axis = dim % max(len(input_sizes), 1)
     count = windows._shape[axis]
     for place in range(size if count else 0):
         target = sliced(made, axis, place, place + (count - 1) * step + 1, step).of(made)
-        target.add_(windows.select(-1, place))  # type: ignore[attr-defined]
-    return made if input_sizes else made.squeeze(0)  # type: ignore[attr-defined]
+        target.add_(windows.select(-1, place))
+    return made if input_sizes else made.squeeze(0)
 
 
 unfold_backward_op.derivative(

@@ -101,9 +101,9 @@ def cat_backward(
     axis, start, gradients = dim % max(len(grad._shape), 1), 0, []
     for shape in tensors_shape:
         if tuple(shape) == (0,):
-            gradients.append(grad.new_zeros([0]))  # type: ignore[attr-defined]
+            gradients.append(grad.new_zeros([0]))
             continue
-        gradients.append(grad.narrow(axis, start, shape[axis]))  # type: ignore[attr-defined]
+        gradients.append(grad.narrow(axis, start, shape[axis]))
         start += shape[axis]
     return gradients
 
@@ -293,7 +293,7 @@ def repeated_each(self: Tensor, repeats: int, dim: int | None, output_size: int 
     """Every entry along `dim` (of the flattened tensor where None) `repeats` times in a row."""
     if repeats < 0:
         raise RuntimeError("Repeats must be non-negative")
-    x = view_op.functional(self.contiguous(), [self.numel()]) if dim is None else to_1d(self)  # type: ignore[attr-defined]
+    x = view_op.functional(self.contiguous(), [self.numel()]) if dim is None else to_1d(self)
     axis = wrap_dim(dim or 0, len(x._shape))
     wide = expand_op.functional(
         unsqueeze_op.functional(x, axis + 1), [*x._shape[: axis + 1], repeats, *x._shape[axis + 1 :]]

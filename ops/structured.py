@@ -35,7 +35,7 @@ class Meta(NamedTuple):
     device: device
     strides: tuple[int, ...] | None = None
 
-    def allocate(self, on: device | None = None) -> Tensor:
+    def allocate(self, on: Any = None) -> Tensor:
         """A new tensor that looks like this."""
         return empty(self.shape, self.dtype, on or self.device, self.strides)
 

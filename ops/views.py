@@ -302,7 +302,7 @@ def moved_one(self: Tensor, source: int, destination: int) -> Tensor:
 
 
 def alias_view(x: Tensor) -> Tensor:
-    return x.alias()  # type: ignore[attr-defined]
+    return x.alias()
 
 
 movedim = public(movedim_int_op, movedim_list_op)

@@ -72,7 +72,7 @@ class LRScheduler:
         self.last_epoch += 1
         for group, rate in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
             if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(number(rate))  # type: ignore[attr-defined]  # attached by the room `ops`
+                group["lr"].fill_(number(rate))
             else:
                 group["lr"] = rate
         self._last_lr = self._present()
@@ -267,4 +267,4 @@ class CosineAnnealingLR(LRScheduler):
 
 def copied(rate: Any) -> Any:
     """A rate that does not change when the optimizer's does, if it is a tensor."""
-    return rate.clone() if isinstance(rate, Tensor) else rate  # type: ignore[attr-defined]  # attached by `ops`
+    return rate.clone() if isinstance(rate, Tensor) else rate

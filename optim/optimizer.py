@@ -305,9 +305,9 @@ def fitted(value: Any, param: Any, name: str | None = None) -> Any:
     """A value of the state, copied, its tensors of the dtype and on the device of `param`. A count of steps stays."""
     if isinstance(value, Tensor):
         if name == "step":
-            return value.clone()  # type: ignore[attr-defined]  # attached by the room `ops`
+            return value.clone()
         dtype = param.dtype if param.is_floating_point() else value.dtype
-        return value.to(device=param.device, dtype=dtype, copy=True)  # type: ignore[attr-defined]
+        return value.to(device=param.device, dtype=dtype, copy=True)
     if isinstance(value, dict):
         return {key: fitted(item, param, key) for key, item in value.items()}
     if isinstance(value, Iterable) and not isinstance(value, str):
@@ -317,7 +317,7 @@ def fitted(value: Any, param: Any, name: str | None = None) -> Any:
 
 def number(value: Any) -> float:
     """An option as a Python number: a learning rate may be a tensor of one element."""
-    return value.item() if isinstance(value, Tensor) else value  # type: ignore[attr-defined]
+    return value.item() if isinstance(value, Tensor) else value
 
 
 def check_lr(lr: Any) -> None:

@@ -133,7 +133,7 @@ def _rebuilt_storage(data: bytes | None, nbytes: int, on: device) -> UntypedStor
 
 
 Tensor.__deepcopy__ = deepcopy  # type: ignore[attr-defined]
-Tensor.__reduce_ex__ = reduce_ex  # type: ignore[method-assign, assignment]
+Tensor.__reduce_ex__ = reduce_ex  # type: ignore[method-assign]
 Tensor.__setstate__ = set_state  # type: ignore[attr-defined]
 UntypedStorage.__deepcopy__ = copy_storage  # type: ignore[attr-defined]
 UntypedStorage.__reduce__ = reduce_storage  # type: ignore[method-assign, assignment]

@@ -9,6 +9,7 @@ Source of the promotion rules: PyTorch's "Type promotion" documentation; `result
 
 from __future__ import annotations
 
+import builtins
 from functools import cached_property
 
 import numpy as np
@@ -19,7 +20,15 @@ BOOL, INTEGER, FLOATING, COMPLEX = range(4)  # the categories; promotion never g
 class dtype:
     """One element type. There is one object for each, `redispatch.float32` and so on; compare them by `is` or `==`."""
 
-    def __init__(self, name: str, category: int, itemsize: int, *, signed: bool = True, tensor_name: str = "") -> None:
+    def __init__(
+        self,
+        name: str,
+        category: builtins.int,
+        itemsize: builtins.int,
+        *,
+        signed: builtins.bool = True,
+        tensor_name: str = "",
+    ) -> None:
         self.name = name
         self.category = category
         self.itemsize = itemsize

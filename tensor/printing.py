@@ -16,6 +16,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
+from typing import Any
+
 import numpy as np
 
 # --- Options ------------------------------------------------------------------------------------------------------
@@ -57,7 +59,7 @@ def set_printoptions(
     global _options
     if profile is not None and profile not in PROFILES:
         raise ValueError(f"unknown print profile {profile!r}; there are {', '.join(map(repr, PROFILES))}")
-    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    given: dict[str, Any] = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     given = {name: value for name, value in given.items() if value is not None}
     base = _options if profile is None else PROFILES[profile]
     _options = replace(base, **given, sci_mode=sci_mode)
@@ -209,7 +211,10 @@ def format_tensor(
     prefix: 'tensor(', or the class name of a subclass; the rows are indented by its length.
     """
     options = options or _options
-    shape = tuple(values.shape if shape is None else shape)
+    if shape is None:
+        assert values is not None, "without values, the shape must be said"
+        shape = values.shape
+    shape = tuple(shape)
     facts = [] if device is None else [f"device='{device}'"]
     indent = len(prefix)
     dtypes_read_off = {default_dtype_name}
@@ -221,7 +226,7 @@ def format_tensor(
         if len(shape) != 1:
             facts.append(f"size={shape}")
     else:
-        dtypes_read_off |= {"int64", "bool", _COMPLEX_OF.get(default_dtype_name)}
+        dtypes_read_off |= {"int64", "bool", _COMPLEX_OF.get(default_dtype_name, "")}
         if options.edgeitems == 0:  # then the brackets may hold nothing that would tell
             facts.append(f"size={shape}")
         cut = values.size > options.threshold

@@ -36,7 +36,8 @@ def result_type(*operands: Any) -> dtype:
     ranks: list[dtype | None] = [None, None, None]  # with dimensions, without, numbers
     for value in operands:
         if isinstance(value, TensorBase):
-            rank, kind = (0 if value._shape else 1), value._dtype
+            tensor: Any = value
+            rank, kind = (0 if tensor._shape else 1), tensor._dtype
         else:
             rank, kind = 2, number_dtype(value)
         former = ranks[rank]

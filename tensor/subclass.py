@@ -25,7 +25,7 @@ PYTHON = keyset("Python", "PythonTLSSnapshot")
 
 def shell(cls: type, like: Tensor) -> Any:
     """A new tensor of class `cls` over the memory of `like`, with the keys that the class needs and no history."""
-    t = object.__new__(cls)
+    t: Any = object.__new__(cls)
     for slot in ("_storage", "_array", "_shape", "_stride", "_offset", "_dtype", "_device", "_counter"):
         setattr(t, slot, getattr(like, slot))
     t._keyset = like._keyset | PYTHON if has_handler(cls) else like._keyset & ~PYTHON
@@ -83,7 +83,7 @@ def make_wrapper_subclass(
     element = get_default_dtype() if dtype is None else dtype
     offset = storage_offset or 0
     elements = offset + 1 + sum((n - 1) * step for n, step in zip(shape, stride, strict=True)) if 0 not in shape else 0
-    t = object.__new__(cls)
+    t: Any = object.__new__(cls)
     t._storage = UntypedStorage.without_data(elements * element.itemsize if storage_size is None else storage_size, on)
     t._array = None
     t._shape, t._stride, t._offset, t._dtype, t._device = shape, stride, offset, element, on
@@ -101,7 +101,7 @@ def as_subclass(self: Tensor, cls: type) -> Any:
     """The same memory as class `cls`; with grad, if this tensor has one, flowing through."""
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise TypeError(f"cls must be a type (got {cls!r}) that inherits from Tensor")
-    alias = self.alias()  # type: ignore[attr-defined]  # attached by the room `ops`
+    alias = self.alias()
     result = shell(cls, alias)
     result._autograd, result._view = alias._autograd, alias._view  # the alias itself goes away with this call
     return result
@@ -115,6 +115,6 @@ def _check_class(name: str, cls: Any) -> None:
         )
 
 
-Tensor._make_subclass = staticmethod(make_subclass)  # type: ignore[attr-defined]
-Tensor._make_wrapper_subclass = staticmethod(make_wrapper_subclass)  # type: ignore[attr-defined]
+Tensor._make_subclass = staticmethod(make_subclass)
+Tensor._make_wrapper_subclass = staticmethod(make_wrapper_subclass)
 Tensor.as_subclass = as_subclass  # type: ignore[attr-defined]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -100,6 +100,40 @@ class Tensor(TensorBase):
     _device: device
     _view: ViewRecord | None
     _autograd: AutogradRecord | None
+
+    if TYPE_CHECKING:
+        # Most methods are operators: the room `ops` attaches them, and Python's own operators, from their schemas.
+        __add__: Any
+        __radd__: Any
+        __sub__: Any
+        __rsub__: Any
+        __mul__: Any
+        __rmul__: Any
+        __truediv__: Any
+        __rtruediv__: Any
+        __floordiv__: Any
+        __mod__: Any
+        __pow__: Any
+        __rpow__: Any
+        __matmul__: Any
+        __neg__: Any
+        __abs__: Any
+        __invert__: Any
+        __and__: Any
+        __or__: Any
+        __xor__: Any
+        __lt__: Any
+        __le__: Any
+        __gt__: Any
+        __ge__: Any
+        __eq__: Any
+        __ne__: Any
+        __getitem__: Any
+        __setitem__: Any
+        _make_subclass: Any  # attached by subclass.py
+        _make_wrapper_subclass: Any
+
+        def __getattr__(self, name: str) -> Any: ...
 
     __array_priority__ = 1000  # numpy leaves `ndarray + tensor` to us
     _is_param = False
@@ -384,7 +418,7 @@ class Tensor(TensorBase):
     def __iter__(self) -> Iterator[Any]:
         if not self._shape:
             raise TypeError("iteration over a 0-d tensor")
-        return iter(self.unbind(0))  # type: ignore[attr-defined]  # attached by the room `ops`
+        return iter(self.unbind(0))
 
     @overridable
     def __bool__(self) -> bool:
@@ -392,7 +426,7 @@ class Tensor(TensorBase):
             raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
         if self._shape.numel() > 1:
             raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
-        return bool(self.item())  # type: ignore[attr-defined]
+        return bool(self.item())
 
     @overridable
     def __float__(self) -> float:
@@ -409,18 +443,18 @@ class Tensor(TensorBase):
     def _one_value(self) -> Any:
         if self._shape.numel() != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
-        return self.item()  # type: ignore[attr-defined]
+        return self.item()
 
     @overridable
     def __index__(self) -> int:
         if self._shape.numel() != 1 or self._dtype.category > 1:
             raise TypeError("only integer tensors of a single element can be converted to an index")
-        return int(self.item())  # type: ignore[attr-defined]
+        return int(self.item())
 
     @overridable
     def __format__(self, spec: str) -> str:
         if not self._shape and type(self) is Tensor and self._device.type != "meta":
-            return format(self.item(), spec)  # type: ignore[attr-defined]
+            return format(self.item(), spec)
         return object.__format__(self, spec)
 
     def __hash__(self) -> int:
@@ -522,7 +556,7 @@ def nowrap_functions() -> frozenset[Any]:
 def converted(result: Any, cls: type) -> Any:
     """The tensors in a result as `cls`, inside tuples, named tuples and lists, too."""
     if isinstance(result, Tensor):
-        return result if isinstance(result, cls) else result.as_subclass(cls)  # type: ignore[attr-defined]
+        return result if isinstance(result, cls) else result.as_subclass(cls)
     if isinstance(result, tuple | list):
         items = [converted(item, cls) for item in result]
         if hasattr(result, "_fields"):

@@ -210,11 +210,17 @@ def tree_is_leaf(tree: PyTree, is_leaf: IsLeaf | None = None) -> bool:
 
 
 def _sequence_keys(sequence):
-    return [(SequenceKey(i), child) for i, child in enumerate(sequence)], _node(sequence).flatten_fn(sequence)[1]
+    return [(SequenceKey(i), child) for i, child in enumerate(sequence)], _context(sequence)
 
 
 def _mapping_keys(mapping):
-    return [(MappingKey(key), child) for key, child in mapping.items()], _node(mapping).flatten_fn(mapping)[1]
+    return [(MappingKey(key), child) for key, child in mapping.items()], _context(mapping)
+
+
+def _context(container) -> Any:
+    node = _node(container)
+    assert node is not None, "only called for the built-in nodes"
+    return node.flatten_fn(container)[1]
 
 
 def _namedtuple_keys(obj):
@@ -272,7 +278,7 @@ register_pytree_node(
     flatten_with_keys_fn=_mapping_keys,
 )
 register_pytree_node(
-    namedtuple,  # the function: all namedtuple classes share this entry
+    namedtuple,  # type: ignore[arg-type]  # the function: all namedtuple classes share this entry
     lambda obj: (obj, type(obj)),
     lambda children, cls: cls._make(children),
     serialized_type_name="collections.namedtuple",
