@@ -21,7 +21,7 @@ from .autograd import (
     no_grad,
     set_grad_enabled,
 )
-from .dispatch import DispatchKey, DispatchKeySet, Hop, define_backend, define_key, explain, ops, trace
+from .dispatch import DispatchKey, DispatchKeySet, Hop, Tag, define_backend, define_key, explain, ops, trace
 from .kernels import get_num_threads, set_num_threads
 from .ops import random  # not a file here: run from this folder, it would stand before Python's own `random`
 from .ops.arithmetic import (

@@ -40,6 +40,7 @@ from .schema_parser import parse_schema
 from .signature import Parser, Signature
 from .state import AUTOCAST_KEYS, DEFAULT, STATE, Region, Setting, State, exclude, force, include, within
 from .table import Kernel, backends_of_autograd, members, runtime_table_keys
+from .tags import Tag
 from .trace import Hop, trace
 
 __all__ = [
@@ -75,6 +76,7 @@ __all__ = [
     "Signature",
     "Slot",
     "State",
+    "Tag",
     "TensorBase",
     "TorchDispatchMode",
     "TorchFunctionMode",

@@ -21,6 +21,7 @@ from .override import handle_torch_function, overridden, overriding
 from .registry import FALLBACKS, LOCK, OPERATORS, OVERLOADS, Undo
 from .schema import FunctionSchema
 from .table import Entry, Kernel, resolve, runtime_table_keys
+from .tags import Tag
 
 
 class OpOverload:
@@ -31,7 +32,7 @@ class OpOverload:
 
     def __init__(self, schema: FunctionSchema, tags: Iterable[Any] = (), place: str = "") -> None:
         self.schema = self._schema = schema
-        self.tags = list(tags)
+        self.tags = [Tag(tag) for tag in tags]
         self.place = place
         self.namespace, self._opname = schema.namespace or "", schema.base_name
         self._overloadname = schema.overload

@@ -152,7 +152,7 @@ div_op.derivative(
     other=lambda grad, self, other: -grad * ((self / other) / other),
 )
 
-div_scalar_op = Operator("div.Scalar(Tensor self, Scalar other) -> Tensor", inplace=True)
+div_scalar_op = Operator("div.Scalar(Tensor self, Scalar other) -> Tensor", inplace=True, tags=("pointwise",))
 
 
 @div_scalar_op.explicit
@@ -240,7 +240,9 @@ div = public(div_op, div_mode_op)
 divide = public(div_op, div_mode_op, name="divide")
 true_divide = public(div_op, name="true_divide")
 
-floor_divide_op = pointwise("floor_divide(Tensor self, Tensor other) -> Tensor", inplace=True, out="out", numbers=True)
+floor_divide_op = pointwise(
+    "floor_divide(Tensor self, Tensor other) -> Tensor", inplace="Tensor", out="out", numbers=True
+)
 floor_divide_op.check(check_integer_divisor)
 floor_divide_op.scalar(float=floor_divide_floats, int=floor_divide_ints, uint=floor_divide_ints)
 floor_divide_op.not_differentiable()
@@ -299,10 +301,10 @@ fmod = public(fmod_op, fmod_scalar_op)
 # --- pow -----------------------------------------------------------------------------------------------------------
 
 pow_op = pointwise(
-    "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", inplace=True, out="Tensor_Scalar_out", cost=8
+    "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", inplace="Scalar", out="Tensor_Scalar_out", cost=8
 )
 pow_tensor_op = pointwise(
-    "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", inplace=True, out="Tensor_Tensor_out", cost=8
+    "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", inplace="Tensor", out="Tensor_Tensor_out", cost=8
 )
 pow_scalar_op = pointwise("pow.Scalar(Scalar self, Tensor exponent) -> Tensor", out="Scalar_out", cost=8)
 
@@ -374,7 +376,7 @@ pow_tensor_op.derivative(self=pow_grad_base, exponent=pow_grad_exponent, node="P
 pow_scalar_op.derivative(exponent=pow_grad_exponent, node="PowBackward2")
 pow = public(pow_tensor_op, pow_op, pow_scalar_op)
 
-square_op = Operator("square(Tensor self) -> Tensor", inplace=True)
+square_op = Operator("square(Tensor self) -> Tensor", inplace=True, tags=("pointwise",))
 
 
 @square_op.implicit
@@ -456,8 +458,8 @@ def inside(self: Tensor, min: Any, max: Any) -> Any:
 clamp_op.derivative(self=lambda grad, self, min, max: grad * inside(self, min, max), node="ClampBackward1")
 clamp = public(clamp_op)
 clip = public(clamp_op, name="clip")
-clamp_min_op = Operator("clamp_min(Tensor self, Scalar min) -> Tensor")
-clamp_max_op = Operator("clamp_max(Tensor self, Scalar max) -> Tensor")
+clamp_min_op = Operator("clamp_min(Tensor self, Scalar min) -> Tensor", tags=("pointwise",))
+clamp_max_op = Operator("clamp_max(Tensor self, Scalar max) -> Tensor", tags=("pointwise",))
 clamp_min_op.implicit(lambda self, min: self.clamp(min, None))
 clamp_max_op.implicit(lambda self, max: self.clamp(None, max))
 clamp_min = public(clamp_min_op)

@@ -175,7 +175,7 @@ bitwise_not = public(bitwise_not_op)
 
 isnan_op = pointwise("isnan(Tensor self) -> Tensor", promotion="compare")
 isinf_op = pointwise("isinf(Tensor self) -> Tensor", promotion="compare")
-isfinite_op = Operator("isfinite(Tensor self) -> Tensor")
+isfinite_op = Operator("isfinite(Tensor self) -> Tensor", tags=("pointwise",))
 
 
 @isnan_op.scalar

@@ -38,6 +38,8 @@ from redispatch.dispatch import (
 from redispatch.dispatch.layers import ad_inplace_or_view, autocast, backend_select
 from redispatch.dispatch.schema import AliasInfo, Argument
 
+from .core_aten import CORE
+
 Function = Callable[..., Any]
 _WRITTEN = AliasInfo(frozenset("a"), frozenset("a"), True)
 
@@ -49,7 +51,8 @@ class Operator:
     """An operator of the namespace `aten`, with its in-place and out= forms where it has them.
 
     schema:  without namespace, of the functional form.
-    inplace: whether `name_` exists. out: the overload name of the out= form, or None.
+    inplace: whether `name_` exists; its overload name, where that is another one than the functional form's.
+    out: the overload name of the out= form, or None.
     numbers: whether a Python number may stand for a tensor argument.
     """
 
@@ -57,7 +60,7 @@ class Operator:
         self,
         schema: str,
         *,
-        inplace: bool = False,
+        inplace: bool | str = False,
         out: str | None = None,
         numbers: bool = False,
         tags: tuple[str, ...] = (),
@@ -67,13 +70,15 @@ class Operator:
         self.place = declared_at()
         self.names = [argument.name for argument in self.schema.arguments]
         self.functional = self._define(self.schema, numbers, tags)
-        self.inplace = self._define(inplace_schema(self.schema), numbers, tags) if inplace else None
+        self.inplace = self._define(inplace_schema(self.schema, inplace), numbers, tags) if inplace else None
         self.out = self._define(out_schema(self.schema, out), numbers, tags) if out else None
 
     def _define(self, schema: FunctionSchema, numbers: bool, tags: tuple[str, ...]) -> OpOverload:
         if numbers:
             NUMBER_FOR_TENSOR.add(schema.name)
-        op, _ = define(schema, tags, self.place)
+        form = (schema.kind,) if schema.kind in ("inplace", "out") else ()
+        core = ("core",) if schema.qualified_name.removeprefix("aten::") in CORE else ()
+        op, _ = define(schema, dict.fromkeys((*tags, *form, *core)), self.place)
         ad_inplace_or_view.register_alias_tracking(op)
         backend_select.register_backend_select(op)
         return op
@@ -174,12 +179,16 @@ def node_name(base_name: str) -> str:
     return "".join(word[:1].upper() + word[1:] for word in words) + "Backward0"
 
 
-def inplace_schema(schema: FunctionSchema) -> FunctionSchema:
+def inplace_schema(schema: FunctionSchema, overload: bool | str = True) -> FunctionSchema:
     """`add_.Tensor(Tensor(a!) self, ...) -> Tensor(a!)` for `add.Tensor(Tensor self, ...) -> Tensor`."""
     first, *rest = schema.arguments
     written = dataclasses.replace(first, alias_info=_WRITTEN)
     return dataclasses.replace(
-        schema, name=f"{schema.name}_", arguments=(written, *rest), returns=(_returned(schema.returns[0]),)
+        schema,
+        name=f"{schema.name}_",
+        overload_name=overload if isinstance(overload, str) else schema.overload_name,
+        arguments=(written, *rest),
+        returns=(_returned(schema.returns[0]),),
     )
 
 

@@ -245,8 +245,8 @@ for _op in (max_dim_op, min_dim_op):
 max_dim_op.out = max_dim_out_op.functional
 min_dim_op.out = min_dim_out_op.functional
 
-max_other_op = Operator("max.other(Tensor self, Tensor other) -> Tensor", out="out")
-min_other_op = Operator("min.other(Tensor self, Tensor other) -> Tensor", out="out")
+max_other_op = Operator("max.other(Tensor self, Tensor other) -> Tensor", out="out", tags=("pointwise",))
+min_other_op = Operator("min.other(Tensor self, Tensor other) -> Tensor", out="out", tags=("pointwise",))
 
 
 @max_other_op.implicit

@@ -168,14 +168,21 @@ def check_floating(kernel_name: str, dtype: dtype) -> None:
 # --- fills in place --------------------------------------------------------------------------------------------------
 
 GENERATOR = "*, Generator? generator=None"
-uniform_op = Operator(f"uniform_(Tensor(a!) self, float from=0, float to=1, {GENERATOR}) -> Tensor(a!)")
-normal_op = Operator(f"normal_(Tensor(a!) self, float mean=0, float std=1, {GENERATOR}) -> Tensor(a!)")
-exponential_op = Operator(f"exponential_(Tensor(a!) self, float lambd=1, {GENERATOR}) -> Tensor(a!)")
-bernoulli_float_op = Operator(f"bernoulli_.float(Tensor(a!) self, float p=0.5, {GENERATOR}) -> Tensor(a!)")
-bernoulli_tensor_op = Operator(f"bernoulli_.Tensor(Tensor(a!) self, Tensor p, {GENERATOR}) -> Tensor(a!)")
-random_op = Operator(f"random_(Tensor(a!) self, {GENERATOR}) -> Tensor(a!)")
-random_from_op = Operator(f"random_.from(Tensor(a!) self, int from, int? to, {GENERATOR}) -> Tensor(a!)")
-random_to_op = Operator(f"random_.to(Tensor(a!) self, int to, {GENERATOR}) -> Tensor(a!)")
+
+
+def seeded(schema: str) -> Operator:
+    """Declares an operator that draws random numbers."""
+    return Operator(schema, tags=("nondeterministic_seeded",))
+
+
+uniform_op = seeded(f"uniform_(Tensor(a!) self, float from=0, float to=1, {GENERATOR}) -> Tensor(a!)")
+normal_op = seeded(f"normal_(Tensor(a!) self, float mean=0, float std=1, {GENERATOR}) -> Tensor(a!)")
+exponential_op = seeded(f"exponential_(Tensor(a!) self, float lambd=1, {GENERATOR}) -> Tensor(a!)")
+bernoulli_float_op = seeded(f"bernoulli_.float(Tensor(a!) self, float p=0.5, {GENERATOR}) -> Tensor(a!)")
+bernoulli_tensor_op = seeded(f"bernoulli_.Tensor(Tensor(a!) self, Tensor p, {GENERATOR}) -> Tensor(a!)")
+random_op = seeded(f"random_(Tensor(a!) self, {GENERATOR}) -> Tensor(a!)")
+random_from_op = seeded(f"random_.from(Tensor(a!) self, int from, int? to, {GENERATOR}) -> Tensor(a!)")
+random_to_op = seeded(f"random_.to(Tensor(a!) self, int to, {GENERATOR}) -> Tensor(a!)")
 
 
 @uniform_op.kernel("CPU", "Meta")
@@ -319,12 +326,12 @@ public(random_from_op, random_to_op, random_op, function=False)
 
 # --- factories -------------------------------------------------------------------------------------------------------
 
-rand_op = Operator(f"rand(SymInt[] size, *, {FACTORY}) -> Tensor")
-rand_generator_op = Operator(f"rand.generator(SymInt[] size, *, Generator? generator, {FACTORY}) -> Tensor")
-rand_out_op = Operator("rand.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
-randn_op = Operator(f"randn(SymInt[] size, *, {FACTORY}) -> Tensor")
-randn_generator_op = Operator(f"randn.generator(SymInt[] size, *, Generator? generator, {FACTORY}) -> Tensor")
-randn_out_op = Operator("randn.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
+rand_op = seeded(f"rand(SymInt[] size, *, {FACTORY}) -> Tensor")
+rand_generator_op = seeded(f"rand.generator(SymInt[] size, *, Generator? generator, {FACTORY}) -> Tensor")
+rand_out_op = seeded("rand.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
+randn_op = seeded(f"randn(SymInt[] size, *, {FACTORY}) -> Tensor")
+randn_generator_op = seeded(f"randn.generator(SymInt[] size, *, Generator? generator, {FACTORY}) -> Tensor")
+randn_out_op = seeded("randn.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
 
 
 @rand_generator_op.explicit
@@ -365,12 +372,12 @@ rand = public(rand_op, rand_generator_op)
 randn = public(randn_op, randn_generator_op)
 
 LONG = FACTORY.replace("dtype=None", "dtype=long")
-randint_op = Operator(f"randint(SymInt high, SymInt[] size, *, {LONG}) -> Tensor")
-randint_low_op = Operator(f"randint.low(SymInt low, SymInt high, SymInt[] size, *, {LONG}) -> Tensor")
-randint_generator_op = Operator(
+randint_op = seeded(f"randint(SymInt high, SymInt[] size, *, {LONG}) -> Tensor")
+randint_low_op = seeded(f"randint.low(SymInt low, SymInt high, SymInt[] size, *, {LONG}) -> Tensor")
+randint_generator_op = seeded(
     f"randint.generator(SymInt high, SymInt[] size, *, Generator? generator, {LONG}) -> Tensor"
 )
-randint_low_generator_op = Operator(
+randint_low_generator_op = seeded(
     f"randint.low_generator(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, {LONG}) -> Tensor"
 )
 
@@ -407,8 +414,8 @@ def randint_plain_kernel(high: int, size: Any, dtype: Any, layout: Any, device: 
 
 randint = public(randint_op, randint_low_op, randint_generator_op, randint_low_generator_op)
 
-randperm_op = Operator(f"randperm(SymInt n, *, {LONG}) -> Tensor")
-randperm_generator_op = Operator(f"randperm.generator(SymInt n, *, Generator? generator, {LONG}) -> Tensor")
+randperm_op = seeded(f"randperm(SymInt n, *, {LONG}) -> Tensor")
+randperm_generator_op = seeded(f"randperm.generator(SymInt n, *, Generator? generator, {LONG}) -> Tensor")
 
 
 @randperm_generator_op.explicit
@@ -433,10 +440,10 @@ def randperm_plain_kernel(n: int, dtype: Any, layout: Any, device: Any, pin_memo
 
 randperm = public(randperm_op, randperm_generator_op)
 
-rand_like_op = Operator(f"rand_like({LIKE}) -> Tensor")
-randn_like_op = Operator(f"randn_like({LIKE}) -> Tensor")
-randint_like_op = Operator(f"randint_like({LIKE.replace('*', 'SymInt high, *')}) -> Tensor")
-randint_like_low_op = Operator(f"randint_like.low_dtype({LIKE.replace('*', 'SymInt low, SymInt high, *')}) -> Tensor")
+rand_like_op = seeded(f"rand_like({LIKE}) -> Tensor")
+randn_like_op = seeded(f"randn_like({LIKE}) -> Tensor")
+randint_like_op = seeded(f"randint_like({LIKE.replace('*', 'SymInt high, *')}) -> Tensor")
+randint_like_low_op = seeded(f"randint_like.low_dtype({LIKE.replace('*', 'SymInt low, SymInt high, *')}) -> Tensor")
 
 
 @rand_like_op.explicit
@@ -476,8 +483,8 @@ for _op in (
 
 # --- bernoulli and normal, out of place ------------------------------------------------------------------------------
 
-bernoulli_op = Operator(f"bernoulli(Tensor self, {GENERATOR}) -> Tensor")
-bernoulli_p_op = Operator(f"bernoulli.p(Tensor self, float p, {GENERATOR}) -> Tensor")
+bernoulli_op = seeded(f"bernoulli(Tensor self, {GENERATOR}) -> Tensor")
+bernoulli_p_op = seeded(f"bernoulli.p(Tensor self, float p, {GENERATOR}) -> Tensor")
 
 
 @bernoulli_op.kernel("CPU", "Meta")
@@ -495,12 +502,10 @@ bernoulli_op.derivative(self=no_gradient)
 bernoulli_p_op.derivative(self=no_gradient, node="BernoulliBackward3")
 bernoulli = public(bernoulli_op, bernoulli_p_op)
 
-normal_tensor_float_op = Operator(f"normal.Tensor_float(Tensor mean, float std=1, {GENERATOR}) -> Tensor")
-normal_float_tensor_op = Operator(f"normal.float_Tensor(float mean, Tensor std, {GENERATOR}) -> Tensor")
-normal_tensors_op = Operator(f"normal.Tensor_Tensor(Tensor mean, Tensor std, {GENERATOR}) -> Tensor")
-normal_floats_op = Operator(
-    f"normal.float_float(float mean, float std, SymInt[] size, {GENERATOR}, {FACTORY}) -> Tensor"
-)
+normal_tensor_float_op = seeded(f"normal.Tensor_float(Tensor mean, float std=1, {GENERATOR}) -> Tensor")
+normal_float_tensor_op = seeded(f"normal.float_Tensor(float mean, Tensor std, {GENERATOR}) -> Tensor")
+normal_tensors_op = seeded(f"normal.Tensor_Tensor(Tensor mean, Tensor std, {GENERATOR}) -> Tensor")
+normal_floats_op = seeded(f"normal.float_float(float mean, float std, SymInt[] size, {GENERATOR}, {FACTORY}) -> Tensor")
 
 
 def scaled(unit, mean, std):
@@ -564,8 +569,8 @@ normal = public(normal_tensors_op, normal_tensor_float_op, normal_float_tensor_o
 
 # --- dropout ---------------------------------------------------------------------------------------------------------
 
-dropout_op = Operator("dropout(Tensor input, float p, bool train) -> Tensor")
-dropout_inplace_op = Operator("dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)")
+dropout_op = seeded("dropout(Tensor input, float p, bool train) -> Tensor")
+dropout_inplace_op = seeded("dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)")
 
 
 @dropout_op.implicit
@@ -601,7 +606,7 @@ def check_dropout(p: float) -> None:
 dropout = public(dropout_op, method=False)
 dropout_ = public(dropout_inplace_op, method=False)
 
-native_dropout_op = Operator("native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)")
+native_dropout_op = seeded("native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)")
 native_dropout_backward_op = Structured(
     "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor"
 )

@@ -369,7 +369,9 @@ def replaced(old, mask, new):
 
 _MASKED = Elementwise("masked_fill", replaced, keep=[1])
 
-masked_fill_scalar_op = Operator("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", inplace=True)
+masked_fill_scalar_op = Operator(
+    "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", inplace=True, tags=("pointwise",)
+)
 masked_fill_tensor_op = Operator("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", inplace=True)
 
 

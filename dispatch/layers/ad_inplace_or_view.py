@@ -61,7 +61,8 @@ def refuse_inference_tensors(op: OpOverload, stack: list[Any]) -> None:
         if any(tensor._counter is None for tensor in tensors_in(stack[position])):
             raise RuntimeError(
                 "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
-                "normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
+                "normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more "
+                "details."
             )
 
 
