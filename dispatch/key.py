@@ -172,7 +172,7 @@ def key_named(name: str | DispatchKey) -> DispatchKey:
         return name
     if name in KEYS:
         return KEYS[name]
-    close = [known for known in KEYS if known.lower() == str(name).lower() or str(name).lower() in known.lower()]
+    close = sorted((known for known in KEYS if str(name).lower() in known.lower()), key=len)
     raise UnknownKeyError(
         f"could not parse dispatch key: {name}" + (f" (did you mean {', '.join(close[:5])}?)" if close else "")
     )

@@ -487,6 +487,8 @@ class FunctionSchema:
             parts.append("...")
         return f"{self.qualified_name}({', '.join(parts)}) -> {self._returns_str()}"
 
+    __repr__ = __str__
+
     def _returns_str(self) -> str:
         parts = [str(result) for result in self.returns] + ["..."] * self.is_varret
         # A lone result stands bare, unless it is itself written with parentheses and so would be read as several.

@@ -70,6 +70,10 @@ class Hop:
     def __str__(self) -> str:
         return self.text()
 
+    def __repr__(self) -> str:
+        """A hop shows its own line; the root, which is what `trace` hands out, the whole tree."""
+        return self.text() if self.op is None else self._line(places=False, times=False)
+
     def text(self, places: bool = False, times: bool = False) -> str:
         """The tree as text: a line for each hop, indented by depth; with file:line and microseconds where asked."""
         lines = []
