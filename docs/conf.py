@@ -14,6 +14,7 @@ myst_heading_anchors = 3
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
+nb_merge_streams = True
 
 exclude_patterns = ["_build", "jupyter_execute"]
 
