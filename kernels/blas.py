@@ -6,6 +6,7 @@ Read next: `copy.py`.
 
 import numpy as np
 
+from .blas_threads import allow_threads
 from .copy import copy
 from .geometry import contiguous_strides, numel
 from .operand import DTYPES, Operand, as_ndarray
@@ -35,20 +36,24 @@ def matmul(
     An empty k gives zeros. All operands have one dtype.
     """
     compute = DTYPES[out.dtype].compute
-    direct = compute == out.dtype and (bias is None or beta == 0) and alpha == 1
+    biased = bias is not None and beta != 0
+    in_place = compute == out.dtype != "bool" and not (biased and bias.array is out.array)  # type: ignore[union-attr]  # biased
     x, y = _compute(a), _compute(b)
+    allow_threads(numel(out.shape) * a.shape[-1])
     if out.dtype == "bool":
         result = np.matmul(x.astype(np.int64), y.astype(np.int64)) != 0
-    elif direct:
-        np.matmul(x, y, out=as_ndarray(out))
-        return
+    elif in_place:
+        result = as_ndarray(out)
+        np.matmul(x, y, out=result)
     else:
         result = np.matmul(x, y)
     if alpha != 1:
         result *= result.dtype.type(alpha)
-    if bias is not None and beta != 0:
+    if bias is not None and biased:
         added = _compute(bias)
         result += added if beta == 1 else added * result.dtype.type(beta)
+    if in_place:
+        return
     dense = np.ascontiguousarray(result)
     copy(out, Operand(dense.ravel(), compute, dense.shape, contiguous_strides(dense.shape)))
 

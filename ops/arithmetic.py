@@ -24,6 +24,8 @@ def dtype_name(value: Any) -> str:
 
 def check_alpha(self: Any, other: Any, alpha: Any) -> None:
     """Raises RuntimeError for a factor that the result's dtype cannot hold."""
+    if type(alpha) is int:
+        return
     common = result_type(self, other)
     if isinstance(alpha, float) and not common.is_floating_point and not common.is_complex:
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
