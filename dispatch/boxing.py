@@ -112,6 +112,25 @@ def default_of(argument: Argument) -> Any:
     return default
 
 
+def checked(schema: FunctionSchema, result: Any) -> Any:
+    """A result of a user's function, which must be what the schema promises where it promises tensors.
+
+    Errors: RuntimeError for something else than a tensor, and for a wrong number of results.
+    """
+    returns = schema.returns
+    if len(returns) == 1:
+        if returns[0].type == TENSOR and not isinstance(result, TensorBase):
+            raise RuntimeError(f"Unable to cast {result!r} to Tensor: {schema} returns {returns[0].type}")
+        return result
+    if not returns:
+        if result is not None:
+            raise RuntimeError(f"{schema} returns nothing, but its function returned {result!r}")
+        return None
+    if not (isinstance(result, tuple | list) and len(result) == len(returns)):
+        raise RuntimeError(f"{schema} returns {len(returns)} values, but its function returned {result!r}")
+    return tuple(result)
+
+
 def box(function: Callable[..., Any], schema: FunctionSchema, convention: str) -> Boxed:
     """The boxed form of `function`, which takes its arguments by `convention`."""
     if convention == "boxed":
@@ -122,14 +141,14 @@ def box(function: Callable[..., Any], schema: FunctionSchema, convention: str) -
 
         def python_kernel(op: Any, keyset: int, stack: list[Any]) -> Any:
             args, kwargs = unbind(schema, stack)
-            return function(*args, **kwargs)
+            return checked(schema, function(*args, **kwargs))
 
         return python_kernel
     if convention == "keyset":
 
         def keyset_kernel(op: Any, keyset: int, stack: list[Any]) -> Any:
             args, kwargs = unbind(schema, stack)
-            return function(DispatchKeySet(keyset), *args, **kwargs)
+            return checked(schema, function(DispatchKeySet(keyset), *args, **kwargs))
 
         return keyset_kernel
     raise ValueError(f"unknown calling convention {convention!r}")

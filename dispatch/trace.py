@@ -30,6 +30,7 @@ class Hop:
         self.error: BaseException | None = None
         self.seconds = 0.0
         self.children: list[Hop] = []
+        self.notes: list[str] = []  # what the layer says of itself: the mode that it asks
 
     def hop(self, op: OpOverload, entry: Entry, keyset: int, stack: list[Any]) -> Any:
         """What the interpreter calls instead of the kernel while this hop is the present one."""
@@ -57,7 +58,8 @@ class Hop:
         """Who answered: the kernel's name and the rule by which it was found."""
         if self.entry is None:
             return ""
-        return f"{self.entry.kernel.label} ({self.entry.rule})"
+        notes = f", {', '.join(self.notes)}" if self.notes else ""
+        return f"{self.entry.kernel.label} ({self.entry.rule}){notes}"
 
     def __iter__(self) -> Iterator[Hop]:
         """This hop's descendants, in the order in which they were taken."""

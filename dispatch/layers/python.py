@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from ..base import TensorBase
-from ..boxing import unbind
+from ..boxing import checked, unbind
 from ..interpreter import run
 from ..keyset import above, below, keyset
 from ..mode_stack import with_modes
@@ -21,7 +21,7 @@ from ..operator import OpOverload
 from ..override import one_per_type
 from ..rules import RuleTable
 from ..schema import FunctionSchema
-from ..state import STATE, within
+from ..state import STATE, State, within
 from .layer import layer
 
 ABOVE_PYTHON = above("Python")
@@ -66,17 +66,25 @@ def python(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
         with within(with_modes(handled, state.modes[:-1])):
             rule = TORCH_DISPATCH.get((op, type(mode)))
             handler = partial(rule, mode) if rule else mode.__torch_dispatch__
+            note(state, f"asks {mode!r}")
             result = handler(op, types, args, kwargs)
         if result is not NotImplemented:
-            return checked(op, result)
+            return checked(op.schema, result)
     for tensor in tensors:
         with within(handled):
             rule = TORCH_DISPATCH.get((op, type(tensor)))
             handler = partial(rule, type(tensor)) if rule else type(tensor).__torch_dispatch__
+            note(state, f"asks {type(tensor).__name__}")
             result = handler(op, types, args, kwargs)
         if result is not NotImplemented:
-            return checked(op, result)
+            return checked(op.schema, result)
     raise no_handler(op, state.modes, types)
+
+
+def note(state: State, text: str) -> None:
+    """Has a trace say who is asked."""
+    if state.tracer is not None:
+        state.tracer.notes.append(text)
 
 
 def handling_tensors(schema: FunctionSchema, stack: list[Any]) -> list[Any]:
@@ -85,16 +93,6 @@ def handling_tensors(schema: FunctionSchema, stack: list[Any]) -> list[Any]:
     for position in schema.tensor_list_positions:
         tensors += stack[position] or ()
     return one_per_type(t for t in tensors if isinstance(t, TensorBase) and has_handler(type(t)))
-
-
-def checked(op: OpOverload, result: Any) -> Any:
-    """The handler's result, which must be what the schema promises where it promises a tensor."""
-    returns = op.schema.returns
-    if len(returns) == 1 and str(returns[0].type) == "Tensor" and not isinstance(result, TensorBase):
-        raise RuntimeError(f"Unable to cast {result!r} to Tensor: {op} returns {op.schema.returns[0]}")
-    if len(returns) > 1 and not (isinstance(result, tuple | list) and len(result) == len(returns)):
-        raise RuntimeError(f"{op} returns {len(returns)} values ({op.schema}), but its handler returned {result!r}")
-    return tuple(result) if len(returns) > 1 else result
 
 
 def no_handler(op: OpOverload, modes: tuple[Any, ...], types: tuple[type, ...]) -> TypeError:

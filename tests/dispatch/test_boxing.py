@@ -186,12 +186,29 @@ def test_each_convention_takes_the_stack_its_own_way():
     stack, keys = [x, 2, 1.0, True], keyset("CPU")
     assert box(lambda *a: a, F, "boxed")("op", keys, stack) == ("op", keys, stack)
     assert box(lambda *a: a, F, "positional")("op", keys, stack) == (x, 2, 1.0, True)
-    assert box(lambda *a, **k: (a, k), F, "python")("op", keys, stack) == ((x, 2), {"b": True})
-    (given_keys, *args), kwargs = box(lambda *a, **k: (a, k), F, "keyset")("op", keys, stack)
+    seen = []
+    assert box(lambda *a, **k: seen.append((a, k)) or x, F, "python")("op", keys, stack) is x
+    assert seen.pop() == ((x, 2), {"b": True})
+    assert box(lambda *a, **k: seen.append((a, k)) or x, F, "keyset")("op", keys, stack) is x
+    (given_keys, *args), kwargs = seen.pop()
     assert isinstance(given_keys, DispatchKeySet) and given_keys == keys
     assert (args, kwargs) == ([x, 2], {"b": True})
     with pytest.raises(ValueError, match="unknown calling convention 'c'"):
         box(len, F, "c")
+
+
+@pytest.mark.parametrize(
+    ("schema", "result", "message"),
+    [
+        ("t::f(Tensor x) -> Tensor", 3, "Unable to cast 3 to Tensor"),
+        ("t::f(Tensor x) -> (Tensor, Tensor)", x, "returns 2 values"),
+        ("t::f(Tensor x) -> ()", 3, "returns nothing"),
+    ],
+)
+def test_a_users_kernel_must_return_what_the_schema_promises(schema, result, message):
+    kernel = box(lambda x: result, parse_schema(schema), "python")
+    with pytest.raises(RuntimeError, match=message):
+        kernel("op", 0, [x])
 
 
 def test_a_fallback_is_given_the_operator_first():

@@ -125,7 +125,7 @@ t.g.default  [AutogradCPU]  composite (math kernel)  (x) -> y
     t.f.default  [CPU]  cpu (kernel)  (y, 1) -> y
 t.f.default  [PythonTLSSnapshot]  python_tls_snapshot (backend fallback)  (z, 3) -> y
   t.f.default  [AutogradCPU]  autograd (backend fallback)  (z, 3) -> y
-    t.f.default  [Python]  python (backend fallback)  (z, 3) -> y
+    t.f.default  [Python]  python (backend fallback), asks <Mode>  (z, 3) -> y
       t.f.default  [CPU]  cpu (kernel)  (z, 3) -> y""",
     )
 

@@ -145,7 +145,7 @@ def test_a_second_definition_names_both_places():
 
 
 def test_a_second_kernel_names_both_places_unless_it_is_meant_to_override():
-    lib = library()
+    lib = library("f(Tensor x) -> int")
     lib.impl("f", lambda x: 1, "CPU")
     other = Library("t", "IMPL")
     with pytest.raises(
