@@ -55,6 +55,7 @@ clean:  ## remove environments, builds and caches
 # One stamp per extra, so that a second call installs nothing; a change of pyproject.toml installs again.
 .venv/.has-%: pyproject.toml | .venv/bin/pip
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	$(BIN)/python -m compileall -q -x '(\.venv|docs|tests|build)' .  # pip compiles no editable install
 	@touch $@
 
 # Real torch stays out of .venv: nothing that `make demo` or `make test` runs may come to depend on it.

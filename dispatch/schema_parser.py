@@ -99,12 +99,13 @@ class Token(NamedTuple):
 
 
 _TOKEN = re.compile(
-    r"""(?P<skip>(?:\s|\#[^\n]*)+)
-      | (?P<ident>[A-Za-z_][A-Za-z_0-9]*)
+    r"""(?:\s|\#[^\n]*)*  # what stands between tokens
+      (?: (?P<ident>[A-Za-z_][A-Za-z_0-9]*)
       | (?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?j?)
       | (?P<string_literal>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
       | (?P<arrow>->)
-      | (?P<other>\.\.\.|::|[()\[\],.=*!?|+-])""",
+      | (?P<other>\.\.\.|::|[()\[\],.=*!?|+-])
+      | (?P<eof>\Z) )""",
     re.VERBOSE | re.ASCII,
 )
 
@@ -113,16 +114,17 @@ def tokenize(text: str) -> list[Token]:
     """The tokens of `text`, with one 'eof' at the end. SchemaError for a character that begins none."""
     tokens = []
     position = 0
-    while position < len(text):
+    kind = ""
+    while kind != "eof":
         match = _TOKEN.match(text, position)
         if match is None:
+            while text[position].isspace():  # only now, so that the caret stands under the character itself
+                position += 1
             raise SchemaError(f"expected a valid token but found {text[position]!r} here", text, position)
-        kind, part = match.lastgroup or "", match.group()
-        if kind != "skip":
-            named = kind != "other" and part not in KEYWORDS
-            tokens.append(Token(kind if named else part, part, position))
-        position = match.end()
-    tokens.append(Token("eof", "", len(text)))
+        kind = match.lastgroup or ""
+        part, position = match[kind], match.end()
+        named = kind != "other" and part not in KEYWORDS
+        tokens.append(Token(kind if named else part, part, match.start(kind)))
     return tokens
 
 

@@ -6,7 +6,6 @@ made a 64 x 64 product take 15 ms on a busy machine that one thread finishes in 
 another BLAS, nothing is changed.
 """
 
-import ctypes
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -24,6 +23,8 @@ _current = 0  # what was said last; 0 is nothing yet
 @cache
 def _setter() -> Callable[[int], None] | None:
     """OpenBLAS's own function, from the library that numpy brought along; None where there is none."""
+    import ctypes  # here, because a program may never multiply matrices
+
     package = Path(np.__file__).parent
     for folder in (package.parent / "numpy.libs", package / ".dylibs", package / ".libs"):
         for path in folder.glob("*openblas*"):

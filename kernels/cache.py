@@ -12,16 +12,17 @@ A cached kernel is machine code, and is unpickled: the directory is private, and
 `REDISPATCH_CACHE_DIR` names another directory. Beside each kernel lies its source, `<name>-<key>.py`, to read.
 """
 
-import hashlib
 import os
 import pickle
 import sys
-import tempfile
 import warnings
 from functools import cache as once
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+
+from .digest import digest
 
 SEAL = 32  # bytes of sha256 before the content
 
@@ -64,9 +65,11 @@ def _warn(problem: Exception) -> None:
 @once
 def _machine() -> str:
     """Everything outside a kernel's text that its machine code depends on."""
+    import llvmlite
     import llvmlite.binding as llvm  # here, because this file is imported long before a kernel is needed
+    import numba
 
-    parts = [sys.version, *(f"{name} {version(name)}" for name in ("numba", "llvmlite", "numpy"))]
+    parts = [sys.version, numba.__version__, llvmlite.__version__, np.__version__]
     parts += [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), llvm.get_process_triple()]
     parts += [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("NUMBA_")]
     return "\n".join(parts)
@@ -75,7 +78,7 @@ def _machine() -> str:
 def key(program: str, main: str, signature: tuple[str, ...], flags: str) -> str:
     """The name under which a kernel is kept."""
     facts = (program, main, repr(signature), flags, _machine())
-    return hashlib.sha256("\0".join(facts).encode()).hexdigest()
+    return digest("\0".join(facts).encode()).hex()
 
 
 def load(key: str) -> Any | None:
@@ -88,7 +91,7 @@ def load(key: str) -> Any | None:
     except OSError:
         return None
     seal, payload = content[:SEAL], content[SEAL:]
-    if hashlib.sha256(key.encode() + payload).digest() != seal:
+    if digest(key.encode(), payload) != seal:
         return None
     from numba.core.compiler import CompileResult  # here, because importing numba takes 0.3 s
 
@@ -116,12 +119,14 @@ def store(key: str, result: Any, name: str, source: str) -> None:
     payload = dumps(result._reduce())
     try:
         _write(path / f"{name}-{key[:12]}.py", source.encode())
-        _write(path / f"{key}.kernel", hashlib.sha256(key.encode() + payload).digest() + payload)
+        _write(path / f"{key}.kernel", digest(key.encode(), payload) + payload)
     except OSError as problem:
         _warn(problem)
 
 
 def _write(path: Path, content: bytes) -> None:
+    import tempfile  # here, because it brings half of the standard library along
+
     handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".new")
     try:
         with os.fdopen(handle, "wb") as file:

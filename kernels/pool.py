@@ -7,10 +7,15 @@ several cores. Between two chunks Python runs, so that Ctrl-C is answered even o
 Small work pays one comparison. Read next: `elementwise.py`, the main user.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import count
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 GRAIN = 1 << 16  # no chunk holds less work than this: 64k elements of a cheap operation are about 10 us
 SMALL = 1 << 17  # work below this is done at once by the calling thread
@@ -45,6 +50,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def _workers(n: int) -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor  # here, because small programs never need it
+
     global _executor, _size
     if _executor is None or _size < n:
         if _executor is not None:

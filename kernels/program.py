@@ -11,7 +11,6 @@ mean. Read next: `compile.py`, which compiles the text.
 
 import ast
 import builtins
-import hashlib
 import inspect
 import linecache
 import textwrap
@@ -22,6 +21,8 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
+
+from .digest import digest
 
 REALS = ("float32", "float64")
 
@@ -226,15 +227,12 @@ class Program:
 
     def digest(self) -> str:
         """A hash of everything that decides what the program computes."""
-        sha = hashlib.sha256(self.text().encode())
-        if self.uses_primitives:
-            sha.update(_primitives_digest())
-        return sha.hexdigest()
+        return digest(self.text().encode(), _primitives_digest() if self.uses_primitives else b"").hex()
 
     def load(self) -> dict[str, object]:
         """Execute the text; its functions show up in tracebacks and `inspect.getsource` through `linecache`."""
-        digest = self.digest()[:16]
-        filename = f"<redispatch kernel {self.compiled[-1]} {digest}>"
+        short = self.digest()[:16]
+        filename = f"<redispatch kernel {self.compiled[-1]} {short}>"
         text = self.text()
         linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
         namespace = {**self.namespace, "__name__": __name__}  # a real module: numba looks it up when it unpickles
@@ -244,7 +242,7 @@ class Program:
         for name in self.compiled:  # numba derives symbols from it, which must differ between all kernels in a process
             function = namespace[name]
             assert isinstance(function, FunctionType)
-            function.__qualname__ = f"{name}_{digest}"
+            function.__qualname__ = f"{name}_{short}"
         return namespace
 
 
@@ -252,7 +250,7 @@ class Program:
 def _primitives_digest() -> bytes:
     """A hash of the files that say what primitives compile to."""
     here = Path(__file__).parent
-    return hashlib.sha256(b"".join((here / name).read_bytes() for name in ("primitives.py", "vecmath.py"))).digest()
+    return digest(*((here / name).read_bytes() for name in ("primitives.py", "vecmath.py")))
 
 
 def _parse(func: Callable) -> ast.FunctionDef:

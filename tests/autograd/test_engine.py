@@ -174,7 +174,7 @@ def test_a_deep_chain_runs_and_is_freed_without_recursion(without_gc):
     finally:
         sys.setrecursionlimit(limit)
     assert x.grad.item() == 1
-    assert sum(isinstance(thing, Node) for thing in gc.get_objects()) == before
+    assert sum(isinstance(thing, Node) for thing in gc.get_objects()) <= before  # earlier tests' may go, too
 
 
 def test_a_wide_fan_in_adds_in_place():
@@ -228,7 +228,7 @@ def test_training_leaves_nothing_behind_without_the_garbage_collector(without_gc
         for _ in range(50):
             step()
         counts.append(live_tensors())
-    assert len(set(counts)) == 1
+    assert counts[-1] <= counts[0]  # what earlier tests left may go; nothing may come
 
 
 @pytest.mark.parametrize(
