@@ -12,6 +12,7 @@ from redispatch import kernels
 from redispatch.kernels import Reduction
 from redispatch.tensor import Tensor, dtype, dtypes, empty, wrap_dim
 
+from .arithmetic import maximum_op, minimum_op
 from .declare import Operator
 from .public import public
 from .reductions import REDUCTION, reduced_dims, reduced_shape, with_kept_dims
@@ -245,8 +246,10 @@ for _op in (max_dim_op, min_dim_op):
 max_dim_op.out = max_dim_out_op.functional
 min_dim_op.out = min_dim_out_op.functional
 
-max_other_op = Operator("max.other(Tensor self, Tensor other) -> Tensor", out="out", tags=("pointwise",))
-min_other_op = Operator("min.other(Tensor self, Tensor other) -> Tensor", out="out", tags=("pointwise",))
+max_other_op = Operator("max.other(Tensor self, Tensor other) -> Tensor", tags=("pointwise",))
+min_other_op = Operator("min.other(Tensor self, Tensor other) -> Tensor", tags=("pointwise",))
+max_out_op = Operator("max.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", tags=("pointwise",))
+min_out_op = Operator("min.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", tags=("pointwise",))
 
 
 @max_other_op.implicit
@@ -258,6 +261,19 @@ def max_other_composite(self: Any, other: Any) -> Any:
 def min_other_composite(self: Any, other: Any) -> Any:
     return self.minimum(other)
 
+
+@max_out_op.implicit
+def max_out_composite(self: Any, other: Any, out: Any) -> Any:
+    return maximum_op.out(self, other, out=out)  # type: ignore[misc]  # it has an out= form
+
+
+@min_out_op.implicit
+def min_out_composite(self: Any, other: Any, out: Any) -> Any:
+    return minimum_op.out(self, other, out=out)  # type: ignore[misc]
+
+
+max_other_op.out = max_out_op.functional
+min_other_op.out = min_out_op.functional
 
 max = public(max_op, max_other_op, max_dim_op)  # a 0-d integer tensor is an operand rather than a dimension
 min = public(min_op, min_other_op, min_dim_op)

@@ -485,6 +485,8 @@ def as_numpy(tensor: Tensor) -> np.ndarray:
     array = tensor._array
     if array is None:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    if not tensor._shape.numel():  # its offset may lie behind the end of the memory, which numpy refuses
+        return np.empty(tensor._shape, tensor._dtype.numpy)
     size = tensor._dtype.itemsize
     strides = tuple(step * size for step in tensor._stride)
     return np.ndarray(tensor._shape, tensor._dtype.numpy, array, tensor._offset * size, strides)
