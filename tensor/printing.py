@@ -59,7 +59,12 @@ def set_printoptions(
     global _options
     if profile is not None and profile not in PROFILES:
         raise ValueError(f"unknown print profile {profile!r}; there are {', '.join(map(repr, PROFILES))}")
-    given: dict[str, Any] = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    given: dict[str, Any] = {
+        "precision": precision,
+        "threshold": threshold,
+        "edgeitems": edgeitems,
+        "linewidth": linewidth,
+    }
     given = {name: value for name, value in given.items() if value is not None}
     base = _options if profile is None else PROFILES[profile]
     _options = replace(base, **given, sci_mode=sci_mode)

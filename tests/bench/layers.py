@@ -74,7 +74,10 @@ def rows() -> list[tuple[str, float]]:
         ("add_ : autograd, then ADInplaceOrView", nanoseconds(lambda: a.add_(b))),
         ("view: autograd, then ADInplaceOrView", nanoseconds(lambda: a.view(4, 4))),
         ("mm 8x8", nanoseconds(lambda: rd.mm(small, small))),
-        ("mm 8x8 under autocast: two casts, mm in bfloat16", nanoseconds(lambda: rd.mm(small, small), rd.autocast("cpu"))),
+        (
+            "mm 8x8 under autocast: two casts, mm in bfloat16",
+            nanoseconds(lambda: rd.mm(small, small), rd.autocast("cpu")),
+        ),
         ("mm, boxed, from the top", nanoseconds(lambda: call(mm, [small, small]))),
     ]
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torch", reason="compares with real torch; `make parity` installs it into an environment of its own")
+pytest.importorskip(
+    "torch", reason="compares with real torch; `make parity` installs it into an environment of its own"
+)
 
 HERE = Path(__file__).parent
 SCRIPTS = sorted(p.name for p in HERE.glob("*.py") if not p.name.startswith("test_") and p.name != "loading.py")
