@@ -80,7 +80,7 @@ def face(name: str, signatures: list[Signature], module: str, method: bool = Fal
 
 
 def named_result(op: OpOverload, result: Any) -> Any:
-    """Several results as a named tuple, where the schema names them: `values, indices = x.max(0)`; a list as a tuple."""
+    """Several results as a named tuple, where the schema names them: `values, indices = x.max(0)`; lists as tuples."""
     returns = op.schema.returns
     if isinstance(result, list):
         return tuple(result)

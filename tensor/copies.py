@@ -30,9 +30,9 @@ def deepcopy(self: Any, memo: dict[int, Any]) -> Any:
         return handle_torch_function(deepcopy, (self,), self, memo)
     if CURRENT_GRAD_FN()(self) is not None:
         raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  If "
-            "you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
-            "https://github.com/pytorch/pytorch/pull/103001"
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
+            "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, "
+            "see https://github.com/pytorch/pytorch/pull/103001"
         )
     if id(self) in memo:
         return memo[id(self)]
@@ -57,8 +57,8 @@ def _copied(self: Any, memo: dict[int, Any]) -> Any:
         result = self.clone()  # a wrapper: its handler knows what there is to copy
         if type(result) is not type(self):
             raise RuntimeError(
-                f"The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types that "
-                f"properly implement clone(), but for {type(self).__name__} it gave {type(result).__name__}"
+                f"The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types "
+                f"that properly implement clone(), but for {type(self).__name__} it gave {type(result).__name__}"
             )
         return result
     return rebuild(type(self), copy.deepcopy(self._storage, memo), *_looks(self))

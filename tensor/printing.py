@@ -15,7 +15,6 @@ import contextlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-
 from typing import Any
 
 import numpy as np
