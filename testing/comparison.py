@@ -180,7 +180,7 @@ def close(actual: np.ndarray, expected: np.ndarray, rtol: float, atol: float, eq
     """Element by element, whether the values are close. Equal ones are, infinities among them."""
     with np.errstate(all="ignore"):
         same = np.asarray(actual == expected)
-        if rtol or atol:
+        if (rtol or atol) and actual.dtype != bool:
             near = np.abs(actual - expected) <= atol + rtol * np.abs(expected)
             same = same | (np.isfinite(expected) & np.isfinite(actual) & near)
     if equal_nan:

@@ -41,6 +41,11 @@ class SampleInput:
     input: Any
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
+    skips: Mapping[str, str] = field(default_factory=dict)  # as in OpInfo, for this call alone
+
+    def but_not(self, what: str, reason: str) -> SampleInput:
+        """The same call, left out of one generic test."""
+        return replace(self, skips={**self.skips, what: reason})
 
     @property
     def arguments(self) -> tuple[Any, ...]:
@@ -49,7 +54,7 @@ class SampleInput:
     def map(self, function: Callable[[Any], Any], kind: type = Tensor) -> SampleInput:
         """The same call with `function(x)` for each tensor (or other `kind`) x in it, those in lists included."""
         values, kwargs = pytree.tree_map_only(kind, function, (self.arguments, dict(self.kwargs)))
-        return SampleInput(values[0], tuple(values[1:]), kwargs)
+        return SampleInput(values[0], tuple(values[1:]), kwargs, self.skips)
 
     def tensors(self) -> list[Tensor]:
         """The tensors of the call, those in lists included, in order."""
@@ -94,10 +99,14 @@ class ErrorInput:
 
 
 class Maker:
-    """Makes the tensors of samples: `make(2, 3)` has the dtype asked for. The same numbers every time."""
+    """Makes the tensors of samples: `make(2, 3)` has the dtype asked for. The same numbers every time.
 
-    def __init__(self, dtype: dtype, requires_grad: bool = False, seed: int = 0) -> None:
-        self.dtype = dtype
+    thorough: whether to try what needs other loops, too. Each loop is compiled for each dtype, and what a loop does
+    with its strides does not depend on the dtype, so tests ask for it in one dtype of each operator.
+    """
+
+    def __init__(self, dtype: dtype, requires_grad: bool = False, thorough: bool = True, seed: int = 0) -> None:
+        self.dtype, self.thorough = dtype, thorough
         self.requires_grad = requires_grad and (dtype.is_floating_point or dtype.is_complex)
         self._random = np.random.default_rng(seed)
 
@@ -108,9 +117,7 @@ class Maker:
         if made is dtypes.bool:
             low, high = 0, 2
         grad = self.requires_grad and made.is_floating_point
-        return make_tensor(
-            shape, dtype=made, low=low, high=high, requires_grad=grad, generator=self._random, **options
-        )
+        return make_tensor(shape, dtype=made, low=low, high=high, requires_grad=grad, generator=self._random, **options)
 
     def distinct(self, *shape: int, step: float = 0.5) -> Tensor:
         """A tensor whose values all differ, so that a maximum or an order is unique; whole numbers for integers."""
@@ -143,7 +150,7 @@ Errors = Callable[[Maker], Iterable[ErrorInput]]
 # What skips may name: the generic tests of tests/op_db/
 PROPERTIES = frozenset(
     "reference bfloat16 meta inplace out layouts gradients second_gradients dispatch_mode function_mode subclass trace "
-    "inference parity errors".split()
+    "inference parity errors recording".split()
 )
 
 
@@ -154,7 +161,7 @@ class OpInfo:
     name:       qualified, "aten::add.Tensor"; "add.Tensor" means the same.
     samples:    calls that must work, made with a Maker, for each of `dtypes`.
     reference:  the same on numpy arrays (16-bit floats come as float32), None where nothing in numpy is.
-    gradients:  whether gradients are checked, where the dtype is floating.
+    gradients:  whether it has a gradient at all; where it has none, nothing is recorded.
     random:     whether results depend on the generator, which is then seeded before each call.
     function:   where the public function is, "nn.functional.gelu"; by default `redispatch.<name>`, if it is this.
     errors:     calls that must fail, and how.
@@ -235,7 +242,7 @@ class OpInfo:
 
     def sample_inputs(self, dtype: dtype, requires_grad: bool = False) -> list[SampleInput]:
         """The calls that must work, on new tensors; floating ones require grad where asked."""
-        return list(self.samples(Maker(dtype, requires_grad)))
+        return list(self.samples(Maker(dtype, requires_grad, dtype is self.dtypes[0])))
 
     def error_inputs(self) -> list[ErrorInput]:
         """The calls that must fail."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..op_info import ALL, FLOATS, WHOLE, ErrorInput, Maker, OpInfo, SampleInput, sample
+from ..op_info import WHOLE, ErrorInput, Maker, OpInfo, SampleInput, sample
 from .common import binary, not_broadcastable, some_number, unary, with_number
 
 
@@ -25,8 +25,9 @@ def special(make: Maker) -> Iterator[SampleInput]:
 
 def conditions(make: Maker) -> Iterator[SampleInput]:
     yield sample(make.mask(2, 3), make(2, 3), make(2, 3))
-    yield sample(make.mask(2, 1), make(3), make())
     yield sample(make.mask(), make(), make())
+    if make.thorough:
+        yield sample(make.mask(2, 1), make(3), make())
     yield sample(make.mask(0, 3), make(3), make(1, 3))
 
 
@@ -91,5 +92,5 @@ COMPARISON = [
     OpInfo("where.ScalarSelf", condition_and_numbers("nt"), np.where),
     OpInfo("where.ScalarOther", condition_and_numbers("tn"), np.where),
     OpInfo("where.Scalar", condition_and_numbers("nn"), np.where, gradients=False),
-    OpInfo("where", only_condition, lambda condition: np.nonzero(condition), gradients=False),
+    OpInfo("where", only_condition, np.nonzero, gradients=False, skips={"meta": "its shape depends on the data"}),
 ]

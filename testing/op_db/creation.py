@@ -9,7 +9,7 @@ import numpy as np
 
 from redispatch.tensor import channels_last, dtypes
 
-from ..op_info import ALL, FLOATS, NUMBERS, ErrorInput, Maker, OpInfo, SampleInput, sample
+from ..op_info import NUMBERS, ErrorInput, Maker, OpInfo, SampleInput, sample
 from .common import UNINITIALISED
 
 # Where no tensor comes in, no gradient flows, no layout matters and a subclass is not met.
@@ -87,9 +87,7 @@ def steps(make: Maker) -> Iterator[SampleInput]:
 
 def arange_errors(make: Maker) -> Iterator[ErrorInput]:
     yield ErrorInput(sample(0, 5, 0), RuntimeError, "step must be nonzero")
-    yield ErrorInput(
-        sample(0, 5, -1), RuntimeError, "upper bound and lower bound inconsistent with step sign"
-    )
+    yield ErrorInput(sample(0, 5, -1), RuntimeError, "upper bound and lower bound inconsistent with step sign")
 
 
 def spaces(make: Maker) -> Iterator[SampleInput]:
@@ -111,8 +109,11 @@ def rectangles(make: Maker) -> Iterator[SampleInput]:
         yield sample(n, m, dtype=make.dtype)
 
 
-def negative_size(make: Maker) -> Iterator[ErrorInput]:
-    yield ErrorInput(sample([-1]), RuntimeError, "Trying to create tensor with negative dimension -1: [-1]")
+def negative_size(text: str) -> Any:
+    def errors(make: Maker) -> Iterator[ErrorInput]:
+        yield ErrorInput(sample([-1]), RuntimeError, text)
+
+    return errors
 
 
 def ranged(*bounds: Any, dtype: Any = None) -> Any:
@@ -124,9 +125,23 @@ def filled(self: Any, value: Any, dtype: Any = None, memory_format: Any = None) 
 
 
 CREATION = [
-    OpInfo("empty.memory_format", sizes(), None, gradients=False, skips=UNKNOWN, errors=negative_size),
+    OpInfo(
+        "empty.memory_format",
+        sizes(),
+        None,
+        gradients=False,
+        skips=UNKNOWN,
+        errors=negative_size("Trying to create tensor with negative dimension -1: [-1]"),
+    ),
     OpInfo("empty_strided", strided_sizes, None, gradients=False, skips=UNKNOWN),
-    OpInfo("zeros", sizes(), np.zeros, gradients=False, skips=FRESH, errors=negative_size),
+    OpInfo(
+        "zeros",
+        sizes(),
+        np.zeros,
+        gradients=False,
+        skips=FRESH,
+        errors=negative_size("zeros: Dimension size must be non-negative."),
+    ),
     OpInfo("ones", sizes(), np.ones, gradients=False, skips=FRESH),
     OpInfo("full", sizes(1), np.full, gradients=False, skips=FRESH),
     OpInfo("scalar_tensor", scalars, np.asarray, gradients=False, skips=FRESH),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..op_info import ALL, FLOATS, NUMBERS, Maker, OpInfo, SampleInput, sample
+from ..op_info import FLOATS, NUMBERS, Maker, OpInfo, SampleInput, sample
 from .common import quiet, unary
 
 erf = np.vectorize(math.erf, otypes=[float])

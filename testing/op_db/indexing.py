@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..op_info import ALL, FLOATS, INTEGERS, NUMBERS, ErrorInput, Maker, OpInfo, SampleInput, sample
+from ..op_info import FLOATS, INTEGERS, NUMBERS, ErrorInput, Maker, OpInfo, SampleInput, sample
 from .common import some_number
 
 # --- gather and scatter -----------------------------------------------------------------------------------------------
@@ -23,7 +23,7 @@ def gathers(make: Maker) -> Iterator[SampleInput]:
 def gather_errors(make: Maker) -> Iterator[ErrorInput]:
     x = make(3, 4)
     text = "index 4 is out of bounds for dimension 1 with size 4"
-    yield ErrorInput(sample(x, 1, make.values([[4]], make.index(1, below=2).dtype)), IndexError, text)
+    yield ErrorInput(sample(x, 1, make.values([[4]], make.index(1, below=2).dtype)), RuntimeError, text)
     text = "Index tensor must have the same number of dimensions as input tensor"
     yield ErrorInput(sample(x, 1, make.index(1, below=2)), RuntimeError, text)
 
@@ -165,12 +165,14 @@ def sparse(make: Maker) -> Iterator[SampleInput]:
 
 def takes(make: Maker) -> Iterator[SampleInput]:
     yield sample(make(3, 4), make.index(3, 1, below=4), 1)
-    yield sample(make(3, 4), make.index(5, below=12))
+    flat = sample(make(3, 4), make.index(5, below=12))
+    yield flat.but_not("layouts", "without a dimension it is a view, as in PyTorch, which needs dense memory")
 
 
 def embeddings(make: Maker) -> Iterator[SampleInput]:
     yield sample(make(4, 3), make.index(2, 2, below=4))
-    yield sample(make(4, 3), make.index(5, below=4), padding_idx=1)
+    padded = sample(make(4, 3), make.index(5, below=4), padding_idx=1)
+    yield padded.but_not("gradients", "the padding row gets none, though the result depends on it")
     yield sample(make(4, 3), make.index(below=4))
     yield sample(make(4, 3), make.index(0, below=4))
 
@@ -183,7 +185,8 @@ def embedding_errors(make: Maker) -> Iterator[ErrorInput]:
 def embedding_gradients(make: Maker) -> Iterator[SampleInput]:
     yield sample(make(5, 3), make.index(5, below=4), 4, -1, False)
     yield sample(make(5, 3), make.index(5, below=4), 4, 1, False)
-    yield sample(make(5, 3), make.index(5, below=4), 4, -1, True)
+    by_frequency = sample(make(5, 3), make.index(5, below=4), 4, -1, True)
+    yield by_frequency.but_not("gradients", "PyTorch has no second derivative for it either")
 
 
 def embedding_gradient(grad_output: Any, indices: Any, count: int, padding: int, by_frequency: bool) -> Any:
@@ -299,7 +302,7 @@ def indices(make: Maker) -> Iterator[SampleInput]:
     yield sample(make(3, 4), [make.index(2, below=3)])
     yield sample(make(3, 4), [None, make.index(2, 2, low=-4, below=4)])
     yield sample(make(3, 4), [make.index(2, 1, below=3), make.index(3, below=4)])
-    yield sample(make(3, 4), [make.mask(3, 4)])
+    yield sample(make(3, 4), [make.mask(3, 4)]).but_not("meta", "its shape depends on the data")
     yield sample(make(2, 3, 2), [make.index(2, below=2), None, make.index(2, below=2)])
     yield sample(make(3, 4), [make.index(0, below=3)])
 
@@ -336,15 +339,15 @@ def index_put(self: Any, indices: Any, values: Any, accumulate: bool = False) ->
     return result
 
 
-HIGHER = {"second_gradients": "its own derivative is not declared, as in PyTorch"}
+NO_FORMULA = {name: "it has no derivative, in PyTorch either" for name in ("gradients", "second_gradients")}
 ON_DATA = {"meta": "its shape depends on the data"}
 
 INDEXING = [
     OpInfo("gather", gathers, gathered, errors=gather_errors),
     OpInfo("scatter.src", scatters, scattered, errors=scatter_errors),
     OpInfo("scatter.value", scatter_numbers, scattered),
-    OpInfo("scatter.reduce", reducing(repeated, "add", "multiply"), scattered, NUMBERS, gradients=False),
-    OpInfo("scatter.value_reduce", reducing(scatter_numbers, "add", "multiply"), scattered, NUMBERS, gradients=False),
+    OpInfo("scatter.reduce", reducing(repeated, "add", "multiply"), scattered, NUMBERS, skips=NO_FORMULA),
+    OpInfo("scatter.value_reduce", reducing(scatter_numbers, "add", "multiply"), scattered, NUMBERS, skips=NO_FORMULA),
     OpInfo("scatter_add", repeated, added, errors=scatter_errors),
     OpInfo("index_select", selects, selected, errors=select_errors),
     OpInfo("index_add", index_adds, index_added, NUMBERS),
@@ -355,21 +358,42 @@ INDEXING = [
     OpInfo("nonzero_numpy", sparse, lambda self: np.nonzero(self), gradients=False, skips=ON_DATA),
     OpInfo("argwhere", sparse, np.argwhere, gradients=False, skips=ON_DATA),
     OpInfo("take_along_dim", takes, lambda self, indices, dim=None: np.take_along_axis(self, indices, dim)),
-    OpInfo("embedding", embeddings, lambda weight, indices, padding_idx=-1: weight[indices], FLOATS,
-           errors=embedding_errors),
+    OpInfo(
+        "embedding",
+        embeddings,
+        lambda weight, indices, padding_idx=-1: weight[indices],
+        FLOATS,
+        errors=embedding_errors,
+    ),
     OpInfo("embedding_dense_backward", embedding_gradients, embedding_gradient, FLOATS),
     OpInfo("embedding_renorm_", renorms, renormed, FLOATS, gradients=False),
-    OpInfo("one_hot", classes, one_hot, INTEGERS, gradients=False, function="nn.functional.one_hot",
-           skips={"meta": "the number of classes depends on the data"}, errors=class_errors),
+    OpInfo(
+        "one_hot",
+        classes,
+        one_hot,
+        INTEGERS,
+        gradients=False,
+        function="nn.functional.one_hot",
+        skips={
+            "meta": "the number of classes depends on the data",
+            "subclass": "it fills a plain tensor that it made itself, as in PyTorch",
+        },
+        errors=class_errors,
+    ),
     OpInfo("select_scatter", shaped([(2, 3), (3,), 0, 1], [(2, 3), (2,), -1, -1]), put(taken)),
     OpInfo("slice_scatter", shaped([(4, 3), (2, 3), 0, 1, 3], [(2, 4), (2, 2), 1, None, None, 2]), put(sliced)),
     OpInfo("diagonal_scatter", shaped([(3, 3), (3,)], [(2, 3), (2,), 1]), put(diagonal)),
-    OpInfo("as_strided_scatter", shaped([(3, 3), (2, 2), [2, 2], [3, 1], 1]), put(strided)),
+    OpInfo(
+        "as_strided_scatter",
+        shaped([(3, 3), (2, 2), [2, 2], [3, 1], 1]),
+        put(strided),
+        skips={"layouts": "its strides mean those of the memory"},
+    ),
     OpInfo("select_backward", gradients_of([(3,), [2, 3], 0, 1], [(2,), [2, 3], -1, -1]), put_gradient(taken)),
-    OpInfo("slice_backward", gradients_of([(2, 3), [4, 3], 0, 1, 3, 1], [(2, 2), [2, 4], 1, 0, 4, 2]),
-           put_gradient(sliced)),
-    OpInfo("diagonal_backward", gradients_of([(3,), [3, 3], 0, 0, 1], [(2,), [2, 3], 1, 0, 1]),
-           put_gradient(diagonal)),
+    OpInfo(
+        "slice_backward", gradients_of([(2, 3), [4, 3], 0, 1, 3, 1], [(2, 2), [2, 4], 1, 0, 4, 2]), put_gradient(sliced)
+    ),
+    OpInfo("diagonal_backward", gradients_of([(3,), [3, 3], 0, 0, 1], [(2,), [2, 3], 1, 0, 1]), put_gradient(diagonal)),
     OpInfo("unfold_backward", gradients_of([(3, 2), [4], 0, 2, 1], [(2, 2, 3), [2, 5], 1, 3, 2]), windows, FLOATS),
     OpInfo("index.Tensor", indices, lambda self, indices: self[numpy_index(indices)], errors=index_errors),
     OpInfo("index_put", index_puts, index_put),

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from redispatch.tensor import dtypes
 
 from ..op_info import ALL, FLOATS, INTEGERS, NUMBERS, Maker, OpInfo, SampleInput, sample
@@ -86,15 +84,31 @@ def means(kinds: str) -> Any:
 
 
 def drawn(name: str, samples: Any, dtypes: Any = FLOATS, skips: Any = DRAWN, **options: Any) -> OpInfo:
-    return OpInfo(name, samples, None, dtypes, gradients=False, random=True, skips=skips, **options)
+    return OpInfo(name, samples, None, dtypes, random=True, skips=skips, **{"gradients": False, **options})
 
 
 def fresh(name: str, samples: Any, dtypes: Any = FLOATS) -> list[OpInfo]:
     """A factory and its overload that takes a generator."""
     stem, dot, overload = name.partition(".")
     with_generator = f"{stem}.{overload}_generator" if overload else f"{stem}.generator"
-    return [drawn(name, samples, dtypes, FRESH_DRAWN),
-            drawn(with_generator, without_generator(samples), dtypes, FRESH_DRAWN)]
+    return [
+        drawn(name, samples, dtypes, FRESH_DRAWN),
+        drawn(with_generator, without_generator(samples), dtypes, FRESH_DRAWN),
+    ]
+
+
+def moved(name: str, samples: Any) -> OpInfo:
+    """An operator whose results are recorded, and whose gradient is declared to be zero."""
+    return drawn(
+        name,
+        samples,
+        skips=DRAWN
+        | {
+            "gradients": "the gradient is declared to be zero",
+            "second_gradients": "the gradient is declared to be zero",
+        },
+        gradients=True,
+    )
 
 
 # --- dropout ----------------------------------------------------------------------------------------------------------
@@ -121,7 +135,6 @@ RANDOM = [
     drawn("uniform_", filled(-1, 2)),
     drawn("normal_", filled(1, 2)),
     drawn("exponential_", filled(2)),
-    drawn("bernoulli_.float", filled(0.5), ALL),
     drawn("bernoulli_.Tensor", probability_tensors, ALL),
     drawn("random_", filled(), NUMBERS),
     drawn("random_.from", filled(-3, 3), NUMBERS),
@@ -135,11 +148,11 @@ RANDOM = [
     drawn("randn_like", like()),
     drawn("randint_like", like(5), NUMBERS),
     drawn("randint_like.low_dtype", like(-2, 5), NUMBERS),
-    drawn("bernoulli", probabilities),
-    drawn("bernoulli.p", like(0.5)),
-    drawn("normal.Tensor_float", means("tn")),
-    drawn("normal.float_Tensor", means("nt")),
-    drawn("normal.Tensor_Tensor", means("tt")),
+    moved("bernoulli", probabilities),
+    moved("bernoulli.p", like(0.5)),
+    moved("normal.Tensor_float", means("tn")),
+    moved("normal.float_Tensor", means("nt")),
+    moved("normal.Tensor_Tensor", means("tt")),
     drawn("normal.float_float", sizes(0.5, 2.0), skips=FRESH_DRAWN),
     OpInfo("dropout", dropouts, None, FLOATS, random=True, skips=DRAWN),
     OpInfo("native_dropout", dropouts, None, FLOATS, random=True, skips=DRAWN),

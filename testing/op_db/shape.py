@@ -9,8 +9,8 @@ import numpy as np
 
 from redispatch.tensor import dtypes
 
-from ..op_info import ALL, FLOATS, INTEGERS, ErrorInput, Maker, OpInfo, SampleInput, sample
-from .common import axes, bad_dim
+from ..op_info import FLOATS, INTEGERS, ErrorInput, Maker, OpInfo, SampleInput, sample
+from .common import bad_dim
 from .views import PAST, calls, failing
 
 # --- several tensors --------------------------------------------------------------------------------------------------
@@ -53,7 +53,9 @@ CATS = lists(([(2, 3), (1, 3)],), ([(2, 3), (2, 1)], 1), ([(2, 3), (0, 3)],), ([
 STACKS = lists(([(2, 3), (2, 3)],), ([(2, 3), (2, 3)], -1), ([(), ()],), ([(0, 3), (0, 3)], 1))
 ROWS = lists(([(3,), (3,)],), ([(2, 3), (1, 3)],), ([(), ()],))
 COLUMNS = lists(([(3,), (3,)],), ([(2, 3), (2, 1)],), ([(), ()],))
-CAT_SIZES = "Sizes of tensors must match except in dimension 0. Expected size 3 but got size 2 for tensor number 1 in the list."
+CAT_SIZES = (
+    "Sizes of tensors must match except in dimension 0. Expected size 3 but got size 2 for tensor number 1 in the list."
+)
 
 
 def at_least(count: int) -> Any:
@@ -69,9 +71,14 @@ JOINING = [
     OpInfo("cat", mixed(CATS), joined, errors=list_errors(CAT_SIZES, (2, 3), (2, 2))),
     OpInfo("concat", CATS, joined),
     OpInfo("concatenate", CATS, joined),
-    OpInfo("stack", STACKS, lambda tensors, dim=0: np.stack(tensors, dim),
-           errors=list_errors("stack expects each tensor to be equal size, but got [2] at entry 0 and [3] at entry 1",
-                              (2,), (3,))),
+    OpInfo(
+        "stack",
+        STACKS,
+        lambda tensors, dim=0: np.stack(tensors, dim),
+        errors=list_errors(
+            "stack expects each tensor to be equal size, but got [2] at entry 0 and [3] at entry 1", (2,), (3,)
+        ),
+    ),
     OpInfo("hstack", COLUMNS, np.hstack),
     OpInfo("vstack", ROWS, np.vstack),
     OpInfo("row_stack", ROWS, np.vstack),
@@ -85,11 +92,17 @@ JOINING = [
             (".Sequence", lists(([(2, 3), ()],)), each_at_least(n)),
         )
     ),
-    OpInfo("broadcast_tensors", lists(([(2, 1), (3,)],), ([(), (2,)],)),
-           lambda tensors: list(np.broadcast_arrays(*tensors))),
+    OpInfo(
+        "broadcast_tensors",
+        lists(([(2, 1), (3,)],), ([(), (2,)],)),
+        lambda tensors: list(np.broadcast_arrays(*tensors)),
+    ),
     OpInfo("meshgrid", lists(([(2,), (3,)],)), lambda tensors: list(np.meshgrid(*tensors, indexing="ij"))),
-    OpInfo("meshgrid.indexing", lists(([(2,), (3,)], {"indexing": "xy"}), ([(2,), (3,)], {"indexing": "ij"})),
-           lambda tensors, indexing: list(np.meshgrid(*tensors, indexing=indexing))),
+    OpInfo(
+        "meshgrid.indexing",
+        lists(([(2,), (3,)], {"indexing": "xy"}), ([(2,), (3,)], {"indexing": "ij"})),
+        lambda tensors, indexing: list(np.meshgrid(*tensors, indexing=indexing)),
+    ),
 ]
 
 # --- elements moved and repeated --------------------------------------------------------------------------------------
@@ -117,16 +130,31 @@ TILES = calls([(2, 3), [2, 1]], [(3,), [2, 2]], [(), [2]], [(0, 3), [1, 2]])
 DATA_SIZE = {"meta": "the result's size is data"}
 
 MOVING = [
-    OpInfo("repeat", TILES, np.tile,
-           errors=failing("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor",
-                          (2, 3), [2])),
+    OpInfo(
+        "repeat",
+        TILES,
+        np.tile,
+        errors=failing(
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor", (2, 3), [2]
+        ),
+    ),
     OpInfo("tile", TILES, np.tile),
     OpInfo("repeat_interleave.self_int", calls([(2, 3), 2], [(2, 3), 2, 1]), np.repeat),
     OpInfo("repeat_interleave.self_Tensor", counts, np.repeat, skips=DATA_SIZE),
-    OpInfo("repeat_interleave.Tensor", only_counts, lambda repeats: np.repeat(np.arange(len(repeats)), repeats),
-           INTEGERS, gradients=False, skips=DATA_SIZE),
-    OpInfo("flip", calls([(2, 3), [0]], [(2, 3), [0, -1]], [(), []], [(0, 3), [0]]),
-           lambda self, dims: np.flip(self, tuple(dims)), errors=failing(PAST, (2, 3), [2], error=IndexError)),
+    OpInfo(
+        "repeat_interleave.Tensor",
+        only_counts,
+        lambda repeats: np.repeat(np.arange(len(repeats)), repeats),
+        INTEGERS,
+        gradients=False,
+        skips=DATA_SIZE,
+    ),
+    OpInfo(
+        "flip",
+        calls([(2, 3), [0]], [(2, 3), [0, -1]], [(), []], [(0, 3), [0]]),
+        lambda self, dims: np.flip(self, tuple(dims)),
+        errors=failing(PAST, (2, 3), [2], error=IndexError),
+    ),
     OpInfo("fliplr", calls([(2, 3)], [(0, 3)]), np.fliplr, errors=failing("Input must be >= 2-d.", (3,))),
     OpInfo("flipud", calls([(2, 3)], [(0, 3)]), np.flipud),
     OpInfo("roll", calls([(2, 3), [1]], [(2, 3), [1, -1], [0, 1]], [(0, 3), [1], [0]]), rolled),

@@ -9,7 +9,7 @@ import numpy as np
 
 from redispatch.tensor import dtypes
 
-from ..op_info import ALL, FLOATS, ErrorInput, Maker, OpInfo, SampleInput, sample
+from ..op_info import ErrorInput, Maker, OpInfo, SampleInput, sample
 from .common import bad_dim, reductions
 from .indexing import diagonal, sliced, strided, taken
 
@@ -106,24 +106,44 @@ def moved(self: Any, source: Any, destination: Any) -> Any:
 
 VIEWS = [
     OpInfo("view", SIZES, reshaped, skips=ON_STRIDES, errors=failing(ELEMENTS, (2, 3), [4])),
-    OpInfo("view.dtype", calls([(2, 4), dtypes.int64], [(2, 4), dtypes.float64]),
-           lambda self, dtype: self.view(dtype) if dtype.itemsize == self.itemsize else None, (dtypes.float64,),
-           gradients=False, skips=ON_STRIDES),
+    OpInfo(
+        "view.dtype",
+        calls([(2, 4), dtypes.int64], [(2, 4), dtypes.float64]),
+        lambda self, dtype: self.view(dtype) if dtype.itemsize == self.itemsize else None,
+        (dtypes.float64,),
+        gradients=False,
+        skips=ON_STRIDES,
+    ),
     OpInfo("_unsafe_view", SIZES, reshaped, skips=ON_STRIDES),
     OpInfo("reshape", SIZES, reshaped, errors=failing(ELEMENTS, (2, 3), [4])),
     OpInfo("view_as", others([(2, 3), (3, 2)]), lambda self, other: self.reshape(other.shape), skips=ON_STRIDES),
     OpInfo("reshape_as", others([(2, 3), (3, 2)]), lambda self, other: self.reshape(other.shape)),
     OpInfo("ravel", calls([(2, 3)], [()], [(0, 3)]), np.ravel),
-    OpInfo("flatten.using_ints", calls([(2, 3)], [(2, 3, 4), 1], [(2, 3, 4), 0, 1], [()], [(0, 3)]), flattened,
-           errors=failing("flatten() has invalid args: start_dim cannot come after end_dim", (2, 3), 1, 0)),
+    OpInfo(
+        "flatten.using_ints",
+        calls([(2, 3)], [(2, 3, 4), 1], [(2, 3, 4), 0, 1], [()], [(0, 3)]),
+        flattened,
+        errors=failing("flatten() has invalid args: start_dim cannot come after end_dim", (2, 3), 1, 0),
+    ),
     OpInfo("unflatten.int", calls([(2, 6), 1, [2, 3]], [(2, 6), -1, [-1, 2]]), unflattened),
-    OpInfo("permute", calls([(2, 3, 4), [2, 0, 1]], [(2, 3), [-1, 0]], [(), []], [(0, 3), [1, 0]]), np.transpose,
-           errors=failing("permute(sparse_coo): number of dimensions in the tensor input does not match the length of "
-                          "the desired ordering of dimensions i.e. input.dim() = 2 is not equal to len(dims) = 1",
-                          (2, 3), [0])),
+    OpInfo(
+        "permute",
+        calls([(2, 3, 4), [2, 0, 1]], [(2, 3), [-1, 0]], [(), []], [(0, 3), [1, 0]]),
+        np.transpose,
+        errors=failing(
+            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of "
+            "the desired ordering of dimensions i.e. input.dim() = 2 is not equal to len(dims) = 1",
+            (2, 3),
+            [0],
+        ),
+    ),
     OpInfo("transpose.int", TRANSPOSES, swapped, errors=failing(PAST, (2, 3), 0, 2, error=IndexError)),
-    OpInfo("t", calls([(2, 3)], [(3,)], [()], [(0, 3)]), np.transpose,
-           errors=failing("t() expects a tensor with <= 2 dimensions, but self is 3D", (2, 3, 4))),
+    OpInfo(
+        "t",
+        calls([(2, 3)], [(3,)], [()], [(0, 3)]),
+        np.transpose,
+        errors=failing("t() expects a tensor with <= 2 dimensions, but self is 3D", (2, 3, 4)),
+    ),
     OpInfo("swapaxes", TRANSPOSES, swapped),
     OpInfo("swapdims", TRANSPOSES, swapped),
     OpInfo("movedim.intlist", MOVES, moved),
@@ -135,49 +155,113 @@ VIEWS = [
     OpInfo("mH", MATRICES, lambda self: np.swapaxes(self, -1, -2)),
     OpInfo("matrix_H", calls([(2, 3)], [(0, 3)]), lambda self: np.swapaxes(self, -1, -2)),
     OpInfo("adjoint", MATRICES, lambda self: np.swapaxes(self, -1, -2)),
-    OpInfo("unsqueeze", calls([(2, 3), 0], [(2, 3), -1], [(), 0], [(0, 3), 1]), np.expand_dims,
-           errors=failing("Dimension out of range (expected to be in range of [-3, 2], but got 3)", (2, 3), 3,
-                          error=IndexError)),
+    OpInfo(
+        "unsqueeze",
+        calls([(2, 3), 0], [(2, 3), -1], [(), 0], [(0, 3), 1]),
+        np.expand_dims,
+        errors=failing(
+            "Dimension out of range (expected to be in range of [-3, 2], but got 3)", (2, 3), 3, error=IndexError
+        ),
+    ),
     OpInfo("squeeze", calls(*ONES), squeezed),
     OpInfo("squeeze.dim", calls([(2, 1, 3), 1], [(2, 1, 3), 0], [(), 0], [(0, 1), -1]), squeezed, errors=bad_dim()),
     OpInfo("squeeze.dims", calls([(2, 1, 1), [1, 2]], [(2, 1, 3), [0, 1]]), squeezed),
-    OpInfo("expand", calls([(3,), [2, 3]], [(2, 1), [-1, 4]], [(), [2]], [(1, 3), [0, 3]]), expanded,
-           errors=failing("The expanded size of the tensor (4) must match the existing size (3) at non-singleton "
-                          "dimension 1.  Target sizes: [2, 4].  Tensor sizes: [3]", (3,), [2, 4])),
+    OpInfo(
+        "expand",
+        calls([(3,), [2, 3]], [(2, 1), [-1, 4]], [(), [2]], [(1, 3), [0, 3]]),
+        expanded,
+        errors=failing(
+            "The expanded size of the tensor (4) must match the existing size (3) at non-singleton "
+            "dimension 1.  Target sizes: [2, 4].  Tensor sizes: [3]",
+            (3,),
+            [2, 4],
+        ),
+    ),
     OpInfo("expand_as", others([(3,), (2, 3)], [(), (2,)]), lambda self, other: np.broadcast_to(self, other.shape)),
     OpInfo("broadcast_to", calls([(3,), [2, 3]], [(), [2]]), expanded),
-    OpInfo("select.int", calls([(2, 3), 0, 1], [(2, 3), -1, -1], [(3,), 0, 0], [(0, 3), 1, 1]), taken,
-           errors=failing("select(): index 3 out of range for tensor of size [2, 3] at dimension 0", (2, 3), 0, 3,
-                          error=IndexError)),
-    OpInfo("slice.Tensor",
-           calls([(4, 3), 0, 1, 3], [(4, 3), 1, None, None, 2], [(4, 3), 0, -2], [(4,), 0, 3, 1], [(0, 3)]), sliced,
-           errors=failing("slice step must be positive", (4,), 0, None, None, 0)),
-    OpInfo("narrow", calls([(4, 3), 0, 1, 2], [(4, 3), -1, -2, 2], [(0, 3), 0, 0, 0]),
-           lambda self, dim, start, length: sliced(self, dim, start % max(self.shape[dim], 1),
-                                                   start % max(self.shape[dim], 1) + length),
-           errors=failing("start (3) + length (2) exceeds dimension size (4).", (4,), 0, 3, 2)),
-    OpInfo("narrow.Tensor", narrows, lambda self, dim, start, length: sliced(self, dim, start, start + length),
-           skips={"meta": "the start is data"}),
-    OpInfo("diagonal", calls([(3, 3)], [(2, 3), 1], [(2, 3, 3), -1, 1, 2], [(0, 3)]), diagonal,
-           errors=failing("diagonal dimensions cannot be identical 0, 0", (2, 3), 0, 0, 0)),
-    OpInfo("unfold", calls([(5,), 0, 3, 1], [(2, 5), 1, 2, 2], [(4, 2), -2, 2, 1]), windows,
-           errors=failing("maximum size for tensor at dimension 0 is 3 but size is 4", (3,), 0, 4, 1)),
-    OpInfo("as_strided", calls([(3, 3), [2, 2], [3, 1], 1], [(4,), [3, 2], [1, 1]], [(3,), []  , [], 2]), strided,
-           skips=ON_STRIDES,
-           errors=failing("mismatch in length of strides and shape", (3,), [2], [1, 1])),
-    OpInfo("split.Tensor", calls([(5, 2), 2], [(2, 4), 2, 1], [(0, 3), 1]), in_chunks,
-           errors=failing("split expects split_size be non-negative, but got split_size=-1", (5,), -1)),
+    OpInfo(
+        "select.int",
+        calls([(2, 3), 0, 1], [(2, 3), -1, -1], [(3,), 0, 0], [(0, 3), 1, 1]),
+        taken,
+        errors=failing(
+            "select(): index 3 out of range for tensor of size [2, 3] at dimension 0", (2, 3), 0, 3, error=IndexError
+        ),
+    ),
+    OpInfo(
+        "slice.Tensor",
+        calls([(4, 3), 0, 1, 3], [(4, 3), 1, None, None, 2], [(4, 3), 0, -2], [(4,), 0, 3, 1], [(0, 3)]),
+        sliced,
+        errors=failing("slice step must be positive", (4,), 0, None, None, 0),
+    ),
+    OpInfo(
+        "narrow",
+        calls([(4, 3), 0, 1, 2], [(4, 3), -1, -2, 2], [(0, 3), 0, 0, 0]),
+        lambda self, dim, start, length: sliced(
+            self, dim, start % max(self.shape[dim], 1), start % max(self.shape[dim], 1) + length
+        ),
+        errors=failing("start (3) + length (2) exceeds dimension size (4).", (4,), 0, 3, 2),
+    ),
+    OpInfo(
+        "narrow.Tensor",
+        narrows,
+        lambda self, dim, start, length: sliced(self, dim, start, start + length),
+        skips={"meta": "the start is data"},
+    ),
+    OpInfo(
+        "diagonal",
+        calls([(3, 3)], [(2, 3), 1], [(2, 3, 3), -1, 1, 2], [(0, 3)]),
+        diagonal,
+        errors=failing("diagonal dimensions cannot be identical 0, 0", (2, 3), 0, 0, 0),
+    ),
+    OpInfo(
+        "unfold",
+        calls([(5,), 0, 3, 1], [(2, 5), 1, 2, 2], [(4, 2), -2, 2, 1]),
+        windows,
+        errors=failing("maximum size for tensor at dimension 0 is 3 but size is 4", (3,), 0, 4, 1),
+    ),
+    OpInfo(
+        "as_strided",
+        calls([(3, 3), [2, 2], [3, 1], 1], [(4,), [3, 2], [1, 1]], [(3,), [], [], 2]),
+        strided,
+        skips=ON_STRIDES,
+        errors=failing("mismatch in length of strides and shape", (3,), [2], [1, 1]),
+    ),
+    OpInfo(
+        "split.Tensor",
+        calls([(5, 2), 2], [(2, 4), 2, 1], [(0, 3), 1]),
+        in_chunks,
+        errors=failing("split expects split_size be non-negative, but got split_size=-1", (5,), -1),
+    ),
     OpInfo("split.sizes", calls([(5, 2), [2, 3]], [(2, 4), [1, 3], 1]), in_sizes),
-    OpInfo("split_with_sizes", calls([(5, 2), [2, 3]], [(2, 4), [1, 0, 3], 1]), in_sizes,
-           errors=failing("split_with_sizes expects split_sizes to sum exactly to 5 (input tensor's size at dimension "
-                          "0), but got split_sizes=[2, 2]", (5,), [2, 2])),
-    OpInfo("chunk", calls([(5, 2), 2], [(2, 4), 3, 1]), chunked,
-           errors=failing("chunk expects `chunks` to be greater than 0, got: 0", (5,), 0)),
-    OpInfo("tensor_split.sections", calls([(5, 2), 2], [(2, 5), 3, 1]), np.array_split,
-           errors=failing("number of sections must be larger than 0, got 0", (5,), 0)),
+    OpInfo(
+        "split_with_sizes",
+        calls([(5, 2), [2, 3]], [(2, 4), [1, 0, 3], 1]),
+        in_sizes,
+        errors=failing(
+            "split_with_sizes expects split_sizes to sum exactly to 5 (input tensor's size at dimension "
+            "0), but got split_sizes=[2, 2]",
+            (5,),
+            [2, 2],
+        ),
+    ),
+    OpInfo(
+        "chunk",
+        calls([(5, 2), 2], [(2, 4), 3, 1]),
+        chunked,
+        errors=failing("chunk expects `chunks` to be greater than 0, got: 0", (5,), 0),
+    ),
+    OpInfo(
+        "tensor_split.sections",
+        calls([(5, 2), 2], [(2, 5), 3, 1]),
+        np.array_split,
+        errors=failing("number of sections must be larger than 0, got 0", (5,), 0),
+    ),
     OpInfo("tensor_split.indices", calls([(5, 2), [1, 3]], [(2, 5), [2], 1]), np.array_split),
-    OpInfo("unbind.int", calls([(2, 3)], [(2, 3), 1], [(0, 3)]),
-           lambda self, dim=0: list(np.moveaxis(self, dim, 0)),
-           errors=failing("Dimension specified as 0 but tensor has no dimensions", (), error=IndexError)),
+    OpInfo(
+        "unbind.int",
+        calls([(2, 3)], [(2, 3), 1], [(0, 3)]),
+        lambda self, dim=0: list(np.moveaxis(self, dim, 0)),
+        errors=failing("Dimension specified as 0 but tensor has no dimensions", (), error=IndexError),
+    ),
     OpInfo("real", calls([(2, 3)], [()], [(0, 3)]), np.real),
 ]

@@ -17,6 +17,21 @@ def each(infos=op_db, dtypes=lambda info: [info.dtypes[0]]):
     return pytest.mark.parametrize("info, dtype", cases, ids=[f"{info}-{dtype.name}" for info, dtype in cases])
 
 
+def cheap(info):
+    """Whether it is no pointwise operator, or one that stands for the others.
+
+    The loops of all pointwise operators come from one generator, which tests/kernels/ tries in all layouts and dtypes,
+    and each of its loops takes a quarter of a second to compile. So what is true of the generator is tested with one
+    operator per kind of promotion here, and with all of them by `make test-long`.
+    """
+    return "pointwise" not in info.op.tags or str(info) in ("add.Tensor", "exp", "lt.Scalar", "where.self", "gelu")
+
+
+def thinned(infos):
+    """The operators as parameters; those that are not cheap are left to the long run."""
+    return [pytest.param(info, id=str(info), marks=[] if cheap(info) else pytest.mark.long) for info in infos]
+
+
 def every_dtype(info):
     return info.dtypes
 
@@ -50,6 +65,11 @@ def expected(info, sample):
         return info.reference(*args, **kwargs)
 
 
+def is_implicit(op):
+    """Whether the operator is written in others, which are what the layers below the first see."""
+    return "CompositeImplicitAutograd" in {key.name for key in op.registrations}
+
+
 def as_list(result):
     return list(result) if isinstance(result, tuple | list) else [result]
 
@@ -61,9 +81,7 @@ def looks(result):
 
 def close(actual, wanted, sample, **options):
     """assert_close, with the sample in the message. Results that are views or numbers are compared by value."""
-    assert_close(
-        as_list(actual), as_list(wanted), equal_nan=True, msg=lambda text: f"{sample}: {text}", **options
-    )
+    assert_close(as_list(actual), as_list(wanted), equal_nan=True, msg=lambda text: f"{sample}: {text}", **options)
 
 
 def without_factory_options(info, sample):
