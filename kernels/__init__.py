@@ -12,7 +12,7 @@ from .argreduce import extreme_with_indices
 from .blas import addmm, bmm, matmul, mm
 from .compile import Kernel
 from .copy import arange, copy, fill
-from .elementwise import Elementwise
+from .elementwise import Elementwise, Launch
 from .geometry import (
     broadcast_shapes,
     broadcast_strides,
@@ -57,6 +57,7 @@ __all__ = [
     "DType",
     "Elementwise",
     "Kernel",
+    "Launch",
     "MEAN",
     "Operand",
     "PROD",

@@ -46,7 +46,7 @@ def _nothing() -> None:
     """Stands where no loop is needed, so that none is compiled."""
 
 
-class _Launch(NamedTuple):
+class Launch(NamedTuple):
     """A decided call: what to run over how many elements, how each input is passed, and the loop's tables."""
 
     entry: Entry  # not called when there are no elements
@@ -67,7 +67,7 @@ class Elementwise:
     def __init__(self, name: str, body: Body, *, outputs: int = 1, keep: Sequence[int] = (), cost: int = 1) -> None:
         self.name, self.body, self.outputs, self.keep, self.cost = name, body, outputs, frozenset(keep), cost
         self._entries: dict[tuple, Entry] = {}
-        self._launches: dict[tuple, _Launch] = {}
+        self._launches: dict[tuple, Launch] = {}
 
     def run(self, out: Operand | Sequence[Operand], *inputs: Operand | Number, dtype: str | None = None) -> None:
         """Compute into `out`, or several of one shape, which do not overlap. Inputs broadcast to that shape.
@@ -86,7 +86,9 @@ class Elementwise:
         key = tuple(facts)
         launch = self._launches.get(key)
         if launch is None:
-            launch = self._prepare(key, outs, inputs, dtype)
+            if len(self._launches) >= LAUNCHES:
+                self._launches.clear()
+            launch = self._launches[key] = self.prepare(outs, inputs, dtype)
         if launch.numel == 0:
             return
         args = list(launch.tables)
@@ -99,8 +101,11 @@ class Elementwise:
                 args += (x.array, x.offset)
         parallel_for(launch.entry, launch.numel, tuple(args), self.cost)
 
-    def _prepare(self, key: tuple, outs: tuple[Operand, ...], inputs: Sequence, dtype: str | None) -> _Launch:
-        """Choose the loop and the layout, and remember both under everything that they depend on."""
+    def prepare(self, outs: tuple[Operand, ...], inputs: Sequence, dtype: str | None) -> Launch:
+        """Choose the loop and the layout, for all operands that look like these.
+
+        For callers that remember the launch: `entry(0, numel, *tables, out, out_at, x, x_at, ...)`, as in `entry`.
+        """
         shape, first = outs[0].shape, outs[0]
         arrays = [x for x in inputs if isinstance(x, Operand)]
         strides = [o.strides for o in outs] + [broadcast_strides(x.shape, x.strides, shape) for x in arrays]
@@ -124,10 +129,7 @@ class Elementwise:
             tables = (walk.sizes, walk.strides.reshape(-1, ndim)[passed].ravel())
         dtypes = tuple(x.dtype if isinstance(x, Operand) else None for x in inputs)
         entry = self.entry(loop, layout, tuple(o.dtype for o in outs), dtypes, dtype) if walk.numel else _nothing
-        if len(self._launches) >= LAUNCHES:
-            self._launches.clear()
-        launch = self._launches[key] = _Launch(entry, walk.numel, layout, tables)
-        return launch
+        return Launch(entry, walk.numel, layout, tables)
 
     def contiguous_entry(
         self, out_dtypes: Sequence[str], in_dtypes: Sequence[str | None], dtype: str | None = None

@@ -11,11 +11,21 @@ are. Shapes broadcast, strides follow the inputs', and `promotion` says in which
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from redispatch.dispatch import describe_value
-from redispatch.kernels import Elementwise, broadcast_shapes, output_strides
-from redispatch.tensor import Size, Tensor, dtype, dtypes, get_default_dtype, result_type
+from redispatch.kernels import Elementwise, Launch, broadcast_shapes, output_strides, parallel_for
+from redispatch.tensor import (
+    Size,
+    Tensor,
+    dtype,
+    dtypes,
+    fresh,
+    get_default_dtype,
+    result_type,
+    storage_elements,
+)
 
 from .declare import Function
 from .structured import Meta, Structured, common_device
@@ -24,13 +34,19 @@ PLANS = 2048  # remembered per operator; then it starts afresh
 OPERANDS = ("self", "other", "exponent", "min", "max")
 
 
-class Plan(NamedTuple):
-    """A decided call: what the result looks like, which arguments the loops take, in which dtype they compute."""
+@dataclass(slots=True)
+class Plan:
+    """A decided call: what the result looks like, which arguments the loops take, in which dtype they compute.
+
+    `launch` is the loop itself, with a result of its own memory; it is chosen, and compiled, by the first such call.
+    """
 
     meta: Meta
+    elements: int  # of the result's storage
     positions: list[int]
     loops: Elementwise
     compute: str
+    launch: Launch | None = None
 
 
 class Pointwise(Structured):
@@ -142,7 +158,7 @@ class Pointwise(Structured):
             shape = Size(broadcast_shapes(*(tensor._shape for tensor in tensors)))
         strides = output_strides(shape, tuple((tensor._shape, tensor._stride) for tensor in tensors))
         meta = Meta(shape, result, common_device(*tensors), strides)
-        return Plan(meta, *self._choose(args), compute.name)
+        return Plan(meta, storage_elements(shape, strides, result), *self._choose(args), compute.name)
 
     def _dtypes(self, args: tuple[Any, ...]) -> tuple[dtype, dtype]:
         """(the dtype in which elements are computed, that of the result)"""
@@ -159,8 +175,20 @@ class Pointwise(Structured):
         if self.check_function is not None:
             self.check_function(*args)
         plan = self.plan(args)
-        result = plan.meta.allocate()
-        self._launch(plan, result, args)
+        meta = plan.meta
+        result = fresh(meta.shape, meta.strides, plan.elements, meta.dtype, meta.device)  # type: ignore[arg-type]  # a Size
+        launch = plan.launch
+        if launch is None:
+            launch = plan.launch = plan.loops.prepare((result._operand,), self._loop_inputs(plan, args), plan.compute)
+        if launch.numel:
+            values: list[Any] = [*launch.tables, result._array, 0]
+            for position in plan.positions:
+                value = args[position]
+                if isinstance(value, Tensor):
+                    values += (value._array, value._offset)
+                else:
+                    values.append(value)
+            parallel_for(launch.entry, launch.numel, tuple(values), self.cost)
         return result
 
     def _pointwise_meta(self, *args: Any) -> Meta:
@@ -169,11 +197,11 @@ class Pointwise(Structured):
         return self.plan(args).meta
 
     def _pointwise_body(self, out: Tensor, *args: Any) -> None:
-        self._launch(self.plan(args), out, args)
+        plan = self.plan(args)
+        plan.loops.run(out._operand, *self._loop_inputs(plan, args), dtype=plan.compute)
 
-    def _launch(self, plan: Plan, out: Tensor, args: tuple[Any, ...]) -> None:
-        operands = [args[i]._operand if isinstance(args[i], Tensor) else args[i] for i in plan.positions]
-        plan.loops.run(out._operand, *operands, dtype=plan.compute)
+    def _loop_inputs(self, plan: Plan, args: tuple[Any, ...]) -> list[Any]:
+        return [args[i]._operand if isinstance(args[i], Tensor) else args[i] for i in plan.positions]
 
 
 def _equal(value: Any, wanted: Any) -> bool:

@@ -14,7 +14,7 @@ from .dtypes import (
     promote_types,
     set_default_dtype,
 )
-from .factory import empty, storage_elements, tensor_over, view_over
+from .factory import empty, fresh, storage_elements, tensor_over, view_over
 from .layouts import (
     channels_last,
     channels_last_3d,
@@ -62,6 +62,7 @@ __all__ = [
     "dtype",
     "dtypes",
     "empty",
+    "fresh",
     "from_numpy_dtype",
     "get_default_dtype",
     "get_printoptions",

@@ -28,7 +28,11 @@ def empty(shape: Any, element: dtype, on: device = CPU, strides: tuple[int, ...]
     if type(shape) is not Size:
         shape = Size(shape)
     stride = contiguous_strides(shape) if strides is None else strides
-    elements = storage_elements(shape, stride, element)
+    return fresh(shape, stride, storage_elements(shape, stride, element), element, on)
+
+
+def fresh(shape: Size, stride: tuple[int, ...], elements: int, element: dtype, on: device) -> Tensor:
+    """`empty` for callers that know how many elements the storage needs, and that all sizes are in order."""
     if on.type == "cpu":
         array = allocate(elements, element.array)
         storage = UntypedStorage.of_array(array)
