@@ -95,30 +95,32 @@ sub_op.derivative(
 sub = public(sub_op)
 subtract = public(sub_op, name="subtract")
 
-rsub_op = Operator("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
+rsub_op = pointwise("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
 rsub_scalar_op = pointwise("rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
 
 
-@rsub_op.implicit
-def rsub_tensor(self: Tensor, other: Tensor, alpha: Any) -> Tensor:
-    return other.sub(self, alpha=alpha)
-
-
+@rsub_op.check
 @rsub_scalar_op.check
 def check_rsub(self: Any, other: Any, alpha: Any) -> None:
     check_sub(other, self, alpha)
 
 
+@rsub_op.scalar
 @rsub_scalar_op.scalar
 def rsub_scaled(self, other, alpha):
     return other - alpha * self
 
 
+@rsub_op.scalar(when={"alpha": 1})
 @rsub_scalar_op.scalar(when={"alpha": 1})
 def rsub_plain(self, other):
     return other - self
 
 
+rsub_op.derivative(
+    self=lambda grad, alpha: -grad if alpha == 1 else grad * -alpha,
+    other=lambda grad: grad,
+)
 rsub_scalar_op.derivative(self=lambda grad, alpha: -grad if alpha == 1 else grad * -alpha, node="RsubBackward1")
 rsub = public(rsub_op, rsub_scalar_op, method=False)
 
@@ -460,9 +462,11 @@ def inside(self: Tensor, min: Any, max: Any) -> Any:
 clamp_op.derivative(self=lambda grad, self, min, max: grad * inside(self, min, max), node="ClampBackward1")
 clamp = public(clamp_op)
 clip = public(clamp_op, name="clip")
-clamp_min_op = Operator("clamp_min(Tensor self, Scalar min) -> Tensor", tags=("pointwise",))
-clamp_max_op = Operator("clamp_max(Tensor self, Scalar max) -> Tensor", tags=("pointwise",))
-clamp_min_op.implicit(lambda self, min: self.clamp(min, None))
-clamp_max_op.implicit(lambda self, max: self.clamp(None, max))
+clamp_min_op = pointwise("clamp_min(Tensor self, Scalar min) -> Tensor", inplace=True, out="out")
+clamp_max_op = pointwise("clamp_max(Tensor self, Scalar max) -> Tensor", inplace=True, out="out")
+clamp_min_op.scalar(clamp_below)
+clamp_max_op.scalar(clamp_above)
+clamp_min_op.derivative(self=lambda grad, self, min: grad * (self >= min))
+clamp_max_op.derivative(self=lambda grad, self, max: grad * (self <= max))
 clamp_min = public(clamp_min_op)
 clamp_max = public(clamp_max_op)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from redispatch.tensor import Tensor, result_type
+from redispatch.tensor import Tensor, dtypes, result_type
 
-from .creation import scalar_tensor_op
+from .creation import ones_like, scalar_tensor_op
 from .declare import Function, Operator
 from .pointwise import Pointwise, pointwise
 from .public import public
