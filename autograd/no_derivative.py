@@ -38,6 +38,9 @@ class NotImplementedNode(Node):
         )
 
 
+NotImplementedNode.__name__ = "NotImplemented"  # as tensors print it: grad_fn=<NotImplemented>
+
+
 class NoDerivative:
     """The rule of every operator that has none."""
 

@@ -196,7 +196,11 @@ isinf_op.scalar(float=is_infinite, int=never, uint=never, bool=never)
 
 @isfinite_op.implicit
 def isfinite_implicit(self: Tensor) -> Tensor:
-    return self.isnan().logical_or(self.isinf()).logical_not()
+    """Whether it equals itself and is not as large as infinity; every whole number is finite."""
+    if not (self.is_floating_point() or self.is_complex()):
+        return ones_like(self, dtype=dtypes.bool)
+    bounded = self.abs() != math.inf
+    return (self == self) * bounded
 
 
 isnan_op.not_differentiable()

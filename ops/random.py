@@ -21,7 +21,17 @@ import numpy as np
 from redispatch import kernels
 from redispatch.dispatch import ARGUMENT_TYPES, ops
 from redispatch.kernels import Elementwise
-from redispatch.tensor import CPU, Tensor, as_device, as_numpy, dtype, dtypes, empty, get_default_dtype
+from redispatch.tensor import (
+    CPU,
+    Tensor,
+    as_device,
+    as_numpy,
+    contiguous_format,
+    dtype,
+    dtypes,
+    empty,
+    get_default_dtype,
+)
 
 from .creation import FACTORY, LIKE, check_fits, like, new, shaped, written
 from .declare import Operator
@@ -495,11 +505,11 @@ def bernoulli_kernel(self: Tensor, generator: Any) -> Tensor:
 
 @bernoulli_p_op.explicit
 def bernoulli_p_kernel(self: Tensor, p: float, generator: Any) -> Tensor:
-    return bernoulli_float_op.functional(like(self, None, None, False, None), p, generator=generator)
+    dense = like(self, None, None, False, contiguous_format)
+    return bernoulli_float_op.functional(dense, p, generator=generator)
 
 
 bernoulli_op.derivative(self=no_gradient)
-bernoulli_p_op.derivative(self=no_gradient, node="BernoulliBackward3")
 bernoulli = public(bernoulli_op, bernoulli_p_op)
 
 normal_tensor_float_op = seeded(f"normal.Tensor_float(Tensor mean, float std=1, {GENERATOR}) -> Tensor")
