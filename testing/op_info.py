@@ -122,7 +122,7 @@ class Maker:
     def distinct(self, *shape: int, step: float = 0.5) -> Tensor:
         """A tensor whose values all differ, so that a maximum or an order is unique; whole numbers for integers."""
         count = int(np.prod(shape))
-        numbers = self._random.permutation(count) - count // 2
+        numbers: Any = self._random.permutation(count) - count // 2
         numbers = numbers * step if self.dtype.is_floating_point else numbers
         if self.dtype is dtypes.bool:
             numbers = numbers % 2
@@ -240,13 +240,18 @@ class OpInfo:
 
     # Samples ------------------------------------------------------------------------------------------------------
 
+    @property
+    def main_dtype(self) -> dtype:
+        """The dtype for tests that need only one: float64 where there is, since gradients need it anyway."""
+        return dtypes.float64 if dtypes.float64 in self.dtypes else self.dtypes[0]
+
     def sample_inputs(self, dtype: dtype, requires_grad: bool = False) -> list[SampleInput]:
         """The calls that must work, on new tensors; floating ones require grad where asked."""
-        return list(self.samples(Maker(dtype, requires_grad, dtype is self.dtypes[0])))
+        return list(self.samples(Maker(dtype, requires_grad, thorough=dtype is self.main_dtype)))
 
     def error_inputs(self) -> list[ErrorInput]:
         """The calls that must fail."""
-        return list(self.errors(Maker(self.dtypes[0]))) if self.errors else []
+        return list(self.errors(Maker(self.main_dtype))) if self.errors else []
 
     def but(self, name: str, **changes: Any) -> OpInfo:
         """The same for another operator: an alias, or the form that takes a number."""

@@ -87,11 +87,9 @@ def nll_gradients(samples: Any) -> Any:
             if x.numel() == 0 or x.dim() == 1:
                 continue
             shape = target.shape if reduction == NONE else ()
-            wide = (
-                None if v is None else v.detach().numpy()
-                for v in (x.double(), target, None if weight is None else weight.double())
-            )
-            total = make.values(float(weighted(*wide, ignore_index)[1].sum()), make.dtype).detach()
+            weights = None if weight is None else weight.double().numpy()
+            _, taken = weighted(x.detach().double().numpy(), target.numpy(), weights, ignore_index)
+            total = make.values(float(taken.sum()), make.dtype).detach()
             yield sample(make(*shape), x.detach(), target, weight, reduction, ignore_index, total)
 
     return backward

@@ -11,20 +11,28 @@ from redispatch.testing.op_info import SampleInput
 from redispatch.utils import _pytree as pytree
 
 
-def each(infos=op_db, dtypes=lambda info: [info.dtypes[0]]):
-    """Parametrizes a test by operator and dtype; by default the first dtype of each."""
-    cases = [(info, dtype) for info in infos for dtype in dtypes(info)]
-    return pytest.mark.parametrize("info, dtype", cases, ids=[f"{info}-{dtype.name}" for info, dtype in cases])
+def each(infos=op_db, dtypes=lambda info: [info.main_dtype], long=lambda info, dtype: False):
+    """Parametrizes a test by operator and dtype; by default the main dtype of each."""
+    return pytest.mark.parametrize(
+        "info, dtype",
+        [
+            pytest.param(info, dtype, id=f"{info}-{dtype.name}", marks=pytest.mark.long if long(info, dtype) else [])
+            for info in infos
+            for dtype in dtypes(info)
+        ],
+    )
 
 
 def cheap(info):
-    """Whether it is no pointwise operator, or one that stands for the others.
+    """Whether it is neither pointwise nor written in other operators, or one that stands for the pointwise ones.
 
     The loops of all pointwise operators come from one generator, which tests/kernels/ tries in all layouts and dtypes,
     and each of its loops takes a quarter of a second to compile. So what is true of the generator is tested with one
     operator per kind of promotion here, and with all of them by `make test-long`.
     """
-    return "pointwise" not in info.op.tags or str(info) in ("add.Tensor", "exp", "lt.Scalar", "where.self", "gelu")
+    if str(info) in ("add.Tensor", "exp", "lt.Scalar", "where.self", "gelu"):
+        return True
+    return "pointwise" not in info.op.tags and not is_implicit(info.op)
 
 
 def thinned(infos):

@@ -1,0 +1,274 @@
+"""Every sample of the operator table, on both libraries: is the result the same in every respect?
+
+Compared are values, dtypes, shapes and strides; which results share memory with which arguments; gradients; the class
+and the first line of errors; and the sequence of operators that a dispatch mode sees. KNOWN lists where we differ
+knowingly, each with the reason. Which operators a gradient is written in is reported, but is no failure: its values
+are the same, and its formula is ours. The report at the end counts the operators that are equal in all respects.
+
+Runs where real torch is: `make parity`. Read next: testing/op_info.py.
+"""
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="compares with real torch, which is not installed here")
+
+from torch.utils._python_dispatch import TorchDispatchMode as TheirMode  # noqa: E402
+
+import redispatch as rd  # noqa: E402  # after importorskip: without torch nothing here is of use
+from redispatch.tensor import Tensor, UntypedStorage, as_numpy  # noqa: E402
+from redispatch.testing.op_db import op_db  # noqa: E402
+from redispatch.utils import _pytree as pytree  # noqa: E402
+from redispatch.utils._python_dispatch import TorchDispatchMode as OurMode  # noqa: E402
+
+# operator -> what differs -> why
+KNOWN: dict[str, dict[str, str]] = {
+    "as_strided_scatter": {
+        "gradients": "PyTorch's gradient is that of another part; ours is that of finite differences"
+    },
+    "copy": dict.fromkeys(["node", "gradient errors"], "ours has a derivative; PyTorch's has none"),
+    "embedding_dense_backward": {"gradient errors": "PyTorch ignores scale_grad_by_freq here and gives a wrong one"},
+    "lift_fresh": {"node": "what is fresh has no history to record"},
+    "native_dropout": {"looks": "PyTorch gives an empty mask the dtype of the input, others bool"},
+}
+
+DIFFERENCES: dict[str, dict[str, str]] = defaultdict(dict)
+
+
+# --- from ours to theirs ----------------------------------------------------------------------------------------------
+
+
+def to_torch(x):
+    """A value of ours as torch's: tensors with the same strides, dtypes and the like by name."""
+    if isinstance(x, Tensor):
+        flat = torch.empty_strided(tuple(x.shape), x.stride(), dtype=to_torch(x.dtype))
+        if x.dtype is rd.bfloat16:
+            flat.copy_(torch.from_numpy(as_numpy(x.detach()).astype(np.float32)))
+        else:
+            flat.copy_(torch.from_numpy(np.array(as_numpy(x.detach()))))
+        return flat.requires_grad_(x.requires_grad)
+    if isinstance(x, rd.dtype):
+        return getattr(torch, x.name)
+    if isinstance(x, rd.device):
+        return torch.device(str(x))
+    if isinstance(x, rd.memory_format | type(rd.strided)):
+        return getattr(torch, str(x).removeprefix("torch."))
+    return x
+
+
+def theirs(sample):
+    args, kwargs = pytree.tree_map(to_torch, (sample.arguments, dict(sample.kwargs)))
+    return args, kwargs
+
+
+def torch_op(name):
+    """torch's operator "aten::add.Tensor"."""
+    _, _, rest = name.partition("::")
+    packet, _, overload = rest.partition(".")
+    return getattr(getattr(torch.ops.aten, packet), overload or "default")
+
+
+# --- what is compared -------------------------------------------------------------------------------------------------
+
+
+def as_list(result):
+    return list(result) if isinstance(result, tuple | list) else [result]
+
+
+def looks(x):
+    if not isinstance(x, Tensor | torch.Tensor):
+        return type(x).__name__
+    return str(x.dtype), tuple(x.shape), tuple(x.stride()), x.storage_offset()
+
+
+def value(x):
+    """A result as something comparable: numpy values, or the number that it is."""
+    if isinstance(x, Tensor):
+        values = as_numpy(x.detach())
+        return values.astype(np.float32) if x.dtype is rd.bfloat16 else values
+    if isinstance(x, torch.Tensor):
+        x = x.detach()
+        return (x.float() if x.dtype is torch.bfloat16 else x).numpy()
+    return x
+
+
+def same_values(ours, other):
+    if not isinstance(ours, np.ndarray):
+        return ours == other
+    if ours.shape != other.shape:
+        return False
+    if ours.dtype.kind not in "fc":
+        return np.array_equal(ours, other)
+    rtol, atol = (1.3e-6, 1e-5) if ours.dtype == np.float32 else (1e-12, 1e-12)
+    return np.allclose(ours, other, rtol=rtol, atol=atol, equal_nan=True)
+
+
+def memory(x):
+    """The address of a tensor's memory."""
+    return x.untyped_storage().data_ptr()
+
+
+def aliasing(results, arguments):
+    """For each result, the arguments that it shares memory with, and whether it is one of them."""
+    kinds = Tensor | torch.Tensor
+    given = [x for x in pytree.tree_leaves(arguments) if isinstance(x, kinds)]
+    return [
+        [(i, x is result) for i, x in enumerate(given) if memory(x) and memory(x) == memory(result)]
+        for result in results
+        if isinstance(result, kinds)
+    ]
+
+
+class OurLog(OurMode):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.seen.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+class TheirLog(TheirMode):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.seen.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+def outcome(call, *args, **kwargs):
+    """(the results as a list, None) or (None, the error)"""
+    try:
+        return as_list(call(*args, **kwargs)), None
+    except Exception as error:
+        return None, error
+
+
+def first_line(error):
+    return str(error).split("\n")[0].strip()
+
+
+def compare(info, sample, requires_grad):
+    """What differs between the two libraries for one call: aspect -> description."""
+    mine = sample.copy()
+    args, kwargs = theirs(sample)
+    if info.mutates:  # a leaf that requires grad cannot be written to
+        mine = mine.map(lambda x: x.detach())
+        args, kwargs = theirs(mine)
+    with OurLog() as our_log:
+        ours, our_error = outcome(info.op, *mine.arguments, **mine.kwargs)
+    with TheirLog() as their_log:
+        other, their_error = outcome(torch_op(info.name), *args, **kwargs)
+    if our_error or their_error:
+        return compare_errors(our_error, their_error)
+    found = {}
+    if len(ours) != len(other):
+        return {"values": f"{len(ours)} results instead of {len(other)}"}
+    for a, b in zip(ours, other, strict=True):
+        if looks(a) != looks(b):
+            found["looks"] = f"{looks(a)} instead of {looks(b)}"
+        elif not info.random and info.reference is not None and not same_values(value(a), value(b)):
+            found["values"] = f"{a} instead of {b}"
+        if getattr(a, "requires_grad", False) != getattr(b, "requires_grad", False):
+            found["requires_grad"] = f"{getattr(a, 'requires_grad', False)}"
+        elif requires_grad and isinstance(a, Tensor):
+            names = type(a.grad_fn).__name__, type(b.grad_fn).__name__
+            if names[0] != names[1]:
+                found["node"] = f"{names[0]} instead of {names[1]}"
+    sharing = aliasing(ours, (mine.arguments, mine.kwargs)), aliasing(other, (args, kwargs))
+    if sharing[0] != sharing[1]:
+        found["aliasing"] = f"{sharing[0]} instead of {sharing[1]}"
+    if our_log.seen != their_log.seen:
+        found["operators"] = f"{our_log.seen} instead of {their_log.seen}"
+    if requires_grad and not info.random and "requires_grad" not in found:
+        found |= compare_gradients(ours, other, mine.tensors(), pytree.tree_leaves((args, kwargs)))
+    return found
+
+
+def compare_errors(ours, other):
+    if ours is None or other is None:
+        return {"errors": f"{ours!r:.150} instead of {other!r:.150}"}
+    found = {}
+    if type(other).__name__ not in [kind.__name__ for kind in type(ours).__mro__]:
+        found["error class"] = f"{type(ours).__name__} instead of {type(other).__name__}"
+    if first_line(ours) != first_line(other):
+        found["error text"] = f"{first_line(ours)!r} instead of {first_line(other)!r}"
+    return found
+
+
+def compare_gradients(ours, other, our_inputs, their_inputs):
+    """The gradients of the sum of all results' squares, and which operators compute them."""
+    their_inputs = [x for x in their_inputs if isinstance(x, torch.Tensor) and x.requires_grad]
+    our_inputs = [x for x in our_inputs if x.requires_grad]
+    our_results = [x for x in ours if isinstance(x, Tensor) and x.requires_grad]
+    their_results = [x for x in other if isinstance(x, torch.Tensor) and x.requires_grad]
+    if not our_results or not our_inputs:
+        return {}
+    our_seeds = [x.detach().clone() for x in our_results]
+    their_seeds = [to_torch(x) for x in our_seeds]
+    with OurLog() as our_log:
+        a, our_error = outcome(rd.autograd.grad, our_results, our_inputs, our_seeds, allow_unused=True)
+    with TheirLog() as their_log:
+        b, their_error = outcome(torch.autograd.grad, their_results, their_inputs, their_seeds, allow_unused=True)
+    if our_error or their_error:
+        return {f"gradient {k}": v for k, v in compare_errors(our_error, their_error).items()}
+    found = {}
+    for x, y in zip(a, b, strict=True):
+        if (x is None) != (y is None):
+            found["gradients"] = f"{x} instead of {y}"
+        elif x is not None and not same_values(value(x), value(y)):
+            found["gradients"] = f"{x} instead of {y}"
+        elif x is not None and looks(x) != looks(y):
+            found["gradient looks"] = f"{looks(x)} instead of {looks(y)}"
+    if our_log.seen != their_log.seen:
+        found["backward operators"] = f"{our_log.seen} instead of {their_log.seen}"
+    return found
+
+
+# --- the tests --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", autouse=True)
+def report():
+    yield
+    different = {name: found for name, found in DIFFERENCES.items() if found}
+    backward = [name for name, found in different.items() if found.keys() == {"backward operators"}]
+    print(f"\n{len(DIFFERENCES) - len(different)} of {len(DIFFERENCES)} operators are equal in all respects;")
+    print(f"{len(backward)} more in all but the operators in which their gradients are written")
+    for name, found in different.items():
+        for aspect, text in found.items():
+            print(f"  {name:32} {aspect:20} {text}")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("info", op_db, ids=str)
+def test_the_operator_is_torchs(info):
+    if "parity" in info.skips and not info.random:
+        pytest.skip(info.skips["parity"])
+    found = {}
+    theirs_exists = outcome(torch_op, info.name)[1] is None
+    assert theirs_exists, f"torch has no {info.name}"
+    assert str(info.op._schema) == str(torch_op(info.name)._schema)
+    for dtype in info.dtypes:
+        for requires_grad in (False, True) if dtype.is_floating_point and info.gradients else (False,):
+            for sample in info.sample_inputs(dtype, requires_grad):
+                if any(isinstance(x, UntypedStorage) for x in sample.arguments):
+                    continue
+                for aspect, text in compare(info, sample, requires_grad).items():
+                    found.setdefault(aspect, f"{text}    for {sample}, {dtype}")
+    for number, case in enumerate(info.error_inputs()):
+        op = info.inplace if case.form == "inplace" else info.op
+        args, kwargs = theirs(case.sample)
+        _, our_error = outcome(op, *case.sample.arguments, **case.sample.kwargs)
+        _, their_error = outcome(torch_op(op.qualified_name), *args, **kwargs)
+        for aspect, text in compare_errors(our_error, their_error).items():
+            found[f"{aspect} {number}"] = text
+    found = {aspect: text for aspect, text in found.items() if aspect not in KNOWN.get(str(info), {})}
+    DIFFERENCES[str(info)] = found
+    grave = {aspect: text for aspect, text in found.items() if aspect != "backward operators"}
+    assert not grave, "\n".join(f"{aspect}: {text}" for aspect, text in grave.items())
