@@ -182,15 +182,20 @@ div_mode_op = pointwise(
     out="out_mode",
     numbers=True,
     promotion=by_rounding,
+    unsupported={"bool": "div_floor_cpu"},
 )
 
 
 @div_mode_op.check
-def check_div_mode(self: Any, other: Any, rounding_mode: str | None) -> None:
+def check_rounding_mode(self: Any, other: Any, rounding_mode: str | None) -> None:
     if rounding_mode not in (None, "trunc", "floor"):
         raise RuntimeError(
             f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
         )
+
+
+@div_mode_op.check_values
+def check_rounded_divisor(self: Any, other: Any, rounding_mode: str | None) -> None:
     if rounding_mode is not None:
         check_integer_divisor(self, other)
 
@@ -245,17 +250,31 @@ divide = public(div_op, div_mode_op, name="divide")
 true_divide = public(div_op, name="true_divide")
 
 floor_divide_op = pointwise(
-    "floor_divide(Tensor self, Tensor other) -> Tensor", inplace="Tensor", out="out", numbers=True
+    "floor_divide(Tensor self, Tensor other) -> Tensor",
+    inplace="Tensor",
+    out="out",
+    numbers=True,
+    unsupported={"bool": "div_floor_cpu"},
 )
-floor_divide_op.check(check_integer_divisor)
+floor_divide_op.check_values(check_integer_divisor)
 floor_divide_op.scalar(float=floor_divide_floats, int=floor_divide_ints, uint=floor_divide_ints)
 floor_divide_op.not_differentiable()
 floor_divide = public(floor_divide_op)
 
 # --- remainder, fmod -----------------------------------------------------------------------------------------------
 
-remainder_op = pointwise("remainder.Tensor(Tensor self, Tensor other) -> Tensor", inplace=True, out="Tensor_out")
-remainder_scalar_op = pointwise("remainder.Scalar(Tensor self, Scalar other) -> Tensor", inplace=True, out="Scalar_out")
+remainder_op = pointwise(
+    "remainder.Tensor(Tensor self, Tensor other) -> Tensor",
+    inplace=True,
+    out="Tensor_out",
+    unsupported={"bool": "remainder_cpu"},
+)
+remainder_scalar_op = pointwise(
+    "remainder.Scalar(Tensor self, Scalar other) -> Tensor",
+    inplace=True,
+    out="Scalar_out",
+    unsupported={"bool": "remainder_cpu"},
+)
 
 
 def remainder_floats(self, other):
@@ -268,7 +287,7 @@ def remainder_ints(self, other):
 
 
 for _op in (remainder_op, remainder_scalar_op):
-    _op.check(check_integer_divisor)
+    _op.check_values(check_integer_divisor)
     _op.scalar(float=remainder_floats, int=remainder_ints, uint=remainder_ints)
 remainder_op.derivative(
     self=lambda grad: grad,
@@ -278,8 +297,12 @@ remainder_op.derivative(
 remainder_scalar_op.derivative(self=lambda grad: grad)
 remainder = public(remainder_op, remainder_scalar_op)
 
-fmod_op = pointwise("fmod.Tensor(Tensor self, Tensor other) -> Tensor", inplace=True, out="Tensor_out")
-fmod_scalar_op = pointwise("fmod.Scalar(Tensor self, Scalar other) -> Tensor", inplace=True, out="Scalar_out")
+fmod_op = pointwise(
+    "fmod.Tensor(Tensor self, Tensor other) -> Tensor", inplace=True, out="Tensor_out", unsupported={"bool": "fmod_cpu"}
+)
+fmod_scalar_op = pointwise(
+    "fmod.Scalar(Tensor self, Scalar other) -> Tensor", inplace=True, out="Scalar_out", unsupported={"bool": "fmod_cpu"}
+)
 
 
 def fmod_floats(self, other):
@@ -292,7 +315,7 @@ def fmod_ints(self, other):
 
 
 for _op in (fmod_op, fmod_scalar_op):
-    _op.check(check_integer_divisor)
+    _op.check_values(check_integer_divisor)
     _op.scalar(float=fmod_floats, int=fmod_ints, uint=fmod_ints)
 fmod_op.derivative(
     self=lambda grad: grad,
@@ -305,12 +328,22 @@ fmod = public(fmod_op, fmod_scalar_op)
 # --- pow -----------------------------------------------------------------------------------------------------------
 
 pow_op = pointwise(
-    "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", inplace="Scalar", out="Tensor_Scalar_out", cost=8
+    "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+    inplace="Scalar",
+    out="Tensor_Scalar_out",
+    cost=8,
+    unsupported={"bool": "pow"},
 )
 pow_tensor_op = pointwise(
-    "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", inplace="Tensor", out="Tensor_Tensor_out", cost=8
+    "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+    inplace="Tensor",
+    out="Tensor_Tensor_out",
+    cost=8,
+    unsupported={"bool": "pow"},
 )
-pow_scalar_op = pointwise("pow.Scalar(Scalar self, Tensor exponent) -> Tensor", out="Scalar_out", cost=8)
+pow_scalar_op = pointwise(
+    "pow.Scalar(Scalar self, Tensor exponent) -> Tensor", out="Scalar_out", cost=8, unsupported={"bool": "pow"}
+)
 
 
 @pow_op.check
@@ -332,8 +365,8 @@ def pow_ints(self, exponent):
             power = power * base
         base = base * base
         left = left >> 1
-    if exponent < 0:  # 1 and -1 have an inverse; others round to 0
-        power = 1 if base == 1 and (self == 1 or exponent & 1 == 0) else -1 if base == 1 else 0
+    if exponent < 0:  # 1 and -1 have an inverse; that of any other rounds to 0
+        power = 1 if self == 1 else ((-1 if exponent & 1 else 1) if self == -1 else 0)
     return power
 
 
@@ -427,7 +460,9 @@ minimum_op.derivative(
 maximum = public(maximum_op)
 minimum = public(minimum_op)
 
-clamp_op = pointwise("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", inplace=True, out="out")
+clamp_op = pointwise(
+    "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", inplace=True, out="out", exact_out=True
+)
 
 
 @clamp_op.check

@@ -153,6 +153,7 @@ bitwise_not_op = pointwise(
     "bitwise_not(Tensor self) -> Tensor",
     inplace=True,
     out="out",
+    exact_out=True,
     unsupported={
         n: "bitwise_not_cpu" for n in ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
     },

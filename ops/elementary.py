@@ -15,7 +15,7 @@ from .public import public
 
 # --- signs and rounding --------------------------------------------------------------------------------------------
 
-neg_op = pointwise("neg(Tensor self) -> Tensor", inplace=True, out="out")
+neg_op = pointwise("neg(Tensor self) -> Tensor", inplace=True, out="out", exact_out=True)
 
 
 @neg_op.check
@@ -36,7 +36,9 @@ neg_op.derivative(self=lambda grad: -grad)
 neg = public(neg_op)
 negative = public(neg_op, name="negative")
 
-abs_op = pointwise("abs(Tensor self) -> Tensor", inplace=True, out="out", unsupported={"bool": "abs_cpu"})
+abs_op = pointwise(
+    "abs(Tensor self) -> Tensor", inplace=True, out="out", exact_out=True, unsupported={"bool": "abs_cpu"}
+)
 
 
 def abs_float(self):
@@ -56,7 +58,7 @@ abs_op.derivative(self=lambda grad, self: grad * self.sign())
 abs = public(abs_op)
 absolute = public(abs_op, name="absolute")
 
-sign_op = pointwise("sign(Tensor self) -> Tensor", inplace=True, out="out")
+sign_op = pointwise("sign(Tensor self) -> Tensor", inplace=True, out="out", exact_out=True)
 
 
 @sign_op.scalar
@@ -67,10 +69,18 @@ def sign_element(self):
 sign_op.derivative(self=lambda grad: grad * 0)
 sign = public(sign_op)
 
-floor_op = pointwise("floor(Tensor self) -> Tensor", inplace=True, out="out", unsupported={"bool": "floor_vml_cpu"})
-ceil_op = pointwise("ceil(Tensor self) -> Tensor", inplace=True, out="out", unsupported={"bool": "ceil_vml_cpu"})
-trunc_op = pointwise("trunc(Tensor self) -> Tensor", inplace=True, out="out", unsupported={"bool": "trunc_vml_cpu"})
-round_op = pointwise("round(Tensor self) -> Tensor", inplace=True, out="out", unsupported={"bool": "round_vml_cpu"})
+floor_op = pointwise(
+    "floor(Tensor self) -> Tensor", inplace=True, out="out", exact_out=True, unsupported={"bool": "floor_vml_cpu"}
+)
+ceil_op = pointwise(
+    "ceil(Tensor self) -> Tensor", inplace=True, out="out", exact_out=True, unsupported={"bool": "ceil_vml_cpu"}
+)
+trunc_op = pointwise(
+    "trunc(Tensor self) -> Tensor", inplace=True, out="out", exact_out=True, unsupported={"bool": "trunc_vml_cpu"}
+)
+round_op = pointwise(
+    "round(Tensor self) -> Tensor", inplace=True, out="out", exact_out=True, unsupported={"bool": "round_vml_cpu"}
+)
 
 
 def floor_element(self):

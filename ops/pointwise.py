@@ -23,6 +23,7 @@ from redispatch.tensor import (
     dtypes,
     fresh,
     get_default_dtype,
+    no_memory,
     result_type,
     storage_elements,
 )
@@ -46,7 +47,16 @@ class Plan:
     positions: list[int]
     loops: Elementwise
     compute: str
+    bits: int  # of a number in the compute dtype, where that is an integer narrower than Python may pass; else 0
+    signed: bool
     launch: Launch | None = None
+
+    def fitted(self, number: Any) -> Any:
+        """A Python number as the loop takes it: an int too large for a narrow integer dtype wraps, as in PyTorch."""
+        if not self.bits or type(number) is not int:
+            return number
+        wrapped = number & ((1 << self.bits) - 1)
+        return wrapped - (1 << self.bits) if self.signed and wrapped >> (self.bits - 1) else wrapped
 
 
 class Pointwise(Structured):
@@ -54,8 +64,9 @@ class Pointwise(Structured):
 
     promotion: one of the words above, or a function of the arguments that gives one.
     keep: arguments that keep their own dtype, such as the condition of `where`.
-    unsupported: dtypes without a kernel, and the kernel's name in PyTorch's message. cost: of one element, in cheap
-    operations.
+    unsupported: dtypes without a kernel, and the kernel's name in PyTorch's message.
+    exact_out: whether `out=` must have the result's very dtype.
+    cost: of one element, in cheap operations.
     """
 
     elementwise = True
@@ -69,12 +80,15 @@ class Pointwise(Structured):
         keep: tuple[str, ...] = (),
         unsupported: dict[str, str] | None = None,
         cost: int = 1,
+        exact_out: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(schema, tags=("pointwise",), **options)
         self.promotion, self.keep, self.cost = promotion, keep, cost
         self.unsupported = unsupported or {}
+        self.exact_out = exact_out
         self.check_function: Function | None = None
+        self.values_function: Function | None = None
         # Numbers that count in promotion: the operands of the mathematical function, not factors like alpha.
         self._operands = [
             i
@@ -104,6 +118,11 @@ class Pointwise(Structured):
     def check(self, function: Function) -> Function:
         """Registers what raises for arguments that the operator refuses, before anything else happens."""
         self.check_function = function
+        return function
+
+    def check_values(self, function: Function) -> Function:
+        """Registers what raises for elements that the operator refuses: asked last, and never on the meta device."""
+        self.values_function = function
         return function
 
     def _add(self, body: Any, example: Function, when: dict[str, Any] | None) -> None:
@@ -151,23 +170,29 @@ class Pointwise(Structured):
         return found
 
     def _make_plan(self, args: tuple[Any, ...]) -> Plan:
-        compute, result = self._dtypes(args)
         tensors = [args[i] for i in self.schema.tensor_positions if isinstance(args[i], Tensor)]
         shape = tensors[0]._shape
         if any(tensor._shape != shape for tensor in tensors):
             shape = Size(broadcast_shapes(*(tensor._shape for tensor in tensors)))
-        strides = output_strides(shape, tuple((tensor._shape, tensor._stride) for tensor in tensors))
+        compute, result = self._dtypes(args)
+        looks = [(tensor._shape, tensor._stride) for tensor in tensors]
+        # A number in the place of an operand counts as a tensor without dimensions; a bound or an exponent does not.
+        numbers = [i for i in self._operands if self.names[i] == "other" and not isinstance(args[i], Tensor)]
+        looks += [((), ())] * len(numbers)
+        strides = output_strides(shape, tuple(looks))
         meta = Meta(shape, result, common_device(*tensors), strides)
-        return Plan(meta, storage_elements(shape, strides, result), *self._choose(args), compute.name)
+        bits = 8 * compute.itemsize if compute.category == dtypes.INTEGER and compute.itemsize < 8 else 0
+        elements = storage_elements(shape, strides, result)
+        return Plan(meta, elements, *self._choose(args), compute.name, bits, compute.is_signed)
 
     def _dtypes(self, args: tuple[Any, ...]) -> tuple[dtype, dtype]:
         """(the dtype in which elements are computed, that of the result)"""
         common = result_type(*(args[i] for i in self._operands if args[i] is not None))
-        if common.name in self.unsupported:
-            raise NotImplementedError(f"\"{self.unsupported[common.name]}\" not implemented for '{common.tensor_name}'")
         promotion = self.promotion if isinstance(self.promotion, str) else self.promotion(*args)
         if promotion == "float" and common.category < get_default_dtype().category:
             common = get_default_dtype()
+        if common.name in self.unsupported:
+            raise NotImplementedError(f"\"{self.unsupported[common.name]}\" not implemented for '{common.tensor_name}'")
         return common, dtypes.bool if promotion == "compare" else common
 
     def run_functional(self, *args: Any) -> Tensor:
@@ -175,6 +200,8 @@ class Pointwise(Structured):
         if self.check_function is not None:
             self.check_function(*args)
         plan = self.plan(args)
+        if self.values_function is not None:
+            self.values_function(*args)
         meta = plan.meta
         result = fresh(meta.shape, meta.strides, plan.elements, meta.dtype, meta.device)  # type: ignore[arg-type]  # a Size
         launch = plan.launch
@@ -185,11 +212,23 @@ class Pointwise(Structured):
             for position in plan.positions:
                 value = args[position]
                 if isinstance(value, Tensor):
+                    if value._array is None:
+                        raise no_memory(value)
                     values += (value._array, value._offset)
                 else:
-                    values.append(value)
+                    values.append(plan.fitted(value))
             parallel_for(launch.entry, launch.numel, tuple(values), self.cost)
         return result
+
+    def run_out(self, *args: Any) -> Tensor:
+        """The out= kernel; an `exact_out` operator converts nothing on the way."""
+        if self.check_function is not None:
+            self.check_function(*args[:-1])
+        if self.exact_out:
+            expected, found = self._dtypes(args[:-1])[1], args[-1]._dtype
+            if found is not expected:
+                raise RuntimeError(f"Found dtype {found.tensor_name} but expected {expected.tensor_name}")
+        return super().run_out(*args)
 
     def _pointwise_meta(self, *args: Any) -> Meta:
         if self.check_function is not None:
@@ -198,10 +237,12 @@ class Pointwise(Structured):
 
     def _pointwise_body(self, out: Tensor, *args: Any) -> None:
         plan = self.plan(args)
+        if self.values_function is not None:
+            self.values_function(*args)
         plan.loops.run(out._operand, *self._loop_inputs(plan, args), dtype=plan.compute)
 
     def _loop_inputs(self, plan: Plan, args: tuple[Any, ...]) -> list[Any]:
-        return [args[i]._operand if isinstance(args[i], Tensor) else args[i] for i in plan.positions]
+        return [args[i]._operand if isinstance(args[i], Tensor) else plan.fitted(args[i]) for i in plan.positions]
 
 
 def _equal(value: Any, wanted: Any) -> bool:

@@ -8,7 +8,6 @@ from redispatch import kernels
 from redispatch.dispatch import ops
 from redispatch.tensor import Tensor, wrap_dim
 
-from .creation import preserved_strides
 from .declare import Operator
 from .public import public
 from .structured import Meta, Structured
@@ -26,7 +25,7 @@ def forward_meta(name: str, self: Tensor, dim: int, half_to_float: bool) -> Meta
     if not self._dtype.is_floating_point:
         last = "lastdim_" if wrapped == max(len(self._shape), 1) - 1 else ""
         raise NotImplementedError(f"\"{name}_{last}kernel_impl\" not implemented for '{self._dtype.tensor_name}'")
-    return Meta(self._shape, self._dtype, self._device, preserved_strides(self))
+    return Meta(self._shape, self._dtype, self._device)
 
 
 @softmax_data_op.meta
@@ -72,7 +71,7 @@ def backward_meta(grad_output: Tensor, output: Tensor, dim: int, input_dtype: An
             f"the gradient of a softmax must look like its result, but got {grad_output._summary()} for "
             f"{output._summary()}"
         )
-    return Meta(output._shape, input_dtype, output._device, preserved_strides(output))
+    return Meta(output._shape, input_dtype, output._device)
 
 
 @softmax_backward_op.body
