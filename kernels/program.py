@@ -13,11 +13,13 @@ import ast
 import builtins
 import inspect
 import linecache
+import os
 import textwrap
+import time
 from collections.abc import Callable, Mapping
 from functools import cache as once
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ import numpy as np
 from .digest import digest
 
 REALS = ("float32", "float64")
+STARTED = time.time()
 
 
 def primitive(func: Callable) -> Callable:
@@ -263,12 +266,48 @@ def _parse(func: Callable) -> ast.FunctionDef:
             f"a kernel's scalar function must be a `def` whose source can be read; {func!r} is not. "
             "Write it in a file or a notebook cell, and not as a lambda."
         )
+    _check_unchanged(func)
     if ast.get_docstring(tree) is not None:
         tree.body = tree.body[1:] or [ast.Pass()]
     tree.decorator_list, tree.returns = [], None  # not part of the program, and neither are the names they use
     for argument in tree.args.args:
         argument.annotation = None
     return tree
+
+
+def _check_unchanged(func: Callable) -> None:
+    """RuntimeError where the source on disk is no longer what `func` was made of: another kernel would run, silently.
+
+    Compared is the byte code, of the function as it would be now. Where the text around it is no module (a page of
+    documentation, say), there is nothing to compare with.
+    """
+    made: CodeType = func.__code__  # type: ignore[attr-defined]  # a plain function
+    try:
+        if os.path.getmtime(made.co_filename) < STARTED:
+            return  # not touched while this process runs, which saves compiling the file again
+    except OSError:
+        pass  # a notebook's cell, or text without a file
+    now = _codes(made.co_filename, "".join(linecache.getlines(made.co_filename)))
+    if now is not None and (made.co_name, made.co_firstlineno, made.co_code) not in now:
+        raise RuntimeError(
+            f"the source of {made.co_qualname} ({made.co_filename}:{made.co_firstlineno}) has changed since it was "
+            "imported, so its kernel cannot be compiled from it; start Python again"
+        )
+
+
+@once
+def _codes(filename: str, text: str) -> frozenset[tuple[str, int, bytes]] | None:
+    """Name, first line and byte code of every function in a module's text; None for what is no module."""
+    try:
+        pending: list[CodeType] = [compile(text, filename, "exec", dont_inherit=True)]
+    except (SyntaxError, ValueError):
+        return None
+    found = set()
+    while pending:
+        code = pending.pop()
+        found.add((code.co_name, code.co_firstlineno, code.co_code))
+        pending += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return frozenset(found)
 
 
 def _rename(tree: ast.FunctionDef, renamed: Mapping[str, str], text: str) -> str:

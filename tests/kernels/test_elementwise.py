@@ -1,5 +1,7 @@
 """Elementwise loops against numpy, on awkward layouts and special values."""
 
+import importlib
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -156,3 +158,18 @@ def test_a_scalar_functions_decorators_and_annotations_are_no_part_of_its_loop()
     out = dense(np.zeros(3, np.float32))
     Elementwise("plus_one", plus_one).run(out, dense(np.arange(3, dtype=np.float32)))
     assert values(out).tolist() == [1, 2, 3]
+
+
+def test_a_scalar_function_whose_file_was_edited_is_refused(tmp_path, monkeypatch):
+    """Its source would be another function's by now, and compile without a word."""
+    file = tmp_path / "edited_while_running.py"
+    file.write_text("def double(x):\n    return x * 2\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = importlib.import_module("edited_while_running")
+    file.write_text("import math\n\n\ndef double(x):\n    return x + 2\n")
+    out, x = (
+        filled(dense((3,)), "float64", np.random.default_rng(0)),
+        filled(dense((3,)), "float64", np.random.default_rng(1)),
+    )
+    with pytest.raises(RuntimeError, match="source of double .* has changed since it was imported"):
+        Elementwise("double", module.double).run(out, x)
