@@ -257,6 +257,8 @@ def _primitives_digest() -> bytes:
 
 
 def _parse(func: Callable) -> ast.FunctionDef:
+    if isinstance(getattr(func, "__code__", None), CodeType):
+        _check_unchanged(func)
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(func))).body[0]
     except (OSError, TypeError, SyntaxError):
@@ -266,7 +268,6 @@ def _parse(func: Callable) -> ast.FunctionDef:
             f"a kernel's scalar function must be a `def` whose source can be read; {func!r} is not. "
             "Write it in a file or a notebook cell, and not as a lambda."
         )
-    _check_unchanged(func)
     if ast.get_docstring(tree) is not None:
         tree.body = tree.body[1:] or [ast.Pass()]
     tree.decorator_list, tree.returns = [], None  # not part of the program, and neither are the names they use
