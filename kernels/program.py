@@ -288,7 +288,8 @@ def _check_unchanged(func: Callable) -> None:
             return  # not touched while this process runs, which saves compiling the file again
     except OSError:
         pass  # a notebook's cell, or text without a file
-    now = _codes(made.co_filename, "".join(linecache.getlines(made.co_filename)))
+    text = "".join(linecache.getlines(made.co_filename))
+    now = _codes(made.co_filename, text) if text else None
     if now is not None and (made.co_name, made.co_firstlineno, made.co_code) not in now:
         raise RuntimeError(
             f"the source of {made.co_qualname} ({made.co_filename}:{made.co_firstlineno}) has changed since it was "
