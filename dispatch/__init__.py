@@ -24,6 +24,7 @@ from .library import (
 from .mode_stack import TorchDispatchMode, TorchFunctionMode, pop_mode, push_mode, with_function_modes, with_modes
 from .operator import OpOverload, OpOverloadPacket, as_keyset, describe_value, operator_named, ops
 from .override import (
+    NotHandledError,
     _disabled_torch_function_impl,
     handle_torch_function,
     one_per_type,
@@ -62,6 +63,7 @@ __all__ = [
     "ModeOrderError",
     "NO_DEFAULT",
     "NUMBER_FOR_TENSOR",
+    "NotHandledError",
     "OPERATORS",
     "OpOverload",
     "OpOverloadPacket",

@@ -20,6 +20,10 @@ PLAIN_TYPES: set[type] = {int, float, bool, str, complex, type(None)}
 _HEAP_TYPE = 1 << 9  # the flag of classes written in Python: they may be given a `__torch_function__` later
 
 
+class NotHandledError(TypeError):
+    """Every handler that was asked answered NotImplemented. Python's operators go on to the other operand."""
+
+
 def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """What a class sets as its `__torch_function__` to take no part in overriding."""
     return NotImplemented
@@ -71,7 +75,7 @@ def one_per_type(values: Iterable[Any]) -> list[Any]:
 def handle_torch_function(public: Callable[..., Any], relevant: Iterable[Any], /, *args: Any, **kwargs: Any) -> Any:
     """The overridden result of `public(*args, **kwargs)`, where `relevant` are the arguments that may override.
 
-    Errors: TypeError where every handler answers NotImplemented.
+    Errors: NotHandledError where every handler answers NotImplemented.
     """
     state = STATE.get()
     handlers = one_per_type(value for value in relevant if overrides(value)) if state.overrides == "all" else []
@@ -89,10 +93,10 @@ def handle_torch_function(public: Callable[..., Any], relevant: Iterable[Any], /
     raise _none_answered(public, types, state)
 
 
-def _none_answered(public: Callable[..., Any], types: tuple[type, ...], state: State) -> TypeError:
+def _none_answered(public: Callable[..., Any], types: tuple[type, ...], state: State) -> NotHandledError:
     name = f"{getattr(public, '__module__', None) or 'torch'}.{getattr(public, '__name__', public)}"
     asked = f" nor in mode {state.function_modes[-1]!r}" if state.function_modes else ""
-    return TypeError(
+    return NotHandledError(
         f"Multiple dispatch failed for '{name}'; all __torch_function__ handlers returned NotImplemented: "
         f"no implementation found on types that implement __torch_function__: {list(types)}{asked}"
     )

@@ -82,7 +82,7 @@ class Signature:
         schema = op.schema
         takes_numbers = schema.name in NUMBER_FOR_TENSOR
         self.parameters = [
-            Parameter(argument, "input" if argument.name == "self" else argument.name, takes_numbers and index > 0)
+            Parameter(argument, "input" if argument.name == "self" else argument.name, takes_numbers)
             for index, argument in enumerate(schema.arguments)
         ]
         self.arguments = [argument.name for argument in schema.arguments]

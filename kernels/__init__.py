@@ -21,6 +21,7 @@ from .geometry import (
     infer_view_strides,
     is_contiguous,
     is_dense,
+    last_element,
     numel,
     output_strides,
 )
@@ -95,6 +96,7 @@ __all__ = [
     "integral",
     "is_contiguous",
     "is_dense",
+    "last_element",
     "log",
     "log_softmax",
     "log_softmax_backward",

@@ -82,8 +82,13 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Ints:
 
 @lru_cache(4096)
 def broadcast_strides(shape: Ints, strides: Ints, to: Ints) -> Ints:
-    """The strides with which an operand of `shape` is read as if it had the shape `to`: 0 where it repeats."""
+    """The strides with which an operand of `shape` is read as if it had the shape `to`: 0 where it repeats.
+
+    Errors: RuntimeError where it has not as many elements: a loop would read beyond them.
+    """
     lead = len(to) - len(shape)
+    if lead < 0 or any(size not in (1, target) for size, target in zip(shape, to[lead:], strict=True)):
+        raise RuntimeError(f"a tensor of shape {list(shape)} cannot be broadcast to the shape {list(to)}")
     widened = (
         0 if size == 1 and target != 1 else stride
         for size, stride, target in zip(shape, strides, to[lead:], strict=True)
@@ -230,6 +235,11 @@ def _stretches(shape: Ints, strides: Ints) -> list[tuple[int, int]]:
     return found
 
 
+def last_element(shape: Sequence[int], strides: Sequence[int], offset: int) -> int:
+    """How far the last element lies from the start of the storage; -1 where there is no element."""
+    return -1 if 0 in shape else offset + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
+
+
 def check_view(shape: Sequence[int], strides: Sequence[int], offset: int, storage_elements: int) -> None:
     """RuntimeError unless every element of the view lies inside its storage and every number fits 63 bits."""
     if len(shape) != len(strides):
@@ -247,9 +257,7 @@ def check_view(shape: Sequence[int], strides: Sequence[int], offset: int, storag
         raise RuntimeError(f"Tensor: invalid storage offset {offset}")
     if offset > INT64_MAX or any(number > INT64_MAX for number in (*shape, *strides)) or numel(shape) > INT64_MAX:
         raise RuntimeError("Storage size calculation overflowed with sizes=" + str(list(shape)))
-    if 0 in shape:
-        return
-    last = offset + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+    last = last_element(shape, strides, offset)
     if last > INT64_MAX:
         raise RuntimeError("Storage size calculation overflowed with sizes=" + str(list(shape)))
     if last >= storage_elements:

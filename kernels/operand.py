@@ -56,6 +56,8 @@ class Operand(NamedTuple):
 
 def as_ndarray(operand: Operand) -> np.ndarray:
     """The numpy view of an operand, for BLAS and for tests; 16-bit floats come as their `uint16` storage."""
+    if 0 in operand.shape:  # its offset may lie behind the end of the memory, which numpy refuses
+        return np.empty(operand.shape, operand.array.dtype)
     size = operand.array.itemsize
     return np.ndarray(
         operand.shape,

@@ -34,6 +34,7 @@ from redispatch.tensor import (
     dtypes,
     empty,
     memory_format,
+    no_memory,
     overridable,
     overridable_property,
     preserve_format,
@@ -627,7 +628,9 @@ local_scalar_dense_op = Operator("_local_scalar_dense(Tensor self) -> Scalar", t
 @local_scalar_dense_op.kernel("CPU")
 def local_scalar_dense_kernel(self: Tensor) -> Any:
     if self._array is None:
-        raise NotImplementedError(NO_DATA)
+        raise no_memory(self)
+    if self._shape.numel() != 1:
+        raise RuntimeError(f"a Tensor with {self._shape.numel()} elements cannot be converted to Scalar")
     if self._dtype.itemsize == 2 and self._dtype.is_floating_point:
         return float(as_numpy(self).reshape(())[()])
     return self._array[self._offset].item()

@@ -1,7 +1,11 @@
 """Python's operators on tensors: `a + b`, `2 ** x`, `x @ y`, `-x`, `x == y`, `x += 1`.
 
-A binary operator answers NotImplemented for what is neither tensor nor number, so that Python asks the other operand
-and then raises its own TypeError. Otherwise each is the method of the same meaning; overrides see that method.
+A binary operator answers NotImplemented for what is neither tensor nor number, and where every handler answered so,
+too: Python then asks the other operand, or raises its own TypeError. Otherwise each is the method of the same meaning;
+overrides see that method.
+
+Numpy's arrays: `tensor + array` is left to numpy, which hands its result to `__array_wrap__`, and so it is a tensor;
+numpy would not compare for equality, so `tensor == array` turns the array into a tensor.
 """
 
 from __future__ import annotations
@@ -12,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from redispatch.dispatch import overrides
-from redispatch.tensor import Tensor
+from redispatch.dispatch import NotHandledError, overrides
+from redispatch.tensor import Tensor, dtypes
 
 from .arithmetic import floor_divide, pow, remainder, rsub
 from .comparison import scalar_like
+from .from_data import from_numpy
 
 Binary = Callable[[Any, Any], Any]
 NUMBERS = (int, float, complex, np.number, np.bool_)
@@ -27,10 +32,13 @@ def operator(function: Binary) -> Binary:
 
     @functools.wraps(function)
     def dunder(self: Any, other: Any) -> Any:
-        if isinstance(other, NUMBERS):
-            return function(self, other.item() if isinstance(other, np.generic) else other)
-        if isinstance(other, Tensor) or overrides(other):
-            return function(self, other)
+        try:
+            if isinstance(other, NUMBERS):
+                return function(self, other.item() if isinstance(other, np.generic) else other)
+            if isinstance(other, Tensor) or overrides(other):
+                return function(self, other)
+        except NotHandledError:
+            pass
         return NotImplemented
 
     setattr(Tensor, function.__name__, dunder)
@@ -144,12 +152,12 @@ def __ipow__(self: Any, other: Any) -> Any:
 
 @operator
 def __matmul__(self: Any, other: Any) -> Any:
-    return self.matmul(other)
+    return NotImplemented if isinstance(other, NUMBERS) else self.matmul(other)
 
 
 @operator
 def __rmatmul__(self: Any, other: Any) -> Any:
-    return other.matmul(self)
+    return NotImplemented if isinstance(other, NUMBERS) else other.matmul(self)
 
 
 @operator
@@ -160,6 +168,19 @@ def __eq__(self: Any, other: Any) -> Any:
 @operator
 def __ne__(self: Any, other: Any) -> Any:
     return self.ne(other)
+
+
+def equal_to_array(self: Any, other: Any) -> Any:
+    """`tensor == array`, with the array taken for a tensor: numpy would leave the comparison to us."""
+    if isinstance(other, np.ndarray):
+        try:
+            other = from_numpy(other)
+        except TypeError:  # of a dtype that no tensor has
+            return NotImplemented
+    return __eq__(self, other)
+
+
+Tensor.__eq__ = equal_to_array  # type: ignore[method-assign]
 
 
 @operator
@@ -237,7 +258,9 @@ def __neg__(self: Any) -> Any:
 
 
 def __pos__(self: Any) -> Any:
-    return self.positive()
+    if self.dtype is dtypes.bool:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return self
 
 
 def __abs__(self: Any) -> Any:
@@ -245,8 +268,16 @@ def __abs__(self: Any) -> Any:
 
 
 def __invert__(self: Any) -> Any:
+    if self.dtype.is_floating_point or self.dtype.is_complex:
+        raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
     return self.bitwise_not()
 
 
-for _function in (__neg__, __pos__, __abs__, __invert__):
+def __array_wrap__(self: Any, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Any:
+    """The result of a numpy function on this tensor, as a tensor; truth values as uint8, which is PyTorch's way."""
+    array = np.asarray(array)
+    return from_numpy(array.astype(np.uint8) if array.dtype == bool else array)
+
+
+for _function in (__neg__, __pos__, __abs__, __invert__, __array_wrap__):
     setattr(Tensor, _function.__name__, _function)

@@ -532,6 +532,15 @@ embedding_dense_backward_op = Operator(
 )
 
 
+def check_index(indices: Tensor, asking: str) -> None:
+    """RuntimeError for indices that are no integers."""
+    if not is_index(indices):
+        raise RuntimeError(
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
+            f"{indices.type()} instead (while checking arguments for {asking})"
+        )
+
+
 @embedding_op.explicit
 def embedding_kernel(
     weight: Tensor, indices: Tensor, padding_idx: int, scale_grad_by_freq: bool, sparse: bool
@@ -539,11 +548,7 @@ def embedding_kernel(
     """The rows of `weight` [n, d] that `indices` name: [*indices.shape, d]."""
     if len(weight._shape) != 2:
         raise RuntimeError("'weight' must be 2-D")
-    if not is_index(indices):
-        raise RuntimeError(
-            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
-            f"{indices.type()} instead (while checking arguments for embedding)"
-        )
+    check_index(indices, "embedding")
     on = common_device(weight, indices)
     result = empty(Size((*indices._shape, weight._shape[1])), weight._dtype, on)
     if on.type == "cpu" and kernels.embedding(result._operand, weight._operand, indices._operand) is not None:
@@ -567,6 +572,12 @@ def embedding_dense_backward_kernel(
     grad_output: Tensor, indices: Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
 ) -> Tensor:
     """The sum of the gradients of each row's uses; their mean with `scale_grad_by_freq`. Zero for `padding_idx`."""
+    check_index(indices, "embedding_dense_backward")
+    if grad_output._shape[:-1] != indices._shape or not grad_output._shape:
+        raise RuntimeError(
+            f"embedding_dense_backward: expected a gradient for each index, of shape {[*indices._shape, 'width']}, but "
+            f"got shape {list(grad_output._shape)}"
+        )
     width = grad_output._shape[-1]
     result = empty((num_weights, width), grad_output._dtype, grad_output._device)
     if result._device.type == "meta":
@@ -631,6 +642,9 @@ def embedding_renorm_kernel(self: Tensor, indices: Tensor, max_norm: float, norm
     """Scales the rows that are used and longer than `max_norm` down to that length, in place."""
     if self._device.type == "meta":
         return self
+    if len(self._shape) != 2:
+        raise RuntimeError(f"Expected 2-dimensional tensor, but got {len(self._shape)}-dimensional tensor for 'self'")
+    check_index(indices, "embedding_renorm_")
     raise_bad(kernels.first_bad(indices._operand, self._shape[0], wrap=False), IndexError)
     for row in np.unique(as_numpy(indices)):
         entry: Any = selected(self, 0, int(row)).of(self)

@@ -312,7 +312,7 @@ def repeat_interleave_kernel(repeats: Tensor, output_size: int | None) -> Tensor
     counts = kernels.as_ndarray(repeats._operand)
     if (counts < 0).any():
         raise RuntimeError("repeats can not be negative")
-    total = int(counts.sum())
+    total = sum(counts.tolist())  # in Python's integers: a sum that wraps around would have numpy write anywhere
     if output_size is not None and output_size != total:
         raise RuntimeError("allocated size does not match required size")
     result = empty((total,), repeats._dtype, repeats._device)

@@ -2,7 +2,7 @@
 
     functional   allocate what meta says, fill it
     in-place     the first argument must look like what meta says; fill it
-    out=         `out` is resized to what meta says; fill it
+    out=         `out` is resized to what meta says, unless it is an input, too; fill it
     meta device  allocate nothing, fill nothing
 
 `meta` gets the operator's arguments and returns a `Meta`; it checks everything that can be wrong with them and touches
@@ -17,7 +17,7 @@ compute nonsense unnoticed, the input is copied first, so that the result is rig
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from redispatch.dispatch import impl
@@ -85,7 +85,10 @@ class Structured(Operator):
 
     def run_out(self, *args: Any) -> Tensor:
         *inputs, out = args
-        resize_out(out, self.meta_function(*inputs))
+        meta = self.meta_function(*inputs)
+        if is_among(out, inputs):
+            check_writable(out, meta)  # resizing it would change the input
+        resize_out(out, meta)
         self._fill(out, inputs)
         return out
 
@@ -148,6 +151,7 @@ def resize(tensor: Tensor, shape: Size, strides: tuple[int, ...] | None = None) 
     if needed > tensor._storage.nbytes():
         tensor._storage.resize_(needed)
     tensor._shape, tensor._stride = fresh._shape, fresh._stride
+    tensor._array = tensor._storage.typed(tensor._dtype)  # it has one again, if its storage had become too small
 
 
 def check_no_internal_overlap(target: Tensor) -> None:
@@ -177,6 +181,11 @@ def apart(value: Any, target: Tensor, elementwise: bool) -> Any:
             "memory location. Please clone() the tensor before performing the operation."
         )
     return copy_of(value)
+
+
+def is_among(out: Tensor, inputs: Iterable[Any]) -> bool:
+    """Whether the very tensor `out` is one of the inputs, or in a list among them."""
+    return any(value is out or isinstance(value, list | tuple) and is_among(out, value) for value in inputs)
 
 
 def same_place(a: Operand, b: Operand) -> bool:

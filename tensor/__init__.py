@@ -31,7 +31,17 @@ from .record import CURRENT_GRAD_FN, SET_REQUIRES_GRAD, AutogradRecord, Creation
 from .size import Size
 from .storage import UntypedStorage
 from .subclass import as_subclass, make_subclass, make_wrapper_subclass, shell
-from .tensor import CONSTRUCT, Tensor, as_numpy, converted, describe, overridable, overridable_property, wrap_dim
+from .tensor import (
+    CONSTRUCT,
+    Tensor,
+    as_numpy,
+    converted,
+    describe,
+    no_memory,
+    overridable,
+    overridable_property,
+    wrap_dim,
+)
 
 __all__ = [
     "AutogradRecord",
@@ -71,6 +81,7 @@ __all__ = [
     "make_wrapper_subclass",
     "memory_format",
     "number_dtype",
+    "no_memory",
     "overridable",
     "overridable_property",
     "preserve_format",

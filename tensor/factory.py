@@ -81,6 +81,8 @@ def view_over(base: Tensor, shape: Any, stride: tuple[int, ...], offset: int, el
         t._dtype, t._array = base._dtype, base._array
     else:
         t._dtype, t._array = element, base._storage.typed(element)
+    if base._array is None:  # it reaches beyond the end of its storage, or has no data at all
+        base._storage.hand_out(t)
     return t
 
 

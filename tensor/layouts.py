@@ -48,7 +48,7 @@ _FORMATS = (contiguous_format, preserve_format, channels_last, channels_last_3d)
 def _as_dtype(value: Any) -> dtype:
     if isinstance(value, dtype):
         return value
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(NUMBERED):
         return NUMBERED[value]  # type: ignore[return-value]  # a schema writes a default dtype as PyTorch's number
     raise TypeError(f"Unable to cast {value!r} to a dtype")
 

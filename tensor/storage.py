@@ -7,6 +7,8 @@ storage at all.
 Note [Resizing finds its tensors]
 `resize_` may move the bytes, and tensors hold arrays over the old ones. Resizing is rare and must not cost every
 other operation a look-up, so it asks the garbage collector which tensors hold this storage, and gives them new arrays.
+A tensor that reaches beyond the end of a storage made smaller gets None: using it is an error until the storage has
+grown again.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from redispatch.dispatch import TensorBase
+from redispatch.kernels import last_element
 
 from .devices import CPU, device
 from .dtypes import dtype
@@ -25,13 +28,14 @@ from .dtypes import dtype
 class UntypedStorage:
     """A block of bytes on one device. `UntypedStorage(nbytes)` allocates; tensors make theirs from typed arrays."""
 
-    __slots__ = ("_arrays", "_nbytes", "device", "_owner", "__weakref__")
+    __slots__ = ("_arrays", "_nbytes", "device", "_owner", "resizable", "__weakref__")
 
     def __init__(self, nbytes: int = 0, device: device = CPU) -> None:
         self._arrays: dict[np.dtype, np.ndarray] = {}
         self._nbytes = nbytes
         self.device = device
         self._owner: Any = None  # what keeps foreign memory alive
+        self.resizable = True  # not so where others hold the memory, too: numpy arrays
         if device.type == "cpu":
             self._arrays[np.dtype(np.uint8)] = allocate(nbytes, np.dtype(np.uint8))
 
@@ -43,6 +47,7 @@ class UntypedStorage:
         storage._nbytes = array.nbytes
         storage.device = CPU
         storage._owner = owner
+        storage.resizable = owner is None
         return storage
 
     @staticmethod
@@ -53,6 +58,7 @@ class UntypedStorage:
         storage._nbytes = nbytes
         storage.device = device
         storage._owner = None
+        storage.resizable = True
         return storage
 
     @property
@@ -91,22 +97,29 @@ class UntypedStorage:
     def resize_(self, nbytes: int) -> UntypedStorage:
         """Changes the size in bytes; what fits keeps its value, new bytes are undefined.
 
-        Note [Resizing finds its tensors].
+        Note [Resizing finds its tensors]. Errors: RuntimeError for memory that is shared with numpy.
         """
         if nbytes < 0:
             raise RuntimeError(f"resize_: the size in bytes must not be negative, got {nbytes}")
+        if not self.resizable:
+            raise RuntimeError("Trying to resize storage that is not resizable")
         if self._arrays:
             former = next(iter(self._arrays.values())).view(np.uint8)
             array = allocate(nbytes, np.dtype(np.uint8))
             kept = min(nbytes, len(former))
             array[:kept] = former[:kept]
             self._arrays = {array.dtype: array}
-            self._owner = None
         self._nbytes = nbytes
         for holder in gc.get_referrers(self):
             if isinstance(holder, TensorBase):
-                holder._array = self.typed(holder._dtype)  # type: ignore[attr-defined]  # a Tensor
+                self.hand_out(holder)
         return self
+
+    def hand_out(self, holder: Any) -> None:
+        """Gives a tensor the array of its dtype, if all its elements lie inside."""
+        array = self.typed(holder._dtype)
+        inside = array is None or last_element(holder._shape, holder._stride, holder._offset) < len(array)
+        holder._array = array if inside else None
 
     def clone(self) -> UntypedStorage:
         """A storage of its own with the same bytes."""

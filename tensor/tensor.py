@@ -31,7 +31,7 @@ from redispatch.dispatch import (
 )
 from redispatch.dispatch.layers.python import has_handler
 from redispatch.dispatch.override import PLAIN_TYPES
-from redispatch.kernels import Operand, is_contiguous
+from redispatch.kernels import Operand, check_view, is_contiguous
 
 from .devices import device
 from .dtypes import dtype, get_default_dtype
@@ -164,7 +164,10 @@ class Tensor(TensorBase):
 
     @property
     def _operand(self) -> Operand:
-        return Operand(self._array, self._dtype.name, self._shape, self._stride, self._offset)  # type: ignore[arg-type]
+        array = self._array
+        if array is None:
+            raise no_memory(self)
+        return Operand(array, self._dtype.name, self._shape, self._stride, self._offset)
 
     def _summary(self) -> str:
         """How error messages and traces show the tensor: `f32[2, 3]`, its device and whether it requires grad."""
@@ -370,9 +373,11 @@ class Tensor(TensorBase):
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """A numpy array over the same memory.
 
-        Errors: RuntimeError where the tensor requires grad and gradients are recorded (unless `force`), TypeError off
-        the CPU.
+        Errors: RuntimeError where the tensor requires grad and gradients are recorded (unless `force`), and for a
+        wrapper subclass; TypeError off the CPU.
         """
+        if has_handler(type(self)) and self._array is None:
+            raise RuntimeError(".numpy() is not supported for tensor subclasses.")
         if self._requires_grad() and STATE.get().grad_enabled and not force:
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         if self._device.type != "cpu":
@@ -382,13 +387,15 @@ class Tensor(TensorBase):
             )
         if self._dtype.name == "bfloat16":
             raise TypeError("Got unsupported ScalarType BFloat16")
-        return as_numpy(self)
+        array = as_numpy(self)
+        self._storage.resizable = False
+        return array
 
     @overridable
     def tolist(self) -> Any:
         """The values as nested lists of Python numbers; a number for a tensor without dimensions."""
-        if self._device.type == "meta":
-            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        if has_handler(type(self)) and self._array is None:
+            raise RuntimeError(f".tolist() is not supported for tensor subclasses, got {type(self).__name__}")
         return as_numpy(self).tolist()
 
     @overridable
@@ -414,11 +421,15 @@ class Tensor(TensorBase):
             raise TypeError("len() of a 0-d tensor")
         return self._shape[0]
 
-    @overridable
     def __iter__(self) -> Iterator[Any]:
-        if not self._shape:
+        """The slices along the first dimension. Overrides see `dim` and `unbind`, whose results they can convert."""
+        if self.dim() == 0:
             raise TypeError("iteration over a 0-d tensor")
         return iter(self.unbind(0))
+
+    @overridable
+    def __reversed__(self) -> Any:
+        return self.flip(0) if self._shape else self
 
     @overridable
     def __bool__(self) -> bool:
@@ -484,12 +495,25 @@ def as_numpy(tensor: Tensor) -> np.ndarray:
     them."""
     array = tensor._array
     if array is None:
-        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        raise no_memory(tensor)
     if not tensor._shape.numel():  # its offset may lie behind the end of the memory, which numpy refuses
         return np.empty(tensor._shape, tensor._dtype.numpy)
     size = tensor._dtype.itemsize
     strides = tuple(step * size for step in tensor._stride)
     return np.ndarray(tensor._shape, tensor._dtype.numpy, array, tensor._offset * size, strides)
+
+
+def no_memory(tensor: Tensor) -> Exception:
+    """The error for using the memory of a tensor that has none, or whose storage was made too small for it."""
+    if tensor._device.type != "cpu":
+        return NotImplementedError("Cannot copy out of meta tensor; no data!")
+    if tensor._storage.has_data:
+        try:
+            elements = tensor._storage.nbytes() // tensor._dtype.itemsize
+            check_view(tensor._shape, tensor._stride, tensor._offset, elements)
+        except RuntimeError as outside:
+            return outside
+    return RuntimeError("Attempted to access the data pointer on an invalid python storage.")
 
 
 def describe(tensor: Tensor, contents: str | None = None) -> str:

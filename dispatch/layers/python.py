@@ -18,7 +18,7 @@ from ..interpreter import run
 from ..keyset import above, below, keyset
 from ..mode_stack import with_modes
 from ..operator import OpOverload
-from ..override import one_per_type
+from ..override import NotHandledError, one_per_type
 from ..rules import RuleTable
 from ..schema import FunctionSchema
 from ..state import STATE, State, within
@@ -95,9 +95,9 @@ def handling_tensors(schema: FunctionSchema, stack: list[Any]) -> list[Any]:
     return one_per_type(t for t in tensors if isinstance(t, TensorBase) and has_handler(type(t)))
 
 
-def no_handler(op: OpOverload, modes: tuple[Any, ...], types: tuple[type, ...]) -> TypeError:
+def no_handler(op: OpOverload, modes: tuple[Any, ...], types: tuple[type, ...]) -> NotHandledError:
     asked = ([f"  - mode object {modes[-1]!r}"] if modes else []) + [f"  - tensor subclass {kind}" for kind in types]
-    return TypeError(
+    return NotHandledError(
         f"Multiple dispatch failed for 'torch._ops.{op}'; all __torch_dispatch__ handlers returned NotImplemented:\n\n"
         + "\n".join(asked)
         + f"\n\nFor more information, try re-running with a handler that accepts {op}."
