@@ -282,7 +282,7 @@ def _check_unchanged(func: Callable) -> None:
     Compared is the byte code, of the function as it would be now. Where the text around it is no module (a page of
     documentation, say), there is nothing to compare with.
     """
-    made: CodeType = func.__code__  # type: ignore[attr-defined]  # a plain function
+    made: CodeType = func.__code__
     try:
         if os.path.getmtime(made.co_filename) < STARTED:
             return  # not touched while this process runs, which saves compiling the file again
