@@ -242,7 +242,9 @@ def tensor_backward(
     backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 
-def set_requires_grad(tensor: Tensor, value: Any, kinds: str = "floating point and complex dtype") -> None:
+def set_requires_grad(
+    tensor: Tensor, value: Any, allowed: str = "Only Tensors of floating point and complex dtype"
+) -> None:
     """Sets whether gradients are wanted. RuntimeError for a tensor that cannot have any, or was computed."""
     if not isinstance(value, bool):
         raise RuntimeError("requires_grad must be a bool")
@@ -255,7 +257,7 @@ def set_requires_grad(tensor: Tensor, value: Any, kinds: str = "floating point a
             "subgraph that doesn't require differentiation use var_no_grad = var.detach()."
         )
     if value and tensor._dtype.category < 2:
-        raise RuntimeError(f"only Tensors of {kinds} can require gradients")
+        raise RuntimeError(f"{allowed} can require gradients")
     if value and tensor._counter is None and not STATE.get().inference:
         raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
     if record is None:
@@ -268,7 +270,7 @@ def set_requires_grad(tensor: Tensor, value: Any, kinds: str = "floating point a
 @overridable
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     """Sets whether gradients are wanted, and returns the tensor."""
-    set_requires_grad(self, requires_grad, kinds="floating point dtype")
+    set_requires_grad(self, requires_grad, allowed="only Tensors of floating point dtype")
     return self
 
 

@@ -155,6 +155,9 @@ class FunctionNode(Node):
         self.saved = kept
         self.ctx.to_save = ()  # the outputs among them would keep this node alive
 
+    def __repr__(self) -> str:
+        return f"<torch.autograd.function.{type(self).__name__} object at {id(self):#x}>"
+
     def release(self) -> None:
         if self.saved:
             self.saved = None
@@ -193,9 +196,8 @@ class Function:
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         raise NotImplementedError(
-            "You must implement either the backward or vjp method for your custom autograd.Function to use it "
-            "with backward "
-            "mode AD."
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+            "backward mode AD."
         )
 
     vjp = backward
@@ -211,31 +213,32 @@ class Function:
         if cls.backward is not Function.backward and cls.vjp is not Function.vjp:
             raise RuntimeError(
                 "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
-                "implement one "
-                "of them."
+                "implement one of them."
             )
         return (cls.vjp if cls.vjp is not Function.vjp else cls.backward)(ctx, *gradients)
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """Runs `forward`, and records one node if an argument requires grad."""
+        """Runs `forward`, and records one node if an argument requires grad.
+
+        Arguments by keyword go to `forward`, too, but have no gradient, unless there is a `setup_context`: then they
+        are put in their places first.
+        """
         split = cls.setup_context is not Function.setup_context
         if split:
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
-            args = bound.args
-        elif kwargs:
-            raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments")
+            args, kwargs = bound.args, bound.kwargs
         ctx = cls._context_class(tuple(map(wants_gradient, args)))
         state = STATE.get()
         recording = state.grad_enabled and any(ctx.needs_input_grad)
         node = cls._node_class(ctx, args) if recording else None
         with within(state.replace(grad_enabled=False)):
             if split:
-                output = cls.forward(*args)
+                output = cls.forward(*args, **kwargs)
                 cls.setup_context(ctx, args, output)
             else:
-                output = cls.forward(ctx, *args)
+                output = cls.forward(ctx, *args, **kwargs)
             result = tie_outputs(node, ctx, args, output)
         if node is not None:
             node.save(ctx.to_save)
@@ -271,8 +274,7 @@ def tie_outputs(node: FunctionNode | None, ctx: FunctionCtx, inputs: Sequence[An
 
 
 def tied(node: Any, value: Any, differentiable: bool, inputs: Sequence[Any], dirty: list[Any], count: int) -> Any:
-    """One output as it is handed out; an input that was not written keeps its own history and is handed out as "
-    "a view."""
+    """One output as it is handed out; an input that was not written keeps its own history, and goes out as a view."""
     returned_input, written = is_among(value, inputs), is_among(value, dirty)
     if not differentiable:
         if node is not None:
@@ -285,16 +287,12 @@ def tied(node: Any, value: Any, differentiable: bool, inputs: Sequence[Any], dir
             raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
         if value._view is not None and count > 1:
             raise RuntimeError(
-                "If your Function modifies inplace an input that is a view of another Tensor, your Function "
-                "cannot return "
-                "more than one Tensor. This is not supported by the current autograd engine. You should either "
-                "make sure "
-                "the input is not a view (using .clone() for example) or make your Function only return one Tensor "
-                "(potentially splitting it into two Functions: one doing the inplace that returns a single "
-                "Tensor and a "
-                "second one that does the other operations). You can ask on the forum "
-                "https://discuss.pytorch.org/ if you "
-                "need help to do this change."
+                "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot "
+                "return more than one Tensor. This is not supported by the current autograd engine. You should either "
+                "make sure the input is not a view (using .clone() for example) or make your Function only return one "
+                "Tensor (potentially splitting it into two Functions: one doing the inplace that returns a single "
+                "Tensor and a second one that does the other operations). You can ask on the forum "
+                "https://discuss.pytorch.org/ if you need help to do this change."
             )
         rebase(value, node)
         return value
@@ -325,8 +323,7 @@ def check_dirty(dirty: list[Any], inputs: Sequence[Any], outputs: list[Any]) -> 
     if any(not is_among(tensor, inputs) for tensor in dirty):
         warnings.warn(
             "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated "
-            "should be "
-            "passed to ctx.mark_dirty().",
+            "should be passed to ctx.mark_dirty().",
             stacklevel=4,
         )
     if any(not is_among(tensor, outputs) for tensor in dirty):

@@ -33,8 +33,7 @@ class NotImplementedNode(Node):
             raise RuntimeError(f"derivative for {self.op.schema.name} is not implemented")
         raise RuntimeError(
             f"Trying to backward through {self.op} but no autograd formula was registered. Please use "
-            "register_autograd to "
-            "add one."
+            "register_autograd to add one."
         )
 
 

@@ -8,6 +8,7 @@ suspended generator breaks that order, the one that ends takes its own entry awa
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -32,12 +33,22 @@ def with_function_modes(state: State, modes: tuple[Any, ...]) -> State:
 
 
 class StackMode(Region):
-    """A mode that `with` pushes on a stack and takes off again. `_stack` and `_restack` say which stack."""
+    """A mode that `with` pushes on a stack and takes off again. `_stack` and `_restack` say which stack, `_handler`
+    which method is asked.
+
+    Errors: RuntimeError for a handler that is a classmethod, and so would not know which mode it answers for.
+    """
 
     _stack: str
+    _handler: str
     _restack: Callable[[State, tuple[Any, ...]], State]
 
     def __enter__(self) -> Any:
+        if inspect.ismethod(getattr(type(self), self._handler)):
+            raise RuntimeError(
+                f"Defining your mode's `{self._handler}` as a classmethod is not supported, please make it a plain "
+                "method"
+            )
         state = STATE.get()
         STATE.set(type(self)._restack(state, (*getattr(state, self._stack), self)))
         return self
@@ -69,6 +80,7 @@ class TorchFunctionMode(StackMode):
     """
 
     _stack = "function_modes"
+    _handler = "__torch_function__"
     _restack = staticmethod(with_function_modes)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -82,6 +94,7 @@ class TorchDispatchMode(StackMode):
     """
 
     _stack = "modes"
+    _handler = "__torch_dispatch__"
     _restack = staticmethod(with_modes)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -180,7 +180,7 @@ def equal_to_array(self: Any, other: Any) -> Any:
     return __eq__(self, other)
 
 
-Tensor.__eq__ = equal_to_array  # type: ignore[method-assign]
+Tensor.__eq__ = equal_to_array  # type: ignore[assignment, method-assign]
 
 
 @operator

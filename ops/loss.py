@@ -12,7 +12,7 @@ from redispatch import kernels
 from redispatch.dispatch import ops
 from redispatch.kernels import BadIndex, Elementwise, Operand, broadcast_shapes
 from redispatch.kernels import exp as exp_
-from redispatch.tensor import Tensor, dtypes, empty, result_type
+from redispatch.tensor import Tensor, as_numpy, dtypes, empty, result_type
 
 from .creation import filled
 from .declare import Operator
@@ -194,6 +194,8 @@ def nll_backward_body(
         raise RuntimeError(
             f"Expected a tensor of shape {list(wanted)} for grad_output, but got {list(grad_output._shape)}"
         )
+    if total._shape.numel() != 1:
+        raise RuntimeError(f"Expected total_weight to be a single element tensor, got shape {list(total._shape)}")
     if grad_output._dtype is not self._dtype:
         grad_output = converted(grad_output, self._dtype)
     if not out._shape.numel():
@@ -206,7 +208,7 @@ def nll_backward_body(
             as_labels(target),
             None if weight is None else weight._operand,
             ignore_index=ignore_index,
-            total_weight=converted(total, dtypes.float64)._array[0] if reduction == MEAN else 1.0,  # type: ignore[index]
+            total_weight=float(as_numpy(total).reshape(())[()]) if reduction == MEAN else 1.0,
         )
     )
     if dense is not out:

@@ -63,6 +63,9 @@ def face(name: str, signatures: list[Signature], module: str, method: bool = Fal
         if overridden(args, kwargs):
             return handle_torch_function(function, overriding(args, kwargs), *args, **kwargs)
         if method:
+            if not args or not isinstance(args[0], Tensor):  # `Tensor.add(1, x)`
+                given = f"a '{type(args[0]).__name__}' object" if args else "nothing"
+                raise TypeError(f"descriptor '{name}' for 'Tensor' objects doesn't apply to {given}")
             op, stack, wants_grad = parser.parse(args[1:], kwargs)
             return named_result(op, call(op, [args[0], *stack]))
         op, stack, wants_grad = parser.parse(args, kwargs)

@@ -677,6 +677,8 @@ def taken_along_dim(self: Any, indices: Any, dim: int | None) -> Tensor:
             f"{len(self._shape)} dimensions for input, and {len(indices._shape)} dimensions for indices"
         )
     axis = wrap_dim(dim, len(self._shape))
+    if not self._shape:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     ours, theirs = list(self._shape), list(indices._shape)
     size = ours[axis]
     ours[axis], theirs[axis] = 1, 1

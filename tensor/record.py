@@ -71,4 +71,4 @@ class ViewRecord:
 # (tensor) -> its grad_fn, made anew where the tensor is a view that was written through another name
 CURRENT_GRAD_FN: Slot[Callable[[Any], Any]] = Slot("the node of a view after its base was written")
 # (tensor, requires_grad) -> checks and sets
-SET_REQUIRES_GRAD: Slot[Callable[[Any, bool], None]] = Slot("how requires_grad is set")
+SET_REQUIRES_GRAD: Slot[Callable[..., None]] = Slot("how requires_grad is set")

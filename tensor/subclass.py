@@ -36,7 +36,7 @@ def shell(cls: type, like: Tensor) -> Any:
 
 def make_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Any:
     """`Tensor._make_subclass`: the memory of `data` under the class `cls`, as a leaf."""
-    _check_class("_make_subclass", cls)
+    _check_class(cls)
     if not isinstance(data, Tensor):
         raise TypeError(f"_make_subclass(): argument 'data' (position 2) must be Tensor, not {type(data).__name__}")
     t = shell(cls, data)
@@ -67,7 +67,7 @@ def make_wrapper_subclass(
     Errors: TypeError where `cls` is no Tensor subclass or has no `__torch_dispatch__`; RuntimeError where the number
     of strides is not that of sizes. The policies that route sizes, device and layout to the handler are not built yet.
     """
-    _check_class("_make_wrapper_subclass", cls)
+    _check_class(cls)
     if not has_handler(cls):
         raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
     if dispatch_sizes_strides_policy or dispatch_device or dispatch_layout:
@@ -78,7 +78,9 @@ def make_wrapper_subclass(
     shape = Size(size)
     stride = contiguous_strides(shape) if strides is None else tuple(strides)
     if len(stride) != len(shape):
-        raise RuntimeError(f"the number of sizes ({len(shape)}) and strides ({len(stride)}) must be the same")
+        raise RuntimeError(
+            f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides ({len(stride)})"
+        )
     on = CPU if device is None else as_device(device)
     element = get_default_dtype() if dtype is None else dtype
     offset = storage_offset or 0
@@ -107,11 +109,11 @@ def as_subclass(self: Tensor, cls: type) -> Any:
     return result
 
 
-def _check_class(name: str, cls: Any) -> None:
+def _check_class(cls: Any) -> None:
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise TypeError(
             "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your "
-            f"class inherits from Tensor before calling {name}."
+            "class inherits from Tensor."
         )
 
 

@@ -329,7 +329,7 @@ class Tensor(TensorBase):
         return self._autograd is not None and self._autograd.requires_grad
 
     def _set_requires_grad(self, value: bool) -> None:
-        SET_REQUIRES_GRAD()(self, value)
+        SET_REQUIRES_GRAD()(self, value, "only Tensors of floating point and complex dtype")
 
     requires_grad = overridable_property(_requires_grad, _set_requires_grad)
 
@@ -559,7 +559,7 @@ def check_grad(tensor: Tensor, grad: Any) -> None:
     if grad._dtype is not tensor._dtype:
         raise RuntimeError(
             f"attempting to assign a gradient with dtype '{grad._dtype.tensor_name.lower()}' to a tensor with "
-            f"grad_dtype '{tensor._dtype.tensor_name.lower()}'. The gradient must match the tensor's grad_dtype"
+            f"grad_dtype '{tensor._dtype.tensor_name}'. The gradient must match the tensor's grad_dtype"
         )
     if grad._device != tensor._device:
         raise RuntimeError(

@@ -259,3 +259,12 @@ def test_marking_what_is_no_input_warns():
 
     with pytest.warns(UserWarning, match="received a tensor that was not an input"):
         function(forward)(leaf(1.0))
+
+
+def test_arguments_by_keyword_reach_forward():
+    power = function(lambda ctx, x, k=1: x**k)
+    assert power(leaf(2.0), k=3).tolist() == [8.0]
+
+
+def test_a_node_shows_the_function_that_it_belongs_to():
+    assert repr(Square.apply(leaf(1.0)).grad_fn).startswith("<torch.autograd.function.SquareBackward object at 0x")

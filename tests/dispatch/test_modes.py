@@ -375,3 +375,12 @@ def test_pytorchs_names_answer_about_the_stack():
     with pytest.raises(RuntimeError, match="Tried to get stack at idx that's too big"):
         _C._get_dispatch_stack_at(0)
     assert _C._dispatch_isTensorSubclassLike(Wrapper()) and not _C._dispatch_isTensorSubclassLike(Fake())
+
+
+@pytest.mark.parametrize(
+    "kind, name", [(TorchDispatchMode, "__torch_dispatch__"), (TorchFunctionMode, "__torch_function__")]
+)
+def test_a_handler_is_no_classmethod(kind, name):
+    mode = type("Mode", (kind,), {name: classmethod(lambda cls, func, types, args=(), kwargs=None: None)})
+    with pytest.raises(RuntimeError, match=f"{name}` as a classmethod is not supported"), mode():
+        pass

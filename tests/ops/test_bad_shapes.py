@@ -17,6 +17,7 @@ INDEX = rd.zeros(2, dtype=rd.int64)
         lambda: aten.embedding_dense_backward(rd.ones(1, 1, 3, 3), rd.zeros(2, 0, dtype=rd.int64), 1, -1, False),
         lambda: aten.embedding_dense_backward(rd.ones(2, 3), rd.ones(2), 1, -1, False),
         lambda: aten.embedding_renorm_(rd.ones(2), INDEX, 1.0, 2.0),
+        lambda: aten.nll_loss_backward(rd.ones(()), rd.ones(2, 3), INDEX, None, 1, -100, rd.ones(0)),
         lambda: aten._local_scalar_dense(rd.ones(0)),
         lambda: aten._local_scalar_dense(rd.ones(3)),
         lambda: rd.repeat_interleave(rd.ones(4), rd.tensor([2**62] * 4)),

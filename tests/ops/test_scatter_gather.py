@@ -149,3 +149,8 @@ def test_wrong_arguments_get_the_reference_error(wrong, kind, text):
         wrong(x)
     assert text in str(caught.value)
     assert np.array_equal(x.numpy(), M)
+
+
+def test_taking_along_a_dimension_needs_dimensions():
+    with pytest.raises(IndexError, match="tensor has no dimensions"):
+        scatter_gather.take_along_dim(tensor(3.0), tensor(0), 0)
