@@ -55,8 +55,7 @@ def backward(
         if grad_tensors is not None:
             raise RuntimeError(
                 "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please "
-                "only use "
-                "`grad_tensors`."
+                "only use `grad_tensors`."
             )
         grad_tensors = grad_variables
     outputs = as_places(tensors)
@@ -129,9 +128,8 @@ def grad(
         return dict(zip(inputs, found, strict=True)) if type(inputs) is dict else found
     if not only_inputs:
         warnings.warn(
-            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient "
-            "for other "
-            "parts of the graph, please use torch.autograd.backward.",
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
+            "other parts of the graph, please use torch.autograd.backward.",
             FutureWarning,
             stacklevel=2,
         )

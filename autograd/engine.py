@@ -137,7 +137,10 @@ class Task:
 
 
 def add_to(buffer: list[Any], number: int, gradient: Any) -> None:
-    """Adds to a gradient in a buffer: in place, if nobody else can see that one (Note [Gradients that nobody ...])."""
+    """Adds to a gradient in a buffer: in place, if nobody else can see that one.
+
+    See accumulate.py, Note [Gradients that nobody else holds].
+    """
     if (
         not STATE.get().grad_enabled
         and held_by_list_alone(buffer, number)

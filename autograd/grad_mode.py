@@ -1,8 +1,8 @@
 """Whether gradients are recorded: `no_grad`, `enable_grad`, `set_grad_enabled`, `inference_mode`.
 
-Each is a region for `with` and a decorator, generators included (dispatch/state.py, Note [Two ways to change the
-state]). `inference_mode` goes further than `no_grad`: what is made in it has no version and can never be recorded, so
-that calls pass the layers Autograd and ADInplaceOrView by.
+Each is a region for `with` and a decorator, generators included (dispatch/state.py). `inference_mode` goes further than
+`no_grad`: what is made in it has no version and can never be recorded, so that calls pass the layers Autograd and
+ADInplaceOrView by.
 """
 
 from __future__ import annotations

@@ -152,8 +152,7 @@ def check_inputs(arguments: tuple[Any, ...]) -> None:
             raise RuntimeError(
                 f"The {index}th input has a dimension with stride 0. gradcheck only supports inputs that are "
                 "non-overlapping to be able to compute the numerical gradients correctly. You should call "
-                ".contiguous on "
-                "the input before passing it to gradcheck."
+                ".contiguous on the input before passing it to gradcheck."
             )
 
 
@@ -265,9 +264,8 @@ def check_jacobians(
             if not np.all(np.abs(again - analytical) <= nondet_tol):
                 raise GradcheckError(
                     "Backward is not reentrant, i.e., running backward with same input and grad_output multiple "
-                    "times gives "
-                    f"different values, although analytical gradient matches numerical gradient.The tolerance for "
-                    f"nondeterminism was {nondet_tol}."
+                    "times gives different values, although analytical gradient matches numerical gradient.The "
+                    f"tolerance for nondeterminism was {nondet_tol}."
                 )
             if not np.allclose(analytical, numerical[place], rtol, atol):
                 raise mismatch(o, i, numerical[place], analytical, value, output)
@@ -331,9 +329,8 @@ def check_undefined_gradients(func: Callable[..., Any], arguments: tuple[Any, ..
             found = engine_gradients(outputs, tensors, seeds)
         except RuntimeError as error:
             raise GradcheckError(
-                "Expected backward function to handle undefined output grads. Please look at 'Notes about "
-                "undefined output "
-                f"gradients' in the documentation of derivatives: {error}"
+                "Expected backward function to handle undefined output grads. Please look at 'Notes about undefined "
+                f"output gradients' in the documentation of derivatives: {error}"
             ) from error
         expected = engine_gradients(differentiable_outputs(func(*arguments)), tensors, zeros)
         for got, wanted in itertools.zip_longest(found, expected):

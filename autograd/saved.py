@@ -58,9 +58,8 @@ class SavedTensor:
         if tensor._counter is None:
             raise RuntimeError(
                 "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference "
-                "mode in "
-                "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and "
-                "use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
+                "mode in computation tracked by autograd. To work around this, you can make a clone to get a normal "
+                "tensor and use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
             )
         self._version = tensor._counter[0]
         self._output_nr = output_nr
@@ -151,11 +150,9 @@ class SavedTensor:
             self._packed = pack(bare)
         if bare._counter[0] != version:
             raise RuntimeError(
-                "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack "
-                "hook cannot "
-                "be modified by in-place operations as this can lead to unexpected side-effects. Please open an "
-                "issue if "
-                "you need to perform in-place operations on the input to a pack hook."
+                "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook "
+                "cannot be modified by in-place operations as this can lead to unexpected side-effects. Please open "
+                "an issue if you need to perform in-place operations on the input to a pack hook."
             )
         self._unpack = unpack
         self._tensor = None

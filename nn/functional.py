@@ -265,9 +265,8 @@ def _same_shape(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     if input.shape == target.shape:
         return input, target
     warnings.warn(
-        f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will "
-        "likely lead "
-        "to incorrect results due to broadcasting. Please ensure they have the same size.",
+        f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will likely "
+        "lead to incorrect results due to broadcasting. Please ensure they have the same size.",
         UserWarning,
         stacklevel=4,
     )

@@ -268,10 +268,9 @@ def over_array(array: np.ndarray, element: dtype | None = None) -> Tensor:
         raise ValueError("given numpy array is not aligned to its element size. Copy the numpy array.")
     if not array.flags.writeable:
         warnings.warn(
-            "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This "
-            "means writing "
-            "to this tensor will result in undefined behavior. You may want to copy the array to protect its data or "
-            "make it writable before converting it to a tensor.",
+            "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means "
+            "writing to this tensor will result in undefined behavior. You may want to copy the array to protect "
+            "its data or make it writable before converting it to a tensor.",
             UserWarning,
             stacklevel=4,
         )

@@ -54,8 +54,7 @@ def check_expands(self: Tensor, shape: tuple[int, ...]) -> None:
     if len(own) > len(shape):
         raise RuntimeError(
             f"expand({self._summary()}, size={list(shape)}): the number of sizes provided ({len(shape)}) must be "
-            "greater or "
-            f"equal to the number of dimensions in the tensor ({len(own)})"
+            f"greater or equal to the number of dimensions in the tensor ({len(own)})"
         )
     for back in range(1, len(own) + 1):
         if own[-back] not in (1, shape[-back]):
@@ -224,8 +223,7 @@ def baddbmm_meta(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha:
     if not self._dtype is batch1._dtype is batch2._dtype:
         raise RuntimeError(
             f"Input dtypes must be the same, got: input {c_name(self._dtype)}, batch1: {c_name(batch1._dtype)}, "
-            "batch2: "
-            f"{c_name(batch2._dtype)}"
+            f"batch2: {c_name(batch2._dtype)}"
         )
     check_not_bool("baddbmm", self)
     shape = (batch1._shape[0], batch1._shape[1], batch2._shape[2])
@@ -333,9 +331,8 @@ def dot_meta(self: Tensor, tensor: Tensor) -> Meta:
         )
     if self._shape != tensor._shape:
         raise RuntimeError(
-            f"inconsistent tensor size, expected tensor {list(self._shape)} and src {list(tensor._shape)} to "
-            "have the same "
-            f"number of elements, but got {self._shape[0]} and {tensor._shape[0]} elements respectively"
+            f"inconsistent tensor size, expected tensor {list(self._shape)} and src {list(tensor._shape)} to have "
+            f"the same number of elements, but got {self._shape[0]} and {tensor._shape[0]} elements respectively"
         )
     check_not_bool("dot", self)
     return Meta((), self._dtype, common_device(self, tensor))

@@ -340,9 +340,8 @@ def of_probabilities(self: Any, target: Any, weight: Any, reduction: int, label_
     if weight is not None:
         if weight.dim() != 1 or weight.numel() != classes:
             raise RuntimeError(
-                f"cross_entropy: weight tensor should be defined either for all {classes} classes or no classes "
-                "but got "
-                f"weight tensor of shape: {list(weight.shape)}"
+                f"cross_entropy: weight tensor should be defined either for all {classes} classes or no classes but "
+                f"got weight tensor of shape: {list(weight.shape)}"
             )
         weight = along_classes(self, weight)
     product = scores * target if weight is None else scores * target * weight

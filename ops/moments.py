@@ -115,8 +115,7 @@ def run_var(name: str, finish: Elementwise, out: Tensor, self: Tensor, dim: Any,
     if freedom <= 0:
         warnings.warn(
             f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
-            "(input "
-            "numel divided by output numel).",
+            "(input numel divided by output numel).",
             UserWarning,
             stacklevel=2,
         )
@@ -182,9 +181,8 @@ def vector_norm_meta(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any
         )
     if dtype is not None and dtype.itemsize < own.itemsize:
         raise RuntimeError(
-            f"linalg.vector_norm: the dtype of the input ({own.tensor_name}) should be convertible without "
-            "narrowing to "
-            f"the specified dtype ({dtype.tensor_name})"
+            f"linalg.vector_norm: the dtype of the input ({own.tensor_name}) should be convertible without narrowing "
+            f"to the specified dtype ({dtype.tensor_name})"
         )
     dims = reduced_dims(dim, len(self._shape))
     if (ord < 0 or ord == math.inf) and not self._shape.numel():
@@ -196,16 +194,14 @@ def check_has_identity(self: Tensor, ord: Any, dim: Any, dims: tuple[int, ...]) 
     """Raises RuntimeError for an extreme of nothing."""
     if not dim:
         raise RuntimeError(
-            f"linalg.vector_norm cannot compute the {ord:g} norm on an empty tensor because the operation does "
-            "not have "
-            "an identity"
+            f"linalg.vector_norm cannot compute the {ord:g} norm on an empty tensor because the operation does not "
+            "have an identity"
         )
     for d in dims:
         if not self._shape[d]:
             raise RuntimeError(
-                f"linalg.vector_norm cannot compute the {ord:g} norm on the dimension {d}because this dimension "
-                "is empty "
-                "and the operation does not have an identity"
+                f"linalg.vector_norm cannot compute the {ord:g} norm on the dimension {d}because this dimension is "
+                "empty and the operation does not have an identity"
             )
 
 

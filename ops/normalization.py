@@ -31,9 +31,8 @@ def check_normalized(input: Tensor, normalized_shape: Sequence[int], weight: Any
     for name, x in (("weight", weight), ("bias", bias)):
         if x is not None and list(x._shape) != list(normalized_shape):
             raise RuntimeError(
-                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
-                f"{list(x._shape)} and "
-                f"normalized_shape = {list(normalized_shape)}"
+                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {list(x._shape)} "
+                f"and normalized_shape = {list(normalized_shape)}"
             )
     if list(input._shape[-len(normalized_shape) :]) != list(normalized_shape):
         wanted = ", ".join(["*", *map(str, normalized_shape)])

@@ -661,8 +661,8 @@ def _paths(path: KeyPath, tree: PyTree, is_leaf: IsLeaf | None) -> Iterator[tupl
         return
     if node.flatten_with_keys_fn is None:
         raise ValueError(
-            f"Did not find a flatten_with_keys_fn for type: {node.type}. "
-            "Please pass a flatten_with_keys_fn argument to register_pytree_node."
+            f"Did not find a flatten_with_keys_fn for type: {node.type}. Please pass a flatten_with_keys_fn argument "
+            "to register_pytree_node."
         )
     for key, child in node.flatten_with_keys_fn(tree)[0]:
         yield from _paths((*path, key), child, is_leaf)

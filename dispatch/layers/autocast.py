@@ -53,7 +53,7 @@ class CastCache:
         return result
 
 
-# Policies: (tensors and other arguments as a stack, eligible(value) -> bool, the region's dtype) -> cast stack -----
+# Policies: (operator, stack, device type) -> the stack with casts -----------------------------------------------------
 
 Policy = Callable[[OpOverload, list[Any], str], list[Any]]
 
@@ -77,10 +77,15 @@ def fp32_set_opt_dtype(op: OpOverload, stack: list[Any], device: str) -> list[An
 
 
 def promote(op: OpOverload, stack: list[Any], device: str) -> list[Any]:
-    """Every eligible argument in the widest dtype among them: `cat` and `stack`, which want one dtype."""
+    """Every eligible argument in the widest dtype among them: `cat` and `stack`, which want one dtype.
+
+    Errors: RuntimeError for a 16-bit type other than the region's, which is no wider and no narrower.
+    """
     widest = None
     for value in flat(stack):
         if isinstance(value, TensorBase) and value._dtype.is_floating_point and value._device.type == device:
+            if value._dtype.itemsize < 4 and value._dtype is not region_dtype(device):
+                raise RuntimeError("Unexpected floating ScalarType in at::autocast::prioritize")
             widest = value._dtype if widest is None else WIDER()(widest, value._dtype)
     return stack if widest is None else cast_all(stack, device, widest)
 
