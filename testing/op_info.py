@@ -101,8 +101,7 @@ class ErrorInput:
 class Maker:
     """Makes the tensors of samples: `make(2, 3)` has the dtype asked for. The same numbers every time.
 
-    thorough: whether to try what needs other loops, too. Each loop is compiled for each dtype, and what a loop does
-    with its strides does not depend on the dtype, so tests ask for it in one dtype of each operator.
+    thorough: whether to try what needs other loops, too, such as broadcasting. See OpInfo.is_cheap.
     """
 
     def __init__(self, dtype: dtype, requires_grad: bool = False, thorough: bool = True, seed: int = 0) -> None:
@@ -163,6 +162,7 @@ class OpInfo:
     reference:  the same on numpy arrays (16-bit floats come as float32), None where nothing in numpy is.
     gradients:  whether it has a gradient at all; where it has none, nothing is recorded.
     random:     whether results depend on the generator, which is then seeded before each call.
+    representative: whether it stands for all pointwise operators in tests that would take too long with each.
     function:   where the public function is, "nn.functional.gelu"; by default `redispatch.<name>`, if it is this.
     errors:     calls that must fail, and how.
     tolerance:  (rtol, atol) by dtype name, where the dtype's own is too strict; it carries its reason as a comment.
@@ -175,6 +175,7 @@ class OpInfo:
     dtypes: tuple[dtype, ...] = ALL
     gradients: bool = True
     random: bool = False
+    representative: bool = False
     function: str | None = None
     errors: Errors | None = None
     tolerance: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -245,9 +246,27 @@ class OpInfo:
         """The dtype for tests that need only one: float64 where there is, since gradients need it anyway."""
         return dtypes.float64 if dtypes.float64 in self.dtypes else self.dtypes[0]
 
-    def sample_inputs(self, dtype: dtype, requires_grad: bool = False) -> list[SampleInput]:
-        """The calls that must work, on new tensors; floating ones require grad where asked."""
-        return list(self.samples(Maker(dtype, requires_grad, thorough=dtype is self.main_dtype)))
+    @property
+    def is_cheap(self) -> bool:
+        """Whether it stands for others, or is neither pointwise nor written in other operators.
+
+        The loops of all pointwise operators come from one generator, which tests/kernels/ tries in all layouts and
+        dtypes, and each of its loops takes a quarter of a second to compile. So what is true of the generator is tested
+        with those that are `representative`, and with all of them by `make test-long`.
+        """
+        implicit = "CompositeImplicitAutograd" in {key.name for key in self.op.registrations}
+        return self.representative or not ("pointwise" in self.op.tags or implicit)
+
+    def sample_inputs(
+        self, dtype: dtype, requires_grad: bool = False, thorough: bool | None = None
+    ) -> list[SampleInput]:
+        """The calls that must work, on new tensors; floating ones require grad where asked.
+
+        thorough: as in Maker; by default in the main dtype of a cheap operator.
+        """
+        if thorough is None:
+            thorough = dtype is self.main_dtype and self.is_cheap
+        return list(self.samples(Maker(dtype, requires_grad, thorough)))
 
     def error_inputs(self) -> list[ErrorInput]:
         """The calls that must fail."""

@@ -90,11 +90,17 @@ def division_by_zero(make: Maker) -> Iterator[ErrorInput]:
 POSITIVE = binary(low=1, high=5)
 
 ARITHMETIC = [
-    OpInfo("add.Tensor", with_alpha, lambda self, other, alpha=1: self + alpha * other, errors=add_errors),
+    OpInfo(
+        "add.Tensor",
+        with_alpha,
+        lambda self, other, alpha=1: self + alpha * other,
+        errors=add_errors,
+        representative=True,
+    ),
     OpInfo("sub.Tensor", with_alpha, lambda self, other, alpha=1: self - alpha * other, NUMBERS, errors=sub_errors),
     OpInfo("rsub.Tensor", with_alpha, lambda self, other, alpha=1: other - alpha * self, NUMBERS),
     OpInfo("rsub.Scalar", with_number(some_number), lambda self, other, alpha=1: other - alpha * self, NUMBERS),
-    OpInfo("mul.Tensor", binary(), np.multiply, errors=not_broadcastable),
+    OpInfo("mul.Tensor", binary(), np.multiply, errors=not_broadcastable, representative=True),
     OpInfo("div.Tensor", binary(exclude_zero=True), quiet(np.true_divide), errors=not_broadcastable),
     OpInfo("div.Scalar", with_number(some_number), np.true_divide),
     OpInfo("div.Tensor_mode", rounding, divided, NUMBERS),
@@ -104,7 +110,7 @@ ARITHMETIC = [
     OpInfo("fmod.Tensor", POSITIVE, np.fmod, NUMBERS),
     OpInfo("fmod.Scalar", with_number(some_number), np.fmod, NUMBERS),
     OpInfo("pow.Tensor_Scalar", powers, lambda self, exponent: self ** np.asarray(exponent), NUMBERS),
-    OpInfo("pow.Tensor_Tensor", tensor_powers, np.power, NUMBERS),
+    OpInfo("pow.Tensor_Tensor", tensor_powers, np.power, NUMBERS, representative=True),
     OpInfo("pow.Scalar", number_powers, np.power, NUMBERS),
     OpInfo("square", unary(), np.square, NUMBERS),
     OpInfo("maximum", binary(), np.maximum),

@@ -58,7 +58,9 @@ def only_condition(make: Maker) -> Iterator[SampleInput]:
 
 def compared(name: str, function: Any) -> list[OpInfo]:
     return [
-        OpInfo(f"{name}.Tensor", near, function, gradients=False, errors=not_broadcastable),
+        OpInfo(
+            f"{name}.Tensor", near, function, gradients=False, errors=not_broadcastable, representative=name == "lt"
+        ),
         OpInfo(f"{name}.Scalar", with_number(some_number), function, gradients=False),
     ]
 
@@ -88,7 +90,7 @@ COMPARISON = [
     OpInfo("isnan", special, np.isnan, gradients=False),
     OpInfo("isinf", special, np.isinf, gradients=False),
     OpInfo("isfinite", special, np.isfinite, gradients=False),
-    OpInfo("where.self", conditions, np.where, errors=condition_errors),
+    OpInfo("where.self", conditions, np.where, errors=condition_errors, representative=True),
     OpInfo("where.ScalarSelf", condition_and_numbers("nt"), np.where),
     OpInfo("where.ScalarOther", condition_and_numbers("tn"), np.where),
     OpInfo("where.Scalar", condition_and_numbers("nn"), np.where, gradients=False),

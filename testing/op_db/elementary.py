@@ -69,7 +69,7 @@ ELEMENTARY = [
     OpInfo("sqrt", unary(low=1), floats(np.sqrt)),
     OpInfo("rsqrt", unary(low=1), floats(lambda x: 1 / np.sqrt(x))),
     OpInfo("reciprocal", unary(low=1), floats(lambda x: 1 / x)),
-    OpInfo("exp", unary(), floats(np.exp)),
+    OpInfo("exp", unary(), floats(np.exp), representative=True),
     OpInfo("expm1", unary(), floats(np.expm1)),
     OpInfo("log", unary(low=1), floats(np.log)),
     OpInfo("log2", unary(low=1), floats(np.log2)),
@@ -83,7 +83,7 @@ ELEMENTARY = [
     OpInfo("sigmoid", unary(), sigmoid),
     OpInfo("relu", unary(), lambda self: np.maximum(self, 0), NUMBERS),
     OpInfo("silu", unary(), lambda self: self * sigmoid(self), FLOATS, function="nn.functional.silu"),
-    OpInfo("gelu", gelus, gelu, FLOATS, function="nn.functional.gelu"),
+    OpInfo("gelu", gelus, gelu, FLOATS, function="nn.functional.gelu", representative=True),
     OpInfo("threshold_backward", threshold_gradients, lambda grad, self, threshold: grad * (self > threshold), NUMBERS),
     OpInfo("gelu_backward", gelu_gradients, gelu_slope, FLOATS),
 ]

@@ -23,21 +23,9 @@ def each(infos=op_db, dtypes=lambda info: [info.main_dtype], long=lambda info, d
     )
 
 
-def cheap(info):
-    """Whether it is neither pointwise nor written in other operators, or one that stands for the pointwise ones.
-
-    The loops of all pointwise operators come from one generator, which tests/kernels/ tries in all layouts and dtypes,
-    and each of its loops takes a quarter of a second to compile. So what is true of the generator is tested with one
-    operator per kind of promotion here, and with all of them by `make test-long`.
-    """
-    if str(info) in ("add.Tensor", "exp", "lt.Scalar", "where.self", "gelu"):
-        return True
-    return "pointwise" not in info.op.tags and not is_implicit(info.op)
-
-
 def thinned(infos):
-    """The operators as parameters; those that are not cheap are left to the long run."""
-    return [pytest.param(info, id=str(info), marks=[] if cheap(info) else pytest.mark.long) for info in infos]
+    """The operators as parameters; those that are not cheap (see OpInfo) are left to the long run."""
+    return [pytest.param(info, id=str(info), marks=[] if info.is_cheap else pytest.mark.long) for info in infos]
 
 
 def every_dtype(info):

@@ -9,7 +9,7 @@ from redispatch.testing import SampleInput
 from redispatch.testing.comparison import default_tolerances
 from redispatch.testing.op_db import op_db
 
-from .driver import as_list, cheap, close, each, every_dtype, expected, run, skip_where_it_does_not_hold, thinned
+from .driver import as_list, close, each, every_dtype, expected, run, skip_where_it_does_not_hold, thinned
 
 WITH_REFERENCE = [info for info in op_db if info.reference is not None]
 WITH_FACE = [info for info in op_db if info.face or info.method]
@@ -35,11 +35,13 @@ def compare_with_numpy(info, sample, rtol=None, atol=None):
         close(actual, as_tensor(np.asarray(value), actual), sample, rtol=tolerances[0], atol=tolerances[1])
 
 
-@each(
-    WITH_REFERENCE,
-    every_dtype,
-    long=lambda info, dtype: dtype is rd.bool and not cheap(info) and "pointwise" in info.op.tags,
-)
+def is_left_to_the_long_run(info, dtype):
+    """Whole numbers and bool of pointwise operators that take every dtype, and so treat these like any other."""
+    alike = not info.is_cheap and "pointwise" in info.op.tags and rd.bool in info.dtypes and rd.float32 in info.dtypes
+    return alike and dtype in (rd.int64, rd.bool)
+
+
+@each(WITH_REFERENCE, every_dtype, long=is_left_to_the_long_run)
 def test_the_values_are_numpys(info, dtype):
     for sample in info.sample_inputs(dtype):
         compare_with_numpy(info, sample, *info.tolerance.get(dtype.name, ()))
