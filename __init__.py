@@ -138,6 +138,8 @@ from .ops.from_data import (
     from_dlpack,
     from_numpy,
     frombuffer,
+    is_complex,
+    is_floating_point,
     is_tensor,
     numel,
     tensor,

@@ -120,7 +120,7 @@ sqrt_op = pointwise("sqrt(Tensor self) -> Tensor", inplace=True, out="out", prom
 
 @sqrt_op.scalar
 def sqrt_element(self):
-    return math.sqrt(self)
+    return np.sqrt(self)
 
 
 sqrt_op.derivative(self=lambda grad, result: grad / (2 * result))
@@ -131,7 +131,7 @@ rsqrt_op = pointwise("rsqrt(Tensor self) -> Tensor", inplace=True, out="out", pr
 
 @rsqrt_op.scalar
 def rsqrt_element(self):
-    return 1 / math.sqrt(self)
+    return 1 / np.sqrt(self)
 
 
 rsqrt_op.derivative(self=lambda grad, result: -0.5 * grad * result.pow(3))
@@ -166,7 +166,7 @@ expm1_op = pointwise("expm1(Tensor self) -> Tensor", inplace=True, out="out", pr
 
 @expm1_op.scalar
 def expm1_element(self):
-    return math.expm1(self)
+    return np.expm1(self)
 
 
 expm1_op.derivative(self=lambda grad, result: grad * (result + 1))
@@ -218,17 +218,17 @@ erf_op = pointwise("erf(Tensor self) -> Tensor", inplace=True, out="out", promot
 
 @sin_op.scalar
 def sin_element(self):
-    return math.sin(self)
+    return np.sin(self)
 
 
 @cos_op.scalar
 def cos_element(self):
-    return math.cos(self)
+    return np.cos(self)
 
 
 @tan_op.scalar
 def tan_element(self):
-    return math.tan(self)
+    return np.tan(self)
 
 
 @tanh_op.scalar

@@ -172,6 +172,18 @@ def is_tensor(obj: Any) -> bool:
 
 
 @overridable_function
+def is_floating_point(input: Tensor) -> bool:
+    """Whether the tensor's elements are floating-point numbers."""
+    return input._dtype.is_floating_point
+
+
+@overridable_function
+def is_complex(input: Tensor) -> bool:
+    """Whether the tensor's elements are complex numbers."""
+    return input._dtype.is_complex
+
+
+@overridable_function
 def numel(input: Tensor) -> int:
     """The number of elements."""
     if not isinstance(input, Tensor):
