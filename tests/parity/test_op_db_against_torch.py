@@ -250,7 +250,8 @@ def report():
     different = {name: found for name, found in DIFFERENCES.items() if found}
     backward = [name for name, found in different.items() if found.keys() == {"backward operators"}]
     print(f"\n{len(DIFFERENCES) - len(different)} of {len(DIFFERENCES)} operators are equal in all respects;")
-    print(f"{len(backward)} more in all but the operators in which their gradients are written")
+    print(f"{len(backward)} more in all but the operators in which their gradients are written;")
+    print(f"{len(different) - len(backward)} differ otherwise, of which {len(KNOWN)} are known with a reason")
     for name, found in different.items():
         for aspect, text in found.items():
             print(f"  {name:32} {aspect:20} {text}")
@@ -279,7 +280,7 @@ def test_the_operator_is_torchs(info):
         _, their_error = outcome(torch_op(op.qualified_name), *args, **kwargs)
         for aspect, text in compare_errors(our_error, their_error).items():
             found[f"{aspect} {number}"] = text
-    found = {aspect: text for aspect, text in found.items() if aspect not in KNOWN.get(str(info), {})}
     DIFFERENCES[str(info)] = found
-    grave = {aspect: text for aspect, text in found.items() if aspect != "backward operators"}
+    tolerated = {"backward operators", *KNOWN.get(str(info), ())}
+    grave = {aspect: text for aspect, text in found.items() if aspect not in tolerated}
     assert not grave, "\n".join(f"{aspect}: {text}" for aspect, text in grave.items())
