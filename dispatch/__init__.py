@@ -38,7 +38,7 @@ from .registry import FALLBACKS, LISTENERS, OPERATORS, caller, place_of
 from .rules import RuleTable, Slot
 from .schema import NO_DEFAULT, Argument, FunctionSchema, ListType, OptionalType
 from .schema_parser import parse_schema
-from .signature import Parser, Signature
+from .signature import Overload, Parser, Signature
 from .state import AUTOCAST_KEYS, DEFAULT, STATE, Region, Setting, State, exclude, force, include, within
 from .table import Kernel, backends_of_autograd, members, runtime_table_keys
 from .tags import Tag
@@ -68,6 +68,7 @@ __all__ = [
     "OpOverload",
     "OpOverloadPacket",
     "OptionalType",
+    "Overload",
     "Parser",
     "Region",
     "RegistrationError",

@@ -11,6 +11,7 @@ Read next: `ops/public.py`, which attaches these faces to the module and to Tens
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 from .base import ARGUMENT_TYPES, TensorBase
@@ -35,6 +36,9 @@ SPOKEN = {
     "MemoryFormat": "torch.memory_format",
     "Generator": "torch.Generator",
 }
+
+
+Overload = tuple[OpOverload, OpOverload | None]  # an operator, and its out= form where it has one
 
 
 class Mismatch(TypeError):
@@ -189,10 +193,18 @@ class Signature:
 
 
 class Parser:
-    """The signatures of one public name, tried in order."""
+    """The signatures of one public name, tried in order.
 
-    def __init__(self, name: str, signatures: Sequence[Signature]) -> None:
-        self.name, self.signatures = name, list(signatures)
+    `overloads` are (operator, its out= form or None). The signatures are derived when the name is first called: there
+    are hundreds of names, and importing the library should not pay for all of them.
+    """
+
+    def __init__(self, name: str, overloads: Sequence[Overload], method: bool = False) -> None:
+        self.name, self.overloads, self.method = name, overloads, method
+
+    @cached_property
+    def signatures(self) -> list[Signature]:
+        return [Signature(op, out, self.method) for op, out in self.overloads]
 
     def parse(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[OpOverload, list[Any], bool]:
         """What `Signature.bind` gives for the first signature that fits. TypeError where none does."""

@@ -7,14 +7,14 @@ function modes), then reads its arguments (dispatch/signature.py) and calls the 
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
 from redispatch.dispatch import (
     OpOverload,
+    Overload,
     Parser,
-    Signature,
     call,
     handle_torch_function,
     overridden,
@@ -34,30 +34,31 @@ def public(*operators: Operator, function: bool = True, method: bool = True, nam
     name = name or operators[0].schema.base_name
     made = None
     if function:
-        made = face(name, [Signature(o.functional, o.out) for o in operators], "torch")
-        inplace = [Signature(o.inplace) for o in operators if o.inplace]
+        made = face(name, [(o.functional, o.out) for o in operators], "torch")
+        inplace: list[Overload] = [(o.inplace, None) for o in operators if o.inplace]
         if inplace:
             made.inplace = face(f"{name}_", inplace, "torch")
     if method:
         methods = [o for o in operators if o.names and o.names[0] == "self"]
         if methods:
-            bound = attach(name, [Signature(o.functional, method=True) for o in methods])
+            bound = attach(name, [(o.functional, None) for o in methods])
             made = made or bound
-        if inplace_methods := [Signature(o.inplace, method=True) for o in methods if o.inplace]:
-            attach(f"{name}_", inplace_methods)
+        written: list[Overload] = [(o.inplace, None) for o in methods if o.inplace]
+        if written:
+            attach(f"{name}_", written)
     return made
 
 
-def attach(name: str, signatures: list[Signature]) -> Callable[..., Any]:
-    """Makes `Tensor.name` of method signatures."""
-    made = face(name, signatures, "torch.Tensor", method=True)
+def attach(name: str, overloads: Sequence[Overload]) -> Callable[..., Any]:
+    """Makes `Tensor.name` of these overloads."""
+    made = face(name, overloads, "torch.Tensor", method=True)
     setattr(Tensor, name, made)
     return made
 
 
-def face(name: str, signatures: list[Signature], module: str, method: bool = False) -> Any:
-    """A Python function which reads its arguments by these signatures and calls the operator that fits."""
-    parser = Parser(name, signatures)
+def face(name: str, overloads: Sequence[Overload], module: str, method: bool = False) -> Any:
+    """A Python function which reads its arguments by the overloads' signatures and calls the operator that fits."""
+    parser = Parser(name, overloads, method)
 
     def function(*args: Any, **kwargs: Any) -> Any:
         if overridden(args, kwargs):
@@ -77,8 +78,8 @@ def face(name: str, signatures: list[Signature], module: str, method: bool = Fal
     function.__name__ = name
     function.__qualname__ = f"Tensor.{name}" if method else name
     function.__module__ = module.removesuffix(".Tensor")
-    function.__doc__ = "\n".join(str(signature.op.schema) for signature in signatures)
-    function.operators = [signature.op for signature in signatures]  # type: ignore[attr-defined]
+    function.__doc__ = "\n".join(str(op.schema) for op, _ in overloads)
+    function.operators = [op for op, _ in overloads]  # type: ignore[attr-defined]
     return function
 
 
