@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from redispatch.dispatch import STATE, Region, TorchFunctionMode, handle_torch_function, overrides, within
+from redispatch.dispatch import (
+    STATE,
+    OpOverload,
+    OpOverloadPacket,
+    Region,
+    TorchFunctionMode,
+    handle_torch_function,
+    overrides,
+    within,
+)
 from redispatch.dispatch.override import one_per_type
 from redispatch.tensor import Tensor, overridable_property
 from redispatch.tensor.tensor import nowrap_functions
@@ -85,8 +94,11 @@ def resolve_name(function: Any) -> str | None:
     name = _property_name(function)
     if name is not None:
         return f"torch.Tensor.{name}.{function.__name__}"
-    if hasattr(function, "schema"):
+    if isinstance(function, OpOverload | OpOverloadPacket):
         return str(function)
+    method = next((name for name, value in vars(Tensor).items() if value is function), None)
+    if method is not None:
+        return f"torch.Tensor.{method}"
     qualname = getattr(function, "__qualname__", None)
     return f"{function.__module__}.{qualname}" if qualname else None
 

@@ -26,6 +26,7 @@ from .operator import OpOverload, OpOverloadPacket, as_keyset, describe_value, o
 from .override import (
     NotHandledError,
     _disabled_torch_function_impl,
+    call_overridden,
     handle_torch_function,
     one_per_type,
     overridden,
@@ -92,6 +93,7 @@ __all__ = [
     "below",
     "bind",
     "call",
+    "call_overridden",
     "caller",
     "define",
     "define_backend",

@@ -77,6 +77,15 @@ def handle_torch_function(public: Callable[..., Any], relevant: Iterable[Any], /
 
     Errors: NotHandledError where every handler answers NotImplemented.
     """
+    return _ask(public, relevant, args, kwargs)
+
+
+def call_overridden(public: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The same for what is a builtin in PyTorch: handlers then get None in the place of no keyword arguments."""
+    return _ask(public, overriding(args, kwargs), args, kwargs or None)
+
+
+def _ask(public: Callable[..., Any], relevant: Iterable[Any], args: tuple[Any, ...], kwargs: Any) -> Any:
     state = STATE.get()
     handlers = one_per_type(value for value in relevant if overrides(value)) if state.overrides == "all" else []
     types = tuple(type(value) for value in handlers)

@@ -16,9 +16,8 @@ from redispatch.dispatch import (
     Overload,
     Parser,
     call,
-    handle_torch_function,
+    call_overridden,
     overridden,
-    overriding,
 )
 from redispatch.tensor import SET_REQUIRES_GRAD, Tensor
 
@@ -62,7 +61,7 @@ def face(name: str, overloads: Sequence[Overload], module: str, method: bool = F
 
     def function(*args: Any, **kwargs: Any) -> Any:
         if overridden(args, kwargs):
-            return handle_torch_function(function, overriding(args, kwargs), *args, **kwargs)
+            return call_overridden(function, args, kwargs)
         if method:
             if not args or not isinstance(args[0], Tensor):  # `Tensor.add(1, x)`
                 given = f"a '{type(args[0]).__name__}' object" if args else "nothing"

@@ -24,9 +24,8 @@ from redispatch.dispatch import (
     Slot,
     TensorBase,
     _disabled_torch_function_impl,
-    handle_torch_function,
+    call_overridden,
     overridden,
-    overriding,
     without_subclasses,
 )
 from redispatch.dispatch.layers.python import has_handler
@@ -51,7 +50,7 @@ def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         if (type(self) is not Tensor or STATE.get().function_modes) and overridden((self, *args), kwargs):
-            return handle_torch_function(method, overriding((self, *args), kwargs), self, *args, **kwargs)
+            return call_overridden(method, (self, *args), kwargs)
         return function(self, *args, **kwargs)
 
     method.__module__ = "torch"
@@ -65,12 +64,12 @@ class overridable_property(property):
         if owner is None:
             return self
         if (type(owner) is not Tensor or STATE.get().function_modes) and overridden((owner,), {}):
-            return handle_torch_function(self.__get__, (owner,), owner)
+            return call_overridden(self.__get__, (owner,), {})
         return property.__get__(self, owner, kind)
 
     def __set__(self, owner: Any, value: Any) -> None:
         if (type(owner) is not Tensor or STATE.get().function_modes) and overridden((owner, value), {}):
-            return handle_torch_function(self.__set__, (owner, value), owner, value)
+            return call_overridden(self.__set__, (owner, value), {})
         return property.__set__(self, owner, value)
 
 
