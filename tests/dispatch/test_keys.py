@@ -281,7 +281,7 @@ def test_without_takes_no_backend_away():
     assert without(CPU_KEYS, keyset("CPU", "AutogradCPU")) & BACKEND_MASK == keyset("CPU") & BACKEND_MASK
 
 
-# PyTorch's own names: the conformance row S01, as far as it needs no tensor with data -------------------------------
+# PyTorch's own names, as far as they need no tensor with data -------------------------------------------------------
 
 
 def test_pytorchs_names_find_the_same_keys():
