@@ -186,11 +186,6 @@ def backend_at(bit: int) -> str | None:
     return _BACKEND_AT.get(bit)
 
 
-def functionality_bit(name: str) -> int:
-    """The position of a functionality's bit."""
-    return KEYS[name if name not in PER_BACKEND else PER_BACKEND[name] + "CPU"].bits.bit_length() - 1
-
-
 def runtime_key(functionality: str, backend: str | None) -> DispatchKey:
     """The runtime key of a functionality, for `backend` where the functionality exists once per backend."""
     if functionality in PER_BACKEND:

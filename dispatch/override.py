@@ -86,6 +86,7 @@ def call_overridden(public: Callable[..., Any], args: tuple[Any, ...], kwargs: d
 
 
 def _ask(public: Callable[..., Any], relevant: Iterable[Any], args: tuple[Any, ...], kwargs: Any) -> Any:
+    """Asks the innermost mode, then the classes of the arguments, until one does not answer NotImplemented."""
     state = STATE.get()
     handlers = one_per_type(value for value in relevant if overrides(value)) if state.overrides == "all" else []
     types = tuple(type(value) for value in handlers)

@@ -207,6 +207,15 @@ def nll_loss(
     return loss.nll_loss_nd(input, target, weight, _reduction(size_average, reduce, reduction), ignore_index)
 
 
+def _elementwise_loss(each: Any, input: Tensor, target: Tensor, reduction: int, weight: Tensor | None) -> Any:
+    """A loss that is a mean or sum of one value per element; with weights, a weighted mean or sum."""
+    left, right = _same_shape(input, target)
+    if weight is None:
+        return each(left, right, reduction)
+    weighted = each(left, right, 0) * weight
+    return weighted.sum() / weight.sum() if reduction == 1 else loss.reduced(weighted, reduction)
+
+
 @overridable_function
 def mse_loss(
     input: Tensor,
@@ -217,12 +226,7 @@ def mse_loss(
     weight: Tensor | None = None,
 ) -> Any:
     """(input - target)², with the weight's elements as factors if one is given."""
-    left, right = _same_shape(input, target)
-    kind = _reduction(size_average, reduce, reduction)
-    if weight is None:
-        return loss.mse_loss(left, right, kind)
-    weighted = loss.mse_loss(left, right, 0) * weight
-    return weighted.sum() / weight.sum() if kind == 1 else loss.reduced(weighted, kind)
+    return _elementwise_loss(loss.mse_loss, input, target, _reduction(size_average, reduce, reduction), weight)
 
 
 @overridable_function
@@ -235,12 +239,7 @@ def l1_loss(
     weight: Tensor | None = None,
 ) -> Any:
     """|input - target|, with the weight's elements as factors if one is given."""
-    left, right = _same_shape(input, target)
-    kind = _reduction(size_average, reduce, reduction)
-    if weight is None:
-        return loss.l1_loss(left, right, kind)
-    weighted = loss.l1_loss(left, right, 0) * weight
-    return weighted.sum() / weight.sum() if kind == 1 else loss.reduced(weighted, kind)
+    return _elementwise_loss(loss.l1_loss, input, target, _reduction(size_average, reduce, reduction), weight)
 
 
 @overridable_function

@@ -9,25 +9,22 @@ on the way down, and what the handler calls is not for them to see again.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from ..base import TensorBase
 from ..boxing import checked, unbind
 from ..interpreter import run
-from ..keyset import above, below, keyset
+from ..keyset import above, below
 from ..mode_stack import with_modes
 from ..operator import OpOverload
 from ..override import NotHandledError, one_per_type
 from ..rules import RuleTable
 from ..schema import FunctionSchema
-from ..state import STATE, State, within
+from ..state import STATE, within
 from .layer import layer
 
 ABOVE_PYTHON = above("Python")
 BELOW_SNAPSHOT = below("PythonTLSSnapshot")
-DISPATCH_KEYS = keyset("Python", "PythonTLSSnapshot")
-
 
 # By (operator, class of a mode or of tensors): what is called in the place of that class's `__torch_dispatch__`, with
 # the mode or the class first.
@@ -64,27 +61,27 @@ def python(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
     if state.modes:
         mode = state.modes[-1]
         with within(with_modes(handled, state.modes[:-1])):
-            rule = TORCH_DISPATCH.get((op, type(mode)))
-            handler = partial(rule, mode) if rule else mode.__torch_dispatch__
-            note(state, f"asks {mode!r}")
-            result = handler(op, types, args, kwargs)
+            result = ask(mode, type(mode), op, types, args, kwargs)
         if result is not NotImplemented:
             return checked(op.schema, result)
     for tensor in tensors:
         with within(handled):
-            rule = TORCH_DISPATCH.get((op, type(tensor)))
-            handler = partial(rule, type(tensor)) if rule else type(tensor).__torch_dispatch__
-            note(state, f"asks {type(tensor).__name__}")
-            result = handler(op, types, args, kwargs)
+            result = ask(type(tensor), type(tensor), op, types, args, kwargs)
         if result is not NotImplemented:
             return checked(op.schema, result)
     raise no_handler(op, state.modes, types)
 
 
-def note(state: State, text: str) -> None:
-    """Has a trace say who is asked."""
-    if state.tracer is not None:
-        state.tracer.notes.append(text)
+def ask(asked: Any, kind: type, op: OpOverload, types: tuple[type, ...], args: Any, kwargs: Any) -> Any:
+    """What a mode, or a class of tensors, answers: by its rule for this operator, or else by its `__torch_dispatch__`.
+
+    A trace is told who it was. Only then is the mode's own `__repr__` called, which may be anything.
+    """
+    tracer = STATE.get().tracer
+    if tracer is not None:
+        tracer.notes.append(f"asks {kind.__name__ if asked is kind else repr(asked)}")
+    rule = TORCH_DISPATCH.get((op, kind))
+    return rule(asked, op, types, args, kwargs) if rule else asked.__torch_dispatch__(op, types, args, kwargs)
 
 
 def handling_tensors(schema: FunctionSchema, stack: list[Any]) -> list[Any]:

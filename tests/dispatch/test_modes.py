@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+import redispatch as rd
 from redispatch.dispatch import (
     DEFAULT,
     STATE,
@@ -15,6 +16,7 @@ from redispatch.dispatch import (
     ops,
     pop_mode,
     push_mode,
+    trace,
     with_function_modes,
 )
 from redispatch.dispatch.layers.python import _disabled_torch_dispatch_impl
@@ -384,3 +386,23 @@ def test_a_handler_is_no_classmethod(kind, name):
     mode = type("Mode", (kind,), {name: classmethod(lambda cls, func, types, args=(), kwargs=None: None)})
     with pytest.raises(RuntimeError, match=f"{name}` as a classmethod is not supported"), mode():
         pass
+
+
+def test_a_modes_repr_is_not_asked_for_unless_a_trace_wants_it():
+    """A user's `__repr__` may be slow, or call operators itself."""
+    asked = []
+
+    class Shy(TorchDispatchMode):
+        def __repr__(self):
+            asked.append(1)
+            return "shy"
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    with Shy():
+        rd.ones(2)
+    assert not asked
+    with trace() as hops, Shy():
+        rd.ones(2)
+    assert "asks shy" in str(hops) and asked
