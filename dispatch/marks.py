@@ -1,0 +1,43 @@
+"""Marks: what a function or class tells the specialiser about itself. None of them changes what Python does with it.
+
+    @inline     work this function out, statement by statement, where it is called
+    @pure       the same arguments give the same answer: where all are known, ask once, when code is made
+    @leaf       calls no operator, and asks nothing of the dispatch state but whether it is inference mode
+    @frozen     a class whose instances, once made, keep their attributes: these may be read when code is made
+
+A layer needs none of them; the helpers that it shares with others carry them. Read next: specialiser/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+C = TypeVar("C", bound=type)
+
+FROZEN: set[type] = set()
+
+
+def inline(function: F) -> F:
+    """The function is worked out at each call, as if it had been written there."""
+    function.__inline__ = True  # type: ignore[attr-defined]
+    return function
+
+
+def pure(function: F) -> F:
+    """The function has no effect and its answer depends on its arguments alone, tables that only grow included."""
+    function.__pure__ = True  # type: ignore[attr-defined]
+    return function
+
+
+def leaf(function: F) -> F:
+    """The function calls no operator: what a layer sets in the dispatch state before it calls makes no difference."""
+    function.__leaf__ = True  # type: ignore[attr-defined]
+    return function
+
+
+def frozen(kind: C) -> C:
+    """Attributes of instances are set once. (What an attribute holds, a dict for instance, may still change.)"""
+    FROZEN.add(kind)
+    return kind
