@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .marks import inline
+
 
 class TensorBase:
     """Anything with a keyset. Base class of Tensor.
@@ -30,6 +32,7 @@ class TensorBase:
     _view: Any
 
 
+@inline
 def wants_gradient(value: Any) -> bool:
     """Whether `value` is a tensor that requires grad."""
     return isinstance(value, TensorBase) and value._autograd is not None and value._autograd.requires_grad

@@ -20,6 +20,7 @@ from typing import Any
 
 from .base import ARGUMENT_TYPES, TensorBase
 from .keyset import DispatchKeySet
+from .marks import inline, pure
 from .schema import NO_DEFAULT, TENSOR, Argument, BaseType, FunctionSchema, ListType, OptionalType, Type
 from .table import Boxed, Kernel
 
@@ -76,6 +77,7 @@ def _too_many(schema: FunctionSchema, count: int) -> RuntimeError:
     return RuntimeError(f"{schema.name}() {problem}Declaration: {schema}")
 
 
+@inline
 def unbind(schema: FunctionSchema, stack: list[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The Python call that stands for a stack, as PyTorch hands it to modes, subclasses and users' kernels.
 
@@ -95,13 +97,22 @@ def unbind(schema: FunctionSchema, stack: list[Any]) -> tuple[tuple[Any, ...], d
     return tuple(stack[:count]), kwargs
 
 
+@inline
 def _is_default(argument: Argument, value: Any) -> bool:
     if argument.default is NO_DEFAULT or isinstance(value, TensorBase):
         return False
-    default = default_of(argument)
-    return value is default or (type(value) is type(default) and value == default)
+    return is_default(value, default_of(argument))
 
 
+@pure
+def is_default(value: Any, default: Any) -> bool:
+    """Whether a value is the default: of the same type, too, and of the same sign where it is zero."""
+    if value is default:
+        return True
+    return type(value) is type(default) and value == default and (value != 0 or str(value) == str(default))
+
+
+@pure
 def default_of(argument: Argument) -> Any:
     """The default as kernels see it. A schema writes a dtype, layout or memory format as PyTorch's number for it."""
     default, type_ = argument.default, argument.type
@@ -112,6 +123,7 @@ def default_of(argument: Argument) -> Any:
     return default
 
 
+@inline
 def checked(schema: FunctionSchema, result: Any) -> Any:
     """A result of a user's function, which must be what the schema promises where it promises tensors.
 
@@ -136,9 +148,15 @@ def box(function: Callable[..., Any], schema: FunctionSchema, convention: str) -
     if convention == "boxed":
         return function
     if convention == "positional":
-        return lambda op, keyset, stack: function(*stack)
+
+        @inline
+        def positional_kernel(op: Any, keyset: int, stack: list[Any]) -> Any:
+            return function(*stack)
+
+        return positional_kernel
     if convention == "python":
 
+        @inline
         def python_kernel(op: Any, keyset: int, stack: list[Any]) -> Any:
             args, kwargs = unbind(schema, stack)
             return checked(schema, function(*args, **kwargs))
@@ -146,6 +164,7 @@ def box(function: Callable[..., Any], schema: FunctionSchema, convention: str) -
         return python_kernel
     if convention == "keyset":
 
+        @inline
         def keyset_kernel(op: Any, keyset: int, stack: list[Any]) -> Any:
             args, kwargs = unbind(schema, stack)
             return checked(schema, function(DispatchKeySet(keyset), *args, **kwargs))
@@ -157,6 +176,7 @@ def box(function: Callable[..., Any], schema: FunctionSchema, convention: str) -
 def box_fallback(function: Callable[..., Any], with_keyset: bool) -> Boxed:
     """The boxed form of a user's fallback for all operators: `function([keyset,] op, *args, **kwargs)`."""
 
+    @inline
     def fallback(op: Any, keyset: int, stack: list[Any]) -> Any:
         args, kwargs = unbind(op.schema, stack)
         return function(DispatchKeySet(keyset), op, *args, **kwargs) if with_keyset else function(op, *args, **kwargs)

@@ -1,20 +1,25 @@
-"""The boxed interpreter: two functions that carry every operator call down its stack of dispatch keys.
+"""The boxed interpreter: how every operator call goes down its stack of dispatch keys.
 
-`call` starts at the top: it unites the keysets of the arguments with the thread's state. `run` makes one hop: it asks
-the operator who answers for a keyset and hands the whole stack over. A layer does its work and calls `run` again
+`call` starts at the top: it unites the keysets of the arguments with the thread's state. `hop` makes one step: it asks
+the operator who answers for a keyset and hands the whole stack over. A layer does its work and lets the call `run` on
 with the keys below its own. That is all; the interpreter knows no operator, no layer and no mode.
 
 A *stack* is a list of argument values in schema order, defaults filled in; the result is one value, or a tuple
 where the schema has several returns.
 
-Read next: boxing.py (how a user's call becomes a stack), layers/ (what happens at each key).
+This is the definition. What `run` really runs, unless that is switched off (config.py), is straight-line code which the
+specialiser makes of these functions and of the layers' own source, for one operator, one keyset and what else is known.
+
+Read next: boxing.py (how a user's call becomes a stack), layers/ (what happens at each key), specialiser/.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .base import TensorBase
+from .marks import inline
 from .state import STATE
 
 if TYPE_CHECKING:
@@ -27,8 +32,21 @@ def call(op: OpOverload, stack: list[Any]) -> Any:
     return run(op, dispatch_keyset(op.schema, stack), stack)
 
 
+class Specialised:
+    """What runs an operator by specialised code: the room above fills it in, and takes it out to have all run boxed."""
+
+    run: Callable[[OpOverload, int, list[Any]], Any] | None = None
+
+
 def run(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
-    """One hop: runs the kernel that answers for `keyset`, arguments and state no longer asked."""
+    """Runs `op` with exactly these keys, arguments and state no longer asked."""
+    specialised = Specialised.run
+    return hop(op, keyset, stack) if specialised is None else specialised(op, keyset, stack)
+
+
+@inline
+def hop(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
+    """One hop: runs the kernel that answers for `keyset`."""
     entry = op.entry(keyset)
     tracer = STATE.get().tracer
     if tracer is not None:

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from .errors import RegistrationError, UnknownKeyError
+from .marks import frozen
 
 BACKEND_BITS = 32
 GAP = 4
@@ -140,6 +141,7 @@ class _KeysByName(type):
         return iter(list(KEYS.values()))
 
 
+@frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class DispatchKey(metaclass=_KeysByName):
     """One key. `bits` is what it sets in a keyset: its functionality's bit, with its backend's where it has one."""

@@ -10,6 +10,7 @@ Read next: library.py (how users register), layers/.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any
 
 from .boxing import bind
@@ -17,13 +18,17 @@ from .errors import MissingKernelError, RegistrationError
 from .interpreter import call, run
 from .key import DispatchKey, key_named
 from .keyset import DispatchKeySet, describe, runtime_keys
+from .marks import frozen, pure
 from .override import handle_torch_function, overridden, overriding
 from .registry import FALLBACKS, LOCK, OPERATORS, OVERLOADS, Undo
 from .schema import FunctionSchema
+from .specialiser.specialise import Facts, Table, forget, sorts_of, usual_facts
+from .state import FLAGS, KEYS_MASK, STATE, TRACED
 from .table import Entry, Kernel, resolve, runtime_table_keys
 from .tags import Tag
 
 
+@frozen
 class OpOverload:
     """One operator: call it with the schema's arguments, ask it what runs where, register kernels for it.
 
@@ -42,6 +47,8 @@ class OpOverload:
         self.__module__ = f"torch._ops.{self.namespace}"
         self.registrations: dict[DispatchKey, list[Kernel]] = {}
         self._entries: dict[int, Entry] = {}  # keyset -> entry, as far as asked
+        self.tables: dict[Facts, Table] = {}  # facts about arguments -> specialised code by keyset
+        self.generation = 0  # how often that code was dropped
 
     # Calling --------------------------------------------------------------------------------------------------
 
@@ -62,6 +69,7 @@ class OpOverload:
 
     # Who answers ----------------------------------------------------------------------------------------------
 
+    @pure
     def entry(self, keyset: int) -> Entry:
         """Who answers for a keyset: the highest key of it that is not fallen through."""
         entries = self._entries
@@ -111,8 +119,32 @@ class OpOverload:
 
         return undo
 
-    def forget_entries(self) -> None:
+    def forget_entries(self, key: DispatchKey | None = None) -> None:
+        """Works out anew who answers, and drops the code made of that; with `key`, of what is registered there."""
         self._entries = {}  # a new dict: a thread that is working out an entry now writes it into the former one
+        forget(self, key)
+
+    # Specialised code -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def sorts(self) -> list[tuple[str, Any]]:
+        return sorts_of(self.schema)
+
+    def table(self, facts: Facts) -> Table:
+        """The code for calls about whose arguments these facts are known, by keyset; see specialiser/specialise.py."""
+        found = self.tables.get(facts)
+        if found is None:
+            found = self.tables.setdefault(facts, Table(self, facts))
+        return found
+
+    def source(self, keyset: Any, facts: Facts | None = None) -> str:
+        """The source of the code that runs for a keyset (or a tensor, a key, their names).
+
+        `facts`, as in specialise.py, by default says that all tensors are given and everything else is defaulted.
+        """
+        keys = int(as_keyset(keyset)) | STATE.get().included
+        keys = keys & ~STATE.get().excluded & KEYS_MASK | STATE.get().added & FLAGS & ~TRACED
+        return self.table(facts or usual_facts(self.schema))[keys].source  # type: ignore[attr-defined]
 
     # Names ----------------------------------------------------------------------------------------------------
 

@@ -68,22 +68,22 @@ def add_fallback(key: DispatchKey, kernel: Kernel) -> Undo:
                 f"registration {former[-1].place}, new registration {kernel.place}"
             )
         FALLBACKS[key] = [kernel]
-    forget_entries()
+    forget_entries(key)
 
     def undo() -> None:
         with LOCK:
             if kernel in FALLBACKS.get(key, ()):
                 del FALLBACKS[key]
-        forget_entries()
+        forget_entries(key)
 
     return undo
 
 
-def forget_entries() -> None:
-    """Makes every operator work out its entries anew: a fallback or the set of keys has changed."""
+def forget_entries(key: DispatchKey | None = None) -> None:
+    """Makes every operator work out its entries anew: the fallback of `key` has changed, or else anything may have."""
     with LOCK:
         for op in OPERATORS.values():
-            op.forget_entries()
+            op.forget_entries(key)
 
 
 def forget_key(key: DispatchKey) -> None:

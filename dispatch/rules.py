@@ -9,13 +9,15 @@ from __future__ import annotations
 from typing import Any, Generic, TypeVar
 
 from .errors import RegistrationError
-from .registry import Undo
+from .marks import frozen, pure
+from .registry import Undo, forget_entries
 
 R = TypeVar("R")
 
 TABLES: list[RuleTable[Any]] = []  # every table there is
 
 
+@frozen
 class RuleTable(Generic[R]):
     """What one layer knows of each operator: a dict that refuses a silent second rule and can take one back."""
 
@@ -31,13 +33,16 @@ class RuleTable(Generic[R]):
                 f"{op} has a {self.what} already: {self._rules[op][1]}; the second one is at {place}"
             )
         self._rules[op] = rule, place
+        forget_code(op)
 
         def undo() -> None:
             if self._rules.get(op) == (rule, place):
                 del self._rules[op]
+                forget_code(op)
 
         return undo
 
+    @pure
     def get(self, op: Any) -> R | None:
         found = self._rules.get(op)
         return found[0] if found else None
@@ -54,6 +59,14 @@ class RuleTable(Generic[R]):
         return len(self._rules)
 
 
+def forget_code(key: Any) -> None:
+    """Drops the code made for the operator that a rule is about: `key` is the operator, or a tuple that begins with it."""
+    forget = getattr(key[0] if isinstance(key, tuple) else key, "forget_entries", None)
+    if forget is not None:
+        forget()
+
+
+@frozen
 class Slot(Generic[R]):
     """One thing that a layer needs and an upper room provides: `slot.fill(value)` below, `slot()` inside the layer."""
 
@@ -62,9 +75,12 @@ class Slot(Generic[R]):
         self._value: R | None = None
 
     def fill(self, value: R) -> R:
+        if self._value is not None:
+            forget_entries()  # code was made with the former one
         self._value = value
         return value
 
+    @pure
     def __call__(self) -> R:
         if self._value is None:
             raise RuntimeError(f"nothing has been provided for: {self.what}")

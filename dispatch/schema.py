@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
+from .marks import frozen
+
 # --- Types ------------------------------------------------------------------------------------------------------------
 
 # What a value of the type is to Python, where that differs from the type's own name.
@@ -66,6 +68,7 @@ class Type:
     isSubtypeOf = is_subtype_of  # PyTorch's spelling
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class BaseType(Type):
     """A type with a name and no parts: `Tensor`, `int`, `Device`, `__torch__.torch.classes.rnn.CellParamsBase`."""
@@ -87,6 +90,7 @@ class BaseType(Type):
         return self.name
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class VarType(Type):
     """A type variable, any lower-case name: each `t` of one schema stands for the same type."""
@@ -100,6 +104,7 @@ class VarType(Type):
         return self.name
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class OptionalType(Type):
     """`element?`: the element or None."""
@@ -122,6 +127,7 @@ class OptionalType(Type):
         return other == ANY
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class ListType(Type):
     """`element[]`, or `element[size]`: a list for which a single element may be passed, too, and is then repeated."""
@@ -142,6 +148,7 @@ class ListType(Type):
         return f"{self.elem.schema_str(contained)}[{size}]{own}"
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class TupleType(Type):
     """`(int, str)`: a fixed number of values."""
@@ -165,6 +172,7 @@ class TupleType(Type):
         return Type.is_subtype_of(self, other)
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class DictType(Type):
     """`Dict(str, Tensor)`."""
@@ -185,6 +193,7 @@ class DictType(Type):
         return f"Dict({self.key.schema_str()}, {self.value.schema_str()})"
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class GenericType(Type):
     """`Future(t)`, `Await(t)`, `RRef(t)`, `Union(int, str)`: a name applied to types."""
@@ -223,6 +232,7 @@ def _is_tensor_list(type: Type) -> bool:
 # --- Alias annotations ------------------------------------------------------------------------------------------------
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class AliasInfo:
     """`(a! -> b|c)`: the memory that a value belongs to before and after the call, and whether the call writes it.
@@ -274,6 +284,7 @@ class NoDefault(Enum):
 NO_DEFAULT: Final = NoDefault.NO_DEFAULT
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class Argument:
     """One argument, or one result (whose name may be empty, and which has no default).
@@ -375,6 +386,7 @@ def _quote(text: str) -> str:
 # --- The schema -------------------------------------------------------------------------------------------------------
 
 
+@frozen
 @dataclass(frozen=True, slots=True)
 class FunctionSchema:
     """Name, overload, arguments and results of one operator. `str()` writes it in the schema language.

@@ -21,10 +21,18 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-from .key import FUNCTIONALITIES
+from .key import FUNCTIONALITIES, KEYSET_BITS
 from .keyset import FUNCTIONALITY_MASK, keyset
 
 AUTOCAST_KEYS = keyset(*(name for name in FUNCTIONALITIES if name.startswith("Autocast")))
+
+# Note [Flags above the keys]
+# What specialised code is made for is a keyset and a few facts about the state. The facts stand as flags in bits above
+# those of all keys, so that uniting the state with the arguments' keysets brings them along, and one look-up finds the
+# code: `table[(a._keyset | b._keyset | state.added) & state.kept]`.
+TRACED, NO_GRAD, INFERENCE, MODES = (1 << KEYSET_BITS + i for i in range(4))
+FLAGS = TRACED | NO_GRAD | INFERENCE | MODES
+KEYS_MASK = (1 << KEYSET_BITS) - 1
 
 
 class State:
@@ -43,7 +51,9 @@ class State:
     tracer: Any  # what records every hop, or None
 
     _FIELDS = tuple(__annotations__)
-    _memo: dict[int, State]  # what `excluding` has answered
+    added: int  # `included` with the flags: Note [Flags above the keys]
+    kept: int  # everything but `excluded`
+    _memo: dict[Any, State]  # what `excluding` and other frequent changes have answered
 
     def replace(self, **changes: Any) -> State:
         """This state with some fields changed."""
@@ -51,6 +61,7 @@ class State:
         if len(fields) != len(vars(self)):
             unknown = ", ".join(changes.keys() - set(State._FIELDS))
             raise TypeError(f"State has no field {unknown}; it has {', '.join(State._FIELDS)}")
+        _derive(fields)
         new = object.__new__(State)
         vars(new).update(fields)  # at once: field by field costs ten times as much, at every mode and every no_grad
         return new
@@ -81,6 +92,21 @@ class State:
         return f"State({', '.join(f'{f}={getattr(self, f)!r}' for f in changed)})"
 
 
+def _derive(fields: dict[str, Any]) -> None:
+    """Sets `added` and `kept`, which follow from the other fields."""
+    flags = 0
+    if fields["tracer"] is not None:
+        flags |= TRACED
+    if not fields["grad_enabled"]:
+        flags |= NO_GRAD
+    if fields["inference"]:
+        flags |= INFERENCE
+    if fields["modes"]:
+        flags |= MODES
+    fields["added"] = fields["included"] | flags
+    fields["kept"] = (KEYS_MASK | FLAGS) & ~fields["excluded"]
+
+
 DEFAULT = object.__new__(State)
 vars(DEFAULT).update(
     included=keyset("BackendSelect", "ADInplaceOrView"),
@@ -96,6 +122,7 @@ vars(DEFAULT).update(
     tracer=None,
     _memo={},
 )
+_derive(vars(DEFAULT))
 
 STATE: ContextVar[State] = ContextVar("redispatch state", default=DEFAULT)
 

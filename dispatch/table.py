@@ -16,10 +16,12 @@ from functools import cache
 from typing import Any
 
 from .key import PER_BACKEND, DispatchKey, backends, functionalities, is_built_in, runtime_key
+from .marks import frozen
 
 Boxed = Callable[[Any, int, list[Any]], Any]  # (op, keyset, stack) -> result
 
 
+@frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class Kernel:
     """One registration: what to call, how it was written, and where.
@@ -45,6 +47,7 @@ class Kernel:
         return self.convention == "fallthrough"
 
 
+@frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
     """Who answers at one runtime key, and by which step of the rule."""

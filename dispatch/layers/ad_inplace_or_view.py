@@ -16,9 +16,11 @@ from typing import Any
 from ..base import TensorBase
 from ..interpreter import run
 from ..keyset import below, keyset
+from ..marks import inline, pure
 from ..operator import OpOverload
 from ..registry import Undo, place_of
 from ..rules import Slot
+from ..schema import FunctionSchema, ListType
 from ..state import STATE, within
 from .layer import boxed_kernel, skipped
 
@@ -34,20 +36,52 @@ def ad_inplace_or_view(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
 
     Errors: RuntimeError where an inference tensor would be written outside inference mode.
     """
-    if op.schema.is_mutable and not STATE.get().inference:
-        refuse_inference_tensors(op, stack)
-    with within(STATE.get().excluding(ADINPLACEORVIEW)):
-        result = run(op, keyset & BELOW_ADINPLACEORVIEW, stack)
+    state = STATE.get()
     schema = op.schema
+    if schema.is_mutable and not state.inference:
+        for position in schema.mutable_positions:
+            refuse_inference_tensors(stack[position])
+    with within(state.excluding(ADINPLACEORVIEW)):
+        result = run(op, keyset & BELOW_ADINPLACEORVIEW, stack)
     for position in schema.mutable_positions:
-        for written in tensors_in(stack[position]):
-            bump_version(written)
+        bump_versions(stack[position])
     if schema.is_view:
-        (base_position, *_) = next(aliased for aliased in schema.return_aliases if aliased)
-        for index, view in enumerate(tensors_in(result)):
-            AS_VIEW()(view, stack[base_position], op, stack, index)
+        tie_to_base(op, stack, result)
         return result
-    return written_results(op, stack, result)
+    return written_results(schema, stack, result)
+
+
+# Views ----------------------------------------------------------------------------------------------------------
+
+
+@inline
+def tie_to_base(op: OpOverload, stack: list[Any], result: Any) -> None:
+    """Makes what a view operator returned views of its base."""
+    if isinstance(result, TensorBase):
+        AS_VIEW()(result, stack[base_position(op.schema)], op, stack, 0)
+    else:
+        tie_each_to_base(op, stack, result)
+
+
+def tie_each_to_base(op: OpOverload, stack: list[Any], result: Any) -> None:
+    for index, view in enumerate(tensors_in(result)):
+        AS_VIEW()(view, stack[base_position(op.schema)], op, stack, index)
+
+
+@pure
+def base_position(schema: FunctionSchema) -> int:
+    """The argument of a view operator that its results show."""
+    (position, *_) = next(aliased for aliased in schema.return_aliases if aliased)
+    return position
+
+
+@pure
+def returns_one_tensor(schema: FunctionSchema) -> bool:
+    """Whether the result is one value and no list."""
+    return len(schema.returns) == 1 and not isinstance(schema.returns[0].type, ListType)
+
+
+# Writes ---------------------------------------------------------------------------------------------------------
 
 
 def tensors_in(value: Any) -> list[Any]:
@@ -55,35 +89,76 @@ def tensors_in(value: Any) -> list[Any]:
     return [v for v in (value if isinstance(value, list | tuple) else (value,)) if isinstance(v, TensorBase)]
 
 
-def refuse_inference_tensors(op: OpOverload, stack: list[Any]) -> None:
+@inline
+def refuse_inference_tensors(written: Any) -> None:
     """Raises RuntimeError where an argument to be written has no version: a saved tensor could not notice."""
-    for position in op.schema.mutable_positions:
-        if any(tensor._counter is None for tensor in tensors_in(stack[position])):
-            raise RuntimeError(
-                "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
-                "normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more "
-                "details."
-            )
+    if isinstance(written, TensorBase):
+        if written._counter is None:
+            raise inference_tensor_written()
+    elif written is not None:
+        refuse_inference_tensors_in(written)
 
 
+def refuse_inference_tensors_in(written: Any) -> None:
+    for tensor in tensors_in(written):
+        refuse_inference_tensors(tensor)
+
+
+def inference_tensor_written() -> RuntimeError:
+    return RuntimeError(
+        "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
+        "normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more "
+        "details."
+    )
+
+
+@inline
+def bump_versions(written: Any) -> None:
+    """Counts one write for an argument: a tensor, None or a list."""
+    if isinstance(written, TensorBase):
+        bump_version(written)
+    elif written is not None:
+        bump_each_version(written)
+
+
+@inline
 def bump_version(tensor: Any) -> None:
     """Counts one write. An inference tensor has no counter."""
     if tensor._counter is not None:
         tensor._counter[0] += 1
 
 
-def written_results(op: OpOverload, stack: list[Any], result: Any) -> Any:
+def bump_each_version(written: Any) -> None:
+    for tensor in tensors_in(written):
+        bump_version(tensor)
+
+
+@inline
+def written_results(schema: FunctionSchema, stack: list[Any], result: Any) -> Any:
     """`result` with each part that is a written argument replaced by that very argument, whatever was returned."""
-    same = [
-        stack[aliased[0]] if aliased and returned.is_write else None
-        for returned, aliased in zip(op.schema.returns, op.schema.return_aliases, strict=True)
-    ]
+    same = returned_arguments(schema)
+    if all(position is None for position in same):
+        return result
     if len(same) == 1:
-        return result if same[0] is None else same[0]
-    return (
-        tuple(r if s is None else s for r, s in zip(result, same, strict=True))
-        if any(s is not None for s in same)
-        else result
+        return the_same(stack[same[0]], result)  # type: ignore[index]  # it is not None
+    return tuple(
+        result[index] if position is None else the_same(stack[position], result[index])
+        for index, position in enumerate(same)
+    )
+
+
+@inline
+def the_same(written: Any, returned: Any) -> Any:
+    """The written argument, if it was given."""
+    return returned if written is None else written
+
+
+@pure
+def returned_arguments(schema: FunctionSchema) -> tuple[int | None, ...]:
+    """For each return, the written argument that it is, or None."""
+    return tuple(
+        aliased[0] if aliased and returned.is_write else None
+        for returned, aliased in zip(schema.returns, schema.return_aliases, strict=True)
     )
 
 

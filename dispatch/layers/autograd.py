@@ -15,6 +15,7 @@ from ..base import wants_gradient
 from ..interpreter import run
 from ..key import KEYS
 from ..keyset import below, keyset
+from ..marks import inline
 from ..operator import OpOverload
 from ..rules import RuleTable, Slot
 from ..schema import FunctionSchema
@@ -57,6 +58,7 @@ def autograd(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
     return result if node is None else rule.finish(op, node, stack, result)
 
 
+@inline
 def any_wants_gradient(schema: FunctionSchema, stack: list[Any]) -> bool:
     """Whether some tensor among the arguments requires grad."""
     return any(wants_gradient(stack[position]) for position in schema.tensor_positions) or any(

@@ -1,0 +1,51 @@
+"""`redispatch.config`: switches that change how things run, never what they do.
+
+`config.specialize` says what runs an operator call: True, straight-line code made for it; False, the boxed interpreter;
+"strict", as True, but a layer that cannot be specialised is an error, where it would run boxed otherwise. The
+environment variable REDISPATCH_SPECIALIZE (1, 0, strict) sets it at the start.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+SETTINGS: dict[str, bool | str] = {"1": True, "true": True, "": True, "0": False, "false": False, "strict": "strict"}
+
+# called with the new value of `specialize` after it has changed
+ON_CHANGE: list[Callable[[bool | str], None]] = []
+
+
+class Config:
+    """The switches, as attributes. ValueError for a value that is none of theirs, AttributeError for another name."""
+
+    __slots__ = ("_specialize",)
+
+    def __init__(self) -> None:
+        self._specialize: bool | str = setting(os.environ.get("REDISPATCH_SPECIALIZE", ""), "REDISPATCH_SPECIALIZE")
+
+    @property
+    def specialize(self) -> bool | str:
+        return self._specialize
+
+    @specialize.setter
+    def specialize(self, value: bool | str) -> None:
+        if value not in (True, False, "strict"):
+            raise ValueError(f"config.specialize must be True, False or 'strict', not {value!r}")
+        self._specialize = value
+        for tell in ON_CHANGE:
+            tell(value)
+
+    def __repr__(self) -> str:
+        return f"Config(specialize={self.specialize!r})"
+
+
+def setting(text: str, name: str) -> bool | str:
+    """What a value of the environment variable means."""
+    try:
+        return SETTINGS[text.lower()]
+    except KeyError:
+        raise ValueError(f"{name} must be 1, 0 or strict, not {text!r}") from None
+
+
+config = Config()

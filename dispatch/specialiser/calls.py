@@ -1,0 +1,430 @@
+"""Calls in the partial evaluator: which are answered at once, which are worked out in place, and which are left.
+
+Answered at once are builtins on known things and `@pure` functions of known arguments. Worked out in place are `@inline`
+functions, functions defined in the layer itself, and the layers, which `run` calls. What is left is a line of residual
+code; unless it is known to be a leaf, a region that sets the dispatch state around it is left, too.
+
+Read next: specialise.py.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
+from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, MethodType, UnionType
+from typing import Any
+
+from ..interpreter import hop, run
+from ..key import DispatchKey
+from ..keyset import runtime_keys
+from ..state import STATE
+from .evaluator import Evaluator, Road
+from .values import NONE, Closure, Code, Items, Method, StateCode, Static, Unsupported, is_static, known, truth_of
+
+Answer = Callable[["Calls", list[Any], dict[str, Any], Road], Any]  # a value, or None where a call must be left
+
+# Builtins that neither change anything nor ask the dispatch state
+WITHOUT_EFFECT = {isinstance, issubclass, type, len, bool, tuple, list, dict, id, getattr, hasattr, int, float, str, repr}
+CONTAINERS = (dict, list, tuple, set, frozenset, str, ContextVar)
+
+
+class Calls(Evaluator):
+    """The evaluator, calls included."""
+
+    def call(self, node: ast.Call, road: Road, hint: str) -> list[tuple[Road, Any]]:
+        function, arguments, keywords, rest = self.parts(node, road)
+        if rest is None:
+            return self.apply(function, arguments, keywords, road, hint)
+        return [(road, self.leave(function, arguments, keywords, road, hint, rest))]
+
+    def parts(self, node: ast.Call, road: Road) -> tuple[Any, list[Any], dict[str, Any], str | None]:
+        """(function, arguments, keywords, text of a star that cannot be resolved)"""
+        plain = [a.value if isinstance(a, ast.Starred) else a for a in node.args]
+        function, *values = self.operands([node.func, *plain, *(k.value for k in node.keywords)], road)
+        arguments: list[Any] = []
+        rest = None
+        for argument, value in zip(node.args, values, strict=False):
+            if not isinstance(argument, ast.Starred):
+                arguments.append(value)
+            elif isinstance(value, Code):
+                if argument is not node.args[-1]:
+                    raise Unsupported("a star before something unknown, followed by more")
+                rest = f"*{self.text(value, road)}"
+            else:
+                arguments += self.items(value, road)
+        keywords: dict[str, Any] = {}
+        for keyword, value in zip(node.keywords, values[len(node.args) :], strict=True):
+            if keyword.arg is not None:
+                keywords[keyword.arg] = value
+            elif isinstance(value, Items):
+                keywords.update(zip(value.keys, value.items, strict=True))
+            elif isinstance(value, Code):
+                rest = f"{rest}, **{self.text(value, road)}" if rest else f"**{self.text(value, road)}"
+            else:
+                keywords.update({name: Static(item) for name, item in value.value.items()})
+        return function, arguments, keywords, rest
+
+    def apply(
+        self, function: Any, arguments: list[Any], keywords: dict[str, Any], road: Road, hint: str
+    ) -> list[tuple[Road, Any]]:
+        if isinstance(function, Closure):
+            return self.inlined(function, arguments, keywords, road)
+        if isinstance(function, Static):
+            return self.apply_static(function, arguments, keywords, road, hint)
+        if isinstance(function, Method):
+            return self.apply_method(function, arguments, keywords, road, hint)
+        return [(road, self.leave(function, arguments, keywords, road, hint))]
+
+    def apply_static(
+        self, function: Static, arguments: list[Any], keywords: dict[str, Any], road: Road, hint: str
+    ) -> list[tuple[Road, Any]]:
+        called = function.value
+        if called == STATE.get:
+            return [(road, road.state)]
+        if isinstance(called, MethodType):
+            return self.apply_method(Method(called.__func__, Static(called.__self__)), arguments, keywords, road, hint)
+        answer = ANSWERS.get(called) if getattr(called, "__hash__", None) else None
+        if answer is not None:
+            value = answer(self, arguments, keywords, road)
+            if value is not None:
+                return [(road, value)]
+        if called is run:
+            self.announce(arguments, road)
+            return self.inlined(hop, arguments, keywords, road)
+        if called in self.layers or getattr(called, "__inline__", False):
+            return self.in_place(function, arguments, keywords, road, hint)
+        if (is_pure(called) or called in WITHOUT_EFFECT) and all(map(is_static, (*arguments, *keywords.values()))):
+            return [(road, Static(self.ask(called, arguments, keywords)))]
+        if isinstance(called, type):
+            made = called.__init__
+            if getattr(made, "__inline__", False):
+                return self.made(function, made, arguments, keywords, road, hint)
+        elif not isinstance(called, FunctionType | BuiltinFunctionType | BuiltinMethodType):
+            method = getattr(type(called), "__call__", None)
+            if isinstance(method, FunctionType) and (getattr(method, "__inline__", False) or is_pure(method)):
+                return self.apply_method(Method(method, function), arguments, keywords, road, hint)
+        return [(road, self.leave(function, arguments, keywords, road, hint))]
+
+    def apply_method(
+        self, method: Method, arguments: list[Any], keywords: dict[str, Any], road: Road, hint: str
+    ) -> list[tuple[Road, Any]]:
+        function, owner = method.function, method.owner
+        name = getattr(function, "__name__", "")
+        if isinstance(owner, StateCode):
+            return [(road, self.state_method(method, arguments, road))]
+        if isinstance(owner, Items):
+            value = self.items_method(owner, name, arguments, road)
+            if value is not None:
+                return [(road, value)]
+        if getattr(function, "__inline__", False):
+            return self.in_place(method, arguments, keywords, road, hint)
+        fixed = is_pure(function) or (isinstance(owner, Static) and isinstance(owner.value, str | tuple | int | frozenset))
+        if fixed and all(map(is_static, (owner, *arguments, *keywords.values()))):
+            return [(road, Static(self.ask(function, [owner, *arguments], keywords)))]
+        return [(road, self.leave(method, arguments, keywords, road, hint))]
+
+    def ask(self, function: Any, arguments: list[Any], keywords: dict[str, Any]) -> Any:
+        """Calls a function now, with everything known."""
+        try:
+            return function(*map(known, arguments), **{name: known(value) for name, value in keywords.items()})
+        except Exception as problem:
+            raise Unsupported(f"{function!r} raised {problem!r}") from None
+
+    def announce(self, arguments: list[Any], road: Road) -> None:
+        """A comment which says who answers here; and the layer may be worked out in place."""
+        op, keyset = arguments[:2]
+        if not (is_static(op) and is_static(keyset)):
+            raise Unsupported("a hop with an unknown operator or keyset")
+        entry = known(op).entry(known(keyset))
+        self.asked.update(before(entry.key, runtime_keys(known(keyset))))
+        self.layers.add(entry.kernel.boxed)
+        road.block.add(f"# {entry.key.name}: {entry.kernel.label} ({entry.rule}), {short(entry.kernel.place)}")
+
+    def in_place(
+        self, function: Static | Method, arguments: list[Any], keywords: dict[str, Any], road: Road, hint: str
+    ) -> list[tuple[Road, Any]]:
+        """Works a function out in place; where that cannot be, leaves the call: a layer then runs boxed."""
+        called = function.value if isinstance(function, Static) else function.function
+        given = arguments if isinstance(function, Static) else [function.owner, *arguments]
+        former, block, mark = road.fork(), road.block, len(road.block.lines)
+        depth, names, asked = self.depth, self.writer.snapshot(), set(self.asked)
+        try:
+            return self.inlined(called, given, keywords, road)
+        except Unsupported as problem:
+            if not is_leaf(function):
+                self.problems.append(f"{getattr(called, '__qualname__', called)}: {problem}")
+            del block.lines[mark:]
+            road.become(former)
+            self.writer.restore(names)
+            self.depth, self.asked = depth, asked
+            return [(road, self.leave(function, arguments, keywords, road, hint))]
+
+    def made(
+        self, kind: Static, init: Any, arguments: list[Any], keywords: dict[str, Any], road: Road, hint: str
+    ) -> list[tuple[Road, Any]]:
+        """A new instance, whose `__init__` is worked out in place."""
+        variable = self.writer.variable(hint or "value")
+        road.block.add(f"{variable} = {self.writer.constant(object.__new__, 'new')}({self.code(kind, road)})")
+        value = Code(variable, kind=kind.value, exact=True)
+        return [(one, value) for one, _ in self.inlined(init, [value, *arguments], keywords, road)]
+
+    # What is left -------------------------------------------------------------------------------------------------
+
+    def leave(
+        self, function: Any, arguments: list[Any], keywords: dict[str, Any], road: Road, hint: str, rest: str | None = None
+    ) -> Any:
+        """A call in the residual code."""
+        parts = [self.code(value, road) for value in arguments]
+        parts += [f"{name}={self.code(value, road)}" for name, value in keywords.items()]
+        if isinstance(function, Method) and isinstance(function.owner, Static):
+            name, owner = function.function.__name__, function.owner
+            function = Static(self.writer.method(owner.value, name), f"{owner.name}_{name}" if owner.name else name)
+        text = f"{self.text(function, road)}({', '.join([*parts, rest] if rest else parts)})"
+        called = function.value if isinstance(function, Static) else getattr(function, "function", None)
+        called = getattr(called, "__func__", called)
+        kind = called if isinstance(called, type) else None
+        if called in WITHOUT_EFFECT if getattr(called, "__hash__", None) else False:
+            return Code(text, atom=False, kind=kind)
+        if is_pure(called):
+            return Code(text, atom=False)
+        variable = self.writer.local(hint) if hint else ""
+        line = f"{variable} = {text}" if hint else text
+        if is_leaf(function):
+            road.block.add(line)
+        else:
+            self.in_state(line, road)
+        if not hint:
+            return NONE
+        return Code(variable, kind=kind, exact=kind is not None)
+
+    # Methods of things that are known in part ---------------------------------------------------------------------
+
+    def state_method(self, method: Method, arguments: list[Any], road: Road) -> Any:
+        owner, name = method.owner, method.function.__name__
+        text = f"{owner.text}.{name}({', '.join(self.code(value, road) for value in arguments)})"
+        facts = owner.facts if name == "excluding" else {k: v for k, v in owner.facts.items() if k == "tracer"}
+        return StateCode(text, atom=False, facts=facts)
+
+    def items_method(self, owner: Items, name: str, arguments: list[Any], road: Road) -> Any:
+        match name:
+            case "append":
+                road.replace(owner, Items(owner.kind, [*owner.items, self.bound(arguments[0], road, "item")]))
+                return NONE
+            case "extend":
+                road.replace(owner, Items(owner.kind, [*owner.items, *self.items(arguments[0], road)]))
+                return NONE
+            case "values":
+                return Items(tuple, owner.items)
+            case "items" if owner.kind is dict:
+                pairs = zip(owner.keys, owner.items, strict=True)
+                return Items(tuple, [Items(tuple, [Static(key), value]) for key, value in pairs])
+            case "copy":
+                return Items(owner.kind, owner.items, keys=owner.keys)
+        raise Unsupported(f"the method {name} of a list that is known item by item")
+
+
+def before(key: DispatchKey, keys: Iterable[DispatchKey]) -> Iterator[DispatchKey]:
+    """The keys down to `key`: those whose registrations decide that a call stops there."""
+    for one in keys:
+        yield one
+        if one is key:
+            return
+
+
+def is_pure(function: Any) -> bool:
+    return getattr(function, "__pure__", False)
+
+
+def is_leaf(function: Any) -> bool:
+    """Whether a call never asks the dispatch state for what layers set in it."""
+    if isinstance(function, Method):
+        if isinstance(function.owner, Static) and isinstance(function.owner.value, CONTAINERS):
+            return True
+        called = function.function
+    elif isinstance(function, Static):
+        called = function.value
+        if called is object.__new__ or (isinstance(called, type) and called.__module__ == "builtins"):
+            return True
+    else:
+        return False
+    called = getattr(called, "__func__", called)
+    if isinstance(called, BuiltinFunctionType) and type(getattr(called, "__self__", None)) in CONTAINERS:
+        return True
+    return getattr(called, "__leaf__", False) or getattr(called, "__pure__", False)
+
+
+def short(place: str) -> str:
+    """A file and line, from the package's root where it lies in there."""
+    head, found, tail = place.replace("\\", "/").rpartition("/redispatch/")
+    if found:
+        return tail
+    root = __file__.replace("\\", "/").removesuffix("dispatch/specialiser/calls.py")
+    plain = place.replace("\\", "/")
+    return plain.removeprefix(root) if plain.startswith(root) else plain.rpartition("/")[2]
+
+
+# Builtins whose answer may be known ---------------------------------------------------------------------------------
+
+
+def classes_in(value: Any) -> tuple[type, ...]:
+    if isinstance(value, UnionType):
+        return value.__args__
+    return value if isinstance(value, tuple) else (value,)
+
+
+def answer_isinstance(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: Road) -> Any:
+    value, kinds = arguments
+    if not is_static(kinds):
+        return None
+    classes = classes_in(known(kinds))
+    if isinstance(value, Items):
+        return Static(issubclass(value.kind, classes))
+    if isinstance(value, Static):
+        return Static(isinstance(value.value, classes))
+    if not isinstance(value, Code):
+        return Static(False)
+    if value.kind is not None:
+        if issubclass(value.kind, classes):
+            return Static(True)
+        if value.exact or all(kind.__module__ == "builtins" and not issubclass(kind, value.kind) for kind in classes):
+            return Static(False)
+    if value.never and all(issubclass(kind, value.never) for kind in classes):
+        return Static(False)
+    return None
+
+
+def answer_type(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: Road) -> Any:
+    (value,) = arguments
+    if isinstance(value, Items):
+        return Static(value.kind)
+    if isinstance(value, Static):
+        return Static(type(value.value))
+    return Static(value.kind) if isinstance(value, Code) and value.exact else None
+
+
+def answer_len(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: Road) -> Any:
+    (value,) = arguments
+    if isinstance(value, Items):
+        return Static(len(value.items))
+    return Static(len(value.value)) if isinstance(value, Static) else None
+
+
+def answer_any(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: Road) -> Any:
+    return either(ev, arguments[0], road, stops_at=True)
+
+
+def answer_all(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: Road) -> Any:
+    return either(ev, arguments[0], road, stops_at=False)
+
+
+def either(ev: Calls, values: Any, road: Road, stops_at: bool) -> Any:
+    """any (stops at the first that is true) or all (at the first that is false) of items."""
+    texts: list[str] = []
+    for value in ev.items(values, road):
+        truth = truth_of(value)
+        if truth is stops_at:
+            if not texts:
+                return Static(stops_at)
+            texts.append(repr(stops_at))
+            break
+        if truth is None:
+            text = ev.code(value, road)
+            other = " and " if stops_at else " or "
+            texts.append(f"({text})" if other in text or " if " in text else text)
+    if not texts:
+        return Static(not stops_at)
+    return Code((" or " if stops_at else " and ").join(texts), atom=False, kind=bool)
+
+
+def answer_bool(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: Road) -> Any:
+    truth = truth_of(arguments[0]) if arguments else False
+    return None if truth is None else Static(truth)
+
+
+def answer_tuple(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: Road) -> Any:
+    if arguments and isinstance(arguments[0], Code):
+        return None
+    return Items(tuple, list(ev.items(arguments[0], road)) if arguments else [])
+
+
+def answer_list(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: Road) -> Any:
+    if arguments and isinstance(arguments[0], Code):
+        return None
+    return Items(list, list(ev.items(arguments[0], road)) if arguments else [])
+
+
+def answer_zip(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: Road) -> Any:
+    columns = [ev.items(value, road) for value in arguments]
+    if "strict" in keywords and known(keywords["strict"]) and len({len(column) for column in columns}) > 1:
+        raise Unsupported("zip of unequal lengths")
+    return Items(tuple, [Items(tuple, list(row)) for row in zip(*columns, strict=False)])
+
+
+def answer_enumerate(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: Road) -> Any:
+    return Items(tuple, [Items(tuple, [Static(i), v]) for i, v in enumerate(ev.items(arguments[0], road))])
+
+
+def answer_reversed(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: Road) -> Any:
+    return Items(tuple, list(ev.items(arguments[0], road))[::-1])
+
+
+def answer_range(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: Road) -> Any:
+    return Static(range(*map(known, arguments))) if all(map(is_static, arguments)) else None
+
+
+def answer_next(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: Road) -> Any:
+    if isinstance(arguments[0], Code):
+        raise Unsupported("next of something unknown")
+    items = ev.items(arguments[0], road)
+    if items:
+        return items[0]
+    if len(arguments) < 2:
+        raise Unsupported("next of nothing")
+    return arguments[1]
+
+
+def answer_getattr(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: Road) -> Any:
+    owner, name, *default = arguments
+    if not is_static(name):
+        return None
+    if default:
+        if isinstance(owner, Static) and isinstance(default[0], Static):
+            return Static(getattr(owner.value, known(name), default[0].value))
+        return None
+    return ev.attribute(owner, known(name), road)
+
+
+def answer_setattr(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: Road) -> Any:
+    owner, name, value = arguments
+    if not is_static(name):
+        return None
+    road.block.add(f"{ev.text(owner, road)}.{known(name)} = {ev.code(value, road)}")
+    return NONE
+
+
+def answer_new(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: Road) -> Any:
+    (kind,) = arguments
+    variable = ev.writer.variable("result")
+    road.block.add(f"{variable} = {ev.writer.constant(object.__new__, 'new')}({ev.code(kind, road)})")
+    return Code(variable, kind=kind.value, exact=True) if isinstance(kind, Static) else Code(variable)
+
+
+ANSWERS: dict[Any, Answer] = {
+    isinstance: answer_isinstance,
+    type: answer_type,
+    len: answer_len,
+    any: answer_any,
+    all: answer_all,
+    bool: answer_bool,
+    tuple: answer_tuple,
+    list: answer_list,
+    zip: answer_zip,
+    enumerate: answer_enumerate,
+    reversed: answer_reversed,
+    range: answer_range,
+    next: answer_next,
+    getattr: answer_getattr,
+    setattr: answer_setattr,
+    object.__new__: answer_new,
+}

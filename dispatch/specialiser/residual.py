@@ -1,0 +1,200 @@
+"""Residual code: what is left of the interpreter and its layers when everything known has been worked out.
+
+A `Block` is a list of lines and of compound statements, which are a header with a block below it. A `Writer` gives out
+names: each variable is assigned once on every road through the code, and each object that the code refers to becomes
+a constant with a name that a reader recognises. `compiled` makes a function of it, whose source `linecache` knows: so
+tracebacks, `inspect.getsource` and the debugger show it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import linecache
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+ENDS = ("return", "raise", "continue", "break")
+CLOSES = ("else:", "finally:", "except")
+
+
+class Block:
+    """Statements in their order: lines of text, or (header, block)."""
+
+    __slots__ = ("lines", "state")
+
+    def __init__(self) -> None:
+        self.lines: list[str | tuple[str, Block]] = []
+        self.state = ""  # the dispatch state in which the block runs, where it sets one
+
+    def add(self, line: str) -> None:
+        self.lines.append(line)
+
+    def open(self, header: str) -> Block:
+        """A compound statement; returns the block below its header."""
+        below = Block()
+        self.lines.append((header, below))
+        return below
+
+    @property
+    def empty(self) -> bool:
+        return all(isinstance(line, str) and line.startswith("#") for line in self.lines)
+
+    @property
+    def ends(self) -> bool:
+        """Whether control never comes out at the bottom."""
+        if not self.lines:
+            return False
+        last = self.lines[-1]
+        if isinstance(last, str):
+            return last.split(" ", 1)[0] in ENDS
+        if last[0] == "else:" and len(self.lines) > 1 and isinstance(self.lines[-2], tuple):
+            return last[1].ends and self.lines[-2][1].ends
+        return False
+
+    def tidy(self) -> Block:
+        """The same statements as a person would write them.
+
+        No empty branches, no `else` after a branch that never comes out, no name for what is returned at once.
+        """
+        done = Block()
+        for line in self.lines:
+            if isinstance(line, str):
+                done._drop_idle()
+                done.lines.append(line)
+                continue
+            header, below = line[0], line[1].tidy()
+            former = done.lines[-1] if done.lines else None
+            if header == "else:" and isinstance(former, tuple):
+                if below.empty:
+                    if former[1].empty:
+                        done.lines.pop()
+                elif former[1].empty:
+                    done.lines[-1] = (negated(former[0]), below)
+                elif former[1].ends:
+                    done.lines += below.lines
+                else:
+                    done.lines.append((header, below))
+                continue
+            done._drop_idle()
+            done.lines.append((header, below))
+        done._drop_idle()
+        done._return_at_once()
+        return done
+
+    def _drop_idle(self) -> None:
+        """Takes off a last `if` that does nothing: conditions have no effects."""
+        if self.lines and isinstance(self.lines[-1], tuple):
+            header, below = self.lines[-1]
+            if header.startswith("if ") and below.empty:
+                self.lines.pop()
+
+    def _return_at_once(self) -> None:
+        if len(self.lines) < 2 or not all(isinstance(line, str) for line in self.lines[-2:]):
+            return
+        before, last = self.lines[-2:]
+        name = last.removeprefix("return ")  # type: ignore[union-attr]  # both are lines of text
+        if name != last and name.isidentifier() and before.startswith(f"{name} = "):  # type: ignore[union-attr]
+            self.lines[-2:] = [f"return {before[len(name) + 3 :]}"]  # type: ignore[index]
+
+    def text(self, indent: str = "") -> Iterator[str]:
+        """The lines of source."""
+        for line in self.lines:
+            if isinstance(line, str):
+                yield indent + line
+            elif line[1].lines or not line[0].startswith(CLOSES):
+                yield indent + line[0]
+                yield from line[1].text(indent + "    ")
+                if line[1].empty:
+                    yield indent + "    pass"
+
+
+def negated(header: str) -> str:
+    condition = header.removeprefix("if ").removesuffix(":")
+    if condition.startswith("not ") and " and " not in condition and " or " not in condition:
+        return f"if {condition.removeprefix('not ')}:"
+    if condition.endswith(" is None") and " and " not in condition and " or " not in condition:
+        return f"if {condition.removesuffix(' is None')} is not None:"
+    return f"if not {condition}:" if condition.isidentifier() else f"if not ({condition}):"
+
+
+class Writer:
+    """The names of one residual function: parameters, variables and constants."""
+
+    def __init__(self) -> None:
+        self.taken: set[str] = set(keyword.kwlist) | set(dir(builtins))
+        self.variables: set[str] = set()  # those that are no parameters: one may be assigned on several roads
+        self.constants: dict[str, Any] = {}
+        self._name_of: dict[int, str] = {}
+        self._held: list[Any] = []  # so that no id is used twice
+        self._methods: dict[tuple[int, str], Any] = {}  # Python makes a new object of a bound method each time
+
+    def variable(self, hint: str) -> str:
+        """A new name."""
+        stem = re.sub(r"\W", "_", hint).rstrip("_") or "value"
+        if stem[0].isdigit():
+            stem = f"_{stem}"
+        name, number = stem, 2
+        while name in self.taken:
+            name, number = f"{stem}_{number}", number + 1
+        self.taken.add(name)
+        return name
+
+    def local(self, hint: str) -> str:
+        """A new name for a variable."""
+        name = self.variable(hint)
+        self.variables.add(name)
+        return name
+
+    def snapshot(self) -> Any:
+        return set(self.taken), set(self.variables), dict(self.constants), dict(self._name_of)
+
+    def restore(self, snapshot: Any) -> None:
+        """Forgets the names that were given out since."""
+        self.taken, self.variables, self.constants, self._name_of = snapshot
+
+    def method(self, owner: Any, name: str) -> Any:
+        """The bound method `owner.name`, always the same object."""
+        found = self._methods.get((id(owner), name))
+        if found is None:
+            self._held.append(owner)
+            found = self._methods[id(owner), name] = getattr(owner, name)
+        return found
+
+    def constant(self, value: Any, hint: str = "") -> str:
+        """The name, or the literal, that stands for an object."""
+        if value is None or value is True or value is False or value is Ellipsis:
+            return repr(value)
+        if type(value) is str or (type(value) is int and abs(value) < 1 << 31):
+            return repr(value)
+        if type(value) is float and value == value and abs(value) != float("inf"):
+            return repr(value)
+        name = getattr(value, "__name__", "")
+        if isinstance(name, str) and getattr(builtins, name, self) is value:
+            return name
+        if type(value) is tuple:
+            parts = [self.constant(item) for item in value]
+            return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+        found = self._name_of.get(id(value))
+        if found is None:
+            found = self._name_of[id(value)] = self.variable(hint or constant_name(value))
+            self.constants[found] = value
+            self._held.append(value)
+        return found
+
+
+def constant_name(value: Any) -> str:
+    """What to call an object that the source gives no name: a function its own, a rule that of its class."""
+    name = getattr(value, "__name__", None) or re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(value).__name__).lower()
+    function = getattr(value, "__func__", value)
+    qualified = getattr(function, "__qualname__", name)
+    return "function" if "<lambda>" in qualified else str(name)
+
+
+def compiled(name: str, source: str, constants: dict[str, Any], filename: str) -> Callable[..., Any]:
+    """The function `name` that `source` defines."""
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    scope = {"__name__": "redispatch.specialised", **constants}
+    exec(compile(source, filename, "exec"), scope)
+    return scope[name]

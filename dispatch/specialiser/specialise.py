@@ -1,0 +1,239 @@
+"""Specialised code: made when it is first needed, found by one look-up, dropped when what it was made from changes.
+
+An operator has a `Table` for each combination of *facts* about its arguments, which say of each one:
+
+    "T"  a tensor                         "D"  equal to its default, and so known
+    "N"  None (and None is not its default)    "x"  anything else
+    ("T", "N", ...)  a list of tensors, item by item
+
+A table maps a keyset, with the state's flags (state.py, Note [Flags above the keys]), to a function of the arguments that
+are not known. Where it has none yet, one is made: the evaluator works out `run` for this operator, keyset and facts.
+
+    table = op.table(("T", "T", "D"))
+    table[(a._keyset | b._keyset | state.added) & state.kept](a, b)
+
+Read next: entries.py (the functions that users call).
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..base import TensorBase
+from ..boxing import default_of, is_default
+from ..config import ON_CHANGE, config
+from ..interpreter import Specialised, hop, run
+from ..key import DispatchKey
+from ..keyset import describe
+from ..registry import LOCK, OPERATORS
+from ..schema import NO_DEFAULT, TENSOR, FunctionSchema
+from ..state import FLAGS, INFERENCE, KEYS_MASK, MODES, NO_GRAD, STATE, TRACED
+from .calls import Calls
+from .evaluator import Road
+from .residual import Block, Writer, compiled
+from .values import NONE, Code, Frame, Items, StateCode, Static
+
+if TYPE_CHECKING:
+    from ..operator import OpOverload
+
+Facts = tuple[Any, ...]
+
+
+class SpecialisationError(Exception):
+    """Under `config.specialize = "strict"`: a layer uses a construct that the evaluator does not handle."""
+
+
+class Table(dict[int, Callable[..., Any]]):
+    """keyset and flags -> code, for one operator and one combination of facts."""
+
+    __slots__ = ("op", "facts")
+
+    def __init__(self, op: OpOverload, facts: Facts) -> None:
+        self.op, self.facts = op, facts
+
+    def __missing__(self, keys: int) -> Callable[..., Any]:
+        if keys & TRACED or not config.specialize:
+            return boxed(self.op, self.facts, keys & KEYS_MASK)
+        generation = self.op.generation
+        made = specialised(self.op, self.facts, keys)
+        with LOCK:
+            if self.op.generation == generation:  # else a registration came in between: good for this call alone
+                self[keys] = made
+        return made
+
+
+def boxed(op: OpOverload, facts: Facts, keyset: int) -> Callable[..., Any]:
+    """The same as a specialised function, by the boxed interpreter."""
+    defaults = defaults_of(op.schema)
+
+    def run_boxed(*arguments: Any) -> Any:
+        given = iter(arguments)
+        stack = [
+            default if fact == "D" else None if fact == "N" else next(given)
+            for fact, default in zip(facts, defaults, strict=True)
+        ]
+        return hop(op, keyset, stack)
+
+    return run_boxed
+
+
+def defaults_of(schema: FunctionSchema) -> list[Any]:
+    """The default of each argument as kernels see it, or NO_DEFAULT."""
+    return [default_of(argument) for argument in schema.arguments]
+
+
+# What is known of a stack ---------------------------------------------------------------------------------------------
+
+
+def facts_of(op: OpOverload, stack: list[Any]) -> tuple[Facts, list[Any]]:
+    """(facts about a stack, the values that they do not tell)."""
+    facts: list[Any] = []
+    values: list[Any] = []
+    for value, (sort, default) in zip(stack, op.sorts, strict=True):
+        if isinstance(value, TensorBase):
+            facts.append("T")
+            values.append(value)
+        elif is_default(value, default):
+            facts.append("D")
+        elif value is None:
+            facts.append("N")
+        elif sort == "tensors":
+            facts.append(tuple("T" if isinstance(item, TensorBase) else "N" for item in value))
+            values.append(value)
+        else:
+            facts.append("x")
+            values.append(value)
+    return tuple(facts), values
+
+
+def sorts_of(schema: FunctionSchema) -> list[tuple[str, Any]]:
+    """For each argument: whether it is a tensor, a list of tensors or something plain; and its default."""
+    lists = set(schema.tensor_list_positions)
+    tensors = set(schema.tensor_positions)
+    return [
+        ("tensors" if i in lists else "tensor" if i in tensors else "plain", default)
+        for i, default in enumerate(defaults_of(schema))
+    ]
+
+
+def usual_facts(schema: FunctionSchema) -> Facts:
+    """Facts about a call with all tensors given, lists of them with two items, and every other default left alone."""
+    facts: list[Any] = []
+    for sort, default in sorts_of(schema):
+        facts.append("D" if default is not NO_DEFAULT else {"tensor": "T", "tensors": ("T", "T"), "plain": "x"}[sort])
+    return tuple(facts)
+
+
+def run_specialised(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
+    """`run`, by specialised code."""
+    facts, values = facts_of(op, stack)
+    return op.table(facts)[keyset | STATE.get().added & FLAGS](*values)
+
+
+# Making code ----------------------------------------------------------------------------------------------------------
+
+
+def specialised(op: OpOverload, facts: Facts, keys: int) -> Callable[..., Any]:
+    """The code for one operator, facts, and keyset with flags. SpecialisationError under "strict"."""
+    writer = Writer()
+    evaluator = Calls(writer)
+    name = writer.variable(function_name(op))
+    names, stack = arguments(op.schema, facts, writer)
+    body = Block()
+    road = Road(body, StateCode("", facts=state_facts(keys)))
+    road.frames.append(Frame({}, {}, {}))
+    found = evaluator.apply_static(
+        Static(run), [Static(op, "op"), Static(keys & KEYS_MASK), stack], {}, road, "result"
+    )
+    for one, value in found:
+        one.block.add(f"return {evaluator.code(value, one)}")
+    if evaluator.problems and config.specialize == "strict":
+        raise SpecialisationError(f"{op} for {describe(keys & KEYS_MASK)}: {'; '.join(evaluator.problems)}")
+    lines = [f"# {op.schema}", f"# {describe(keys & KEYS_MASK)}{spoken_flags(keys)}"]
+    lines += [f"def {name}({', '.join(names)}):", *body.tidy().text("    ")]
+    source = "\n".join(lines) + "\n"
+    used = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+    constants = {known: value for known, value in writer.constants.items() if known in used}
+    code: Any = compiled(name, source, constants, filename(op, facts, keys))
+    code.asked = frozenset(evaluator.asked)
+    code.source = source
+    return code
+
+
+def arguments(schema: FunctionSchema, facts: Facts, writer: Writer) -> tuple[list[str], Items]:
+    """The parameters of the code, and the stack as the evaluator knows it."""
+    names: list[str] = []
+    stack: list[Any] = []
+    for argument, fact, default in zip(schema.arguments, facts, defaults_of(schema), strict=True):
+        if fact == "D":
+            stack.append(Static(default))
+            continue
+        if fact == "N":
+            stack.append(NONE)
+            continue
+        name = writer.variable(argument.name)
+        names.append(name)
+        if fact == "T":
+            stack.append(Code(name, kind=TensorBase))
+        elif fact == "x":
+            never = (TensorBase,) if argument.type == TENSOR else ()
+            differs = () if default is NO_DEFAULT else (default,)
+            stack.append(Code(name, never=never, differs=(*differs, None)))
+        else:
+            items = [NONE if f == "N" else Code(f"{name}[{i}]", kind=TensorBase) for i, f in enumerate(fact)]
+            stack.append(Items(list, items, text=name))
+    return names, Items(list, stack)
+
+
+def state_facts(keys: int) -> dict[str, Any]:
+    """What the flags tell about the dispatch state."""
+    return {
+        "grad_enabled": not keys & NO_GRAD,
+        "inference": bool(keys & INFERENCE),
+        "modes": bool(keys & MODES),
+        "tracer": None,
+    }
+
+
+def spoken_flags(keys: int) -> str:
+    words = [word for flag, word in ((NO_GRAD, "no grad"), (INFERENCE, "inference"), (MODES, "modes")) if keys & flag]
+    return f", {', '.join(words)}" if words else ""
+
+
+def function_name(op: OpOverload) -> str:
+    name = f"{op.schema.base_name}_{op.schema.overload}" if op.schema.overload != "default" else op.schema.base_name
+    return name if name.isidentifier() else f"operator_{abs(hash(name))}"
+
+
+def filename(op: OpOverload, facts: Facts, keys: int) -> str:
+    """Under which linecache knows the source."""
+    spelled = "".join(f"[{''.join(fact)}]" if isinstance(fact, tuple) else fact for fact in facts)
+    return f"<{op} {spelled} {describe(keys & KEYS_MASK)[15:-1]}{spoken_flags(keys)}>"
+
+
+# Dropping code --------------------------------------------------------------------------------------------------------
+
+
+def forget(op: OpOverload, key: DispatchKey | None = None) -> None:
+    """Drops the code of an operator; with `key`, only the code that depends on what is registered at that key."""
+    op.generation += 1
+    for table in list(op.tables.values()):
+        for keys, code in list(table.items()):
+            if key is None or key in code.asked:  # type: ignore[attr-defined]  # see `specialised`
+                linecache.cache.pop(code.__code__.co_filename, None)
+                table.pop(keys, None)
+
+
+def switch(value: bool | str) -> None:
+    """Has everything run as `config.specialize` says from now on."""
+    Specialised.run = run_specialised if value else None
+    with LOCK:
+        for op in OPERATORS.values():
+            forget(op)
+
+
+ON_CHANGE.append(switch)
+switch(config.specialize)

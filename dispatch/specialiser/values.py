@@ -1,0 +1,127 @@
+"""What the evaluator knows of a value while it works a function out: the value itself, its parts, or only its name.
+
+    Static    the very Python object                          an operator, a schema, a keyset, a rule, a default
+    Items     a list, tuple or dict whose length is known     the stack, a tuple of arguments
+    Code      an expression of the code that is being made    a tensor, a number, what a kernel returned
+    Method    a function and the value before its dot
+    Closure   a function defined inside one that is being worked out
+
+Of a `Code` a few facts may be known beside its text; they decide conditions that would otherwise be left for run time.
+Read next: residual.py (how code is written down), evaluator.py (how functions are worked out).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class Unsupported(Exception):
+    """The evaluator does not handle this construct. The layer in which it stands will run boxed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Static:
+    """A Python object. `name` is what the source calls it, where it has a name there."""
+
+    value: Any
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Code:
+    """An expression of the residual code.
+
+    atom:    a name or a constant: reading it twice, or later, makes no difference.
+    kind:    a class of which it is known to be an instance, or None.
+    exact:   whether `kind` is its very class.
+    never:   classes of which it is known not to be an instance.
+    differs: values from which it is known to differ.
+    truth:   whether it counts as true, where that is known.
+    """
+
+    text: str
+    atom: bool = True
+    kind: type | None = None
+    exact: bool = False
+    never: tuple[type, ...] = ()
+    differs: tuple[Any, ...] = ()
+    truth: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StateCode(Code):
+    """A dispatch state, of which some fields are known. `text` is empty for the state at entry, until it is asked."""
+
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class Items:
+    """A list, tuple or dict that is known item by item. `text` names it, where the code has it as a whole already."""
+
+    kind: type
+    items: list[Any]
+    text: str = ""
+    keys: tuple[str, ...] = ()  # of a dict
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Method:
+    """`owner.function`, not called yet."""
+
+    function: Callable[..., Any]
+    owner: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Closure:
+    """A function whose definition stands inside one that is being worked out."""
+
+    node: ast.FunctionDef | ast.Lambda
+    frame: Frame
+
+
+@dataclass(slots=True, eq=False)
+class Frame:
+    """The variables of one function that is being worked out, and where its other names are found."""
+
+    names: dict[str, Any]
+    cells: dict[str, Any]
+    globals: dict[str, Any]
+
+    def copy(self) -> Frame:
+        return Frame(dict(self.names), self.cells, self.globals)
+
+
+Value = Static | Code | Items | Method | Closure
+
+NONE = Static(None)
+
+
+def is_static(value: Any) -> bool:
+    """Whether the Python object is known, that of each item included."""
+    if isinstance(value, Items):
+        return all(map(is_static, value.items))
+    return isinstance(value, Static)
+
+
+def known(value: Any) -> Any:
+    """The Python object of a static value."""
+    if isinstance(value, Items):
+        items = [known(item) for item in value.items]
+        return dict(zip(value.keys, items, strict=True)) if value.kind is dict else value.kind(items)
+    return value.value
+
+
+def truth_of(value: Any) -> bool | None:
+    """Whether a value counts as true; None where only running the code tells."""
+    if isinstance(value, Static):
+        return bool(value.value)
+    if isinstance(value, Items):
+        return bool(value.items)
+    if isinstance(value, Code):
+        return value.truth
+    return True
