@@ -132,15 +132,24 @@ def checked(schema: FunctionSchema, result: Any) -> Any:
     returns = schema.returns
     if len(returns) == 1:
         if returns[0].type == TENSOR and not isinstance(result, TensorBase):
-            raise RuntimeError(f"Unable to cast {result!r} to Tensor: {schema} returns {returns[0].type}")
+            raise no_tensor(schema, result)
         return result
     if not returns:
         if result is not None:
-            raise RuntimeError(f"{schema} returns nothing, but its function returned {result!r}")
+            raise wrong_results(schema, result)
         return None
     if not (isinstance(result, tuple | list) and len(result) == len(returns)):
-        raise RuntimeError(f"{schema} returns {len(returns)} values, but its function returned {result!r}")
+        raise wrong_results(schema, result)
     return tuple(result)
+
+
+def no_tensor(schema: FunctionSchema, result: Any) -> RuntimeError:
+    return RuntimeError(f"Unable to cast {result!r} to Tensor: {schema} returns {schema.returns[0].type}")
+
+
+def wrong_results(schema: FunctionSchema, result: Any) -> RuntimeError:
+    promised = f"{len(schema.returns)} values" if schema.returns else "nothing"
+    return RuntimeError(f"{schema} returns {promised}, but its function returned {result!r}")
 
 
 def box(function: Callable[..., Any], schema: FunctionSchema, convention: str) -> Boxed:

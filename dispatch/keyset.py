@@ -22,11 +22,13 @@ from .key import (
     key_named,
     runtime_key,
 )
+from .marks import pure
 
 BACKEND_MASK = (1 << BACKEND_BITS) - 1
 FUNCTIONALITY_MASK = ((1 << KEYSET_BITS) - 1) ^ BACKEND_MASK
 
 
+@pure
 def keyset(*keys: DispatchKey | str) -> int:
     """The set of these keys, as an int. ValueError for an alias key, which no set holds."""
     bits = 0
@@ -37,6 +39,7 @@ def keyset(*keys: DispatchKey | str) -> int:
     return bits
 
 
+@pure
 def below(key: DispatchKey | str) -> int:
     """The mask of everything under `key`'s functionality: every lower functionality, and every backend bit."""
     return _functionality_bit(key) - 1

@@ -13,19 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .errors import ModeOrderError
-from .keyset import keyset
-from .state import STATE, Region, State
-
-# What an active dispatch mode adds to every call: the key at which it is asked, and the key that remembers the state
-# in which the user made the call.
-PYTHON_KEYS = keyset("Python", "PythonTLSSnapshot")
-
-
-def with_modes(state: State, modes: tuple[Any, ...]) -> State:
-    """`state` with this stack of dispatch modes, and the Python keys included exactly while there is one."""
-    included = state.included | PYTHON_KEYS if modes else state.included & ~PYTHON_KEYS
-    return state.replace(modes=modes, included=included)
-
+from .state import STATE, Region, State, with_modes
 
 def with_function_modes(state: State, modes: tuple[Any, ...]) -> State:
     """`state` with this stack of function modes."""
@@ -60,6 +48,7 @@ class StackMode(Region):
         if place is None:
             raise ModeOrderError(f"{self!r} ends, but it is not among the active modes {list(modes)}")
         STATE.set(type(self)._restack(state, modes[:place] + modes[place + 1 :]))
+        state.forget()
         if place != len(modes) - 1:
             raise ModeOrderError(
                 f"{self!r} ends while {modes[-1]!r}, entered after it, is still active; leave modes in the reverse "

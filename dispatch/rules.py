@@ -47,6 +47,11 @@ class RuleTable(Generic[R]):
         found = self._rules.get(op)
         return found[0] if found else None
 
+    @pure
+    def concerns(self, op: Any) -> bool:
+        """Whether there is a rule for an operator in any combination: a tuple that begins with it."""
+        return any(isinstance(key, tuple) and key[0] is op for key in self._rules)
+
     def place(self, op: Any) -> str | None:
         """Where the rule was written."""
         found = self._rules.get(op)

@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
 from .key import FUNCTIONALITIES, KEYSET_BITS
-from .keyset import FUNCTIONALITY_MASK, keyset
+from .keyset import FUNCTIONALITY_MASK, above, keyset
 
 AUTOCAST_KEYS = keyset(*(name for name in FUNCTIONALITIES if name.startswith("Autocast")))
 
@@ -33,6 +34,15 @@ AUTOCAST_KEYS = keyset(*(name for name in FUNCTIONALITIES if name.startswith("Au
 TRACED, NO_GRAD, INFERENCE, MODES = (1 << KEYSET_BITS + i for i in range(4))
 FLAGS = TRACED | NO_GRAD | INFERENCE | MODES
 KEYS_MASK = (1 << KEYSET_BITS) - 1
+
+
+class Steps:
+    """Changes of a state that follow each other, (method, arguments) each, as specialised code asks for them at once."""
+
+    __slots__ = ("steps",)
+
+    def __init__(self, steps: tuple[tuple[str, tuple[Any, ...]], ...]) -> None:
+        self.steps = steps
 
 
 class State:
@@ -53,7 +63,7 @@ class State:
     _FIELDS = tuple(__annotations__)
     added: int  # `included` with the flags: Note [Flags above the keys]
     kept: int  # everything but `excluded`
-    _memo: dict[Any, State]  # what `excluding` and other frequent changes have answered
+    _memo: dict[Any, Any]  # what `excluding` and other frequent changes have answered
 
     def replace(self, **changes: Any) -> State:
         """This state with some fields changed."""
@@ -75,6 +85,59 @@ class State:
                 return self  # not remembered: a state that holds itself is freed by the garbage collector alone
             found = self._memo[keys] = self.replace(excluded=excluded)
         return found
+
+    def with_grad(self, enabled: bool) -> State:
+        """This state with recording on or off. Remembered, since `no_grad` and each backward pass ask for it.
+
+        The other one leads back here by a weak reference, so that turning recording on and off makes no new states.
+        """
+        if self.grad_enabled is enabled:
+            return self
+        memo = self._memo
+        found = memo.get("grad")
+        if found is None:
+            origin = memo.get("origin")
+            found = origin() if origin is not None else None
+            if found is None:
+                found = memo["grad"] = self.replace(grad_enabled=enabled)
+                found._memo["origin"] = weakref.ref(self)
+        return found
+
+    def after(self, steps: Steps) -> State:
+        """This state after several changes, remembered as one."""
+        found = self._memo.get(steps)
+        if found is None:
+            found = self
+            for name, arguments in steps.steps:
+                found = getattr(found, name)(*arguments)
+            if found is not self:
+                self._memo[steps] = found
+        return found
+
+    def entered(self) -> State:
+        """This state, remembered as the one in which the user made the call that is on its way down."""
+        found = self._memo.get("entered")
+        if found is None:
+            found = self._memo["entered"] = self.replace(entry=self)
+        return found
+
+    def answering(self) -> State:
+        """The state in which the innermost dispatch mode answers: itself popped, and all keys above Python excluded."""
+        found = self._memo.get("answering")
+        if found is None:
+            found = self._memo["answering"] = with_modes(self.excluding(ABOVE_PYTHON), self.modes[:-1])
+        return found
+
+    def answering_function(self) -> State:
+        """The state in which the innermost function mode answers: itself popped."""
+        found = self._memo.get("answering function")
+        if found is None:
+            found = self._memo["answering function"] = self.replace(function_modes=self.function_modes[:-1])
+        return found
+
+    def forget(self) -> None:
+        """Drops what was remembered: states that hold this one in turn would be freed by the garbage collector alone."""
+        self._memo.clear()
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a dispatch state is immutable; use replace({name}=...)")
@@ -123,6 +186,18 @@ vars(DEFAULT).update(
     _memo={},
 )
 _derive(vars(DEFAULT))
+
+# What an active dispatch mode adds to every call: the key at which it is asked, and the key that remembers the state
+# in which the user made the call.
+PYTHON_KEYS = keyset("Python", "PythonTLSSnapshot")
+ABOVE_PYTHON = above("Python")
+
+
+def with_modes(state: State, modes: tuple[Any, ...]) -> State:
+    """`state` with this stack of dispatch modes, and the Python keys included exactly while there is one."""
+    included = state.included | PYTHON_KEYS if modes else state.included & ~PYTHON_KEYS
+    return state.replace(modes=modes, included=included)
+
 
 STATE: ContextVar[State] = ContextVar("redispatch state", default=DEFAULT)
 
@@ -233,6 +308,7 @@ class Setting(Region):
         state = STATE.get()
         if state is inside:  # as nearly always: then the state before is what is left, with what it remembers
             STATE.set(before)
+            inside.forget()
         else:
             STATE.set(state.replace(**{field: getattr(before, field) for field in self._changes}))
 

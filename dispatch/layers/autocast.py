@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 from ..base import TensorBase
 from ..interpreter import call
 from ..key import DispatchKey
 from ..keyset import keyset as keys
+from ..marks import inline, pure
 from ..operator import OpOverload
 from ..registry import place_of
 from ..rules import RuleTable, Slot
@@ -32,7 +34,7 @@ CAST: Slot[Callable[[Any, Any], Any]] = Slot("the operator that autocast casts b
 FLOAT32: Slot[Any] = Slot("the dtype float32")
 WIDER: Slot[Callable[[Any, Any], Any]] = Slot("the dtype to which two dtypes promote")
 
-KEY_OF_DEVICE = {"cpu": "AutocastCPU", "cuda": "AutocastCUDA"}
+KEY_OF_DEVICE = MappingProxyType({"cpu": "AutocastCPU", "cuda": "AutocastCUDA"})
 
 
 class CastCache:
@@ -58,16 +60,19 @@ class CastCache:
 Policy = Callable[[OpOverload, list[Any], str], list[Any]]
 
 
+@inline
 def lower_precision_fp(op: OpOverload, stack: list[Any], device: str) -> list[Any]:
     """Every eligible argument in the region's dtype: matrix products, where the hardware gains."""
     return cast_all(stack, device, region_dtype(device))
 
 
+@inline
 def fp32(op: OpOverload, stack: list[Any], device: str) -> list[Any]:
     """Every eligible argument in float32: losses and the like, where few bits hurt."""
     return cast_all(stack, device, FLOAT32())
 
 
+@inline
 def fp32_set_opt_dtype(op: OpOverload, stack: list[Any], device: str) -> list[Any]:
     """`dtype=float32` where the user gave none: reductions, which then accumulate and return float32."""
     position = next(i for i, argument in enumerate(op.schema.arguments) if argument.name == "dtype")
@@ -76,6 +81,7 @@ def fp32_set_opt_dtype(op: OpOverload, stack: list[Any], device: str) -> list[An
     return stack
 
 
+@inline
 def promote(op: OpOverload, stack: list[Any], device: str) -> list[Any]:
     """Every eligible argument in the widest dtype among them: `cat` and `stack`, which want one dtype.
 
@@ -101,17 +107,20 @@ def autocast(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
         return call(op, policy(op, stack, device) if policy else stack)
 
 
+@pure
 def device_of(keyset: int) -> str:
     """The device type whose Autocast key is the highest in the keyset."""
-    top = keyset & AUTOCAST_KEYS & ~STATE.get().excluded
+    top = keyset & AUTOCAST_KEYS
     return next(device for device, name in KEY_OF_DEVICE.items() if keys(name).bit_length() == top.bit_length())
 
 
+@inline
 def region_dtype(device: str) -> Any:
     """The dtype that autocast casts to on this device, in this thread's state."""
     return dict(STATE.get().autocast_dtypes)[device]
 
 
+@inline
 def eligible(value: Any, device: str) -> bool:
     """Note [What is cast]."""
     return (
@@ -122,6 +131,7 @@ def eligible(value: Any, device: str) -> bool:
     )
 
 
+@inline
 def cast_all(stack: list[Any], device: str, dtype: Any) -> list[Any]:
     """The stack with every eligible tensor in `dtype`, those inside lists too."""
 
@@ -140,6 +150,7 @@ def cast_all(stack: list[Any], device: str, dtype: Any) -> list[Any]:
     return [cast(value) for value in stack]
 
 
+@inline
 def flat(stack: list[Any]) -> list[Any]:
     """The values of a stack, those inside lists too."""
     return [item for value in stack for item in (value if isinstance(value, list | tuple) else (value,))]

@@ -9,7 +9,8 @@ from typing import Any
 
 from ..base import BACKEND_OF_DEVICE
 from ..interpreter import run
-from ..key import DispatchKey
+from ..key import key_named
+from ..marks import pure
 from ..operator import OpOverload
 from ..registry import Undo, place_of
 from .layer import boxed_kernel, skipped
@@ -18,10 +19,16 @@ from .layer import boxed_kernel, skipped
 def backend_select(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
     """Continues at the backend of the `device` argument; at CPU where none is given."""
     device = stack[device_position(op)]
-    backend = BACKEND_OF_DEVICE[device.type if device is not None else "cpu"]
-    return run(op, getattr(DispatchKey, backend).bits, stack)
+    return run(op, backend_keyset("cpu" if device is None else device.type), stack)
 
 
+@pure
+def backend_keyset(device_type: str) -> int:
+    """The keyset of the backend whose kernels run on a type of device."""
+    return key_named(BACKEND_OF_DEVICE[device_type]).bits
+
+
+@pure
 def device_position(op: OpOverload) -> int:
     """The position of the `device` argument in the schema."""
     return next(i for i, argument in enumerate(op.schema.arguments) if argument.name == "device")

@@ -14,17 +14,17 @@ from typing import Any
 from ..base import TensorBase
 from ..boxing import checked, unbind
 from ..interpreter import run
-from ..keyset import above, below
-from ..mode_stack import with_modes
+from ..keyset import below
+from ..marks import inline, leaf
 from ..operator import OpOverload
-from ..override import NotHandledError, one_per_type
+from ..override import NotHandledError
 from ..rules import RuleTable
 from ..schema import FunctionSchema
-from ..state import STATE, within
+from ..state import ABOVE_PYTHON, STATE, within
 from .layer import layer
 
-ABOVE_PYTHON = above("Python")
 BELOW_SNAPSHOT = below("PythonTLSSnapshot")
+REMEMBERED = 4096  # combinations of classes; then it starts afresh
 
 # By (operator, class of a mode or of tensors): what is called in the place of that class's `__torch_dispatch__`, with
 # the mode or the class first.
@@ -45,8 +45,7 @@ def has_handler(kind: type) -> bool:
 @layer("PythonTLSSnapshot")
 def python_tls_snapshot(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
     """Remembers the state in which the user made the call, for `enable_reentrant_dispatch` inside a handler."""
-    state = STATE.get()
-    with within(state.replace(entry=state)):
+    with within(STATE.get().entered()):
         return run(op, keyset & BELOW_SNAPSHOT, stack)
 
 
@@ -54,24 +53,24 @@ def python_tls_snapshot(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
 def python(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
     """Asks the innermost mode, then the classes of the arguments."""
     state = STATE.get()
-    handled = state.excluding(ABOVE_PYTHON)
     args, kwargs = unbind(op.schema, stack)
-    tensors = handling_tensors(op.schema, stack)
-    types = tuple(type(tensor) for tensor in tensors)
+    types = handling_types(tuple(type(tensor) for tensor in given_tensors(op.schema, stack)))
     if state.modes:
         mode = state.modes[-1]
-        with within(with_modes(handled, state.modes[:-1])):
+        with within(state.answering()):
             result = ask(mode, type(mode), op, types, args, kwargs)
         if result is not NotImplemented:
             return checked(op.schema, result)
-    for tensor in tensors:
-        with within(handled):
-            result = ask(type(tensor), type(tensor), op, types, args, kwargs)
+    elif types:
+        with within(state.excluding(ABOVE_PYTHON)):
+            result = ask(types[0], types[0], op, types, args, kwargs)
         if result is not NotImplemented:
             return checked(op.schema, result)
-    raise no_handler(op, state.modes, types)
+        return ask_in_turn(op, types[1:], types, args, kwargs)
+    return ask_in_turn(op, types, types, args, kwargs)
 
 
+@inline
 def ask(asked: Any, kind: type, op: OpOverload, types: tuple[type, ...], args: Any, kwargs: Any) -> Any:
     """What a mode, or a class of tensors, answers: by its rule for this operator, or else by its `__torch_dispatch__`.
 
@@ -80,16 +79,60 @@ def ask(asked: Any, kind: type, op: OpOverload, types: tuple[type, ...], args: A
     tracer = STATE.get().tracer
     if tracer is not None:
         tracer.notes.append(f"asks {kind.__name__ if asked is kind else repr(asked)}")
-    rule = TORCH_DISPATCH.get((op, kind))
-    return rule(asked, op, types, args, kwargs) if rule else asked.__torch_dispatch__(op, types, args, kwargs)
+    if TORCH_DISPATCH.concerns(op):
+        rule = TORCH_DISPATCH.get((op, kind))
+        if rule is not None:
+            return rule(asked, op, types, args, kwargs)
+    return asked.__torch_dispatch__(op, types, args, kwargs)
 
 
-def handling_tensors(schema: FunctionSchema, stack: list[Any]) -> list[Any]:
-    """One tensor for each class that handles operators, subclass before superclass, otherwise from left to right."""
+def ask_in_turn(op: OpOverload, asked: Any, types: tuple[type, ...], args: Any, kwargs: Any) -> Any:
+    """What the first of the classes `asked` answers that does not answer NotImplemented."""
+    state = STATE.get()
+    for kind in asked:
+        with within(state.excluding(ABOVE_PYTHON)):
+            result = ask(kind, kind, op, types, args, kwargs)
+        if result is not NotImplemented:
+            return checked(op.schema, result)
+    raise no_handler(op, state.modes, types)
+
+
+@inline
+def given_tensors(schema: FunctionSchema, stack: list[Any]) -> list[Any]:
+    """The tensors among the arguments, those in lists last."""
     tensors = [stack[position] for position in schema.tensor_positions]
     for position in schema.tensor_list_positions:
         tensors += stack[position] or ()
-    return one_per_type(t for t in tensors if isinstance(t, TensorBase) and has_handler(type(t)))
+    return [tensor for tensor in tensors if isinstance(tensor, TensorBase)]
+
+
+_HANDLING: dict[tuple[type, ...], tuple[type, ...]] = {}  # what `handling_types` has answered
+
+
+@inline
+def handling_types(kinds: tuple[type, ...]) -> tuple[type, ...]:
+    """The classes among `kinds` that handle operators, each once, subclass before superclass, else from the left."""
+    found = _HANDLING.get(kinds)
+    return in_order(kinds) if found is None else found
+
+
+@leaf
+def in_order(kinds: tuple[type, ...]) -> tuple[type, ...]:
+    """`handling_types`, worked out; and remembered for the kinds that will be met again."""
+    chosen: list[type] = []
+    for kind in kinds:
+        if has_handler(kind) and kind not in chosen:
+            position = next((i for i, known in enumerate(chosen) if issubclass(kind, known)), len(chosen))
+            chosen.insert(position, kind)
+    if len(_HANDLING) >= REMEMBERED:
+        _HANDLING.clear()
+    _HANDLING[kinds] = tuple(chosen)
+    return _HANDLING[kinds]
+
+
+def forget_handlers(kind: type) -> None:
+    """What was remembered does not hold any more: the handler of a class has changed."""
+    _HANDLING.clear()
 
 
 def no_handler(op: OpOverload, modes: tuple[Any, ...], types: tuple[type, ...]) -> NotHandledError:

@@ -15,10 +15,13 @@ from contextvars import ContextVar
 from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, MethodType, UnionType
 from typing import Any
 
-from ..interpreter import hop, run
+from ..base import TensorBase
+from ..boxing import is_default
+from ..interpreter import call, hop, run
 from ..key import DispatchKey
 from ..keyset import runtime_keys
-from ..state import STATE
+from ..schema import NO_DEFAULT
+from ..state import INFERENCE, MODES, NO_GRAD, STATE
 from .evaluator import Evaluator, Road
 from .values import NONE, Closure, Code, Items, Method, StateCode, Static, Unsupported, is_static, known, truth_of
 
@@ -89,9 +92,13 @@ class Calls(Evaluator):
             value = answer(self, arguments, keywords, road)
             if value is not None:
                 return [(road, value)]
-        if called is run:
+        if called is run and is_static(arguments[1]):
             self.announce(arguments, road)
             return self.inlined(hop, arguments, keywords, road)
+        if called is run or called is call:
+            handed = self.hand_over(arguments, road, hint)
+            if handed is not None:
+                return [(road, handed)]
         if called in self.layers or getattr(called, "__inline__", False):
             return self.in_place(function, arguments, keywords, road, hint)
         if (is_pure(called) or called in WITHOUT_EFFECT) and all(map(is_static, (*arguments, *keywords.values()))):
@@ -131,6 +138,33 @@ class Calls(Evaluator):
         except Exception as problem:
             raise Unsupported(f"{function!r} raised {problem!r}") from None
 
+    def hand_over(self, arguments: list[Any], road: Road, hint: str) -> Any:
+        """A call that goes on at keys which only run time tells: one look-up of the code made for those.
+
+        `run(op, keyset, stack)` knows them, `call(op, stack)` asks the arguments. None where not enough is known.
+        """
+        op, stack = arguments[0], arguments[-1]
+        if not (is_static(op) and isinstance(stack, Items)):
+            return None
+        facts = [fact_of(value, *sort) for value, sort in zip(stack.items, known(op).sorts, strict=True)]
+        if None in facts:
+            return None
+        values = [value for value, fact in zip(stack.items, facts, strict=True) if fact not in ("D", "N")]
+        table = self.writer.constant(known(op).table(tuple(facts)), f"{known(op).schema.base_name}_code")
+        if len(arguments) == 3:
+            flags = flags_of(road.state.facts)
+            if flags is None:
+                return None
+            keys = self.text(arguments[1], road) + (f" | {self.writer.constant(flags, 'FLAGS')}" if flags else "")
+        else:
+            sets = [f"{self.text(tensor, road)}._keyset" for tensor in tensors_among(values)]
+            state = self.text(road.state, road)
+            keys = f"({' | '.join([*dict.fromkeys(sets), f'{state}.added'])}) & {state}.kept"
+        variable = self.writer.local(hint or "result")
+        given = ", ".join(self.code(value, road) for value in values)
+        self.in_state(f"{variable} = {table}[{keys}]({given})", road)
+        return Code(variable)
+
     def announce(self, arguments: list[Any], road: Road) -> None:
         """A comment which says who answers here; and the layer may be worked out in place."""
         op, keyset = arguments[:2]
@@ -138,7 +172,8 @@ class Calls(Evaluator):
             raise Unsupported("a hop with an unknown operator or keyset")
         entry = known(op).entry(known(keyset))
         self.asked.update(before(entry.key, runtime_keys(known(keyset))))
-        self.layers.add(entry.kernel.boxed)
+        if entry.rule != "missing":
+            self.layers.add(entry.kernel.boxed)
         road.block.add(f"# {entry.key.name}: {entry.kernel.label} ({entry.rule}), {short(entry.kernel.place)}")
 
     def in_place(
@@ -148,12 +183,12 @@ class Calls(Evaluator):
         called = function.value if isinstance(function, Static) else function.function
         given = arguments if isinstance(function, Static) else [function.owner, *arguments]
         former, block, mark = road.fork(), road.block, len(road.block.lines)
-        depth, names, asked = self.depth, self.writer.snapshot(), set(self.asked)
+        depth, layers, names, asked = self.depth, set(self.layers), self.writer.snapshot(), set(self.asked)
         try:
             return self.inlined(called, given, keywords, road)
         except Unsupported as problem:
-            if not is_leaf(function):
-                self.problems.append(f"{getattr(called, '__qualname__', called)}: {problem}")
+            problems = self.problems if called in layers else self.left
+            problems.append(f"{getattr(called, '__qualname__', called)}: {problem}")
             del block.lines[mark:]
             road.become(former)
             self.writer.restore(names)
@@ -202,9 +237,12 @@ class Calls(Evaluator):
 
     def state_method(self, method: Method, arguments: list[Any], road: Road) -> Any:
         owner, name = method.owner, method.function.__name__
-        text = f"{owner.text}.{name}({', '.join(self.code(value, road) for value in arguments)})"
-        facts = owner.facts if name == "excluding" else {k: v for k, v in owner.facts.items() if k == "tracer"}
-        return StateCode(text, atom=False, facts=facts)
+        facts = owner.facts if name in ("excluding", "entered") else {"tracer": None}
+        if owner.steps is not None and all(isinstance(value, Static) for value in arguments):
+            given = tuple((value.value, value.name) for value in arguments)
+            return StateCode("", facts=facts, steps=(*owner.steps, (name, given)))
+        text = f"{self.text(owner, road)}.{name}({', '.join(self.code(value, road) for value in arguments)})"
+        return StateCode(text, atom=False, facts=facts, steps=None)
 
     def items_method(self, owner: Items, name: str, arguments: list[Any], road: Road) -> Any:
         match name:
@@ -222,6 +260,44 @@ class Calls(Evaluator):
             case "copy":
                 return Items(owner.kind, owner.items, keys=owner.keys)
         raise Unsupported(f"the method {name} of a list that is known item by item")
+
+
+def fact_of(value: Any, sort: str, default: Any) -> Any:
+    """The fact (specialise.py) about an argument that is known in part; None where not enough is known."""
+    if isinstance(value, Static):
+        return "D" if is_default(value.value, default) else "N" if value.value is None else "x"
+    if isinstance(value, Items):
+        if sort != "tensors":
+            return "x" if not is_static(value) else "D" if is_default(known(value), default) else "x"
+        facts = tuple(fact_of(item, "tensor", NO_DEFAULT) for item in value.items)
+        return facts if set(facts) <= {"T", "N"} else None
+    if isinstance(value, Code) and value.kind is not None and issubclass(value.kind, TensorBase):
+        return "T"
+    if isinstance(value, Code) and sort != "tensors":
+        differs = [None] if default is NO_DEFAULT else [None, default]
+        if (sort == "plain" or TensorBase in value.never) and all(any(d is v for v in value.differs) for d in differs):
+            return "x"
+    return None
+
+
+def tensors_among(values: Iterable[Any]) -> Iterator[Any]:
+    """The values that are tensors, those inside lists too."""
+    for value in values:
+        if isinstance(value, Items):
+            yield from tensors_among(value.items)
+        elif isinstance(value, Code) and value.kind is not None and issubclass(value.kind, TensorBase):
+            yield value
+
+
+def flags_of(facts: dict[str, Any]) -> int | None:
+    """The flags of a state of which this is known; None where some of it is not."""
+    if not {"grad_enabled", "inference", "modes"} <= facts.keys():
+        return None
+    return (
+        (0 if facts["grad_enabled"] else NO_GRAD)
+        | (INFERENCE if facts["inference"] else 0)
+        | (MODES if facts["modes"] else 0)
+    )
 
 
 def before(key: DispatchKey, keys: Iterable[DispatchKey]) -> Iterator[DispatchKey]:
@@ -403,6 +479,17 @@ def answer_setattr(ev: Calls, arguments: list[Any], keywords: dict[str, Any], ro
     return NONE
 
 
+def answer_is_default(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: Road) -> Any:
+    value, default = arguments
+    if not isinstance(default, Static):
+        return None
+    if isinstance(value, Items) and not is_static(value):
+        return Static(False) if not isinstance(default.value, list | tuple) else None
+    if isinstance(value, Code) and any(one is default.value for one in value.differs):
+        return Static(False)
+    return None
+
+
 def answer_new(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: Road) -> Any:
     (kind,) = arguments
     variable = ev.writer.variable("result")
@@ -427,4 +514,5 @@ ANSWERS: dict[Any, Answer] = {
     getattr: answer_getattr,
     setattr: answer_setattr,
     object.__new__: answer_new,
+    is_default: answer_is_default,
 }

@@ -21,11 +21,12 @@ import inspect
 import operator
 import textwrap
 from collections.abc import Callable, Iterable
-from types import FunctionType, ModuleType
+from dataclasses import replace
+from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
 from ..marks import FROZEN
-from ..state import STATE, State, within
+from ..state import STATE, State, Steps, within
 from .residual import Block, Writer
 from .values import NONE, Closure, Code, Frame, Items, Method, StateCode, Static, Unsupported, is_static, known, truth_of
 
@@ -79,6 +80,7 @@ class Evaluator:
         self.layers: set[Any] = set()  # boxed kernels: worked out if that is possible, and else called
         self.state_name = writer.variable("state")
         self.problems: list[str] = []  # why a layer runs boxed
+        self.left: list[str] = []  # why a function that is marked `inline` is called all the same
         self.asked: set[Any] = set()  # the runtime keys whose registrations the code depends on
 
     # Statements ---------------------------------------------------------------------------------------------------
@@ -169,6 +171,28 @@ class Evaluator:
         road.block.add(f"{self.code(target, road)} {symbol}= {self.code(added, road)}")
         return [(road, "next", None)]
 
+    def do_While(self, node: ast.While, road: Road) -> list[Outcome]:
+        """A loop whose condition is known each time."""
+        roads, done = [road], []
+        for _ in range(1000):
+            onward: list[Road] = []
+            for one in roads:
+                truth = truth_of(self.value(node.test, one))
+                if truth is None or node.orelse:
+                    raise Unsupported("a while loop whose condition is unknown")
+                if not truth:
+                    done.append((one, "next", None))
+                    continue
+                for leaving, how, value in self.run(node.body, one):
+                    if how in ("next", "continue"):
+                        onward.append(leaving)
+                    else:
+                        done.append((leaving, "next" if how == "break" else how, value))
+            roads = onward
+            if not roads:
+                return done
+        raise Unsupported("a while loop without end")
+
     def do_FunctionDef(self, node: ast.FunctionDef, road: Road) -> list[Outcome]:
         road.frame.names[node.name] = Closure(node, road.frame)
         return [(road, "next", None)]
@@ -215,10 +239,8 @@ class Evaluator:
                 value, of = road.frame.names.get(name), self.value(kind, road)
                 if isinstance(value, Code) and value.atom and isinstance(of, Static) and isinstance(of.value, type):
                     facts = road.facts.get(value.text, value)
-                    if truth:
-                        road.facts[value.text] = Code(value.text, kind=of.value, differs=facts.differs)
-                    else:
-                        road.facts[value.text] = Code(value.text, facts.atom, facts.kind, never=(*facts.never, of.value))
+                    told = {"kind": of.value} if truth else {"never": (*facts.never, of.value)}
+                    road.facts[value.text] = replace(facts, **told)
                 return None
             case _:
                 return None
@@ -229,8 +251,7 @@ class Evaluator:
             road.frame.names[name] = other
         else:
             facts = road.facts.get(value.text, value)
-            differs = (*facts.differs, other.value)
-            road.facts[value.text] = Code(value.text, True, facts.kind, facts.exact, facts.never, differs, facts.truth)
+            road.facts[value.text] = replace(facts, differs=(*facts.differs, other.value))
         return None
 
     def together(self, outcomes: list[Outcome], before: Road) -> list[Outcome]:
@@ -247,7 +268,7 @@ class Evaluator:
         """One road for several, writing where `before` did; None where they know different things."""
         first = roads[0]
         changed: list[tuple[int, str]] = []
-        if any(road.state.text != first.state.text for road in roads):
+        if any((road.state.text, road.state.steps) != (first.state.text, first.state.steps) for road in roads):
             return None
         for depth, frame in enumerate(first.frames):
             others = [road.frames[depth].names for road in roads]
@@ -271,8 +292,7 @@ class Evaluator:
         """One name for what roads that come together know as different values: where possible, that of one of them."""
         uses = [value for frame in road.frames for value in frame.names.values() if isinstance(value, Code)]
         texts = [self.code(value, one) for value, one in zip(values, roads, strict=True)]
-        fresh = [one.block.lines[-1] if one.block.lines else "" for one in roads]
-        older = [not (isinstance(f, str) and f.startswith(f"{t} = ")) for f, t in zip(fresh, texts, strict=True)]
+        older = [one.block.last_assigned() != text for one, text in zip(roads, texts, strict=True)]
         for value, text, _ in sorted(zip(values, texts, older, strict=True), key=lambda one: not one[2]):
             if text in self.writer.variables and sum(use.text == text for use in uses) <= 1 and isinstance(value, Code):
                 variable = text
@@ -280,11 +300,10 @@ class Evaluator:
         else:
             variable = self.writer.variable(hint or "value")
         for text, one in zip(texts, roads, strict=True):
-            last = one.block.lines[-1] if one.block.lines else ""
             if text == variable:
                 continue
-            if isinstance(last, str) and last.startswith(f"{text} = ") and sum(use.text == text for use in uses) <= 1:
-                one.block.lines[-1] = f"{variable} = {last.removeprefix(f'{text} = ')}"
+            if one.block.last_assigned() == text and sum(use.text == text for use in uses) <= 1:
+                one.block.rename_last(variable)
             else:
                 one.block.add(f"{variable} = {text}")
         kinds = {value.kind if isinstance(value, Code) else type(None) for value in values}
@@ -317,7 +336,7 @@ class Evaluator:
             raise Unsupported("a with statement that is not `with within(state)`")
         (entered,) = self.operands(region.args, road)
         former = road.state
-        road.state = entered if isinstance(entered, StateCode) else StateCode(self.code(entered, road), facts={})
+        road.state = entered if isinstance(entered, StateCode) else StateCode(self.code(entered, road), facts={"tracer": None}, steps=None)
         outcomes = self.run(node.body, road)
         for leaving, _, _ in outcomes:
             leaving.state = former
@@ -325,7 +344,7 @@ class Evaluator:
 
     def in_state(self, line: str, road: Road) -> None:
         """Writes a call that may ask the dispatch state, in the state that holds on this road."""
-        if not road.state.text:  # that at entry
+        if road.state.steps == ():  # that at entry
             road.block.add(line)
             return
         state = self.code(road.state, road)
@@ -353,8 +372,11 @@ class Evaluator:
             return Items(value.kind, [self.bound(item, road, hint) for item in value.items], keys=value.keys)
         return value
 
-    def named(self, value: Code, road: Road, hint: str) -> Code:
+    def named(self, value: Code, road: Road, hint: str, calls: bool = False) -> Code:
+        """An expression under a name; `calls` says that working it out may do something."""
         variable = self.writer.local(hint)
+        if not calls:
+            self.writer.idle.add(variable)
         road.block.add(f"{variable} = {value.text}")
         return Code(variable, True, value.kind, value.exact, value.never, value.differs, value.truth)
 
@@ -423,17 +445,18 @@ class Evaluator:
 
     def choice(self, condition: Code, node: ast.IfExp, road: Road, hint: str) -> list[tuple[Road, Any]]:
         """`a if condition else b`: one expression if both are no more than that, else two roads."""
-        yes, no = self.tried(node.body, road, node.test, True), self.tried(node.orelse, road, node.test, False)
-        if yes is not None and no is not None:
+        arms = self.tried(node.body, road, node.test, True), self.tried(node.orelse, road, node.test, False)
+        if arms[0] is not None and arms[1] is not None:
+            (yes, calls), (no, also_calls) = arms[0], arms[1]
             texts = [f"({one.text})" if " if " in one.text else one.text for one in (yes, no)]
             kind = yes.kind if yes.kind is no.kind else None
             whole = Code(f"{texts[0]} if {condition.text} else {texts[1]}", atom=False, kind=kind)
-            return [(road, self.named(whole, road, hint or "value"))]
+            return [(road, self.named(whole, road, hint or "value", calls=True) if calls or also_calls else whole)]
         first, second = self.branches(condition, node.test, road)
         return self.roads(node.body, first, hint) + self.roads(node.orelse, second, hint)
 
-    def tried(self, node: ast.expr, road: Road, test: ast.expr, truth: bool) -> Code | None:
-        """The text of an expression that can stand inside another one; None if it leaves statements."""
+    def tried(self, node: ast.expr, road: Road, test: ast.expr, truth: bool) -> tuple[Code, bool] | None:
+        """An expression that can stand inside another one, and whether it is a call; None if it leaves statements."""
         trial = road.fork(Block())
         self.learn(test, truth, trial)
         saved = self.writer.snapshot(), set(self.asked)
@@ -445,9 +468,9 @@ class Evaluator:
                 kind = value.kind if isinstance(value, Code) else None
                 text = self.code(value, trial)
                 if not lines:
-                    return Code(text, atom=False, kind=kind)
+                    return Code(text, atom=False, kind=kind), False
                 if len(lines) == 1 and isinstance(lines[0], str) and lines[0].startswith(f"{text} = "):
-                    return Code(lines[0].removeprefix(f"{text} = "), atom=False, kind=kind)
+                    return Code(lines[0].removeprefix(f"{text} = "), atom=False, kind=kind), True
         self.writer.restore(saved[0])
         self.asked = saved[1]
         return None
@@ -664,7 +687,7 @@ class Evaluator:
             at = known(index)
             if isinstance(held, Items):
                 return held.items[held.keys.index(at) if held.kind is dict else at]
-            if isinstance(held, Static) and isinstance(held.value, tuple | str):
+            if isinstance(held, Static) and isinstance(held.value, tuple | str | MappingProxyType):
                 return Static(held.value[at])
         return Code(f"{self.text(held, road)}[{self.code(index, road)}]", atom=False)
 
@@ -717,10 +740,11 @@ class Evaluator:
         truth = truth_of(left)
         if truth is not None:
             return self.roads(others, road, hint) if truth == is_and else [(road, left)]
-        right = self.tried(others, road, first, is_and)
-        if right is not None:
+        tried = self.tried(others, road, first, is_and)
+        if tried is not None:
+            right, calls = tried
             whole = self.combined(is_and, left, right, road)
-            return [(road, whole if whole is left or "(" not in right.text else self.named(whole, road, hint or "value"))]
+            return [(road, self.named(whole, road, hint or "value", calls=True) if calls else whole)]
         left = self.bound(left, road, "condition")
         yes, no = self.branches(left, first, road)
         go_on, stop = (yes, no) if is_and else (no, yes)
@@ -758,15 +782,9 @@ class Evaluator:
 
     def code(self, value: Any, road: Road) -> str:
         """The value as an expression of the residual code."""
-        if isinstance(value, StateCode) and not value.text:
-            if not road.loaded:
-                road.loaded = True
-                self.writer.constants["get_state"] = STATE.get
-                road.block.add(f"{self.state_name} = get_state()")
-            return self.state_name
+        if isinstance(value, StateCode) and value.steps is not None:
+            return self.state_after(value.steps, road)
         if isinstance(value, Code):
-            if value.text.startswith("."):  # derived from the state at entry
-                return self.code(StateCode(""), road) + value.text
             return value.text
         if isinstance(value, Static):
             return self.writer.constant(value.value, value.name)
@@ -775,6 +793,21 @@ class Evaluator:
         if isinstance(value, Method):
             return f"{self.text(value.owner, road)}.{value.function.__name__}"
         raise Unsupported("a function made inside another one, as a value")
+
+    def state_after(self, steps: tuple[Any, ...], road: Road) -> str:
+        """The state at entry, after some changes; it is asked for when it is first needed."""
+        if not road.loaded:
+            road.loaded = True
+            self.writer.constants["get_state"] = STATE.get
+            road.block.add(f"{self.state_name} = get_state()")
+        if not steps:
+            return self.state_name
+        if len(steps) == 1:
+            (name, arguments), *_ = steps
+            return f"{self.state_name}.{name}({', '.join(self.writer.constant(*a) for a in arguments)})"
+        spelled = "_".join([name, *(hint for _, hint in arguments)][-1] for name, arguments in steps)
+        known_steps = Steps(tuple((name, tuple(a for a, _ in arguments)) for name, arguments in steps))
+        return f"{self.state_name}.after({self.writer.shared(steps, known_steps, spelled.lower())})"
 
     def literal(self, value: Items, road: Road) -> str:
         parts = [self.code(item, road) for item in value.items]

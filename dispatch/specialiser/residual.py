@@ -37,6 +37,31 @@ class Block:
         self.lines.append((header, below))
         return below
 
+    def last_assigned(self) -> str:
+        """The variable that the last statement assigns; empty where it is no such."""
+        last = self.lines[-1] if self.lines else ""
+        if isinstance(last, str):
+            name, equals, _ = last.partition(" = ")
+            return name if equals and name.isidentifier() else ""
+        if last[0] == "finally:":
+            return self.lines[-2][1].last_assigned()  # type: ignore[union-attr]  # its try
+        return ""
+
+    def rename_last(self, name: str) -> None:
+        """Has the last statement assign another variable."""
+        last = self.lines[-1]
+        if isinstance(last, str):
+            self.lines[-1] = f"{name} = {last.partition(' = ')[2]}"
+        else:
+            self.lines[-2][1].rename_last(name)  # type: ignore[union-attr]  # its try
+
+    def without(self, names: set[str]) -> None:
+        """Drops the assignments of these variables, which nobody reads."""
+        self.lines = [line for line in self.lines if not (isinstance(line, str) and line.partition(" = ")[0] in names)]
+        for line in self.lines:
+            if isinstance(line, tuple):
+                line[1].without(names)
+
     @property
     def empty(self) -> bool:
         return all(isinstance(line, str) and line.startswith("#") for line in self.lines)
@@ -94,9 +119,9 @@ class Block:
         if len(self.lines) < 2 or not all(isinstance(line, str) for line in self.lines[-2:]):
             return
         before, last = self.lines[-2:]
-        name = last.removeprefix("return ")  # type: ignore[union-attr]  # both are lines of text
-        if name != last and name.isidentifier() and before.startswith(f"{name} = "):  # type: ignore[union-attr]
-            self.lines[-2:] = [f"return {before[len(name) + 3 :]}"]  # type: ignore[index]
+        word, _, name = last.partition(" ")  # type: ignore[union-attr]  # both are lines of text
+        if word in ("return", "raise") and name.isidentifier() and before.startswith(f"{name} = "):  # type: ignore[union-attr]
+            self.lines[-2:] = [f"{word} {before[len(name) + 3 :]}"]  # type: ignore[index]
 
     def text(self, indent: str = "") -> Iterator[str]:
         """The lines of source."""
@@ -124,11 +149,12 @@ class Writer:
 
     def __init__(self) -> None:
         self.taken: set[str] = set(keyword.kwlist) | set(dir(builtins))
+        self.idle: set[str] = set()  # variables which nobody misses if they are not read
         self.variables: set[str] = set()  # those that are no parameters: one may be assigned on several roads
         self.constants: dict[str, Any] = {}
         self._name_of: dict[int, str] = {}
         self._held: list[Any] = []  # so that no id is used twice
-        self._methods: dict[tuple[int, str], Any] = {}  # Python makes a new object of a bound method each time
+        self._methods: dict[Any, Any] = {}  # Python makes a new object of a bound method each time
 
     def variable(self, hint: str) -> str:
         """A new name."""
@@ -162,9 +188,13 @@ class Writer:
             found = self._methods[id(owner), name] = getattr(owner, name)
         return found
 
+    def shared(self, key: Any, value: Any, hint: str) -> str:
+        """The name of a constant that is the same object for equal keys."""
+        return self.constant(self._methods.setdefault(key, value), hint)
+
     def constant(self, value: Any, hint: str = "") -> str:
         """The name, or the literal, that stands for an object."""
-        if value is None or value is True or value is False or value is Ellipsis:
+        if value is None or value is True or value is False or value is Ellipsis or value is NotImplemented:
             return repr(value)
         if type(value) is str or (type(value) is int and abs(value) < 1 << 31):
             return repr(value)

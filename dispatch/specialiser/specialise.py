@@ -29,7 +29,7 @@ from ..interpreter import Specialised, hop, run
 from ..key import DispatchKey
 from ..keyset import describe
 from ..registry import LOCK, OPERATORS
-from ..schema import NO_DEFAULT, TENSOR, FunctionSchema
+from ..schema import NO_DEFAULT, FunctionSchema
 from ..state import FLAGS, INFERENCE, KEYS_MASK, MODES, NO_GRAD, STATE, TRACED
 from .calls import Calls
 from .evaluator import Road
@@ -152,15 +152,24 @@ def specialised(op: OpOverload, facts: Facts, keys: int) -> Callable[..., Any]:
         one.block.add(f"return {evaluator.code(value, one)}")
     if evaluator.problems and config.specialize == "strict":
         raise SpecialisationError(f"{op} for {describe(keys & KEYS_MASK)}: {'; '.join(evaluator.problems)}")
-    lines = [f"# {op.schema}", f"# {describe(keys & KEYS_MASK)}{spoken_flags(keys)}"]
-    lines += [f"def {name}({', '.join(names)}):", *body.tidy().text("    ")]
-    source = "\n".join(lines) + "\n"
-    used = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+    head = [f"# {op.schema}", f"# {describe(keys & KEYS_MASK)}{spoken_flags(keys)}", f"def {name}({', '.join(names)}):"]
+    source, used = written(head, body, writer)
     constants = {known: value for known, value in writer.constants.items() if known in used}
     code: Any = compiled(name, source, constants, filename(op, facts, keys))
     code.asked = frozenset(evaluator.asked)
-    code.source = source
+    code.source, code.left = source, evaluator.left
     return code
+
+
+def written(head: list[str], body: Block, writer: Writer) -> tuple[str, set[str]]:
+    """The source, without variables that nobody reads, and the names that it uses."""
+    while True:
+        source = "\n".join([*head, *body.tidy().text("    ")]) + "\n"
+        used = {n.id for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+        unread = {name for name in writer.idle - used if f"{name} = " in source}
+        if not unread:
+            return source, used
+        body.without(unread)
 
 
 def arguments(schema: FunctionSchema, facts: Facts, writer: Writer) -> tuple[list[str], Items]:
@@ -179,9 +188,8 @@ def arguments(schema: FunctionSchema, facts: Facts, writer: Writer) -> tuple[lis
         if fact == "T":
             stack.append(Code(name, kind=TensorBase))
         elif fact == "x":
-            never = (TensorBase,) if argument.type == TENSOR else ()
             differs = () if default is NO_DEFAULT else (default,)
-            stack.append(Code(name, never=never, differs=(*differs, None)))
+            stack.append(Code(name, never=(TensorBase,), differs=(*differs, None)))
         else:
             items = [NONE if f == "N" else Code(f"{name}[{i}]", kind=TensorBase) for i, f in enumerate(fact)]
             stack.append(Items(list, items, text=name))

@@ -53,9 +53,10 @@ class Code:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StateCode(Code):
-    """A dispatch state, of which some fields are known. `text` is empty for the state at entry, until it is asked."""
+    """A dispatch state, of which some fields are known: the one at entry, after some changes (state.py, Steps)."""
 
     facts: dict[str, Any] = field(default_factory=dict)
+    steps: tuple[tuple[str, tuple[Any, ...]], ...] | None = ()  # None where `text` says it
 
 
 @dataclass(slots=True, eq=False)
