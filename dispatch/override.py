@@ -5,11 +5,13 @@ argument's class has a `__torch_function__` of its own; then `handle_torch_funct
 that mode popped), or else the arguments' classes, subclass before superclass and otherwise from left to right,
 until one does not answer NotImplemented. A class opts out by `__torch_function__ = _disabled_torch_function_impl`.
 
-Read next: operator.py.
+Read next: lanes.py (calls that need not ask), operator.py.
 """
 
 from __future__ import annotations
 
+import threading
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -29,17 +31,80 @@ def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs:
     return NotImplemented
 
 
+# Classes of tensors that override nothing ---------------------------------------------------------------------------
+
+# Note [Plain classes of tensors]
+# Tensor is known by sight. A subclass that opted out (Parameter, most wrappers) is asked once; then its id stands in
+# PLAIN_TENSORS until its attributes change, which its metaclass notices, or until it is gone.
+PLAIN_TENSORS: dict[int, weakref.ref[type]] = {}
+_PLAIN_LOCK = threading.RLock()  # an answer and its entry must not be parted by a change of the class
+
+# called with a class of tensors whose `__torch_function__` or `__torch_dispatch__`, or whose bases, were set or deleted
+HANDLER_CHANGED: list[Callable[[type], None]] = []
+_WATCHED = ("__torch_function__", "__torch_dispatch__", "__bases__")
+
+
+class TensorMeta(type):
+    """The class of Tensor and its subclasses: it notices a handler that a class is given, or loses, later."""
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name in _WATCHED:
+            handler_changed(cls)
+
+    def __delattr__(cls, name: str) -> None:
+        super().__delattr__(name)
+        if name in _WATCHED:
+            handler_changed(cls)
+
+
+def handler_changed(kind: type) -> None:
+    """Forgets what was known of a class and its subclasses, and tells who asked to be told."""
+    with _PLAIN_LOCK:
+        for one in (kind, *subclasses_of(kind)):
+            PLAIN_TENSORS.pop(id(one), None)
+    for tell in HANDLER_CHANGED:
+        tell(kind)
+
+
+def subclasses_of(kind: type) -> Iterable[type]:
+    """The subclasses of a class, theirs included."""
+    for one in type.__subclasses__(kind):
+        yield one
+        yield from subclasses_of(one)
+
+
+def remember_plain(kind: type) -> None:
+    """Enters a class in PLAIN_TENSORS, if it opted out where its metaclass would notice a change."""
+    with _PLAIN_LOCK:
+        for base in kind.__mro__:
+            if not isinstance(base, TensorMeta):
+                return
+            if "__torch_function__" in vars(base):
+                break
+        if kind.__torch_function__ is _disabled_torch_function_impl:  # type: ignore[attr-defined]
+            key = id(kind)
+            PLAIN_TENSORS[key] = weakref.ref(kind, lambda gone: PLAIN_TENSORS.pop(key, None))
+
+
+# Who overrides ------------------------------------------------------------------------------------------------------
+
+
 def overrides(value: Any) -> bool:
     """Whether the class of `value` has a `__torch_function__` of its own."""
     kind = type(value)
-    if kind in PLAIN_TYPES or isinstance(value, type):
+    if kind in PLAIN_TYPES or id(kind) in PLAIN_TENSORS or isinstance(value, type):
         return False
     function = getattr(kind, "__torch_function__", None)
     if function is None:
         if not kind.__flags__ & _HEAP_TYPE:
             PLAIN_TYPES.add(kind)
         return False
-    return function is not _disabled_torch_function_impl
+    if function is not _disabled_torch_function_impl:
+        return True
+    if isinstance(kind, TensorMeta):
+        remember_plain(kind)
+    return False
 
 
 def overridden(args: Sequence[Any], kwargs: dict[str, Any]) -> bool:

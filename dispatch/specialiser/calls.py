@@ -182,7 +182,7 @@ class Calls(Evaluator):
         """Works a function out in place; where that cannot be, leaves the call: a layer then runs boxed."""
         called = function.value if isinstance(function, Static) else function.function
         given = arguments if isinstance(function, Static) else [function.owner, *arguments]
-        former, block, mark = road.fork(), road.block, len(road.block.lines)
+        former, block, mark = road.mark(), road.block, len(road.block.lines)
         depth, layers, names, asked = self.depth, set(self.layers), self.writer.snapshot(), set(self.asked)
         try:
             return self.inlined(called, given, keywords, road)

@@ -20,7 +20,7 @@ import builtins
 import inspect
 import operator
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any
@@ -47,14 +47,28 @@ class Road:
 
     def fork(self, block: Block | None = None) -> Road:
         other = Road(block or self.block, self.state)
-        other.frames = [frame.copy() for frame in self.frames]
+        # The frames of callers are shared until their turn comes again: see `returned`.
+        other.frames = [*self.frames[:-1], self.frames[-1].copy()]
         other.facts, other.loaded = dict(self.facts), self.loaded
         return other
 
     def become(self, other: Road) -> None:
         """Goes on as `other`."""
-        for name in Road.__slots__:
-            setattr(self, name, getattr(other, name))
+        if other is not self:
+            self.block, self.frames, self.state = other.block, other.frames, other.state
+            self.facts, self.loaded = other.facts, other.loaded
+
+    def mark(self) -> Road:
+        """What `become` needs to go back to here, as long as nothing but called functions are worked out meanwhile."""
+        other = Road(self.block, self.state)
+        other.frames, other.facts, other.loaded = list(self.frames), dict(self.facts), self.loaded
+        return other
+
+    def returned(self, shared: bool) -> None:
+        """Leaves a function. Where several roads do, each needs the caller's frame for itself."""
+        self.frames.pop()
+        if shared and self.frames:
+            self.frames[-1] = self.frames[-1].copy()
 
     @property
     def frame(self) -> Frame:
@@ -62,10 +76,10 @@ class Road:
 
     def replace(self, old: Items, new: Items) -> None:
         """A list has changed: under all its names."""
-        for frame in self.frames:
-            for name, value in frame.names.items():
-                if value is old:
-                    frame.names[name] = new
+        for depth, frame in enumerate(self.frames):
+            names = {name: new for name, value in frame.names.items() if value is old}
+            if names:
+                self.frames[depth] = Frame({**frame.names, **names}, frame.cells, frame.globals)
 
 
 Outcome = tuple[Road, str, Any]  # (road, "next" | "return" | "break" | "continue", value)
@@ -613,8 +627,7 @@ class Evaluator:
 
     def generated(self, node: Any, element: ast.expr, road: Road) -> list[Any]:
         """The items of a comprehension over known things, of which conditions are known, too."""
-        frame = road.frame
-        outer = dict(frame.names)
+        outer = dict(road.frame.names)
         values: list[Any] = []
 
         def loop(generators: list[ast.comprehension]) -> None:
@@ -632,8 +645,7 @@ class Evaluator:
                     loop(rest)
 
         loop(node.generators)
-        targets = {n.id for g in node.generators for n in ast.walk(g.target) if isinstance(n, ast.Name)}
-        for name in targets:
+        for name in names_in([generator.target for generator in node.generators]):
             road.frame.names.pop(name, None)
             if name in outer:
                 road.frame.names[name] = outer[name]
@@ -845,7 +857,7 @@ class Evaluator:
             outcomes = self.run(definition.body, road)
             found = [(one, value if how == "return" else NONE) for one, how, value in outcomes]
         for one, _ in found:
-            one.frames.pop()
+            one.returned(len(found) > 1)
             one.state = former
         self.depth -= 1
         return found
@@ -1005,6 +1017,17 @@ def opened(function: Any) -> tuple[ast.FunctionDef | ast.Lambda, Frame]:
         except ValueError:
             raise Unsupported(f"{name} in {function!r} has no value yet") from None
     return definition, Frame({}, cells, function.__globals__)
+
+
+def names_in(targets: Iterable[ast.expr]) -> Iterator[str]:
+    """The variables that targets of assignments set."""
+    for target in targets:
+        if isinstance(target, ast.Name):
+            yield target.id
+        elif isinstance(target, ast.Tuple | ast.List):
+            yield from names_in(target.elts)
+        elif isinstance(target, ast.Starred):
+            yield from names_in([target.value])
 
 
 def one_expression(definition: ast.FunctionDef | ast.Lambda) -> bool:

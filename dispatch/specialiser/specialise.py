@@ -17,8 +17,9 @@ Read next: entries.py (the functions that users call).
 
 from __future__ import annotations
 
-import ast
 import linecache
+import re
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from ..operator import OpOverload
 
 Facts = tuple[Any, ...]
+NAME = re.compile(r"[^\W\d]\w*")
 
 
 class SpecialisationError(Exception):
@@ -165,10 +167,10 @@ def written(head: list[str], body: Block, writer: Writer) -> tuple[str, set[str]
     """The source, without variables that nobody reads, and the names that it uses."""
     while True:
         source = "\n".join([*head, *body.tidy().text("    ")]) + "\n"
-        used = {n.id for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-        unread = {name for name in writer.idle - used if f"{name} = " in source}
+        used = Counter(NAME.findall(source))
+        unread = {name for name in writer.idle if used[name] == 1}
         if not unread:
-            return source, used
+            return source, set(used)
         body.without(unread)
 
 

@@ -31,6 +31,7 @@ class Result:
     ours_error: str | None = None
     torch_error: str | None = None
     target: float | None = None
+    later: bool = False
 
     @property
     def ratio(self) -> float | None:
@@ -129,7 +130,7 @@ def measure(
     finally:
         gc.enable()
     a, b = sides
-    return Result(row.name, a.seconds, b.seconds, a.error, b.error, row.target)
+    return Result(row.name, a.seconds, b.seconds, a.error, b.error, row.target, row.later)
 
 
 def geometric_mean(ratios: Iterable[float]) -> float | None:

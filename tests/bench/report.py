@@ -72,7 +72,7 @@ def cells(result: Result) -> list[str]:
     """One row of the table as text: name, ours, torch, ratio, target."""
     ratio = "" if result.ratio is None else f"{result.ratio:.2f}"
     target = "" if result.target is None else f"{result.target:.2f}"
-    ours = time_text(result.ours, result.ours_error)
+    ours = "to come" if result.later and result.ours is None else time_text(result.ours, result.ours_error)
     torch = time_text(result.torch, result.torch_error)
     return [result.name, ours, torch, ratio, target]
 
@@ -82,8 +82,9 @@ def mean_text(results: Sequence[Result]) -> str:
     ratios = [r.ratio for r in results if r.ratio is not None]
     mean = geometric_mean(ratios)
     text = f"geometric mean {mean:.2f} over {len(ratios)} rows" if mean else "no row ran on both sides"
-    failed = len(results) - len(ratios)
-    return f"{text}, {failed} failed" if failed else text
+    later = sum(r.ratio is None and r.later for r in results)
+    failed = len(results) - len(ratios) - later
+    return text + (f", {later} to come" if later else "") + (f", {failed} failed" if failed else "")
 
 
 def save(groups: Mapping[str, Sequence[Result]], json_path: Path, markdown_path: Path) -> None:
