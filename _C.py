@@ -19,6 +19,7 @@ from redispatch.dispatch import (
     FunctionSchema,
     OpOverload,
     Setting,
+    TensorMeta,
     _disabled_torch_function_impl,
     as_keyset,
     backends,
@@ -50,11 +51,13 @@ __all__ = [
     "DispatchKey",
     "DispatchKeySet",
     "FunctionSchema",
+    "_TensorMeta",
     "_disabled_torch_dispatch_impl",
     "_disabled_torch_function_impl",
     "parse_schema",
 ]
 
+_TensorMeta = TensorMeta
 _disabled_torch_dispatch_impl = layers.python._disabled_torch_dispatch_impl
 
 # Keys and keysets -----------------------------------------------------------------------------------------------------

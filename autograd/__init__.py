@@ -1,7 +1,8 @@
 """The graph that backward walks, and the engine that walks it.
 
-Read in this order: hooks, node, accumulate, saved, views, copy_slices, history, derivative, no_derivative, engine, api;
-then what stands beside: grad_mode, anomaly, function, op_function, graph, gradcheck, variable.
+Read in this order: hooks, node, accumulate, saved, views, copy_slices, history, derivative, formulas, keeping,
+operator_node, straight, no_derivative, engine, api; then what stands beside: grad_mode, anomaly, watch, function,
+op_function, graph, gradcheck, variable.
 """
 
 from . import function, grad_mode, graph

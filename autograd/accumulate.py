@@ -1,7 +1,11 @@
 """AccumulateGrad: the node at which a leaf's gradient arrives and is added to `.grad`.
 
-A leaf has no call that made it, so its node is made when something first uses the leaf, and lives as long as some
-graph holds it. The node holds the leaf, the leaf only a weak reference to the node.
+A leaf has no call that made it, so its node is made when something first uses the leaf.
+
+Note [Leaves keep their nodes]
+Parameters are used in every step of training, so the leaf's record holds the node from then on; made anew for each
+graph, it would cost as much as all else that is recorded. The node holds the leaf weakly, or neither would ever go. But
+a graph holds its leaves, whoever else forgets them: each edge to the node of a leaf carries the leaf itself.
 
 Note [Gradients that nobody else holds]
 A gradient may become `.grad` itself, or be added to in place, only where no one could notice: no other name for the
@@ -19,61 +23,84 @@ from typing import Any
 
 from redispatch.dispatch import STATE
 from redispatch.kernels import is_dense
-from redispatch.tensor import Tensor, contiguous_format
+from redispatch.tensor import Tensor, contiguous_format, looks_of
 
-from .hooks import NodeHooks
+from .hooks import HookDict, NodeHooks
 from .node import Node
 
 _CREATING = threading.Lock()
+_FIRST = 2**64 - 1
 
 
 class AccumulateGrad(Node):
     """Adds the gradient that arrives to `variable.grad`."""
 
-    __slots__ = ("variable", "lock")
+    __slots__ = ("leaf", "lock")
 
     def __init__(self, variable: Any) -> None:
         super().__init__()
-        self.sequence = 2**64 - 1  # runs as soon as it is ready: the gradient is complete, and its buffer free sooner
-        self.variable = variable
+        self.sequence = _FIRST  # runs as soon as it is ready: the gradient is complete, and its buffer free sooner
+        self.leaf = weakref.ref(variable)
         self.lock = threading.Lock()
         self.add_output(variable)
         if variable._autograd.hooks is not None:
             self._hooks().of_tensors[0] = variable._autograd.hooks
 
+    @property
+    def variable(self) -> Any:
+        return self.leaf()
+
     def name(self) -> str:
         return "torch::autograd::AccumulateGrad"
 
+    def look_again(self) -> None:
+        """Notes what the leaf looks like now: it may have been given other data since the last pass."""
+        variable = self.leaf()
+        if variable is not None:
+            self.outputs = (variable._looks or looks_of(variable),)
+
     def apply(self, gradients: list[Any], wanted: Sequence[bool] | None = None) -> Sequence[Any]:
-        if gradients[0] is None:
+        variable = self.leaf()
+        if gradients[0] is None or variable is None:
             return ()
-        record = self.variable._autograd
-        with self.lock:  # backward may run in several threads
+        record = variable._autograd
+        self.lock.acquire()  # backward may run in several threads
+        try:
             if record.grad is None:
-                record.grad = own_gradient(gradients, self.variable)
+                record.grad = own_gradient(gradients, variable)
             elif STATE.get().grad_enabled:
                 record.grad = record.grad + gradients[0]
             else:
                 record.grad += gradients[0]
-        for hook in list((record.post_accumulate_hooks or {}).values()):
-            if hook(self.variable) is not None:
-                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+        finally:
+            self.lock.release()
+        if record.post_accumulate_hooks is not None:
+            call_post_accumulate_hooks(record.post_accumulate_hooks, variable)
         return ()
+
+
+def call_post_accumulate_hooks(hooks: HookDict, variable: Any) -> None:
+    for hook in list(hooks.values()):
+        if hook(variable) is not None:
+            raise RuntimeError("Tensor post accumulate grad hooks should return None.")
 
 
 def own_gradient(gradients: list[Any], variable: Any) -> Any:
     """The only item of `gradients` as a first `.grad`: itself if nobody else holds it, or else a copy."""
-    if STATE.get().grad_enabled or not lies_like(gradients[0], variable):
+    state = STATE.get()
+    if state.grad_enabled or not lies_like(gradients[0], variable):
         return copy_lying_like(gradients[0], variable)
     if held_by_list_alone(gradients, 0):
         return gradients[0]
     # A mode or a subclass is to see what becomes of the gradient: PyTorch's `detach`, where nobody else has the tensor.
-    seen = STATE.get().modes or type(gradients[0]) is not Tensor
-    return gradients[0].detach() if seen and getrefcount(gradients[0]) == _ALONE[0] else gradients[0].clone()
+    seen = state.modes or type(gradients[0]) is not Tensor
+    return gradients[0].detach() if seen and _references(gradients, 0)[0] == _ALONE else gradients[0].clone()
 
 
 def lies_like(gradient: Any, variable: Any) -> bool:
     """Whether the elements of both lie in memory in the same order."""
+    if gradient._stride == variable._stride:
+        return True
     theirs = zip(gradient._shape, gradient._stride, variable._stride, strict=True)
     return all(size <= 1 or step == wanted for size, step, wanted in theirs)
 
@@ -88,45 +115,45 @@ def copy_lying_like(gradient: Any, variable: Any) -> Any:
 
 
 def _references(tensors: list[Any], index: int) -> tuple[int, int]:
-    return getrefcount(tensors[index]), getrefcount(tensors[index]._storage)
+    tensor = tensors[index]
+    return getrefcount(tensor), getrefcount(tensor._store)
 
 
 class _Probe:
-    _storage: Any
+    _store: Any
 
     def __init__(self) -> None:
-        self._storage = object()
+        self._store = object()
 
 
 # The counts for an object that only a list holds. Measured, since what a call itself adds depends on the interpreter.
-_ALONE = _references([_Probe()], 0)
+_ALONE, _UNSHARED = _references([_Probe()], 0)
 
 
 def held_by_list_alone(tensors: list[Any], index: int) -> bool:
     """Whether an item of a list may be overwritten: see Note [Gradients that nobody else holds]."""
+    tensor = tensors[index]  # one name more, as where the counts were measured
     return (
-        type(tensors[index]) is Tensor
-        and tensors[index]._autograd is None
-        and tensors[index]._counter is not None
+        type(tensor) is Tensor
+        and tensor._autograd is None
+        and getrefcount(tensor) == _ALONE
+        and (tensor._store is None or getrefcount(tensor._store) == _UNSHARED)
+        and tensor._counter is not None
         and not STATE.get().modes
-        and _references(tensors, index) == _ALONE
     )
 
 
 def accumulator(tensor: Any) -> AccumulateGrad:
     """The node that accumulates into a leaf."""
     record = tensor._autograd
-    node = record.accumulator and record.accumulator()
-    if node is None:
+    if record.accumulator is None:
         with _CREATING:  # two threads that use a leaf at once must find one node
-            node = record.accumulator and record.accumulator()
-            if node is None:
-                node = AccumulateGrad(tensor)
-                record.accumulator = weakref.ref(node)
-    return node
+            if record.accumulator is None:
+                record.accumulator = AccumulateGrad(tensor)
+    return record.accumulator
 
 
 def hooks_of_leaf(tensor: Any) -> NodeHooks | None:
     """The hooks of a leaf's node, where it has one."""
-    node = tensor._autograd.accumulator and tensor._autograd.accumulator()
-    return node._hooks() if node else None
+    node = tensor._autograd.accumulator
+    return node._hooks() if node is not None else None

@@ -15,6 +15,7 @@ from typing import Any
 from redispatch.tensor import as_numpy
 
 from .node import Node, evaluate
+from .watch import WATCH
 
 # (whether anomaly mode is on, whether it looks for NaN)
 ANOMALY: ContextVar[tuple[bool, bool]] = ContextVar("anomaly mode", default=(False, False))
@@ -27,6 +28,7 @@ class detect_anomaly:
         self.setting = (True, check_nan)
 
     def __enter__(self) -> None:
+        WATCH.on = True
         self.token = ANOMALY.set(self.setting)
 
     def __exit__(self, *error: object) -> None:
@@ -38,6 +40,7 @@ class set_detect_anomaly:
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         self.former = ANOMALY.get()
+        WATCH.on = True
         ANOMALY.set((mode, check_nan))
 
     def __enter__(self) -> None:
@@ -58,7 +61,7 @@ def is_anomaly_check_nan_enabled() -> bool:
 def remember(node: Node) -> None:
     """Keeps the present call stack with a node that was just made, if anomaly mode is on."""
     if ANOMALY.get()[0]:
-        node.stack_trace = traceback.format_list(traceback.extract_stack()[:-2])
+        node._hooks().stack_trace = traceback.format_list(traceback.extract_stack()[:-2])
 
 
 def explained(node: Node, gradients: list[Any], wanted: Sequence[bool] | None) -> list[Any]:

@@ -10,11 +10,11 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from redispatch.dispatch import STATE, handle_torch_function, overridden, overriding
+from redispatch.dispatch import STATE, handle_torch_function, overridden, overriding, wants_gradient
 from redispatch.tensor import SET_REQUIRES_GRAD, AutogradRecord, Tensor, overridable
 
 from .accumulate import hooks_of_leaf
-from .engine import run_backward
+from .engine import Target, run_backward
 from .history import gradient_edge
 from .hooks import HookDict, RemovableHandle
 from .needs import ONES_LIKE, ZEROS
@@ -159,10 +159,10 @@ def grad(
 
 
 def as_places(value: Any) -> tuple[Any, ...]:
-    return (value,) if isinstance(value, Tensor | GradientEdge) else tuple(value)
+    return (value,) if isinstance(value, (Tensor, GradientEdge)) else tuple(value)
 
 
-def root_edge(index: int, place: Place) -> tuple[Node, int]:
+def root_edge(index: int, place: Place) -> Target:
     """Where backward begins. RuntimeError for a tensor of which nothing was recorded."""
     if isinstance(place, GradientEdge):
         return place.node, place.output_nr
@@ -172,7 +172,7 @@ def root_edge(index: int, place: Place) -> tuple[Node, int]:
     return edge
 
 
-def target_edge(place: Place, accumulate: bool = False) -> tuple[Node, int]:
+def target_edge(place: Place, accumulate: bool = False) -> Target:
     """Where a gradient that is asked for arrives. RuntimeError for a tensor that does not require grad."""
     if isinstance(place, GradientEdge):
         return place.node, place.output_nr
@@ -199,11 +199,12 @@ def first_gradients(outputs: Sequence[Place], gradients: Any) -> list[Any]:
 
 def first_gradient(index: int, output: Place, given: Any) -> Any:
     if isinstance(output, GradientEdge):
-        shape, dtype, device = output.node.outputs[output.output_nr]  # type: ignore[misc]  # an edge has metadata
+        looks: Any = output.node.outputs[output.output_nr]  # an output that has an edge has looks
+        shape, dtype, device = looks.shape, looks.dtype, looks.device
     else:
         shape, dtype, device = output._shape, output._dtype, output._device
     if given is None:
-        if isinstance(output, Tensor) and not output._requires_grad():
+        if isinstance(output, Tensor) and not wants_gradient(output):
             return None
         if shape.numel() != 1:
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
@@ -237,7 +238,12 @@ def tensor_backward(
     inputs: Any = None,
 ) -> None:
     """Adds the gradient of this tensor to the `.grad` of the leaves that it was computed from."""
-    backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+    if inputs is not None or not (gradient is None or isinstance(gradient, Tensor)):
+        return backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+    first = first_gradient(0, self, gradient)
+    retain_graph = create_graph if retain_graph is None else retain_graph
+    run_backward([root_edge(0, self)], [first], retain_graph=retain_graph, create_graph=create_graph)
+    return None
 
 
 def set_requires_grad(

@@ -7,35 +7,52 @@ it needs, and therefore what is saved when the operator is called:
 
     grad, grads                 the gradient of output 0; those of all outputs (None: no gradient reached it)
     result, result0, result1    outputs
-    self, other, dim, ...       arguments: tensors as SavedTensor, everything else as it is
+    self, other, dim, ...       arguments: of tensors, the version, too; everything else as it is
     self_shape, self_dtype, ... facts about a tensor argument: nothing of it is kept alive
     needs                       one bool per gradient that the formula yields: does anyone wait for it?
 
 Only what the formulas of inputs that require grad ask for is saved. An in-place operator has the formulas of the
 functional one; where these ask for the argument that it overwrites, a copy is made before.
 
-Read next: history.py (how results are tied to the node), engine.py.
+`OperatorDerivative` is made once for each operator. What it decides then stands in tuples, so that what is left for the
+call, in `begin` and `finish`, and for the backward pass, in `all_gradients`, becomes a few straight lines when it is
+specialised. What few operators or calls need is done by ordinary functions beside it.
+
+Read next: formulas.py (what a formula's parameters mean), keeping.py, operator_node.py (backward), engine.py.
 """
 
 from __future__ import annotations
 
-import inspect
-import itertools
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
-from redispatch.dispatch import OpOverload, TensorBase, wants_gradient
+from redispatch.dispatch import ListType, OpOverload, TensorBase, wants_gradient
 from redispatch.dispatch.layers.autograd import DERIVATIVES
+from redispatch.dispatch.marks import frozen, inline
 from redispatch.dispatch.registry import Undo
+from redispatch.tensor import dtypes
 
-from .anomaly import ANOMALY, remember
-from .history import check_writes, gradient_edge, refuse_out, tie_results
-from .node import Node
-from .saved import RELEASED, SavedTensor
+from .formulas import Formulas, KeptResult, Reading, fact_of
+from .history import (
+    can_be_retied,
+    check_writes,
+    gradient_edges,
+    is_new_view,
+    refuse_out,
+    retie,
+    tie_fresh,
+    tie_fresh_ones,
+    tie_fresh_view,
+    tie_new,
+    tie_results,
+)
+from .keeping import RELEASES, kept_arguments, kept_outputs, look_on, saved_fact, saved_object, saved_value
+from .node import SEQUENCE
+from .operator_node import OperatorNode
+from .saved import kept_result
+from .watch import WATCH
 
-Formulas = Iterable[tuple[Sequence[str], Callable[..., Any]]]
-FACTS = ("shape", "dtype", "device", "stride", "offset", "requires_grad")
+next_sequence = SEQUENCE.__next__
 
 
 def differentiable(
@@ -55,272 +72,158 @@ def differentiable(
     return DERIVATIVES.add(op, OperatorDerivative(op, name, formulas, nondifferentiable_outputs), place)
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
-    """One thing that a formula asks for. It lies in the node's slot `slot`, or comes with the gradients."""
-
-    parameter: str
-    slot: str = ""
-    argument: int | None = None  # which argument is saved, or
-    fact: str | None = None  # which fact about it
-    output: int | None = None  # or which output
-
-    def read(self, node: Any, gradients: list[Any], needs: tuple[bool, ...]) -> Any:
-        """The value of the parameter when the node runs."""
-        if self.slot:
-            return unpacked(node, getattr(node, self.slot))
-        if self.parameter == "grad":
-            return gradients[0]
-        return needs if self.parameter == "needs" else tuple(gradients)
-
-
-@dataclass(frozen=True, slots=True)
-class Formula:
-    """A function, the arguments (positions in the schema) whose gradients it yields, and what its parameters mean."""
-
-    inputs: tuple[int, ...]
-    function: Callable[..., Any]
-    needs: tuple[Need, ...]
-    takes_grad: bool  # asks for `grad`, and so gives nothing where output 0 has no gradient
-
-
-class OperatorNode(Node):
-    """The node of an operator call. Each operator has a subclass, with slots for what its formulas may ask for."""
-
-    __slots__ = ()
-    rule: OperatorDerivative
-
-    def apply(self, gradients: list[Any], wanted: Sequence[bool] | None = None) -> Sequence[Any]:
-        edges = self.next_edges
-        if wanted is None:
-            wanted = [edge is not None for edge in edges]
-        results: list[Any] = [None] * len(edges)
-        if all(gradient is None for gradient in gradients):
-            return results
-        spans = self.rule.spans(self)
-        for formula in self.rule.formulas:
-            places = [place for position in formula.inputs for place in spans[position]]
-            needs = tuple(wanted[place] for place in places)
-            if not any(needs) or (formula.takes_grad and gradients[0] is None):
-                continue
-            value = formula.function(*[need.read(self, gradients, needs) for need in formula.needs])
-            self.rule.put(results, spans, formula, value)
-        return results
-
-    def release(self) -> None:
-        for slot in self.rule.slots:
-            value = getattr(self, slot, None)
-            if isinstance(value, SavedTensor) or (slot in self.rule.tensor_slots and value is not None):
-                setattr(self, slot, RELEASED)
-            elif isinstance(value, list) and any(isinstance(item, SavedTensor) for item in value):
-                setattr(self, slot, [RELEASED])
-
-
-def parameter_names(function: Callable[..., Any]) -> tuple[str, ...]:
-    """The names of a plain function's parameters. (`inspect.signature` is ten times slower; there are 300 formulas.)"""
-    code = getattr(function, "__code__", None)
-    return code.co_varnames[: code.co_argcount] if code else tuple(inspect.signature(function).parameters)
-
-
-def saved(value: Any) -> Any:
-    """An argument as a node keeps it: a tensor, or a list with tensors, as SavedTensor; anything else as it is."""
-    if isinstance(value, TensorBase):
-        return SavedTensor(value)
-    if isinstance(value, list | tuple) and any(isinstance(item, TensorBase) for item in value):
-        return [SavedTensor(item) if isinstance(item, TensorBase) else item for item in value]
-    return value
-
-
-def unpacked(node: Any, value: Any) -> Any:
-    """The argument again."""
-    if isinstance(value, SavedTensor):
-        return value.unpack(node)
-    if isinstance(value, list):
-        return [item.unpack(node) if isinstance(item, SavedTensor) else item for item in value]
-    return value
-
-
-def saved_property(slot: str) -> property:
-    """`node._saved_other`: what was saved of the argument `other`, unpacked."""
-    return property(lambda node: unpacked(node, getattr(node, slot)))
-
-
-def fact_of(value: Any, fact: str) -> Any:
-    """A fact about a tensor argument (a list of them for a Tensor[]); None for what is no tensor."""
-    if isinstance(value, list | tuple):
-        return [fact_of(item, fact) for item in value]
-    if not isinstance(value, TensorBase):
-        return () if fact == "shape" else None  # a number stands where a tensor may
-    return wants_gradient(value) if fact == "requires_grad" else getattr(value, f"_{fact}")
-
-
+@frozen
 class OperatorDerivative:
     """The rule of one operator: what the layer Autograd asks before and after the call."""
 
     def __init__(self, op: OpOverload, name: str, formulas: Formulas, nondifferentiable: Sequence[int] = ()) -> None:
-        self.op = op
-        self.nondifferentiable = frozenset(nondifferentiable)
-        self.formulas = tuple(self._formula(inputs, function) for inputs, function in formulas)
         schema = op.schema
-        covered = {position for formula in self.formulas for position in formula.inputs}
-        # A written argument always has an edge: without a formula for it, its former value gets no gradient.
-        self.inputs = tuple(sorted(covered | set(schema.mutable_positions)))
-        self.covered = covered
+        reading = Reading(op, formulas)
+        self.op = op
+        self.formulas, self.inputs, self.covered = reading.formulas, reading.inputs, reading.covered
+        self.kept, self.facts, self.results = reading.kept_arguments(), tuple(reading.facts), reading.kept_results()
+        self.nondifferentiable = frozenset(nondifferentiable)
         self.lists = frozenset(schema.tensor_list_positions)
         self.has_list = any(position in self.lists for position in self.inputs)
-        self.slots = tuple(dict.fromkeys(need.slot for formula in self.formulas for need in formula.needs if need.slot))
-        # Where a tensor is kept, or a number in a tensor's place: either is gone after backward, as in PyTorch.
-        self.tensor_slots = frozenset(
-            need.slot
-            for formula in self.formulas
-            for need in formula.needs
-            if need.argument in schema.tensor_positions and need.fact is None
+        self.all_take_grad = all(formula.takes_grad for formula in self.formulas)
+        written = schema.mutable_positions
+        self.undeclared = tuple(p for p in schema.tensor_positions if p not in self.covered and p not in written)
+        self.may_be_idle = bool(self.undeclared) or not self.lists <= set(self.inputs)
+        # The place of the tensor that an in-place operator writes and returns; of nothing else, it must have one place.
+        self.written = written if (written,) == schema.return_aliases and not self.lists & set(written) else ()
+        self.gives_tensors = (
+            not (schema.is_mutable or schema.is_view) and len(schema.returns) > 1 and not any_list(schema.returns)
         )
-        members: dict[str, Any] = {slot.removeprefix("_raw"): saved_property(slot) for slot in self.slots}
-        members["__slots__"] = (*self.slots, "counts") if self.has_list else self.slots
-        self.node_class = type(name, (OperatorNode,), members | {"rule": self})
-        self._needs: dict[tuple[bool, ...], tuple[list[Need], list[Need]]] = {}
-        self._fixed_spans: dict[int, Sequence[int]] = (
-            {} if self.has_list else {p: (i,) for i, p in enumerate(self.inputs)}
-        )
+        self.gives_one_tensor = not schema.is_mutable and len(schema.returns) == 1 and 0 not in self.nondifferentiable
+        self.node_class = self._node_class(name)
+
+    def _node_class(self, name: str) -> type[OperatorNode]:
+        """The class of the nodes, which shows what is saved as PyTorch's do: `_saved_other`, `_raw_saved_other`."""
+        members: dict[str, Any] = {"rule": self}
+        slots = []
+        both: tuple[tuple[str, Sequence[Any]], ...] = (("kept", self.kept), ("results", self.results))
+        for slot, saved in both:
+            for index, one in enumerate(saved):
+                number = one.output if isinstance(one, KeptResult) else None
+                members[f"_saved_{one.parameter}"] = saved_value(slot, index, number)
+                members[f"_raw_saved_{one.parameter}"] = saved_object(slot, index, number)
+            if saved:
+                slots.append(slot)
+        for index, fact in enumerate(self.facts):
+            members[f"_saved_{fact.parameter}"] = saved_fact(index)
+        if slots:
+            members["release"] = RELEASES[tuple(slots)]
+        members["__slots__"] = (*slots, *(("facts",) if self.facts else ()), *(("counts",) if self.has_list else ()))
+        return type(name, (OperatorNode,), members)
 
     def __str__(self) -> str:
         """As `explain` shows it: the node, and the arguments that have a gradient."""
         names = [argument.name for argument in self.op.schema.arguments]
         return f"{self.node_class.__name__}({', '.join(names[position] for position in sorted(self.covered))})"
 
-    # Reading the declaration --------------------------------------------------------------------------------------
-
-    def _formula(self, inputs: Sequence[str], function: Callable[..., Any]) -> Formula:
-        needs = tuple(self._need(parameter) for parameter in parameter_names(function))
-        takes_grad = any(need.parameter == "grad" for need in needs)
-        return Formula(tuple(map(self._position, inputs)), function, needs, takes_grad)
-
-    def _position(self, name: str) -> int:
-        for position, argument in enumerate(self.op.schema.arguments):
-            if argument.name == name:
-                return position
-        raise TypeError(
-            f"the derivative of {self.op} is declared for {name!r}, which is no argument of {self.op.schema}"
-        )
-
-    def _need(self, parameter: str) -> Need:
-        names = [argument.name for argument in self.op.schema.arguments]
-        slot = f"_raw_saved_{parameter}"
-        if parameter in ("grad", "grads", "needs"):
-            return Need(parameter)
-        if parameter in names:
-            return Need(parameter, slot, argument=names.index(parameter))
-        if parameter.startswith("result") and parameter.removeprefix("result").isdecimal() or parameter == "result":
-            return Need(parameter, slot, output=int(parameter.removeprefix("result") or 0))
-        for fact in FACTS:
-            stem = parameter.removesuffix(f"_{fact}")
-            if stem != parameter and stem in names:
-                return Need(parameter, slot, argument=names.index(stem), fact=fact)
-        if parameter.rstrip("_") in names:  # `from_` for an argument whose name is a word of Python's
-            return Need(parameter, slot, argument=names.index(parameter.rstrip("_")))
-        raise TypeError(f"a formula of {self.op} asks for {parameter!r}, which means nothing for {self.op.schema}")
-
     # Before the call ----------------------------------------------------------------------------------------------
 
+    @inline
     def begin(self, op: OpOverload, stack: list[Any]) -> Any:
         """A node with its edges and what it keeps of the arguments; None where no differentiable input wants any."""
-        refuse_out(op)
-        if op.schema.is_mutable:
-            check_writes(op, stack)
-        active = tuple(any(wants(stack[position]) for position in formula.inputs) for formula in self.formulas)
-        if not any(active) and not any(wants(stack[position]) for position in op.schema.mutable_positions):
+        if op.schema.is_out:
+            refuse_out(op)
+        for position in op.schema.mutable_positions:
+            check_writes(stack[position])
+        if self.may_be_idle and not self.wanted_of(stack):
             return None
-        self._refuse_undeclared(stack)
-        node = self.node_class(self._edges(stack))
+        node = self.node_class()
+        node.sequence = next_sequence()
+        node.hooks = None
+        edges = [gradient_edges(stack[position], position in self.lists) for position in self.inputs]
+        node.next_edges = tuple(edge for group in edges for edge in group)
         if self.has_list:
-            node.counts = [len(stack[p] or ()) if p in self.lists else 1 for p in self.inputs]
-        of_arguments, of_outputs = self._needs_of(active)
-        for need in of_arguments:
-            setattr(node, need.slot, self._take(need, stack))
-        if ANOMALY.get()[0]:
-            remember(node)
-        return node, of_outputs  # what the call gives is saved when it is there, by `finish`
+            node.counts = tuple(len(group) for group in edges)
+        if self.kept:
+            node.kept = kept_arguments(self, stack, edges)
+        if self.facts:
+            node.facts = tuple(fact_of(fact, stack[fact.argument]) for fact in self.facts)
+        if WATCH.on:
+            look_on(self, node)
+        return node
 
-    def _needs_of(self, active: tuple[bool, ...]) -> tuple[list[Need], list[Need]]:
-        """What the active formulas need of the arguments, and of the outputs: each thing once."""
-        found = self._needs.get(active)
-        if found is None:
-            formulas = itertools.compress(self.formulas, active)
-            needs = {need.slot: need for formula in formulas for need in formula.needs if need.slot}
-            found = self._needs[active] = (
-                [need for need in needs.values() if need.argument is not None],
-                [need for need in needs.values() if need.output is not None],
-            )
-        return found
-
-    def _take(self, need: Need, stack: list[Any]) -> Any:
-        value = stack[need.argument]  # type: ignore[index]  # the caller has checked
-        if need.fact is not None:
-            return fact_of(value, need.fact)
-        if need.argument in self.op.schema.mutable_positions:
-            value = [item.clone() for item in value] if isinstance(value, list | tuple) else value.clone()
-        return saved(value)
-
-    def _edges(self, stack: list[Any]) -> tuple[Any, ...]:
-        edges: list[Any] = []
-        for position in self.inputs:
-            value = stack[position]
-            for item in (value or ()) if position in self.lists else (value,):
-                edges.append(gradient_edge(item) if isinstance(item, TensorBase) else None)
-        return tuple(edges)
-
-    def _refuse_undeclared(self, stack: list[Any]) -> None:
+    def wanted_of(self, stack: list[Any]) -> bool:
+        """Whether a gradient is wanted of some argument that can have one. RuntimeError for one that has no formula."""
+        if not any(wants(stack[position]) for position in self.inputs):
+            return False
         schema = self.op.schema
-        for position in schema.tensor_positions:
-            if position not in self.covered and position not in schema.mutable_positions and wants(stack[position]):
+        for position in self.undeclared:
+            if wants(stack[position]):
                 raise RuntimeError(
                     f"The function '{schema.base_name}' is not differentiable with respect to argument "
                     f"'{schema.arguments[position].name}'. This input cannot have requires_grad True."
                 )
+        return True
 
     # After the call -----------------------------------------------------------------------------------------------
 
-    def finish(self, op: OpOverload, begun: Any, stack: list[Any], result: Any) -> Any:
+    @inline
+    def finish(self, op: OpOverload, node: Any, stack: list[Any], result: Any) -> Any:
         """The result, tied to the node; then what the formulas need of it is saved."""
-        node, needs = begun
-        result, outputs = tie_results(op, node, stack, result, self.nondifferentiable)
-        for need in needs:
-            output = outputs[need.output]
-            if wants_gradient(output):
-                in_place = op.schema.is_mutable and any(output is value for value in stack)
-                kept = SavedTensor(output, need.output, written_view=in_place and output._view is not None)
-            else:
-                kept = SavedTensor(output)
-            setattr(node, need.slot, kept)
-        return result
+        if self.gives_one_tensor and isinstance(result, TensorBase):
+            if is_new(op, stack, result):
+                if op.schema.is_view:
+                    tie_fresh_view(result, node)
+                else:
+                    tie_fresh(result, node)
+                if self.results:
+                    node.results = kept_result(result)
+                return result
+        elif self.gives_tensors:
+            results = [result[number] for number in range(len(op.schema.returns))]
+            if all(isinstance(one, TensorBase) and is_unknown(op, stack, one) for one in results):
+                tie_fresh_ones(results, node, self.nondifferentiable)
+                if self.results:
+                    node.results = kept_outputs(self, node, results)
+                return result
+        elif self.written and not self.results:
+            if result is stack[self.written[0]] and can_be_retied(result):
+                retie(result, node)
+                return result
+        return finish_otherwise(self, op, node, stack, result)
 
-    # In the backward pass -----------------------------------------------------------------------------------------
 
-    def spans(self, node: Any) -> dict[int, Sequence[int]]:
-        """For each differentiable argument, the places of its gradients among those that a node gives."""
-        if not self.has_list:
-            return self._fixed_spans
-        spans: dict[int, Sequence[int]] = {}
-        start = 0
-        for position, count in zip(self.inputs, node.counts, strict=True):
-            spans[position] = range(start, start + count)
-            start += count
-        return spans
+# What results are ----------------------------------------------------------------------------------------------------
 
-    def put(self, results: list[Any], spans: dict[int, Sequence[int]], formula: Formula, value: Any) -> None:
-        """Puts what a formula gave in its places."""
-        values = (value,) if len(formula.inputs) == 1 else value
-        for position, gradient in zip(formula.inputs, values or [None] * len(formula.inputs), strict=True):
-            if position not in self.lists:
-                results[spans[position][0]] = gradient
-            elif gradient is not None:
-                for place, item in zip(spans[position], gradient, strict=True):
-                    results[place] = item
+
+@inline
+def is_new(op: OpOverload, stack: list[Any], result: Any) -> bool:
+    """Whether a result has no place in the graph yet, as nearly all have; and can have a gradient."""
+    return is_unknown(op, stack, result) and result._dtype.category >= dtypes.FLOATING
+
+
+@inline
+def is_unknown(op: OpOverload, stack: list[Any], result: Any) -> bool:
+    """Whether a result has no history yet, but for what a new view has, and is no argument."""
+    return (
+        (is_new_view(result) if op.schema.is_view else result._autograd is None)
+        and not any(result is stack[position] for position in op.schema.tensor_positions)
+        and not any(result is item for position in op.schema.tensor_list_positions for item in stack[position] or ())
+    )
+
+
+def finish_otherwise(
+    rule: OperatorDerivative, op: OpOverload, node: OperatorNode, stack: list[Any], result: Any
+) -> Any:
+    """`finish` for any result: several of them, lists, written arguments, results that have a history already."""
+    outputs = result
+    if op.schema.is_mutable or not tie_new(op, node, stack, result, rule.nondifferentiable):
+        node.outputs = ()
+        result, outputs = tie_results(op, node, stack, result, rule.nondifferentiable)
+    if rule.results:
+        node.results = kept_outputs(rule, node, outputs, stack if op.schema.is_mutable else ())
+    return result
 
 
 def wants(value: Any) -> bool:
     """Whether an argument requires grad, or one of its items."""
-    if isinstance(value, list | tuple):
-        return any(wants_gradient(item) for item in value)
-    return wants_gradient(value)
+    return any(map(wants_gradient, value)) if isinstance(value, list | tuple) else wants_gradient(value)
+
+
+def any_list(returns: Sequence[Any]) -> bool:
+    return any(isinstance(returned.type, ListType) for returned in returns)

@@ -30,26 +30,28 @@ from typing import Any
 
 from redispatch.dispatch import STATE, wants_gradient, within
 from redispatch.dispatch.layers.ad_inplace_or_view import bump_version
-from redispatch.tensor import CreationMeta, Tensor
+from redispatch.tensor import CreationMeta, Tensor, dtypes, looks_of
 
 from .anomaly import ANOMALY, remember
-from .history import gradient_edge, rebase, set_edge
+from .history import gradient_edge, rebase, set_edge, tie_fresh
 from .needs import ZEROS
-from .node import Node
-from .saved import FREED, SavedTensor, without_history
+from .node import SEQUENCE, Node
+from .saved import FREED, PACKING, WRAPPED, SavedTensor, kept_value, version_of, without_history
 from .views import current_grad_fn, make_view
+from .watch import WATCH
 
 
 class FunctionCtx:
     """What `forward` and `backward` share: attributes of the user's choice, and the methods below."""
 
+    to_save: tuple[Any, ...] = ()
+    dirty_tensors: tuple[Any, ...] = ()
+    non_differentiable: tuple[Any, ...] = ()
+    materialize_grads = True
+    _node: Callable[[], Any] = staticmethod(lambda: None)  # a weak reference, if the call is recorded
+
     def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs_input_grad
-        self.to_save: tuple[Any, ...] = ()
-        self.dirty_tensors: tuple[Any, ...] = ()
-        self.non_differentiable: tuple[Any, ...] = ()
-        self.materialize_grads = True
-        self._node: Callable[[], Any] = lambda: None
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keeps tensors (or None) until backward; `saved_tensors` gives them back. Called at most once."""
@@ -77,9 +79,10 @@ class FunctionCtx:
         node = self._node()
         if node is None:
             return self.to_save
-        if node.saved is None:
+        saved = node.saved
+        if saved is None:
             raise RuntimeError(FREED)
-        return tuple(None if item is None else item.unpack(node) for item in node.saved)
+        return tuple([kept_value(node, saved[i], saved[i + 1]) for i in range(0, len(saved), 2)])
 
     def __getattr__(self, name: str) -> Any:
         """The context answers for its node, too: `ctx.name()`, `ctx.next_functions`."""
@@ -94,29 +97,34 @@ class FunctionNode(Node):
 
     __slots__ = ("ctx", "saved", "inputs", "facts")
     backward: Callable[..., Any]
+    ctx: FunctionCtx
+    saved: Any  # as `OperatorNode.kept`: tensors, each with its version; None once they were let go
+    inputs: Sequence[bool]  # which arguments are tensors
+    facts: Sequence[Any]  # for each output what it looks like, also where it has no gradient
 
     def __init__(self, ctx: FunctionCtx, inputs: Sequence[Any]) -> None:
         """`inputs` are the arguments of the call; those that are tensors get an edge each."""
-        super().__init__(tuple(gradient_edge(value) for value in inputs if isinstance(value, Tensor)))
+        self.next_edges = tuple([gradient_edge(value) for value in inputs if isinstance(value, Tensor)])
+        self.outputs = ()
+        self.sequence = next(SEQUENCE)
+        self.hooks = None
         self.inputs = [isinstance(value, Tensor) for value in inputs]
         self.ctx = ctx
-        self.saved: list[SavedTensor | None] | None = []
-        self.facts: list[Any] = []  # for each output its shape, dtype and device, also where it has no gradient
+        self.saved = self.facts = ()
         ctx._node = weakref.ref(self)
-        if ANOMALY.get()[0]:
+        if WATCH.on and ANOMALY.get()[0]:
             remember(self)
 
     def apply(self, gradients: list[Any], wanted: Sequence[bool] | None = None) -> Sequence[Any]:
         results = type(self).backward(self.ctx, *self.materialized(gradients))
-        results = list(results) if isinstance(results, tuple | list) else [results]
-        return self.checked(results)
+        return self.checked(list(results) if isinstance(results, tuple | list) else [results])
 
     def materialized(self, gradients: list[Any]) -> list[Any]:
         """The gradients as `backward` wants them: zeros for None, unless it was asked for None."""
         if not self.ctx.materialize_grads:
             return gradients
         return [
-            ZEROS()(*facts) if gradient is None and facts is not None else gradient
+            ZEROS()(facts.shape, facts.dtype, facts.device) if gradient is None and facts is not None else gradient
             for gradient, facts in zip(gradients, self.facts, strict=True)
         ]
 
@@ -130,6 +138,8 @@ class FunctionNode(Node):
                 f"function {self.name()} returned an incorrect number of gradients (expected {expected}, got "
                 f"{len(results)})"
             )
+        if all(self.inputs):
+            return results
         for position, (result, is_tensor) in enumerate(zip(results, self.inputs, strict=True), 1):
             if result is not None and not is_tensor:
                 raise RuntimeError(
@@ -140,10 +150,10 @@ class FunctionNode(Node):
 
     def save(self, tensors: Iterable[Any]) -> None:
         """Keeps what `ctx.save_for_backward` was given. TypeError for what is no tensor."""
-        kept: list[SavedTensor | None] = []
+        kept: list[Any] = []
         for position, tensor in enumerate(tensors):
             if tensor is None:
-                kept.append(None)
+                kept += None, None
                 continue
             if not isinstance(tensor, Tensor):
                 raise TypeError(
@@ -151,7 +161,12 @@ class FunctionNode(Node):
                     f"{type(tensor).__name__}"
                 )
             record = tensor._autograd
-            kept.append(SavedTensor(tensor, record.output_nr if record and record.grad_fn is self else None))
+            if record is not None and record.grad_fn is self:
+                kept += SavedTensor(tensor, record.output_nr), WRAPPED
+            elif WATCH.on and PACKING.get():
+                kept += SavedTensor(tensor), WRAPPED
+            else:
+                kept += tensor, version_of(tensor)
         self.saved = kept
         self.ctx.to_save = ()  # the outputs among them would keep this node alive
 
@@ -225,24 +240,31 @@ class Function:
         are put in their places first.
         """
         split = cls.setup_context is not Function.setup_context
-        if split:
+        if split and (kwargs or not takes_just(cls.forward, len(args))):
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
             args, kwargs = bound.args, bound.kwargs
-        ctx = cls._context_class(tuple(map(wants_gradient, args)))
+        ctx = cls._context_class(tuple([wants_gradient(value) for value in args]))
         state = STATE.get()
-        recording = state.grad_enabled and any(ctx.needs_input_grad)
-        node = cls._node_class(ctx, args) if recording else None
-        with within(state.replace(grad_enabled=False)):
+        node = cls._node_class(ctx, args) if state.grad_enabled and True in ctx.needs_input_grad else None
+        with within(state.with_grad(False)):
             if split:
                 output = cls.forward(*args, **kwargs)
                 cls.setup_context(ctx, args, output)
             else:
                 output = cls.forward(ctx, *args, **kwargs)
             result = tie_outputs(node, ctx, args, output)
-        if node is not None:
+        if node is not None and ctx.to_save:
             node.save(ctx.to_save)
         return result
+
+
+def takes_just(function: Callable[..., Any], count: int) -> bool:
+    """Whether a function takes so many arguments by position, and nothing else: then these are what it will get."""
+    code: Any = getattr(function, "__code__", None)
+    if code is None or code.co_kwonlyargcount or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
+        return False
+    return code.co_argcount == count
 
 
 # --- What becomes of forward's outputs --------------------------------------------------------------------------------
@@ -250,6 +272,16 @@ class Function:
 
 def tie_outputs(node: FunctionNode | None, ctx: FunctionCtx, inputs: Sequence[Any], output: Any) -> Any:
     """What `apply` returns: forward's outputs, those that are differentiable as outputs of `node`."""
+    if (
+        node is not None
+        and type(output) is Tensor
+        and output._autograd is None
+        and output._dtype.category >= dtypes.FLOATING
+        and not (ctx.dirty_tensors or ctx.non_differentiable or is_among(output, inputs))
+    ):
+        tie_fresh(output, node)  # one new tensor, as most functions give
+        node.facts = node.outputs
+        return output
     outputs = list(output) if isinstance(output, tuple) else [output]
     dirty = [tensor for tensor in ctx.dirty_tensors if tensor is not None]
     check_dirty(dirty, inputs, outputs)
@@ -257,18 +289,20 @@ def tie_outputs(node: FunctionNode | None, ctx: FunctionCtx, inputs: Sequence[An
         bump_version(tensor)
     differentiable = [node is not None and is_differentiable(value, ctx) for value in outputs]
     several = sum(differentiable) > 1
+    facts: list[Any] = []
     for index, value in enumerate(outputs):
         if not isinstance(value, Tensor):
             if node is not None:
                 node.add_output(None)
-                node.facts.append(None)
+            facts.append(None)
             continue
         outputs[index] = value = tied(node, value, differentiable[index], inputs, dirty, len(outputs))
-        if node is not None:
-            node.facts.append((value._shape, value._dtype, value._device))
+        facts.append(looks_of(value))
         if value._view is not None and not is_among(value, dirty):
             meta = CreationMeta.MULTI_OUTPUT_NODE if several else CreationMeta.IN_CUSTOM_FUNCTION
             value._view.creation = meta
+    if node is not None:
+        node.facts = facts
     ctx.dirty_tensors = ctx.non_differentiable = ()
     return tuple(outputs) if isinstance(output, tuple) else outputs[0]
 
@@ -311,11 +345,18 @@ def alias_of(tensor: Any) -> Any:
 
 
 def is_differentiable(value: Any, ctx: FunctionCtx) -> bool:
-    return isinstance(value, Tensor) and value._dtype.category >= 2 and not is_among(value, ctx.non_differentiable)
+    return (
+        isinstance(value, Tensor)
+        and value._dtype.category >= dtypes.FLOATING
+        and not is_among(value, ctx.non_differentiable)
+    )
 
 
 def is_among(value: Any, values: Iterable[Any]) -> bool:
-    return any(value is one for one in values)
+    for one in values:
+        if value is one:
+            return True
+    return False
 
 
 def check_dirty(dirty: list[Any], inputs: Sequence[Any], outputs: list[Any]) -> None:
@@ -351,7 +392,7 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def wrapper(ctx: Any, *gradients: Any) -> Any:
-        with within(STATE.get().replace(grad_enabled=False)):
+        with within(STATE.get().with_grad(False)):
             results = function(ctx, *gradients)
         if not STATE.get().grad_enabled or not any(map(wants_gradient, gradients)):
             return results

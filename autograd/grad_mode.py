@@ -28,30 +28,43 @@ def is_inference_mode_enabled() -> bool:
     return STATE.get().inference
 
 
-class no_grad(Setting):
+class _Recording(Region):
+    """A region in which recording is on or off. What else changes inside and is left so, stays."""
+
+    _enabled: bool
+    _entered: list[tuple[State, State]]  # the state before and inside, for each time that the region is active
+
+    def __new__(cls, function: Any = None) -> Any:
+        region = object.__new__(cls)
+        region._entered = []
+        return region if function is None else region(function)  # `@no_grad`, without parentheses
+
+    def __enter__(self) -> Any:
+        before = STATE.get()
+        inside = before.with_grad(self._enabled)
+        self._entered.append((before, inside))
+        STATE.set(inside)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        before, inside = self._entered.pop()
+        state = STATE.get()
+        STATE.set(before if state is inside else state.with_grad(before.grad_enabled))
+
+    def clone(self) -> Any:
+        return type(self)()
+
+
+class no_grad(_Recording):
     """A region in which nothing is recorded: results do not require grad, even where arguments do."""
 
-    def __new__(cls, function: Any = None) -> Any:
-        return super().__new__(cls) if function is None else cls()(function)  # `@no_grad`, without parentheses
-
-    def __init__(self, function: Any = None) -> None:
-        super().__init__(grad_enabled=False)
-
-    def clone(self) -> no_grad:
-        return type(self)()
+    _enabled = False
 
 
-class enable_grad(Setting):
+class enable_grad(_Recording):
     """A region in which operators are recorded, inside `no_grad`, too."""
 
-    def __new__(cls, function: Any = None) -> Any:
-        return super().__new__(cls) if function is None else cls()(function)
-
-    def __init__(self, function: Any = None) -> None:
-        super().__init__(grad_enabled=True)
-
-    def clone(self) -> enable_grad:
-        return type(self)()
+    _enabled = True
 
 
 class set_grad_enabled(Region):
@@ -80,7 +93,7 @@ class set_grad_enabled(Region):
 
 
 def _record(mode: bool) -> None:
-    STATE.set(STATE.get().replace(grad_enabled=mode))
+    STATE.set(STATE.get().with_grad(bool(mode)))
 
 
 class inference_mode(Setting):

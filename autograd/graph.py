@@ -15,6 +15,7 @@ from .engine import CURRENT_TASK
 from .history import gradient_edge
 from .node import Node
 from .saved import HOOKS_REFUSED, PACKING, SavedTensor
+from .watch import WATCH
 
 __all__ = [
     "GradientEdge",
@@ -41,6 +42,7 @@ class saved_tensors_hooks:
         refused = HOOKS_REFUSED.get()
         if refused is not None:
             raise RuntimeError(refused)
+        WATCH.on = True
         self._tokens.append(PACKING.set((*PACKING.get(), (self.pack_hook, self.unpack_hook))))
 
     def __exit__(self, *error: object) -> None:
@@ -76,7 +78,7 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
     edge = gradient_edge(tensor)
     if edge is None:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
-    return GradientEdge(*edge)
+    return GradientEdge(edge[0], edge[1])
 
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:

@@ -8,11 +8,12 @@ Read next: derivative.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from redispatch.dispatch import OpOverload, TensorBase, wants_gradient
-from redispatch.tensor import AutogradRecord
+from redispatch.dispatch import OpOverload, TensorBase
+from redispatch.dispatch.marks import inline
+from redispatch.tensor import AutogradRecord, dtypes, looks_of
 
 from .accumulate import accumulator
 from .copy_slices import CopySlices
@@ -21,17 +22,41 @@ from .saved import without_history
 from .views import ViewHistory, check_write, current_grad_fn, strided_step
 
 
+@inline
 def gradient_edge(tensor: Any) -> Edge:
-    """Where the gradient of `tensor` goes: (its node, its number among the node's outputs); None if it wants none."""
+    """Where the gradient of `tensor` goes: (its node, its number among the node's outputs); None if it wants none.
+
+    Errors: RuntimeError for a view whose history cannot be made anew.
+    """
+    record, view = tensor._autograd, tensor._view
+    return (
+        None
+        if record is None
+        else (record.grad_fn, record.output_nr)
+        if record.grad_fn is not None and (view is None or view.version == tensor._counter[0])
+        else (record.accumulator, 0, tensor)  # accumulate.py, Note [Leaves keep their nodes]
+        if view is None and record.accumulator is not None and record.requires_grad
+        else other_gradient_edge(tensor)
+    )
+
+
+@inline
+def gradient_edges(value: Any, is_list: bool) -> list[Edge]:
+    """The edges of one argument: of each item, if it is a list."""
+    if is_list:
+        return [gradient_edge(item) if isinstance(item, TensorBase) else None for item in value or ()]
+    return [gradient_edge(value) if isinstance(value, TensorBase) else None]
+
+
+def other_gradient_edge(tensor: Any) -> Edge:
+    """The same where it takes longer: for views that are out of date, and for what may be a leaf."""
     record = tensor._autograd
-    if record is None:
-        return None
     node = current_grad_fn(tensor)
     if node is not None:
         return node, record.output_nr
     # A view that requires grad only because its base does, but was made under no_grad, is cut off from it.
     asked = record.asked if isinstance(record, ViewHistory) else record.requires_grad
-    return (accumulator(tensor), 0) if asked else None
+    return (accumulator(tensor), 0, tensor) if asked else None
 
 
 def refuse_out(op: OpOverload) -> None:
@@ -43,9 +68,19 @@ def refuse_out(op: OpOverload) -> None:
         )
 
 
-def check_writes(op: OpOverload, stack: list[Any]) -> None:
-    """Raises RuntimeError where the call would write a tensor that must not be."""
-    for tensor in written_tensors(op, stack):
+@inline
+def check_writes(written: Any) -> None:
+    """Raises RuntimeError where an argument that the call writes must not be: a tensor, None or a list."""
+    if isinstance(written, TensorBase):
+        record = written._autograd
+        if record is not None and (record.grad_fn is None or written._view is not None):
+            check_write(written)
+    elif written is not None:
+        check_each_write(written)
+
+
+def check_each_write(written: Any) -> None:
+    for tensor in tensors_of(written):
         check_write(tensor)
 
 
@@ -61,6 +96,116 @@ def tensors_of(value: Any) -> Iterator[Any]:
     elif isinstance(value, list | tuple):
         for item in value:
             yield from tensors_of(item)
+
+
+class ResultRecord(AutogradRecord):
+    """The record of a result. It starts empty, and `result_record` fills it: an `__init__` takes twice as long."""
+
+    __slots__ = ()
+
+    __init__ = object.__init__
+
+
+@inline
+def tie_fresh(tensor: Any, node: Node) -> None:
+    """Makes a tensor of which nothing was recorded so far the only output of `node`."""
+    node.outputs = (tensor._looks or looks_of(tensor),)
+    tensor._autograd = result_record(node, 0)
+
+
+@inline
+def result_record(node: Node, number: int) -> AutogradRecord:
+    """The record of the output of `node` with this number."""
+    record = ResultRecord()
+    record.requires_grad = True
+    record.grad_fn = node
+    record.output_nr = number
+    record.grad = None
+    record.accumulator = None
+    record.hooks = None
+    record.post_accumulate_hooks = None
+    record.retains_grad = None
+    return record
+
+
+@inline
+def tie_fresh_ones(tensors: Sequence[Any], node: Node, nondifferentiable: frozenset[int]) -> None:
+    """The same for several outputs, of which some have no gradient."""
+    node.outputs = tuple(
+        None if number in nondifferentiable or tensor._dtype.category < dtypes.FLOATING else looks_of(tensor)
+        for number, tensor in enumerate(tensors)
+    )
+    for number, tensor in enumerate(tensors):
+        if number not in nondifferentiable and tensor._dtype.category >= dtypes.FLOATING:
+            tensor._autograd = result_record(node, number)
+
+
+@inline
+def is_new_view(tensor: Any) -> bool:
+    """Whether a tensor is a view that was just made, and whose history is still its base's."""
+    record = tensor._autograd
+    return record is not None and record is tensor._view and record.grad_fn is None and not record.asked
+
+
+@inline
+def tie_fresh_view(view: Any, node: Node) -> None:
+    """Makes a view for which `is_new_view` holds the only output of `node`."""
+    node.outputs = (view._looks or looks_of(view),)
+    record = view._autograd
+    record.grad_fn = node
+    record.asked = True
+
+
+@inline
+def can_be_retied(tensor: Any) -> bool:
+    """Whether a tensor that was written, and can have a gradient, is simply to get another history."""
+    record = tensor._autograd
+    plain = record is None or (record.hooks is None and record.retains_grad is None)
+    return plain and tensor._view is None and tensor._dtype.category >= dtypes.FLOATING
+
+
+@inline
+def retie(tensor: Any, node: Node) -> None:
+    """Makes a tensor for which `can_be_retied` holds the only output of `node`."""
+    record = tensor._autograd
+    if record is None:
+        tie_fresh(tensor, node)
+    else:
+        node.outputs = (tensor._looks or looks_of(tensor),)
+        record.grad_fn = node
+        record.output_nr = 0
+        record.requires_grad = True
+
+
+def tie_new(op: OpOverload, node: Node, stack: list[Any], result: Any, nondifferentiable: frozenset[int]) -> bool:
+    """Makes several new tensors the outputs of `node`; False, and nothing is done, where one is anything else."""
+    values = result if isinstance(result, tuple | list) else (result,)
+    for value in values:
+        if not isinstance(value, TensorBase) or is_given(value, stack):
+            return False
+        if value._autograd is not None and not is_new_view(value):
+            return False
+    is_one_list = len(op.schema.returns) == 1
+    outputs: list[Any] = []
+    for number, value in enumerate(values):
+        if (0 if is_one_list else number) in nondifferentiable or value._dtype.category < dtypes.FLOATING:
+            outputs.append(None)
+            continue
+        outputs.append(looks_of(value))
+        if value._autograd is None:
+            value._autograd = AutogradRecord(True, node, number)
+        else:
+            value._autograd.grad_fn, value._autograd.output_nr, value._autograd.asked = node, number, True
+    node.outputs = tuple(outputs)
+    return True
+
+
+def is_given(value: Any, stack: list[Any]) -> bool:
+    """Whether a result is one of the arguments, or an item of one."""
+    for given in stack:
+        if given is value or (isinstance(given, list) and any(item is value for item in given)):
+            return True
+    return False
 
 
 def tie_results(
@@ -109,9 +254,9 @@ def tie(node: Node, value: Any, differentiable: bool, known: list[Any], written:
 def has_history(tensor: Any) -> bool:
     """Whether a result requires grad before it was tied: it is an older tensor. (A new view does if its base does.)"""
     record = tensor._autograd
-    if isinstance(record, ViewHistory):
-        return record.asked or record.grad_fn is not None
-    return wants_gradient(tensor)
+    if record is None:
+        return False
+    return record.asked or record.grad_fn is not None if isinstance(record, ViewHistory) else record.requires_grad
 
 
 def set_edge(tensor: Any, node: Node, number: int) -> None:

@@ -52,9 +52,9 @@ class HookDict(dict[int, Callable[..., Any]]):
 
 
 class NodeHooks:
-    """The hooks of one node, and the dictionary that users may hang things on."""
+    """The hooks of one node; and what else few nodes have: a dictionary for users, a stack trace."""
 
-    __slots__ = ("of_tensors", "retaining", "before", "after", "metadata")
+    __slots__ = ("of_tensors", "retaining", "before", "after", "metadata", "stack_trace")
 
     def __init__(self) -> None:
         self.of_tensors: dict[int, HookDict] = {}  # by output number
@@ -62,19 +62,16 @@ class NodeHooks:
         self.before = HookDict()
         self.after = HookDict()
         self.metadata: dict[Any, Any] = {}
+        self.stack_trace: list[str] | None = None  # anomaly.py
 
-    def prepare(self, gradients: list[Any]) -> list[Any]:
-        """The gradients that reach the node, after the hooks of the tensors that it produced."""
-        if not self.of_tensors and not self.retaining:
-            return gradients
-        gradients = list(gradients)
+    def prepare(self, gradients: list[Any]) -> None:
+        """Has the hooks of the tensors that the node produced see the gradients that reach it, and replace them."""
         for number, hooks in self.of_tensors.items():
             if gradients[number] is not None:
                 gradients[number] = call_tensor_hooks(hooks, gradients[number])
         for number, retain in self.retaining.items():
             if gradients[number] is not None:
                 retain(gradients[number])
-        return gradients
 
     def call_before(self, gradients: list[Any]) -> list[Any]:
         """The gradients that the node gets, after its prehooks."""

@@ -45,7 +45,8 @@ class NoDerivative:
 
     def begin(self, op: OpOverload, stack: list[Any]) -> NotImplementedNode:
         refuse_out(op)
-        check_writes(op, stack)
+        for position in op.schema.mutable_positions:
+            check_writes(stack[position])
         # What is written comes first: its former value is what the node's first edge must lead to (history.py).
         written = written_tensors(op, stack)
         others = [tensor for tensor in tensors_of(stack) if all(tensor is not one for one in written)]

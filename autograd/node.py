@@ -2,7 +2,8 @@
 
 A node stands for one operator call. It takes one gradient per output of that call and gives one per input that can
 have one, to be sent along `next_edges`. An edge is a pair (node, number of the node's output), or None where no
-gradient is wanted. `outputs` says what each output looked like: shape, dtype and device, which its gradient must have.
+gradient is wanted; an edge to a leaf's node has the leaf as its third, because that node holds the leaf weakly.
+`outputs` says what each output looked like (its shape, dtype and device are those that its gradient must have).
 
 Tensors point to nodes and nodes to earlier nodes, never back: so a graph goes away with the last tensor that holds it,
 without the garbage collector. A subclass keeps this up by holding its own results as `SavedTensor` does (saved.py).
@@ -12,37 +13,36 @@ Read next: accumulate.py (the nodes of leaves), saved.py, derivative.py (the nod
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from redispatch.tensor import Tensor
+from redispatch.tensor import Tensor, looks_of
+from redispatch.tensor.looks import Looks
 
 from .hooks import NodeHooks, RemovableHandle
 
-Edge = tuple["Node", int] | None
-Metadata = tuple[Any, Any, Any]  # shape, dtype, device
+Edge = tuple["Node", int] | tuple["Node", int, Tensor] | None
 
 # Later calls have higher numbers; the engine runs them first. (One counter for all threads: it never goes back.)
-_next_sequence = itertools.count().__next__
+SEQUENCE = itertools.count()
 
 
 class Node:
     """One step of backward. A subclass gives `apply`, and `release` if it holds anything for it."""
 
-    __slots__ = ("next_edges", "outputs", "sequence", "hooks", "stack_trace", "__weakref__")
+    __slots__ = ("next_edges", "outputs", "sequence", "hooks", "__weakref__")
     next_edges: tuple[Edge, ...]
-    outputs: tuple[Metadata | None, ...]
+    outputs: tuple[Looks | None, ...]
     sequence: int
-    hooks: NodeHooks | None
-    stack_trace: Any
+    hooks: NodeHooks | None  # and whatever else few nodes have
 
     def __init__(self, next_edges: tuple[Edge, ...] = ()) -> None:
         self.next_edges = next_edges
         self.outputs = ()
-        self.sequence = _next_sequence()
+        self.sequence = next(SEQUENCE)
         self.hooks = None
-        self.stack_trace = None
 
     def apply(self, gradients: list[Any], wanted: Sequence[bool] | None = None) -> Sequence[Any]:
         """One gradient per edge, from one per output; None stands for zero.
@@ -57,7 +57,7 @@ class Node:
     def add_output(self, tensor: Any) -> int:
         """Notes what the next output looks like (None: it has no gradient) and returns its number."""
         number = len(self.outputs)
-        self.outputs += (None if tensor is None else (tensor._shape, tensor._dtype, tensor._device),)
+        self.outputs += (None if tensor is None else looks_of(tensor),)
         return number
 
     # What users see -------------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ class Node:
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        return tuple((None, 0) if edge is None else edge for edge in self.next_edges)
+        return tuple((None, 0) if edge is None else edge[:2] for edge in self.next_edges)
 
     @property
     def metadata(self) -> dict[Any, Any]:
@@ -75,12 +75,17 @@ class Node:
         return self._hooks().metadata
 
     @property
+    def stack_trace(self) -> Any:
+        """Where the call was made, if anomaly mode was on."""
+        return None if self.hooks is None else self.hooks.stack_trace
+
+    @property
     def requires_grad(self) -> bool:
         return True
 
     @property
     def _input_metadata(self) -> tuple[InputMetadata | None, ...]:
-        return tuple(None if facts is None else InputMetadata(*facts) for facts in self.outputs)
+        return tuple(None if o is None else InputMetadata(o.shape, o.dtype, o.device) for o in self.outputs)
 
     def _sequence_nr(self) -> int:
         return self.sequence
@@ -134,46 +139,71 @@ def evaluate(node: Node, gradients: list[Any], wanted: Sequence[bool] | None) ->
 def fitted(node: Node, results: Sequence[Any]) -> list[Any]:
     """The results of `node` as the nodes behind its edges need them: of the shape and dtype of those outputs.
 
-    A gradient that was broadcast is summed back. Errors: RuntimeError for one of another number, shape or device.
+    Errors: RuntimeError for another number of results than there are edges, and as `fit`.
     """
     edges = node.next_edges
     if len(results) != len(edges):
-        raise RuntimeError(
-            f"Function {node.name()} returned an invalid number of gradients: {len(results)} for {len(edges)} edges"
-        )
-    fit = list(results)
-    for index, (edge, gradient) in enumerate(zip(edges, results, strict=True)):
-        if edge is None or gradient is None:
-            continue
-        if not isinstance(gradient, Tensor):
-            raise RuntimeError(f"expected Variable or None (got {type(gradient).__name__})")
-        facts = edge[0].outputs[edge[1]]
-        if facts is None:
-            continue
-        shape, dtype, device = facts
-        if gradient._shape != shape:
-            fit[index] = gradient = summed_to(node, index, gradient, shape)
-        if gradient._dtype is not dtype:
-            if gradient._dtype.is_complex and not dtype.is_complex:
-                gradient = gradient.real
-            fit[index] = gradient = gradient.to(dtype)
-        if gradient._device != device:
-            if gradient._shape:
-                raise RuntimeError(
-                    f"Function {node.name()} returned an invalid gradient at index {index} - expected device {device} "
-                    f"but got {gradient._device}"
-                )
-            fit[index] = gradient.to(device)
-    return fit
+        raise wrong_number(node, results)
+    return [
+        gradient if edge is None or gradient is None else fit(node, index, gradient, edge[0].outputs[edge[1]])
+        for index, (edge, gradient) in enumerate(zip(edges, results, strict=True))
+    ]
+
+
+def wrong_number(node: Node, results: Sequence[Any]) -> RuntimeError:
+    return RuntimeError(
+        f"Function {node.name()} returned an invalid number of gradients: {len(results)} for {len(node.next_edges)} "
+        "edges"
+    )
+
+
+def fits(gradient: Any, output: Looks | None) -> bool:
+    """Whether a gradient of any strides is as an output that looks so needs it, as far as a glance can tell."""
+    return (
+        output is not None
+        and gradient._shape == output.shape
+        and gradient._dtype is output.dtype
+        and gradient._device is output.device
+    )
+
+
+def fit(node: Node, index: int, gradient: Any, output: Looks | None) -> Any:
+    """The result number `index` of `node` as an output that looks so needs it; one that was broadcast is summed back.
+
+    Errors: RuntimeError for what is no tensor, or has a shape or device that cannot be made right.
+    """
+    if not isinstance(gradient, Tensor):
+        raise RuntimeError(f"expected Variable or None (got {type(gradient).__name__})")
+    if output is None:
+        return gradient
+    if gradient._shape != output.shape:
+        gradient = summed_to(node, index, gradient, output.shape)
+    if gradient._dtype is not output.dtype:
+        if gradient._dtype.is_complex and not output.dtype.is_complex:
+            gradient = gradient.real
+        gradient = gradient.to(output.dtype)
+    if gradient._device != output.device:
+        if gradient._shape:
+            raise RuntimeError(
+                f"Function {node.name()} returned an invalid gradient at index {index} - expected device "
+                f"{output.device} but got {gradient._device}"
+            )
+        gradient = gradient.to(output.device)
+    return gradient
 
 
 def summed_to(node: Node, index: int, gradient: Any, shape: Any) -> Any:
     """`gradient` summed over the dimensions along which a tensor of `shape` was broadcast to it."""
-    theirs = gradient._shape
-    aligned = theirs[len(theirs) - len(shape) :]
-    if len(theirs) < len(shape) or any(ours not in (1, size) for ours, size in zip(shape, aligned, strict=True)):
+    if not is_broadcast(gradient._shape, shape):
         raise RuntimeError(
-            f"Function {node.name()} returned an invalid gradient at index {index} - got {list(theirs)} but expected "
-            f"shape compatible with {list(shape)}"
+            f"Function {node.name()} returned an invalid gradient at index {index} - got {list(gradient._shape)} but "
+            f"expected shape compatible with {list(shape)}"
         )
     return gradient.sum_to_size(shape)
+
+
+@functools.lru_cache(1024)
+def is_broadcast(shape: tuple[int, ...], original: tuple[int, ...]) -> bool:
+    """Whether a tensor of the shape `original` may have been broadcast to `shape`."""
+    behind = len(shape) - len(original)
+    return behind >= 0 and all(have in (1, size) for have, size in zip(original, shape[behind:], strict=True))

@@ -11,9 +11,11 @@ from typing import Any
 from redispatch.dispatch import STATE, OpOverload, TensorBase, wants_gradient, within
 from redispatch.dispatch.layers.autograd import AUTOGRAD, DERIVATIVES
 from redispatch.dispatch.registry import Undo
+from redispatch.tensor import looks_of
 
+from .derivative import is_new
 from .function import FunctionCtx, FunctionNode
-from .history import refuse_out, tie_results
+from .history import refuse_out, tie_fresh, tie_results
 
 
 def register_function_derivative(
@@ -32,27 +34,33 @@ class OperatorFunctionNode(FunctionNode):
     """The node of an operator call with such a derivative. Lists of tensors have a gradient list, in and out."""
 
     __slots__ = ("counts", "output_counts")
-    counts: list[int | None]  # for each argument how many tensors it is, None for one that is no list
-    output_counts: list[int | None]
+    counts: list[int | None] | None  # for each argument how many tensors it is, None for one that is no list
+    output_counts: list[int | None] | None  # either is None where there are no lists at all
 
     def apply(self, gradients: list[Any], wanted: Any = None) -> Any:
-        grouped = list(regrouped(self.materialized(gradients), self.output_counts))
-        results = type(self).backward(self.ctx, *grouped)
+        gradients = self.materialized(gradients)
+        if self.output_counts is not None:
+            gradients = list(regrouped(gradients, self.output_counts))
+        results = type(self).backward(self.ctx, *gradients)
         results = list(results) if isinstance(results, tuple) else [results]
-        while len(results) > len(self.counts) and results[-1] is None:
+        return self.checked(results if self.counts is None else self.flattened(results, self.counts))
+
+    def flattened(self, results: list[Any], counts: list[int | None]) -> list[Any]:
+        """One gradient for each tensor. RuntimeError where `backward` gave another number than there are arguments."""
+        while len(results) > len(counts) and results[-1] is None:
             results.pop()
-        if len(results) != len(self.counts):
+        if len(results) != len(counts):
             raise RuntimeError(
-                f"function {self.name()} returned an incorrect number of gradients (expected {len(self.counts)}, got "
+                f"function {self.name()} returned an incorrect number of gradients (expected {len(counts)}, got "
                 f"{len(results)})"
             )
         flat: list[Any] = []
-        for result, count in zip(results, self.counts, strict=True):
+        for result, count in zip(results, counts, strict=True):
             if count is None:
                 flat.append(result)
             else:
                 flat += [None] * count if result is None else list(result)
-        return self.checked(flat)
+        return flat
 
 
 def regrouped(values: list[Any], counts: list[int | None]) -> Iterator[Any]:
@@ -66,7 +74,11 @@ class FunctionDerivative:
     """The rule that the layer Autograd finds for such an operator."""
 
     def __init__(self, op: OpOverload, backward: Callable[..., Any], setup_context: Callable[..., Any] | None) -> None:
+        schema = op.schema
         self.setup_context = setup_context
+        self.positional = schema.kwarg_only_start
+        self.keywords = [(i, argument.name) for i, argument in enumerate(schema.arguments) if argument.kwarg_only]
+        self.takes_lists = any(position < self.positional for position in schema.tensor_list_positions)
         name = f"GeneratedBackwardFor_{op.namespace}_{op._opname}_{op._overloadname}Backward"
         self.node_class = type(name, (OperatorFunctionNode,), {"__slots__": (), "backward": staticmethod(backward)})
 
@@ -76,32 +88,46 @@ class FunctionDerivative:
 
     def begin(self, op: OpOverload, stack: list[Any]) -> OperatorFunctionNode:
         refuse_out(op)
-        positional = stack[: op.schema.kwarg_only_start]
-        flat: list[Any] = []
-        for value in positional:
-            flat += value if is_tensor_list(value) else [value]
-        node = self.node_class(FunctionCtx(tuple(map(wants, positional))), flat)
-        node.counts = [len(value) if is_tensor_list(value) else None for value in positional]
+        arguments = stack[: self.positional]
+        ctx = FunctionCtx(tuple([wants(value) for value in arguments]))
+        if not self.takes_lists:
+            node = self.node_class(ctx, arguments)
+            node.counts = None
+            return node
+        node = self.node_class(
+            ctx, [item for value in arguments for item in (value if is_tensor_list(value) else [value])]
+        )
+        node.counts = [len(value) if is_tensor_list(value) else None for value in arguments]
         return node
 
     def finish(self, op: OpOverload, node: OperatorFunctionNode, stack: list[Any], result: Any) -> Any:
-        ctx, schema = node.ctx, op.schema
+        ctx = node.ctx
         if self.setup_context is not None:
-            inputs = tuple(stack[: schema.kwarg_only_start])
-            keywords = {a.name: v for a, v in zip(schema.arguments, stack, strict=True) if a.kwarg_only}
-            with within(STATE.get().excluding(AUTOGRAD).replace(grad_enabled=False)):
-                if keywords:
-                    self.setup_context(ctx=ctx, inputs=inputs, keyword_only_inputs=keywords, output=result)
-                else:
-                    self.setup_context(ctx=ctx, inputs=inputs, output=result)
-        returns = list(result) if len(schema.returns) > 1 else [result]
-        node.output_counts = [len(value) if is_tensor_list(value) else None for value in returns]
-        skipped = frozenset(i for i, v in enumerate(returns) if any(v is one for one in ctx.non_differentiable))
-        result, outputs = tie_results(op, node, stack, result, skipped)
-        node.facts = [(output._shape, output._dtype, output._device) for output in outputs]
-        ctx.non_differentiable = ()
-        node.save(ctx.to_save)
+            given: dict[str, Any] = {"inputs": tuple(stack[: self.positional])}
+            if self.keywords:
+                given["keyword_only_inputs"] = {name: stack[position] for position, name in self.keywords}
+            with within(STATE.get().excluding(AUTOGRAD).with_grad(False)):
+                self.setup_context(ctx=ctx, **given, output=result)
+        if isinstance(result, TensorBase) and is_new(op, stack, result) and not ctx.non_differentiable:
+            tie_fresh(result, node)
+            node.output_counts, node.facts = None, node.outputs
+        else:
+            result = tie_otherwise(op, node, stack, result)
+        if ctx.to_save:
+            node.save(ctx.to_save)
         return result
+
+
+def tie_otherwise(op: OpOverload, node: OperatorFunctionNode, stack: list[Any], result: Any) -> Any:
+    """The result made the output of `node`: several of them, lists, those that have no gradient."""
+    ctx = node.ctx
+    returns = list(result) if len(op.schema.returns) > 1 else [result]
+    node.output_counts = [len(value) if is_tensor_list(value) else None for value in returns]
+    skipped = frozenset(i for i, v in enumerate(returns) if any(v is one for one in ctx.non_differentiable))
+    result, outputs = tie_results(op, node, stack, result, skipped)
+    node.facts = [looks_of(output) for output in outputs]
+    ctx.non_differentiable = ()
+    return result
 
 
 def is_tensor_list(value: Any) -> bool:

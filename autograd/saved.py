@@ -7,6 +7,12 @@ It remembers the version at which the tensor was saved; `unpack` compares. What 
   alive. `unpack` gives it its history back;
 - under `saved_tensors_hooks`, what the user's `pack` returned is held in its place, and no version is compared.
 
+Note [Kept tensors]
+A node keeps most tensors as they are, each followed by its version: (tensor, version, tensor, version). That costs a
+tenth of a SavedTensor. `kept_value` compares the version. Two versions are none: None follows what is no tensor (a
+number in a tensor's place, None, UNSAVED), and WRAPPED a SavedTensor or a list of them. A SavedTensor is made where
+hooks or users ask for one.
+
 Read next: derivative.py.
 """
 
@@ -19,16 +25,31 @@ from typing import Any
 
 from redispatch.dispatch import STATE, within
 from redispatch.dispatch.layers.autograd import AUTOGRAD
-from redispatch.tensor import CURRENT_GRAD_FN, AutogradRecord, Tensor
+from redispatch.dispatch.marks import inline
+from redispatch.tensor import CURRENT_GRAD_FN, AutogradRecord, Tensor, UntypedStorage
 
+from .accumulate import accumulator
 from .hooks import type_name
+from .watch import WATCH
 
+new = object.__new__
 Pack = Callable[[Any], Any]
 Unpack = Callable[[Any], Any]
 
 # The hooks in force, the innermost pair last; and, where none may be set, the message that says so
 PACKING: ContextVar[tuple[tuple[Pack, Unpack], ...]] = ContextVar("saved tensor hooks", default=())
 HOOKS_REFUSED: ContextVar[str | None] = ContextVar("why saved tensor hooks are refused", default=None)
+
+
+class _Unsaved:
+    """Stands where nothing was kept, because the gradient that it would serve is not wanted."""
+
+    def __repr__(self) -> str:
+        return "UNSAVED"
+
+
+UNSAVED = _Unsaved()
+WRAPPED = -1  # in the place of a version: Note [Kept tensors]
 
 FREED = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
@@ -55,13 +76,7 @@ class SavedTensor:
         `written_view`: the result is a view that the node's call wrote; its history is not this node but one that
         holds this node, and so is remembered weakly.
         """
-        if tensor._counter is None:
-            raise RuntimeError(
-                "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference "
-                "mode in computation tracked by autograd. To work around this, you can make a clone to get a normal "
-                "tensor and use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
-            )
-        self._version = tensor._counter[0]
+        self._version = version_of(tensor)
         self._output_nr = output_nr
         self._history = None
         self._unpack = None
@@ -83,7 +98,7 @@ class SavedTensor:
         if tensor is None:
             raise RuntimeError(FREED)
         if tensor._counter[0] != self._version:
-            raise RuntimeError(self._modified(node))
+            raise modified(tensor, self._version, self._output_nr, node)
         return tensor if self._output_nr is None else self._with_history(tensor, node)
 
     def release(self) -> None:
@@ -93,36 +108,9 @@ class SavedTensor:
     # A result, whose history is the node itself -------------------------------------------------------------------
 
     def _with_history(self, tensor: Any, node: Any) -> Any:
-        result = copy_of(tensor)
         if self._history is not None:
             node = self._history()
-        if node is not None:
-            result._autograd = AutogradRecord(True, node, self._output_nr or 0)
-        return result
-
-    def _modified(self, node: Any) -> str:
-        tensor = self._tensor
-        if self._output_nr is not None:
-            maker, number = node, self._output_nr
-        else:
-            maker = None if tensor._autograd is None else tensor._autograd.grad_fn
-            number = 0 if maker is None else tensor._autograd.output_nr
-        output = "" if maker is None else f", which is output {number} of {short_name(maker)},"
-        if node is not None and node.stack_trace is not None:
-            hint = (
-                "the backtrace further above shows the operation that failed to compute its gradient. The variable in "
-                "question was changed in there or anywhere later. Good luck!"
-            )
-        else:
-            hint = (
-                "enable anomaly detection to find the operation that failed to compute its gradient, with "
-                "torch.autograd.set_detect_anomaly(True, check_nan=False)."
-            )
-        return (
-            "one of the variables needed for gradient computation has been modified by an inplace operation: "
-            f"[{type_name(tensor)} {list(tensor._shape)}]{output} is at version {tensor._counter[0]}; expected version "
-            f"{self._version} instead. Hint: {hint}"
-        )
+        return copy_of(tensor) if node is None else as_output(tensor, node, self._output_nr or 0)
 
     # Hooks --------------------------------------------------------------------------------------------------------
 
@@ -146,7 +134,7 @@ class SavedTensor:
             self._history = history_of(tensor)
         bare = without_history(tensor)
         version = bare._counter[0]
-        with within(STATE.get().replace(grad_enabled=False)):
+        with within(STATE.get().with_grad(False)):
             self._packed = pack(bare)
         if bare._counter[0] != version:
             raise RuntimeError(
@@ -158,7 +146,7 @@ class SavedTensor:
         self._tensor = None
 
     def _unpacked(self, node: Any) -> Any:
-        with within(STATE.get().replace(grad_enabled=False)):
+        with within(STATE.get().with_grad(False)):
             tensor = self._unpack(self._packed)  # type: ignore[misc]  # the caller has seen that there is one
         if not isinstance(tensor, Tensor):
             raise TypeError(
@@ -178,29 +166,147 @@ RELEASED = object.__new__(SavedTensor)
 RELEASED.release()
 
 
+# What nodes keep without a SavedTensor: Note [Kept tensors] ----------------------------------------------------------
+
+
+@inline
+def version_of(tensor: Any) -> int:
+    """The version of a tensor that is being saved. RuntimeError for an inference tensor, which has none."""
+    return tensor._counter[0] if tensor._counter is not None else refuse_inference_tensor()
+
+
+def refuse_inference_tensor() -> int:
+    raise RuntimeError(
+        "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+        "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it "
+        "in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
+    )
+
+
+@inline
+def kept_value(node: Any, value: Any, version: int | None) -> Any:
+    """What was kept of an argument, for the node's formulas. Errors: as `SavedTensor.unpack`."""
+    as_it_is = version is None or (version >= 0 and value._counter[0] == version)
+    return value if as_it_is else other_kept_value(node, value, version)
+
+
+def other_kept_value(node: Any, value: Any, version: int | None) -> Any:
+    if version is not None and version != WRAPPED:
+        raise modified(value, version, None, node)
+    if isinstance(value, list):
+        return [item.unpack(node) if isinstance(item, SavedTensor) else item for item in value]
+    return value.unpack(node)
+
+
+@inline
+def kept_result(tensor: Any, number: int = 0) -> tuple[Any, int]:
+    """What a node keeps of its output `number`: the tensor without its history, which is the node; and the version."""
+    if WATCH.on and PACKING.get():
+        return SavedTensor(tensor, number), WRAPPED
+    version = version_of(tensor)
+    if type(tensor) is Tensor and tensor._store is None and tensor._array is not None:
+        # Nobody else has the result yet: its storage, which the two will share, can be made without a lock.
+        tensor._store = UntypedStorage.of_array(tensor._array)
+    return without_history(tensor), version
+
+
+def kept_result_value(node: Any, value: Any, version: int | None, number: int) -> Any:
+    """What was kept of the node's output with this number, for its formulas.
+
+    Where nothing is recorded, nobody sees whether it has a history, and it goes without.
+    """
+    if version is None:
+        return value
+    if version == WRAPPED:
+        return value.unpack(node)
+    if value._counter[0] != version:
+        raise modified(value, version, number, node)
+    state = STATE.get()
+    if type(value) is Tensor and not (state.grad_enabled or state.modes or state.function_modes):
+        return value
+    return value if node.outputs[number] is None else as_output(value, node, number)
+
+
+def saved_tensor(value: Any, version: int | None, number: int | None) -> Any:
+    """A SavedTensor in the place of a kept tensor. (That of a result without history: it is there already.)"""
+    if version is None or version == WRAPPED:
+        return value
+    made = object.__new__(SavedTensor)
+    made._tensor, made._version, made._output_nr = value, version, number
+    made._history = made._unpack = made._packed = None
+    return made
+
+
+def as_output(tensor: Any, node: Any, number: int) -> Any:
+    """A tensor like `tensor`, which has no history, as output of `node`."""
+    result = copy_of(tensor)
+    result._autograd = AutogradRecord(True, node, number)
+    return result
+
+
+def modified(tensor: Any, version: int, number: int | None, node: Any) -> RuntimeError:
+    """The error for a saved tensor that was written since; `number` says which result of `node` it is, if it is one."""
+    maker: Any = node
+    if number is None:
+        maker = None if tensor._autograd is None else tensor._autograd.grad_fn
+        number = 0 if maker is None else tensor._autograd.output_nr
+    output = "" if maker is None else f", which is output {number} of {short_name(maker)},"
+    if node is not None and node.stack_trace is not None:
+        hint = (
+            "the backtrace further above shows the operation that failed to compute its gradient. The variable in "
+            "question was changed in there or anywhere later. Good luck!"
+        )
+    else:
+        hint = (
+            "enable anomaly detection to find the operation that failed to compute its gradient, with "
+            "torch.autograd.set_detect_anomaly(True, check_nan=False)."
+        )
+    return RuntimeError(
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"[{type_name(tensor)} {list(tensor._shape)}]{output} is at version {tensor._counter[0]}; expected version "
+        f"{version} instead. Hint: {hint}"
+    )
+
+
+# Tensors without history ---------------------------------------------------------------------------------------------
+
+
 def history_of(tensor: Any) -> AutogradRecord:
     """The record of an input, to be given to what is unpacked for it. That of a leaf is shared: gradients go there."""
     node = CURRENT_GRAD_FN()(tensor)
     record = tensor._autograd
-    return record if node is None else AutogradRecord(True, node, record.output_nr)
+    if node is not None:
+        return AutogradRecord(True, node, record.output_nr)
+    accumulator(tensor)  # made for the leaf itself: what shares its record does not live as long
+    return record
 
 
+@inline
 def without_history(tensor: Any) -> Any:
     """The tensor over the same memory and version counter, as if nothing had been recorded."""
-    state = STATE.get()
-    if type(tensor) is Tensor and not state.modes:
-        return copy_of(tensor)
-    # A class or mode that handles operators decides for itself what this means.
-    with within(state.excluding(AUTOGRAD)):
+    return copy_of(tensor) if type(tensor) is Tensor and not STATE.get().modes else detached(tensor)
+
+
+def detached(tensor: Any) -> Any:
+    """The same where a class or mode that handles operators decides for itself what this means."""
+    with within(STATE.get().excluding(AUTOGRAD)):
         return tensor.detach()
 
 
 def copy_of(tensor: Any) -> Any:
     """Another tensor object with all that the tensor has but history: for a subclass, its attributes, too."""
     kind = type(tensor)
-    copy = object.__new__(kind)
-    for slot in ("_keyset", "_counter", "_storage", "_array", "_shape", "_stride", "_offset", "_dtype", "_device"):
-        setattr(copy, slot, getattr(tensor, slot))
+    copy = new(kind)
+    copy._keyset = tensor._keyset
+    copy._counter = tensor._counter
+    copy._store = tensor._storage if tensor._store is None else tensor._store  # it is needed, since the two share it
+    copy._array = tensor._array
+    copy._shape = tensor._shape
+    copy._stride = tensor._stride
+    copy._offset = tensor._offset
+    copy._dtype = tensor._dtype
+    copy._device = tensor._device
+    copy._looks = tensor._looks
     copy._autograd = None
     copy._view = None
     if kind is not Tensor:

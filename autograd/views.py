@@ -17,29 +17,49 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from redispatch.dispatch import DEFAULT, STATE, ListType, OpOverload, call, wants_gradient, within
-from redispatch.dispatch.layers.ad_inplace_or_view import AS_VIEW
+from redispatch.dispatch import DEFAULT, STATE, OpOverload, call, wants_gradient, within
+from redispatch.dispatch.layers.ad_inplace_or_view import AS_VIEW, base_position, returns_one_tensor
 from redispatch.dispatch.layers.python import has_handler
-from redispatch.tensor import CURRENT_GRAD_FN, AutogradRecord, CreationMeta, ViewRecord
+from redispatch.dispatch.marks import inline, leaf
+from redispatch.tensor import CURRENT_GRAD_FN, CreationMeta, Tensor, dtypes
 
 from .saved import short_name
 
-# Operators whose results share memory and version counter, but through which no gradient flows: `detach`.
-NONDIFFERENTIABLE_VIEW: set[OpOverload] = set()
+# Read for each view; a member of an Enum is not a plain attribute, and takes longer to get than to use.
+DEFAULT_CREATION = CreationMeta.DEFAULT
 
 
-class ViewHistory(AutogradRecord):
-    """What autograd keeps of a view. It requires grad as soon as its base does, even if that comes about later."""
+@leaf
+class ViewHistory:
+    """Both records of a view in one: what it is a view of (ViewRecord), and what autograd keeps of it (AutogradRecord).
 
-    __slots__ = ("asked", "base")
+    Note [A view's record starts empty]
+    Making views is what small programs do most. So a new view's record has no slots and no `__init__`: it is filled
+    where it is made, with what differs from the values here, in half the time.
+    """
 
-    def __init__(self, base: Any) -> None:
-        self.base = base
-        super().__init__()
+    # As AutogradRecord has them. A view requires grad as soon as its base does, even if that comes about later.
+    asked = False  # whether it was itself asked to require grad
+    grad_fn: Any = None
+    output_nr = 0
+    grad: Any = None
+    accumulator: Any = None
+    hooks: Any = None
+    post_accumulate_hooks: Any = None
+    retains_grad: Any = None
+
+    # As ViewRecord has them
+    base: Any
+    replay: Callable[[Any], Any] | None = None
+    creation = DEFAULT_CREATION
+    version: int
 
     @property
-    def requires_grad(self) -> bool:  # a slot there, worked out here
-        return self.asked or self.grad_fn is not None or wants_gradient(self.base)
+    def requires_grad(self) -> bool:
+        if self.asked or self.grad_fn is not None:
+            return True
+        record = self.base._autograd
+        return record is not None and record.requires_grad
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
@@ -68,7 +88,7 @@ class Replay:
 
 def operator_step(op: OpOverload, stack: list[Any], index: int) -> Callable[[Any], Any]:
     """The call of a view operator, as a function of its base."""
-    (position, *_) = next(aliased for aliased in op.schema.return_aliases if aliased)
+    position = base_position(op.schema)
     arguments = [None if i == position else value for i, value in enumerate(stack)]
 
     def step(base: Any) -> Any:
@@ -84,18 +104,48 @@ def strided_step(like: Any) -> Callable[[Any], Any]:
     return lambda base: base.as_strided(shape, stride, offset)
 
 
+@inline
 def as_view(view: Any, base: Any, op: OpOverload, stack: list[Any], index: int) -> None:
-    """Makes `view`, the result number `index` of a view operator, a view of `base`."""
-    if base._counter is None or view is base:  # a view of an inference tensor is one, too
-        return
-    if view._view is not None or view._autograd is not None:
-        return  # a handler returned a tensor that has a history of its own
-    view._counter = base._counter
-    if op in NONDIFFERENTIABLE_VIEW or view._dtype.category < 2:
-        return
-    several = len(op.schema.returns) > 1 or isinstance(op.schema.returns[0].type, ListType)
+    """Makes `view`, the result number `index` of a view operator, a view of `base`.
+
+    Not so a view of an inference tensor, which is one, too; nor where a handler returned a tensor with a history, as
+    every view has one.
+    """
+    if base._counter is not None and view is not base and view._autograd is None:
+        view._counter = base._counter
+        if view._dtype.category >= dtypes.FLOATING:
+            creation = creation_now(not returns_one_tensor(op.schema))
+            former = base._view
+            if view._dtype is not base._dtype or type(view) is not Tensor:
+                enter_other_view(view, base, op, stack, index, creation)
+            elif former is None:
+                enter_view(view, base, None, creation)
+            elif former.replay is None:
+                enter_view(view, former.base, None, former.creation if creation is DEFAULT_CREATION else creation)
+            else:
+                enter_other_view(view, base, op, stack, index, creation)
+
+
+@inline
+def enter_view(view: Any, base: Any, replay: Callable[[Any], Any] | None, creation: CreationMeta) -> None:
+    """Gives `view` its record; `base` is no view itself."""
+    history = ViewHistory()  # Note [A view's record starts empty]
+    history.base = base
+    if replay is not None:
+        history.replay = replay
+    if creation is not DEFAULT_CREATION:
+        history.creation = creation
+    history.version = view._counter[0]
+    view._view = view._autograd = history
+
+
+@leaf
+def enter_other_view(
+    view: Any, base: Any, op: OpOverload, stack: list[Any], index: int, creation: CreationMeta
+) -> None:
+    """The same for a view of another dtype, of a class that handles operators, or of a view that takes a replay."""
     step = operator_step(op, stack, index) if needs_replay(view, base) else None
-    make_view(view, base, step, creation_now(several))
+    make_view(view, base, step, creation)
 
 
 def needs_replay(view: Any, base: Any) -> bool:
@@ -105,22 +155,21 @@ def needs_replay(view: Any, base: Any) -> bool:
 
 
 def make_view(view: Any, base: Any, step: Callable[[Any], Any] | None, creation: CreationMeta) -> None:
-    """Enters that `view` shows memory of `base`, from which `step` makes it."""
+    """Enters that `view` shows memory of `base`, a view itself or not, from which `step` makes it."""
     replay = None
     former = base._view
     if former is not None:
         replay = former.replay
-        if creation is CreationMeta.DEFAULT:
+        if creation is DEFAULT_CREATION:
             creation = former.creation
     if needs_replay(view, base):
         if former is not None and replay is None:
             replay = Replay(strided_step(base))
         replay = Replay(step or strided_step(view), replay)
-    root = base if former is None else former.base
-    view._view = ViewRecord(root, replay, creation, view._counter[0])
-    view._autograd = ViewHistory(root)
+    enter_view(view, base if former is None else former.base, replay, creation)
 
 
+@inline
 def creation_now(several: bool) -> CreationMeta:
     """Under which circumstances a view made now is made."""
     state = STATE.get()
@@ -128,7 +177,7 @@ def creation_now(several: bool) -> CreationMeta:
         return CreationMeta.INFERENCE_MODE
     if not state.grad_enabled:
         return CreationMeta.NO_GRAD_MODE
-    return CreationMeta.MULTI_OUTPUT_NODE if several else CreationMeta.DEFAULT
+    return CreationMeta.MULTI_OUTPUT_NODE if several else DEFAULT_CREATION
 
 
 def current_grad_fn(tensor: Any) -> Any:
@@ -188,7 +237,7 @@ ADVICE = {
 def refuse_restricted(tensor: Any, what: str) -> None:
     """Raises RuntimeError where a view was made in a way that does not allow it, or its base, to be written."""
     creation = tensor._view.creation
-    if creation is CreationMeta.DEFAULT:
+    if creation is DEFAULT_CREATION:
         return
     node, number = tensor._autograd.grad_fn, tensor._autograd.output_nr
     source = "A view was created in" if node is None else f"Output {number} of {short_name(node)} is a view"

@@ -5,8 +5,9 @@ per key; then explain and trace, which show what happens.
 """
 
 from . import layers
-from .base import ARGUMENT_TYPES, BACKEND_OF_DEVICE, TensorBase, wants_gradient
+from .base import ARGUMENT_TYPES, BACKEND_OF_DEVICE, VALUE_CLASSES, TensorBase, wants_gradient
 from .boxing import NUMBER_FOR_TENSOR, bind, unbind
+from .entries import EntryPoint, FixedEntryPoint, HasEntryPoint, entry_point_of
 from .errors import MissingKernelError, ModeOrderError, RegistrationError, SchemaError
 from .explain import dump_registrations, dump_table, explain
 from .interpreter import call, dispatch_keyset, run, tensors_keyset
@@ -25,6 +26,7 @@ from .mode_stack import TorchDispatchMode, TorchFunctionMode, pop_mode, push_mod
 from .operator import OpOverload, OpOverloadPacket, as_keyset, describe_value, operator_named, ops
 from .override import (
     NotHandledError,
+    TensorMeta,
     _disabled_torch_function_impl,
     call_overridden,
     handle_torch_function,
@@ -53,8 +55,11 @@ __all__ = [
     "DEFAULT",
     "DispatchKey",
     "DispatchKeySet",
+    "EntryPoint",
     "FALLBACKS",
+    "FixedEntryPoint",
     "FunctionSchema",
+    "HasEntryPoint",
     "Hop",
     "Kernel",
     "LISTENERS",
@@ -82,8 +87,10 @@ __all__ = [
     "State",
     "Tag",
     "TensorBase",
+    "TensorMeta",
     "TorchDispatchMode",
     "TorchFunctionMode",
+    "VALUE_CLASSES",
     "_disabled_torch_function_impl",
     "_scoped_library",
     "above",
@@ -103,6 +110,7 @@ __all__ = [
     "dispatch_keyset",
     "dump_registrations",
     "dump_table",
+    "entry_point_of",
     "exclude",
     "explain",
     "fallthrough_kernel",

@@ -41,5 +41,8 @@ def wants_gradient(value: Any) -> bool:
 # schema type name -> function of a user's value that returns the normalised one, or raises TypeError
 ARGUMENT_TYPES: dict[str, Callable[[Any], Any]] = {}
 
+# schema type name -> the class of normalised values, which that function gives back as they are
+VALUE_CLASSES: dict[str, type] = {}
+
 # device type -> the backend whose kernels run on it: "cpu" -> "CPU"
 BACKEND_OF_DEVICE: dict[str, str] = {}

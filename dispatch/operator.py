@@ -9,18 +9,20 @@ Read next: library.py (how users register), layers/.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import weakref
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any
 
 from .boxing import bind
+from .entries import EntryPoint, HasEntryPoint, OpForm, RedispatchEntryPoint
 from .errors import MissingKernelError, RegistrationError
 from .interpreter import call, run
 from .key import DispatchKey, key_named
 from .keyset import DispatchKeySet, describe, runtime_keys
 from .marks import frozen, pure
 from .override import handle_torch_function, overridden, overriding
-from .registry import FALLBACKS, LOCK, OPERATORS, OVERLOADS, Undo
+from .registry import FALLBACKS, LISTENERS, LOCK, OPERATORS, OVERLOADS, Undo
 from .schema import FunctionSchema
 from .specialiser.specialise import Facts, Table, forget, sorts_of, usual_facts
 from .state import FLAGS, KEYS_MASK, STATE, TRACED
@@ -29,7 +31,7 @@ from .tags import Tag
 
 
 @frozen
-class OpOverload:
+class OpOverload(HasEntryPoint):
     """One operator: call it with the schema's arguments, ask it what runs where, register kernels for it.
 
     Fields: `schema`, `tags`, `place` (where it was defined), `registrations` (key -> kernels, the newest last).
@@ -49,17 +51,31 @@ class OpOverload:
         self._entries: dict[int, Entry] = {}  # keyset -> entry, as far as asked
         self.tables: dict[Facts, Table] = {}  # facts about arguments -> specialised code by keyset
         self.generation = 0  # how often that code was dropped
+        self.__call__ = EntryPoint(self.__name__, self._forms, self._called, qualname=str(self)).function
 
     # Calling --------------------------------------------------------------------------------------------------
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Runs the operator from the top of the key stack. RuntimeError where the arguments do not fit the schema."""
+    def _forms(self) -> list[OpForm]:
+        return [OpForm(self)]
+
+    def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Runs the operator from the top of the key stack. RuntimeError where the arguments do not fit the schema.
+
+        This is what `op(...)` means; see entries.py for how it is done.
+        """
         if overridden(args, kwargs):
             return handle_torch_function(self, overriding(args, kwargs), *args, **kwargs)
         return call(self, bind(self.schema, args, kwargs))
 
-    def redispatch(self, keyset: int, /, *args: Any, **kwargs: Any) -> Any:
-        """Runs the operator with exactly these keys: neither the arguments' keys nor the thread's state are asked."""
+    @cached_property
+    def redispatch(self) -> Callable[..., Any]:
+        """`op.redispatch(keyset, ...)` runs the operator with exactly these keys: neither the arguments' keys nor the
+        thread's state are asked."""
+        return RedispatchEntryPoint(
+            "redispatch", self._forms, self._redispatched, qualname=f"{self}.redispatch"
+        ).function
+
+    def _redispatched(self, keyset: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return run(self, int(keyset), bind(self.schema, args, kwargs))
 
     def decompose(self, *args: Any, **kwargs: Any) -> Any:
@@ -144,7 +160,7 @@ class OpOverload:
         """
         keys = int(as_keyset(keyset)) | STATE.get().included
         keys = keys & ~STATE.get().excluded & KEYS_MASK | STATE.get().added & FLAGS & ~TRACED
-        return self.table(facts or usual_facts(self.schema))[keys].source  # type: ignore[attr-defined]
+        return self.table(facts or usual_facts(self.schema)).made(keys).source  # type: ignore[attr-defined]
 
     # Names ----------------------------------------------------------------------------------------------------
 
@@ -215,28 +231,37 @@ def describe_value(value: Any) -> str:
     return summary(value) if summary else repr(value)
 
 
-class OpOverloadPacket:
+class OpOverloadPacket(HasEntryPoint):
     """The overloads of one name. Calling it runs the first overload that the arguments fit."""
 
     def __init__(self, namespace: str, name: str) -> None:
         self._qualified_op_name = f"{namespace}::{name}"
         self._namespace, self.__name__ = namespace, name
         self.__module__ = f"torch.ops.{namespace}"
+        self._entry_point = EntryPoint(name, self._forms, self._called, qualname=str(self))
+        self.__call__ = self._entry_point.function
+        _PACKETS.setdefault(self._qualified_op_name, weakref.WeakSet()).add(self)
 
     def overloads(self) -> list[str]:
         return list(OVERLOADS.get(self._qualified_op_name, ()))
 
     def __getattr__(self, overload: str) -> OpOverload:
-        op = OVERLOADS.get(self._qualified_op_name, {}).get(overload)
-        if op is None:
-            raise AttributeError(
-                f"The underlying op of '{self}' has no overload name '{overload}'"
-                if not overload.startswith("__")
-                else f"'{self}' object has no attribute '{overload}'"
-            )
-        return op
+        with LOCK:  # else one that is removed meanwhile would be remembered
+            op = OVERLOADS.get(self._qualified_op_name, {}).get(overload)
+            if op is not None:
+                self.__dict__[overload] = op  # where it is found from now on; see `overloads_changed`
+                return op
+        raise AttributeError(
+            f"The underlying op of '{self}' has no overload name '{overload}'"
+            if not overload.startswith("__")
+            else f"'{self}' object has no attribute '{overload}'"
+        )
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+    def _forms(self) -> list[OpForm]:
+        return [OpForm(op) for op in OVERLOADS.get(self._qualified_op_name, {}).values()]
+
+    def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Runs the first overload whose schema the arguments fit; RuntimeError where none is."""
         if overridden(args, kwargs):
             return handle_torch_function(self, overriding(args, kwargs), *args, **kwargs)
         operators = list(OVERLOADS.get(self._qualified_op_name, {}).values())
@@ -262,19 +287,28 @@ class OpOverloadPacket:
     def __dir__(self) -> list[str]:
         return self.overloads()
 
+    def __reduce__(self) -> Any:
+        return _packet_named, (self._namespace, self.__name__)
+
+
+_PACKETS: dict[str, weakref.WeakSet[OpOverloadPacket]] = {}  # those that there are, by qualified name
+
+
+def _packet_named(namespace: str, name: str) -> OpOverloadPacket:
+    return getattr(getattr(ops, namespace), name)
+
 
 class _OpNamespace:
     """The operators of one namespace: `ops.aten.add`."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._packets: dict[str, OpOverloadPacket] = {}
 
     def __getattr__(self, name: str) -> OpOverloadPacket:
-        if f"{self.name}::{name}" not in OVERLOADS:
-            self._packets.pop(name, None)
-            raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
-        return self._packets.setdefault(name, OpOverloadPacket(self.name, name))
+        with LOCK:
+            if f"{self.name}::{name}" in OVERLOADS:
+                return self.__dict__.setdefault(name, OpOverloadPacket(self.name, name))
+        raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
 
     def __dir__(self) -> list[str]:
         prefix = self.name + "::"
@@ -287,19 +321,31 @@ class _OpNamespace:
 class _Ops:
     """`redispatch.ops`: every operator there is, by namespace, name and overload."""
 
-    def __init__(self) -> None:
-        self._namespaces: dict[str, _OpNamespace] = {}
-
     def __getattr__(self, name: str) -> _OpNamespace:
         if name.startswith("__"):
             raise AttributeError(name)
-        return self._namespaces.setdefault(name, _OpNamespace(name))
+        return self.__dict__.setdefault(name, _OpNamespace(name))
 
     def __dir__(self) -> list[str]:
         return sorted({name.split("::")[0] for name in OVERLOADS})
 
 
 ops = _Ops()
+
+
+def overloads_changed(event: str, op: OpOverload) -> None:
+    """Takes out what was remembered of a name whose overloads have changed."""
+    name = op.schema.name
+    with LOCK:
+        for packet in _PACKETS.get(name, ()):
+            if event == "removed":
+                packet.__dict__.pop(op._overloadname, None)
+            packet._entry_point.reset()
+        if name not in OVERLOADS and op.namespace in vars(ops):
+            vars(vars(ops)[op.namespace]).pop(op._opname, None)
+
+
+LISTENERS.append(overloads_changed)
 
 
 def operator_named(name: str) -> OpOverload:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .state import STATE, Setting, State, within
 
@@ -47,15 +47,17 @@ _WATCHED = ("__torch_function__", "__torch_dispatch__", "__bases__")
 class TensorMeta(type):
     """The class of Tensor and its subclasses: it notices a handler that a class is given, or loses, later."""
 
-    def __setattr__(cls, name: str, value: Any) -> None:
-        super().__setattr__(name, value)
-        if name in _WATCHED:
-            handler_changed(cls)
+    if not TYPE_CHECKING:  # type checkers would take it that any attribute may be set on Tensor
 
-    def __delattr__(cls, name: str) -> None:
-        super().__delattr__(name)
-        if name in _WATCHED:
-            handler_changed(cls)
+        def __setattr__(cls, name: str, value: Any) -> None:
+            super().__setattr__(name, value)
+            if name in _WATCHED:
+                handler_changed(cls)
+
+        def __delattr__(cls, name: str) -> None:
+            super().__delattr__(name)
+            if name in _WATCHED:
+                handler_changed(cls)
 
 
 def handler_changed(kind: type) -> None:
@@ -69,7 +71,8 @@ def handler_changed(kind: type) -> None:
 
 def subclasses_of(kind: type) -> Iterable[type]:
     """The subclasses of a class, theirs included."""
-    for one in type.__subclasses__(kind):
+    below: list[type] = type.__subclasses__(kind)
+    for one in below:
         yield one
         yield from subclasses_of(one)
 

@@ -5,6 +5,9 @@
 checked more strictly than by `ops` (a str is no number, a bool no int) and the errors are TypeErrors in the
 reference's words; `dim` may be called `axis` and so on, as numpy's users expect.
 
+A signature tells the same thing twice: `bind` reads the arguments of one call, `read` says how all calls of a shape
+are read, of which entries.py makes code. tests/dispatch/test_entries.py holds the two equal.
+
 Read next: `ops/public.py`, which attaches these faces to the module and to Tensor.
 """
 
@@ -16,6 +19,7 @@ from typing import Any
 
 from .base import ARGUMENT_TYPES, TensorBase
 from .boxing import NUMBER_FOR_TENSOR, NUMBERS, converter, default_of
+from .lanes import A_TENSOR, INTS, NONE, TENSORS, Fixed, Reading, Reads, Taken, is_default_text, reads
 from .operator import OpOverload
 from .schema import NO_DEFAULT, TENSOR, Argument, BaseType, ListType, OptionalType, Type
 
@@ -38,7 +42,16 @@ SPOKEN = {
 }
 
 
+SPREAD = 6  # over how many positions `read` lets a list of ints be spread; `bind` knows no limit
+
 Overload = tuple[OpOverload, OpOverload | None]  # an operator, and its out= form where it has one
+
+# What a value becomes: of a method's tensor, of each int of a spread list, of `out` and of `requires_grad`
+READS_SELF = Reads({A_TENSOR: Taken(A_TENSOR)}, None)
+READS_SPREAD = Reads({int: Taken(int)}, frozenset([A_TENSOR]))
+READS_NO_OUT = Reads({NONE: Taken(NONE, value=None)}, frozenset())
+READS_OUT = Reads({A_TENSOR: Taken(A_TENSOR)}, frozenset([INTS, TENSORS]))
+READS_TRUTH = Reads({bool: Taken(bool)}, None)
 
 
 class Mismatch(TypeError):
@@ -68,6 +81,21 @@ class Parameter:
         if self.takes_numbers and isinstance(value, NUMBERS):
             return value
         return self._convert(value)
+
+    def reads(self, none: Any, spread: bool) -> Reads:
+        """What values of each kind become: the same as `convert`, for lanes. `none` is what None becomes, where it may
+        be given; with `spread` a lone int is a list of one."""
+        found = reads(
+            self.type,
+            self.default,
+            numbers=self.takes_numbers,
+            strict=True,
+            none=none if self.optional else NO_DEFAULT,
+        )
+        if spread:
+            found.taken[int] = Taken(int, "[{v}]", is_default_text("[{v}]", list, self.default))
+            return Reads(found.taken, (found.unsure or frozenset()) | {A_TENSOR})
+        return found
 
     def __str__(self) -> str:
         default = "" if self.default is NO_DEFAULT else f" = {self.default}"
@@ -146,11 +174,17 @@ class Signature:
 
     def _complete(self, stack: list[Any]) -> None:
         """A factory's device and pin_memory, which modes and subclasses always see."""
-        for index, argument in enumerate(self.arguments):
-            if stack[index] is None and argument == "pin_memory":
-                stack[index] = False
-            elif stack[index] is None and argument == "device" and self.needs_device:
-                stack[index] = ARGUMENT_TYPES["Device"]("cpu")
+        for index, value in enumerate(stack):
+            if value is None:
+                stack[index] = self._for_none(index)
+
+    def _for_none(self, index: int) -> Any:
+        """What stands on a factory's stack where None was given, or nothing."""
+        if self.is_factory and self.arguments[index] == "pin_memory":
+            return False
+        if self.needs_device and self.arguments[index] == "device":
+            return ARGUMENT_TYPES["Device"]("cpu")
+        return None
 
     def _with_out(self, name: str, stack: list[Any], out: Any) -> list[Any]:
         assert self.out is not None
@@ -165,6 +199,71 @@ class Signature:
             )
         values |= dict(zip(outs, given, strict=True))
         return [values[wanted] for wanted in names]
+
+    # Reading all calls of a shape ---------------------------------------------------------------------------------
+
+    @property
+    def names(self) -> list[str]:
+        """The names of what may be given by position."""
+        names = [parameter.name for parameter in self.parameters[: self.positional]]
+        return ["self"] * self.method + (names * SPREAD if self.spreads else names)
+
+    def read(self, count: int, names: Sequence[str]) -> list[Reading]:
+        """How calls with `count` positions, `self` included, and these keywords are read; see lanes.py."""
+        first = 1 if self.method else 0  # where the parameters begin
+        left = {name: count + i for i, name in enumerate(names)}
+        spread = self.spreads and count - first > 1
+        if count < first or (count - first > self.positional and not spread):
+            return []
+        values: dict[int, Reads] = {0: READS_SELF} if self.method else {}
+        stack: list[Any] = [0] if self.method else []
+        out = left.pop("out", None) if self.out else None
+        wants_grad = left.pop("requires_grad", None) if self.is_factory else None
+        if wants_grad is not None:
+            values[wants_grad] = READS_TRUTH
+        for index, parameter in enumerate(self.parameters):
+            known = next((known for known in parameter.names if known in left), None)
+            if index < (1 if spread else count - first):
+                if known is not None:
+                    return []
+                at = first + index
+            elif known is not None:
+                at = left.pop(known)
+            elif parameter.default is NO_DEFAULT:
+                return []
+            else:
+                default = parameter.default
+                stack.append(Fixed(self._for_none(index) if default is None else default))
+                continue
+            if spread and index == 0:
+                values |= dict.fromkeys(range(at, count), READS_SPREAD)
+                stack.append(tuple(range(at, count)))
+            else:
+                values[at] = parameter.reads(self._for_none(index), self.spreads and at < count)
+                stack.append(at)
+        return [] if left else self._readings(values, stack, out, wants_grad)
+
+    def _readings(
+        self, values: dict[int, Reads], stack: list[Any], out: int | None, wants_grad: int | None
+    ) -> list[Reading]:
+        """The reading; with `out` two: None there means that it is not given."""
+
+        def reading(op: OpOverload, stack: list[Any]) -> Reading:
+            return Reading(op, tuple(values[i] for i in range(len(values))), tuple(stack), wants_grad)
+
+        if out is None or self.out is None:
+            return [reading(self.op, stack)]
+        values[out] = READS_NO_OUT
+        readings = [reading(self.op, stack)]
+        arguments = [argument.name for argument in self.op.schema.arguments]
+        outs = [argument.name for argument in self.out.schema.arguments if argument.is_out]
+        if len(outs) == 1:
+            values[out] = READS_OUT
+            given = {**dict(zip(arguments, stack, strict=True)), outs[0]: out}
+            readings.append(reading(self.out, [given[argument.name] for argument in self.out.schema.arguments]))
+        return readings
+
+    # Messages -----------------------------------------------------------------------------------------------------
 
     def _too_many(self, name: str, given: int) -> str:
         if self.method and not self.parameters:

@@ -8,11 +8,11 @@ Read `operand.py`, `geometry.py`, `overlap.py`; then `program.py`, `compile.py`,
 `elementwise.py` and the families after it.
 """
 
-from .argreduce import extreme_with_indices
-from .blas import addmm, bmm, matmul, mm
+from .argreduce import extreme_with_indices, ready_extreme
+from .blas import addmm, bmm, matmul, mm, ready_addmm, ready_matmul
 from .compile import Kernel
-from .copy import arange, copy, fill
-from .elementwise import Elementwise, Launch
+from .copy import arange, copy, fill, ready_cat, ready_copy, ready_fill
+from .elementwise import Elementwise, Loop
 from .geometry import (
     broadcast_shapes,
     broadcast_strides,
@@ -41,11 +41,20 @@ from .indexing import (
 from .loss import nll_loss, nll_loss_backward
 from .operand import DTYPES, DType, Operand, as_ndarray
 from .overlap import has_internal_overlap, overlap
-from .pool import get_num_threads, parallel_for, serial_for, set_num_threads
+from .pool import get_num_threads, parallel_for, ready, serial_for, set_num_threads
 from .program import integral, primitive
 from .random import bernoulli, normal, randint, uniform
 from .reduce import ALL, AMAX, AMIN, ANY, MEAN, PROD, SUM, Recipe, Reduction
-from .softmax import log_softmax, log_softmax_backward, softmax, softmax_backward
+from .softmax import (
+    log_softmax,
+    log_softmax_backward,
+    ready_log_softmax,
+    ready_log_softmax_backward,
+    ready_softmax,
+    ready_softmax_backward,
+    softmax,
+    softmax_backward,
+)
 from .vecmath import erf, exp, gelu, gelu_tanh, log, sigmoid, tanh
 
 __all__ = [
@@ -58,7 +67,7 @@ __all__ = [
     "DType",
     "Elementwise",
     "Kernel",
-    "Launch",
+    "Loop",
     "MEAN",
     "Operand",
     "PROD",
@@ -111,6 +120,17 @@ __all__ = [
     "parallel_for",
     "primitive",
     "randint",
+    "ready",
+    "ready_addmm",
+    "ready_cat",
+    "ready_copy",
+    "ready_extreme",
+    "ready_fill",
+    "ready_log_softmax",
+    "ready_log_softmax_backward",
+    "ready_matmul",
+    "ready_softmax",
+    "ready_softmax_backward",
     "scatter",
     "serial_for",
     "set_num_threads",

@@ -5,7 +5,7 @@ the integer keys of `order.py`. Each result takes two passes over its elements: 
 vectorises, and one that stops where it is found. Read next: `softmax.py`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from .convert import array_type, load, store
 from .elementwise import offset_of
 from .operand import Operand
 from .order import keys
-from .pool import parallel_for
+from .pool import ready
 from .reduce import chain, larger, reduce_plan, smaller
 
 uint64 = np.uint64
@@ -101,11 +101,22 @@ def extreme_with_indices(
     Both outputs keep the reduced dimensions as 1, or leave them out. Several `dims` count as one, row-major. A result
     without elements has none to name: callers raise first.
     """
-    if values is None:  # nobody looks: let every value land in one cell
-        values = Operand(np.empty(1, x.array.dtype), x.dtype, indices.shape, (0,) * len(indices.shape))
+    found = () if values is None else (values.array, values.offset)
+    find = ready_extreme(values, indices, x, dims, largest=largest)
+    find(*found, indices.array, indices.offset, x.array, x.offset)
+
+
+def ready_extreme(
+    values: Operand | None, indices: Operand, x: Operand, dims: Sequence[int], *, largest: bool
+) -> Callable[..., object]:
+    """The same for all operands that look like these, for callers that remember it.
+
+    It is called as `f(values, values_at, indices, indices_at, x, x_at)`, without the first two where nobody looks.
+    """
+    nobody: tuple = ()
+    if values is None:  # let every value land in one cell
+        cell = np.empty(1, x.array.dtype)
+        values, nobody = Operand(cell, x.dtype, indices.shape, (0,) * len(indices.shape)), (cell, 0)
     walk = reduce_plan(x.shape, x.strides, tuple(dims), (values.strides, indices.strides), True)
-    if walk.results == 0:
-        return
-    args = (walk.kept, *walk.kept_outs, walk.kept_in, walk.reduced, walk.reduced_in)
-    ends = (values.array, values.offset, indices.array, indices.offset, x.array, x.offset)
-    parallel_for(_entry(x.dtype, largest), walk.results, args + ends, 2 * walk.elements)
+    leading = (walk.kept, *walk.kept_outs, walk.kept_in, walk.reduced, walk.reduced_in, *nobody)
+    return ready(_entry(x.dtype, largest), walk.results, leading, 2 * walk.elements)

@@ -1,19 +1,21 @@
-"""Copying and converting between any two operands, and filling one.
+"""Copying and converting between any two operands, putting several together, and filling one.
 
 A copy is the elementwise loop whose scalar function is the identity, so that it broadcasts, converts and walks any
 strides. Read next: `convert.py` for what a conversion means.
 """
 
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from .compile import Kernel
+from .compile import Entry, Kernel
 from .convert import array_type, store
 from .elementwise import Elementwise, Number
-from .geometry import contiguous_strides
+from .geometry import contiguous_strides, is_contiguous, numel
 from .operand import DTYPES, Operand
-from .pool import parallel_for
+from .pool import SMALL, parallel_for, ready
 
 
 def identity(x):
@@ -39,16 +41,93 @@ _ARANGE: dict[str, Kernel] = {}
 
 def copy(out: Operand, x: Operand) -> None:
     """Write `x`, broadcast to the shape of `out`, into `out`, converted to its dtype. They must not overlap partly."""
-    if out.dtype == x.dtype and DTYPES[out.dtype].compute != out.dtype:
-        out, x = out._replace(dtype="int16"), x._replace(dtype="int16")  # move 16-bit floats as they are
-        out, x = out._replace(array=out.array.view(np.int16)), x._replace(array=x.array.view(np.int16))
+    if moves_16_bits(out, x):
+        out, x = as_bits(out), as_bits(x)
+    _loops(out, x).run(out, x)
+
+
+def ready_copy(out: Operand, x: Operand) -> Callable[..., object]:
+    """`copy` for all operands that look like these, for callers that remember it: `f(out, out_at, x, x_at)`.
+
+    The operands of the calls share no memory.
+    """
+    if moves_16_bits(out, x):
+        move = ready_copy(as_bits(out), as_bits(x))
+        return lambda out, out_at, x, x_at: move(out.view(np.int16), out_at, x.view(np.int16), x_at)
+    loops = _loops(out, x)
+    launch = loops.prepare((out,), (x,), None)
+    return ready(launch.entry, launch.numel, launch.tables, loops.cost)
+
+
+def moves_16_bits(out: Operand, x: Operand) -> bool:
+    """Whether 16-bit floats are to be moved as they are."""
+    return out.dtype == x.dtype and DTYPES[out.dtype].compute != out.dtype
+
+
+def as_bits(x: Operand) -> Operand:
+    return x._replace(dtype="int16", array=x.array.view(np.int16))
+
+
+def _loops(out: Operand, x: Operand) -> Elementwise:
     drops_imaginary = DTYPES[x.dtype].kind == "complex" and DTYPES[out.dtype].kind not in ("complex", "bool")
-    (_REAL if drops_imaginary else _COPY).run(out, x)
+    return _REAL if drops_imaginary else _COPY
 
 
 def fill(out: Operand, value: Number) -> None:
     """Write one number everywhere."""
     _COPY.run(out, value, dtype=out.dtype)
+
+
+def ready_fill(out: Operand, value: Number) -> Callable[..., object]:
+    """`fill` for all operands that look like this one and all numbers of this type: `f(out, out_at, value)`."""
+    launch = _COPY.prepare((out,), (value,), out.dtype)
+    return ready(launch.entry, launch.numel, launch.tables, _COPY.cost)
+
+
+def ready_cat(out: Operand, parts: Sequence[Operand], axis: int) -> Callable[..., object]:
+    """Writes `parts` one behind the other along `axis`, for callers that remember it: `f(out, out_at, x, x_at, ...)`.
+
+    A part of shape (0,) is left out. The operands of the calls share no memory.
+    """
+    rows = numel(out.shape[:axis])
+    alike = all(x.dtype == out.dtype and is_contiguous(x.shape, x.strides) for x in (out, *parts))
+    if alike and len(parts) <= MANY and numel(out.shape) < SMALL:
+        widths = np.array([numel(x.shape[axis:]) if numel(x.shape) else 0 for x in parts], np.int64)
+        return ready(_cat_entry(out.dtype, len(parts)), rows, (widths,), int(widths.sum()))
+    copies, start = [], 0
+    for i, x in enumerate(parts):
+        if x.shape != (0,):
+            copies.append((2 * i, start * out.strides[axis], ready_copy(out._replace(shape=x.shape), x)))
+            start += x.shape[axis]
+
+    def one_by_one(to: np.ndarray, to_at: int, *given: Any) -> None:
+        for i, at, copy_part in copies:
+            copy_part(to, to_at + at, given[i], given[i + 1])
+
+    return one_by_one
+
+
+MANY = 8  # parts that one loop may put together
+_CATS: dict[tuple[str, int], Entry] = {}
+
+
+def _cat_entry(dtype: str, count: int) -> Entry:
+    """The loop that puts together so many dense parts, row by row: what lies in one stretch in each of them."""
+    entry = _CATS.get((dtype, count))
+    if entry is None:
+        arrays = [f"x{k}, x{k}_at" for k in range(count)]
+        lines = [f"def cat_{count}(lo, hi, widths, out, out_at, {', '.join(arrays)}):"]
+        lines += ["    to = out_at + lo * widths.sum()", "    for i in range(lo, hi):"]
+        for k in range(count):
+            lines += [
+                f"        for j in range(widths[{k}]):",
+                f"            out[uint64(to + j)] = x{k}[uint64(x{k}_at + i * widths[{k}] + j)]",
+                f"        to += widths[{k}]",
+            ]
+        kernel = Kernel("\n".join(lines) + "\n", name=f"cat_{count}", given={"uint64": np.uint64})
+        entry = kernel.entry("int64", "int64", "int64[]", *[array_type(dtype), "int64"] * (count + 1))
+        _CATS[dtype, count] = entry
+    return entry
 
 
 def arange(out: Operand, start: float, step: float) -> None:

@@ -1,8 +1,8 @@
 """Our threads: a kernel over a range is cut into chunks, and the chunks are shared out.
 
 Why not numba's own `parallel=True`: called from several Python threads it aborts the process, and after a fork it
-hangs. Kernels here are serial, release the GIL, and take `(lo, hi)`; this file is all there is to running them on
-several cores. Between two chunks Python runs, so that Ctrl-C is answered even on one thread.
+hangs. Kernels here are serial and take `(lo, hi)`, and those for large work release the GIL; this file is all there is
+to running them on several cores. Between two chunks Python runs, so that Ctrl-C is answered even on one thread.
 
 Small work pays one comparison. Read next: `elementwise.py`, the main user.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -60,16 +61,21 @@ def _workers(n: int) -> ThreadPoolExecutor:
     return _executor
 
 
+def is_small(n: int, work: int) -> bool:
+    """Whether so much work is done at once by the calling thread, in one call of the kernel."""
+    return n * work < SMALL
+
+
 def parallel_for(kernel: Callable[..., object], n: int, args: tuple, work: int = 1) -> None:
     """Call `kernel(lo, hi, *args)` on ranges that together cover `range(n)`; `work` is the cost of one index.
 
     The cost is counted in cheap element operations. The caller's own thread takes part. KeyboardInterrupt, and what a
     kernel raises when it runs as plain Python, reach the caller once no chunk runs any more.
     """
-    total = n * work
-    if total < SMALL:
+    if is_small(n, work):
         kernel(0, n, *args)
         return
+    total = n * work
     threads = min(_threads, max(1, total // GRAIN))
     share = -(-n // threads)
     largest = max(1, LARGEST // work)
@@ -100,6 +106,22 @@ def parallel_for(kernel: Callable[..., object], n: int, args: tuple, work: int =
         for future in futures:
             if not future.cancel():  # one that never started is not needed: its chunks are done
                 future.result()
+
+
+def ready(kernel: Callable[..., object], n: int, leading: tuple, work: int = 1) -> Callable[..., object]:
+    """`f(*args)` that does `parallel_for(kernel, n, (*leading, *args), work)`, with the size of the work asked now.
+
+    For callers that remember it: then a small call is the kernel's entry itself, its first arguments filled in.
+    """
+    if n == 0:
+        return _nothing_to_do
+    if is_small(n, work):
+        return partial(kernel, 0, n, *leading)
+    return lambda *args: parallel_for(kernel, n, (*leading, *args), work)
+
+
+def _nothing_to_do(*args: object) -> None:
+    """A loop over no elements."""
 
 
 def serial_for(kernel: Callable[..., object], n: int, args: tuple, work: int = 1) -> None:

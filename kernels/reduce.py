@@ -1,9 +1,10 @@
 """Reductions: many elements into one, along any dimensions.
 
 A `Reduction` is an identity, a way to combine an accumulator with an element, and a finish. The dimensions fall into
-those kept and those reduced, each group merged as far as the strides allow, and one of two loops runs:
+those kept and those reduced, each group merged as far as the strides allow, and one of three loops runs:
 
-- rows: one result after the other, each a run over its elements (full and row reductions);
+- runs: one result after the other, each a run over elements one step apart: most reductions, and all small ones;
+- rows: the same with any number of dimensions, which it is given as tables;
 - columns: many neighbouring results at once, each element added to its own accumulator, so that memory is read in
   order although the reduced dimension is not the innermost.
 
@@ -12,8 +13,8 @@ blocks in float64; 16-bit floats accumulate in float32, integers and bools in in
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import NamedTuple
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,10 +24,11 @@ from .elementwise import offset_of
 from .geometry import Ints, coalesce, loop_order, numel
 from .operand import DTYPES, Operand
 from .order import keys
-from .pool import parallel_for
+from .pool import parallel_for, ready
 
 BLOCK = 1024  # elements that the inner loop combines before the accumulator is widened
 STRIP = 1024  # accumulators that a column loop holds at once: 8 kB, a quarter of a first-level cache
+FEW = 1 << 10  # so many elements are read column by column in less time than accumulators take to be allocated
 PIECE = 1 << 17  # a full reduction of more than two of these is cut into such pieces, one result each
 uint64 = np.uint64
 
@@ -83,6 +85,28 @@ def rows_loop(lo, hi, kept, kept_out, kept_in, reduced, reduced_in, total, out, 
                         part = combine(part, load_one(x[uint64(at + j * step)]))
                 acc = combine(acc, widen(part))
         out[out_at + offset_of(i, kept_dims, kept, kept_out, 0)] = store_one(finish_one(acc, total))
+
+
+def runs_loop(lo, hi, walk, out, out_at, x, x_at):
+    """Results lo <= i < hi of `rows_loop` where there is one kept and one reduced dimension at most.
+
+    All that is said of them stands in one table: whatever is passed, array or number, costs a small call 10 ns.
+    """
+    out_step, kept_step, size, step, total = walk[0], walk[1], walk[2], walk[3], walk[4]
+    for i in range(lo, hi):
+        base = x_at + i * kept_step
+        acc = start
+        for block in range(0, size, BLOCK):
+            part = narrow(start)
+            stop = min(block + BLOCK, size)
+            if step == 1:
+                for j in range(block, stop):
+                    part = combine(part, load_one(x[uint64(base + j)]))
+            else:
+                for j in range(block, stop):
+                    part = combine(part, load_one(x[uint64(base + j * step)]))
+            acc = combine(acc, widen(part))
+        out[uint64(out_at + i * out_step)] = store_one(finish_one(acc, total))
 
 
 def columns_loop(lo, hi, kept, kept_out, kept_in, reduced, reduced_in, total, out, out_at, x, x_at, accs):
@@ -181,43 +205,51 @@ class Reduction:
 
         Without elements a result is the identity (0 for sum); for amax and amin there is none, so callers raise first.
         """
+        self.ready(out, x, dims)(out.array, out.offset, x.array, x.offset)
+
+    def ready(self, out: Operand, x: Operand, dims: Sequence[int]) -> Callable[..., object]:
+        """`run` for all operands that look like these, for callers that remember it: `f(out, out_at, x, x_at)`."""
         walk = reduce_plan(x.shape, x.strides, tuple(dims), (out.strides,))
-        if walk.results == 0:
-            return
-        args = (walk.kept, *walk.kept_outs, walk.kept_in, walk.reduced, walk.reduced_in, walk.elements)
-        ends = (out.array, out.offset, x.array, x.offset)
-        if walk.columns:
-            entry, accumulator = self._entry("columns", x.dtype, out.dtype), type(self.recipe(x.dtype).start)
-            width = int(walk.kept[-1])
+        (kept_out,) = walk.kept_outs
+        if walk.results == 1 and len(walk.reduced) == 1 and walk.elements > 2 * PIECE:
+            return partial(self._in_pieces, out.dtype, x.dtype, walk)
+        single = len(walk.kept) == len(walk.reduced) == 1
+        if walk.columns and not (single and walk.results * walk.elements <= FEW):
+            return self._columns(out.dtype, x.dtype, walk)
+        work = max(1, walk.elements)
+        if single:
+            loop = "wide runs" if walk.columns and self.recipe(x.dtype).block else "runs"
+            table = run_table(kept_out[0], walk.kept_in[0], walk.reduced[0], walk.reduced_in[0], walk.elements)
+            return ready(self._entry(loop, x.dtype, out.dtype), walk.results, (table,), work)
+        tables = (walk.kept, kept_out, walk.kept_in, walk.reduced, walk.reduced_in, walk.elements)
+        return ready(self._entry("rows", x.dtype, out.dtype), walk.results, tables, work)
 
-            def strips(lo: int, hi: int) -> None:
-                entry(lo, hi, *args, *ends, np.empty(min(STRIP, width), accumulator))
+    def _columns(self, out_dtype: str, dtype: str, walk: ReducePlan) -> Callable[..., object]:
+        """The columns loop, with accumulators of its own for each chunk of strips."""
+        entry, accumulator = self._entry("columns", dtype, out_dtype), self.recipe(dtype).start.dtype
+        tables = (walk.kept, *walk.kept_outs, walk.kept_in, walk.reduced, walk.reduced_in, walk.elements)
+        width = int(walk.kept[-1])
 
-            strip_count = -(-width // STRIP) * (walk.results // width)
-            parallel_for(strips, strip_count, (), walk.elements * min(STRIP, width))
-        elif walk.results == 1 and len(walk.reduced) == 1 and walk.elements > 2 * PIECE:
-            self._in_pieces(out, x, walk)
-        else:
-            parallel_for(self._entry("rows", x.dtype, out.dtype), walk.results, args + ends, max(1, walk.elements))
+        def strips(lo: int, hi: int, *arrays: Any) -> None:
+            entry(lo, hi, *tables, *arrays, np.empty(min(STRIP, width), accumulator))
 
-    def _in_pieces(self, out: Operand, x: Operand, walk: ReducePlan) -> None:
+        strip_count = -(-width // STRIP) * (walk.results // width)
+        return ready(strips, strip_count, (), walk.elements * min(STRIP, width))
+
+    def _in_pieces(
+        self, out_dtype: str, dtype: str, walk: ReducePlan, out: np.ndarray, out_at: int, x: np.ndarray, x_at: int
+    ) -> None:
         """One large result: pieces first, on all threads, and then the pieces' accumulators."""
         step, pieces = int(walk.reduced_in[0]), walk.elements // PIECE
         rest = walk.elements - pieces * PIECE
-        parts = np.empty(pieces + (rest > 0), type(self.recipe(x.dtype).start))
-        entry = self._entry("pieces", x.dtype, out.dtype)
-
-        def one(number: int) -> np.ndarray:
-            return np.array([number], np.int64)
-
-        def rows(results: int, size: int) -> tuple:
-            return one(results), one(1), one(PIECE * step), one(size), one(step), walk.elements
-
-        parallel_for(entry, pieces, (*rows(pieces, PIECE), parts, 0, x.array, x.offset), PIECE)
+        parts = np.empty(pieces + (rest > 0), self.recipe(dtype).start.dtype)
+        entry = self._entry("pieces", dtype, out_dtype)
+        pieces_table = run_table(1, PIECE * step, PIECE, step, walk.elements)
+        parallel_for(entry, pieces, (pieces_table, parts, 0, x, x_at), PIECE)
         if rest:
-            entry(0, 1, *rows(1, rest), parts, pieces, x.array, x.offset + pieces * PIECE * step)
-        last = self._entry("total", x.dtype, out.dtype)
-        last(0, 1, one(1), one(1), one(1), one(len(parts)), one(1), walk.elements, out.array, out.offset, parts, 0)
+            entry(0, 1, run_table(1, 1, rest, step, walk.elements), parts, pieces, x, x_at + pieces * PIECE * step)
+        last = self._entry("total", dtype, out_dtype)
+        last(0, 1, run_table(1, 1, len(parts), 1, walk.elements), out, out_at, parts, 0)
 
     def _entry(self, loop: str, dtype: str, out_dtype: str) -> Entry:
         key = (loop, dtype, out_dtype)
@@ -229,7 +261,7 @@ class Reduction:
     def _build(self, loop: str, dtype: str, out_dtype: str) -> Entry:
         recipe = self.recipe(dtype)
         accumulator = recipe.start.dtype.name
-        block = recipe.block if loop != "columns" else None
+        block = recipe.block if loop not in ("columns", "wide runs") else None
         given = {
             "load_one": chain(load(dtype), recipe.load),
             "narrow": CONVERT[block] if block else as_is,
@@ -239,23 +271,32 @@ class Reduction:
             "store_one": store(out_dtype),
             "start": recipe.start,
         }
-        signature = [array_type(dtype), array_type(out_dtype)]
+        arrays = [array_type(out_dtype), "int64", array_type(dtype), "int64"]
         if loop == "pieces":
             given |= {"finish_one": _keep, "store_one": as_is}
-            signature[1] = f"{accumulator}[]"
+            arrays[0] = f"{accumulator}[]"
         elif loop == "total":
             given |= {"load_one": as_is, "narrow": as_is, "widen": as_is}
-            signature[0] = f"{accumulator}[]"
-        tables = ["int64[]"] * 5
-        extra = [f"{accumulator}[]"] if loop == "columns" else []
+            arrays[2] = f"{accumulator}[]"
+        body: Callable = runs_loop
+        before, after = ["int64[]"], []
+        if loop == "rows":
+            body, before = rows_loop, ["int64[]"] * 5 + ["int64"]
+        elif loop == "columns":
+            body, before, after = columns_loop, ["int64[]"] * 5 + ["int64"], [f"{accumulator}[]"]
         kernel = Kernel(
-            columns_loop if loop == "columns" else rows_loop,
-            name=f"{self.name}_{loop}",
+            body,
+            name=f"{self.name}_{loop.replace(' ', '_')}",
             given=given,
             real=real_type(dtype),
             fastmath=self.fastmath,
         )
-        return kernel.entry("int64", "int64", *tables, "int64", signature[1], "int64", signature[0], "int64", *extra)
+        return kernel.entry("int64", "int64", *before, *arrays, *after)
+
+
+def run_table(*numbers: int) -> np.ndarray:
+    """What `runs_loop` is told: out_step, kept_step, size, step, total."""
+    return np.array(numbers, np.int64)
 
 
 def _keep(acc, total):

@@ -1,11 +1,14 @@
 """Softmax and log-softmax along one dimension, forward and backward.
 
-Each row is gathered once into a dense scratch row of the compute type (float32 for 16-bit floats), where the passes
-over it run as vectors whatever the strides are, and written back once. The largest element is subtracted first, so that
-exp cannot overflow; a row with NaN, or of nothing but -inf, becomes NaN, as in PyTorch. Read next: `indexing.py`.
+The largest element of a row is subtracted first, so that exp cannot overflow; a row with NaN, or of nothing but -inf,
+becomes NaN, as in PyTorch. Rows that are dense, or few, are worked out in place. Any others are gathered once into a
+dense scratch row of the compute type (float32 for 16-bit floats), where the passes over them run as vectors whatever
+the strides are, and written back once.
+Read next: `indexing.py`.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +17,14 @@ from .convert import array_type, load, real_type, store
 from .elementwise import offset_of
 from .operand import DTYPES, Operand
 from .order import keys
-from .pool import parallel_for
+from .pool import ready
 from .reduce import REASSOCIATE, larger, reduce_plan
 from .vecmath import exp, log
 
+FEW = 128  # so many elements are read with any stride in less time than a scratch row takes to be allocated
 uint64 = np.uint64
+
+# --- the loops. The names right below stand for what `_entry` passes to `Kernel(given=...)`. --------------------------
 
 
 def load_one(x):
@@ -39,6 +45,42 @@ def from_key(key):
 
 lowest = np.int64(0)
 zero = np.float64(0)
+
+
+def softmax_in_place(lo, hi, rows, out, out_at, x, x_at):
+    """`softmax_loop` for an `out` of the compute type and rows one step apart: they are worked out where they will be.
+
+    rows: the steps from row to row of `out` and `x`, the size of one, the steps within it.
+    """
+    to, from_, size, step_to, step_from = rows[0], rows[1], rows[2], rows[3], rows[4]
+    for i in range(lo, hi):
+        base, target = x_at + i * from_, out_at + i * to
+        best = lowest
+        for j in range(size):
+            best = larger(best, to_key(load_one(x[uint64(base + j * step_from)])))
+        top, total = from_key(best), zero
+        for j in range(size):
+            out[uint64(target + j * step_to)] = exp(load_one(x[uint64(base + j * step_from)]) - top)
+        for j in range(size):
+            total += out[uint64(target + j * step_to)]
+        for j in range(size):
+            out[uint64(target + j * step_to)] = out[uint64(target + j * step_to)] / total
+
+
+def log_softmax_in_place(lo, hi, rows, out, out_at, x, x_at):
+    """`log_softmax_loop` without a scratch row."""
+    to, from_, size, step_to, step_from = rows[0], rows[1], rows[2], rows[3], rows[4]
+    for i in range(lo, hi):
+        base, target = x_at + i * from_, out_at + i * to
+        best = lowest
+        for j in range(size):
+            best = larger(best, to_key(load_one(x[uint64(base + j * step_from)])))
+        top, total = from_key(best), zero
+        for j in range(size):
+            total += exp(load_one(x[uint64(base + j * step_from)]) - top)
+        shift = log(total)
+        for j in range(size):
+            out[uint64(target + j * step_to)] = store_one((load_one(x[uint64(base + j * step_from)]) - top) - shift)
 
 
 def softmax_loop(lo, hi, kept, to, from_, size, step_to, step_from, out, out_at, x, x_at, row):
@@ -78,10 +120,9 @@ def log_softmax_loop(lo, hi, kept, to, from_, size, step_to, step_from, out, out
             out[uint64(target + j * step_to)] = store_one((row[uint64(j)] - top) - shift)
 
 
-def softmax_backward_loop(
-    lo, hi, kept, to, from_, saved, size, step_to, step_from, step_saved, out, out_at, grad, grad_at, y, y_at
-):
-    """out = y * (grad - sum(grad * y)), where y is the softmax."""
+def softmax_backward_loop(lo, hi, kept, to, from_, saved, steps, out, out_at, grad, grad_at, y, y_at):
+    """out = y * (grad - sum(grad * y)), where y is the softmax. steps: those in a row of out, grad and y; its size."""
+    step_to, step_from, step_saved, size = steps[0], steps[1], steps[2], steps[3]
     for i in range(lo, hi):
         base = grad_at + offset_of(i, len(kept), kept, from_, 0)
         y_base = y_at + offset_of(i, len(kept), kept, saved, 0)
@@ -94,10 +135,9 @@ def softmax_backward_loop(
             out[uint64(target + j * step_to)] = store_one(p * (g - total))
 
 
-def log_softmax_backward_loop(
-    lo, hi, kept, to, from_, saved, size, step_to, step_from, step_saved, out, out_at, grad, grad_at, y, y_at
-):
+def log_softmax_backward_loop(lo, hi, kept, to, from_, saved, steps, out, out_at, grad, grad_at, y, y_at):
     """out = grad - exp(y) * sum(grad), where y is the log-softmax."""
+    step_to, step_from, step_saved, size = steps[0], steps[1], steps[2], steps[3]
     for i in range(lo, hi):
         base = grad_at + offset_of(i, len(kept), kept, from_, 0)
         y_base = y_at + offset_of(i, len(kept), kept, saved, 0)
@@ -113,7 +153,7 @@ def log_softmax_backward_loop(
 _ENTRIES: dict[tuple[Callable, str, str], Entry] = {}
 
 
-def _entry(loop: Callable, dtype: str, out_dtype: str, saved: bool) -> Entry:
+def _entry(loop: Callable, dtype: str, out_dtype: str) -> Entry:
     entry = _ENTRIES.get((loop, dtype, out_dtype))
     if entry is None:
         compute = DTYPES[dtype].compute
@@ -123,13 +163,16 @@ def _entry(loop: Callable, dtype: str, out_dtype: str, saved: bool) -> Entry:
             "store_one": store(out_dtype),
             "to_key": key,
             "from_key": back,
+            "lowest": start,
+            "zero": np.dtype(compute).type(0),
         }
-        given |= {"lowest": start, "zero": np.dtype(compute).type(0)}
         # "reassoc" for the sums over a row, see `reduce.py`; the subtraction of the maximum is not affected
         kernel = Kernel(loop, given=given, real=real_type(dtype), fastmath=REASSOCIATE)
         arrays = [array_type(out_dtype), "int64", array_type(dtype), "int64"]
-        if saved:
-            signature = ["int64[]"] * 4 + ["int64"] * 4 + arrays + [array_type(dtype), "int64"]
+        if loop in (softmax_backward_loop, log_softmax_backward_loop):
+            signature = ["int64[]"] * 5 + arrays + [array_type(dtype), "int64"]
+        elif loop in (softmax_in_place, log_softmax_in_place):
+            signature = ["int64[]", *arrays]
         else:
             signature = ["int64[]"] * 3 + ["int64"] * 3 + arrays + [f"{compute}[]"]
         entry = _ENTRIES[loop, dtype, out_dtype] = kernel.entry("int64", "int64", *signature)
@@ -140,48 +183,70 @@ def _with_dim(x: Operand) -> Operand:
     return x if x.shape else x._replace(shape=(1,), strides=(1,))
 
 
-def _forward(loop: Callable, out: Operand, x: Operand, dim: int) -> None:
+def _ready_forward(loop: Callable, in_place: Callable, out: Operand, x: Operand, dim: int) -> Callable[..., object]:
     out, x = _with_dim(out), _with_dim(x)
     walk = reduce_plan(x.shape, x.strides, (dim,), (out.strides,), True)
-    if walk.results == 0 or walk.elements == 0:
-        return
-    entry = _entry(loop, x.dtype, out.dtype, False)
-    args = (walk.kept, *walk.kept_outs, walk.kept_in, walk.elements, out.strides[dim], x.strides[dim])
-    args += (out.array, out.offset, x.array, x.offset)
-    scratch = np.dtype(DTYPES[x.dtype].compute)
+    count, (to,) = walk.results if walk.elements else 0, walk.kept_outs
+    size, step_to, step_from, cost = walk.elements, out.strides[dim], x.strides[dim], 8 * walk.elements
+    scratch = DTYPES[x.dtype].compute
+    if out.dtype == scratch and len(to) == 1 and (step_to == step_from == 1 or count * size <= FEW):
+        rows = np.array([to[0], walk.kept_in[0], size, step_to, step_from], np.int64)
+        return ready(_entry(in_place, x.dtype, out.dtype), count, (rows,), cost)
+    entry = _entry(loop, x.dtype, out.dtype)
 
-    def rows(lo: int, hi: int) -> None:
-        entry(lo, hi, *args, np.empty(walk.elements, scratch))
+    def with_scratch(lo: int, hi: int, *arrays: Any) -> None:
+        entry(lo, hi, walk.kept, to, walk.kept_in, size, step_to, step_from, *arrays, np.empty(size, scratch))
 
-    parallel_for(rows, walk.results, (), 8 * walk.elements)
+    return ready(with_scratch, count, (), cost)
 
 
-def _backward(loop: Callable, out: Operand, grad: Operand, y: Operand, dim: int) -> None:
+def _ready_backward(loop: Callable, out: Operand, grad: Operand, y: Operand, dim: int) -> Callable[..., object]:
     out, grad, y = _with_dim(out), _with_dim(grad), _with_dim(y)
     walk = reduce_plan(grad.shape, grad.strides, (dim,), (out.strides, y.strides), True)
-    if walk.results == 0 or walk.elements == 0:
-        return
     to, saved = walk.kept_outs
-    args = (walk.kept, to, walk.kept_in, saved, walk.elements, out.strides[dim], grad.strides[dim], y.strides[dim])
-    ends = (out.array, out.offset, grad.array, grad.offset, y.array, y.offset)
-    parallel_for(_entry(loop, grad.dtype, out.dtype, True), walk.results, args + ends, 8 * walk.elements)
+    steps = np.array([out.strides[dim], grad.strides[dim], y.strides[dim], walk.elements], np.int64)
+    tables = (walk.kept, to, walk.kept_in, saved, steps)
+    count = walk.results if walk.elements else 0
+    return ready(_entry(loop, grad.dtype, out.dtype), count, tables, 8 * walk.elements)
+
+
+# Each function below has a form for callers that remember what is to be done for operands that look alike: it returns
+# `f(out, out_at, x, x_at)`, with a third array and its offset in backward, which does it.
+
+
+def ready_softmax(out: Operand, x: Operand, dim: int) -> Callable[..., object]:
+    return _ready_forward(softmax_loop, softmax_in_place, out, x, dim)
+
+
+def ready_log_softmax(out: Operand, x: Operand, dim: int) -> Callable[..., object]:
+    return _ready_forward(log_softmax_loop, log_softmax_in_place, out, x, dim)
+
+
+def ready_softmax_backward(out: Operand, grad: Operand, y: Operand, dim: int) -> Callable[..., object]:
+    return _ready_backward(softmax_backward_loop, out, grad, y, dim)
+
+
+def ready_log_softmax_backward(out: Operand, grad: Operand, y: Operand, dim: int) -> Callable[..., object]:
+    return _ready_backward(log_softmax_backward_loop, out, grad, y, dim)
 
 
 def softmax(out: Operand, x: Operand, dim: int) -> None:
     """Softmax of `x` along `dim` into `out`, of the same shape. Floating dtypes; they may differ."""
-    _forward(softmax_loop, out, x, dim)
+    ready_softmax(out, x, dim)(out.array, out.offset, x.array, x.offset)
 
 
 def log_softmax(out: Operand, x: Operand, dim: int) -> None:
     """The logarithm of the softmax, without leaving the range of the dtype in between."""
-    _forward(log_softmax_loop, out, x, dim)
+    ready_log_softmax(out, x, dim)(out.array, out.offset, x.array, x.offset)
 
 
 def softmax_backward(out: Operand, grad: Operand, y: Operand, dim: int) -> None:
     """The gradient of `softmax`, from that of its result `y`. `grad` and `y` have one dtype."""
-    _backward(softmax_backward_loop, out, grad, y, dim)
+    ready = ready_softmax_backward(out, grad, y, dim)
+    ready(out.array, out.offset, grad.array, grad.offset, y.array, y.offset)
 
 
 def log_softmax_backward(out: Operand, grad: Operand, y: Operand, dim: int) -> None:
     """The gradient of `log_softmax`, from that of its result `y`. `grad` and `y` have one dtype."""
-    _backward(log_softmax_backward_loop, out, grad, y, dim)
+    ready = ready_log_softmax_backward(out, grad, y, dim)
+    ready(out.array, out.offset, grad.array, grad.offset, y.array, y.offset)

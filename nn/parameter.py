@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from redispatch.dispatch import _disabled_torch_function_impl
-from redispatch.dispatch.override import PLAIN_TYPES
+from redispatch.dispatch import TensorMeta, _disabled_torch_function_impl
 from redispatch.tensor import Tensor, empty, get_default_dtype, preserve_format
 
 
-class _Flagged(type):
+class _Flagged(TensorMeta):
     """A class whose instances are its own, and all tensors that carry its flag."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
@@ -71,9 +70,6 @@ class Parameter(Tensor, metaclass=_Flagged):
         return "Parameter containing:\n" + super().__repr__(tensor_contents=tensor_contents)
 
     __str__ = __repr__
-
-
-PLAIN_TYPES.add(Parameter)  # so that a call sees at a glance that it overrides nothing
 
 
 def rebuild_parameter(cls: type, data: Tensor, requires_grad: bool, attributes: dict[str, Any]) -> Any:

@@ -346,7 +346,7 @@ pow_scalar_op = pointwise(
 )
 
 
-@pow_op.check
+@pow_op.check_numbers
 def check_pow(self: Any, exponent: Any) -> None:
     if isinstance(exponent, int) and exponent < 0 and not self._dtype.is_floating_point and not self._dtype.is_complex:
         raise RuntimeError("Integers to negative integer powers are not allowed.")

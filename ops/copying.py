@@ -11,14 +11,19 @@ dimensions. `contiguous_format` and `channels_last` ask for an order instead.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from types import NoneType
+from typing import Any, TypeGuard
+
+import numpy as np
 
 from redispatch import kernels
 from redispatch.autograd import ONES_LIKE, ZEROS
-from redispatch.dispatch import ARGUMENT_TYPES, STATE, fallthrough_kernel, impl, place_of, run, within
+from redispatch.dispatch import ARGUMENT_TYPES, STATE, TensorBase, call, fallthrough_kernel, impl, place_of, run, within
 from redispatch.dispatch.layers import autocast
 from redispatch.dispatch.layers.ad_inplace_or_view import ADINPLACEORVIEW, BELOW_ADINPLACEORVIEW
 from redispatch.dispatch.layers.autograd import BELOW_AUTOGRAD, any_wants_gradient
+from redispatch.dispatch.marks import inline, leaf
 from redispatch.tensor import (
     CPU,
     DTYPES,
@@ -33,19 +38,26 @@ from redispatch.tensor import (
     dtype,
     dtypes,
     empty,
+    fresh,
+    lay_out,
+    looks_of,
     memory_format,
+    mould,
     no_memory,
     overridable,
     overridable_property,
     preserve_format,
     promote_types,
+    show_same,
     storage_elements,
     strided,
-    view_over,
 )
 
 from .creation import ones_like_op, preserved_strides, strides_for, zeros_like_op, zeros_op
 from .declare import Operator
+from .geometry import unchanged, view_by_numbers
+from .planned import Plan, Run
+from .pointwise import shares_memory
 from .public import public
 from .structured import apart, check_no_internal_overlap, resize
 
@@ -119,6 +131,61 @@ def move(target: Tensor, source: Tensor) -> Tensor:
     return copy_inplace_op.functional(target, source)
 
 
+REMEMBERED = 4096  # plans for copies and fills of each kind; then they start afresh
+
+COPIES: dict[Any, Plan] = {}  # (looks, dtype, device, memory format) -> how a tensor is copied
+
+
+@inline
+def copied(x: Tensor, dtype: dtype | None, device: device | None, format: memory_format | None) -> Tensor:
+    """A copy with memory of its own, of another dtype or on another device where these are given."""
+    plan = copy_plan(x, dtype, device, format)
+    if plan.run is None or x._array is None:  # from or to another device
+        return move_by(plan, x)
+    return copy_by(plan, x)
+
+
+@leaf
+@inline
+def copy_plan(x: Tensor, dtype: dtype | None, device: device | None, format: memory_format | None) -> Plan:
+    key = (x._looks or looks_of(x), dtype, device, format)
+    plan = COPIES.get(key)
+    if plan is None:
+        plan = new_copy(key, x)
+    return plan
+
+
+@leaf
+@inline
+def copy_by(plan: Plan, x: Any) -> Tensor:
+    result = fresh(plan.mould)
+    plan.run(result._array, 0, x._array, x._offset)
+    return result
+
+
+def move_by(plan: Plan, x: Tensor) -> Tensor:
+    return move(fresh(plan.mould), x)
+
+
+def new_copy(key: Any, x: Tensor) -> Plan:
+    """The plan for a copy that is made for the first time."""
+    _, dtype, device, format = key
+    made = mould(x._shape, dtype or x._dtype, device or x._device, copy_strides(x, format))
+    plan = Plan(made, ready_to_copy(fresh(made), x))
+    if x._array is not None or made.device is not CPU:  # else it is a wrapper, which only looks like others
+        if len(COPIES) >= REMEMBERED:
+            COPIES.clear()
+        COPIES[key] = plan
+    return plan
+
+
+def ready_to_copy(target: Tensor, source: Tensor) -> Any:
+    """What copies such a tensor into such another one; None where they are not both in the CPU's memory."""
+    if target._array is None or source._array is None:
+        return None
+    return kernels.ready_copy(target._operand, source._operand)
+
+
 # --- numbers to be stored ---------------------------------------------------------------------------------------------
 
 _C_NAMES = {
@@ -163,8 +230,9 @@ clone_op = Operator("clone(Tensor self, *, MemoryFormat? memory_format=None) -> 
 
 
 @clone_op.explicit
+@inline
 def clone_kernel(self: Tensor, format: memory_format | None) -> Tensor:
-    return move(empty(self._shape, self._dtype, self._device, copy_strides(self, format)), self)
+    return copied(self, None, None, format)
 
 
 clone_op.derivative(self=lambda grad: grad)
@@ -176,7 +244,15 @@ contiguous_op = composite_view(
 
 
 @contiguous_op.implicit
+@inline
 def contiguous_composite(self: Tensor, format: Any) -> Tensor:
+    if format is contiguous_format and kernels.is_contiguous(self._shape, self._stride):
+        return self
+    return contiguous_otherwise(self, format)
+
+
+def contiguous_otherwise(self: Tensor, format: Any) -> Tensor:
+    """The same where a copy is to be made, or another memory format is asked for."""
     format = contiguous_format if format == 0 else format
     if format is preserve_format:
         raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
@@ -194,11 +270,11 @@ to_copy_op = Operator(
 
 
 @to_copy_op.explicit
+@inline
 def to_copy_kernel(
     self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, non_blocking: bool, format: Any
 ) -> Tensor:
-    fresh = empty(self._shape, dtype or self._dtype, device or self._device, copy_strides(self, format))
-    return move(fresh, self)
+    return copied(self, dtype, device, format)
 
 
 def to_copy_backward(grad: Tensor, self_dtype: dtype, self_device: device) -> Tensor:
@@ -219,7 +295,40 @@ copy_inplace_op = Operator(
 
 
 @copy_inplace_op.kernel("CPU", "Meta")
+@inline
 def copy_inplace_kernel(self: Tensor, src: Any, non_blocking: bool) -> Tensor:
+    if is_tensor(src) and not shares_memory(src, self):
+        key = (self._looks or looks_of(self), src._looks or looks_of(src))
+        run = WRITES.get(key)
+        if run is None:
+            run = new_write(key, self, src)
+        if self._array is not None and src._array is not None:
+            run(self._array, self._offset, src._array, src._offset)
+            return self
+    return copy_inplace_otherwise(self, src)
+
+
+@inline
+def is_tensor(value: Any) -> TypeGuard[Tensor]:
+    return isinstance(value, TensorBase)
+
+
+WRITES: dict[Any, Run] = {}  # what copies one tensor into another, by their looks
+
+
+def new_write(key: Any, target: Tensor, source: Tensor) -> Run:
+    """What copies such a tensor into such another. RuntimeError where the one does not broadcast to the other."""
+    check_no_internal_overlap(target)
+    check_broadcasts_to(target, source)
+    run = ready_to_copy(target, source)
+    if len(WRITES) >= REMEMBERED:
+        WRITES.clear()
+    WRITES[key] = run
+    return run
+
+
+def copy_inplace_otherwise(self: Tensor, src: Any) -> Tensor:
+    """The same from a number, from memory that the tensors may share, on the meta device or without memory."""
     check_no_internal_overlap(self)
     if not isinstance(src, Tensor):
         return fill_scalar_kernel(self, src)
@@ -445,22 +554,14 @@ type_as = public(type_as_op, function=False)
 alias_op = Operator("alias(Tensor(a) self) -> Tensor(a)")
 
 
-@alias_op.explicit
-def alias_kernel(self: Tensor) -> Tensor:
-    return view_over(self, self._shape, self._stride, self._offset)
-
-
+alias_op.explicit(view_by_numbers(unchanged, "alias_kernel"))
 alias_op.derivative(self=lambda grad: grad)
 alias = public(alias_op, function=False)
 
 detach_op = Operator("detach(Tensor(a) self) -> Tensor(a)")
 
 
-@detach_op.explicit
-def detach_kernel(self: Tensor) -> Tensor:
-    return view_over(self, self._shape, self._stride, self._offset)
-
-
+detach_op.explicit(view_by_numbers(unchanged, "detach_kernel"))
 outside_graph(detach_op)
 detach = public(detach_op)
 
@@ -550,8 +651,7 @@ def _set_data(self: Tensor, value: Any) -> None:
         record.accumulator = None  # it expects gradients of the former dtype
     if self._device != value._device:
         self._keyset = (self._keyset & ~empty((0,), self._dtype, self._device)._keyset) | value._keyset
-    for slot in ("_storage", "_array", "_shape", "_stride", "_offset", "_dtype", "_device"):
-        setattr(self, slot, getattr(value, slot))
+    show_same(self, value)
 
 
 Tensor.data = overridable_property(_get_data, _set_data)  # type: ignore[attr-defined]
@@ -564,12 +664,63 @@ fill_scalar_op = Operator("fill.Scalar(Tensor self, Scalar value) -> Tensor")
 fill_tensor_op = Operator("fill.Tensor(Tensor self, Tensor value) -> Tensor")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class FillPlan:
+    """How tensors that look alike are filled, and which numbers need no conversion: those of `kind` in a range."""
+
+    run: Run
+    kind: type
+    low: Any
+    high: Any
+    zero: Any
+
+
+FILLS: dict[Any, FillPlan] = {}  # by looks
+
+
 @fill_inplace_scalar_op.kernel("CPU", "Meta")
+@inline
 def fill_scalar_kernel(self: Tensor, value: Any) -> Tensor:
-    value = storable(value, self._dtype)
-    if self._device.type == "cpu":
-        kernels.fill(self._operand, value)
+    plan = FILLS.get(self._looks or looks_of(self)) or new_fill(self)
+    if type(value) is not plan.kind or not plan.low <= value <= plan.high:
+        value = storable(value, self._dtype)
+    fill_with(plan, self, value)
     return self
+
+
+@inline
+def fill_with(plan: FillPlan, target: Tensor, value: Any) -> None:
+    """Writes a number that is as the plan wants it. Nothing is written on the meta device."""
+    if target._array is not None:
+        plan.run(target._array, target._offset, value)
+    elif target._device.type == "cpu":
+        raise no_memory(target)
+
+
+def new_fill(x: Tensor) -> FillPlan:
+    """The plan for tensors that look like `x`. It is remembered if there is memory to fill."""
+    to = x._dtype
+    zero = (False, 0, 0.0, 0j)[to.category]
+    kind: type = type(zero)
+    low, high = 0.0, 0.0
+    if to.category == dtypes.INTEGER:
+        low, high = int(np.iinfo(to.numpy).min), int(np.iinfo(to.numpy).max)
+    elif to.category == dtypes.COMPLEX:
+        kind = NoneType  # every number is converted
+    else:
+        high = 1 if zero is False else _LARGEST.get(to.name, float("inf"))
+        low = -high
+    if x._array is None:
+        return FillPlan(nothing, kind, low, high, zero)
+    plan = FillPlan(kernels.ready_fill(x._operand, zero), kind, low, high, zero)
+    if len(FILLS) >= REMEMBERED:
+        FILLS.clear()
+    FILLS[looks_of(x)] = plan
+    return plan
+
+
+def nothing(*args: Any) -> None:
+    """What is to be done where there is no memory."""
 
 
 @fill_inplace_tensor_op.kernel("CPU", "Meta")
@@ -610,8 +761,11 @@ zero_inplace_op = Operator("zero_(Tensor(a!) self) -> Tensor(a!)", tags=("inplac
 
 
 @zero_inplace_op.kernel("CPU", "Meta")
+@inline
 def zero_kernel(self: Tensor) -> Tensor:
-    return fill_scalar_kernel(self, 0)
+    plan = FILLS.get(self._looks or looks_of(self)) or new_fill(self)
+    fill_with(plan, self, plan.zero)
+    return self
 
 
 zero_inplace_op.derivative(self=zeros_of, node="ZeroBackward0")
@@ -629,7 +783,7 @@ local_scalar_dense_op = Operator("_local_scalar_dense(Tensor self) -> Scalar", t
 def local_scalar_dense_kernel(self: Tensor) -> Any:
     if self._array is None:
         raise no_memory(self)
-    if self._shape.numel() != 1:
+    if self._shape and self._shape.numel() != 1:
         raise RuntimeError(f"a Tensor with {self._shape.numel()} elements cannot be converted to Scalar")
     if self._dtype.itemsize == 2 and self._dtype.is_floating_point:
         return float(as_numpy(self).reshape(())[()])
@@ -647,10 +801,11 @@ item_op = Operator("item(Tensor self) -> Scalar", tags=("data_dependent_output",
 
 
 @item_op.implicit
+@inline
 def item_composite(self: Tensor) -> Any:
-    if self._shape.numel() != 1:
+    if self._shape and self._shape.numel() != 1:
         raise RuntimeError(f"a Tensor with {self._shape.numel()} elements cannot be converted to Scalar")
-    return local_scalar_dense_op.functional(self)
+    return call(local_scalar_dense_op.functional, [self])
 
 
 item = public(item_op, function=False)
@@ -777,8 +932,7 @@ def set_tensor_kernel(self: Tensor, source: Tensor) -> Tensor:
         )
     if source._device != self._device:
         raise RuntimeError(f"Could not set a tensor on {source._device} to a tensor on {self._device}")
-    for slot in ("_storage", "_array", "_shape", "_stride", "_offset"):
-        setattr(self, slot, getattr(source, slot))
+    show_same(self, source)
     return self
 
 
@@ -790,7 +944,7 @@ def set_storage_kernel(self: Tensor, source: Any, storage_offset: int, size: Any
     strides = tuple(stride) or kernels.contiguous_strides(tuple(shape))
     kernels.check_view(shape, strides, storage_offset, source.nbytes() // self._dtype.itemsize)
     self._storage, self._array = source, source.typed(self._dtype)
-    self._shape, self._stride, self._offset = shape, strides, storage_offset
+    lay_out(self, shape, strides, storage_offset)
     return self
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from redispatch import kernels
+from redispatch.dispatch.marks import inline
 from redispatch.kernels import Operand, contiguous_strides, is_dense, output_strides
 from redispatch.tensor import (
     CPU,
@@ -47,6 +48,7 @@ empty_op = Operator(f"empty.memory_format(SymInt[] size, *, {FACTORY}, MemoryFor
 
 
 @empty_op.kernel("CPU", "Meta")
+@inline
 def empty_kernel(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
     check_pinning(pin_memory)
     return allocate(size, dtype or get_default_dtype(), device or CPU, strides_for(size, memory_format))
@@ -85,6 +87,7 @@ empty_strided_op.not_differentiable()
 empty_strided = public(empty_strided_op)
 
 
+@inline
 def check_pinning(pin_memory: bool | None) -> None:
     """Raises RuntimeError where pinned memory is asked for: only an accelerator's backend has it."""
     if pin_memory:
@@ -94,6 +97,7 @@ def check_pinning(pin_memory: bool | None) -> None:
         )
 
 
+@inline
 def strides_for(shape: Any, memory_format: Any) -> tuple[int, ...] | None:
     """The strides of a new tensor of this format; None for row by row."""
     if memory_format is None or memory_format is contiguous_format:

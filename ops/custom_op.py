@@ -24,6 +24,7 @@ from typing import Any
 from redispatch.autograd import no_grad, register_function_derivative
 from redispatch.dispatch import (
     BACKEND_OF_DEVICE,
+    HasEntryPoint,
     Library,
     MissingKernelError,
     OpOverload,
@@ -79,7 +80,7 @@ def parse_name(name: str) -> tuple[str, str]:
     return namespace, op_name
 
 
-class CustomOpDef:
+class CustomOpDef(HasEntryPoint):
     """A custom operator: call it; give it kernels, a fake, a derivative, autocast by its `register_` methods."""
 
     def __init__(self, namespace: str, name: str, schema: str, function: Function, tags: Any = None) -> None:
@@ -99,6 +100,7 @@ class CustomOpDef:
             self._lib.define(f"{name}{schema}", tags=tags or ())
             self._opoverload: OpOverload = operator_named(self._qualname)
             self._opoverload.place = place_of(function)
+            self.__call__ = self._opoverload.__call__
             self._lib.impl(self._opoverload, self._run_fake, "Meta")
         except BaseException:
             self._lib._destroy()
@@ -106,9 +108,6 @@ class CustomOpDef:
         self._lib.undo_with(ad_inplace_or_view.register_alias_tracking(self._opoverload))
         self._lib.undo_with(backend_select.register_backend_select(self._opoverload))
         _DEFINITIONS[self._qualname] = self
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._opoverload(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"<CustomOpDef({self._qualname})>"

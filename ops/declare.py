@@ -13,6 +13,12 @@ An `Operator` is a schema with kernels written by hand. A `Structured` one (stru
 the result looks like, and a `body`, which fills it; the in-place and `out=` forms and the meta device come from the
 same two. A `Pointwise` one (pointwise.py) needs only what happens to one element.
 
+Note [Kernels are leaves]
+A kernel for the CPU or the meta device reads and writes memory, and asks nothing of the dispatch state but whether it
+is inference mode. The specialiser relies on it: around a leaf it leaves out what layers set in the state. The few
+such kernels that do call operators say so (`dispatches=True`). Kernels for every backend at once, composite ones, are
+taken to call operators, unless they carry the mark `@leaf` themselves. `tests/op_db/test_leaves.py` holds all to it.
+
 Read next: structured.py, public.py.
 """
 
@@ -36,17 +42,20 @@ from redispatch.dispatch import (
     place_of,
 )
 from redispatch.dispatch.layers import ad_inplace_or_view, autocast, backend_select
+from redispatch.dispatch.marks import frozen, leaf
 from redispatch.dispatch.schema import AliasInfo, Argument
 
 from .core_aten import CORE
 
 Function = Callable[..., Any]
+LEAF_KEYS = {"CPU", "Meta"}
 _WRITTEN = AliasInfo(frozenset("a"), frozenset("a"), True)
 
 
 own_namespace("aten")
 
 
+@frozen
 class Operator:
     """An operator of the namespace `aten`, with its in-place and out= forms where it has them.
 
@@ -90,27 +99,17 @@ class Operator:
 
     # Kernels: a plain function of the schema's arguments, by position --------------------------------------------
 
-    def kernel(self, *keys: str) -> Callable[[Function], Function]:
-        """Registers the decorated function as the kernel at these keys."""
+    def kernel(self, *keys: str, dispatches: bool = False) -> Callable[[Function], Function]:
+        """Registers the decorated function as the kernel at these keys.
 
-        def register(function: Function) -> Function:
-            for key in keys:
-                impl(self.functional, key, function, convention="positional", place=place_of(function))
-            return function
+        On the CPU and the meta device a kernel calls no operator (Note [Kernels are leaves]), unless it `dispatches`.
+        """
+        return _registering(self.functional, keys, dispatches)
 
-        return register
-
-    def kernel_inplace(self, *keys: str) -> Callable[[Function], Function]:
+    def kernel_inplace(self, *keys: str, dispatches: bool = False) -> Callable[[Function], Function]:
         """Registers the decorated function as the kernel of the in-place form at these keys."""
-        inplace = self.inplace
-        assert inplace is not None, f"{self.schema} is declared without an in-place form"
-
-        def register(function: Function) -> Function:
-            for key in keys:
-                impl(inplace, key, function, convention="positional", place=place_of(function))
-            return function
-
-        return register
+        assert self.inplace is not None, f"{self.schema} is declared without an in-place form"
+        return _registering(self.inplace, keys, dispatches)
 
     def explicit(self, function: Function) -> Function:
         """Registers one kernel for every backend, meta included; the derivative is declared apart."""
@@ -160,6 +159,17 @@ class Operator:
         """Puts the functional form on the autocast lists: `autocast(cpu="lower_precision_fp", cuda="fp32")`."""
         for device, policy in policies.items():
             autocast.register_policy(self.functional, device, getattr(autocast, policy))
+
+
+def _registering(op: OpOverload, keys: tuple[str, ...], dispatches: bool) -> Callable[[Function], Function]:
+    def register(function: Function) -> Function:
+        if not dispatches and not LEAF_KEYS.isdisjoint(keys):
+            leaf(function)
+        for key in keys:
+            impl(op, key, function, convention="positional", place=place_of(function))
+        return function
+
+    return register
 
 
 def declared_at() -> str:

@@ -2,7 +2,7 @@
 
 A binary operator answers NotImplemented for what is neither tensor nor number, and where every handler answered so,
 too: Python then asks the other operand, or raises its own TypeError. Otherwise each is the method of the same meaning;
-overrides see that method.
+overrides see that method. Where one is nothing but a method or function, it takes its lanes (dispatch/lanes.py).
 
 Numpy's arrays: `tensor + array` is left to numpy, which hands its result to `__array_wrap__`, and so it is a tensor;
 numpy would not compare for equality, so `tensor == array` turns the array into a tensor.
@@ -11,161 +11,180 @@ numpy would not compare for equality, so `tensor == array` turns the array into 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from redispatch.dispatch import NotHandledError, overrides
+from redispatch.dispatch import FixedEntryPoint, NotHandledError, entry_point_of, overrides
 from redispatch.tensor import Tensor, dtypes
 
-from .arithmetic import floor_divide, pow, remainder, rsub
-from .comparison import scalar_like
+from .arithmetic import add, div, floor_divide, mul, pow, remainder, rsub, sub
+from .comparison import bitwise_and, bitwise_or, bitwise_xor, eq, ge, gt, le, lt, ne, scalar_like
+from .elementary import abs, neg
 from .from_data import from_numpy
+from .linalg import matmul
 
 Binary = Callable[[Any, Any], Any]
 NUMBERS = (int, float, complex, np.number, np.bool_)
 
 
-def operator(function: Binary) -> Binary:
-    """Makes `Tensor.__name__` of a function of the two operands, of which the second may turn out to be none."""
+def operator(lanes: Callable[..., Any] | None = None, swapped: bool = False) -> Callable[[Binary], Binary]:
+    """Makes `Tensor.__name__` of a function of the two operands, of which the second may turn out to be none.
 
-    @functools.wraps(function)
-    def dunder(self: Any, other: Any) -> Any:
-        try:
-            if isinstance(other, NUMBERS):
-                return function(self, other.item() if isinstance(other, np.generic) else other)
-            if isinstance(other, Tensor) or overrides(other):
-                return function(self, other)
-        except NotHandledError:
-            pass
-        return NotImplemented
+    lanes: the public function to which it comes, with both operands and nothing else; `swapped` if in the other order.
+    """
 
-    setattr(Tensor, function.__name__, dunder)
-    return dunder
+    def decorate(function: Binary) -> Binary:
+        @functools.wraps(function)
+        def dunder(self: Any, other: Any) -> Any:
+            try:
+                if isinstance(other, NUMBERS):
+                    return function(self, other.item() if isinstance(other, np.generic) else other)
+                if isinstance(other, Tensor) or overrides(other):
+                    return function(self, other)
+            except NotHandledError:
+                pass
+            return NotImplemented
+
+        return attach_dunder(function.__name__, dunder, lanes, (1, 0) if swapped else (0, 1))
+
+    return decorate
 
 
-@operator
+def attach_dunder(name: str, meaning: Callable[..., Any], lanes: Any = None, order: Sequence[int] = (0, 1)) -> Any:
+    """Makes `Tensor.__name__` of what it means and, where there is one, of the public function to which it comes."""
+    made = meaning
+    if lanes is not None:
+        parameters = ("self", "other")[: len(order)]
+        forms = entry_point_of(lanes).forms
+        made = FixedEntryPoint(name, parameters, order, forms, meaning, module=meaning.__module__).function
+        made.__doc__ = meaning.__doc__
+    setattr(Tensor, name, made)
+    return made
+
+
+@operator(add)
 def __add__(self: Any, other: Any) -> Any:
     return self.add(other)
 
 
-@operator
+@operator(add)
 def __radd__(self: Any, other: Any) -> Any:
     return self.add(other)
 
 
-@operator
+@operator(add.inplace)
 def __iadd__(self: Any, other: Any) -> Any:
     return self.add_(other)
 
 
-@operator
+@operator(sub)
 def __sub__(self: Any, other: Any) -> Any:
     return self.sub(other)
 
 
-@operator
+@operator(rsub)
 def __rsub__(self: Any, other: Any) -> Any:
     return rsub(self, other)
 
 
-@operator
+@operator(sub.inplace)
 def __isub__(self: Any, other: Any) -> Any:
     return self.sub_(other)
 
 
-@operator
+@operator(mul)
 def __mul__(self: Any, other: Any) -> Any:
     return self.mul(other)
 
 
-@operator
+@operator(mul)
 def __rmul__(self: Any, other: Any) -> Any:
     return self.mul(other)
 
 
-@operator
+@operator(mul.inplace)
 def __imul__(self: Any, other: Any) -> Any:
     return self.mul_(other)
 
 
-@operator
+@operator(div)
 def __truediv__(self: Any, other: Any) -> Any:
     return self.div(other)
 
 
-@operator
+@operator()
 def __rtruediv__(self: Any, other: Any) -> Any:
     return self.reciprocal().mul(other)
 
 
-@operator
+@operator(div.inplace)
 def __itruediv__(self: Any, other: Any) -> Any:
     return self.div_(other)
 
 
-@operator
+@operator(floor_divide)
 def __floordiv__(self: Any, other: Any) -> Any:
     return self.floor_divide(other)
 
 
-@operator
+@operator()
 def __rfloordiv__(self: Any, other: Any) -> Any:
     return floor_divide(as_tensor_like(other, self), self)
 
 
-@operator
+@operator(floor_divide.inplace)
 def __ifloordiv__(self: Any, other: Any) -> Any:
     return self.floor_divide_(other)
 
 
-@operator
+@operator(remainder)
 def __mod__(self: Any, other: Any) -> Any:
     return self.remainder(other)
 
 
-@operator
+@operator()
 def __rmod__(self: Any, other: Any) -> Any:
     return remainder(as_tensor_like(other, self), self)
 
 
-@operator
+@operator(remainder.inplace)
 def __imod__(self: Any, other: Any) -> Any:
     return self.remainder_(other)
 
 
-@operator
+@operator(pow)
 def __pow__(self: Any, other: Any) -> Any:
     return self.pow(other)
 
 
-@operator
+@operator(pow, swapped=True)
 def __rpow__(self: Any, other: Any) -> Any:
     return pow(other, self)
 
 
-@operator
+@operator(pow.inplace)
 def __ipow__(self: Any, other: Any) -> Any:
     return self.pow_(other)
 
 
-@operator
+@operator(matmul)
 def __matmul__(self: Any, other: Any) -> Any:
     return NotImplemented if isinstance(other, NUMBERS) else self.matmul(other)
 
 
-@operator
+@operator(matmul, swapped=True)
 def __rmatmul__(self: Any, other: Any) -> Any:
     return NotImplemented if isinstance(other, NUMBERS) else other.matmul(self)
 
 
-@operator
+@operator()  # no lanes, which come with `equal_to_array`
 def __eq__(self: Any, other: Any) -> Any:
     return self.eq(other)
 
 
-@operator
+@operator(ne)
 def __ne__(self: Any, other: Any) -> Any:
     return self.ne(other)
 
@@ -180,70 +199,70 @@ def equal_to_array(self: Any, other: Any) -> Any:
     return __eq__(self, other)
 
 
-Tensor.__eq__ = equal_to_array  # type: ignore[assignment, method-assign]
+attach_dunder("__eq__", equal_to_array, eq)
 
 
-@operator
+@operator(lt)
 def __lt__(self: Any, other: Any) -> Any:
     return self.lt(other)
 
 
-@operator
+@operator(le)
 def __le__(self: Any, other: Any) -> Any:
     return self.le(other)
 
 
-@operator
+@operator(gt)
 def __gt__(self: Any, other: Any) -> Any:
     return self.gt(other)
 
 
-@operator
+@operator(ge)
 def __ge__(self: Any, other: Any) -> Any:
     return self.ge(other)
 
 
-@operator
+@operator(bitwise_and)
 def __and__(self: Any, other: Any) -> Any:
     return self.bitwise_and(other)
 
 
-@operator
+@operator(bitwise_and)
 def __rand__(self: Any, other: Any) -> Any:
     return self.bitwise_and(other)
 
 
-@operator
+@operator(bitwise_and.inplace)
 def __iand__(self: Any, other: Any) -> Any:
     return self.bitwise_and_(other)
 
 
-@operator
+@operator(bitwise_or)
 def __or__(self: Any, other: Any) -> Any:
     return self.bitwise_or(other)
 
 
-@operator
+@operator(bitwise_or)
 def __ror__(self: Any, other: Any) -> Any:
     return self.bitwise_or(other)
 
 
-@operator
+@operator(bitwise_or.inplace)
 def __ior__(self: Any, other: Any) -> Any:
     return self.bitwise_or_(other)
 
 
-@operator
+@operator(bitwise_xor)
 def __xor__(self: Any, other: Any) -> Any:
     return self.bitwise_xor(other)
 
 
-@operator
+@operator(bitwise_xor)
 def __rxor__(self: Any, other: Any) -> Any:
     return self.bitwise_xor(other)
 
 
-@operator
+@operator(bitwise_xor.inplace)
 def __ixor__(self: Any, other: Any) -> Any:
     return self.bitwise_xor_(other)
 
@@ -279,5 +298,7 @@ def __array_wrap__(self: Any, array: np.ndarray, context: Any = None, return_sca
     return from_numpy(array.astype(np.uint8) if array.dtype == bool else array)
 
 
-for _function in (__neg__, __pos__, __abs__, __invert__, __array_wrap__):
+attach_dunder("__neg__", __neg__, neg, order=(0,))
+attach_dunder("__abs__", __abs__, abs, order=(0,))
+for _function in (__pos__, __invert__, __array_wrap__):
     setattr(Tensor, _function.__name__, _function)

@@ -6,17 +6,31 @@ and `amax` share it among all that are equal. There is no largest of no elements
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from redispatch import kernels
+from redispatch.dispatch.marks import inline, leaf
 from redispatch.kernels import Reduction
-from redispatch.tensor import Tensor, dtype, dtypes, empty, wrap_dim
+from redispatch.tensor import (
+    Mould,
+    Size,
+    Tensor,
+    dtype,
+    dtypes,
+    empty,
+    fresh,
+    looks_of,
+    mould,
+    no_memory,
+    wrap_dim,
+)
 
 from .arithmetic import maximum_op, minimum_op
 from .declare import Operator
+from .planned import PLANS, Planned, Run
 from .public import public
 from .reductions import REDUCTION, reduced_dims, reduced_shape, with_kept_dims
-from .structured import Meta, Structured, resize_out
+from .structured import Meta, resize_out
 
 # --- checks ----------------------------------------------------------------------------------------------------------
 
@@ -83,8 +97,8 @@ def selected(grad: Any, indices: Any, shape: Any, dim: int, keepdim: bool) -> An
 
 # --- amax, amin ------------------------------------------------------------------------------------------------------
 
-amax_op = Structured("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
-amin_op = Structured("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
+amax_op = Planned("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
+amin_op = Planned("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
 
 
 def extreme_meta(name: str, self: Tensor, dim: Any, keepdim: bool) -> Meta:
@@ -108,23 +122,23 @@ def amin_meta(self: Tensor, dim: Any, keepdim: bool) -> Meta:
     return extreme_meta("amin", self, dim, keepdim)
 
 
-@amax_op.body
-def amax_body(out: Tensor, self: Tensor, dim: Any, keepdim: bool) -> None:
-    run_extreme(kernels.AMAX, out, self, dim)
+@amax_op.loop
+def amax_loop(out: Tensor, self: Tensor, dim: Any, keepdim: bool) -> Run:
+    return extreme_loop(kernels.AMAX, out, self, dim)
 
 
-@amin_op.body
-def amin_body(out: Tensor, self: Tensor, dim: Any, keepdim: bool) -> None:
-    run_extreme(kernels.AMIN, out, self, dim)
+@amin_op.loop
+def amin_loop(out: Tensor, self: Tensor, dim: Any, keepdim: bool) -> Run:
+    return extreme_loop(kernels.AMIN, out, self, dim)
 
 
-def run_extreme(reduction: Reduction, out: Tensor, self: Tensor, dim: Any) -> None:
+def extreme_loop(reduction: Reduction, out: Tensor, self: Tensor, dim: Any) -> Run:
     if out._dtype is not self._dtype:
         raise RuntimeError(
             f"Expected the dtype for input and out to match, but got {self._dtype.tensor_name} for input's dtype and "
             f"{out._dtype.tensor_name} for out's dtype."
         )
-    reduction.run(out._operand, self._operand, reduced_dims(dim, len(self._shape)))
+    return reduction.ready(out._operand, self._operand, reduced_dims(dim, len(self._shape)))
 
 
 amax_op.derivative(self=shared)
@@ -134,8 +148,8 @@ amin = public(amin_op)
 
 # --- max, min --------------------------------------------------------------------------------------------------------
 
-max_op = Structured("max(Tensor self) -> Tensor", out="unary_out", tags=REDUCTION)
-min_op = Structured("min(Tensor self) -> Tensor", out="unary_out", tags=REDUCTION)
+max_op = Planned("max(Tensor self) -> Tensor", out="unary_out", tags=REDUCTION)
+min_op = Planned("min(Tensor self) -> Tensor", out="unary_out", tags=REDUCTION)
 
 
 @max_op.meta
@@ -152,14 +166,14 @@ def min_meta(self: Tensor) -> Meta:
     return Meta((), self._dtype, self._device)
 
 
-@max_op.body
-def max_body(out: Tensor, self: Tensor) -> None:
-    run_extreme(kernels.AMAX, out, self, None)
+@max_op.loop
+def max_loop(out: Tensor, self: Tensor) -> Run:
+    return extreme_loop(kernels.AMAX, out, self, None)
 
 
-@min_op.body
-def min_body(out: Tensor, self: Tensor) -> None:
-    run_extreme(kernels.AMIN, out, self, None)
+@min_op.loop
+def min_loop(out: Tensor, self: Tensor) -> Run:
+    return extreme_loop(kernels.AMIN, out, self, None)
 
 
 max_op.derivative(self=lambda grad, self, result: shared(grad, self, result, None, False), node="MaxBackward1")
@@ -183,13 +197,48 @@ min_dim_out_op = Operator(
 )
 
 
+class IndexedPlan(NamedTuple):
+    """How values and their positions are found: what both are made from, and what fills them."""
+
+    values: Mould
+    indices: Mould
+    run: Run
+
+
+INDEXED: dict[Any, IndexedPlan] = {}  # by operator, looks, dim and keepdim: planned.py
+
+
+@leaf
+@inline
 def with_indices(name: str, self: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
     """Values and their positions along `dim`."""
-    shape = checked_shape(name, self, dim, keepdim)
-    values = empty(shape, self._dtype, self._device)
-    indices = empty(shape, dtypes.int64, self._device)
-    find(name, values, indices, self, dim)
+    key = (name, self._looks or looks_of(self), dim, keepdim)
+    plan = INDEXED.get(key) or new_indexed(key, self)
+    values, indices = fresh(plan.values), fresh(plan.indices)
+    if self._array is not None:
+        plan.run(values._array, 0, indices._array, 0, self._array, self._offset)
+    elif values._array is not None:
+        raise no_memory(self)
     return values, indices
+
+
+def new_indexed(key: Any, self: Tensor) -> IndexedPlan:
+    name, _, dim, keepdim = key
+    shape = Size(checked_shape(name, self, dim, keepdim))
+    values, indices = mould(shape, self._dtype, self._device), mould(shape, dtypes.int64, self._device)
+    if self._array is None:
+        return IndexedPlan(values, indices, nothing)
+    dims = reduced_dims(dim, len(self._shape))
+    outs = fresh(values)._operand, fresh(indices)._operand
+    plan = IndexedPlan(values, indices, kernels.ready_extreme(*outs, self._operand, dims, largest=name == "max"))
+    if len(INDEXED) >= PLANS:
+        INDEXED.clear()
+    INDEXED[key] = plan
+    return plan
+
+
+def nothing(*args: Any) -> None:
+    """What is to be done on the meta device."""
 
 
 def with_indices_out(
@@ -200,7 +249,9 @@ def with_indices_out(
     check_out_dtype(indices, dtypes.int64)
     resize_out(values, Meta(shape, self._dtype, self._device))
     resize_out(indices, Meta(shape, dtypes.int64, self._device))
-    find(name, values, indices, self, dim)
+    if indices._array is not None:
+        dims = reduced_dims(dim, len(self._shape))
+        kernels.extreme_with_indices(values._operand, indices._operand, self._operand, dims, largest=name == "max")
     return values, indices
 
 
@@ -210,20 +261,14 @@ def checked_shape(name: str, self: Tensor, dim: int, keepdim: bool) -> tuple[int
     return reduced_shape(self._shape, reduced_dims(dim, len(self._shape)), keepdim)
 
 
-def find(name: str, values: Tensor | None, indices: Tensor, self: Tensor, dim: int | None) -> None:
-    if indices._array is None:
-        return
-    dims = reduced_dims(dim, len(self._shape))
-    found = values._operand if values is not None else None
-    kernels.extreme_with_indices(found, indices._operand, self._operand, dims, largest=name.endswith("max"))
-
-
 @max_dim_op.kernel("CPU", "Meta")
+@inline
 def max_dim_kernel(self: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
     return with_indices("max", self, dim, keepdim)
 
 
 @min_dim_op.kernel("CPU", "Meta")
+@inline
 def min_dim_kernel(self: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
     return with_indices("min", self, dim, keepdim)
 
@@ -280,8 +325,8 @@ min = public(min_op, min_other_op, min_dim_op)
 
 # --- argmax, argmin --------------------------------------------------------------------------------------------------
 
-argmax_op = Structured("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
-argmin_op = Structured("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
+argmax_op = Planned("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
+argmin_op = Planned("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
 
 
 def position_meta(name: str, self: Tensor, dim: int | None, keepdim: bool) -> Meta:
@@ -304,16 +349,20 @@ def argmin_meta(self: Tensor, dim: int | None, keepdim: bool) -> Meta:
     return position_meta("argmin", self, dim, keepdim)
 
 
-@argmax_op.body
-def argmax_body(out: Tensor, self: Tensor, dim: int | None, keepdim: bool) -> None:
-    check_out_dtype(out, dtypes.int64)
-    find("max", None, out, self, dim)
+@argmax_op.loop
+def argmax_loop(out: Tensor, self: Tensor, dim: int | None, keepdim: bool) -> Run:
+    return position_loop(out, self, dim, largest=True)
 
 
-@argmin_op.body
-def argmin_body(out: Tensor, self: Tensor, dim: int | None, keepdim: bool) -> None:
+@argmin_op.loop
+def argmin_loop(out: Tensor, self: Tensor, dim: int | None, keepdim: bool) -> Run:
+    return position_loop(out, self, dim, largest=False)
+
+
+def position_loop(out: Tensor, self: Tensor, dim: int | None, largest: bool) -> Run:
     check_out_dtype(out, dtypes.int64)
-    find("min", None, out, self, dim)
+    dims = reduced_dims(dim, len(self._shape))
+    return kernels.ready_extreme(None, out._operand, self._operand, dims, largest=largest)
 
 
 argmax_op.not_differentiable()

@@ -4,16 +4,22 @@ Each function takes a tensor, of which it reads nothing but how it lies in memor
 checks these and gives a `Geometry`. Views, their in-place forms and the operators that put a gradient back where a
 view took its elements from (scattering.py) all use the same functions.
 
+Note [Windows are remembered]
+A program takes the same views again and again, and working one out takes longer than making it. So the kernel of a
+view operator remembers, by the looks of the base and the arguments, how the view looks and how far behind its base it
+begins.
+
 Read next: views.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
+from redispatch.dispatch.marks import inline, leaf
 from redispatch.kernels import check_view, infer_view_strides
-from redispatch.tensor import Tensor, view_over, wrap_dim
+from redispatch.tensor import Tensor, Window, lay_out, looks_of, view_over, view_through, wrap_dim
 
 
 class Geometry(NamedTuple):
@@ -30,8 +36,55 @@ class Geometry(NamedTuple):
     def put_into(self, tensor: Tensor) -> Tensor:
         """The tensor itself, made to look so."""
         shown = view_over(tensor, self.shape, self.stride, self.offset)
-        tensor._shape, tensor._stride, tensor._offset = shown._shape, shown._stride, shown._offset
+        lay_out(tensor, shown._shape, shown._stride, shown._offset)
         return tensor
+
+
+WINDOWS = 4096  # remembered per operator; then it starts afresh
+
+Known = dict[Any, Window]  # (looks of a base, arguments) -> what its view has in common with others
+
+
+def view_by_numbers(geometry: Callable[..., Geometry], name: str = "") -> Callable[..., Tensor]:
+    """The kernel that gives the view which `geometry` describes. Note [Windows are remembered]."""
+    known: Known = {}
+
+    @leaf
+    @inline
+    def kernel(self: Tensor, *numbers: int) -> Tensor:
+        key = (self._looks or looks_of(self), numbers)
+        window = known.get(key)
+        if window is None:
+            window = remember(known, key, self, geometry(self, *numbers))
+        return view_through(window, self)
+
+    kernel.__name__ = name or geometry.__name__
+    return kernel
+
+
+def view_by_list(geometry: Callable[..., Geometry], name: str = "") -> Callable[..., Tensor]:
+    """The same where the first argument is a list of sizes or dimensions, and decides alone."""
+    known: Known = {}
+
+    @leaf
+    @inline
+    def kernel(self: Tensor, numbers: Sequence[int], *others: Any) -> Tensor:
+        key = (self._looks or looks_of(self), tuple(numbers))
+        window = known.get(key)
+        if window is None:
+            window = remember(known, key, self, geometry(self, numbers, *others))
+        return view_through(window, self)
+
+    kernel.__name__ = name or geometry.__name__
+    return kernel
+
+
+def remember(known: Known, key: Any, base: Tensor, geometry: Geometry) -> Window:
+    """Enters what was worked out."""
+    if len(known) >= WINDOWS:
+        known.clear()
+    known[key] = window = Window(looks_of(geometry.of(base)), geometry.offset - base._offset)
+    return window
 
 
 def inferred_shape(shape: Sequence[int], elements: int) -> tuple[int, ...]:
@@ -56,6 +109,10 @@ def inferred_shape(shape: Sequence[int], elements: int) -> tuple[int, ...]:
             "can be any value and is ambiguous"
         )
     raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {elements}")
+
+
+def unchanged(self: Tensor) -> Geometry:
+    return Geometry(self._shape, self._stride, self._offset)
 
 
 def viewed(self: Tensor, size: Sequence[int]) -> Geometry:

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from redispatch import kernels
+from redispatch.dispatch import STATE, call_overridden, overridden
 from redispatch.kernels import BadIndex, Operand, broadcast_shapes, index_shape, output_strides
 from redispatch.tensor import Size, Tensor, dtypes, empty, overridable, strided
 
@@ -160,7 +161,7 @@ index_op.derivative(
 )
 
 
-@index_put_op.kernel_inplace("CPU", "Meta")
+@index_put_op.kernel_inplace("CPU", "Meta", dispatches=True)
 def index_put_kernel(self: Tensor, indices: Indices, values: Tensor, accumulate: bool) -> Tensor:
     """Writes `values`, which broadcast, at the indices; with `accumulate` adds, and equal indices add up.
 
@@ -253,6 +254,18 @@ index_put_op.derivative(
 )
 index_put_op.autocast(cuda="promote")
 index_put = public(index_put_op)
+
+# Note [The short way to a view]
+# Nearly all indices are ints, slices, None and `...`. They come to view operators, whose code is looked up right here
+# (dispatch/specialiser/specialise.py), for arguments of which these facts are known: the functions that users call
+# would ask once more what has been asked.
+SELECT = select_op.functional.table(("T", "x", "x"))
+SLICE = slice_op.functional.table(("T", "x", "x", "x", "D"))  # with a step of 1, the default
+SLICE_FIRST = slice_op.functional.table(("T", "D", "x", "x", "D"))  # of dimension 0, the default, too
+UNSQUEEZE = unsqueeze_op.functional.table(("T", "x"))
+ALIAS = alias_op.functional.table(("T",))
+
+size_at = tuple.__getitem__  # a Size's own one, which makes a Size of a slice, takes twice as long
 
 # --- taking an index apart --------------------------------------------------------------------------------------------
 
@@ -369,28 +382,43 @@ def selected_entry(x: Tensor, dim: int, index: int, position: int) -> Tensor:
             "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
             "0-dim tensor to a number"
         )
-    size = x._shape[dim]
+    size = size_at(x._shape, dim)
     if not -size <= index < size:
-        raise IndexError(f"index {index} is out of bounds for dimension {position} with size {size}")
-    return select_op.functional(x, dim, index)
+        raise out_of_bounds(index, position, size)
+    state = STATE.get()
+    return SELECT[(x._keyset | state.added) & state.kept](x, dim, index)
+
+
+def out_of_bounds(index: int, position: int, size: int) -> IndexError:
+    return IndexError(f"index {index} is out of bounds for dimension {position} with size {size}")
 
 
 def sliced_entries(x: Tensor, dim: int, item: slice, skip_whole: bool) -> Tensor:
-    step = 1 if item.step is None else slice_number(item.step)
-    if step == 0:
-        raise ValueError("slice step cannot be zero")
-    if step < 0:
-        raise ValueError("step must be greater than zero")
-    start = 0 if item.start is None else slice_number(item.start)
-    stop = MAX if item.stop is None else slice_number(item.stop)
+    start, stop, step = item.start, item.stop, item.step
+    if step is None:
+        step = 1
+    else:
+        step = slice_number(step)
+        if step == 0:
+            raise ValueError("slice step cannot be zero")
+        if step < 0:
+            raise ValueError("step must be greater than zero")
+    start = 0 if start is None else slice_number(start)
+    stop = MAX if stop is None else slice_number(stop)
     if not x._shape:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
-    if skip_whole and start == 0 and step == 1 and stop >= x._shape[dim]:
+    if skip_whole and start == 0 and step == 1 and stop >= size_at(x._shape, dim):
         return x
-    return slice_op.functional(x, dim, start, stop, step)
+    if step != 1:
+        return slice_op.functional(x, dim, start, stop, step)
+    state = STATE.get()
+    keys = (x._keyset | state.added) & state.kept
+    return SLICE[keys](x, dim, start, stop) if dim else SLICE_FIRST[keys](x, start, stop)
 
 
 def slice_number(value: Any) -> int:
+    if type(value) is int and -MAX <= value <= MAX:
+        return value
     if not hasattr(type(value), "__index__"):
         raise TypeError("slice indices must be integers or None or have an __index__ method")
     return max(-MAX - 1, min(MAX, operator.index(value)))
@@ -409,24 +437,79 @@ def index_tensor(item: Any) -> Tensor:
 # --- x[index] and x[index] = value ------------------------------------------------------------------------------------
 
 
-@overridable
 def getitem(self: Tensor, index: Any) -> Tensor:
     """`x[index]`: a view, or a copy where index tensors choose the elements.
 
     Errors: IndexError for what is out of bounds, too much or no index; ValueError for a step that is not positive.
     """
-    if index is None:
-        return unsqueeze_op.functional(self, 0)
-    if index is Ellipsis:
-        return alias_op.functional(self)
-    if is_int(index):
-        return selected_entry(self, 0, int(index), 0)
+    state = STATE.get()
+    plain = type(self) is Tensor
+    if (not plain or state.function_modes) and overridden((self, index), {}):
+        return call_overridden(getitem, (self, index), {})
+    kind = type(index)
+    if kind is int and plain and not state.modes:
+        try:
+            return SELECT[(self._keyset | state.added) & state.kept](self, 0, index)
+        except IndexError:
+            pass  # what is wrong is said below, in the words of indexing
+    elif kind is slice and index.step is None and self._shape:
+        start = 0 if index.start is None else index.start
+        stop = MAX if index.stop is None else index.stop
+        if type(start) is type(stop) is int and -MAX <= start <= MAX and -MAX <= stop <= MAX:
+            return SLICE_FIRST[(self._keyset | state.added) & state.kept](self, start, stop)
+    elif index is None:
+        return UNSQUEEZE[(self._keyset | state.added) & state.kept](self, 0)
+    elif index is Ellipsis:
+        return ALIAS[(self._keyset | state.added) & state.kept](self)
+    elif kind is tuple:
+        return item_by_item(self, index)
+    return indexed(self, index)
+
+
+def indexed(self: Tensor, index: Any) -> Tensor:
+    """`self[index]` for any index."""
     if isinstance(index, slice):
         return sliced_entries(self, 0, index, skip_whole=False)
+    if is_int(index):
+        return selected_entry(self, 0, int(index), 0)
     taken = Taking(self, as_tuple(index))
     if taken.found:
         return index_op.functional(taken.x, taken.indices)
     return alias_op.functional(self) if taken.x is self else taken.x
+
+
+def item_by_item(self: Tensor, items: tuple[Any, ...]) -> Tensor:
+    """`self[items]`: for ints, slices, None and `...` what `Taking` does, without the means to find index tensors."""
+    covered = 0
+    for item in items:
+        kind = type(item)
+        if kind is int or kind is slice:
+            covered += 1
+        elif item is not None and item is not Ellipsis:
+            return indexed(self, items)
+    ellipsis = len(self._shape) - covered
+    if ellipsis < 0:
+        raise IndexError(f"too many indices for tensor of dimension {len(self._shape)}")
+    state = STATE.get()
+    x, dim = self, 0
+    for position, item in enumerate(items):
+        kind = type(item)
+        if kind is int:
+            size = size_at(x._shape, dim)
+            if not -size <= item < size:
+                raise out_of_bounds(item, position, size)
+            x = SELECT[(x._keyset | state.added) & state.kept](x, dim, item)
+        elif kind is slice:
+            if item.start is not None or item.stop is not None or item.step is not None:
+                x = sliced_entries(x, dim, item, skip_whole=True)
+            dim += 1
+        elif item is None:
+            x = UNSQUEEZE[(x._keyset | state.added) & state.kept](x, dim)
+            dim += 1
+        else:
+            dim += ellipsis
+            ellipsis = 0  # a second one stands for nothing
+    return ALIAS[(x._keyset | state.added) & state.kept](x) if x is self else x
 
 
 @overridable
@@ -509,5 +592,5 @@ for name, method in (
     ("__delitem__", delitem),
     ("__contains__", contains),
 ):
-    method.__name__ = name
+    method.__name__, method.__module__ = name, "torch"
     setattr(Tensor, name, method)

@@ -10,14 +10,17 @@ import math
 from typing import Any
 
 from redispatch import kernels
-from redispatch.dispatch import ops
+from redispatch.dispatch import call, ops
+from redispatch.dispatch.marks import frozen, inline
 from redispatch.kernels import Operand, broadcast_shapes
 from redispatch.tensor import Tensor, dtypes
 
 from .declare import Operator
 from .extremes import c_name, check_out_dtype
+from .planned import Planned, Run
 from .public import public
 from .structured import Meta, Structured, common_device
+from .views import t_op
 
 SCALES = "*, Scalar beta=1, Scalar alpha=1"
 
@@ -76,7 +79,7 @@ def whole(self: Tensor, *factors: Any) -> list[Any]:
 
 # --- mm --------------------------------------------------------------------------------------------------------------
 
-mm_op = Structured("mm(Tensor self, Tensor mat2) -> Tensor", out="out")
+mm_op = Planned("mm(Tensor self, Tensor mat2) -> Tensor", out="out")
 
 
 @mm_op.meta
@@ -97,6 +100,11 @@ def mm_meta(self: Tensor, mat2: Tensor) -> Meta:
 def mm_body(out: Tensor, self: Tensor, mat2: Tensor) -> None:
     check_out_dtype(out, self._dtype)
     kernels.mm(out._operand, self._operand, mat2._operand)
+
+
+@mm_op.loop
+def mm_loop(out: Tensor, self: Tensor, mat2: Tensor) -> Run:
+    return kernels.ready_matmul(out._operand, self._operand, mat2._operand)
 
 
 def column_major(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
@@ -123,7 +131,7 @@ mm = public(mm_op)
 
 # --- bmm -------------------------------------------------------------------------------------------------------------
 
-bmm_op = Structured("bmm(Tensor self, Tensor mat2) -> Tensor", out="out")
+bmm_op = Planned("bmm(Tensor self, Tensor mat2) -> Tensor", out="out")
 
 
 @bmm_op.meta
@@ -142,6 +150,11 @@ def bmm_body(out: Tensor, self: Tensor, mat2: Tensor) -> None:
     kernels.bmm(out._operand, self._operand, mat2._operand)
 
 
+@bmm_op.loop
+def bmm_loop(out: Tensor, self: Tensor, mat2: Tensor) -> Run:
+    return kernels.ready_matmul(out._operand, self._operand, mat2._operand)
+
+
 bmm_op.derivative(
     self=lambda grad, mat2: grad.bmm(mat2.transpose(1, 2)),
     mat2=lambda grad, self: self.transpose(1, 2).bmm(grad),
@@ -150,8 +163,9 @@ bmm_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
 bmm = public(bmm_op)
 
 
-class Accumulated(Structured):
-    """A structured operator whose in-place form adds a product to its first argument, which must have its shape."""
+@frozen
+class Accumulated(Planned):
+    """An operator whose in-place form adds a product to its first argument, which must have its shape."""
 
     def run_inplace(self, *args: Any) -> Tensor:
         target, a, b = args[:3]
@@ -194,6 +208,13 @@ def addmm_body(out: Tensor, self: Tensor, mat1: Tensor, mat2: Tensor, beta: Any,
     kernels.addmm(out._operand, expanded(self, out), mat1._operand, mat2._operand, alpha=alpha, beta=beta)
 
 
+@addmm_op.loop
+def addmm_loop(out: Tensor, self: Tensor, mat1: Tensor, mat2: Tensor, beta: Any, alpha: Any) -> Run:
+    alpha, beta = whole(self, alpha, beta)
+    added = expanded(self, out)
+    return kernels.ready_addmm(out._operand, added, mat1._operand, mat2._operand, alpha=alpha, beta=beta)
+
+
 def expanded(self: Tensor, out: Tensor) -> Operand:
     """The added tensor, broadcast to the shape of the result."""
     steps = kernels.broadcast_strides(self._shape, self._stride, out._shape)
@@ -234,6 +255,11 @@ def baddbmm_meta(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha:
 @baddbmm_op.body
 def baddbmm_body(out: Tensor, self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any) -> None:
     addmm_body(out, self, batch1, batch2, beta, alpha)
+
+
+@baddbmm_op.loop
+def baddbmm_loop(out: Tensor, self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any) -> Run:
+    return addmm_loop(out, self, batch1, batch2, beta, alpha)
 
 
 baddbmm_op.derivative(
@@ -369,8 +395,16 @@ matmul_op = Operator("matmul(Tensor self, Tensor other) -> Tensor")
 
 
 @matmul_op.implicit
+@inline
 def matmul_composite(self: Any, other: Any) -> Any:
     """A product by the numbers of dimensions: vectors, matrices, and batches of matrices, which broadcast."""
+    if len(self._shape) == 2 and len(other._shape) == 2:
+        return call(mm_op.functional, [self, other])
+    return matmul_otherwise(self, other)
+
+
+def matmul_otherwise(self: Any, other: Any) -> Any:
+    """The same where not both are matrices."""
     a, b = self.dim(), other.dim()
     if a == 0 or b == 0:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {a}D and {b}D")
@@ -380,8 +414,6 @@ def matmul_composite(self: Any, other: Any) -> Any:
         return mv_op.functional(self, other)
     if a == 1 and b == 2:
         return mm_op.functional(self.unsqueeze(0), other).squeeze_(0)
-    if a == 2 and b == 2:
-        return mm_op.functional(self, other)
     if a == 3 and b == 3 and (self.shape[0] == 1) != (other.shape[0] == 1):  # one matrix for the whole batch
         return (
             matmul_composite(self.squeeze(0), other) if self.shape[0] == 1 else matmul_composite(self, other.squeeze(0))
@@ -454,12 +486,18 @@ linear_op = Operator("linear(Tensor input, Tensor weight, Tensor? bias=None) -> 
 
 
 @linear_op.implicit
+@inline
 def linear_composite(input: Any, weight: Any, bias: Any) -> Any:
     """input @ weight.T + bias: one addmm where the rows of the input can be had without a copy."""
     if bias is None:
-        return matmul_op.functional(input, weight.t())
-    if input.dim() == 2:
-        return addmm_op.functional(bias, input, weight.t())
+        return matmul_op.functional(input, call(t_op.functional, [weight]))
+    if len(input._shape) == 2:
+        return addmm_op.functional(bias, input, call(t_op.functional, [weight]))
+    return linear_otherwise(input, weight, bias)
+
+
+def linear_otherwise(input: Any, weight: Any, bias: Any) -> Any:
+    """The same for an input that is no matrix, and a bias."""
     if bias.dim() <= 1 and input.dim() != 0 and rows_are_a_view(input):
         *outer_shape, k = input.shape
         rows = input.view(math.prod(outer_shape), k)

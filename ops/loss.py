@@ -200,7 +200,7 @@ def nll_backward_body(
         grad_output = converted(grad_output, self._dtype)
     if not out._shape.numel():
         return
-    dense = out if out.is_contiguous() else empty(out._shape, out._dtype)
+    dense = out if kernels.is_contiguous(out._shape, out._stride) else empty(out._shape, out._dtype)
     raise_bad(
         kernels.nll_loss_backward(
             as_classes(dense),

@@ -21,6 +21,7 @@ from redispatch.tensor import Tensor, dtype, dtypes, empty, get_default_dtype, o
 
 from .declare import Operator
 from .overridable import overridable_function
+from .planned import Planned, Run
 from .public import public
 from .reductions import (
     COUNT,
@@ -160,7 +161,7 @@ std = public(std_dim_op, std_correction_op, std_op)
 
 # --- norms -----------------------------------------------------------------------------------------------------------
 
-vector_norm_op = Structured(
+vector_norm_op = Planned(
     "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
     "-> Tensor",
     out="out",
@@ -236,22 +237,31 @@ POWER_OF_MAGNITUDE = Elementwise("power_of_magnitude", power_of_magnitude)
 POWER = Elementwise("power", power)
 
 
-@vector_norm_op.body
-def vector_norm_body(out: Tensor, self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> None:
+@vector_norm_op.loop
+def vector_norm_loop(out: Tensor, self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Run:
     dims = reduced_dims(dim, len(self._shape))
+    to, x = out._operand, self._operand
     if ord in (0, 1, 2):
-        {0: COUNT, 1: NORM_1, 2: NORM_2}[ord].run(out._operand, self._operand, dims)
-    elif math.isinf(ord):
-        sizes = scratch(self._shape)
-        ABSOLUTE.run(sizes, self._operand, dtype="float64")
-        largest = scratch(out._shape)
+        return {0: COUNT, 1: NORM_1, 2: NORM_2}[ord].ready(to, x, dims)
+
+    def run(to_array: np.ndarray, to_at: int, array: np.ndarray, at: int) -> None:
+        run_norm(to._replace(array=to_array, offset=to_at), x._replace(array=array, offset=at), ord, dims)
+
+    return run
+
+
+def run_norm(out: Operand, x: Operand, ord: Any, dims: tuple[int, ...]) -> None:
+    """The norms that take several passes."""
+    if math.isinf(ord):
+        sizes, largest = scratch(x.shape), scratch(out.shape)
+        ABSOLUTE.run(sizes, x, dtype="float64")
         (kernels.AMAX if ord > 0 else kernels.AMIN).run(largest, sizes, dims)
-        kernels.copy(out._operand, largest)
+        kernels.copy(out, largest)
     else:
-        powers, total = scratch(self._shape), scratch(out._shape)
-        POWER_OF_MAGNITUDE.run(powers, self._operand, float(ord), dtype="float64")
+        powers, total = scratch(x.shape), scratch(out.shape)
+        POWER_OF_MAGNITUDE.run(powers, x, float(ord), dtype="float64")
         kernels.SUM.run(total, powers, dims)
-        POWER.run(out._operand, total, 1 / float(ord), dtype="float64")
+        POWER.run(out, total, 1 / float(ord), dtype="float64")
 
 
 def vector_norm_backward(grad: Any, self: Any, result: Any, ord: Any, dim: Any, keepdim: bool) -> Any:

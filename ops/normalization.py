@@ -81,7 +81,7 @@ def native_layer_norm_kernel(
 
 
 def normalized_dims(input: Any, normalized_shape: Sequence[int]) -> list[int]:
-    ndim = len(input.shape)
+    ndim = len(input._shape)
     return list(range(ndim - len(normalized_shape), ndim))
 
 

@@ -6,63 +6,89 @@ are. Shapes broadcast, strides follow the inputs', and `promotion` says in which
     same     the inputs' common dtype                     add, mul, neg
     float    the same, integers as the default float      exp, div, sigmoid
     compare  computed in the common dtype, stored as bool eq, lt, logical_and
+
+Note [A plan for arguments that look alike]
+What a call comes down to (dtypes, shape, strides, which loop) depends on how its tensors look and on the types of its
+other arguments, values aside. It is decided once and remembered as a `Plan`; from then on a call is one look-up, one
+fresh tensor, one loop. Where a value does decide (`alpha=1` needs no product), there is a scalar function of its own, a
+`Variant` with plans of its own: which one serves follows from the arguments in its `when` alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeGuard
 
-from redispatch.dispatch import describe_value
-from redispatch.kernels import Elementwise, Launch, broadcast_shapes, output_strides, parallel_for
+from redispatch.dispatch import TensorBase, describe_value
+from redispatch.dispatch.marks import frozen, inline, leaf
+from redispatch.kernels import Elementwise, Loop, broadcast_shapes, output_strides
 from redispatch.tensor import (
+    Mould,
     Size,
     Tensor,
+    depends_on_default,
     dtype,
     dtypes,
     fresh,
     get_default_dtype,
+    looks_of,
+    mould,
     no_memory,
+    remember,
     result_type,
-    storage_elements,
 )
 
 from .declare import Function
-from .structured import Meta, Structured, common_device
+from .structured import Meta, Structured, check_no_internal_overlap, check_writable, common_device
 
-PLANS = 2048  # remembered per operator; then it starts afresh
+PLANS = 2048  # remembered per scalar function; then it starts afresh
 OPERANDS = ("self", "other", "exponent", "min", "max")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Plan:
-    """A decided call: what the result looks like, which arguments the loops take, in which dtype they compute.
-
-    `launch` is the loop itself, with a result of its own memory; it is chosen, and compiled, by the first such call.
-    """
+    """A decided call: what the result looks like, in which dtype it is computed, and the loops, as they are needed."""
 
     meta: Meta
-    elements: int  # of the result's storage
-    positions: list[int]
-    loops: Elementwise
+    mould: Mould  # of a result with memory of its own
     compute: str
-    bits: int  # of a number in the compute dtype, where that is an integer narrower than Python may pass; else 0
-    signed: bool
-    launch: Launch | None = None
-
-    def fitted(self, number: Any) -> Any:
-        """A Python number as the loop takes it: an int too large for a narrow integer dtype wraps, as in PyTorch."""
-        if not self.bits or type(number) is not int:
-            return number
-        wrapped = number & ((1 << self.bits) - 1)
-        return wrapped - (1 << self.bits) if self.signed and wrapped >> (self.bits - 1) else wrapped
+    fit: Callable[[Any], Any] | None  # how loops want their Python numbers, where not as they are
+    into_fresh: Loop | None = None  # the loop into a result with memory of its own
+    in_place: Loop | None = None  # the loop into the first argument
 
 
+@frozen
+class Variant:
+    """One scalar function of an operator: when it is used, which arguments its loops take, and its plans.
+
+    when:      (position, value) of the arguments that must have these values; none of them may be a tensor
+    positions: of the arguments that the scalar function takes
+    """
+
+    __slots__ = ("when", "positions", "loops", "plans", "__weakref__")
+
+    def __init__(self, when: dict[int, Any], positions: list[int], loops: Elementwise) -> None:
+        self.when, self.positions, self.loops = tuple(when.items()), tuple(positions), loops
+        self.plans: dict[Any, Plan] = {}
+        depends_on_default(self)
+
+    @inline
+    def suits(self, args: tuple[Any, ...]) -> bool:
+        """Whether the arguments have the values that `when` asks for."""
+        for position, wanted in self.when:
+            if args[position] != wanted:
+                return False
+        return True
+
+
+@frozen
 class Pointwise(Structured):
     """A structured operator whose meta and body follow from scalar functions.
 
-    promotion: one of the words above, or a function of the arguments that gives one.
+    promotion: one of the words above, or a function of the arguments that gives one; of those, it may ask how tensors
+        look, the types of numbers, and the values that a `when` names.
     keep: arguments that keep their own dtype, such as the condition of `where`.
     unsupported: dtypes without a kernel, and the kernel's name in PyTorch's message.
     exact_out: whether `out=` must have the result's very dtype.
@@ -88,17 +114,16 @@ class Pointwise(Structured):
         self.unsupported = unsupported or {}
         self.exact_out = exact_out
         self.check_function: Function | None = None
+        self.numbers_function: Function | None = None
         self.values_function: Function | None = None
+        self.tensors = self.schema.tensor_positions  # where a number may stand instead
         # Numbers that count in promotion: the operands of the mathematical function, not factors like alpha.
         self._operands = [
             i
             for i, name in enumerate(self.names)
             if name not in keep and (i in self.schema.tensor_positions or name in OPERANDS)
         ]
-        # (condition on arguments, parameter positions, loops): the first whose condition holds is used
-        self._variants: list[tuple[dict[str, Any], list[int], Elementwise]] = []
-        self._decisive: set[str] = set()  # arguments whose value decides, not only their type
-        self._plans: dict[tuple[Any, ...], Plan] = {}
+        self.variants: tuple[Variant, ...] = ()  # the most specific first: the first that suits is used
         self.meta(self._pointwise_meta)
         self.body(self._pointwise_body)
 
@@ -116,13 +141,25 @@ class Pointwise(Structured):
         return body
 
     def check(self, function: Function) -> Function:
-        """Registers what raises for arguments that the operator refuses, before anything else happens."""
+        """Registers what raises for arguments that the operator refuses, before anything else happens.
+
+        It is asked once for arguments that look alike (Note [A plan for arguments that look alike]), so of numbers it
+        may ask the type; `check_numbers` is for their values.
+        """
         self.check_function = function
+        self._forget()
+        return function
+
+    def check_numbers(self, function: Function) -> Function:
+        """Registers what raises for numbers that the operator refuses, before anything else happens, at each call."""
+        self.numbers_function = function
+        self._forget()
         return function
 
     def check_values(self, function: Function) -> Function:
         """Registers what raises for elements that the operator refuses: asked last, and never on the meta device."""
         self.values_function = function
+        self._forget()
         return function
 
     def _add(self, body: Any, example: Function, when: dict[str, Any] | None) -> None:
@@ -133,57 +170,121 @@ class Pointwise(Structured):
                 f"{example.__qualname__} has a parameter {unknown[0]!r}, but {self.schema.name} has the arguments "
                 f"{', '.join(self.names)}: a scalar function takes some of these, under the same names"
             )
-        positions = [self.names.index(name) for name in parameters]
         kept = [i for i, name in enumerate(parameters) if name in self.keep]
         loops = Elementwise(self.schema.base_name, body, keep=kept, cost=self.cost)
-        self._variants.append((when or {}, positions, loops))
-        self._decisive |= set(when or {})
-        self._variants.sort(key=lambda variant: -len(variant[0]))  # the most specific first
+        wanted = {self.names.index(name): value for name, value in (when or {}).items()}
+        if not wanted.keys().isdisjoint(self.tensors):
+            raise TypeError(f"{example.__qualname__}: `when` names a tensor, and only a number or a word can decide")
+        variant = Variant(wanted, [self.names.index(name) for name in parameters], loops)
+        self.variants = tuple(sorted((*self.variants, variant), key=lambda variant: -len(variant.when)))
+        self._forget()
 
-    def _choose(self, args: tuple[Any, ...]) -> tuple[list[int], Elementwise]:
-        for when, positions, loops in self._variants:
-            if all(_equal(args[self.names.index(name)], value) for name, value in when.items()):
-                return positions, loops
-        passed = ", ".join(map(describe_value, args))
-        known = " or ".join(str(when or "any arguments") for when, _, _ in self._variants) or "nothing yet"
-        raise RuntimeError(
-            f"{self.schema.name}({passed}) has no scalar function: there is one for {known}. Declare it: "
-            f"@{self.schema.base_name}_op.scalar"
+    def _forget(self) -> None:
+        """Drops what was made of the functions that stood here before."""
+        for variant in self.variants:
+            variant.plans.clear()
+        for op in self.forms:
+            op.forget_entries()
+
+    # The kernels that nearly every call runs -------------------------------------------------------------------------
+
+    @leaf
+    @inline
+    def run_functional(self, *args: Any) -> Tensor:
+        """The functional kernel."""
+        for variant in self.variants:
+            if variant.suits(args):
+                plan = self.plan(variant, args)
+                if self.values_function is not None:
+                    self.values_function(*args)
+                result = fresh(plan.mould)
+                loop = plan.into_fresh
+                if loop is None:
+                    loop = plan.into_fresh = self.loop_into_fresh(variant, plan, result, args)
+                run(loop, result._array, 0, self.operands(variant.positions, args))
+                return result
+        raise self.no_variant(args)
+
+    @leaf
+    @inline
+    def run_inplace(self, *args: Any) -> Tensor:
+        """The in-place kernel. Where an input may share memory with the target, `Structured` takes care of it."""
+        target = args[0]
+        for i in self.tensors:
+            if i != 0 and self.is_tensor(args[i], i) and shares_memory(args[i], target):
+                return self.run_inplace_apart(*args)
+        for variant in self.variants:
+            if variant.suits(args):
+                plan = self.plan(variant, args)
+                loop = plan.in_place
+                if loop is None:
+                    loop = plan.in_place = self.loop_in_place(variant, plan, args)
+                if self.values_function is not None:
+                    self.values_function(*args)
+                if target._array is None:
+                    raise no_memory(target)
+                read = tuple(i for i in variant.positions if i != 0)  # the target is read through the output itself
+                run(loop, target._array, target._offset, self.operands(read, args))
+                return target
+        raise self.no_variant(args)
+
+    @inline
+    def plan(self, variant: Variant, args: tuple[Any, ...]) -> Plan:
+        """What a call comes down to: Note [A plan for arguments that look alike]."""
+        if self.numbers_function is not None:
+            self.numbers_function(*args)
+        facts = tuple(
+            (value._looks or looks_of(value)) if self.is_tensor(value, i) else type(value)
+            for i, value in enumerate(args)
         )
+        key = facts[0] if len(facts) == 1 else facts
+        plan = variant.plans.get(key)
+        if plan is None:
+            plan = self.new_plan(variant, key, args)
+        return plan
 
-    # Meta and body -----------------------------------------------------------------------------------------------
-
-    def plan(self, args: tuple[Any, ...]) -> Plan:
-        """What a call comes down to; remembered for all calls whose arguments look the same."""
-        facts: list[Any] = [get_default_dtype()]
-        for name, value in zip(self.names, args, strict=True):
-            if isinstance(value, Tensor):
-                facts += (value._dtype, value._shape, value._stride, value._device)
+    @inline
+    def operands(self, positions: tuple[int, ...], args: tuple[Any, ...]) -> list[Any]:
+        """The arguments at these positions as loops take them: a tensor as its array and offset, a number as itself."""
+        values: list[Any] = []
+        for i in positions:
+            value = args[i]
+            if self.is_tensor(value, i):
+                array = value._array
+                if array is None:
+                    raise no_memory(value)
+                values += (array, value._offset)
             else:
-                facts.append(value if name in self._decisive else type(value))
-        key = tuple(facts)
-        found = self._plans.get(key)
-        if found is None:
-            if len(self._plans) >= PLANS:
-                self._plans.clear()
-            found = self._plans[key] = self._make_plan(args)
-        return found
+                values.append(value)
+        return values
 
-    def _make_plan(self, args: tuple[Any, ...]) -> Plan:
+    @inline
+    def is_tensor(self, value: Any, i: int) -> TypeGuard[Tensor]:
+        """Whether argument number `i` is a tensor: one may be where the schema has one, and so may a number."""
+        return i in self.tensors and isinstance(value, TensorBase)
+
+    # Deciding --------------------------------------------------------------------------------------------------------
+
+    def new_plan(self, variant: Variant, key: Any, args: tuple[Any, ...]) -> Plan:
+        """The plan for arguments that look so for the first time."""
+        default = get_default_dtype()
+        if self.check_function is not None:
+            self.check_function(*args)
         tensors = [args[i] for i in self.schema.tensor_positions if isinstance(args[i], Tensor)]
         shape = tensors[0]._shape
         if any(tensor._shape != shape for tensor in tensors):
             shape = Size(broadcast_shapes(*(tensor._shape for tensor in tensors)))
         compute, result = self._dtypes(args)
-        looks = [(tensor._shape, tensor._stride) for tensor in tensors]
+        layouts = [(tensor._shape, tensor._stride) for tensor in tensors]
         # A number in the place of an operand counts as a tensor without dimensions; a bound or an exponent does not.
         numbers = [i for i in self._operands if self.names[i] == "other" and not isinstance(args[i], Tensor)]
-        looks += [((), ())] * len(numbers)
-        strides = output_strides(shape, tuple(looks))
-        meta = Meta(shape, result, common_device(*tensors), strides)
-        bits = 8 * compute.itemsize if compute.category == dtypes.INTEGER and compute.itemsize < 8 else 0
-        elements = storage_elements(shape, strides, result)
-        return Plan(meta, elements, *self._choose(args), compute.name, bits, compute.is_signed)
+        layouts += [((), ())] * len(numbers)
+        meta = Meta(shape, result, common_device(*tensors), output_strides(shape, tuple(layouts)))
+        plan = Plan(meta, mould(shape, result, meta.device, meta.strides), compute.name, fit_of(compute))
+        if len(variant.plans) >= PLANS:
+            variant.plans.clear()
+        remember(variant, key, plan, default)
+        return plan
 
     def _dtypes(self, args: tuple[Any, ...]) -> tuple[dtype, dtype]:
         """(the dtype in which elements are computed, that of the result)"""
@@ -195,58 +296,125 @@ class Pointwise(Structured):
             raise NotImplementedError(f"\"{self.unsupported[common.name]}\" not implemented for '{common.tensor_name}'")
         return common, dtypes.bool if promotion == "compare" else common
 
-    def run_functional(self, *args: Any) -> Tensor:
-        """The functional kernel, with the plan looked up once: this is the path that nearly every call takes."""
-        if self.check_function is not None:
-            self.check_function(*args)
-        plan = self.plan(args)
-        if self.values_function is not None:
-            self.values_function(*args)
-        meta = plan.meta
-        result = fresh(meta.shape, meta.strides, plan.elements, meta.dtype, meta.device)  # type: ignore[arg-type]  # a Size
-        launch = plan.launch
-        if launch is None:
-            launch = plan.launch = plan.loops.prepare((result._operand,), self._loop_inputs(plan, args), plan.compute)
-        if launch.numel:
-            values: list[Any] = [*launch.tables, result._array, 0]
-            for position in plan.positions:
-                value = args[position]
-                if isinstance(value, Tensor):
-                    if value._array is None:
-                        raise no_memory(value)
-                    values += (value._array, value._offset)
-                else:
-                    values.append(plan.fitted(value))
-            parallel_for(launch.entry, launch.numel, tuple(values), self.cost)
-        return result
+    def loop_into_fresh(self, variant: Variant, plan: Plan, result: Tensor, args: tuple[Any, ...]) -> Loop:
+        """The loop for results with memory of their own. It is compiled here, if it must be."""
+        loop = variant.loops.loop((result._operand,), loop_inputs(variant, plan, args), plan.compute)
+        return loop if plan.fit is None else fitting(loop, plan.fit, variant.positions, args)
 
+    def loop_in_place(self, variant: Variant, plan: Plan, args: tuple[Any, ...]) -> Loop:
+        """The loop into the first argument. RuntimeError where what it would store does not fit there."""
+        target = args[0]
+        check_writable(target, plan.meta)
+        check_no_internal_overlap(target)
+        loop = variant.loops.loop((target._operand,), loop_inputs(variant, plan, args), plan.compute)
+        read = tuple(i for i in variant.positions if i != 0)
+        return loop if plan.fit is None else fitting(loop, plan.fit, read, args)
+
+    # Meta and body: the meta device, out=, and writing over inputs ---------------------------------------------------
+
+    def run_inplace_apart(self, *args: Any) -> Tensor:
+        """The in-place kernel for inputs that may share memory with the target."""
+        return Structured.run_inplace(self, *args)
+
+    @leaf
     def run_out(self, *args: Any) -> Tensor:
         """The out= kernel; an `exact_out` operator converts nothing on the way."""
-        if self.check_function is not None:
-            self.check_function(*args[:-1])
         if self.exact_out:
+            if self.check_function is not None:
+                self.check_function(*args[:-1])
             expected, found = self._dtypes(args[:-1])[1], args[-1]._dtype
             if found is not expected:
                 raise RuntimeError(f"Found dtype {found.tensor_name} but expected {expected.tensor_name}")
         return super().run_out(*args)
 
     def _pointwise_meta(self, *args: Any) -> Meta:
-        if self.check_function is not None:
-            self.check_function(*args)
-        return self.plan(args).meta
+        return self.plan(self.variant(args), args).meta
 
     def _pointwise_body(self, out: Tensor, *args: Any) -> None:
-        plan = self.plan(args)
+        variant = self.variant(args)
+        plan = self.plan(variant, args)
         if self.values_function is not None:
             self.values_function(*args)
-        plan.loops.run(out._operand, *self._loop_inputs(plan, args), dtype=plan.compute)
+        variant.loops.run(out._operand, *loop_inputs(variant, plan, args), dtype=plan.compute)
 
-    def _loop_inputs(self, plan: Plan, args: tuple[Any, ...]) -> list[Any]:
-        return [args[i]._operand if isinstance(args[i], Tensor) else plan.fitted(args[i]) for i in plan.positions]
+    def variant(self, args: tuple[Any, ...]) -> Variant:
+        """The scalar function that serves a call."""
+        for variant in self.variants:
+            if variant.suits(args):
+                return variant
+        raise self.no_variant(args)
+
+    def no_variant(self, args: tuple[Any, ...]) -> Exception:
+        """What to raise for arguments that no scalar function serves: what the operator has against them, if it has."""
+        if self.check_function is not None:
+            self.check_function(*args)
+        passed = ", ".join(map(describe_value, args))
+        conditions = [{self.names[i]: value for i, value in variant.when} for variant in self.variants]
+        known = " or ".join(str(when or "any arguments") for when in conditions) or "nothing yet"
+        return RuntimeError(
+            f"{self.schema.name}({passed}) has no scalar function: there is one for {known}. Declare it: "
+            f"@{self.schema.base_name}_op.scalar"
+        )
 
 
-def _equal(value: Any, wanted: Any) -> bool:
-    return not isinstance(value, Tensor) and value == wanted
+@inline
+def shares_memory(tensor: Any, target: Any) -> bool:
+    """Whether two tensors may show the same memory. Note [Storages are made when they are asked for]."""
+    return tensor is target or (tensor._store is not None and tensor._store is target._store)
+
+
+@inline
+def run(loop: Loop, out: Any, at: int, values: list[Any]) -> None:
+    """Runs a loop, from element `at` of the output on."""
+    entry = loop.entry
+    if entry is None:
+        loop.run(out, at, *values)
+    else:
+        entry(0, loop.numel, out, at, *values)
+
+
+def loop_inputs(variant: Variant, plan: Plan, args: tuple[Any, ...]) -> list[Any]:
+    """The arguments as loops are chosen by them: a tensor as its operand, a number as itself."""
+    fit = plan.fit or as_it_is
+    return [args[i]._operand if isinstance(args[i], Tensor) else fit(args[i]) for i in variant.positions]
+
+
+def as_it_is(number: Any) -> Any:
+    return number
+
+
+def fit_of(compute: dtype) -> Callable[[Any], Any] | None:
+    """How Python numbers get into loops that compute in this dtype; None where they do as they are."""
+    if compute.category != dtypes.INTEGER or compute.itemsize == 8:
+        return None
+    return partial(wrapped, 8 * compute.itemsize, compute.is_signed)
+
+
+def wrapped(bits: int, signed: bool, number: Any) -> Any:
+    """A Python number for a narrow integer: one that is too large wraps, as in PyTorch."""
+    if type(number) is not int:
+        return number
+    low = number & ((1 << bits) - 1)
+    return low - (1 << bits) if signed and low >> (bits - 1) else low
+
+
+def fitting(loop: Loop, fit: Callable[[Any], Any], positions: tuple[int, ...], args: tuple[Any, ...]) -> Loop:
+    """The loop, which takes its operands as `operands` gives them, with the numbers among these made to fit."""
+    places, at = [], 2  # behind the output and its offset
+    for i in positions:
+        if isinstance(args[i], Tensor):
+            at += 2
+        else:
+            places.append(at)
+            at += 1
+
+    def fitted(*values: Any) -> None:
+        given = list(values)
+        for place in places:
+            given[place] = fit(given[place])
+        loop.run(*given)
+
+    return Loop(None, loop.numel, fitted) if places else loop
 
 
 def pointwise(schema: str, **options: Any) -> Pointwise:

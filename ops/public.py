@@ -2,6 +2,8 @@
 
 `public(add_op)` makes the function and attaches the methods. A face asks for overrides first (`__torch_function__`,
 function modes), then reads its arguments (dispatch/signature.py) and calls the operator from the top of the key stack.
+That is what it means; common calls go faster by lanes (dispatch/lanes.py), of which the face's code is made when it is
+first called.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ from functools import cache
 from typing import Any
 
 from redispatch.dispatch import (
+    EntryPoint,
+    ListType,
     OpOverload,
     Overload,
     Parser,
@@ -59,7 +63,7 @@ def face(name: str, overloads: Sequence[Overload], module: str, method: bool = F
     """A Python function which reads its arguments by the overloads' signatures and calls the operator that fits."""
     parser = Parser(name, overloads, method)
 
-    def function(*args: Any, **kwargs: Any) -> Any:
+    def meaning(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if overridden(args, kwargs):
             return call_overridden(function, args, kwargs)
         if method:
@@ -69,27 +73,52 @@ def face(name: str, overloads: Sequence[Overload], module: str, method: bool = F
             op, stack, wants_grad = parser.parse(args[1:], kwargs)
             return named_result(op, call(op, [args[0], *stack]))
         op, stack, wants_grad = parser.parse(args, kwargs)
-        result = named_result(op, call(op, stack))
-        if wants_grad:
-            SET_REQUIRES_GRAD()(result, True)
-        return result
+        return with_grad(named_result(op, call(op, stack)), wants_grad)
 
-    function.__name__ = name
-    function.__qualname__ = f"Tensor.{name}" if method else name
-    function.__module__ = module.removesuffix(".Tensor")
+    function = EntryPoint(
+        name,
+        lambda: parser.signatures,
+        meaning,
+        module=module.removesuffix(".Tensor"),
+        qualname=f"Tensor.{name}" if method else name,
+        finish=finishing,
+        grad=with_grad,
+    ).function
     function.__doc__ = "\n".join(str(op.schema) for op, _ in overloads)
-    function.operators = [op for op, _ in overloads]  # type: ignore[attr-defined]
+    function.operators = [op for op, _ in overloads]
     return function
+
+
+def with_grad(result: Any, wanted: bool) -> Any:
+    """A factory's result, which requires grad if that is wanted."""
+    if wanted:
+        SET_REQUIRES_GRAD()(result, True)
+    return result
 
 
 def named_result(op: OpOverload, result: Any) -> Any:
     """Several results as a named tuple, where the schema names them: `values, indices = x.max(0)`; lists as tuples."""
+    finish = finishing(op)
+    return result if finish is None else finish(result)
+
+
+def finishing(op: OpOverload) -> Callable[[Any], Any] | None:
+    """`named_result` for the results of one operator; None where it changes nothing."""
     returns = op.schema.returns
-    if isinstance(result, list):
-        return tuple(result)
-    if len(returns) < 2 or not isinstance(result, tuple) or not returns[0].name:
-        return result
-    return return_type(op.schema.base_name, tuple(r.name for r in returns))(*result)
+    if len(returns) == 1 and not isinstance(returns[0].type, ListType):
+        return None
+    if len(returns) < 2 or not returns[0].name:
+        return listed_as_tuple
+    made = return_type(op.schema.base_name, tuple(r.name for r in returns))
+
+    def named(result: Any) -> Any:
+        return tuple.__new__(made, result) if type(result) is tuple else listed_as_tuple(result)
+
+    return named
+
+
+def listed_as_tuple(result: Any) -> Any:
+    return tuple(result) if isinstance(result, list) else result
 
 
 @cache

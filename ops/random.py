@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from redispatch import kernels
-from redispatch.dispatch import ARGUMENT_TYPES, ops
+from redispatch.dispatch import ARGUMENT_TYPES, VALUE_CLASSES, ops
 from redispatch.kernels import Elementwise
 from redispatch.tensor import (
     CPU,
@@ -123,7 +123,7 @@ def _as_generator(value: Any) -> Generator:
     raise TypeError(f"Unable to cast {value!r} to a Generator")
 
 
-ARGUMENT_TYPES["Generator"] = _as_generator
+ARGUMENT_TYPES["Generator"], VALUE_CLASSES["Generator"] = _as_generator, Generator
 default_generator = Generator()
 
 

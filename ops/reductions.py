@@ -9,17 +9,19 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from redispatch import kernels
 from redispatch.dispatch import STATE
+from redispatch.dispatch.marks import inline, leaf
 from redispatch.kernels import Operand, contiguous_strides
 from redispatch.kernels.reduce import Recipe, Reduction
-from redispatch.tensor import Size, Tensor, as_numpy, dtype, dtypes, empty, wrap_dim
+from redispatch.tensor import Size, Tensor, as_numpy, dtype, dtypes, empty, looks_of, wrap_dim
 
 from .declare import Operator
+from .planned import PLANS, Planned, Run
 from .public import public
 from .structured import Meta, Structured
 
@@ -89,12 +91,23 @@ def averaging_dtype(self: Tensor, dtype: dtype | None) -> dtype:
     return found
 
 
-def in_dtype(self: Tensor, dtype: dtype) -> Operand:
-    """The operand of `self`, converted beforehand where the kernel would compute in a narrower or other dtype."""
+def reduced_in(dtype: dtype, reduction: Reduction, out: Tensor, self: Tensor, dims: tuple[int, ...]) -> Run:
+    """The loop of a reduction, behind a conversion where it would compute in a narrower or other dtype than this."""
     own = self._dtype
     exact = own.category <= dtypes.INTEGER and dtype is dtypes.int64
     widens = own.is_floating_point and own.itemsize == 2 and dtype is dtypes.float32
-    return self._operand if own is dtype or exact or widens else converted(self, dtype)._operand
+    if own is dtype or exact or widens:
+        return reduction.ready(out._operand, self._operand, dims)
+    dense = empty(self._shape, dtype, self._device)._operand
+    convert = kernels.ready_copy(dense, self._operand)
+    reduce = reduction.ready(out._operand, dense, dims)
+
+    def run(to: np.ndarray, to_at: int, x: np.ndarray, x_at: int) -> None:
+        scratch = np.empty_like(dense.array)
+        convert(scratch, 0, x, x_at)
+        reduce(to, to_at, scratch, 0)
+
+    return run
 
 
 def converted(self: Tensor, dtype: dtype) -> Tensor:
@@ -106,8 +119,8 @@ def converted(self: Tensor, dtype: dtype) -> Tensor:
 
 # --- sum -------------------------------------------------------------------------------------------------------------
 
-sum_op = Structured(f"sum(Tensor self, *, {DTYPE}) -> Tensor", out="out", tags=REDUCTION)
-sum_dim_op = Structured(f"sum.dim_IntList({DIMS}, *, {DTYPE}) -> Tensor", out="IntList_out", tags=REDUCTION)
+sum_op = Planned(f"sum(Tensor self, *, {DTYPE}) -> Tensor", out="out", tags=REDUCTION)
+sum_dim_op = Planned(f"sum.dim_IntList({DIMS}, *, {DTYPE}) -> Tensor", out="IntList_out", tags=REDUCTION)
 
 
 @sum_dim_op.meta
@@ -116,10 +129,9 @@ def sum_meta(self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Meta:
     return Meta(reduced_shape(self._shape, dims, keepdim), summing_dtype(self, dtype), self._device)
 
 
-@sum_dim_op.body
-def sum_body(out: Tensor, self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> None:
-    source = in_dtype(self, summing_dtype(self, dtype))
-    kernels.SUM.run(out._operand, source, reduced_dims(dim, len(self._shape)))
+@sum_dim_op.loop
+def sum_loop(out: Tensor, self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Run:
+    return reduced_in(summing_dtype(self, dtype), kernels.SUM, out, self, reduced_dims(dim, len(self._shape)))
 
 
 @sum_op.meta
@@ -127,9 +139,9 @@ def sum_all_meta(self: Tensor, dtype: Any) -> Meta:
     return sum_meta(self, None, False, dtype)
 
 
-@sum_op.body
-def sum_all_body(out: Tensor, self: Tensor, dtype: Any) -> None:
-    sum_body(out, self, None, False, dtype)
+@sum_op.loop
+def sum_all_loop(out: Tensor, self: Tensor, dtype: Any) -> Run:
+    return sum_loop(out, self, None, False, dtype)
 
 
 sum_op.derivative(self=lambda grad, self_shape: grad.expand(self_shape))
@@ -143,10 +155,35 @@ sum = public(sum_op, sum_dim_op)
 sum_to_size_op = Operator("sum_to_size(Tensor self, SymInt[] size) -> Tensor")
 
 
+class Summing(NamedTuple):
+    """How broadcasting is undone: which dimensions are summed, and whether some of them then go."""
+
+    dims: tuple[int, ...]
+    leading: bool
+
+
+SUMMINGS: dict[Any, Summing] = {}  # by looks and wanted size
+
+
 @sum_to_size_op.implicit
+@inline
 def sum_to_size_composite(self: Tensor, size: Sequence[int]) -> Tensor:
     """What broadcasting `size` to the shape of `self` did, undone."""
-    shape = tuple(self.shape)
+    key = (self._looks or looks_of(self), tuple(size))
+    found = SUMMINGS.get(key) or new_summing(key)
+    if not found.dims:
+        return self
+    summed = sum_dim_op.functional(self, found.dims, True)
+    return view_as(summed, size) if found.leading else summed
+
+
+def view_as(summed: Any, size: Sequence[int]) -> Tensor:
+    return summed.view(list(size))
+
+
+@leaf
+def new_summing(key: Any) -> Summing:
+    shape, size = tuple(key[0].shape), key[1]
     leading = len(shape) - len(size)
     if leading < 0 or builtins.any(
         want != 1 and want != have for want, have in zip(size, shape[leading:], strict=True)
@@ -154,18 +191,18 @@ def sum_to_size_composite(self: Tensor, size: Sequence[int]) -> Tensor:
         raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(shape)}}}.")
     dims = [*range(leading)]
     dims += [d for d in range(leading, len(shape)) if size[d - leading] == 1 and shape[d] != 1]
-    if not dims:
-        return self
-    summed = sum_dim_op.functional(self, dims, True)
-    return summed.view(list(size)) if leading else summed
+    if len(SUMMINGS) >= PLANS:
+        SUMMINGS.clear()
+    SUMMINGS[key] = found = Summing(tuple(dims), leading > 0)
+    return found
 
 
 sum_to_size = public(sum_to_size_op, function=False)
 
 # --- mean ------------------------------------------------------------------------------------------------------------
 
-mean_op = Structured(f"mean(Tensor self, *, {DTYPE}) -> Tensor", tags=REDUCTION)
-mean_dim_op = Structured(f"mean.dim({DIMS}, *, {DTYPE}) -> Tensor", out="out", tags=REDUCTION)
+mean_op = Planned(f"mean(Tensor self, *, {DTYPE}) -> Tensor", tags=REDUCTION)
+mean_dim_op = Planned(f"mean.dim({DIMS}, *, {DTYPE}) -> Tensor", out="out", tags=REDUCTION)
 
 
 @mean_dim_op.meta
@@ -174,10 +211,9 @@ def mean_meta(self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Meta:
     return Meta(reduced_shape(self._shape, dims, keepdim), averaging_dtype(self, dtype), self._device)
 
 
-@mean_dim_op.body
-def mean_body(out: Tensor, self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> None:
-    source = in_dtype(self, averaging_dtype(self, dtype))
-    kernels.MEAN.run(out._operand, source, reduced_dims(dim, len(self._shape)))
+@mean_dim_op.loop
+def mean_loop(out: Tensor, self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Run:
+    return reduced_in(averaging_dtype(self, dtype), kernels.MEAN, out, self, reduced_dims(dim, len(self._shape)))
 
 
 @mean_op.meta
@@ -185,9 +221,9 @@ def mean_all_meta(self: Tensor, dtype: Any) -> Meta:
     return mean_meta(self, None, False, dtype)
 
 
-@mean_op.body
-def mean_all_body(out: Tensor, self: Tensor, dtype: Any) -> None:
-    mean_body(out, self, None, False, dtype)
+@mean_op.loop
+def mean_all_loop(out: Tensor, self: Tensor, dtype: Any) -> Run:
+    return mean_loop(out, self, None, False, dtype)
 
 
 mean_op.derivative(self=lambda grad, self_shape: grad.expand(self_shape) / self_shape.numel())
@@ -201,8 +237,8 @@ mean = public(mean_op, mean_dim_op)
 
 # --- prod ------------------------------------------------------------------------------------------------------------
 
-prod_op = Structured(f"prod(Tensor self, *, {DTYPE}) -> Tensor", tags=REDUCTION)
-prod_dim_op = Structured(
+prod_op = Planned(f"prod(Tensor self, *, {DTYPE}) -> Tensor", tags=REDUCTION)
+prod_dim_op = Planned(
     f"prod.dim_int(Tensor self, int dim, bool keepdim=False, *, {DTYPE}) -> Tensor", out="int_out", tags=REDUCTION
 )
 
@@ -212,10 +248,9 @@ def prod_meta(self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Meta:
     return sum_meta(self, dim, keepdim, dtype)
 
 
-@prod_dim_op.body
-def prod_body(out: Tensor, self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> None:
-    source = in_dtype(self, summing_dtype(self, dtype))
-    kernels.PROD.run(out._operand, source, reduced_dims(dim, len(self._shape)))
+@prod_dim_op.loop
+def prod_loop(out: Tensor, self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Run:
+    return reduced_in(summing_dtype(self, dtype), kernels.PROD, out, self, reduced_dims(dim, len(self._shape)))
 
 
 @prod_op.meta
@@ -223,9 +258,9 @@ def prod_all_meta(self: Tensor, dtype: Any) -> Meta:
     return sum_meta(self, None, False, dtype)
 
 
-@prod_op.body
-def prod_all_body(out: Tensor, self: Tensor, dtype: Any) -> None:
-    prod_body(out, self, None, False, dtype)
+@prod_op.loop
+def prod_all_loop(out: Tensor, self: Tensor, dtype: Any) -> Run:
+    return prod_loop(out, self, None, False, dtype)
 
 
 def prod_backward(grad: Any, self: Any, dim: int) -> Any:
@@ -283,25 +318,23 @@ def truth_meta(self: Tensor, dim: Any, keepdim: bool) -> Meta:
     return Meta(reduced_shape(self._shape, dims, keepdim), truth_dtype(self), self._device)
 
 
-def run_truth(reduction: Reduction, out: Tensor, self: Tensor, dim: Any) -> None:
+def truth_loop(reduction: Reduction, out: Tensor, self: Tensor, dim: Any) -> Run:
     if out._dtype not in (dtypes.bool, dtypes.uint8):
         name = "all" if reduction is kernels.ALL else "any"
         raise RuntimeError(f"{name} only supports bool tensor for result, got: {out._dtype.tensor_name}")
     dims = reduced_dims(dim, len(self._shape), empty_means_all=False)
-    if dims or not self._shape:
-        reduction.run(out._operand, self._operand, dims)
-    else:  # each element by itself
-        kernels.copy(out._operand, converted(self, dtypes.bool)._operand)
+    # without dimensions to reduce, a reduction still makes bools of the elements, each by itself
+    return reduction.ready(out._operand, self._operand, dims)
 
 
-all_op = Structured("all(Tensor self) -> Tensor", out="all_out", tags=REDUCTION)
-all_dim_op = Structured("all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
-all_dims_op = Structured(
+all_op = Planned("all(Tensor self) -> Tensor", out="all_out", tags=REDUCTION)
+all_dim_op = Planned("all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
+all_dims_op = Planned(
     "all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", out="dims_out", tags=REDUCTION
 )
-any_op = Structured("any(Tensor self) -> Tensor", out="all_out", tags=REDUCTION)
-any_dim_op = Structured("any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
-any_dims_op = Structured(
+any_op = Planned("any(Tensor self) -> Tensor", out="all_out", tags=REDUCTION)
+any_dim_op = Planned("any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
+any_dims_op = Planned(
     "any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", out="dims_out", tags=REDUCTION
 )
 
@@ -318,26 +351,26 @@ any_dim_op.meta(truth_meta)
 any_dims_op.meta(truth_meta)
 
 
-@all_dim_op.body
-@all_dims_op.body
-def all_body(out: Tensor, self: Tensor, dim: Any, keepdim: bool) -> None:
-    run_truth(kernels.ALL, out, self, dim)
+@all_dim_op.loop
+@all_dims_op.loop
+def all_loop(out: Tensor, self: Tensor, dim: Any, keepdim: bool) -> Run:
+    return truth_loop(kernels.ALL, out, self, dim)
 
 
-@all_op.body
-def all_all_body(out: Tensor, self: Tensor) -> None:
-    run_truth(kernels.ALL, out, self, None)
+@all_op.loop
+def all_all_loop(out: Tensor, self: Tensor) -> Run:
+    return truth_loop(kernels.ALL, out, self, None)
 
 
-@any_dim_op.body
-@any_dims_op.body
-def any_body(out: Tensor, self: Tensor, dim: Any, keepdim: bool) -> None:
-    run_truth(kernels.ANY, out, self, dim)
+@any_dim_op.loop
+@any_dims_op.loop
+def any_loop(out: Tensor, self: Tensor, dim: Any, keepdim: bool) -> Run:
+    return truth_loop(kernels.ANY, out, self, dim)
 
 
-@any_op.body
-def any_all_body(out: Tensor, self: Tensor) -> None:
-    run_truth(kernels.ANY, out, self, None)
+@any_op.loop
+def any_all_loop(out: Tensor, self: Tensor) -> Run:
+    return truth_loop(kernels.ANY, out, self, None)
 
 
 for _op in (all_op, all_dim_op, all_dims_op, any_op, any_dim_op, any_dims_op):
@@ -364,8 +397,8 @@ def as_counted(acc, total):
 
 COUNT = Reduction("count_nonzero", lambda dtype: Recipe(one_unless_zero, np.int64(0), add_to, as_counted))
 
-count_nonzero_op = Structured("count_nonzero(Tensor self, int? dim=None) -> Tensor", tags=REDUCTION)
-count_nonzero_dims_op = Structured("count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", tags=REDUCTION)
+count_nonzero_op = Planned("count_nonzero(Tensor self, int? dim=None) -> Tensor", tags=REDUCTION)
+count_nonzero_dims_op = Planned("count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", tags=REDUCTION)
 
 
 @count_nonzero_op.meta
@@ -374,10 +407,10 @@ def count_nonzero_meta(self: Tensor, dim: Any) -> Meta:
     return Meta(reduced_shape(self._shape, reduced_dims(dim, len(self._shape)), False), dtypes.int64, self._device)
 
 
-@count_nonzero_op.body
-@count_nonzero_dims_op.body
-def count_nonzero_body(out: Tensor, self: Tensor, dim: Any) -> None:
-    COUNT.run(out._operand, self._operand, reduced_dims(dim, len(self._shape)))
+@count_nonzero_op.loop
+@count_nonzero_dims_op.loop
+def count_nonzero_loop(out: Tensor, self: Tensor, dim: Any) -> Run:
+    return COUNT.ready(out._operand, self._operand, reduced_dims(dim, len(self._shape)))
 
 
 count_nonzero_op.not_differentiable()

@@ -336,7 +336,7 @@ def index_add_meta(self: Tensor, dim: int, index: Tensor, source: Tensor, alpha:
     return same_as_first(self, index, source)
 
 
-@index_add_op.body
+@index_add_op.body(dispatches=True)
 def index_add_body(out: Tensor, self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Any) -> None:
     start_from(out, self)
     if alpha != 1:
@@ -407,7 +407,7 @@ def warn_if_expanded(target: Tensor, name: str) -> None:
         )
 
 
-@masked_fill_tensor_op.kernel_inplace("CPU", "Meta")
+@masked_fill_tensor_op.kernel_inplace("CPU", "Meta", dispatches=True)
 def masked_fill_tensor_inplace(self: Tensor, mask: Tensor, value: Tensor) -> Tensor:
     check_value(value)
     return masked_fill_inplace(self, mask, number_of(value) if self._device.type != "meta" else 0)
@@ -438,7 +438,7 @@ def masked_fill_kernel(self: Tensor, mask: Tensor, value: Any) -> Tensor:
     return masked_fill_inplace(broadcast_copy(self, mask), mask, value)
 
 
-@masked_fill_tensor_op.kernel("CPU", "Meta")
+@masked_fill_tensor_op.kernel("CPU", "Meta", dispatches=True)
 def masked_fill_tensor_kernel(self: Tensor, mask: Tensor, value: Tensor) -> Tensor:
     return masked_fill_tensor_inplace(broadcast_copy(self, mask), mask, value)
 
@@ -567,7 +567,7 @@ def embedding_backward(
 embedding_op.derivative(weight=embedding_backward)
 
 
-@embedding_dense_backward_op.kernel("CPU", "Meta")
+@embedding_dense_backward_op.kernel("CPU", "Meta", dispatches=True)
 def embedding_dense_backward_kernel(
     grad_output: Tensor, indices: Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
 ) -> Tensor:
@@ -637,7 +637,7 @@ embedding_renorm_op = Operator(
 )
 
 
-@embedding_renorm_op.kernel("CPU", "Meta")
+@embedding_renorm_op.kernel("CPU", "Meta", dispatches=True)
 def embedding_renorm_kernel(self: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
     """Scales the rows that are used and longer than `max_norm` down to that length, in place."""
     if self._device.type == "meta":

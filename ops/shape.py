@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from redispatch import kernels
+from redispatch.dispatch.marks import frozen
 from redispatch.tensor import (
     Size,
     Tensor,
@@ -28,8 +29,8 @@ from redispatch.tensor import (
 from .copying import clone_op, suggested_format
 from .creation import preserved_strides
 from .declare import Operator
-from .geometry import sliced
 from .overridable import overridable_function
+from .planned import Planned, Run
 from .public import public
 from .structured import Meta, Structured, common_device
 from .views import expand_op, reshaped, unsqueeze_op, view_op
@@ -37,7 +38,8 @@ from .views import expand_op, reshaped, unsqueeze_op, view_op
 # --- cat and stack ----------------------------------------------------------------------------------------------------
 
 
-class Cat(Structured):
+@frozen
+class Cat(Planned):
     def run_out(self, *args: Any) -> Tensor:
         tensors, _, out = args
         if tensors and not can_cast(result_type(*tensors), out._dtype):
@@ -85,14 +87,9 @@ def cat_meta(tensors: Sequence[Tensor], dim: int) -> Meta:
     return Meta(shape, element, on, channels_last_strides(shape) if last else None)
 
 
-@cat_op.body
-def cat_body(out: Tensor, tensors: Sequence[Tensor], dim: int) -> None:
-    axis, start = wrap_dim(dim, len(out._shape)), 0
-    for x in tensors:
-        if not is_skipped(x):
-            length = x._shape[axis]
-            kernels.copy(sliced(out, axis, start, start + length, 1).of(out)._operand, x._operand)
-            start += length
+@cat_op.loop
+def cat_loop(out: Tensor, tensors: Sequence[Tensor], dim: int) -> Run:
+    return kernels.ready_cat(out._operand, [x._operand for x in tensors], wrap_dim(dim, len(out._shape)))
 
 
 def cat_backward(
@@ -119,7 +116,7 @@ concat_op.implicit(lambda tensors, dim: cat_op.functional(tensors, dim))
 concatenate_op.implicit(lambda tensors, dim: cat_op.functional(tensors, dim))
 concat, concatenate = public(concat_op), public(concatenate_op)
 
-stack_op = Structured("stack(Tensor[] tensors, int dim=0) -> Tensor", out="out")
+stack_op = Planned("stack(Tensor[] tensors, int dim=0) -> Tensor", out="out")
 
 
 @stack_op.meta
@@ -137,17 +134,15 @@ def stack_meta(tensors: Sequence[Tensor], dim: int) -> Meta:
     return Meta((*shape[:axis], len(tensors), *shape[axis:]), result_type(*tensors), common_device(*tensors))
 
 
-@stack_op.body
-def stack_body(out: Tensor, tensors: Sequence[Tensor], dim: int) -> None:
+@stack_op.loop
+def stack_loop(out: Tensor, tensors: Sequence[Tensor], dim: int) -> Run:
     axis = wrap_dim(dim, len(out._shape))
-    place = out._operand
-    shape, strides = (
-        (*place.shape[:axis], *place.shape[axis + 1 :]),
-        (*place.strides[:axis], *place.strides[axis + 1 :]),
-    )
-    for index, x in enumerate(tensors):
-        offset = place.offset + index * place.strides[axis]
-        kernels.copy(place._replace(shape=shape, strides=strides, offset=offset), x._operand)
+    slices = [x._operand for x in tensors]
+    parts = [
+        x._replace(shape=(*x.shape[:axis], 1, *x.shape[axis:]), strides=(*x.strides[:axis], 1, *x.strides[axis:]))
+        for x in slices
+    ]
+    return kernels.ready_cat(out._operand, parts, axis)
 
 
 stack_op.kernel("Undefined")(stack_meta)

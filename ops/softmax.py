@@ -5,17 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from redispatch import kernels
-from redispatch.dispatch import ops
-from redispatch.tensor import Tensor, wrap_dim
+from redispatch.dispatch import call, ops
+from redispatch.dispatch.marks import inline
+from redispatch.tensor import Tensor, strided, wrap_dim
 
 from .declare import Operator
+from .planned import Planned, Run
 from .public import public
-from .structured import Meta, Structured
+from .structured import Meta
 
 # --- forward ---------------------------------------------------------------------------------------------------------
 
-softmax_data_op = Structured("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", out="out")
-log_softmax_data_op = Structured("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", out="out")
+softmax_data_op = Planned("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", out="out")
+log_softmax_data_op = Planned("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", out="out")
 
 
 def forward_meta(name: str, self: Tensor, dim: int, half_to_float: bool) -> Meta:
@@ -38,14 +40,14 @@ def log_softmax_meta(self: Tensor, dim: int, half_to_float: bool) -> Meta:
     return forward_meta("log_softmax", self, dim, half_to_float)
 
 
-@softmax_data_op.body
-def softmax_body(out: Tensor, self: Tensor, dim: int, half_to_float: bool) -> None:
-    kernels.softmax(out._operand, self._operand, wrap_dim(dim, len(self._shape)))
+@softmax_data_op.loop
+def softmax_loop(out: Tensor, self: Tensor, dim: int, half_to_float: bool) -> Run:
+    return kernels.ready_softmax(out._operand, self._operand, wrap_dim(dim, len(self._shape)))
 
 
-@log_softmax_data_op.body
-def log_softmax_body(out: Tensor, self: Tensor, dim: int, half_to_float: bool) -> None:
-    kernels.log_softmax(out._operand, self._operand, wrap_dim(dim, len(self._shape)))
+@log_softmax_data_op.loop
+def log_softmax_loop(out: Tensor, self: Tensor, dim: int, half_to_float: bool) -> Run:
+    return kernels.ready_log_softmax(out._operand, self._operand, wrap_dim(dim, len(self._shape)))
 
 
 softmax_data_op.derivative(
@@ -58,8 +60,8 @@ log_softmax_data_op.derivative(
 # --- backward --------------------------------------------------------------------------------------------------------
 
 BACKWARD = "(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor"
-softmax_backward_op: Structured = Structured(f"_softmax_backward_data{BACKWARD}")
-log_softmax_backward_op: Structured = Structured(f"_log_softmax_backward_data{BACKWARD}")
+softmax_backward_op: Planned = Planned(f"_softmax_backward_data{BACKWARD}")
+log_softmax_backward_op: Planned = Planned(f"_log_softmax_backward_data{BACKWARD}")
 
 
 @softmax_backward_op.meta
@@ -74,16 +76,16 @@ def backward_meta(grad_output: Tensor, output: Tensor, dim: int, input_dtype: An
     return Meta(output._shape, input_dtype, output._device)
 
 
-@softmax_backward_op.body
-def softmax_backward_body(out: Tensor, grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> None:
+@softmax_backward_op.loop
+def softmax_backward_loop(out: Tensor, grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Run:
     d = wrap_dim(dim, len(output._shape))
-    kernels.softmax_backward(out._operand, grad_output._operand, output._operand, d)
+    return kernels.ready_softmax_backward(out._operand, grad_output._operand, output._operand, d)
 
 
-@log_softmax_backward_op.body
-def log_softmax_backward_body(out: Tensor, grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> None:
+@log_softmax_backward_op.loop
+def log_softmax_backward_loop(out: Tensor, grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Run:
     d = wrap_dim(dim, len(output._shape))
-    kernels.log_softmax_backward(out._operand, grad_output._operand, output._operand, d)
+    return kernels.ready_log_softmax_backward(out._operand, grad_output._operand, output._operand, d)
 
 
 # The backward of softmax is y * (g - sum(g * y)), of log-softmax g - exp(y) * sum(g), for y the result.
@@ -106,20 +108,22 @@ softmax_op = Operator("softmax.int(Tensor self, int dim, ScalarType? dtype=None)
 log_softmax_op = Operator("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
 
 
-def in_dtype(self: Any, dtype: Any) -> Any:
-    if dtype is None or dtype is self.dtype:
-        return self
-    return ops.aten._to_copy.default(self, dtype=dtype, layout=self.layout, device=self.device)
-
-
 @softmax_op.implicit
-def softmax_composite(self: Any, dim: int, dtype: Any) -> Any:
-    return softmax_data_op.functional(in_dtype(self, dtype), dim, False)
+@inline
+def softmax_composite(self: Tensor, dim: int, dtype: Any) -> Tensor:
+    x = self if dtype is None or dtype is self._dtype else converted(self, dtype)
+    return call(softmax_data_op.functional, [x, dim, False])
 
 
 @log_softmax_op.implicit
-def log_softmax_composite(self: Any, dim: int, dtype: Any) -> Any:
-    return log_softmax_data_op.functional(in_dtype(self, dtype), dim, False)
+@inline
+def log_softmax_composite(self: Tensor, dim: int, dtype: Any) -> Tensor:
+    x = self if dtype is None or dtype is self._dtype else converted(self, dtype)
+    return call(log_softmax_data_op.functional, [x, dim, False])
+
+
+def converted(self: Tensor, dtype: Any) -> Tensor:
+    return ops.aten._to_copy.default(self, dtype=dtype, layout=strided, device=self._device)
 
 
 softmax_op.autocast(cuda="fp32_set_opt_dtype")

@@ -21,8 +21,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from redispatch.dispatch import impl
+from redispatch.dispatch.marks import leaf
 from redispatch.kernels import Operand, copy, has_internal_overlap, is_dense, overlap
-from redispatch.tensor import META, Size, Tensor, can_cast, device, dtype, empty
+from redispatch.tensor import META, Size, Tensor, can_cast, device, dtype, empty, lay_out
 
 from .declare import Function, Operator
 
@@ -52,37 +53,46 @@ class Structured(Operator):
     body_function: Function
 
     def meta(self, function: Callable[..., Meta]) -> Callable[..., Meta]:
-        """Registers what says the result's looks, and with it the kernels of the meta device."""
+        """Registers what says the result's looks, and with it the kernels of the meta device. It calls no operator."""
         self.meta_function = function
         self._register("Meta", "meta", self._meta_functional, self._meta_inplace, self._meta_out)
         return function
 
-    def body(self, function: Function) -> Function:
-        """Registers what fills the result, and with it the CPU kernels of all forms."""
+    def body(self, function: Function | None = None, *, dispatches: bool = False) -> Any:
+        """Registers what fills the result, and with it the CPU kernels of all forms.
+
+        It calls no operator (declare.py, Note [Kernels are leaves]), unless it `dispatches`.
+        """
+        if function is None:
+            return lambda function: self.body(function, dispatches=dispatches)
         self.body_function = function
-        self._register("CPU", self.kind, self.run_functional, self.run_inplace, self.run_out)
+        self._register("CPU", self.kind, self.run_functional, self.run_inplace, self.run_out, dispatches=dispatches)
         return function
 
-    def _register(self, key: str, kind: str, *kernels: Function) -> None:
+    def _register(self, key: str, kind: str, *kernels: Function, dispatches: bool = False) -> None:
         """Registers the kernels of the functional, in-place and out= forms, as far as there are such forms."""
         name = f"{kind} {self.schema.base_name}"
         for op, kernel in zip((self.functional, self.inplace, self.out), kernels, strict=True):
             if op is not None:
+                kernel = unmarked(kernel) if dispatches else kernel
                 impl(op, key, kernel, convention="positional", place=self.place, name=name)
 
     # The four forms ----------------------------------------------------------------------------------------------
 
+    @leaf
     def run_functional(self, *args: Any) -> Tensor:
         result = self.meta_function(*args).allocate()
         self.body_function(result, *args)
         return result
 
+    @leaf
     def run_inplace(self, *args: Any) -> Tensor:
         target = args[0]
         check_writable(target, self.meta_function(*args))
         self._fill(target, args)
         return target
 
+    @leaf
     def run_out(self, *args: Any) -> Tensor:
         *inputs, out = args
         meta = self.meta_function(*inputs)
@@ -92,13 +102,16 @@ class Structured(Operator):
         self._fill(out, inputs)
         return out
 
+    @leaf
     def _meta_functional(self, *args: Any) -> Tensor:
         return self.meta_function(*args).allocate(META)
 
+    @leaf
     def _meta_inplace(self, *args: Any) -> Tensor:
         check_writable(args[0], self.meta_function(*args))
         return args[0]
 
+    @leaf
     def _meta_out(self, *args: Any) -> Tensor:
         resize_out(args[-1], self.meta_function(*args[:-1]))
         return args[-1]
@@ -106,6 +119,11 @@ class Structured(Operator):
     def _fill(self, target: Tensor, args: Any) -> None:
         check_no_internal_overlap(target)
         self.body_function(target, *[apart(value, target, self.elementwise) for value in args])
+
+
+def unmarked(kernel: Function) -> Function:
+    """The kernel without the marks that its method has for all operators."""
+    return lambda *args: kernel(*args)
 
 
 def check_writable(target: Tensor, meta: Meta) -> None:
@@ -150,7 +168,7 @@ def resize(tensor: Tensor, shape: Size, strides: tuple[int, ...] | None = None) 
     needed = (tensor._offset + fresh._storage.nbytes() // tensor._dtype.itemsize) * tensor._dtype.itemsize
     if needed > tensor._storage.nbytes():
         tensor._storage.resize_(needed)
-    tensor._shape, tensor._stride = fresh._shape, fresh._stride
+    lay_out(tensor, fresh._shape, fresh._stride, tensor._offset)
     tensor._array = tensor._storage.typed(tensor._dtype)  # it has one again, if its storage had become too small
 
 

@@ -10,15 +10,18 @@ that is a view again; where it left some out, it is one of the `*_backward` oper
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from redispatch import kernels
+from redispatch.dispatch import ListType, call
+from redispatch.dispatch.marks import inline, leaf
 from redispatch.kernels import infer_view_strides
-from redispatch.tensor import Tensor, contiguous_format, dtype, overridable_property, view_over, wrap_dim
+from redispatch.tensor import Tensor, contiguous_format, dtype, looks_of, overridable_property, view_over, wrap_dim
 
 from .copying import clone_op, composite_view, outside_graph
 from .declare import Operator
 from .geometry import (
+    WINDOWS,
     Geometry,
     diagonal_of,
     expanded,
@@ -35,6 +38,8 @@ from .geometry import (
     t_inplace_geometry,
     transposed,
     unsqueezed,
+    view_by_list,
+    view_by_numbers,
     viewed,
     windows,
 )
@@ -56,12 +61,8 @@ MAX = 2**63 - 1
 def view_operator(schema: str, geometry: Callable[..., Geometry]) -> Operator:
     """A view operator whose result looks as `geometry` of the schema's arguments says."""
     op = Operator(schema)
-
-    def kernel(self: Tensor, *args: Any) -> Tensor:
-        return geometry(self, *args).of(self)
-
-    kernel.__name__ = geometry.__name__
-    op.explicit(kernel)
+    takes_list = len(op.schema.arguments) > 1 and isinstance(op.schema.arguments[1].type, ListType)
+    op.explicit(view_by_list(geometry) if takes_list else view_by_numbers(geometry))
     return op
 
 
@@ -121,24 +122,42 @@ view = public(view_dtype_op, view_op, function=False)
 unsafe_view_op = Operator("_unsafe_view(Tensor self, SymInt[] size) -> Tensor")
 
 
-@unsafe_view_op.explicit
-def unsafe_view_kernel(self: Tensor, size: Sequence[int]) -> Tensor:
-    """A view that nobody is to know of, because its base is a temporary that nobody else has."""
-    return viewed(self, size).of(self)
-
-
+# A view that nobody is to know of, because its base is a temporary that nobody else has.
+unsafe_view_op.explicit(view_by_list(viewed, "unsafe_view_kernel"))
 unsafe_view_op.derivative(self=lambda grad, self_shape: grad.reshape(self_shape))
 
 reshape_op = composite_view(Operator("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)"))
 
 
+class Reshaping(NamedTuple):
+    """How a tensor is reshaped: the shape without a -1, and whether the strides allow a view."""
+
+    shape: tuple[int, ...]
+    is_view: bool
+
+
+RESHAPINGS: dict[Any, Reshaping] = {}  # by looks and wanted shape: geometry.py, Note [Windows are remembered]
+
+
 @reshape_op.implicit
+@inline
 def reshaped(self: Tensor, shape: Sequence[int]) -> Tensor:
     """A view where the strides allow it, otherwise a copy."""
-    wanted = inferred_shape(shape, self._shape.numel())
-    if infer_view_strides(tuple(self._shape), self._stride, wanted) is not None:
-        return view_op.functional(self, wanted)
-    return unsafe_view_op.functional(contiguous_copy(self), wanted)
+    key = (self._looks or looks_of(self), tuple(shape))
+    found = RESHAPINGS.get(key) or new_reshaping(key, self)
+    if found.is_view:
+        return view_op.functional(self, found.shape)
+    return unsafe_view_op.functional(contiguous_copy(self), found.shape)
+
+
+@leaf
+def new_reshaping(key: Any, self: Tensor) -> Reshaping:
+    wanted = inferred_shape(key[1], self._shape.numel())
+    found = Reshaping(wanted, infer_view_strides(tuple(self._shape), self._stride, wanted) is not None)
+    if len(RESHAPINGS) >= WINDOWS:
+        RESHAPINGS.clear()
+    RESHAPINGS[key] = found
+    return found
 
 
 def contiguous_copy(x: Tensor) -> Tensor:
@@ -170,18 +189,29 @@ flatten_op = composite_view(
 )
 
 
+FLATTENINGS: dict[Any, tuple[int, ...]] = {}  # by looks and dimensions, the shape
+
+
 @flatten_op.implicit
+@inline
 def flattened(self: Tensor, start_dim: int, end_dim: int) -> Tensor:
-    """The dimensions from `start_dim` to `end_dim` as one."""
+    """The dimensions from `start_dim` to `end_dim` as one; the tensor itself where there is but one."""
+    key = (self._looks or looks_of(self), start_dim, end_dim)
+    shape = FLATTENINGS.get(key) or new_flattening(key, self)
+    return reshaped(self, shape) if len(shape) != len(self._shape) else self
+
+
+@leaf
+def new_flattening(key: Any, self: Tensor) -> tuple[int, ...]:
     shape = tuple(self._shape)
-    start, end = wrap_dim(start_dim, len(shape)), wrap_dim(end_dim, len(shape))
+    start, end = wrap_dim(key[1], len(shape)), wrap_dim(key[2], len(shape))
     if start > end:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
-    if not shape:
-        return reshaped(self, [1])
-    if start == end:
-        return self
-    return reshaped(self, [*shape[:start], kernels.numel(shape[start : end + 1]), *shape[end + 1 :]])
+    found = (*shape[:start], kernels.numel(shape[start : end + 1]), *shape[end + 1 :])
+    if len(FLATTENINGS) >= WINDOWS:
+        FLATTENINGS.clear()
+    FLATTENINGS[key] = found
+    return found
 
 
 flatten = public(flatten_op)
@@ -326,14 +356,17 @@ adjoint_op = composite_view(Operator("adjoint(Tensor(a) self) -> Tensor(a)"))
 
 
 @numpy_T_op.implicit
+@inline
 def all_dims_reversed(self: Tensor) -> Tensor:
-    return permute_op.functional(self, list(range(len(self._shape) - 1, -1, -1)))
+    return permute_op.functional(self, [*range(len(self._shape) - 1, -1, -1)])
 
 
 @mT_op.implicit
+@inline
 def matrices_transposed(self: Tensor) -> Tensor:
-    matrix_only(self, "mT")
-    return transpose_op.functional(self, -2, -1)
+    if len(self._shape) < 2:
+        matrix_only(self, "mT")
+    return call(transpose_op.functional, [self, -2, -1])
 
 
 def conjugate_transposed(self: Tensor) -> Tensor:
@@ -501,10 +534,18 @@ unfold_op.derivative(
 unfold = public(unfold_op, function=False)
 
 
-as_strided_op = view_operator(
-    "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
-    strided_window,
+as_strided_op = Operator(
+    "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)"
 )
+
+
+@as_strided_op.explicit
+@leaf
+def as_strided_kernel(self: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None) -> Tensor:
+    """Any window onto the storage. Nothing is remembered: what is allowed depends on how large the storage is now."""
+    return strided_window(self, size, stride, storage_offset).of(self)
+
+
 as_strided_inplace_op = inplace_view_operator(
     "as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a!)",
     strided_window,

@@ -1,20 +1,22 @@
 """Tensors: storages, dtypes, devices, shapes, and the class that ties them together.
 
-Read in this order: dtypes, promotion, devices, layouts, size, storage, record, tensor, factory, subclass, copies,
-printing.
+Read in this order: dtypes, promotion, devices, layouts, size, looks, storage, record, tensor, factory, subclass,
+copies, printing.
 """
 
 from . import copies, dtypes
 from .devices import CPU, META, as_device, device, device_keyset
 from .dtypes import (
     DTYPES,
+    depends_on_default,
     dtype,
     from_numpy_dtype,
     get_default_dtype,
     promote_types,
+    remember,
     set_default_dtype,
 )
-from .factory import empty, fresh, storage_elements, tensor_over, view_over
+from .factory import Mould, Window, empty, fresh, mould, storage_elements, tensor_over, view_over, view_through
 from .layouts import (
     channels_last,
     channels_last_3d,
@@ -25,6 +27,7 @@ from .layouts import (
     preserve_format,
     strided,
 )
+from .looks import Looks, lay_out, looks_of, show_same
 from .printing import get_printoptions, printoptions, set_printoptions
 from .promotion import can_cast, number_dtype, result_type
 from .record import CURRENT_GRAD_FN, SET_REQUIRES_GRAD, AutogradRecord, CreationMeta, ViewRecord
@@ -51,11 +54,14 @@ __all__ = [
     "CreationMeta",
     "DTYPES",
     "META",
+    "Mould",
+    "Looks",
     "SET_REQUIRES_GRAD",
     "Size",
     "Tensor",
     "UntypedStorage",
     "ViewRecord",
+    "Window",
     "as_device",
     "as_numpy",
     "as_subclass",
@@ -66,6 +72,7 @@ __all__ = [
     "contiguous_format",
     "converted",
     "copies",
+    "depends_on_default",
     "describe",
     "device",
     "device_keyset",
@@ -76,10 +83,13 @@ __all__ = [
     "from_numpy_dtype",
     "get_default_dtype",
     "get_printoptions",
+    "lay_out",
     "layout",
+    "looks_of",
     "make_subclass",
     "make_wrapper_subclass",
     "memory_format",
+    "mould",
     "number_dtype",
     "no_memory",
     "overridable",
@@ -87,13 +97,16 @@ __all__ = [
     "preserve_format",
     "printoptions",
     "promote_types",
+    "remember",
     "result_type",
     "set_default_dtype",
     "set_printoptions",
     "shell",
+    "show_same",
     "storage_elements",
     "strided",
     "tensor_over",
     "view_over",
+    "view_through",
     "wrap_dim",
 ]

@@ -61,10 +61,10 @@ def _copied(self: Any, memo: dict[int, Any]) -> Any:
                 f"that properly implement clone(), but for {type(self).__name__} it gave {type(result).__name__}"
             )
         return result
-    return rebuild(type(self), copy.deepcopy(self._storage, memo), *_looks(self))
+    return rebuild(type(self), copy.deepcopy(self._storage, memo), *_geometry(self))
 
 
-def _looks(self: Any) -> tuple[Any, ...]:
+def _geometry(self: Any) -> tuple[Any, ...]:
     return self._dtype, self._device, tuple(self._shape), self._stride, self._offset
 
 
@@ -96,7 +96,7 @@ def reduce_ex(self: Any, protocol: Any) -> tuple[Any, ...]:
             f"cannot pickle a {type(self).__name__}, a wrapper without data of its own: give it __tensor_flatten__ and "
             "__tensor_unflatten__"
         )
-    return rebuild, (type(self), self._storage, *_looks(self)), state
+    return rebuild, (type(self), self._storage, *_geometry(self)), state
 
 
 def set_state(self: Any, state: tuple[bool, dict[str, Any] | None]) -> None:

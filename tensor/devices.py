@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from redispatch.dispatch import ARGUMENT_TYPES, BACKEND_OF_DEVICE, DispatchKey, keyset
+from redispatch.dispatch import ARGUMENT_TYPES, BACKEND_OF_DEVICE, VALUE_CLASSES, DispatchKey, keyset
 
 # The names that PyTorch knows, in the order of its error message; those without kernels here fail when used.
 DEVICE_TYPES = [
@@ -18,8 +18,11 @@ BACKEND_OF_DEVICE |= {
 }  # fmt: skip
 
 
+_DEVICES: dict[tuple[str, int | None], device] = {}
+
+
 class device:
-    """Where a tensor's data is: `device("cuda:1")`, `device("cuda", 1)`. Immutable, hashable, compared by value."""
+    """Where a tensor's data is: `device("cuda:1")`, `device("cuda", 1)`. Immutable; one object for each device."""
 
     __slots__ = ("type", "index")
     type: str
@@ -45,19 +48,16 @@ class device:
             if not number.isdigit() or (len(number) > 1 and number[0] == "0"):
                 raise RuntimeError(f"Invalid device string: '{type}'")
             index = int(number)
-        self = object.__new__(cls)
-        object.__setattr__(self, "type", name)
-        object.__setattr__(self, "index", index)
-        return self
+        found = _DEVICES.get((name, index))
+        if found is None:
+            made = object.__new__(cls)
+            object.__setattr__(made, "type", name)
+            object.__setattr__(made, "index", index)
+            found = _DEVICES.setdefault((name, index), made)  # another thread may have made it meanwhile
+        return found
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"attribute '{name}' of 'torch.device' objects is not writable")
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
-
-    def __hash__(self) -> int:
-        return hash((self.type, self.index))
 
     def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"
@@ -102,4 +102,4 @@ def as_device(value: Any) -> device:
     return value if isinstance(value, device) else device(value)
 
 
-ARGUMENT_TYPES["Device"] = as_device
+ARGUMENT_TYPES["Device"], VALUE_CLASSES["Device"] = as_device, device

@@ -10,7 +10,10 @@ Source of the promotion rules: PyTorch's "Type promotion" documentation; `result
 from __future__ import annotations
 
 import builtins
+import threading
+import weakref
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -122,6 +125,8 @@ def promote_types(a: dtype, b: dtype) -> dtype:
 
 
 _default = float32
+_PLANNERS: weakref.WeakSet[Any] = weakref.WeakSet()
+_CHANGING = threading.Lock()
 
 
 def get_default_dtype() -> dtype:
@@ -134,4 +139,20 @@ def set_default_dtype(d: dtype) -> None:
     global _default
     if not isinstance(d, dtype) or not d.is_floating_point:
         raise TypeError(f"only floating-point types are supported as the default type, not {d}")
-    _default = d
+    with _CHANGING:
+        _default = d
+        for planner in _PLANNERS:
+            planner.plans.clear()
+
+
+def depends_on_default(planner: Any) -> None:
+    """Has `planner.plans`, a dict, emptied whenever the default dtype changes: it counts in what is decided there."""
+    with _CHANGING:
+        _PLANNERS.add(planner)
+
+
+def remember(planner: Any, key: Any, plan: Any, default: dtype) -> None:
+    """Enters in `planner.plans` what was decided while `default` was the default dtype, if it still is."""
+    with _CHANGING:
+        if _default is default:
+            planner.plans[key] = plan

@@ -1,45 +1,103 @@
-"""Making tensors: the two functions by which every Tensor comes to be, with memory of its own or as a view.
+"""Making tensors: the functions by which every Tensor comes to be, with memory of its own or as a view.
 
-Both set every slot themselves and check nothing but sizes: kernels call them after they have decided everything.
+They set every slot themselves and check nothing: kernels call them after they have decided everything. What is decided
+about a result with memory of its own stands in a `Mould`, made once for all results that look alike; then a fresh
+tensor costs little more than its memory and its object.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from redispatch.dispatch import STATE
+from redispatch.dispatch.marks import frozen, inline
 from redispatch.kernels import contiguous_strides
 
 from .devices import CPU, device, device_keyset
 from .dtypes import dtype
+from .looks import Looks, interned
 from .size import Size
 from .storage import UntypedStorage, allocate
 from .tensor import Tensor
 
 _new = object.__new__
 _MAX_BYTES = 2**63 - 1
+_SURE = 1 << 16  # bytes; so few are always to be had
 
 
+@frozen
+class Mould:
+    """What fresh tensors that look alike have in common."""
+
+    looks: Looks
+    shape: Size
+    stride: tuple[int, ...]
+    dtype: dtype
+    device: device
+    elements: int  # of the memory
+    array: np.dtype
+    sure: bool  # whether it is on the CPU, and so small that it is always to be had
+    keyset: int
+    inference_keyset: int  # of a tensor made in inference mode
+
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self, looks: Looks, elements: int) -> None:
+        self.looks = looks
+        self.shape, self.stride, self.dtype, self.device = looks.shape, looks.stride, looks.dtype, looks.device
+        self.elements, self.array = elements, looks.dtype.array
+        self.sure = looks.device.type == "cpu" and elements * looks.dtype.itemsize <= _SURE
+        self.keyset, self.inference_keyset = device_keyset(looks.device.type), device_keyset(looks.device.type, True)
+
+
+def memory_for(mould: Mould) -> np.ndarray | None:
+    """The flat array of a fresh tensor; None off the CPU. RuntimeError where so much memory is not to be had."""
+    return allocate(mould.elements, mould.array) if mould.device.type == "cpu" else None
+
+
+@lru_cache(1 << 14)
+def mould(shape: Size, element: dtype, on: device = CPU, strides: tuple[int, ...] | None = None) -> Mould:
+    """What tensors of this shape and dtype are made from; dense in the order of `strides`, or row by row.
+
+    Errors: RuntimeError for a negative size, or for one that overflows.
+    """
+    stride = contiguous_strides(shape) if strides is None else strides
+    return Mould(interned(element, shape, stride, on), storage_elements(shape, stride, element))
+
+
+@inline
 def empty(shape: Any, element: dtype, on: device = CPU, strides: tuple[int, ...] | None = None) -> Tensor:
     """A tensor with memory of its own and undefined values; dense in the order that `strides` gives, or row by row.
 
     Errors: RuntimeError for a negative size, for one that overflows, or where the memory is not to be had.
     """
-    if type(shape) is not Size:
-        shape = Size(shape)
-    stride = contiguous_strides(shape) if strides is None else strides
-    return fresh(shape, stride, storage_elements(shape, stride, element), element, on)
+    return fresh(mould(shape if type(shape) is Size else Size.of(shape), element, on, strides))
 
 
-def fresh(shape: Size, stride: tuple[int, ...], elements: int, element: dtype, on: device) -> Tensor:
-    """`empty` for callers that know how many elements the storage needs, and that all sizes are in order."""
-    if on.type == "cpu":
-        array = allocate(elements, element.array)
-        storage = UntypedStorage.of_array(array)
-    else:
-        array = None
-        storage = UntypedStorage.without_data(elements * element.itemsize, on)
-    return tensor_over(storage, array, shape, stride, 0, element, on)
+@inline
+def fresh(mould: Mould) -> Tensor:
+    """A tensor with memory of its own and undefined values, with the keys and version of a new one in this state.
+
+    Errors: RuntimeError where the memory is not to be had.
+    """
+    inference = STATE.get().inference
+    t = _new(Tensor)
+    t._keyset = mould.inference_keyset if inference else mould.keyset
+    t._counter = None if inference else [0]
+    t._autograd = None
+    t._store = None  # Note [Storages are made when they are asked for]
+    t._array = np.empty(mould.elements, mould.array) if mould.sure else memory_for(mould)
+    t._shape = mould.shape
+    t._stride = mould.stride
+    t._offset = 0
+    t._dtype = mould.dtype
+    t._device = mould.device
+    t._view = None
+    t._looks = mould.looks
+    return t
 
 
 def tensor_over(
@@ -51,7 +109,7 @@ def tensor_over(
     t._keyset = device_keyset(on.type, inference)
     t._counter = None if inference else [0]
     t._autograd = None
-    t._storage = storage
+    t._store = storage
     t._array = array
     t._shape = shape
     t._stride = stride
@@ -59,6 +117,7 @@ def tensor_over(
     t._dtype = element
     t._device = on
     t._view = None
+    t._looks = None
     return t
 
 
@@ -71,17 +130,57 @@ def view_over(base: Tensor, shape: Any, stride: tuple[int, ...], offset: int, el
     t._keyset = device_keyset(base._device.type, base._counter is None)
     t._counter = None if base._counter is None else [0]
     t._autograd = None
-    t._storage = base._storage
+    t._store = base._storage
     t._shape = shape if type(shape) is Size else Size(shape)
     t._stride = tuple(stride)
     t._offset = offset
     t._device = base._device
     t._view = None
+    t._looks = None
     if element is None or element is base._dtype:
         t._dtype, t._array = base._dtype, base._array
     else:
-        t._dtype, t._array = element, base._storage.typed(element)
+        t._dtype, t._array = element, t._store.typed(element)
     if base._array is None:  # it reaches beyond the end of its storage, or has no data at all
+        t._store.hand_out(t)
+    return t
+
+
+@frozen
+class Window:
+    """What views that look alike have in common, and how many elements behind the base's first one they begin."""
+
+    __slots__ = ("looks", "start", "keyset", "inference_keyset")
+    looks: Looks
+    start: int
+    keyset: int
+    inference_keyset: int  # of a view of an inference tensor
+
+    def __init__(self, looks: Looks, start: int) -> None:
+        self.looks, self.start = looks, start
+        kind = looks.device.type
+        self.keyset, self.inference_keyset = device_keyset(kind), device_keyset(kind, True)
+
+
+@inline
+def view_through(window: Window, base: Tensor) -> Tensor:
+    """`view_over` for callers that have decided before how such a view looks."""
+    looks, array, store = window.looks, base._array, base._store
+    counted = base._counter is not None
+    t = _new(Tensor)
+    t._keyset = window.keyset if counted else window.inference_keyset
+    t._counter = [0] if counted else None
+    t._autograd = None
+    t._store = base._storage if store is None else store
+    t._array = array
+    t._shape = looks.shape
+    t._stride = looks.stride
+    t._offset = base._offset + window.start
+    t._dtype = looks.dtype
+    t._device = looks.device
+    t._view = None
+    t._looks = looks
+    if array is None:  # the base reaches beyond the end of its storage, or has no data at all
         base._storage.hand_out(t)
     return t
 

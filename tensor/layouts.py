@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from redispatch.dispatch import ARGUMENT_TYPES
+from redispatch.dispatch import ARGUMENT_TYPES, VALUE_CLASSES
 
 from . import dtypes
 from .dtypes import NUMBERED, dtype
@@ -86,6 +86,7 @@ ARGUMENT_TYPES |= {
     "Layout": _as_layout,
     "MemoryFormat": _as_memory_format,
 }
+VALUE_CLASSES |= {"ScalarType": dtype, "Layout": layout, "MemoryFormat": memory_format}
 
 
 def channels_last_strides(shape: tuple[int, ...]) -> tuple[int, ...]:

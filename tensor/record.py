@@ -5,7 +5,6 @@ Most tensors have neither; each record is made when there is something to put in
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
 from enum import Enum
 from typing import Any
@@ -17,7 +16,7 @@ class AutogradRecord:
     """What autograd keeps of a tensor.
 
     `requires_grad` holds for leaves that were asked to and for every result that was recorded. A leaf has no
-    `grad_fn`; its node is the accumulator, found through a weak reference, since the node holds the tensor.
+    `grad_fn`; its node is the accumulator, which holds the tensor weakly.
     """
 
     __slots__ = (
@@ -36,7 +35,7 @@ class AutogradRecord:
         self.grad_fn = grad_fn
         self.output_nr = output_nr
         self.grad: Any = None
-        self.accumulator: weakref.ref[Any] | None = None
+        self.accumulator: Any = None
         self.hooks: dict[int, Callable[..., Any]] | None = None
         self.post_accumulate_hooks: dict[int, Callable[..., Any]] | None = None
         self.retains_grad: Any = None  # the handle of the hook that keeps a non-leaf's gradient

@@ -18,12 +18,21 @@ class Size(tuple):
         for position, item in enumerate(values):
             if type(item) is not int:
                 try:
-                    values = tuple(operator.index(v) for v in values)
+                    values = tuple(int(operator.index(v)) for v in values)  # int(): a bool is its own index
                 except TypeError:
                     kind = type(item).__name__
                     raise TypeError(f"torch.Size() takes an iterable of 'int' (item {position} is '{kind}')") from None
                 break
         return tuple.__new__(cls, values)
+
+    @staticmethod
+    def of(items: Iterable[Any]) -> Size:
+        """`Size(items)` in half the time, where all items are plain ints already."""
+        made = tuple.__new__(Size, items)
+        for item in made:
+            if type(item) is not int:
+                return Size(made)
+        return made
 
     def numel(self) -> int:
         """The product of the sizes; 1 for no dimensions."""

@@ -1,8 +1,9 @@
 """Storages: untyped bytes, shared by every tensor that is a view of them.
 
-A storage keeps its memory as flat numpy arrays, one for each element type that it has been asked for; all of them
-share the bytes. A tensor holds on to the array of its dtype, so that a kernel is called without touching the
-storage at all.
+A storage keeps its memory as a flat numpy array, and the same bytes as arrays of the other element types that it has
+been asked for. A tensor holds on to the array of its dtype, so that a kernel is called without touching the storage
+at all, and a tensor that nobody views needs no storage object (tensor.py, Note [Storages are made when they are asked
+for]).
 
 Note [Resizing finds its tensors]
 `resize_` may move the bytes, and tensors hold arrays over the old ones. Resizing is rare and must not cost every
@@ -24,27 +25,33 @@ from redispatch.kernels import last_element
 from .devices import CPU, device
 from .dtypes import dtype
 
+BYTE = np.dtype(np.uint8)
+
 
 class UntypedStorage:
     """A block of bytes on one device. `UntypedStorage(nbytes)` allocates; tensors make theirs from typed arrays."""
 
-    __slots__ = ("_arrays", "_nbytes", "device", "_owner", "resizable", "__weakref__")
+    __slots__ = ("_array", "_retyped", "_nbytes", "device", "_owner", "resizable", "__weakref__")
+    _array: np.ndarray | None  # all the bytes
+    _retyped: dict[np.dtype, np.ndarray] | None  # the same bytes as other elements; made when first asked for
+    _nbytes: int  # where there is no array
+    _owner: Any  # what keeps foreign memory alive
+    resizable: bool  # not so where others hold the memory, too: numpy arrays
 
     def __init__(self, nbytes: int = 0, device: device = CPU) -> None:
-        self._arrays: dict[np.dtype, np.ndarray] = {}
+        self._array = allocate(nbytes, BYTE) if device.type == "cpu" else None
+        self._retyped = None
         self._nbytes = nbytes
         self.device = device
-        self._owner: Any = None  # what keeps foreign memory alive
-        self.resizable = True  # not so where others hold the memory, too: numpy arrays
-        if device.type == "cpu":
-            self._arrays[np.dtype(np.uint8)] = allocate(nbytes, np.dtype(np.uint8))
+        self._owner = None
+        self.resizable = True
 
     @staticmethod
     def of_array(array: np.ndarray, owner: Any = None) -> UntypedStorage:
         """The storage whose bytes are those of a flat contiguous array; nothing is copied."""
         storage = object.__new__(UntypedStorage)
-        storage._arrays = {array.dtype: array}
-        storage._nbytes = array.nbytes
+        storage._array = array
+        storage._retyped = None
         storage.device = CPU
         storage._owner = owner
         storage.resizable = owner is None
@@ -54,7 +61,8 @@ class UntypedStorage:
     def without_data(nbytes: int, device: device) -> UntypedStorage:
         """A storage that has a size and no bytes: of a meta tensor, or of a wrapper around other tensors."""
         storage = object.__new__(UntypedStorage)
-        storage._arrays = {}
+        storage._array = None
+        storage._retyped = None
         storage._nbytes = nbytes
         storage.device = device
         storage._owner = None
@@ -63,30 +71,34 @@ class UntypedStorage:
 
     @property
     def has_data(self) -> bool:
-        return bool(self._arrays)
+        return self._array is not None
 
     def typed(self, element: dtype) -> np.ndarray | None:
         """All the bytes as a flat array of that element type, the odd bytes at the end left out; None without data."""
-        found = self._arrays.get(element.array)
-        if found is None and self._arrays:
-            any_array = next(iter(self._arrays.values()))
-            whole = any_array.view(np.uint8)
+        array = self._array
+        if array is None or array.dtype is element.array:
+            return array
+        if self._retyped is None:
+            self._retyped = {}
+        found = self._retyped.get(element.array)
+        if found is None:
+            whole = array.view(BYTE)
             found = whole[: len(whole) // element.itemsize * element.itemsize].view(element.array)
-            self._arrays[element.array] = found
+            self._retyped[element.array] = found
         return found
 
     def nbytes(self) -> int:
-        return self._nbytes
+        return self._nbytes if self._array is None else self._array.nbytes
 
     size = __len__ = nbytes
 
     def data_ptr(self) -> int:
         """The address of the first byte; 0 where there is none."""
-        if not self._arrays:
+        array = self._array
+        if array is None:
             if self.device.type == "meta":
                 return 0
             raise RuntimeError("Attempted to access the data pointer on an invalid python storage.")
-        array = next(iter(self._arrays.values()))
         return array.__array_interface__["data"][0] if array.nbytes else 0
 
     @property
@@ -103,12 +115,12 @@ class UntypedStorage:
             raise RuntimeError(f"resize_: the size in bytes must not be negative, got {nbytes}")
         if not self.resizable:
             raise RuntimeError("Trying to resize storage that is not resizable")
-        if self._arrays:
-            former = next(iter(self._arrays.values())).view(np.uint8)
-            array = allocate(nbytes, np.dtype(np.uint8))
+        if self._array is not None:
+            former = self._array.view(BYTE)
+            self._array = allocate(nbytes, BYTE)
+            self._retyped = None
             kept = min(nbytes, len(former))
-            array[:kept] = former[:kept]
-            self._arrays = {array.dtype: array}
+            self._array[:kept] = former[:kept]
         self._nbytes = nbytes
         for holder in gc.get_referrers(self):
             if isinstance(holder, TensorBase):
@@ -123,20 +135,20 @@ class UntypedStorage:
 
     def clone(self) -> UntypedStorage:
         """A storage of its own with the same bytes."""
-        copy = UntypedStorage(self._nbytes, self.device)
-        return copy.copy_(self) if self._arrays else copy
+        copy = UntypedStorage(self.nbytes(), self.device)
+        return copy.copy_(self) if self.has_data else copy
 
     def copy_(self, source: UntypedStorage) -> UntypedStorage:
         """Takes the bytes of another storage of the same size."""
-        if source._nbytes != self._nbytes:
-            raise RuntimeError(f"cannot copy a storage of {source._nbytes} bytes into one of {self._nbytes}")
+        if source.nbytes() != self.nbytes():
+            raise RuntimeError(f"cannot copy a storage of {source.nbytes()} bytes into one of {self.nbytes()}")
         self._bytes()[:] = source._bytes()
         return self
 
     def _bytes(self) -> np.ndarray:
-        if not self._arrays:
+        if self._array is None:
             raise RuntimeError("Attempted to access the data of an invalid python storage.")
-        return next(iter(self._arrays.values())).view(np.uint8)
+        return self._array.view(BYTE)
 
     def tolist(self) -> list[int]:
         return self._bytes().tolist()
@@ -145,7 +157,7 @@ class UntypedStorage:
         return self._bytes()[index].tolist()
 
     def __repr__(self) -> str:
-        return f"<UntypedStorage of {self._nbytes} bytes on {self.device}>"
+        return f"<UntypedStorage of {self.nbytes()} bytes on {self.device}>"
 
 
 def allocate(elements: int, numpy_dtype: np.dtype) -> np.ndarray:

@@ -15,6 +15,7 @@ from redispatch.kernels import contiguous_strides
 from .devices import CPU, as_device, device_keyset
 from .dtypes import get_default_dtype
 from .layouts import strided
+from .looks import show_same
 from .record import SET_REQUIRES_GRAD
 from .size import Size
 from .storage import UntypedStorage
@@ -26,8 +27,8 @@ PYTHON = keyset("Python", "PythonTLSSnapshot")
 def shell(cls: type, like: Tensor) -> Any:
     """A new tensor of class `cls` over the memory of `like`, with the keys that the class needs and no history."""
     t: Any = object.__new__(cls)
-    for slot in ("_storage", "_array", "_shape", "_stride", "_offset", "_dtype", "_device", "_counter"):
-        setattr(t, slot, getattr(like, slot))
+    show_same(t, like)
+    t._counter = like._counter
     t._keyset = like._keyset | PYTHON if has_handler(cls) else like._keyset & ~PYTHON
     t._autograd = None
     t._view = None
@@ -93,6 +94,7 @@ def make_wrapper_subclass(
     t._counter = [0]
     t._autograd = None
     t._view = None
+    t._looks = None
     if requires_grad:
         SET_REQUIRES_GRAD()(t, True)
     return t

@@ -14,6 +14,7 @@ Read next: factory.py (how tensors come to be), promotion.py, subclass.py.
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,10 @@ import numpy as np
 
 from redispatch.dispatch import (
     STATE,
+    VALUE_CLASSES,
     Slot,
     TensorBase,
+    TensorMeta,
     _disabled_torch_function_impl,
     call_overridden,
     overridden,
@@ -30,11 +33,12 @@ from redispatch.dispatch import (
 )
 from redispatch.dispatch.layers.python import has_handler
 from redispatch.dispatch.override import PLAIN_TYPES
-from redispatch.kernels import Operand, check_view, is_contiguous
+from redispatch.kernels import Operand, check_view, is_contiguous, last_element
 
 from .devices import device
 from .dtypes import dtype, get_default_dtype
 from .layouts import channels_last, channels_last_3d, channels_last_strides, contiguous_format, layout, strided
+from .looks import Looks
 from .printing import format_tensor
 from .record import CURRENT_GRAD_FN, SET_REQUIRES_GRAD, AutogradRecord, ViewRecord
 from .size import Size
@@ -73,13 +77,13 @@ class overridable_property(property):
         return property.__set__(self, owner, value)
 
 
-class Tensor(TensorBase):
+class Tensor(TensorBase, metaclass=TensorMeta):
     """An n-dimensional array of one dtype on one device. Make one by `tensor`, `ones`, `empty`, `from_numpy`, ..."""
 
     __module__ = "redispatch"  # where users, and pickle, find it
 
     __slots__ = (
-        "_storage",
+        "_store",  # the storage, or None as long as nobody has asked for it: see _storage
         "_array",  # the storage's flat array of this dtype: what kernels get; None without data
         "_shape",
         "_stride",
@@ -87,10 +91,11 @@ class Tensor(TensorBase):
         "_dtype",
         "_device",
         "_view",
+        "_looks",  # shape, stride, dtype and device as one object, or None: see looks.py
         "__dict__",
         "__weakref__",
     )
-    _storage: UntypedStorage
+    _store: UntypedStorage | None
     _array: np.ndarray | None
     _shape: Size
     _stride: tuple[int, ...]
@@ -98,6 +103,7 @@ class Tensor(TensorBase):
     _dtype: dtype
     _device: device
     _view: ViewRecord | None
+    _looks: Looks | None
     _autograd: AutogradRecord | None
 
     if TYPE_CHECKING:
@@ -158,6 +164,20 @@ class Tensor(TensorBase):
         with without_subclasses():
             result = func(*args, **(kwargs or {}))
         return result if func in nowrap_functions() else converted(result, cls)
+
+    # Note [Storages are made when they are asked for]
+    # Most results are read and dropped: a storage object would cost them a third of their time. A fresh tensor holds
+    # its array alone; the storage around it comes to be with the first view, resize or question. So a tensor without
+    # one shares its memory with no other, and two tensors alias only if they hold the same `_store`, which is not None.
+
+    @property
+    def _storage(self) -> UntypedStorage:
+        store = self._store
+        return made_storage(self) if store is None else store
+
+    @_storage.setter
+    def _storage(self, value: UntypedStorage) -> None:
+        self._store = value
 
     # What kernels see -----------------------------------------------------------------------------------------
 
@@ -478,6 +498,23 @@ class Tensor(TensorBase):
         return sorted({*dir(type(self)), *self.__dict__})
 
 
+_MAKING = threading.RLock()  # the same thread may come again, from a finalizer
+
+
+def made_storage(tensor: Tensor) -> UntypedStorage:
+    """The storage of a tensor that has had none so far."""
+    if tensor._array is not None:
+        made = UntypedStorage.of_array(tensor._array)
+    else:
+        elements = 1 + last_element(tensor._shape, tensor._stride, tensor._offset)
+        made = UntypedStorage.without_data(elements * tensor._dtype.itemsize, tensor._device)
+    with _MAKING:  # threads that ask at once must get one storage
+        if tensor._store is None:
+            tensor._store = made
+        return tensor._store
+
+
+VALUE_CLASSES["Tensor"] = Tensor
 PLAIN_TYPES.add(Tensor)  # its own `__torch_function__` is the default for subclasses; a plain tensor overrides nothing
 
 

@@ -61,6 +61,7 @@ class Snapshot:
         )
 
     def restore(self):
+        known, now = {op for op, _ in self.registrations}, set(OPERATORS.values())
         for container, then in self.containers:
             container.clear()
             container.extend(then) if isinstance(container, list) else container.update(then)
@@ -70,6 +71,9 @@ class Snapshot:
         OVERLOADS.clear()
         OVERLOADS.update({name: overloads.copy() for name, overloads in self.overloads.items()})
         forget_entries()
+        for listener in LISTENERS:
+            for op in known ^ now:
+                listener("removed" if op in now else "defined", op)
 
 
 def _is(a, b):

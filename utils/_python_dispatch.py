@@ -21,7 +21,7 @@ from redispatch.dispatch import (
     with_modes,
     within,
 )
-from redispatch.tensor import META, Tensor, UntypedStorage, tensor_over
+from redispatch.tensor import META, Tensor, UntypedStorage, lay_out, tensor_over
 
 from ._pytree import tree_leaves
 
@@ -157,7 +157,7 @@ def _follow_metadata(func: OpOverload, args: Any, kwargs: dict[str, Any], wrappe
     meta = wrapper_on_meta(wrapper)
     with no_dispatch():
         func(*[meta if value is wrapper else value for value in args], **kwargs)
-    wrapper._shape, wrapper._stride, wrapper._offset = meta._shape, meta._stride, meta._offset
+    lay_out(wrapper, meta._shape, meta._stride, meta._offset)
 
 
 def wrapper_on_meta(wrapper: Any) -> Tensor:

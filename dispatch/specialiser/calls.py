@@ -22,7 +22,8 @@ from ..key import DispatchKey
 from ..keyset import runtime_keys
 from ..schema import NO_DEFAULT
 from ..state import INFERENCE, MODES, NO_GRAD, STATE
-from .evaluator import Evaluator, Road
+from .evaluator import Evaluator, Road, foldable, known_function
+from .residual import Block
 from .values import NONE, Closure, Code, Items, Method, StateCode, Static, Unsupported, is_static, known, truth_of
 
 Answer = Callable[["Calls", list[Any], dict[str, Any], Road], Any]  # a value, or None where a call must be left
@@ -36,10 +37,24 @@ class Calls(Evaluator):
     """The evaluator, calls included."""
 
     def call(self, node: ast.Call, road: Road, hint: str) -> list[tuple[Road, Any]]:
+        if len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp):
+            self.refuse_lazy(node, road)
         function, arguments, keywords, rest = self.parts(node, road)
         if rest is None:
             return self.apply(function, arguments, keywords, road, hint)
         return [(road, self.leave(function, arguments, keywords, road, hint, rest))]
+
+    def refuse_lazy(self, node: ast.Call, road: Road) -> None:
+        """A generator that is asked only as long as the answer is open must not do anything when it is asked."""
+        asked = known_function(self.value(node.func, road))
+        if asked in (any, all, next):
+            trial = road.fork(Block())
+            saved = self.writer.snapshot(), set(self.asked)
+            self.value(node.args[0], trial)
+            self.writer.restore(saved[0])
+            self.asked = saved[1]
+            if not trial.block.empty:
+                raise Unsupported(f"{asked.__name__} of a generator that does something")
 
     def parts(self, node: ast.Call, road: Road) -> tuple[Any, list[Any], dict[str, Any], str | None]:
         """(function, arguments, keywords, text of a star that cannot be resolved)"""
@@ -101,7 +116,8 @@ class Calls(Evaluator):
                 return [(road, handed)]
         if called in self.layers or getattr(called, "__inline__", False):
             return self.in_place(function, arguments, keywords, road, hint)
-        if (is_pure(called) or called in WITHOUT_EFFECT) and all(map(is_static, (*arguments, *keywords.values()))):
+        given = (*arguments, *keywords.values())
+        if is_pure(called) and all(map(is_static, given)) or called in WITHOUT_EFFECT and all(map(foldable, given)):
             return [(road, Static(self.ask(called, arguments, keywords)))]
         if isinstance(called, type):
             made = called.__init__
@@ -210,6 +226,8 @@ class Calls(Evaluator):
         self, function: Any, arguments: list[Any], keywords: dict[str, Any], road: Road, hint: str, rest: str | None = None
     ) -> Any:
         """A call in the residual code."""
+        if not (is_leaf(function) or (isinstance(function, Static) and function.value in WITHOUT_EFFECT)):
+            arguments = [self.handed_out(value, road) for value in arguments]
         parts = [self.code(value, road) for value in arguments]
         parts += [f"{name}={self.code(value, road)}" for name, value in keywords.items()]
         if isinstance(function, Method) and isinstance(function.owner, Static):
@@ -233,6 +251,15 @@ class Calls(Evaluator):
             return NONE
         return Code(variable, kind=kind, exact=kind is not None)
 
+    def handed_out(self, value: Any, road: Road) -> Any:
+        """An argument of a call that is left. A list that has a name may come back changed: nothing is known of it then."""
+        named = any(value is held for frame in road.frames for held in frame.names.values())
+        if not (isinstance(value, Items) and value.made and value.kind is list and named):
+            return value
+        whole = self.named(Code(self.code(value, road), atom=False, kind=list, exact=True), road, "items")
+        road.replace(value, whole)
+        return whole
+
     # Methods of things that are known in part ---------------------------------------------------------------------
 
     def state_method(self, method: Method, arguments: list[Any], road: Road) -> Any:
@@ -247,10 +274,12 @@ class Calls(Evaluator):
     def items_method(self, owner: Items, name: str, arguments: list[Any], road: Road) -> Any:
         match name:
             case "append":
-                road.replace(owner, Items(owner.kind, [*owner.items, self.bound(arguments[0], road, "item")]))
+                items = [*owner.items, self.bound(arguments[0], road, "item")]
+                road.replace(owner, Items(owner.kind, items, made=owner.made))
                 return NONE
             case "extend":
-                road.replace(owner, Items(owner.kind, [*owner.items, *self.items(arguments[0], road)]))
+                items = [*owner.items, *self.items(arguments[0], road)]
+                road.replace(owner, Items(owner.kind, items, made=owner.made))
                 return NONE
             case "values":
                 return Items(tuple, owner.items)
@@ -383,7 +412,7 @@ def answer_len(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: 
     (value,) = arguments
     if isinstance(value, Items):
         return Static(len(value.items))
-    return Static(len(value.value)) if isinstance(value, Static) else None
+    return Static(len(value.value)) if foldable(value) else None
 
 
 def answer_any(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: Road) -> Any:
@@ -397,6 +426,7 @@ def answer_all(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: 
 def either(ev: Calls, values: Any, road: Road, stops_at: bool) -> Any:
     """any (stops at the first that is true) or all (at the first that is false) of items."""
     texts: list[str] = []
+    exact = True
     for value in ev.items(values, road):
         truth = truth_of(value)
         if truth is stops_at:
@@ -408,9 +438,11 @@ def either(ev: Calls, values: Any, road: Road, stops_at: bool) -> Any:
             text = ev.code(value, road)
             other = " and " if stops_at else " or "
             texts.append(f"({text})" if other in text or " if " in text else text)
+            exact = exact and isinstance(value, Code) and value.kind is bool
     if not texts:
         return Static(not stops_at)
-    return Code((" or " if stops_at else " and ").join(texts), atom=False, kind=bool)
+    text = (" or " if stops_at else " and ").join(texts)
+    return Code(text if exact else f"bool({text})", atom=False, kind=bool)
 
 
 def answer_bool(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: Road) -> Any:
@@ -419,13 +451,13 @@ def answer_bool(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road:
 
 
 def answer_tuple(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: Road) -> Any:
-    if arguments and isinstance(arguments[0], Code):
+    if arguments and not (isinstance(arguments[0], Items) or foldable(arguments[0])):
         return None
     return Items(tuple, list(ev.items(arguments[0], road)) if arguments else [])
 
 
 def answer_list(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: Road) -> Any:
-    if arguments and isinstance(arguments[0], Code):
+    if arguments and not (isinstance(arguments[0], Items) or foldable(arguments[0])):
         return None
     return Items(list, list(ev.items(arguments[0], road)) if arguments else [])
 

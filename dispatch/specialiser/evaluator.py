@@ -20,17 +20,21 @@ import builtins
 import inspect
 import operator
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from types import FunctionType, MappingProxyType, ModuleType
+from enum import Enum
+from types import CellType, FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
 from ..marks import FROZEN
 from ..state import STATE, State, Steps, within
 from .residual import Block, Writer
-from .values import NONE, Closure, Code, Frame, Items, Method, StateCode, Static, Unsupported, is_static, known, truth_of
+from .values import NONE, Closure, Code, Frame, Items, Method, StateCode, Static, Unsupported, is_constant, is_static, known, truth_of
 
 ROADS = 24  # how many may be open at once in one function
+ROADS_OUT = 8  # on how many a function may return
+DEPTH = 25  # of functions worked out inside one another
+CALLS = 2000  # worked out for one piece of code
 
 
 class Road:
@@ -74,12 +78,23 @@ class Road:
     def frame(self) -> Frame:
         return self.frames[-1]
 
-    def replace(self, old: Items, new: Items) -> None:
+    def replace(self, old: Items, new: Any) -> None:
         """A list has changed: under all its names."""
         for depth, frame in enumerate(self.frames):
-            names = {name: new for name, value in frame.names.items() if value is old}
-            if names:
-                self.frames[depth] = Frame({**frame.names, **names}, frame.cells, frame.globals)
+            names = {name: replaced(value, old, new) for name, value in frame.names.items()}
+            if any(value is not frame.names[name] for name, value in names.items()):
+                self.frames[depth] = Frame(names, frame.cells, frame.globals, frame.number)
+
+
+def replaced(value: Any, old: Items, new: Any) -> Any:
+    """`value` with `new` in the place of `old`, inside tuples and lists, too."""
+    if value is old:
+        return new
+    if isinstance(value, Items):
+        items = [replaced(item, old, new) for item in value.items]
+        if any(one is not other for one, other in zip(items, value.items, strict=True)):
+            return Items(value.kind, items, keys=value.keys, made=value.made)
+    return value
 
 
 Outcome = tuple[Road, str, Any]  # (road, "next" | "return" | "break" | "continue", value)
@@ -93,6 +108,8 @@ class Evaluator:
         self.depth = 0
         self.layers: set[Any] = set()  # boxed kernels: worked out if that is possible, and else called
         self.state_name = writer.variable("state")
+        writer.taken |= {"get_state", "set_state", "reset_state"}
+        self.calls_left = CALLS
         self.problems: list[str] = []  # why a layer runs boxed
         self.left: list[str] = []  # why a function that is marked `inline` is called all the same
         self.asked: set[Any] = set()  # the runtime keys whose registrations the code depends on
@@ -123,7 +140,6 @@ class Evaluator:
     def do_Pass(self, node: ast.Pass, road: Road) -> list[Outcome]:
         return [(road, "next", None)]
 
-    do_Global = do_Import = do_ImportFrom = do_Pass
 
     def do_Break(self, node: ast.Break, road: Road) -> list[Outcome]:
         return [(road, "break", None)]
@@ -139,6 +155,8 @@ class Evaluator:
     def do_Expr(self, node: ast.Expr, road: Road) -> list[Outcome]:
         if isinstance(node.value, ast.Constant):
             return [(road, "next", None)]
+        if isinstance(node.value, ast.GeneratorExp | ast.Yield | ast.YieldFrom | ast.Await):
+            raise Unsupported(f"a {type(node.value).__name__} statement")
         return [(one, "next", None) for one, _ in self.roads(node.value, road, "")]
 
     def do_Raise(self, node: ast.Raise, road: Road) -> list[Outcome]:
@@ -151,6 +169,8 @@ class Evaluator:
         return []
 
     def do_Assign(self, node: ast.Assign, road: Road) -> list[Outcome]:
+        if isinstance(node.value, ast.GeneratorExp):
+            raise Unsupported("a generator that is kept")
         hint = next((t.id for t in node.targets if isinstance(t, ast.Name)), "value")
         plain = len(node.targets) == 1 and isinstance(node.targets[0], ast.Attribute | ast.Subscript)
         outcomes: list[Outcome] = []
@@ -158,7 +178,7 @@ class Evaluator:
             if not plain:
                 value = self.bound(value, one, hint)
             for target in node.targets:
-                self.assign(target, value, one)
+                self.assign(target, value, one, at_once=plain and not isinstance(node.value, ast.Name))
             outcomes.append((one, "next", None))
         return self.together(outcomes, road)
 
@@ -171,7 +191,7 @@ class Evaluator:
         if isinstance(node.target, ast.Name):
             old, added = self.value(node.target, road), self.value(node.value, road)
             if isinstance(old, Items) and isinstance(added, Items) and isinstance(node.op, ast.Add):
-                new = Items(old.kind, [*old.items, *added.items])
+                new = Items(old.kind, [*old.items, *added.items], made=old.made)
                 if old.kind is list:
                     road.replace(old, new)
                 else:
@@ -224,7 +244,7 @@ class Evaluator:
 
     def branches(self, condition: Code, test: ast.expr | None, road: Road) -> tuple[Road, Road]:
         """The two roads behind an unknown condition, each with what it tells."""
-        text = condition.text
+        text = bare(condition.text)
         yes = road.fork(road.block.open(f"if {text}:"))
         no = road.fork(road.block.open("else:"))
         if test is not None:
@@ -313,6 +333,7 @@ class Evaluator:
                 break
         else:
             variable = self.writer.variable(hint or "value")
+        self.writer.idle.discard(variable)  # on some road it may be the result of a call
         for text, one in zip(texts, roads, strict=True):
             if text == variable:
                 continue
@@ -362,10 +383,6 @@ class Evaluator:
             road.block.add(line)
             return
         state = self.code(road.state, road)
-        lines = road.block.lines
-        if len(lines) > 1 and isinstance(lines[-2], tuple) and lines[-2][1].state == state:
-            lines[-2][1].add(line)  # one region for calls that follow each other
-            return
         self.writer.constants["set_state"], self.writer.constants["reset_state"] = STATE.set, STATE.reset
         token = self.writer.variable("token")
         road.block.add(f"{token} = set_state({state})")
@@ -383,7 +400,9 @@ class Evaluator:
         if isinstance(value, Code) and not value.atom:
             return self.named(value, road, hint)
         if isinstance(value, Items) and not value.text:
-            return Items(value.kind, [self.bound(item, road, hint) for item in value.items], keys=value.keys)
+            items = [self.bound(item, road, hint) for item in value.items]
+            if any(one is not other for one, other in zip(items, value.items, strict=True)):
+                return Items(value.kind, items, keys=value.keys, made=value.made)
         return value
 
     def named(self, value: Code, road: Road, hint: str, calls: bool = False) -> Code:
@@ -394,18 +413,24 @@ class Evaluator:
         road.block.add(f"{variable} = {value.text}")
         return Code(variable, True, value.kind, value.exact, value.never, value.differs, value.truth)
 
-    def assign(self, target: ast.expr, value: Any, road: Road) -> None:
+    def assign(self, target: ast.expr, value: Any, road: Road, at_once: bool = False) -> None:
+        """Gives a target its value. `at_once`: nothing else has that value, so it needs no name on the way."""
         match target:
             case ast.Name(id=name):
                 road.frame.names[name] = value
             case ast.Attribute(value=owner, attr=name):
-                road.block.add(f"{self.text(self.value(owner, road), road)}.{name} = {self.code(value, road)}")
+                text = self.code(value, road)
+                owned = self.text(self.value(owner, road), road)
+                if at_once and road.block.last_assigned() == text and isinstance(road.block.lines[-1], str):
+                    road.block.rename_last(f"{owned}.{name}")
+                else:
+                    road.block.add(f"{owned}.{name} = {text}")
             case ast.Subscript(value=owner, slice=index):
                 held, at = self.operands([owner, index], road)
                 if isinstance(held, Items) and is_static(at) and held.kind is list and isinstance(known(at), int):
                     new = list(held.items)
                     new[known(at)] = value
-                    road.replace(held, Items(list, new))
+                    road.replace(held, Items(list, new, made=held.made))
                 else:
                     road.block.add(f"{self.text(held, road)}[{self.code(at, road)}] = {self.code(value, road)}")
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
@@ -464,7 +489,9 @@ class Evaluator:
             (yes, calls), (no, also_calls) = arms[0], arms[1]
             texts = [f"({one.text})" if " if " in one.text else one.text for one in (yes, no)]
             kind = yes.kind if yes.kind is no.kind else None
-            whole = Code(f"{texts[0]} if {condition.text} else {texts[1]}", atom=False, kind=kind)
+            test = bare(condition.text)
+            test = f"({test})" if " if " in test else test
+            whole = Code(f"{texts[0]} if {test} else {texts[1]}", atom=False, kind=kind)
             return [(road, self.named(whole, road, hint or "value", calls=True) if calls or also_calls else whole)]
         first, second = self.branches(condition, node.test, road)
         return self.roads(node.body, first, hint) + self.roads(node.orelse, second, hint)
@@ -523,7 +550,7 @@ class Evaluator:
         values: list[Any] = []
         for node in nodes:
             block, mark = road.block, len(road.block.lines)
-            values.append(self.value(node, road))
+            values.append(self.value(node, road, hint_of(node)))
             if road.block is not block or len(block.lines) != mark:
                 later = block.lines[mark:]
                 del block.lines[mark:]
@@ -542,12 +569,27 @@ class Evaluator:
         if node.id in frame.names:
             return frame.names[node.id]
         if node.id in frame.cells:
-            return frame.cells[node.id]
+            return self.cell(frame.cells[node.id], node.id)
         if node.id in frame.globals:
-            return Static(frame.globals[node.id], node.id)
+            found = frame.globals[node.id]
+            if isinstance(found, VARIABLE) and node.id != node.id.upper():  # assigned anew now and then, it seems
+                return Code(f"{self.writer.constant(frame.globals, 'names')}[{node.id!r}]", atom=False)
+            return Static(found, node.id)
         if hasattr(builtins, node.id):
             return Static(getattr(builtins, node.id), node.id)
         raise Unsupported(f"the name {node.id}, which has no value here")
+
+    def cell(self, cell: Any, name: str) -> Any:
+        """A variable of the function around the one that is worked out, which may still be assigned."""
+        if not isinstance(cell, CellType):
+            return cell  # a value: that function is being worked out, too
+        try:
+            found = cell.cell_contents
+        except ValueError:
+            raise Unsupported(f"{name}, which has no value yet") from None
+        if isinstance(found, VARIABLE):
+            return Code(f"{self.writer.constant(cell, f'{name}_cell')}.cell_contents", atom=False)
+        return Static(found, name)
 
     def on_Attribute(self, node: ast.Attribute, road: Road) -> Any:
         return self.attribute(self.value(node.value, road), node.attr, road)
@@ -568,7 +610,9 @@ class Evaluator:
 
     def static_attribute(self, owner: Static, name: str) -> Any:
         held = owner.value
-        if isinstance(held, ModuleType | type) or type(held) in FROZEN or isinstance(held, IMMUTABLE):
+        if not hasattr(held, name):
+            raise Unsupported(f"{name} of {held!r}, which has none")
+        if isinstance(held, ModuleType | type | Enum) or type(held) in FROZEN or isinstance(held, IMMUTABLE):
             if type(held) in FROZEN:
                 found = inspect.getattr_static(type(held), name, None)
                 if isinstance(found, FunctionType):
@@ -593,7 +637,9 @@ class Evaluator:
         return self.sequence(tuple, node.elts, road)
 
     def on_List(self, node: ast.List, road: Road) -> Any:
-        return self.sequence(list, node.elts, road)
+        made = self.sequence(list, node.elts, road)
+        made.made = True
+        return made
 
     def sequence(self, kind: type, nodes: list[ast.expr], road: Road) -> Any:
         plain = [node.value if isinstance(node, ast.Starred) else node for node in nodes]
@@ -614,10 +660,10 @@ class Evaluator:
         return Items(dict, self.operands(node.values, road), keys=tuple(keys))
 
     def on_ListComp(self, node: ast.ListComp, road: Road) -> Any:
-        return Items(list, [value for value in self.generated(node, node.elt, road)])
+        return Items(list, self.generated(node, node.elt, road), made=True)
 
     def on_GeneratorExp(self, node: ast.GeneratorExp, road: Road) -> Any:
-        return Items(tuple, [value for value in self.generated(node, node.elt, road)])
+        return Items(tuple, self.generated(node, node.elt, road))
 
     def on_DictComp(self, node: ast.DictComp, road: Road) -> Any:
         pair = ast.Tuple(elts=[node.key, node.value], ctx=ast.Load())
@@ -656,9 +702,7 @@ class Evaluator:
         if isinstance(value, Items):
             return [Static(key) for key in value.keys] if value.kind is dict else value.items
         if isinstance(value, Static):
-            if isinstance(value.value, tuple | list | frozenset | range | dict):
-                return [Static(item) for item in value.value]
-            if hasattr(value.value, "__iter__") and type(value.value) in (zip, enumerate, map, reversed):
+            if isinstance(value.value, tuple | frozenset | range | MappingProxyType):
                 return [Static(item) for item in value.value]
         raise Unsupported("iterating over something of unknown length")
 
@@ -676,7 +720,8 @@ class Evaluator:
                 pieces.append(repr(part.value))
             else:
                 text = self.code(next(values), road)
-                pieces.append(f"{'repr' if part.conversion == ord('r') else 'str'}({text})")  # type: ignore[attr-defined]
+                how = {-1: "format", ord("s"): "str", ord("r"): "repr", ord("a"): "ascii"}
+                pieces.append(f"{how[part.conversion]}({text})")  # type: ignore[attr-defined]  # a FormattedValue
         return Code("(" + " + ".join(pieces or ["''"]) + ")", atom=False, kind=str)
 
     def on_Subscript(self, node: ast.Subscript, road: Road) -> Any:
@@ -698,9 +743,11 @@ class Evaluator:
         if is_static(index):
             at = known(index)
             if isinstance(held, Items):
-                return held.items[held.keys.index(at) if held.kind is dict else at]
+                if held.kind is dict and at not in held.keys:
+                    raise Unsupported(f"the key {at!r}, which a dict does not have")
+                return answered(operator.getitem, held.items, held.keys.index(at) if held.kind is dict else at)
             if isinstance(held, Static) and isinstance(held.value, tuple | str | MappingProxyType):
-                return Static(held.value[at])
+                return Static(answered(operator.getitem, held.value, at))
         return Code(f"{self.text(held, road)}[{self.code(index, road)}]", atom=False)
 
     def on_UnaryOp(self, node: ast.UnaryOp, road: Road) -> Any:
@@ -710,19 +757,19 @@ class Evaluator:
             if truth is not None:
                 return Static(not truth)
             return Code(f"not {self.text(value, road)}", atom=False, kind=bool)
-        if is_static(value):
-            return Static(UNARY[type(node.op)](known(value)))
+        if foldable(value):
+            return Static(answered(UNARY[type(node.op)], known(value)))
         return Code(f"{SIGNS[type(node.op)]}{self.text(value, road)}", atom=False)
 
     def on_BinOp(self, node: ast.BinOp, road: Road) -> Any:
         left, right = self.operands([node.left, node.right], road)
-        if is_static(left) and is_static(right):
-            return Static(BINARY[type(node.op)](known(left), known(right)))
+        if foldable(left) and foldable(right):
+            return Static(answered(BINARY[type(node.op)], known(left), known(right)))
         if isinstance(left, Items) and isinstance(right, Items | Static) and isinstance(node.op, ast.Add):
             return Items(left.kind, [*left.items, *self.items(right, road)])
         if isinstance(right, Items) and isinstance(left, Static) and isinstance(node.op, ast.Add):
             return Items(right.kind, [*self.items(left, road), *right.items])
-        if isinstance(left, Items) and is_static(right) and isinstance(node.op, ast.Mult):
+        if isinstance(left, Items) and foldable(right) and isinstance(node.op, ast.Mult):
             return Items(left.kind, left.items * known(right))
         if isinstance(node.op, ast.BitOr) and is_static(left) and isinstance(known(left), type):
             raise Unsupported("a union of types that is not known")
@@ -734,7 +781,7 @@ class Evaluator:
             answer = compared(node.ops[0], *values)
             if answer is not None:
                 return Static(answer)
-        elif all(map(is_static, values)):
+        elif all(map(foldable, values)):
             pairs = zip(node.ops, values[:-1], values[1:], strict=True)
             return Static(all(COMPARE[type(op)](known(a), known(b)) for op, a, b in pairs))
         texts = [self.text(value, road) for value in values]
@@ -788,9 +835,8 @@ class Evaluator:
     def text(self, value: Any, road: Road) -> str:
         """The value as an operand of something: in parentheses where it needs them."""
         text = self.code(value, road)
-        if isinstance(value, Code) and not value.atom and not _simple(text):
-            return f"({text})"
-        return text
+        loose = isinstance(value, Code) and not value.atom and not _simple(text)
+        return f"({text})" if loose or text.startswith("-") else text
 
     def code(self, value: Any, road: Road) -> str:
         """The value as an expression of the residual code."""
@@ -839,15 +885,15 @@ class Evaluator:
         self, function: Callable[..., Any] | Closure, arguments: list[Any], keywords: dict[str, Any], road: Road
     ) -> list[tuple[Road, Any]]:
         """Works a function out in place; each road on which it returns, with what it returns there."""
-        if self.depth > 40:
+        self.calls_left -= 1
+        if self.depth > DEPTH or self.calls_left < 0:
             raise Unsupported("functions that call each other without end")
-        definition, frame = opened(function)
+        definition, frame = opened(function, road.frames)
         values = parameters(definition, function, arguments, keywords)
         former = road.state
         if getattr(function, "__leaf__", False):
             road.state = StateCode("", facts=former.facts)  # nothing in a leaf asks for what layers have set
-        if not one_expression(definition):
-            values = {name: self.bound(value, road, name) for name, value in values.items()}
+        values = {name: self.bound(value, road, name) for name, value in values.items()}
         frame.names.update(values)
         self.depth += 1
         road.frames.append(frame)
@@ -856,6 +902,8 @@ class Evaluator:
         else:
             outcomes = self.run(definition.body, road)
             found = [(one, value if how == "return" else NONE) for one, how, value in outcomes]
+        if len(found) > ROADS_OUT:
+            raise Unsupported("too many ways out of a function")
         for one, _ in found:
             one.returned(len(found) > 1)
             one.state = former
@@ -868,7 +916,7 @@ def _same(a: Any, b: Any) -> bool:
     if a is b:
         return True
     if isinstance(a, Static) and isinstance(b, Static):
-        return a.value is b.value or (type(a.value) is type(b.value) and isinstance(a.value, PLAIN) and a.value == b.value)
+        return a.value is b.value or (isinstance(a.value, PLAIN) and alike(a.value, b.value))
     if isinstance(a, Code) and isinstance(b, Code):
         return a.text == b.text
     if isinstance(a, Items) and isinstance(b, Items) and (a.kind, a.keys, a.text) == (b.kind, b.keys, b.text):
@@ -878,8 +926,49 @@ def _same(a: Any, b: Any) -> bool:
     return isinstance(a, Closure) and isinstance(b, Closure) and a.node is b.node
 
 
+def alike(a: Any, b: Any) -> bool:
+    """Whether two constants are the same in every respect: 1 and True are not, nor are 0.0 and -0.0."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(map(alike, a, b))
+    return a == b and (not isinstance(a, float | complex) or str(a) == str(b))
+
+
+def foldable(value: Any) -> bool:
+    """Whether a value is known and will never change, so that what follows from it may be worked out now."""
+    if isinstance(value, Items):
+        return all(map(foldable, value.items))
+    return isinstance(value, Static) and is_constant(value.value)
+
+
+def answered(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function answers. One that raises does so when the code runs: perhaps it is never reached."""
+    try:
+        return function(*arguments)
+    except Exception as problem:
+        raise Unsupported(f"{function.__name__} of {arguments} raises {problem!r}") from None
+
+
+def bare(condition: str) -> str:
+    """A condition without the `bool(...)` around it, which makes no difference to an `if`."""
+    inner = condition[5:-1]
+    return inner if condition.startswith("bool(") and condition.endswith(")") and balanced(inner) else condition
+
+
+def balanced(text: str) -> bool:
+    depth = 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if depth < 0:
+            return False
+    return depth == 0
+
+
 def _simple(text: str) -> bool:
     """Whether an expression binds closer than any operator: attributes, subscripts and calls of names."""
+    if "'" in text or '"' in text:
+        return " " not in text
     depth = 0
     for character in text:
         if character in "([{":
@@ -891,6 +980,7 @@ def _simple(text: str) -> bool:
     return not text.startswith(("-", "~", "+"))
 
 
+VARIABLE = (int, float, str, list, dict, set, type(None))
 PLAIN = (int, float, complex, str, bytes, bool, type(None), tuple, frozenset)
 IMMUTABLE = (int, float, complex, str, bytes, tuple, frozenset, range)
 SYMBOLS = {
@@ -953,8 +1043,12 @@ COMPARE: dict[type, Callable[..., Any]] = {
 def compared(how: ast.cmpop, left: Any, right: Any) -> bool | None:
     """What a comparison gives, where that is known."""
     if is_static(left) and is_static(right):
-        same = isinstance(how, ast.Is | ast.IsNot) and (isinstance(left, Items) or isinstance(right, Items))
-        return None if same else COMPARE[type(how)](known(left), known(right))
+        identity = isinstance(how, ast.Is | ast.IsNot)
+        if identity and (isinstance(left, Items) or isinstance(right, Items)):
+            return (left is right) is isinstance(how, ast.Is)
+        if identity or (foldable(left) and foldable(right)):
+            return answered(COMPARE[type(how)], known(left), known(right))
+        return None
     if isinstance(how, ast.Is | ast.IsNot | ast.Eq | ast.NotEq):
         differ = _differ(left, right, isinstance(how, ast.Is | ast.IsNot)) or _differ(
             right, left, isinstance(how, ast.Is | ast.IsNot)
@@ -984,6 +1078,18 @@ def _differ(value: Any, other: Any, identity: bool) -> bool:
     return any(type(one) is type(other.value) and isinstance(one, PLAIN) and one == other.value for one in value.differs)
 
 
+def hint_of(node: ast.expr) -> str:
+    """What to call the value of an expression: after what it reads."""
+    match node:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name.lstrip("_") or "value"
+        case ast.Call(func=function):
+            return hint_of(function)
+        case ast.IfExp(body=first) | ast.BoolOp(values=[first, *_]) | ast.Subscript(value=first) | ast.Starred(value=first):
+            return hint_of(first)
+    return "value"
+
+
 def known_function(value: Any) -> Any:
     """The function that a value is, if that is known."""
     return value.value if isinstance(value, Static) else None
@@ -992,10 +1098,10 @@ def known_function(value: Any) -> Any:
 _OPENED: dict[Any, ast.FunctionDef] = {}  # by code object
 
 
-def opened(function: Any) -> tuple[ast.FunctionDef | ast.Lambda, Frame]:
+def opened(function: Any, frames: Sequence[Frame]) -> tuple[ast.FunctionDef | ast.Lambda, Frame]:
     """The syntax tree of a function, and a frame that finds the names which are not its own."""
     if isinstance(function, Closure):
-        outer = function.frame
+        outer = next((frame for frame in frames if frame.number == function.frame.number), function.frame)
         return function.node, Frame({}, {**outer.cells, **outer.names}, outer.globals)
     code = getattr(function, "__code__", None)
     if code is None:
@@ -1003,19 +1109,14 @@ def opened(function: Any) -> tuple[ast.FunctionDef | ast.Lambda, Frame]:
     definition = _OPENED.get(code)
     if definition is None:
         try:
-            tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+            tree = ast.parse(textwrap.dedent(inspect.getsource(code)))  # not of what a decorator has wrapped
         except (OSError, TypeError, SyntaxError) as problem:
             raise Unsupported(f"the source of {function!r} cannot be read: {problem}") from None
         found = tree.body[0]
         if not isinstance(found, ast.FunctionDef):
             raise Unsupported(f"{function!r} is not written as a plain function")
         definition = _OPENED[code] = found
-    cells = {}
-    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            cells[name] = Static(cell.cell_contents, name)
-        except ValueError:
-            raise Unsupported(f"{name} in {function!r} has no value yet") from None
+    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     return definition, Frame({}, cells, function.__globals__)
 
 
@@ -1028,14 +1129,6 @@ def names_in(targets: Iterable[ast.expr]) -> Iterator[str]:
             yield from names_in(target.elts)
         elif isinstance(target, ast.Starred):
             yield from names_in([target.value])
-
-
-def one_expression(definition: ast.FunctionDef | ast.Lambda) -> bool:
-    """Whether a function is a single `return`, a docstring aside: its arguments need no names."""
-    if isinstance(definition, ast.Lambda):
-        return True
-    body = [s for s in definition.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
-    return len(body) == 1 and isinstance(body[0], ast.Return)
 
 
 def parameters(

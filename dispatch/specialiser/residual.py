@@ -74,6 +74,8 @@ class Block:
         last = self.lines[-1]
         if isinstance(last, str):
             return last.split(" ", 1)[0] in ENDS
+        if last[0] == "finally:":
+            return self.lines[-2][1].ends  # type: ignore[union-attr]  # its try
         if last[0] == "else:" and len(self.lines) > 1 and isinstance(self.lines[-2], tuple):
             return last[1].ends and self.lines[-2][1].ends
         return False
@@ -84,6 +86,7 @@ class Block:
         No empty branches, no `else` after a branch that never comes out, no name for what is returned at once.
         """
         done = Block()
+        done.state = self.state
         for line in self.lines:
             if isinstance(line, str):
                 done._drop_idle()
@@ -105,8 +108,20 @@ class Block:
             done._drop_idle()
             done.lines.append((header, below))
         done._drop_idle()
+        done._merge_regions()
         done._return_at_once()
         return done
+
+    def _merge_regions(self) -> None:
+        """One region for calls which follow each other in the same dispatch state."""
+        at = 0
+        while at + 5 < len(self.lines):
+            group = self.lines[at : at + 6]
+            if _is_region(group[:3]) and _is_region(group[3:]) and group[1][1].state == group[4][1].state:  # type: ignore[union-attr]
+                group[1][1].lines += group[4][1].lines  # type: ignore[union-attr]  # the two `try`
+                del self.lines[at + 3 : at + 6]
+            else:
+                at += 1
 
     def _drop_idle(self) -> None:
         """Takes off a last `if` that does nothing: conditions have no effects."""
@@ -116,6 +131,12 @@ class Block:
                 self.lines.pop()
 
     def _return_at_once(self) -> None:
+        if len(self.lines) > 2 and isinstance(self.lines[-2], tuple) and self.lines[-2][0] == "finally:":
+            inside = self.lines[-3][1]  # type: ignore[union-attr]  # its try
+            if self.lines[-1] == f"return {inside.last_assigned()}":
+                inside.lines[-1] = f"return {inside.lines[-1].partition(' = ')[2]}"  # type: ignore[union-attr]
+                self.lines.pop()
+            return
         if len(self.lines) < 2 or not all(isinstance(line, str) for line in self.lines[-2:]):
             return
         before, last = self.lines[-2:]
@@ -133,6 +154,12 @@ class Block:
                 yield from line[1].text(indent + "    ")
                 if line[1].empty:
                     yield indent + "    pass"
+
+
+def _is_region(lines: list[Any]) -> bool:
+    """Whether these lines are: token = set_state(...), try, finally."""
+    first, body, last = lines
+    return isinstance(first, str) and isinstance(body, tuple) and isinstance(last, tuple) and bool(body[1].state)
 
 
 def negated(header: str) -> str:
@@ -216,7 +243,11 @@ class Writer:
 
 def constant_name(value: Any) -> str:
     """What to call an object that the source gives no name: a function its own, a rule that of its class."""
-    name = getattr(value, "__name__", None) or re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(value).__name__).lower()
+    if type(value) is int:
+        return "keyset"  # nothing else is that large
+    name = getattr(value, "__name__", None) or getattr(value, "name", None)
+    if not isinstance(name, str):
+        name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(value).__name__).lower()
     function = getattr(value, "__func__", value)
     qualified = getattr(function, "__qualname__", name)
     return "function" if "<lambda>" in qualified else str(name)

@@ -28,7 +28,7 @@ from ..boxing import default_of, is_default
 from ..config import ON_CHANGE, config
 from ..interpreter import Specialised, hop, run
 from ..key import DispatchKey
-from ..keyset import describe
+from ..keyset import describe, runtime_keys
 from ..registry import LOCK, OPERATORS
 from ..schema import NO_DEFAULT, FunctionSchema
 from ..state import FLAGS, INFERENCE, KEYS_MASK, MODES, NO_GRAD, STATE, TRACED
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from ..operator import OpOverload
 
 Facts = tuple[Any, ...]
+BOXED_AT_FIRST = 2  # calls
 NAME = re.compile(r"[^\W\d]\w*")
 
 
@@ -49,16 +50,30 @@ class SpecialisationError(Exception):
 
 
 class Table(dict[int, Callable[..., Any]]):
-    """keyset and flags -> code, for one operator and one combination of facts."""
+    """keyset and flags -> code, for one operator and one combination of facts.
 
-    __slots__ = ("op", "facts")
+    The first calls run boxed: making code takes as long as some hundred of them, and many calls are made but once.
+    """
+
+    __slots__ = ("op", "facts", "calls")
 
     def __init__(self, op: OpOverload, facts: Facts) -> None:
         self.op, self.facts = op, facts
+        self.calls: dict[int, int] = {}  # how often code was asked for that is not made yet
 
     def __missing__(self, keys: int) -> Callable[..., Any]:
         if keys & TRACED or not config.specialize:
             return boxed(self.op, self.facts, keys & KEYS_MASK)
+        if config.specialize is True:
+            self.calls[keys] = self.calls.get(keys, 0) + 1
+            if self.calls[keys] <= BOXED_AT_FIRST:
+                return boxed(self.op, self.facts, keys & KEYS_MASK)
+        return self.made(keys)
+
+    def made(self, keys: int) -> Callable[..., Any]:
+        """The code for a keyset and flags, made now if there is none."""
+        if keys in self:
+            return self[keys]
         generation = self.op.generation
         made = specialised(self.op, self.facts, keys)
         with LOCK:
@@ -139,7 +154,25 @@ def run_specialised(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
 
 
 def specialised(op: OpOverload, facts: Facts, keys: int) -> Callable[..., Any]:
-    """The code for one operator, facts, and keyset with flags. SpecialisationError under "strict"."""
+    """The code for one operator, facts, and keyset with flags; the boxed interpreter where none can be made.
+
+    Errors: SpecialisationError for that under "strict".
+    """
+    try:
+        return worked_out(op, facts, keys)
+    except SpecialisationError:
+        raise
+    except Exception as problem:
+        if config.specialize == "strict":
+            raise SpecialisationError(f"{op} for {describe(keys & KEYS_MASK)}: {problem!r}") from problem
+    code: Any = boxed(op, facts, keys & KEYS_MASK)
+    code.asked, code.left = frozenset(runtime_keys(keys & KEYS_MASK)), []
+    code.source = f"# {op} runs boxed for {describe(keys & KEYS_MASK)}\n"
+    return code
+
+
+def worked_out(op: OpOverload, facts: Facts, keys: int) -> Callable[..., Any]:
+    """The code that the evaluator makes."""
     writer = Writer()
     evaluator = Calls(writer)
     name = writer.variable(function_name(op))
@@ -154,7 +187,8 @@ def specialised(op: OpOverload, facts: Facts, keys: int) -> Callable[..., Any]:
         one.block.add(f"return {evaluator.code(value, one)}")
     if evaluator.problems and config.specialize == "strict":
         raise SpecialisationError(f"{op} for {describe(keys & KEYS_MASK)}: {'; '.join(evaluator.problems)}")
-    head = [f"# {op.schema}", f"# {describe(keys & KEYS_MASK)}{spoken_flags(keys)}", f"def {name}({', '.join(names)}):"]
+    head = [f"def {name}({', '.join(names)}):"]
+    head += [f"    # {op.schema}", f"    # {describe(keys & KEYS_MASK)}{spoken_flags(keys)}"]
     source, used = written(head, body, writer)
     constants = {known: value for known, value in writer.constants.items() if known in used}
     code: Any = compiled(name, source, constants, filename(op, facts, keys))
@@ -180,7 +214,7 @@ def arguments(schema: FunctionSchema, facts: Facts, writer: Writer) -> tuple[lis
     stack: list[Any] = []
     for argument, fact, default in zip(schema.arguments, facts, defaults_of(schema), strict=True):
         if fact == "D":
-            stack.append(Static(default))
+            stack.append(Items(list, [*map(Static, default)]) if type(default) is list else Static(default))
             continue
         if fact == "N":
             stack.append(NONE)

@@ -13,9 +13,14 @@ Read next: residual.py (how code is written down), evaluator.py (how functions a
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum
+from types import BuiltinFunctionType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
+
+from ..marks import FROZEN
 
 
 class Unsupported(Exception):
@@ -67,6 +72,7 @@ class Items:
     items: list[Any]
     text: str = ""
     keys: tuple[str, ...] = ()  # of a dict
+    made: bool = False  # in the code itself, so that whoever is given it may change it; a stack is never changed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,9 +98,10 @@ class Frame:
     names: dict[str, Any]
     cells: dict[str, Any]
     globals: dict[str, Any]
+    number: int = field(default_factory=itertools.count().__next__)  # the same on all roads
 
     def copy(self) -> Frame:
-        return Frame(dict(self.names), self.cells, self.globals)
+        return Frame(dict(self.names), self.cells, self.globals, self.number)
 
 
 Value = Static | Code | Items | Method | Closure
@@ -109,6 +116,19 @@ def is_static(value: Any) -> bool:
     return isinstance(value, Static)
 
 
+# Classes whose instances never change
+CONSTANT = (int, float, complex, str, bytes, bool, type(None), tuple, frozenset, range, type, Enum, MappingProxyType)
+CONSTANT_TOO = (FunctionType, BuiltinFunctionType, MethodType, ModuleType, type(NotImplemented), type(Ellipsis))
+
+
+def is_constant(value: Any) -> bool:
+    """Whether an object will always be as it is now, so that its truth and its items may be relied on.
+
+    A dict, list or set that the source names is known, too, but only as an object: what is in it may change.
+    """
+    return isinstance(value, CONSTANT) or isinstance(value, CONSTANT_TOO) or type(value) in FROZEN
+
+
 def known(value: Any) -> Any:
     """The Python object of a static value."""
     if isinstance(value, Items):
@@ -120,7 +140,7 @@ def known(value: Any) -> Any:
 def truth_of(value: Any) -> bool | None:
     """Whether a value counts as true; None where only running the code tells."""
     if isinstance(value, Static):
-        return bool(value.value)
+        return bool(value.value) if is_constant(value.value) else None
     if isinstance(value, Items):
         return bool(value.items)
     if isinstance(value, Code):

@@ -170,3 +170,37 @@ def test_a_scalar_function_whose_file_was_edited_is_refused(tmp_path, monkeypatc
     out, x = dense(np.zeros(3)), dense(np.ones(3))
     with pytest.raises(RuntimeError, match="source of double .* has changed since it was imported"):
         Elementwise("double", module.double).run(out, x)
+
+
+def rowwise(x):
+    """The operand as a column that is read again for each of four columns."""
+    return Operand(x.array, x.dtype, (3, 4), (1, 0), 0)
+
+
+@pytest.mark.parametrize("shape", [(12,), (3, 4), (0,), (1 << 18,)])
+def test_a_remembered_loop_runs_on_all_operands_that_look_alike(shape):
+    looks = [dense(np.zeros(shape, np.float32)) for _ in range(3)]
+    loop = MULTIPLY_ADD.loop((looks[0],), looks[1:], None)
+    x, y = (dense(np.random.default_rng(seed).random(shape, np.float32)) for seed in (1, 2))
+    ways = [loop.run] if loop.entry is None else [loop.run, lambda *args: loop.entry(0, loop.numel, *args)]
+    assert (loop.entry is None) == (shape in [(0,), (1 << 18,)])
+    for way in ways:
+        out = dense(np.zeros(shape, np.float32))
+        way(out.array, 0, x.array, 0, y.array, 0)
+        np.testing.assert_allclose(values(out), values(x) * values(y) + 0.5, rtol=1e-6)
+
+
+def test_a_remembered_loop_knows_how_its_operands_lie():
+    out = dense(np.zeros((3, 4), np.float32))
+    x, y = dense(np.arange(3, dtype=np.float32)), dense(np.ones((3, 4), np.float32))
+    loop = MULTIPLY_ADD.loop((out,), (rowwise(x), y), None)
+    assert loop.entry is None
+    loop.run(out.array, 0, x.array, 0, y.array, 0)
+    np.testing.assert_array_equal(values(out), np.arange(3)[:, None] + np.full((3, 4), 0.5))
+
+
+def test_a_remembered_loop_passes_nothing_for_an_input_that_is_the_output():
+    out = dense(np.full(3, 2, np.float32))
+    loop = MULTIPLY_ADD.loop((out,), (out, 3.0), "float32")
+    loop.run(out.array, 0, 3.0)
+    np.testing.assert_array_equal(out.array, [6.5, 6.5, 6.5])

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from redispatch.kernels import Elementwise, get_num_threads, normal, parallel_for, set_num_threads
+from redispatch.kernels import Elementwise, get_num_threads, normal, parallel_for, ready, set_num_threads
 
 from .layouts import dense
 
@@ -38,6 +38,21 @@ def test_every_index_is_covered_once(n, work, threads):
 
     parallel_for(kernel, n, (1,), work)
     assert (seen == 1).all()
+
+
+@pytest.mark.parametrize("n,work", [(0, 1), (5, 1), (1 << 18, 1), (7, 1 << 20)])
+def test_work_that_was_made_ready_covers_every_index_once(n, work):
+    set_num_threads(2)
+    seen = np.zeros(n, np.int64)
+
+    def kernel(lo, hi, first, step):
+        assert first == "first"
+        seen[lo:hi] += step
+
+    run = ready(kernel, n, ("first",), work)
+    run(1)
+    run(2)
+    assert (seen == 3).all()
 
 
 def test_random_numbers_are_the_same_on_one_thread_and_on_many():

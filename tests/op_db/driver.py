@@ -80,6 +80,16 @@ def close(actual, wanted, sample, **options):
     assert_close(as_list(actual), as_list(wanted), equal_nan=True, msg=lambda text: f"{sample}: {text}", **options)
 
 
+def on_meta(info, sample):
+    """The same call with every tensor on the meta device, and new ones made there."""
+    meta = rd.device("meta")
+    moved = sample.map(lambda x: x.to(meta)).map(lambda device: meta, rd.device)
+    named = [argument.name for argument in info.op.schema.arguments]
+    if "device" in named and not sample.tensors():
+        moved.kwargs["device"] = meta
+    return moved
+
+
 def without_factory_options(info, sample):
     """A factory's call without the options that its out= form does not take."""
     taken = {argument.name for argument in info.out.schema.arguments}

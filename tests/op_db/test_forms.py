@@ -7,17 +7,17 @@ from redispatch.tensor import Tensor
 from redispatch.testing import SampleInput
 from redispatch.testing.op_db import op_db
 
-from .driver import as_list, close, each, is_implicit, looks, run, skip_where_it_does_not_hold, without_factory_options
-
-
-def on_meta(info, sample):
-    """The same call with every tensor on the meta device, and new ones made there."""
-    meta = rd.device("meta")
-    moved = sample.map(lambda x: x.to(meta)).map(lambda device: meta, rd.device)
-    named = [argument.name for argument in info.op.schema.arguments]
-    if "device" in named and not sample.tensors():
-        moved.kwargs["device"] = meta
-    return moved
+from .driver import (
+    as_list,
+    close,
+    each,
+    is_implicit,
+    looks,
+    on_meta,
+    run,
+    skip_where_it_does_not_hold,
+    without_factory_options,
+)
 
 
 @each(op_db)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import redispatch as rd
+from redispatch.ops.pointwise import pointwise
 
 
 def test_an_integer_power_with_a_negative_exponent_is_a_rounded_inverse():
@@ -49,3 +50,154 @@ def test_bools_have_no_arithmetic_of_their_own(call, name):
     with pytest.raises(NotImplementedError, match=f"\"{name}\" not implemented for 'Bool'"):
         call(flag, flag)
     assert (flag / flag).item() == 1
+
+
+# Note [A plan for arguments that look alike]: what was decided for one call must not hold for a call that differs in
+# what counts.
+
+
+def test_the_default_dtype_counts_after_calls_were_planned():
+    whole = rd.tensor([1, 2])
+    calls = [lambda: whole / 2, lambda: whole + 1.5, lambda: rd.exp(whole), lambda: whole.float() * 1.5]
+    before = [call().dtype for call in calls]
+    rd.set_default_dtype(rd.float64)
+    try:
+        assert [call().dtype for call in calls] == [rd.float64, rd.float64, rd.float64, rd.float32]
+    finally:
+        rd.set_default_dtype(rd.float32)
+    assert [call().dtype for call in calls] == before == [rd.float32] * 4
+
+
+def test_the_type_of_a_number_counts_although_the_value_is_equal():
+    whole = rd.tensor([1, 2])
+    assert (whole**2).dtype is rd.int64
+    assert (whole**2.0).dtype is rd.float32
+    assert (whole + 1).dtype is rd.int64
+    assert (whole + 1.0).dtype is rd.float32
+    assert (rd.tensor([True]) + True).dtype is rd.bool
+    assert (rd.tensor([True]) + 1).dtype is rd.int64
+    rd.add(whole, whole, alpha=1)
+    with pytest.raises(RuntimeError, match="alpha must not be a floating point number"):
+        rd.add(whole, whole, alpha=1.0)
+
+
+def test_the_value_of_a_number_is_checked_at_each_call():
+    whole = rd.tensor([1, 2])
+    assert (whole**4).tolist() == [1, 16]
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="negative integer powers"):
+            whole**-4
+    assert (whole % 4).tolist() == [1, 2]
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        whole % 0
+
+
+@pytest.mark.parametrize("dtype, number, sum", [(rd.uint8, 300, 45), (rd.int8, 200, -55), (rd.int32, 2**31, 1 - 2**31)])
+def test_a_number_too_large_for_a_narrow_integer_wraps_in_place_and_into_out(dtype, number, sum):
+    assert rd.ones(2, dtype=dtype).add_(number).tolist() == [sum, sum]
+    assert rd.add(rd.ones(2, dtype=dtype), number, out=rd.empty(2, dtype=dtype)).tolist() == [sum, sum]
+    assert rd.ones(2, dtype=dtype).add_(rd.ones(1, dtype=dtype), alpha=number).tolist() == [sum, sum]
+
+
+def test_each_scalar_function_serves_the_values_that_it_names():
+    x = rd.tensor([2.0, -3.0])
+    for exponent, wanted in [(2, [4, 9]), (3, [8, -27]), (2.0, [4, 9]), (4, [16, 81]), (2, [4, 9])]:
+        assert x.pow(exponent).tolist() == wanted
+    assert rd.add(x, x, alpha=2).tolist() == [6, -9]
+    assert rd.add(x, x, alpha=1).tolist() == [4, -6]
+    assert [rd.clamp(x, min=0).tolist(), rd.clamp(x, max=0).tolist(), rd.clamp(x, -1, 1).tolist()] == [
+        [2, 0],
+        [0, -3],
+        [1, -1],
+    ]
+
+
+def test_a_tensor_cannot_choose_the_scalar_function():
+    op = rd.ops.aten.add.Tensor
+    with pytest.raises(TypeError, match="`when` names a tensor"):
+        declared(op).scalar(when={"other": 1})(lambda self: self)
+
+
+def declared(op):
+    return next(k[-1].function.__self__ for key, k in op.registrations.items() if key.name == "CPU")
+
+
+@pytest.mark.parametrize(
+    "call, wanted",
+    [
+        (lambda x: x.add_(x), [0, 2, 4, 6]),
+        (lambda x: x.mul_(x.detach()), [0, 1, 4, 9]),
+        (lambda x: x[:2].add_(x[2:]), [2, 4, 2, 3]),
+        (lambda x: x[::2].add_(x[1::2]), [1, 1, 5, 3]),
+        (lambda x: x.view(2, 2).add_(x.view(2, 2)[:, :1]), [0, 1, 4, 5]),
+        (lambda x: x.add_(x[1:2].clone()), [1, 2, 3, 4]),
+    ],
+)
+def test_an_in_place_operator_reads_its_inputs_as_they_were(call, wanted):
+    for x in (rd.arange(4.0), rd.arange(4.0) + 0):  # with a storage object, and without one
+        x[0]
+        call(x)
+        assert x.tolist() == wanted
+
+
+def test_what_an_in_place_operator_refuses_it_refuses_each_time():
+    x, expanded = rd.arange(4.0), rd.ones(1).expand(3)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to tensor"):
+            x[1:].add_(x[:-1])
+        with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+            expanded.add_(1)
+        with pytest.raises(RuntimeError, match="can't be cast"):
+            rd.ones(2, dtype=rd.int64).add_(1.5)
+        with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+            rd.ones(2).add_(rd.ones(3, 2))
+
+
+def test_large_operands_are_computed_as_small_ones_are():
+    x = rd.arange(300_000, dtype=rd.float64)
+    assert (x + x)[-3:].tolist() == [599_994, 599_996, 599_998]
+    assert (x.view(1000, 300) * rd.arange(300.0, dtype=rd.float64))[-1, -1].item() == 299 * 299_999
+    assert x.add_(1)[-1].item() == 300_000
+    assert (x.to(rd.int32) + 2**32)[-1].item() == 300_000
+
+
+def test_results_in_inference_mode_are_inference_tensors():
+    x = rd.ones(3)
+    assert not (x + 1).is_inference()
+    with rd.inference_mode():
+        assert (x + 1).is_inference()
+    assert not (x + 1).is_inference()
+
+
+def test_a_parameter_is_an_operand_like_any_other():
+    parameter = rd.nn.Parameter(rd.ones(3))
+    assert type(parameter + 1) is rd.Tensor
+    with rd.no_grad():
+        assert parameter.add_(1) is parameter
+    assert parameter.tolist() == [2, 2, 2]
+
+
+def twice_element(self):
+    return self + self
+
+
+def thrice_element(self):
+    return self + self + self
+
+
+def refuse(self, how):
+    raise RuntimeError("refused")
+
+
+def test_what_is_declared_later_counts_for_calls_that_were_planned_before():
+    op = pointwise("test_manifold(Tensor self, *, int how=0) -> Tensor", namespace="lesson")
+    op.scalar(twice_element)
+    x = rd.ones(2)
+    for _ in range(5):  # often enough for code to be made
+        assert op.functional(x, how=1).tolist() == [2, 2]
+    op.scalar(thrice_element, when={"how": 1})
+    assert op.functional(x, how=1).tolist() == [3, 3]
+    assert op.functional(x).tolist() == [2, 2]
+    op.check(refuse)
+    with pytest.raises(RuntimeError, match="refused"):
+        op.functional(x, how=1)

@@ -1,0 +1,172 @@
+"""What a node keeps of a call for its formulas; how users see it, and how it is let go.
+
+    kept      arguments that are tensors, each with its version: saved.py, Note [Kept tensors]
+    facts     everything else about the arguments
+    results   the call's own results, with their versions and without their history
+
+Each is a slot of the node, if its class needs it. Read next: derivative.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from redispatch.dispatch import TensorBase, wants_gradient
+from redispatch.dispatch.marks import inline
+
+from .anomaly import ANOMALY, remember
+from .formulas import KeptArgument, KeptResult
+from .node import Edge
+from .operator_node import OperatorNode, spans_of
+from .saved import (
+    FREED,
+    PACKING,
+    RELEASED,
+    UNSAVED,
+    WRAPPED,
+    SavedTensor,
+    kept_result,
+    kept_value,
+    saved_tensor,
+    version_of,
+)
+from .watch import WATCH
+
+if TYPE_CHECKING:
+    from .derivative import OperatorDerivative
+
+
+@inline
+def kept_arguments(rule: OperatorDerivative, stack: list[Any], edges: Sequence[Sequence[Edge]]) -> tuple[Any, ...]:
+    """What a node keeps of the arguments: saved.py, Note [Kept tensors]. `edges`: of each differentiable argument."""
+    kept: list[Any] = []
+    for one in rule.kept:
+        value: Any = stack[one.argument]
+        if one.is_list:
+            kept += [saved_list(value, one.is_written) if serves(one, edges) else UNSAVED]
+            kept += [WRAPPED if serves(one, edges) else None]
+        elif not isinstance(value, TensorBase):
+            kept += [value, None]
+        else:
+            if one.is_written:
+                value = copied(value) if serves(one, edges) else value
+            kept += [value if serves(one, edges) else UNSAVED, version_of(value) if serves(one, edges) else None]
+    return tuple(kept)
+
+
+@inline
+def serves(one: KeptArgument | KeptResult, edges: Sequence[Sequence[Edge]]) -> bool:
+    """Whether something has to be kept."""
+    return not one.users or any(edge is not None for user in one.users for edge in edges[user])
+
+
+def copied(tensor: Any) -> Any:
+    return tensor.clone()
+
+
+def saved_list(values: Sequence[Any] | None, is_written: bool) -> list[Any]:
+    """A list of tensors as a node keeps it."""
+    kept = map(copied, values or ()) if is_written else values or ()
+    return [SavedTensor(value) if isinstance(value, TensorBase) else value for value in kept]
+
+
+def look_on(rule: OperatorDerivative, node: OperatorNode) -> None:
+    """Hands what was kept to the hooks on saved tensors; remembers the call stack in anomaly mode."""
+    if rule.kept and PACKING.get():
+        kept = list(node.kept)
+        for index in range(0, len(kept), 2):
+            if kept[index + 1] is not None and kept[index + 1] != WRAPPED:
+                kept[index : index + 2] = SavedTensor(kept[index]), WRAPPED
+        node.kept = tuple(kept)
+    if ANOMALY.get()[0]:
+        remember(node)
+
+
+def kept_outputs(
+    rule: OperatorDerivative, node: OperatorNode, outputs: Sequence[Any], stack: Sequence[Any] = ()
+) -> Any:
+    """What a node keeps of the outputs. `stack`: the arguments, if the call has written some of them."""
+    kept: list[Any] = []
+    for one in rule.results:
+        if one.users and not serves(one, edges_of(rule, node)):
+            kept += UNSAVED, None
+        else:
+            kept += kept_output(node, outputs[one.output], one.output, stack)
+    return tuple(kept)
+
+
+def edges_of(rule: OperatorDerivative, node: OperatorNode) -> list[Sequence[Edge]]:
+    """The edges of each differentiable argument."""
+    return [[node.next_edges[place] for place in span] for span in spans_of(rule, node)]
+
+
+def kept_output(node: OperatorNode, output: Any, number: int, stack: Sequence[Any]) -> Sequence[Any]:
+    """One output as a node keeps it, and what stands in the place of its version."""
+    if stack or (WATCH.on and PACKING.get()):
+        own = wants_gradient(output)
+        written_view = own and output._view is not None and any(output is value for value in stack)
+        return SavedTensor(output, number if own else None, written_view), WRAPPED
+    return (output, version_of(output)) if node.outputs[number] is None else kept_result(output, number)
+
+
+# What users see, and letting go ---------------------------------------------------------------------------------------
+
+
+def saved_value(slot: str, index: int, number: int | None) -> property:
+    """`node._saved_other`: what was saved of the argument `other`, or of an output."""
+
+    def get(node: Any) -> Any:
+        value, version = held(node, slot, index)
+        if isinstance(value, list):
+            return kept_value(node, value, version)
+        saved = saved_tensor(value, version, None if number is None or node.outputs[number] is None else number)
+        return saved.unpack(node) if isinstance(saved, SavedTensor) else saved
+
+    return property(get)
+
+
+def saved_object(slot: str, index: int, number: int | None) -> property:
+    """`node._raw_saved_other`: the SavedTensor, made now and kept in the place of what it stands for."""
+
+    def get(node: Any) -> Any:
+        if getattr(node, slot) is None:
+            return RELEASED
+        value, version = held(node, slot, index)
+        saved = saved_tensor(value, version, None if number is None or node.outputs[number] is None else number)
+        kept = getattr(node, slot)
+        version = None if version is None else WRAPPED
+        setattr(node, slot, (*kept[: 2 * index], saved, version, *kept[2 * index + 2 :]))
+        return saved
+
+    return property(get)
+
+
+def saved_fact(index: int) -> property:
+    return property(lambda node: node.facts[index])
+
+
+def held(node: Any, slot: str, index: int) -> tuple[Any, Any]:
+    """(value, version) of one thing that a node keeps."""
+    kept = getattr(node, slot)
+    if kept is None:
+        raise RuntimeError(FREED)
+    value, version = kept[2 * index : 2 * index + 2]
+    if value is UNSAVED:
+        raise AttributeError(f"'{node.name()}' has not saved this, because no gradient that needs it is wanted")
+    return value, version
+
+
+def release_kept(node: Any) -> None:
+    node.kept = None
+
+
+def release_results(node: Any) -> None:
+    node.results = None
+
+
+def release_both(node: Any) -> None:
+    node.kept = node.results = None
+
+
+RELEASES = {("kept",): release_kept, ("results",): release_results, ("kept", "results"): release_both}

@@ -1,0 +1,153 @@
+"""OperatorNode: the node of an operator call, whose backward the formulas of its rule are.
+
+The call has left in the node what the formulas need (keeping.py). Where somebody waits behind every edge, as in nearly
+all passes, what is to be done is known for each class of nodes; straight.py makes code of it.
+
+Read next: keeping.py, straight.py.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from redispatch.dispatch.marks import inline
+
+from .formulas import Formula, Need
+from .node import Node
+from .saved import FREED, kept_result_value, kept_value
+from .straight import straighten
+
+if TYPE_CHECKING:
+    from .derivative import OperatorDerivative
+
+
+class OperatorNode(Node):
+    """The node of an operator call. Each operator has a subclass, with the slots that its rule fills."""
+
+    __slots__ = ()
+    __init__ = object.__init__  # `begin` fills the slots, which takes half as long
+    rule: OperatorDerivative
+    kept: Any  # arguments that are tensors, each with its version; None once they were let go
+    facts: Any  # everything else about the arguments
+    results: Any  # as `kept`
+    counts: tuple[int, ...]  # for each differentiable argument how many edges it has, where one of them is a list
+
+    def apply(self, gradients: list[Any], wanted: Sequence[bool] | None = None) -> Sequence[Any]:
+        if self.rule.has_list:
+            return some_gradients(self.rule, self, gradients, wanted)
+        straighten(type(self), all_gradients, self.rule)
+        return all_gradients(self.rule, self, gradients, wanted)
+
+
+# Backward -------------------------------------------------------------------------------------------------------------
+
+
+@inline
+def all_gradients(
+    rule: OperatorDerivative, node: Any, gradients: list[Any], wanted: Sequence[bool] | None = None
+) -> Sequence[Any]:
+    """`some_gradients` for a rule without lists, where somebody waits behind every edge: that comes to a few lines."""
+    if wanted is not None:
+        return some_gradients(rule, node, gradients, wanted)
+    if (rule.kept and node.kept is None) or (rule.results and node.results is None):  # let go: who asks for it?
+        return some_gradients(rule, node, gradients)
+    grad = gradients[0]
+    if grad is None and (rule.all_take_grad or no_gradient(gradients)):
+        return [None for _ in rule.inputs]
+    edges = node.next_edges
+    found: list[Any] = [None for _ in rule.inputs]
+    for formula in rule.formulas:
+        needs = tuple(len(rule.inputs) == 1 or edges[number] is not None for number in formula.inputs)
+        arguments = [argument(rule, node, need, gradients, needs) for need in formula.needs]
+        runs = any(needs) and (rule.all_take_grad or not formula.takes_grad or grad is not None)
+        value = formula.function(*arguments) if runs else None
+        if len(formula.inputs) == 1:
+            found[formula.inputs[0]] = value
+        else:
+            parts = spread(value, len(formula.inputs))
+            for index, number in enumerate(formula.inputs):
+                found[number] = parts[index]
+    return found
+
+
+def some_gradients(
+    rule: OperatorDerivative, node: Any, gradients: list[Any], wanted: Sequence[bool] | None = None
+) -> Sequence[Any]:
+    """What a node hands on along each edge. `wanted` says where somebody waits; None: behind every edge."""
+    edges = node.next_edges
+    if wanted is None:
+        wanted = [edge is not None for edge in edges]
+    found: list[Any] = [None] * len(edges)
+    if no_gradient(gradients):
+        return found
+    spans = spans_of(rule, node)
+    for formula in rule.formulas:
+        places = [place for number in formula.inputs for place in spans[number]]
+        needs = tuple(wanted[place] for place in places)
+        if any(needs) and not (formula.takes_grad and gradients[0] is None):
+            value = formula.function(*[argument(rule, node, need, gradients, needs) for need in formula.needs])
+            put(rule, found, spans, formula, value)
+    return found
+
+
+def no_gradient(gradients: Sequence[Any]) -> bool:
+    return all(gradient is None for gradient in gradients)
+
+
+def spans_of(rule: OperatorDerivative, node: Any) -> Sequence[Sequence[int]]:
+    """For each differentiable argument, the places of its gradients among those that the node gives."""
+    if not rule.has_list:
+        return [(number,) for number in range(len(rule.inputs))]
+    ends = list(itertools.accumulate(node.counts))
+    return [range(end - count, end) for count, end in zip(node.counts, ends, strict=True)]
+
+
+def put(
+    rule: OperatorDerivative, found: list[Any], spans: Sequence[Sequence[int]], formula: Formula, value: Any
+) -> None:
+    """Puts what a formula gave in its places."""
+    values = (value,) if len(formula.inputs) == 1 else spread(value, len(formula.inputs))
+    for number, gradient in zip(formula.inputs, values, strict=True):
+        if rule.inputs[number] not in rule.lists:
+            found[spans[number][0]] = gradient
+        elif gradient is not None:
+            for place, item in zip(spans[number], gradient, strict=True):
+                found[place] = item
+
+
+def spread(value: Any, count: int) -> Sequence[Any]:
+    """The gradients that a formula for several inputs gave; None stands for none at all."""
+    if value is None:
+        return (None,) * count
+    if len(value) != count:
+        raise ValueError(f"a formula for {count} inputs gave {len(value)} gradients")
+    return value
+
+
+# What formulas get ----------------------------------------------------------------------------------------------------
+
+
+@inline
+def argument(rule: OperatorDerivative, node: Any, need: Need, gradients: Sequence[Any], needs: tuple[bool, ...]) -> Any:
+    """What a formula gets for one of its parameters. RuntimeError for what was let go, or written since."""
+    if need.source == "grad":
+        return gradients[0]
+    if need.source == "grads":
+        return tuple(gradients)
+    if need.source == "needs":
+        return needs
+    if need.source == "facts":
+        return node.facts[need.index]
+    kept = node.kept if need.source == "kept" else node.results
+    if kept is None:
+        raise freed()
+    value, version = kept[2 * need.index], kept[2 * need.index + 1]
+    if need.source == "kept":
+        return kept_value(node, value, version)
+    return kept_result_value(node, value, version, rule.results[need.index].output)
+
+
+def freed() -> RuntimeError:
+    return RuntimeError(FREED)
