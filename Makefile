@@ -17,8 +17,9 @@ help:  ## list these targets
 demo: .venv/.has-demo  ## train a classifier through the whole stack, and show what happened on the way
 	$(BIN)/python -m redispatch demo
 
-test: .venv/.has-test  ## run the tests
-	$(BIN)/pytest -n $(PYTEST_WORKERS) -m "not long"
+test: .venv/.has-test  ## run the tests, boxed and then specialised
+	REDISPATCH_SPECIALIZE=0 $(BIN)/pytest -n $(PYTEST_WORKERS) -m "not long"
+	REDISPATCH_SPECIALIZE=strict $(BIN)/pytest -n $(PYTEST_WORKERS) -m "not long"
 
 test-long: .venv/.has-test  ## run the tests that take minutes
 	$(BIN)/pytest -n $(PYTEST_WORKERS) -m long

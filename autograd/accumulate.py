@@ -9,7 +9,7 @@ a graph holds its leaves, whoever else forgets them: each edge to the node of a 
 
 Note [Gradients that nobody else holds]
 A gradient may become `.grad` itself, or be added to in place, only where no one could notice: no other name for the
-tensor, and no other tensor over its memory. Python's reference counts tell. Where they are higher than expected, for
+tensor, and nothing else over its memory. Python's reference counts tell. Where they are higher than expected, for
 whatever reason, a copy is made; so an error here can cost time, never a wrong value.
 """
 
@@ -114,30 +114,31 @@ def copy_lying_like(gradient: Any, variable: Any) -> Any:
     return gradient.clone(memory_format=contiguous_format)
 
 
-def _references(tensors: list[Any], index: int) -> tuple[int, int]:
+def _references(tensors: list[Any], index: int) -> tuple[int, int, int]:
     tensor = tensors[index]
-    return getrefcount(tensor), getrefcount(tensor._store)
+    store, array = tensor._store, tensor._array
+    return getrefcount(tensor), getrefcount(store), getrefcount(array)
 
 
 class _Probe:
-    _store: Any
-
     def __init__(self) -> None:
-        self._store = object()
+        self._store, self._array = object(), object()
 
 
 # The counts for an object that only a list holds. Measured, since what a call itself adds depends on the interpreter.
-_ALONE, _UNSHARED = _references([_Probe()], 0)
+_ALONE, _UNSHARED, _UNSHARED_ARRAY = _references([_Probe()], 0)
 
 
 def held_by_list_alone(tensors: list[Any], index: int) -> bool:
     """Whether an item of a list may be overwritten: see Note [Gradients that nobody else holds]."""
-    tensor = tensors[index]  # one name more, as where the counts were measured
+    tensor = tensors[index]
+    store, array = tensor._store, tensor._array  # as many names as where the counts were measured
     return (
         type(tensor) is Tensor
         and tensor._autograd is None
         and getrefcount(tensor) == _ALONE
-        and (tensor._store is None or getrefcount(tensor._store) == _UNSHARED)
+        and (store is None or getrefcount(store) == _UNSHARED)
+        and (array is None or getrefcount(array) == _UNSHARED_ARRAY + (store is not None))  # a storage holds it, too
         and tensor._counter is not None
         and not STATE.get().modes
     )

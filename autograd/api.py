@@ -106,7 +106,7 @@ def grad(
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
         )
-    if isinstance(inputs, Mapping) and type(inputs) is not dict:
+    if type(inputs) is not dict and not isinstance(inputs, Tensor) and isinstance(inputs, Mapping):
         raise TypeError(
             f"`inputs` argument to `grad()` must be a dict, not {type(inputs).__name__}. Other Mapping types are not "
             "supported."

@@ -183,7 +183,12 @@ class Task:
             if node not in self.needed:
                 return [None] * len(node.next_edges)
             wanted = [self.is_wanted(edge) for edge in node.next_edges]
-        results = (evaluate if node.stack_trace is None else explained)(node, gradients, wanted)
+            if all(edge is None or is_wanted for edge, is_wanted in zip(node.next_edges, wanted, strict=True)):
+                wanted = None
+        if wanted is None and node.hooks is None:
+            results = node.apply(gradients)
+        else:
+            results = (evaluate if node.stack_trace is None else explained)(node, gradients, wanted)
         if not self.retain_graph:
             node.release()
         return results

@@ -247,13 +247,16 @@ class Function:
         ctx = cls._context_class(tuple([wants_gradient(value) for value in args]))
         state = STATE.get()
         node = cls._node_class(ctx, args) if state.grad_enabled and True in ctx.needs_input_grad else None
-        with within(state.with_grad(False)):
+        token = STATE.set(state.with_grad(False))
+        try:
             if split:
                 output = cls.forward(*args, **kwargs)
                 cls.setup_context(ctx, args, output)
             else:
                 output = cls.forward(ctx, *args, **kwargs)
             result = tie_outputs(node, ctx, args, output)
+        finally:
+            STATE.reset(token)
         if node is not None and ctx.to_save:
             node.save(ctx.to_save)
         return result

@@ -5,17 +5,21 @@ It is how users give custom operators a derivative. The operators of this librar
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from redispatch.dispatch import STATE, OpOverload, TensorBase, wants_gradient, within
 from redispatch.dispatch.layers.autograd import AUTOGRAD, DERIVATIVES
+from redispatch.dispatch.marks import frozen, inline
 from redispatch.dispatch.registry import Undo
 from redispatch.tensor import looks_of
 
-from .derivative import is_new
+from .anomaly import ANOMALY, remember
+from .derivative import is_new, next_sequence
 from .function import FunctionCtx, FunctionNode
-from .history import refuse_out, tie_fresh, tie_results
+from .history import gradient_edge, refuse_out, tie_fresh, tie_results
+from .watch import WATCH
 
 
 def register_function_derivative(
@@ -34,6 +38,7 @@ class OperatorFunctionNode(FunctionNode):
     """The node of an operator call with such a derivative. Lists of tensors have a gradient list, in and out."""
 
     __slots__ = ("counts", "output_counts")
+    __init__ = object.__init__  # the rule fills the slots
     counts: list[int | None] | None  # for each argument how many tensors it is, None for one that is no list
     output_counts: list[int | None] | None  # either is None where there are no lists at all
 
@@ -70,6 +75,7 @@ def regrouped(values: list[Any], counts: list[int | None]) -> Iterator[Any]:
         yield next(remaining) if count is None else [next(remaining) for _ in range(count)]
 
 
+@frozen
 class FunctionDerivative:
     """The rule that the layer Autograd finds for such an operator."""
 
@@ -77,7 +83,7 @@ class FunctionDerivative:
         schema = op.schema
         self.setup_context = setup_context
         self.positional = schema.kwarg_only_start
-        self.keywords = [(i, argument.name) for i, argument in enumerate(schema.arguments) if argument.kwarg_only]
+        self.keywords = tuple((i, argument.name) for i, argument in enumerate(schema.arguments) if argument.kwarg_only)
         self.takes_lists = any(position < self.positional for position in schema.tensor_list_positions)
         name = f"GeneratedBackwardFor_{op.namespace}_{op._opname}_{op._overloadname}Backward"
         self.node_class = type(name, (OperatorFunctionNode,), {"__slots__": (), "backward": staticmethod(backward)})
@@ -86,40 +92,74 @@ class FunctionDerivative:
         """As `explain` shows it."""
         return self.node_class.__name__
 
+    @inline
     def begin(self, op: OpOverload, stack: list[Any]) -> OperatorFunctionNode:
-        refuse_out(op)
+        if op.schema.is_out:
+            refuse_out(op)
+        if self.takes_lists:
+            return begin_with_lists(self, stack)
         arguments = stack[: self.positional]
-        ctx = FunctionCtx(tuple([wants(value) for value in arguments]))
-        if not self.takes_lists:
-            node = self.node_class(ctx, arguments)
-            node.counts = None
-            return node
-        node = self.node_class(
-            ctx, [item for value in arguments for item in (value if is_tensor_list(value) else [value])]
-        )
-        node.counts = [len(value) if is_tensor_list(value) else None for value in arguments]
+        node = self.node_class()
+        node.next_edges = tuple(gradient_edge(value) for value in arguments if isinstance(value, TensorBase))
+        node.outputs = ()
+        node.sequence = next_sequence()
+        node.hooks = None
+        node.inputs = tuple(isinstance(value, TensorBase) for value in arguments)
+        node.counts = None
+        begin_context(node, tuple(wants_gradient(value) for value in arguments))
         return node
 
+    @inline
     def finish(self, op: OpOverload, node: OperatorFunctionNode, stack: list[Any], result: Any) -> Any:
-        ctx = node.ctx
         if self.setup_context is not None:
-            given: dict[str, Any] = {"inputs": tuple(stack[: self.positional])}
-            if self.keywords:
-                given["keyword_only_inputs"] = {name: stack[position] for position, name in self.keywords}
+            inputs = tuple(stack[: self.positional])
             with within(STATE.get().excluding(AUTOGRAD).with_grad(False)):
-                self.setup_context(ctx=ctx, **given, output=result)
-        if isinstance(result, TensorBase) and is_new(op, stack, result) and not ctx.non_differentiable:
-            tie_fresh(result, node)
-            node.output_counts, node.facts = None, node.outputs
-        else:
-            result = tie_otherwise(op, node, stack, result)
-        if ctx.to_save:
-            node.save(ctx.to_save)
-        return result
+                if self.keywords:
+                    keywords = {name: stack[position] for position, name in self.keywords}
+                    self.setup_context(ctx=node.ctx, inputs=inputs, keyword_only_inputs=keywords, output=result)
+                else:
+                    self.setup_context(ctx=node.ctx, inputs=inputs, output=result)
+        if isinstance(result, TensorBase):
+            if is_new(op, stack, result) and not node.ctx.non_differentiable:
+                tie_fresh(result, node)
+                finish_context(node)
+                return result
+        return finish_otherwise(op, node, stack, result)
 
 
-def tie_otherwise(op: OpOverload, node: OperatorFunctionNode, stack: list[Any], result: Any) -> Any:
-    """The result made the output of `node`: several of them, lists, those that have no gradient."""
+def begin_with_lists(rule: FunctionDerivative, stack: list[Any]) -> OperatorFunctionNode:
+    """`begin` where some argument is a list of tensors."""
+    arguments = stack[: rule.positional]
+    flat = [item for value in arguments for item in (value if is_tensor_list(value) else [value])]
+    node = rule.node_class()
+    node.next_edges = tuple(gradient_edge(value) for value in flat if isinstance(value, TensorBase))
+    node.outputs = ()
+    node.sequence = next_sequence()
+    node.hooks = None
+    node.inputs = tuple(isinstance(value, TensorBase) for value in flat)
+    node.counts = [len(value) if is_tensor_list(value) else None for value in arguments]
+    begin_context(node, tuple(map(wants, arguments)))
+    return node
+
+
+def begin_context(node: OperatorFunctionNode, wanted: tuple[bool, ...]) -> None:
+    """Gives a node its context."""
+    node.ctx = FunctionCtx(wanted)
+    node.ctx._node = weakref.ref(node)
+    node.saved = node.facts = ()
+    if WATCH.on and ANOMALY.get()[0]:
+        remember(node)
+
+
+def finish_context(node: OperatorFunctionNode) -> None:
+    """Notes what the one output looks like, and keeps what the context was asked to save."""
+    node.output_counts, node.facts = None, node.outputs
+    if node.ctx.to_save:
+        node.save(node.ctx.to_save)
+
+
+def finish_otherwise(op: OpOverload, node: OperatorFunctionNode, stack: list[Any], result: Any) -> Any:
+    """`finish` for other results: several of them, lists, those that have no gradient."""
     ctx = node.ctx
     returns = list(result) if len(op.schema.returns) > 1 else [result]
     node.output_counts = [len(value) if is_tensor_list(value) else None for value in returns]
@@ -127,6 +167,8 @@ def tie_otherwise(op: OpOverload, node: OperatorFunctionNode, stack: list[Any], 
     result, outputs = tie_results(op, node, stack, result, skipped)
     node.facts = [looks_of(output) for output in outputs]
     ctx.non_differentiable = ()
+    if ctx.to_save:
+        node.save(ctx.to_save)
     return result
 
 

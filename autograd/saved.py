@@ -13,6 +13,13 @@ tenth of a SavedTensor. `kept_value` compares the version. Two versions are none
 number in a tensor's place, None, UNSAVED), and WRAPPED a SavedTensor or a list of them. A SavedTensor is made where
 hooks or users ask for one.
 
+Note [Results are taken apart]
+A node must not hold its own result, which holds it. It holds what the result is made of, and puts another tensor
+together when it runs: a tensor object made beforehand, with the storage that the two would share, would cost as much as
+all else that is recorded. So for a moment two tensors may show one array without having a storage in common. It does no
+harm: a formula writes nothing that it is given, and who wants to overwrite a gradient counts the references to its
+array (accumulate.py, Note [Gradients that nobody else holds]).
+
 Read next: derivative.py.
 """
 
@@ -26,7 +33,7 @@ from typing import Any
 from redispatch.dispatch import STATE, within
 from redispatch.dispatch.layers.autograd import AUTOGRAD
 from redispatch.dispatch.marks import inline
-from redispatch.tensor import CURRENT_GRAD_FN, AutogradRecord, Tensor, UntypedStorage
+from redispatch.tensor import CURRENT_GRAD_FN, AutogradRecord, Tensor, looks_of
 
 from .accumulate import accumulator
 from .hooks import type_name
@@ -200,18 +207,32 @@ def other_kept_value(node: Any, value: Any, version: int | None) -> Any:
 
 @inline
 def kept_result(tensor: Any, number: int = 0) -> tuple[Any, int]:
-    """What a node keeps of its output `number`: the tensor without its history, which is the node; and the version."""
+    """What a node keeps of its output `number`, and its version: Note [Results are taken apart]."""
     if WATCH.on and PACKING.get():
         return SavedTensor(tensor, number), WRAPPED
     version = version_of(tensor)
-    if type(tensor) is Tensor and tensor._store is None and tensor._array is not None:
-        # Nobody else has the result yet: its storage, which the two will share, can be made without a lock.
-        tensor._store = UntypedStorage.of_array(tensor._array)
-    return without_history(tensor), version
+    if type(tensor) is Tensor and not STATE.get().modes:
+        looks = tensor._looks or looks_of(tensor)
+        return (tensor._keyset, tensor._counter, tensor._store, tensor._array, tensor._offset, looks), version
+    return detached(tensor), version
+
+
+def put_together(parts: tuple[Any, ...]) -> Any:
+    """The tensor that `kept_result` took apart, without its history."""
+    tensor = new(Tensor)
+    tensor._keyset, tensor._counter, tensor._store, tensor._array, tensor._offset, looks = parts
+    tensor._shape = looks.shape
+    tensor._stride = looks.stride
+    tensor._dtype = looks.dtype
+    tensor._device = looks.device
+    tensor._looks = looks
+    tensor._autograd = None
+    tensor._view = None
+    return tensor
 
 
 def kept_result_value(node: Any, value: Any, version: int | None, number: int) -> Any:
-    """What was kept of the node's output with this number, for its formulas.
+    """What was kept of the node's output with this number, for its formulas. Errors: as `SavedTensor.unpack`.
 
     Where nothing is recorded, nobody sees whether it has a history, and it goes without.
     """
@@ -219,20 +240,24 @@ def kept_result_value(node: Any, value: Any, version: int | None, number: int) -
         return value
     if version == WRAPPED:
         return value.unpack(node)
-    if value._counter[0] != version:
-        raise modified(value, version, number, node)
+    tensor = put_together(value) if type(value) is tuple else value
+    if tensor._counter[0] != version:
+        raise modified(tensor, version, number, node)
+    if node.outputs[number] is None:
+        return tensor
     state = STATE.get()
-    if type(value) is Tensor and not (state.grad_enabled or state.modes or state.function_modes):
-        return value
-    return value if node.outputs[number] is None else as_output(value, node, number)
+    if type(value) is tuple and not (state.grad_enabled or state.modes or state.function_modes):
+        return tensor
+    return as_output(tensor, node, number)
 
 
 def saved_tensor(value: Any, version: int | None, number: int | None) -> Any:
     """A SavedTensor in the place of a kept tensor. (That of a result without history: it is there already.)"""
     if version is None or version == WRAPPED:
         return value
-    made = object.__new__(SavedTensor)
-    made._tensor, made._version, made._output_nr = value, version, number
+    made = new(SavedTensor)
+    made._tensor = put_together(value) if type(value) is tuple else value
+    made._version, made._output_nr = version, number
     made._history = made._unpack = made._packed = None
     return made
 

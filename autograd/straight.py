@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from redispatch.dispatch.config import ON_CHANGE, config
 from redispatch.dispatch.specialiser.calls import Calls
@@ -19,7 +20,8 @@ from redispatch.dispatch.specialiser.residual import Block, Writer, compiled
 from redispatch.dispatch.specialiser.specialise import BOXED_AT_FIRST, SpecialisationError, written
 from redispatch.dispatch.specialiser.values import Code, Frame, StateCode, Static, Unsupported
 
-_RUNS: dict[type, int] = {}  # how often nodes of a class ran without such a method
+# How often nodes of a class ran without such a method. Weak: the class goes with its operator.
+_RUNS: WeakKeyDictionary[type, int] = WeakKeyDictionary()
 
 
 def straighten(kind: type, method: Callable[..., Any], rule: Any) -> None:
@@ -54,7 +56,7 @@ def code_for(name: str, method: Callable[..., Any], rule: Any) -> Callable[..., 
 
 def forget(value: bool | str) -> None:
     """Takes back what was made under another setting of the switch."""
-    for kind in _RUNS:
+    for kind in list(_RUNS):
         if "apply" in vars(kind):
             del kind.apply  # type: ignore[attr-defined]  # see `straighten`
     _RUNS.clear()

@@ -25,6 +25,7 @@ from .library import (
 from .mode_stack import TorchDispatchMode, TorchFunctionMode, pop_mode, push_mode, with_function_modes, with_modes
 from .operator import OpOverload, OpOverloadPacket, as_keyset, describe_value, operator_named, ops
 from .override import (
+    HANDLER_CHANGED,
     NotHandledError,
     TensorMeta,
     _disabled_torch_function_impl,
@@ -60,6 +61,7 @@ __all__ = [
     "FixedEntryPoint",
     "FunctionSchema",
     "HasEntryPoint",
+    "HANDLER_CHANGED",
     "Hop",
     "Kernel",
     "LISTENERS",

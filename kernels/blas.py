@@ -179,13 +179,14 @@ def ready_matmul(out: Operand, a: Operand, b: Operand) -> Callable[..., object]:
     """`matmul` of matrices or batches of them, as `f(out, out_at, a, a_at, b, b_at)`."""
     if is_small(a, b):
         return ready(_entry(out.dtype, False), _matrices(out), _tables(a, b, out, a, b), FEW)
-    return _ready_blas(out, a, b)
+    return _ready_blas(bare(out), bare(a), bare(b))
 
 
 def ready_addmm(
     out: Operand, bias: Operand, a: Operand, b: Operand, *, alpha: float = 1, beta: float = 1
 ) -> Callable[..., object]:
     """The same with something added, as `f(out, out_at, bias, bias_at, a, a_at, b, b_at)`. `bias` has `out`'s shape."""
+    out, bias, a, b = bare(out), bare(bias), bare(a), bare(b)
     if beta == 0 or DTYPES[out.dtype].kind != "float" or DTYPES[out.dtype].compute != out.dtype:
         return lambda to, to_at, c, c_at, x, x_at, y, y_at: matmul(
             moved(out, to, to_at), moved(a, x, x_at), moved(b, y, y_at), moved(bias, c, c_at), alpha=alpha, beta=beta
@@ -221,6 +222,11 @@ def is_small(a: Operand, b: Operand) -> bool:
 
 def _matrices(out: Operand) -> int:
     return out.shape[0] if len(out.shape) == 3 else 1
+
+
+def bare(x: Operand) -> Operand:
+    """How an operand looks, without its memory: for what is remembered, and must not keep memory alive."""
+    return x._replace(array=np.empty(0, np.uint8))
 
 
 def moved(like: Operand, array: np.ndarray, offset: int) -> Operand:

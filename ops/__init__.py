@@ -1,7 +1,7 @@
 """The operators, a family per file: schema, meta, scalar body, derivative and public face of each stand together.
 
-Read declare.py, structured.py, pointwise.py and public.py first: they are how a family is written. Importing the room
-defines every operator.
+Read declare.py, structured.py, planned.py, pointwise.py and public.py first: they are how a family is written.
+Importing the room defines every operator.
 """
 
 from . import (

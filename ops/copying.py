@@ -285,7 +285,17 @@ def to_copy_backward(grad: Tensor, self_dtype: dtype, self_device: device) -> Te
 
 to_copy_op.derivative(self=to_copy_backward)
 
-autocast.CAST.fill(lambda tensor, dtype: to_copy_op.functional(tensor, dtype=dtype))
+
+
+@inline
+def cast(tensor: Any, dtype: Any) -> Any:
+    """`tensor` in another dtype, for autocast: no `__torch_function__` or function mode sees it."""
+    if dtype is None:
+        return tensor
+    return call(to_copy_op.functional, [tensor, dtype, None, None, None, False, None])
+
+
+autocast.CAST.fill(cast)
 autocast.FLOAT32.fill(dtypes.float32)
 autocast.WIDER.fill(promote_types)
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from redispatch import kernels
-from redispatch.dispatch.marks import inline
+from redispatch.dispatch.marks import inline, leaf
 from redispatch.kernels import Operand, contiguous_strides, is_dense, output_strides
 from redispatch.tensor import (
     CPU,
@@ -28,13 +28,17 @@ from redispatch.tensor import (
     device,
     dtype,
     dtypes,
+    fresh,
     get_default_dtype,
+    looks_of,
+    mould,
     number_dtype,
     preserve_format,
 )
 from redispatch.tensor import empty as allocate
 
 from .declare import Operator
+from .planned import Plan
 from .public import public
 from .structured import Meta, resize_out
 
@@ -131,6 +135,56 @@ def filled(result: Tensor, value: Any) -> Tensor:
     return result
 
 
+# Note [Constants are planned]
+# On the CPU a tensor of one value is memory and a loop that fills it, remembered by all that decides them. What is not
+# remembered, because it is made for the first time or for another device, goes the long way.
+CONSTANTS: dict[Any, Plan] = {}  # by shape, dtype and device; or by looks, dtype, device and memory format
+REMEMBERED = 4096  # then they start afresh
+
+
+@leaf
+@inline
+def planned(size: Any, dtype: Any, device: Any, pin_memory: Any) -> Plan | None:
+    return None if pin_memory else CONSTANTS.get((tuple(size), dtype or get_default_dtype(), device))
+
+
+@leaf
+@inline
+def planned_like(self: Tensor, dtype: Any, device: Any, pin_memory: Any, format: Any) -> Plan | None:
+    return None if pin_memory else CONSTANTS.get((self._looks or looks_of(self), dtype, device, format))
+
+
+@leaf
+@inline
+def filled_by(plan: Plan, value: Any) -> Tensor:
+    """A new tensor with the value in every place."""
+    result = fresh(plan.mould)
+    plan.run(result._array, 0, value)
+    return result
+
+
+def filled_first(size: Any, value: Any, dtype: Any, device: Any, pin_memory: Any) -> Tensor:
+    """The same the long way; how it was made is remembered."""
+    dtype = dtype or get_default_dtype()
+    result = filled(new(size, dtype, device, pin_memory), value)
+    return remembered((tuple(size), dtype, device), result, value)
+
+
+def filled_first_like(self: Tensor, value: Any, dtype: Any, device: Any, pin_memory: Any, format: Any) -> Tensor:
+    result = filled(like(self, dtype, device, pin_memory, format), value)
+    return remembered((looks_of(self), dtype, device, format), result, value)
+
+
+def remembered(key: Any, made: Tensor, value: Any) -> Tensor:
+    """`made`, after it is entered how such a tensor is made."""
+    if made._device is CPU and made._array is not None:
+        if len(CONSTANTS) >= REMEMBERED:
+            CONSTANTS.clear()
+        looks = mould(made._shape, made._dtype, CPU, made._stride)
+        CONSTANTS[key] = Plan(looks, kernels.ready_fill(made._operand, value))
+    return made
+
+
 def written(result: Tensor, values: Any) -> Tensor:
     """`result`, with the values of a numpy array, converted to its dtype. The array has the result's shape."""
     if result._device.type == "meta":
@@ -166,9 +220,13 @@ zeros_out_op = Operator("zeros.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a
 
 
 @zeros_op.explicit
+@inline
 def zeros_kernel(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    check_sizes("zeros", size)
-    return filled(new(size, dtype, device, pin_memory), 0)
+    plan = planned(size, dtype, device, pin_memory)
+    if plan is None:
+        check_sizes("zeros", size)
+        return filled_first(size, 0, dtype, device, pin_memory)
+    return filled_by(plan, 0)
 
 
 @zeros_out_op.explicit
@@ -185,8 +243,12 @@ ones_out_op = Operator("ones.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)
 
 
 @ones_op.explicit
+@inline
 def ones_kernel(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    return filled(new(size, dtype, device, pin_memory), 1)
+    plan = planned(size, dtype, device, pin_memory)
+    if plan is None:
+        return filled_first(size, 1, dtype, device, pin_memory)
+    return filled_by(plan, 1)
 
 
 @ones_out_op.explicit
@@ -283,13 +345,21 @@ def empty_like_kernel(self: Tensor, dtype: Any, layout: Any, device: Any, pin_me
 
 
 @zeros_like_op.explicit
+@inline
 def zeros_like_kernel(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, format: Any) -> Tensor:
-    return filled(like(self, dtype, device, pin_memory, format), 0)
+    plan = planned_like(self, dtype, device, pin_memory, format)
+    if plan is None:
+        return filled_first_like(self, 0, dtype, device, pin_memory, format)
+    return filled_by(plan, 0)
 
 
 @ones_like_op.explicit
+@inline
 def ones_like_kernel(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, format: Any) -> Tensor:
-    return filled(like(self, dtype, device, pin_memory, format), 1)
+    plan = planned_like(self, dtype, device, pin_memory, format)
+    if plan is None:
+        return filled_first_like(self, 1, dtype, device, pin_memory, format)
+    return filled_by(plan, 1)
 
 
 @full_like_op.explicit
@@ -325,13 +395,21 @@ def new_empty_kernel(self: Tensor, size: Any, dtype: Any, layout: Any, device: A
 
 
 @new_zeros_op.explicit
+@inline
 def new_zeros_kernel(self: Tensor, size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    return filled(new(size, dtype or self._dtype, device or self._device, pin_memory), 0)
+    plan = planned(size, dtype or self._dtype, device or self._device, pin_memory)
+    if plan is None:
+        return filled_first(size, 0, dtype or self._dtype, device or self._device, pin_memory)
+    return filled_by(plan, 0)
 
 
 @new_ones_op.explicit
+@inline
 def new_ones_kernel(self: Tensor, size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    return filled(new(size, dtype or self._dtype, device or self._device, pin_memory), 1)
+    plan = planned(size, dtype or self._dtype, device or self._device, pin_memory)
+    if plan is None:
+        return filled_first(size, 1, dtype or self._dtype, device or self._device, pin_memory)
+    return filled_by(plan, 1)
 
 
 @new_full_op.explicit

@@ -21,9 +21,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from redispatch.autograd import no_grad, register_function_derivative
+from redispatch.autograd import register_function_derivative
 from redispatch.dispatch import (
     BACKEND_OF_DEVICE,
+    STATE,
     HasEntryPoint,
     Library,
     MissingKernelError,
@@ -36,6 +37,7 @@ from redispatch.dispatch import (
 )
 from redispatch.dispatch.layers import ad_inplace_or_view, autocast, backend_select
 from redispatch.dispatch.layers.python import TORCH_DISPATCH, has_handler
+from redispatch.tensor import Tensor
 
 from .infer_schema import infer_schema
 
@@ -135,8 +137,11 @@ class CustomOpDef(HasEntryPoint):
 
         def kernel(*args: Any, **kwargs: Any) -> Any:
             chosen = self._init_fn if device_type in self._disabled else function
-            with no_grad():  # autograd has had its turn: the kernel may look at the numbers as it likes
+            token = STATE.set(STATE.get().with_grad(False))  # autograd has had its turn: look at the numbers as you like
+            try:
                 result = chosen(*args, **kwargs)
+            finally:
+                STATE.reset(token)
             check_no_alias(self._opoverload, chosen, (*args, *kwargs.values()), result)
             return tuple(result) if isinstance(result, list) and len(self._opoverload.schema.returns) > 1 else result
 
@@ -230,6 +235,8 @@ def same_definition(a: Function, b: Function) -> bool:
 
 def check_no_alias(op: OpOverload, function: Function, args: Iterable[Any], result: Any) -> None:
     """RuntimeError where a result is an argument, or shares memory with one or with another result."""
+    if type(result) is Tensor and result._store is None and not any(value is result for value in args):
+        return  # it owns its memory alone
     results = [value for value in (result if isinstance(result, tuple | list) else (result,))]
     seen = {id(value._storage) for value in flat(args)}
     for value in flat(results):

@@ -11,7 +11,8 @@
 
 An `Operator` is a schema with kernels written by hand. A `Structured` one (structured.py) has a `meta`, which says what
 the result looks like, and a `body`, which fills it; the in-place and `out=` forms and the meta device come from the
-same two. A `Pointwise` one (pointwise.py) needs only what happens to one element.
+same two. A `Planned` one (planned.py) remembers what is to be done for arguments that look alike. A `Pointwise` one
+(pointwise.py) needs only what happens to one element.
 
 Note [Kernels are leaves]
 A kernel for the CPU or the meta device reads and writes memory, and asks nothing of the dispatch state but whether it
@@ -180,7 +181,7 @@ def declared_at() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
-MACHINERY = ("declare.py", "structured.py", "pointwise.py")
+MACHINERY = ("declare.py", "structured.py", "planned.py", "pointwise.py")
 
 
 def node_name(base_name: str) -> str:

@@ -240,12 +240,12 @@ POWER = Elementwise("power", power)
 @vector_norm_op.loop
 def vector_norm_loop(out: Tensor, self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Run:
     dims = reduced_dims(dim, len(self._shape))
-    to, x = out._operand, self._operand
     if ord in (0, 1, 2):
-        return {0: COUNT, 1: NORM_1, 2: NORM_2}[ord].ready(to, x, dims)
+        return {0: COUNT, 1: NORM_1, 2: NORM_2}[ord].ready(out._operand, self._operand, dims)
+    to_looks, looks = out._operand[1:4], self._operand[1:4]  # dtype, shape, strides; the memory is not to be kept
 
-    def run(to_array: np.ndarray, to_at: int, array: np.ndarray, at: int) -> None:
-        run_norm(to._replace(array=to_array, offset=to_at), x._replace(array=array, offset=at), ord, dims)
+    def run(to: np.ndarray, to_at: int, x: np.ndarray, x_at: int) -> None:
+        run_norm(Operand(to, *to_looks, to_at), Operand(x, *looks, x_at), ord, dims)
 
     return run
 

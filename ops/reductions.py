@@ -101,9 +101,10 @@ def reduced_in(dtype: dtype, reduction: Reduction, out: Tensor, self: Tensor, di
     dense = empty(self._shape, dtype, self._device)._operand
     convert = kernels.ready_copy(dense, self._operand)
     reduce = reduction.ready(out._operand, dense, dims)
+    elements, storage = len(dense.array), dense.array.dtype
 
     def run(to: np.ndarray, to_at: int, x: np.ndarray, x_at: int) -> None:
-        scratch = np.empty_like(dense.array)
+        scratch = np.empty(elements, storage)
         convert(scratch, 0, x, x_at)
         reduce(to, to_at, scratch, 0)
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from redispatch.dispatch.marks import leaf
+
 from .devices import device
 from .dtypes import dtype
 from .size import Size
@@ -33,6 +35,7 @@ class Looks:
         return f"Looks({self.dtype}, {tuple(self.shape)}, {self.stride}, {self.device})"
 
 
+@leaf
 def looks_of(tensor: Any) -> Looks:
     """How a tensor looks. Where it counts: `tensor._looks or looks_of(tensor)` saves most of the calls."""
     looks = tensor._looks

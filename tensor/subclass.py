@@ -6,16 +6,17 @@ goes to its `__torch_dispatch__`. `as_subclass` and `_make_subclass` put existin
 
 from __future__ import annotations
 
+from functools import cache, lru_cache
 from typing import Any
 
-from redispatch.dispatch import keyset
+from redispatch.dispatch import HANDLER_CHANGED, keyset
 from redispatch.dispatch.layers.python import has_handler
 from redispatch.kernels import contiguous_strides
 
 from .devices import CPU, as_device, device_keyset
-from .dtypes import get_default_dtype
+from .dtypes import dtype, get_default_dtype
 from .layouts import strided
-from .looks import show_same
+from .looks import Looks, interned, show_same
 from .record import SET_REQUIRES_GRAD
 from .size import Size
 from .storage import UntypedStorage
@@ -68,36 +69,59 @@ def make_wrapper_subclass(
     Errors: TypeError where `cls` is no Tensor subclass or has no `__torch_dispatch__`; RuntimeError where the number
     of strides is not that of sizes. The policies that route sizes, device and layout to the handler are not built yet.
     """
-    _check_class(cls)
-    if not has_handler(cls):
-        raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
+    if cls not in _WRAPPERS:
+        check_wrapper(cls)
     if dispatch_sizes_strides_policy or dispatch_device or dispatch_layout:
         raise NotImplementedError(
             "_make_wrapper_subclass: dispatch_sizes_strides_policy, dispatch_device and dispatch_layout are not "
             "supported"
         )
-    shape = Size(size)
-    stride = contiguous_strides(shape) if strides is None else tuple(strides)
+    element = get_default_dtype() if dtype is None else dtype
+    looks = face(size if type(size) is Size else Size(size), None if strides is None else tuple(strides), element, CPU if device is None else device)
+    t: Any = object.__new__(cls)
+    t._store = None if storage_size is None else UntypedStorage.without_data(storage_size, looks.device)
+    t._array = None
+    t._shape, t._stride, t._dtype, t._device = looks.shape, looks.stride, looks.dtype, looks.device
+    t._offset = storage_offset or 0
+    t._keyset = wrapper_keyset(looks.device.type) | (_extra_dispatch_keys or 0)
+    t._counter = [0]
+    t._autograd = None
+    t._view = None
+    t._looks = looks
+    if requires_grad:
+        SET_REQUIRES_GRAD()(t, True)
+    return t
+
+
+_WRAPPERS: set[type] = set()  # classes that `check_wrapper` has passed
+
+
+def check_wrapper(cls: Any) -> None:
+    """Raises TypeError where `cls` cannot be a wrapper's class."""
+    _check_class(cls)
+    if not has_handler(cls):
+        raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
+    _WRAPPERS.add(cls)
+
+
+HANDLER_CHANGED.append(lambda cls: _WRAPPERS.clear())
+
+
+@lru_cache(4096)
+def face(shape: Size, strides: tuple[int, ...] | None, element: dtype, on: Any) -> Looks:
+    """What a wrapper shows: a program makes many that look alike."""
+    stride = contiguous_strides(shape) if strides is None else strides
     if len(stride) != len(shape):
         raise RuntimeError(
             f"dimensionality of sizes ({len(shape)}) must match dimensionality of strides ({len(stride)})"
         )
-    on = CPU if device is None else as_device(device)
-    element = get_default_dtype() if dtype is None else dtype
-    offset = storage_offset or 0
-    elements = offset + 1 + sum((n - 1) * step for n, step in zip(shape, stride, strict=True)) if 0 not in shape else 0
-    t: Any = object.__new__(cls)
-    t._storage = UntypedStorage.without_data(elements * element.itemsize if storage_size is None else storage_size, on)
-    t._array = None
-    t._shape, t._stride, t._offset, t._dtype, t._device = shape, stride, offset, element, on
-    t._keyset = device_keyset(on.type) | PYTHON | (_extra_dispatch_keys or 0)
-    t._counter = [0]
-    t._autograd = None
-    t._view = None
-    t._looks = None
-    if requires_grad:
-        SET_REQUIRES_GRAD()(t, True)
-    return t
+    return interned(element, shape, stride, as_device(on))
+
+
+@cache
+def wrapper_keyset(device_type: str) -> int:
+    """The keys of a wrapper on a type of device."""
+    return device_keyset(device_type) | PYTHON
 
 
 @overridable

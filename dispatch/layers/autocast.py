@@ -55,6 +55,11 @@ class CastCache:
         return result
 
 
+def kept_cast(cache: CastCache, tensor: Any, dtype: Any) -> TensorBase:
+    """A parameter in another dtype, from the region's cache."""
+    return cache.cast(tensor, dtype)
+
+
 # Policies: (operator, stack, device type) -> the stack with casts -----------------------------------------------------
 
 Policy = Callable[[OpOverload, list[Any], str], list[Any]]
@@ -144,7 +149,7 @@ def cast_all(stack: list[Any], device: str, dtype: Any) -> list[Any]:
         autograd = value._autograd
         is_parameter = autograd is not None and autograd.requires_grad and autograd.grad_fn is None
         if cache is not None and is_parameter and value._dtype is FLOAT32() and value._view is None:
-            return cache.cast(value, dtype)
+            return kept_cast(cache, value, dtype)
         return CAST()(value, dtype)
 
     return [cast(value) for value in stack]

@@ -17,7 +17,7 @@ from ..interpreter import run
 from ..keyset import below
 from ..marks import inline, leaf
 from ..operator import OpOverload
-from ..override import NotHandledError
+from ..override import HANDLER_CHANGED, NotHandledError
 from ..rules import RuleTable
 from ..schema import FunctionSchema
 from ..state import ABOVE_PYTHON, STATE, within
@@ -133,6 +133,9 @@ def in_order(kinds: tuple[type, ...]) -> tuple[type, ...]:
 def forget_handlers(kind: type) -> None:
     """What was remembered does not hold any more: the handler of a class has changed."""
     _HANDLING.clear()
+
+
+HANDLER_CHANGED.append(forget_handlers)
 
 
 def no_handler(op: OpOverload, modes: tuple[Any, ...], types: tuple[type, ...]) -> NotHandledError:

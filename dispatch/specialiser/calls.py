@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
-from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, MethodType, UnionType
+from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, MethodType, MethodWrapperType, UnionType
 from typing import Any
 
 from ..base import TensorBase
@@ -20,7 +20,7 @@ from ..boxing import is_default
 from ..interpreter import call, hop, run
 from ..key import DispatchKey
 from ..keyset import runtime_keys
-from ..schema import NO_DEFAULT
+from ..schema import NO_DEFAULT, TENSOR
 from ..state import INFERENCE, MODES, NO_GRAD, STATE
 from .evaluator import Evaluator, Road, foldable, known_function
 from .residual import Block
@@ -174,12 +174,13 @@ class Calls(Evaluator):
             keys = self.text(arguments[1], road) + (f" | {self.writer.constant(flags, 'FLAGS')}" if flags else "")
         else:
             sets = [f"{self.text(tensor, road)}._keyset" for tensor in tensors_among(values)]
-            state = self.text(road.state, road)
+            state = self.state_named(road)
             keys = f"({' | '.join([*dict.fromkeys(sets), f'{state}.added'])}) & {state}.kept"
         variable = self.writer.local(hint or "result")
         given = ", ".join(self.code(value, road) for value in values)
         self.in_state(f"{variable} = {table}[{keys}]({given})", road)
-        return Code(variable)
+        returns = known(op).schema.returns
+        return Code(variable, kind=TensorBase if len(returns) == 1 and returns[0].type == TENSOR else None)
 
     def announce(self, arguments: list[Any], road: Road) -> None:
         """A comment which says who answers here; and the layer may be worked out in place."""
@@ -237,6 +238,8 @@ class Calls(Evaluator):
         called = function.value if isinstance(function, Static) else getattr(function, "function", None)
         called = getattr(called, "__func__", called)
         kind = called if isinstance(called, type) else None
+        if isinstance(called, FunctionType) and called.__annotations__.get("return") == "TensorBase":
+            kind = TensorBase
         if called in WITHOUT_EFFECT if getattr(called, "__hash__", None) else False:
             return Code(text, atom=False, kind=kind)
         if is_pure(called):
@@ -249,7 +252,7 @@ class Calls(Evaluator):
             self.in_state(line, road)
         if not hint:
             return NONE
-        return Code(variable, kind=kind, exact=kind is not None)
+        return Code(variable, kind=kind, exact=kind is called)
 
     def handed_out(self, value: Any, road: Road) -> Any:
         """An argument of a call that is left. A list that has a name may come back changed: nothing is known of it then."""
@@ -349,7 +352,9 @@ def is_leaf(function: Any) -> bool:
         called = function.function
     elif isinstance(function, Static):
         called = function.value
-        if called is object.__new__ or (isinstance(called, type) and called.__module__ == "builtins"):
+        if isinstance(called, type):  # a class that does nothing when an instance is made, or a builtin one
+            return called.__module__ == "builtins" or (called.__init__, called.__new__) == (object.__init__, object.__new__)
+        if called is object.__new__ or type(called) is MethodWrapperType:
             return True
     else:
         return False

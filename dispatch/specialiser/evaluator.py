@@ -40,7 +40,7 @@ CALLS = 2000  # worked out for one piece of code
 class Road:
     """One way through the code: where it writes, and what it knows there."""
 
-    __slots__ = ("block", "frames", "state", "facts", "loaded")
+    __slots__ = ("block", "frames", "state", "facts", "loaded", "states")
 
     def __init__(self, block: Block, state: StateCode) -> None:
         self.block = block
@@ -48,24 +48,26 @@ class Road:
         self.state = state  # the dispatch state here
         self.facts: dict[str, Code] = {}  # name of a variable -> what conditions have told about it
         self.loaded = False  # whether a variable holds the state at entry
+        self.states: dict[Any, str] = {}  # changes of it -> the variable that holds the state after them
 
     def fork(self, block: Block | None = None) -> Road:
         other = Road(block or self.block, self.state)
         # The frames of callers are shared until their turn comes again: see `returned`.
         other.frames = [*self.frames[:-1], self.frames[-1].copy()]
-        other.facts, other.loaded = dict(self.facts), self.loaded
+        other.facts, other.loaded, other.states = dict(self.facts), self.loaded, self.states
         return other
 
     def become(self, other: Road) -> None:
         """Goes on as `other`."""
         if other is not self:
             self.block, self.frames, self.state = other.block, other.frames, other.state
-            self.facts, self.loaded = other.facts, other.loaded
+            self.facts, self.loaded, self.states = other.facts, other.loaded, other.states
 
     def mark(self) -> Road:
         """What `become` needs to go back to here, as long as nothing but called functions are worked out meanwhile."""
         other = Road(self.block, self.state)
         other.frames, other.facts, other.loaded = list(self.frames), dict(self.facts), self.loaded
+        other.states = self.states
         return other
 
     def returned(self, shared: bool) -> None:
@@ -83,7 +85,7 @@ class Road:
         for depth, frame in enumerate(self.frames):
             names = {name: replaced(value, old, new) for name, value in frame.names.items()}
             if any(value is not frame.names[name] for name, value in names.items()):
-                self.frames[depth] = Frame(names, frame.cells, frame.globals, frame.number)
+                self.frames[depth] = replace(frame, names=names)
 
 
 def replaced(value: Any, old: Items, new: Any) -> Any:
@@ -197,8 +199,14 @@ class Evaluator:
                 else:
                     self.assign(node.target, new, road)
                 return [(road, "next", None)]
-            load = ast.BinOp(left=ast.Name(node.target.id, ast.Load()), op=node.op, right=node.value)
-            self.assign(node.target, self.bound(self.value(load, road), road, node.target.id), road)
+            if foldable(old):
+                load = ast.BinOp(left=ast.Name(node.target.id, ast.Load()), op=node.op, right=node.value)
+                self.assign(node.target, self.bound(self.value(load, road), road, node.target.id), road)
+                return [(road, "next", None)]
+            variable, others = self.writer.local(node.target.id), self.code(added, road)
+            road.block.add(f"{variable} = {self.code(old, road)}")
+            road.block.add(f"{variable} {SYMBOLS[type(node.op)]}= {others}")
+            self.assign(node.target, Code(variable), road)
             return [(road, "next", None)]
         target, added = self.operands([node.target, node.value], road)
         symbol = SYMBOLS[type(node.op)]
@@ -242,9 +250,9 @@ class Evaluator:
             outcomes += self.together(self.run(node.body, yes) + self.run(node.orelse, no), one)
         return outcomes
 
-    def branches(self, condition: Code, test: ast.expr | None, road: Road) -> tuple[Road, Road]:
+    def branches(self, condition: Any, test: ast.expr | None, road: Road) -> tuple[Road, Road]:
         """The two roads behind an unknown condition, each with what it tells."""
-        text = bare(condition.text)
+        text = bare(self.code(condition, road))
         yes = road.fork(road.block.open(f"if {text}:"))
         no = road.fork(road.block.open("else:"))
         if test is not None:
@@ -316,32 +324,34 @@ class Evaluator:
                 return None
         road = first.fork(before.block)
         road.loaded = all(one.loaded for one in roads)
+        road.states = {steps: name for steps, name in first.states.items() if all(steps in r.states for r in roads)}
         road.facts = {text: fact for text, fact in first.facts.items() if all(r.facts.get(text) is fact for r in roads)}
         for depth, name in changed:
-            found = [one.frames[depth].names[name] for one in roads]
-            road.frames[depth].names[name] = self.one_name(found, roads, road, name)
+            found = [one.frames[depth].names.pop(name) for one in roads]
+            road.frames[depth].names.pop(name, None)
+            held = {text for one in (*roads, road) for text in texts_in(one.frames)}
+            free = [self.code(value, one) not in held for value, one in zip(found, roads, strict=True)]
+            road.frames[depth].names[name] = self.one_name(found, roads, road, name, free)
         return road
 
-    def one_name(self, values: list[Any], roads: list[Road], road: Road, hint: str) -> Code:
-        """One name for what roads that come together know as different values: where possible, that of one of them."""
-        uses = [value for frame in road.frames for value in frame.names.values() if isinstance(value, Code)]
+    def one_name(self, values: list[Any], roads: list[Road], road: Road, hint: str, free: list[bool]) -> Code:
+        """One name for what roads that come together know as different values: that of one of them, if it is `free`.
+
+        A name is free which nothing else on any road refers to, so that the other roads may assign it, too.
+        """
         texts = [self.code(value, one) for value, one in zip(values, roads, strict=True)]
-        older = [one.block.last_assigned() != text for one, text in zip(roads, texts, strict=True)]
-        for value, text, _ in sorted(zip(values, texts, older, strict=True), key=lambda one: not one[2]):
-            if text in self.writer.variables and sum(use.text == text for use in uses) <= 1 and isinstance(value, Code):
-                variable = text
-                break
-        else:
-            variable = self.writer.variable(hint or "value")
+        own = [one.block.last_assigned() == text for one, text in zip(roads, texts, strict=True)]
+        usable = [(new, text) for text, can, new in zip(texts, free, own, strict=True) if can and text in self.writer.variables]
+        variable = min(usable)[1] if usable else self.writer.variable(hint or "value")  # the oldest, if there are several
         self.writer.idle.discard(variable)  # on some road it may be the result of a call
-        for text, one in zip(texts, roads, strict=True):
+        for text, one, new, can in zip(texts, roads, own, free, strict=True):
             if text == variable:
                 continue
-            if one.block.last_assigned() == text and sum(use.text == text for use in uses) <= 1:
+            if new and can:
                 one.block.rename_last(variable)
             else:
                 one.block.add(f"{variable} = {text}")
-        kinds = {value.kind if isinstance(value, Code) else type(None) for value in values}
+        kinds = {kind_of(value) for value in values}
         road.facts.pop(variable, None)
         return Code(variable, kind=kinds.pop() if len(kinds) == 1 else None)
 
@@ -482,14 +492,14 @@ class Evaluator:
             return self.both(node, road, hint)
         return [(road, self.expression(node, road))]
 
-    def choice(self, condition: Code, node: ast.IfExp, road: Road, hint: str) -> list[tuple[Road, Any]]:
+    def choice(self, condition: Any, node: ast.IfExp, road: Road, hint: str) -> list[tuple[Road, Any]]:
         """`a if condition else b`: one expression if both are no more than that, else two roads."""
         arms = self.tried(node.body, road, node.test, True), self.tried(node.orelse, road, node.test, False)
         if arms[0] is not None and arms[1] is not None:
             (yes, calls), (no, also_calls) = arms[0], arms[1]
             texts = [f"({one.text})" if " if " in one.text else one.text for one in (yes, no)]
             kind = yes.kind if yes.kind is no.kind else None
-            test = bare(condition.text)
+            test = bare(self.code(condition, road))
             test = f"({test})" if " if " in test else test
             whole = Code(f"{texts[0]} if {test} else {texts[1]}", atom=False, kind=kind)
             return [(road, self.named(whole, road, hint or "value", calls=True) if calls or also_calls else whole)]
@@ -534,7 +544,10 @@ class Evaluator:
             raise Unsupported("an expression whose roads know different things")
         values = [value for _, value in found]
         if not all(_same(value, values[0]) for value in values):
-            values = [self.one_name(values, roads, joined, hint)]
+            held = {text for one in (*roads, joined) for text in texts_in(one.frames)}
+            texts = [self.code(value, one) for one, value in found]
+            free = [t not in held and one.block.last_assigned() == t for t, one in zip(texts, roads, strict=True)]
+            values = [self.one_name(values, roads, joined, hint, free)]
         road.become(joined)
         return values[0]
 
@@ -568,6 +581,8 @@ class Evaluator:
         frame = road.frame
         if node.id in frame.names:
             return frame.names[node.id]
+        if node.id in frame.locals:
+            raise Unsupported(f"the variable {node.id}, which has no value yet")
         if node.id in frame.cells:
             return self.cell(frame.cells[node.id], node.id)
         if node.id in frame.globals:
@@ -860,12 +875,27 @@ class Evaluator:
             road.block.add(f"{self.state_name} = get_state()")
         if not steps:
             return self.state_name
+        if steps in road.states:
+            return road.states[steps]
         if len(steps) == 1:
             (name, arguments), *_ = steps
             return f"{self.state_name}.{name}({', '.join(self.writer.constant(*a) for a in arguments)})"
         spelled = "_".join([name, *(hint for _, hint in arguments)][-1] for name, arguments in steps)
         known_steps = Steps(tuple((name, tuple(a for a, _ in arguments)) for name, arguments in steps))
         return f"{self.state_name}.after({self.writer.shared(steps, known_steps, spelled.lower())})"
+
+    def state_named(self, road: Road) -> str:
+        """The state that holds on a road, under a name: for who reads several fields of it."""
+        text = self.code(road.state, road)
+        if not text.isidentifier():
+            variable = self.writer.variable("inner")
+            road.block.add(f"{variable} = {text}")
+            if road.state.steps is None:
+                road.state = StateCode(variable, facts=road.state.facts, steps=None)
+            else:
+                road.states = {**road.states, road.state.steps: variable}
+            return variable
+        return text
 
     def literal(self, value: Items, road: Road) -> str:
         parts = [self.code(item, road) for item in value.items]
@@ -917,6 +947,8 @@ def _same(a: Any, b: Any) -> bool:
         return True
     if isinstance(a, Static) and isinstance(b, Static):
         return a.value is b.value or (isinstance(a.value, PLAIN) and alike(a.value, b.value))
+    if isinstance(a, StateCode) or isinstance(b, StateCode):
+        return type(a) is type(b) and (a.text, a.steps) == (b.text, b.steps)
     if isinstance(a, Code) and isinstance(b, Code):
         return a.text == b.text
     if isinstance(a, Items) and isinstance(b, Items) and (a.kind, a.keys, a.text) == (b.kind, b.keys, b.text):
@@ -924,6 +956,30 @@ def _same(a: Any, b: Any) -> bool:
     if isinstance(a, Method) and isinstance(b, Method):
         return a.function is b.function and _same(a.owner, b.owner)
     return isinstance(a, Closure) and isinstance(b, Closure) and a.node is b.node
+
+
+def kind_of(value: Any) -> type | None:
+    """The class of a value, as far as it is known."""
+    return type(value.value) if isinstance(value, Static) else getattr(value, "kind", None)
+
+
+def texts_in(frames: Iterable[Frame]) -> Iterator[str]:
+    """The expressions to which the variables of functions refer, those inside lists, tuples and methods, too."""
+    pending = [value for frame in frames for value in frame.names.values()]
+    seen: set[int] = set()
+    while pending:
+        value = pending.pop()
+        if id(value) in seen:
+            continue  # a closure finds itself among the variables around it
+        seen.add(id(value))
+        if isinstance(value, Code):
+            yield value.text
+        elif isinstance(value, Items):
+            pending += value.items
+        elif isinstance(value, Method):
+            pending.append(value.owner)
+        elif isinstance(value, Closure):
+            pending += value.frame.names.values()
 
 
 def alike(a: Any, b: Any) -> bool:
@@ -1117,7 +1173,7 @@ def opened(function: Any, frames: Sequence[Frame]) -> tuple[ast.FunctionDef | as
             raise Unsupported(f"{function!r} is not written as a plain function")
         definition = _OPENED[code] = found
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
-    return definition, Frame({}, cells, function.__globals__)
+    return definition, Frame({}, cells, function.__globals__, locals=frozenset(code.co_varnames + code.co_cellvars))
 
 
 def names_in(targets: Iterable[ast.expr]) -> Iterator[str]:

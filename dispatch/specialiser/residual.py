@@ -164,6 +164,8 @@ def _is_region(lines: list[Any]) -> bool:
 
 def negated(header: str) -> str:
     condition = header.removeprefix("if ").removesuffix(":")
+    if " if " in condition:
+        return f"if not ({condition}):"
     if condition.startswith("not ") and " and " not in condition and " or " not in condition:
         return f"if {condition.removeprefix('not ')}:"
     if condition.endswith(" is None") and " and " not in condition and " or " not in condition:

@@ -199,13 +199,14 @@ def worked_out(op: OpOverload, facts: Facts, keys: int) -> Callable[..., Any]:
 
 def written(head: list[str], body: Block, writer: Writer) -> tuple[str, set[str]]:
     """The source, without variables that nobody reads, and the names that it uses."""
+    former = ""
     while True:
         source = "\n".join([*head, *body.tidy().text("    ")]) + "\n"
         used = Counter(NAME.findall(source))
-        unread = {name for name in writer.idle if used[name] == 1}
-        if not unread:
+        if source == former:
             return source, set(used)
-        body.without(unread)
+        former = source
+        body.without({name for name in writer.idle if used[name] == 1})
 
 
 def arguments(schema: FunctionSchema, facts: Facts, writer: Writer) -> tuple[list[str], Items]:

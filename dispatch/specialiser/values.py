@@ -99,9 +99,10 @@ class Frame:
     cells: dict[str, Any]
     globals: dict[str, Any]
     number: int = field(default_factory=itertools.count().__next__)  # the same on all roads
+    locals: frozenset[str] = frozenset()  # names that the function assigns somewhere
 
     def copy(self) -> Frame:
-        return Frame(dict(self.names), self.cells, self.globals, self.number)
+        return Frame(dict(self.names), self.cells, self.globals, self.number, self.locals)
 
 
 Value = Static | Code | Items | Method | Closure

@@ -7,6 +7,7 @@ import gc
 import inspect
 import pickle
 import threading
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -224,21 +225,27 @@ def test_operators_and_packets_read_calls_as_bind_does(part, no_code):
         packet = op.overloadpacket
         overloads = [getattr(packet, name) for name in packet.overloads()]
         agree(op.__call__, [op], op._called, examples=6, renamed=False)
-        agree(packet.__call__, overloads, packet._called, examples=4, renamed=False)
-        agree(op.redispatch, [op], op._redispatched, before=(PLAIN._keyset,), examples=4, renamed=False)
+        if op is overloads[0]:
+            agree(packet.__call__, overloads, packet._called, examples=6, renamed=False)
+            agree(op.redispatch, [op], op._redispatched, before=(PLAIN._keyset,), examples=3, renamed=False)
 
 
 # Lanes ----------------------------------------------------------------------------------------------------------------
 
 
-def slow_roads(function, monkeypatch):
+@contextmanager
+def slow_roads(function):
     """A list that notes each call that a function does not take by a lane."""
     noted = []
     point = entry_point_of(function)
     slow = point.slow
-    monkeypatch.setattr(point, "slow", lambda *args: noted.append(args) or slow(*args))
+    point.slow = lambda *args: noted.append(args) or slow(*args)
     point.make()
-    return noted
+    try:
+        yield noted
+    finally:
+        point.slow = slow
+        point.make()
 
 
 COMMON = [
@@ -255,15 +262,15 @@ COMMON = [
 
 
 @pytest.mark.parametrize("text", COMMON)
-def test_common_calls_take_a_lane(text, monkeypatch):
+def test_common_calls_take_a_lane(text):
     values = {"x": rd.rand(2, 3), "y": rd.rand(2, 3), "z": rd.rand(3, 2), "p": rd.nn.Parameter(rd.rand(2)), "rd": rd}
     values["w"] = TwoTensor(rd.rand(2, 3), rd.rand(2, 3))
     values["w"].relu(), values["p"].relu()  # their classes have been asked
     called = text.split("(")[0]
     function = vars(Tensor)[called.partition(".")[2]] if called[:2] != "rd" else eval(called, values)
-    noted = slow_roads(function, monkeypatch)
-    eval(text, values)
-    eval(text, values)
+    with slow_roads(function) as noted:
+        eval(text, values)
+        eval(text, values)
     assert not noted
 
 
