@@ -150,18 +150,26 @@ def handle_torch_function(public: Callable[..., Any], relevant: Iterable[Any], /
 
 def call_overridden(public: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The same for what is a builtin in PyTorch: handlers then get None in the place of no keyword arguments."""
+    if not kwargs and PLAIN_TYPES.issuperset(map(type, args)):
+        return _ask(public, (), args, None)
     return _ask(public, overriding(args, kwargs), args, kwargs or None)
 
 
 def _ask(public: Callable[..., Any], relevant: Iterable[Any], args: tuple[Any, ...], kwargs: Any) -> Any:
     """Asks the innermost mode, then the classes of the arguments, until one does not answer NotImplemented."""
     state = STATE.get()
-    handlers = one_per_type(value for value in relevant if overrides(value)) if state.overrides == "all" else []
-    types = tuple(type(value) for value in handlers)
+    if relevant == () or state.overrides != "all":
+        handlers = []
+    else:
+        handlers = one_per_type(value for value in relevant if overrides(value))
+    types = tuple(map(type, handlers))
     if state.function_modes and state.overrides != "none":
         mode = state.function_modes[-1]
-        with within(state.replace(function_modes=state.function_modes[:-1])):
+        token = STATE.set(state.answering_function())
+        try:
             result = mode.__torch_function__(public, types, args, kwargs)
+        finally:
+            STATE.reset(token)
         if result is not NotImplemented:
             return result
     for value in handlers:

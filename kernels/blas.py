@@ -11,6 +11,7 @@ import numpy as np
 
 from .blas_threads import allow_threads
 from .compile import Entry, Kernel
+from .convert import array_type, as_is, load, real_type, store
 from .copy import copy
 from .elementwise import Elementwise
 from .geometry import contiguous_strides, is_contiguous, numel
@@ -20,7 +21,8 @@ from .program import integral
 
 FEW = 4096  # multiplications in one product of matrices, up to which the loops below are faster than BLAS
 uint64 = np.uint64
-zero = np.float64(0)  # stands for the zero of the dtype
+# These stand for what the dtype needs: a zero, and the way from and to what the storage holds.
+zero, widen, narrow = np.float64(0), as_is, as_is
 
 # --- small products --------------------------------------------------------------------------------------------------
 
@@ -48,9 +50,9 @@ def product_loop(lo, hi, sizes, steps, out, out_at, a, a_at, b, b_at):
                 c00, c01, c02, c03 = zero, zero, zero, zero
                 c10, c11, c12, c13 = zero, zero, zero, zero
                 for _ in range(k):
-                    x0, x1 = a[uint64(from_)], a[uint64(from_ + x1_at)]
-                    y0, y1 = b[uint64(at)], b[uint64(at + y1_at)]
-                    y2, y3 = b[uint64(at + y2_at)], b[uint64(at + y3_at)]
+                    x0, x1 = widen(a[uint64(from_)]), widen(a[uint64(from_ + x1_at)])
+                    y0, y1 = widen(b[uint64(at)]), widen(b[uint64(at + y1_at)])
+                    y2, y3 = widen(b[uint64(at + y2_at)]), widen(b[uint64(at + y3_at)])
                     c00 += x0 * y0
                     c01 += x0 * y1
                     c02 += x0 * y2
@@ -61,14 +63,14 @@ def product_loop(lo, hi, sizes, steps, out, out_at, a, a_at, b, b_at):
                     c13 += x1 * y3
                     from_ += a_column
                     at += b_row
-                out[uint64(to0 + j * out_column)] = c00
-                out[uint64(to0 + j1 * out_column)] = c01
-                out[uint64(to0 + j2 * out_column)] = c02
-                out[uint64(to0 + j3 * out_column)] = c03
-                out[uint64(to1 + j * out_column)] = c10
-                out[uint64(to1 + j1 * out_column)] = c11
-                out[uint64(to1 + j2 * out_column)] = c12
-                out[uint64(to1 + j3 * out_column)] = c13
+                out[uint64(to0 + j * out_column)] = narrow(c00)
+                out[uint64(to0 + j1 * out_column)] = narrow(c01)
+                out[uint64(to0 + j2 * out_column)] = narrow(c02)
+                out[uint64(to0 + j3 * out_column)] = narrow(c03)
+                out[uint64(to1 + j * out_column)] = narrow(c10)
+                out[uint64(to1 + j1 * out_column)] = narrow(c11)
+                out[uint64(to1 + j2 * out_column)] = narrow(c12)
+                out[uint64(to1 + j3 * out_column)] = narrow(c13)
 
 
 def biased_product_loop(lo, hi, sizes, steps, alpha, beta, out, out_at, bias, bias_at, a, a_at, b, b_at):
@@ -95,9 +97,11 @@ def _entry(dtype: str, biased: bool) -> Entry:
     entry = _ENTRIES.get((dtype, biased))
     if entry is None:
         loop = biased_product_loop if biased else product_loop
-        kernel = Kernel(loop, given={"zero": np.dtype(dtype).type(0)}, real=dtype, fastmath=CONTRACT)
+        real = real_type(dtype)
+        given = {"zero": np.dtype(DTYPES[dtype].compute).type(0), "widen": load(dtype), "narrow": store(dtype)}
+        kernel = Kernel(loop, given=given, real=real, fastmath=CONTRACT)
         before = ["int64", "int64", "int64[]", "int64[]", *[dtype] * (2 * biased)]
-        entry = _ENTRIES[dtype, biased] = kernel.entry(*before, *[f"{dtype}[]", "int64"] * (3 + biased))
+        entry = _ENTRIES[dtype, biased] = kernel.entry(*before, *[array_type(dtype), "int64"] * (3 + biased))
     return entry
 
 
@@ -217,7 +221,7 @@ _SCALED_SUM = Elementwise("scaled_sum", scaled_sum)
 def is_small(a: Operand, b: Operand) -> bool:
     """Whether our own loop takes no longer than BLAS for each product of matrices, its blocks being computed whole."""
     (n, k), m = a.shape[-2:], b.shape[-1]
-    return a.dtype in ("float32", "float64") and (n + n % 2) * k * (m + -m % 4) <= FEW
+    return DTYPES[a.dtype].kind == "float" and (n + n % 2) * k * (m + -m % 4) <= FEW
 
 
 def _matrices(out: Operand) -> int:

@@ -174,7 +174,7 @@ class Calls(Evaluator):
             keys = self.text(arguments[1], road) + (f" | {self.writer.constant(flags, 'FLAGS')}" if flags else "")
         else:
             sets = [f"{self.text(tensor, road)}._keyset" for tensor in tensors_among(values)]
-            state = self.state_named(road)
+            state = self.text(road.state, road)
             keys = f"({' | '.join([*dict.fromkeys(sets), f'{state}.added'])}) & {state}.kept"
         variable = self.writer.local(hint or "result")
         given = ", ".join(self.code(value, road) for value in values)
@@ -305,6 +305,8 @@ def fact_of(value: Any, sort: str, default: Any) -> Any:
         return facts if set(facts) <= {"T", "N"} else None
     if isinstance(value, Code) and value.kind is not None and issubclass(value.kind, TensorBase):
         return "T"
+    if isinstance(value, Code) and value.kind not in (None, object) and sort == "plain" and default in (None, NO_DEFAULT):
+        return "x"  # an instance of that is not None
     if isinstance(value, Code) and sort != "tensors":
         differs = [None] if default is NO_DEFAULT else [None, default]
         if (sort == "plain" or TensorBase in value.never) and all(any(d is v for v in value.differs) for d in differs):

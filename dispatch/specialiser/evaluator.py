@@ -392,7 +392,7 @@ class Evaluator:
         if road.state.steps == ():  # that at entry
             road.block.add(line)
             return
-        state = self.code(road.state, road)
+        state = self.code(road.state, road)  # by name, so that regions in the same state are seen to be
         self.writer.constants["set_state"], self.writer.constants["reset_state"] = STATE.set, STATE.reset
         token = self.writer.variable("token")
         road.block.add(f"{token} = set_state({state})")
@@ -615,6 +615,8 @@ class Evaluator:
         if isinstance(owner, StateCode):
             return self.state_attribute(owner, name, road)
         if isinstance(owner, Items):
+            if not hasattr(owner.kind, name):
+                raise Unsupported(f"{name} of a {owner.kind.__name__}, which has none")
             return Method(getattr(owner.kind, name), owner)
         if isinstance(owner, Code):
             found = inspect.getattr_static(owner.kind, name, None) if owner.kind else None
@@ -877,25 +879,19 @@ class Evaluator:
             return self.state_name
         if steps in road.states:
             return road.states[steps]
+        variable = self.writer.local("inner")
+        self.writer.idle.add(variable)
+        road.states = {**road.states, steps: variable}
         if len(steps) == 1:
             (name, arguments), *_ = steps
-            return f"{self.state_name}.{name}({', '.join(self.writer.constant(*a) for a in arguments)})"
-        spelled = "_".join([name, *(hint for _, hint in arguments)][-1] for name, arguments in steps)
-        known_steps = Steps(tuple((name, tuple(a for a, _ in arguments)) for name, arguments in steps))
-        return f"{self.state_name}.after({self.writer.shared(steps, known_steps, spelled.lower())})"
-
-    def state_named(self, road: Road) -> str:
-        """The state that holds on a road, under a name: for who reads several fields of it."""
-        text = self.code(road.state, road)
-        if not text.isidentifier():
-            variable = self.writer.variable("inner")
-            road.block.add(f"{variable} = {text}")
-            if road.state.steps is None:
-                road.state = StateCode(variable, facts=road.state.facts, steps=None)
-            else:
-                road.states = {**road.states, road.state.steps: variable}
-            return variable
-        return text
+            given = ", ".join(self.writer.constant(*a) for a in arguments)
+            road.block.add(f"{variable} = {self.state_name}.{name}({given})")
+        else:
+            spelled = "_".join([name, *(hint for _, hint in arguments)][-1] for name, arguments in steps)
+            known_steps = Steps(tuple((name, tuple(a for a, _ in arguments)) for name, arguments in steps))
+            constant = self.writer.shared(steps, known_steps, spelled.lower())
+            road.block.add(f"{variable} = {self.state_name}.after({constant})")
+        return variable
 
     def literal(self, value: Items, road: Road) -> str:
         parts = [self.code(item, road) for item in value.items]

@@ -176,8 +176,8 @@ def worked_out(op: OpOverload, facts: Facts, keys: int) -> Callable[..., Any]:
     writer = Writer()
     evaluator = Calls(writer)
     name = writer.variable(function_name(op))
-    names, stack = arguments(op.schema, facts, writer)
     body = Block()
+    names, stack = arguments(op.schema, facts, writer, body)
     road = Road(body, StateCode("", facts=state_facts(keys)))
     road.frames.append(Frame({}, {}, {}))
     found = evaluator.apply_static(
@@ -209,8 +209,8 @@ def written(head: list[str], body: Block, writer: Writer) -> tuple[str, set[str]
         body.without({name for name in writer.idle if used[name] == 1})
 
 
-def arguments(schema: FunctionSchema, facts: Facts, writer: Writer) -> tuple[list[str], Items]:
-    """The parameters of the code, and the stack as the evaluator knows it."""
+def arguments(schema: FunctionSchema, facts: Facts, writer: Writer, body: Block) -> tuple[list[str], Items]:
+    """The parameters of the code, and the stack as the evaluator knows it. Lists of tensors are taken apart at once."""
     names: list[str] = []
     stack: list[Any] = []
     for argument, fact, default in zip(schema.arguments, facts, defaults_of(schema), strict=True):
@@ -228,7 +228,10 @@ def arguments(schema: FunctionSchema, facts: Facts, writer: Writer) -> tuple[lis
             differs = () if default is NO_DEFAULT else (default,)
             stack.append(Code(name, never=(TensorBase,), differs=(*differs, None)))
         else:
-            items = [NONE if f == "N" else Code(f"{name}[{i}]", kind=TensorBase) for i, f in enumerate(fact)]
+            parts = [writer.variable(f"{name}_{i}") for i in range(len(fact))]
+            if parts:
+                body.add(f"{', '.join(parts)}{',' if len(parts) == 1 else ''} = {name}")
+            items = [NONE if f == "N" else Code(p, kind=TensorBase) for f, p in zip(fact, parts, strict=True)]
             stack.append(Items(list, items, text=name))
     return names, Items(list, stack)
 
