@@ -19,6 +19,7 @@ from .state import STATE, Setting, State, within
 
 # Classes which take part in calls without overriding them: the exact types that `overridden` passes at a glance.
 PLAIN_TYPES: set[type] = {int, float, bool, str, complex, type(None)}
+HOLDERS = (list, tuple)  # what is in them may override
 _HEAP_TYPE = 1 << 9  # the flag of classes written in Python: they may be given a `__torch_function__` later
 
 
@@ -150,7 +151,8 @@ def handle_torch_function(public: Callable[..., Any], relevant: Iterable[Any], /
 
 def call_overridden(public: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The same for what is a builtin in PyTorch: handlers then get None in the place of no keyword arguments."""
-    if not kwargs and PLAIN_TYPES.issuperset(map(type, args)):
+    kinds = set(map(type, args))
+    if not kwargs and kinds <= PLAIN_TYPES and kinds.isdisjoint(HOLDERS):
         return _ask(public, (), args, None)
     return _ask(public, overriding(args, kwargs), args, kwargs or None)
 
