@@ -15,6 +15,7 @@ from typing import Any
 from .errors import ModeOrderError
 from .state import STATE, Region, State, with_modes
 
+
 def with_function_modes(state: State, modes: tuple[Any, ...]) -> State:
     """`state` with this stack of function modes."""
     return state.replace(function_modes=modes)

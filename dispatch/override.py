@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .state import STATE, Setting, State, within
+from .state import STATE, Setting, State
 
 # Classes which take part in calls without overriding them: the exact types that `overridden` passes at a glance.
 PLAIN_TYPES: set[type] = {int, float, bool, str, complex, type(None)}

@@ -65,7 +65,7 @@ class RuleTable(Generic[R]):
 
 
 def forget_code(key: Any) -> None:
-    """Drops the code made for the operator that a rule is about: `key` is the operator, or a tuple that begins with it."""
+    """Drops the code made for the operator that a rule is about: `key`, or the first of it."""
     forget = getattr(key[0] if isinstance(key, tuple) else key, "forget_entries", None)
     if forget is not None:
         forget()

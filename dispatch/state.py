@@ -37,7 +37,7 @@ KEYS_MASK = (1 << KEYSET_BITS) - 1
 
 
 class Steps:
-    """Changes of a state that follow each other, (method, arguments) each, as specialised code asks for them at once."""
+    """Changes of a state that follow each other, (method, arguments) each: specialised code asks for them at once."""
 
     __slots__ = ("steps",)
 
@@ -136,7 +136,7 @@ class State:
         return found
 
     def forget(self) -> None:
-        """Drops what was remembered: states that hold this one in turn would be freed by the garbage collector alone."""
+        """Drops what was remembered: states that hold this one would be freed by the garbage collector alone."""
         self._memo.clear()
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -286,7 +286,6 @@ def to_copy_backward(grad: Tensor, self_dtype: dtype, self_device: device) -> Te
 to_copy_op.derivative(self=to_copy_backward)
 
 
-
 @inline
 def cast(tensor: Any, dtype: Any) -> Any:
     """`tensor` in another dtype, for autocast: no `__torch_function__` or function mode sees it."""

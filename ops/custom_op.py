@@ -137,7 +137,9 @@ class CustomOpDef(HasEntryPoint):
 
         def kernel(*args: Any, **kwargs: Any) -> Any:
             chosen = self._init_fn if device_type in self._disabled else function
-            token = STATE.set(STATE.get().with_grad(False))  # autograd has had its turn: look at the numbers as you like
+            token = STATE.set(
+                STATE.get().with_grad(False)
+            )  # autograd has had its turn: look at the numbers as you like
             try:
                 result = chosen(*args, **kwargs)
             finally:

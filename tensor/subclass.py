@@ -77,7 +77,12 @@ def make_wrapper_subclass(
             "supported"
         )
     element = get_default_dtype() if dtype is None else dtype
-    looks = face(size if type(size) is Size else Size(size), None if strides is None else tuple(strides), element, CPU if device is None else device)
+    looks = face(
+        size if type(size) is Size else Size(size),
+        None if strides is None else tuple(strides),
+        element,
+        CPU if device is None else device,
+    )
     t: Any = object.__new__(cls)
     t._store = None if storage_size is None else UntypedStorage.without_data(storage_size, looks.device)
     t._array = None

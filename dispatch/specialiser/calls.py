@@ -1,6 +1,6 @@
 """Calls in the partial evaluator: which are answered at once, which are worked out in place, and which are left.
 
-Answered at once are builtins on known things and `@pure` functions of known arguments. Worked out in place are `@inline`
+Answered at once are builtins on known things, `@pure` functions of known arguments. Worked out in place are `@inline`
 functions, functions defined in the layer itself, and the layers, which `run` calls. What is left is a line of residual
 code; unless it is known to be a leaf, a region that sets the dispatch state around it is left, too.
 
@@ -29,7 +29,23 @@ from .values import NONE, Closure, Code, Items, Method, StateCode, Static, Unsup
 Answer = Callable[["Calls", list[Any], dict[str, Any], Road], Any]  # a value, or None where a call must be left
 
 # Builtins that neither change anything nor ask the dispatch state
-WITHOUT_EFFECT = {isinstance, issubclass, type, len, bool, tuple, list, dict, id, getattr, hasattr, int, float, str, repr}
+WITHOUT_EFFECT = {
+    isinstance,
+    issubclass,
+    type,
+    len,
+    bool,
+    tuple,
+    list,
+    dict,
+    id,
+    getattr,
+    hasattr,
+    int,
+    float,
+    str,
+    repr,
+}
 CONTAINERS = (dict, list, tuple, set, frozenset, str, ContextVar)
 
 
@@ -120,11 +136,11 @@ class Calls(Evaluator):
         if is_pure(called) and all(map(is_static, given)) or called in WITHOUT_EFFECT and all(map(foldable, given)):
             return [(road, Static(self.ask(called, arguments, keywords)))]
         if isinstance(called, type):
-            made = called.__init__
+            made = vars(called).get("__init__")
             if getattr(made, "__inline__", False):
                 return self.made(function, made, arguments, keywords, road, hint)
         elif not isinstance(called, FunctionType | BuiltinFunctionType | BuiltinMethodType):
-            method = getattr(type(called), "__call__", None)
+            method = getattr(type(called), "__call__", None)  # noqa: B004  # the method itself is wanted
             if isinstance(method, FunctionType) and (getattr(method, "__inline__", False) or is_pure(method)):
                 return self.apply_method(Method(method, function), arguments, keywords, road, hint)
         return [(road, self.leave(function, arguments, keywords, road, hint))]
@@ -142,7 +158,9 @@ class Calls(Evaluator):
                 return [(road, value)]
         if getattr(function, "__inline__", False):
             return self.in_place(method, arguments, keywords, road, hint)
-        fixed = is_pure(function) or (isinstance(owner, Static) and isinstance(owner.value, str | tuple | int | frozenset))
+        fixed = is_pure(function) or (
+            isinstance(owner, Static) and isinstance(owner.value, str | tuple | int | frozenset)
+        )
         if fixed and all(map(is_static, (owner, *arguments, *keywords.values()))):
             return [(road, Static(self.ask(function, [owner, *arguments], keywords)))]
         return [(road, self.leave(method, arguments, keywords, road, hint))]
@@ -224,7 +242,13 @@ class Calls(Evaluator):
     # What is left -------------------------------------------------------------------------------------------------
 
     def leave(
-        self, function: Any, arguments: list[Any], keywords: dict[str, Any], road: Road, hint: str, rest: str | None = None
+        self,
+        function: Any,
+        arguments: list[Any],
+        keywords: dict[str, Any],
+        road: Road,
+        hint: str,
+        rest: str | None = None,
     ) -> Any:
         """A call in the residual code."""
         if not (is_leaf(function) or (isinstance(function, Static) and function.value in WITHOUT_EFFECT)):
@@ -255,7 +279,7 @@ class Calls(Evaluator):
         return Code(variable, kind=kind, exact=kind is called)
 
     def handed_out(self, value: Any, road: Road) -> Any:
-        """An argument of a call that is left. A list that has a name may come back changed: nothing is known of it then."""
+        """An argument of a call that is left. A list with a name may come back changed: nothing is known of it then."""
         named = any(value is held for frame in road.frames for held in frame.names.values())
         if not (isinstance(value, Items) and value.made and value.kind is list and named):
             return value
@@ -305,7 +329,12 @@ def fact_of(value: Any, sort: str, default: Any) -> Any:
         return facts if set(facts) <= {"T", "N"} else None
     if isinstance(value, Code) and value.kind is not None and issubclass(value.kind, TensorBase):
         return "T"
-    if isinstance(value, Code) and value.kind not in (None, object) and sort == "plain" and default in (None, NO_DEFAULT):
+    if (
+        isinstance(value, Code)
+        and value.kind not in (None, object)
+        and sort == "plain"
+        and default in (None, NO_DEFAULT)
+    ):
         return "x"  # an instance of that is not None
     if isinstance(value, Code) and sort != "tensors":
         differs = [None] if default is NO_DEFAULT else [None, default]
@@ -355,7 +384,8 @@ def is_leaf(function: Any) -> bool:
     elif isinstance(function, Static):
         called = function.value
         if isinstance(called, type):  # a class that does nothing when an instance is made, or a builtin one
-            return called.__module__ == "builtins" or (called.__init__, called.__new__) == (object.__init__, object.__new__)
+            own = [found for base in called.__mro__[:-1] for found in ("__init__", "__new__") if found in vars(base)]
+            return called.__module__ == "builtins" or not own
         if called is object.__new__ or type(called) is MethodWrapperType:
             return True
     else:

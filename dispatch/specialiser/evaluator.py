@@ -1,6 +1,6 @@
 """The partial evaluator: works a function out on values of which some are known, and writes down what is left.
 
-It walks the function's own source (its syntax tree). A statement whose outcome is known leaves nothing behind: an `if` on
+It walks the function's own syntax tree. A statement whose outcome is known leaves nothing behind: an `if` on
 a known condition is decided, a loop over known items is unrolled, a call of an `@inline` function is worked out in
 its place, a `@pure` one with known arguments is asked at once. Everything else becomes a line of residual code.
 
@@ -29,7 +29,21 @@ from typing import Any
 from ..marks import FROZEN
 from ..state import STATE, State, Steps, within
 from .residual import Block, Writer
-from .values import NONE, Closure, Code, Frame, Items, Method, StateCode, Static, Unsupported, is_constant, is_static, known, truth_of
+from .values import (
+    NONE,
+    Closure,
+    Code,
+    Frame,
+    Items,
+    Method,
+    StateCode,
+    Static,
+    Unsupported,
+    is_constant,
+    is_static,
+    known,
+    truth_of,
+)
 
 ROADS = 24  # how many may be open at once in one function
 ROADS_OUT = 8  # on how many a function may return
@@ -141,7 +155,6 @@ class Evaluator:
 
     def do_Pass(self, node: ast.Pass, road: Road) -> list[Outcome]:
         return [(road, "next", None)]
-
 
     def do_Break(self, node: ast.Break, road: Road) -> list[Outcome]:
         return [(road, "break", None)]
@@ -269,7 +282,9 @@ class Evaluator:
                 self.learn(part, truth, road)
             return None
         match test:
-            case ast.Compare(left=ast.Name(id=name), ops=[ast.Is() | ast.IsNot() as how], comparators=[ast.Name() as to]):
+            case ast.Compare(
+                left=ast.Name(id=name), ops=[ast.Is() | ast.IsNot() as how], comparators=[ast.Name() as to]
+            ):
                 same = isinstance(how, ast.Is) == truth
                 other = self.value(to, road)
             case ast.Compare(
@@ -341,8 +356,14 @@ class Evaluator:
         """
         texts = [self.code(value, one) for value, one in zip(values, roads, strict=True)]
         own = [one.block.last_assigned() == text for one, text in zip(roads, texts, strict=True)]
-        usable = [(new, text) for text, can, new in zip(texts, free, own, strict=True) if can and text in self.writer.variables]
-        variable = min(usable)[1] if usable else self.writer.variable(hint or "value")  # the oldest, if there are several
+        usable = [
+            (new, text)
+            for text, can, new in zip(texts, free, own, strict=True)
+            if can and text in self.writer.variables
+        ]
+        variable = (
+            min(usable)[1] if usable else self.writer.variable(hint or "value")
+        )  # the oldest, if there are several
         self.writer.idle.discard(variable)  # on some road it may be the result of a call
         for text, one, new, can in zip(texts, roads, own, free, strict=True):
             if text == variable:
@@ -381,7 +402,11 @@ class Evaluator:
             raise Unsupported("a with statement that is not `with within(state)`")
         (entered,) = self.operands(region.args, road)
         former = road.state
-        road.state = entered if isinstance(entered, StateCode) else StateCode(self.code(entered, road), facts={"tracer": None}, steps=None)
+        road.state = (
+            entered
+            if isinstance(entered, StateCode)
+            else StateCode(self.code(entered, road), facts={"tracer": None}, steps=None)
+        )
         outcomes = self.run(node.body, road)
         for leaving, _, _ in outcomes:
             leaving.state = former
@@ -671,10 +696,10 @@ class Evaluator:
         return Items(kind, items)
 
     def on_Dict(self, node: ast.Dict, road: Road) -> Any:
-        keys = [known(self.value(key, road)) if key else None for key in node.keys]
-        if not all(isinstance(key, str) for key in keys):
-            raise Unsupported("a dict whose keys are not known strings")
-        return Items(dict, self.operands(node.values, road), keys=tuple(keys))
+        keys = tuple(k.value for k in node.keys if isinstance(k, ast.Constant) and isinstance(k.value, str))
+        if len(keys) != len(node.keys):
+            raise Unsupported("a dict whose keys are not written out")
+        return Items(dict, self.operands(node.values, road), keys=keys)
 
     def on_ListComp(self, node: ast.ListComp, road: Road) -> Any:
         return Items(list, self.generated(node, node.elt, road), made=True)
@@ -1118,7 +1143,9 @@ def _differ(value: Any, other: Any, identity: bool) -> bool:
     if not isinstance(other, Static):
         return False
     if isinstance(value, Items | Method | Closure):
-        return other.value is None or (identity and not isinstance(other.value, value.kind if isinstance(value, Items) else ()))
+        return other.value is None or (
+            identity and not isinstance(other.value, value.kind if isinstance(value, Items) else ())
+        )
     if not isinstance(value, Code):
         return False
     if any(known_value is other.value for known_value in value.differs):
@@ -1127,7 +1154,9 @@ def _differ(value: Any, other: Any, identity: bool) -> bool:
         return True
     if isinstance(other.value, value.never) if value.never else False:
         return True
-    return any(type(one) is type(other.value) and isinstance(one, PLAIN) and one == other.value for one in value.differs)
+    return any(
+        type(one) is type(other.value) and isinstance(one, PLAIN) and one == other.value for one in value.differs
+    )
 
 
 def hint_of(node: ast.expr) -> str:
@@ -1137,7 +1166,12 @@ def hint_of(node: ast.expr) -> str:
             return name.lstrip("_") or "value"
         case ast.Call(func=function):
             return hint_of(function)
-        case ast.IfExp(body=first) | ast.BoolOp(values=[first, *_]) | ast.Subscript(value=first) | ast.Starred(value=first):
+        case (
+            ast.IfExp(body=first)
+            | ast.BoolOp(values=[first, *_])
+            | ast.Subscript(value=first)
+            | ast.Starred(value=first)
+        ):
             return hint_of(first)
     return "value"
 

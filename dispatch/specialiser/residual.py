@@ -132,9 +132,9 @@ class Block:
 
     def _return_at_once(self) -> None:
         if len(self.lines) > 2 and isinstance(self.lines[-2], tuple) and self.lines[-2][0] == "finally:":
-            inside = self.lines[-3][1]  # type: ignore[union-attr]  # its try
+            inside: Any = self.lines[-3][1]  # its try
             if self.lines[-1] == f"return {inside.last_assigned()}":
-                inside.lines[-1] = f"return {inside.lines[-1].partition(' = ')[2]}"  # type: ignore[union-attr]
+                inside.lines[-1] = f"return {inside.lines[-1].partition(' = ')[2]}"
                 self.lines.pop()
             return
         if len(self.lines) < 2 or not all(isinstance(line, str) for line in self.lines[-2:]):
@@ -142,7 +142,7 @@ class Block:
         before, last = self.lines[-2:]
         word, _, name = last.partition(" ")  # type: ignore[union-attr]  # both are lines of text
         if word in ("return", "raise") and name.isidentifier() and before.startswith(f"{name} = "):  # type: ignore[union-attr]
-            self.lines[-2:] = [f"{word} {before[len(name) + 3 :]}"]  # type: ignore[index]
+            self.lines[-2:] = [f"{word} {before[len(name) + 3 :]}"]
 
     def text(self, indent: str = "") -> Iterator[str]:
         """The lines of source."""

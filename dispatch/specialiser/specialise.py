@@ -6,8 +6,8 @@ An operator has a `Table` for each combination of *facts* about its arguments, w
     "N"  None (and None is not its default)    "x"  anything else
     ("T", "N", ...)  a list of tensors, item by item
 
-A table maps a keyset, with the state's flags (state.py, Note [Flags above the keys]), to a function of the arguments that
-are not known. Where it has none yet, one is made: the evaluator works out `run` for this operator, keyset and facts.
+A table maps a keyset, with the state's flags (state.py, Note [Flags above the keys]), to a function of the arguments
+that are not known. Where it has none yet, one is made: the evaluator works out `run` for this operator, keyset, facts.
 
     table = op.table(("T", "T", "D"))
     table[(a._keyset | b._keyset | state.added) & state.kept](a, b)
@@ -180,9 +180,7 @@ def worked_out(op: OpOverload, facts: Facts, keys: int) -> Callable[..., Any]:
     names, stack = arguments(op.schema, facts, writer, body)
     road = Road(body, StateCode("", facts=state_facts(keys)))
     road.frames.append(Frame({}, {}, {}))
-    found = evaluator.apply_static(
-        Static(run), [Static(op, "op"), Static(keys & KEYS_MASK), stack], {}, road, "result"
-    )
+    found = evaluator.apply_static(Static(run), [Static(op, "op"), Static(keys & KEYS_MASK), stack], {}, road, "result")
     for one, value in found:
         one.block.add(f"return {evaluator.code(value, one)}")
     if evaluator.problems and config.specialize == "strict":
