@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 # Names that the code uses itself; an argument may have that of another builtin
 WORDS = (
-    "entry_point state item rest kwargs name passed given slow get_state UNSET "
+    "entry_point ask_function_mode public state item rest kwargs name passed given slow get_state UNSET "
     "type id len int float bool complex str list tuple"
 ).split()
 MANY = 64  # how many shapes of calls with keywords an entry remembers, by the number of positions
@@ -86,7 +86,7 @@ class EntryPoint:
 
     forms: gives the overloads. slow: `slow(args, kwargs)` is what the function means. module, qualname: what Python
     shows of it. finish: gives, for an operator, what its result goes through, or None. grad: sets `requires_grad` of a
-    factory's result.
+    factory's result. ask: `ask(function, state, args)` is what a call without keywords means under a function mode.
     """
 
     lead: Sequence[str] = ()  # parameters that are no arguments of the operator, before all others
@@ -103,7 +103,9 @@ class EntryPoint:
         qualname: str = "",
         finish: Callable[[OpOverload], Any] | None = None,
         grad: Callable[[Any, bool], Any] | None = None,
+        ask: Callable[..., Any] | None = None,
     ) -> None:
+        self.ask = ask
         self.forms, self.slow, self.finish, self.grad = forms, slow, finish, grad
         self.function: Any = FunctionType(not_yet.__code__, {"entry_point": self, "__name__": __name__}, name)
         self.function.__module__, self.function.__qualname__ = module, qualname or name
@@ -167,7 +169,10 @@ class EntryPoint:
         lines = [f"def {self.code_name}({listed(*positions, *(['/'] if positions else []), '*rest', '**kwargs')}):"]
         passed = f"given({listed(*names, '*rest')})"
         if tree:
-            lines += ["    if not kwargs and not rest:", *indented(indented(self.in_state(tree)))]
+            plain = self.in_state(tree)
+            if self.ask:
+                plain += ['elif state.overrides != "none":', f"    return ask_function_mode(public, state, {passed})"]
+            lines += ["    if not kwargs and not rest:", *indented(indented(plain))]
         lines += [
             "    if kwargs and not rest:",
             "        if len(kwargs) == 1:",
@@ -209,6 +214,7 @@ class EntryPoint:
         source = "\n".join([head, *(f"    # {form}" for form in forms), *body]) + "\n"
         filename = f"<{self.function.__module__}.{self.function.__qualname__}{shape}>"
         used = {"get_state": STATE.get, "slow": self.slow, "UNSET": UNSET, **lanes.writer.constants, **constants}
+        used |= {"ask_function_mode": self.ask, "public": self.function}
         return compiled(self.code_name, source, used, filename)
 
     # Keywords ---------------------------------------------------------------------------------------------------------

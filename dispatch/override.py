@@ -151,19 +151,28 @@ def handle_torch_function(public: Callable[..., Any], relevant: Iterable[Any], /
 
 def call_overridden(public: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The same for what is a builtin in PyTorch: handlers then get None in the place of no keyword arguments."""
-    kinds = set(map(type, args))
-    if not kwargs and kinds <= PLAIN_TYPES and kinds.isdisjoint(HOLDERS):
-        return _ask(public, (), args, None)
     return _ask(public, overriding(args, kwargs), args, kwargs or None)
+
+
+def ask_function_mode(public: Callable[..., Any], state: State, args: tuple[Any, ...]) -> Any:
+    """`call_overridden` in a state with function modes, and without keywords: mostly no argument has a say then."""
+    kinds = set(map(type, args))
+    if not (kinds <= PLAIN_TYPES and kinds.isdisjoint(HOLDERS)):
+        return call_overridden(public, args, {})
+    token = STATE.set(state.answering_function())
+    try:
+        result = state.function_modes[-1].__torch_function__(public, (), args, None)
+    finally:
+        STATE.reset(token)
+    if result is NotImplemented:
+        raise _none_answered(public, (), state)
+    return result
 
 
 def _ask(public: Callable[..., Any], relevant: Iterable[Any], args: tuple[Any, ...], kwargs: Any) -> Any:
     """Asks the innermost mode, then the classes of the arguments, until one does not answer NotImplemented."""
     state = STATE.get()
-    if relevant == () or state.overrides != "all":
-        handlers = []
-    else:
-        handlers = one_per_type(value for value in relevant if overrides(value))
+    handlers = one_per_type(value for value in relevant if overrides(value)) if state.overrides == "all" else []
     types = tuple(map(type, handlers))
     if state.function_modes and state.overrides != "none":
         mode = state.function_modes[-1]

@@ -19,6 +19,7 @@ from redispatch.dispatch import (
     OpOverload,
     Overload,
     Parser,
+    ask_function_mode,
     call,
     call_overridden,
     overridden,
@@ -83,6 +84,7 @@ def face(name: str, overloads: Sequence[Overload], module: str, method: bool = F
         qualname=f"Tensor.{name}" if method else name,
         finish=finishing,
         grad=with_grad,
+        ask=ask_function_mode,
     ).function
     function.__doc__ = "\n".join(str(op.schema) for op, _ in overloads)
     function.operators = [op for op, _ in overloads]

@@ -3,11 +3,13 @@
 import gc
 import sys
 import threading
+import weakref
 
 import pytest
 
 import redispatch as rd
 from redispatch.autograd import Node, grad
+from redispatch.dispatch.config import config
 from redispatch.tensor import Tensor
 
 
@@ -201,6 +203,59 @@ def test_a_gradient_that_the_user_holds_is_copied():
     x.clone().backward(seed)
     x.clone().backward(seed)
     assert seed.tolist() == [1, 1] and x.grad.tolist() == [2, 2]
+
+
+def test_a_gradient_that_numpy_shows_is_copied():
+    shown = []
+    x = leaf(1.0, 2.0)
+    x.register_hook(lambda g: shown.append(g.numpy()))
+    (x * 2).sum().backward()
+    x.grad.add_(1)
+    assert shown[0].tolist() == [2, 2] and x.grad.tolist() == [3, 3]
+
+
+def test_a_graph_holds_its_leaves():
+    seen = []
+    x = leaf(1.0, 2.0)
+    x.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.tolist()))
+    y = (x + 1).sum()
+    del x
+    y.backward()
+    assert seen == [[1, 1]]
+    assert y.grad_fn.next_functions[0][0].next_functions[0][0].variable.grad.tolist() == [1, 1]
+
+
+def test_a_leaf_and_its_node_go_without_the_garbage_collector(without_gc):
+    x = leaf(1.0)
+    (x * x).sum().backward()
+    node = weakref.ref((x * 1).grad_fn.next_functions[0][0])
+    assert node().variable is x
+    del x
+    assert node() is None
+
+
+def test_a_leaf_with_other_data_gets_a_gradient_of_its_new_shape():
+    x = leaf(1.0, 2.0, 3.0)
+    for data in (rd.ones(3), rd.ones(1), rd.ones(2, 3), rd.ones(3, dtype=rd.float64)):
+        x.grad, x.data = None, data
+        (x * rd.ones(2, 3)).sum().backward()
+        assert x.grad.shape == data.shape and x.grad.dtype is data.dtype and x.grad.sum().item() == 6
+
+
+@pytest.mark.parametrize("how", [True, False, "strict"])
+def test_a_node_gives_the_same_with_code_of_its_own_or_without(how):
+    former, config.specialize = config.specialize, how
+    try:
+        for _ in range(4):  # such code is made when a few nodes have run
+            x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)
+            loss = (x * y + x.exp() * 2 - rd.cat([x, y])[1:3] / y).sum()
+            (slope,) = grad(loss, x, create_graph=True)
+            slope.sum().backward()
+            assert [f"{g:.3f}" for g in (*slope.tolist(), *x.grad.tolist(), *y.grad.tolist())] == [
+                *("8.437", "18.445", "5.437", "14.778", "1.111", "1.000")
+            ]
+    finally:
+        config.specialize = former
 
 
 def test_a_gradient_lies_in_memory_as_its_leaf():

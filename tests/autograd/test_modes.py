@@ -6,6 +6,7 @@ import pytest
 
 import redispatch as rd
 from redispatch import is_grad_enabled, is_inference_mode_enabled
+from redispatch.dispatch import STATE
 
 
 def leaf(*values):
@@ -49,6 +50,16 @@ def test_set_grad_enabled_holds_from_here_on_or_for_a_block():
         return is_grad_enabled()
 
     assert is_grad_enabled() and not inside() and is_grad_enabled()
+
+
+def test_turning_recording_on_and_off_makes_no_new_states():
+    seen = []
+    for _ in range(3):
+        with rd.no_grad():
+            seen.append(STATE.get())
+            with rd.enable_grad():
+                seen.append(STATE.get())
+    assert all(state is seen[i % 2] for i, state in enumerate(seen)) and seen[1] is STATE.get()
 
 
 def test_an_error_in_the_block_puts_the_state_back():
