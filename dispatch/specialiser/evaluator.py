@@ -296,8 +296,10 @@ class Evaluator:
                 value, of = road.frame.names.get(name), self.value(kind, road)
                 if isinstance(value, Code) and value.atom and isinstance(of, Static) and isinstance(of.value, type):
                     facts = road.facts.get(value.text, value)
-                    told = {"kind": of.value} if truth else {"never": (*facts.never, of.value)}
-                    road.facts[value.text] = replace(facts, **told)
+                    if not truth:
+                        road.facts[value.text] = replace(facts, never=(*facts.never, of.value))
+                    elif facts.kind is None or not issubclass(facts.kind, of.value):
+                        road.facts[value.text] = replace(facts, kind=of.value, exact=False)
                 return None
             case _:
                 return None
