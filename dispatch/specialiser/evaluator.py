@@ -19,6 +19,7 @@ import ast
 import builtins
 import inspect
 import operator
+import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -341,7 +342,7 @@ class Evaluator:
                 return None
         road = first.fork(before.block)
         road.loaded = all(one.loaded for one in roads)
-        road.states = {steps: name for steps, name in first.states.items() if all(steps in r.states for r in roads)}
+        road.states = {s: name for s, name in first.states.items() if all(r.states.get(s) == name for r in roads)}
         road.facts = {text: fact for text, fact in first.facts.items() if all(r.facts.get(text) is fact for r in roads)}
         for depth, name in changed:
             found = [one.frames[depth].names.pop(name) for one in roads]
@@ -445,7 +446,7 @@ class Evaluator:
     def named(self, value: Code, road: Road, hint: str, calls: bool = False) -> Code:
         """An expression under a name; `calls` says that working it out may do something."""
         variable = self.writer.local(hint)
-        if not calls:
+        if not calls and HARMLESS.fullmatch(value.text):
             self.writer.idle.add(variable)
         road.block.add(f"{variable} = {value.text}")
         return Code(variable, True, value.kind, value.exact, value.never, value.differs, value.truth)
@@ -1059,6 +1060,7 @@ def _simple(text: str) -> bool:
     return not text.startswith(("-", "~", "+"))
 
 
+HARMLESS = re.compile(r"type\(\w+\)|\w+|\w+ is (not )?\w+")  # expressions that never raise
 VARIABLE = (int, float, str, list, dict, set, type(None))
 PLAIN = (int, float, complex, str, bytes, bool, type(None), tuple, frozenset)
 IMMUTABLE = (int, float, complex, str, bytes, tuple, frozenset, range)
@@ -1121,6 +1123,8 @@ COMPARE: dict[type, Callable[..., Any]] = {
 
 def compared(how: ast.cmpop, left: Any, right: Any) -> bool | None:
     """What a comparison gives, where that is known."""
+    if isinstance(how, ast.Is | ast.IsNot) and isinstance(left, Items) and isinstance(right, Items):
+        return (left is right) is isinstance(how, ast.Is)
     if is_static(left) and is_static(right):
         identity = isinstance(how, ast.Is | ast.IsNot)
         if identity and (isinstance(left, Items) or isinstance(right, Items)):

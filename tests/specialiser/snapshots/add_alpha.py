@@ -1,0 +1,114 @@
+def add_Tensor(self, other, alpha):
+    # aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    if (self._autograd is not None and self._autograd.requires_grad) or (other._autograd is not None and other._autograd.requires_grad):
+        node = node_class()
+        node.sequence = next_sequence()
+        node.hooks = None
+        value_2 = self._autograd
+        value_3 = self._view
+        result = None if value_2 is None else ((value_2.grad_fn, value_2.output_nr) if value_2.grad_fn is not None and (value_3 is None or value_3.version == self._counter[0]) else ((value_2.accumulator, 0, self) if value_3 is None and value_2.accumulator is not None and value_2.requires_grad else other_gradient_edge(self)))
+        value_7 = other._autograd
+        value_8 = other._view
+        result_2 = None if value_7 is None else ((value_7.grad_fn, value_7.output_nr) if value_7.grad_fn is not None and (value_8 is None or value_8.version == other._counter[0]) else ((value_7.accumulator, 0, other) if value_8 is None and value_7.accumulator is not None and value_7.requires_grad else other_gradient_edge(other)))
+        node.next_edges = (result, result_2)
+        node.facts = (alpha,)
+        if WATCH.on:
+            look_on(operator_derivative, node)
+        # CPU: pointwise add (kernel), ops/arithmetic.py
+        looks = self._looks or looks_of(self)
+        looks_2 = other._looks or looks_of(other)
+        facts = type(alpha)
+        plan = plans_get((looks, looks_2, facts))
+        if plan is None:
+            plan = new_plan(variant, (looks, looks_2, facts), (self, other, alpha))
+        mould = plan.mould
+        result_3 = new(Tensor)
+        result_3._keyset = mould.keyset
+        result_3._counter = [0]
+        result_3._autograd = None
+        result_3._store = None
+        result_3._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould)
+        result_3._shape = mould.shape
+        result_3._stride = mould.stride
+        result_3._offset = 0
+        result_3._dtype = mould.dtype
+        result_3._device = mould.device
+        result_3._view = None
+        result_3._looks = mould.looks
+        loop = plan.into_fresh
+        if loop is None:
+            loop_2 = loop_into_fresh(variant, plan, result_3, (self, other, alpha))
+            plan.into_fresh = loop_2
+            loop = loop_2
+        value_17 = result_3._array
+        array = self._array
+        if array is None:
+            raise no_memory(self)
+        array_2 = other._array
+        if array_2 is None:
+            raise no_memory(other)
+        values = self._offset
+        values_2 = other._offset
+        entry = loop.entry
+        if entry is None:
+            loop.run(value_17, 0, array, values, array_2, values_2, alpha)
+        else:
+            entry(0, loop.numel, value_17, 0, array, values, array_2, values_2, alpha)
+        if (result_3._autograd is None and (not (result_3 is self or result_3 is other))) and result_3._dtype.category >= 2:
+            looks_5 = result_3._looks or looks_of(result_3)
+            node.outputs = (looks_5,)
+            record = ResultRecord()
+            record.requires_grad = True
+            record.grad_fn = node
+            record.output_nr = 0
+            record.grad = None
+            record.accumulator = None
+            record.hooks = None
+            record.post_accumulate_hooks = None
+            record.retains_grad = None
+            result_3._autograd = record
+            return result_3
+        return finish_otherwise(operator_derivative, op, node, [self, other, alpha], result_3)
+    # CPU: pointwise add (kernel), ops/arithmetic.py
+    looks_3 = self._looks or looks_of(self)
+    looks_4 = other._looks or looks_of(other)
+    facts_2 = type(alpha)
+    plan_3 = plans_get((looks_3, looks_4, facts_2))
+    if plan_3 is None:
+        plan_3 = new_plan(variant, (looks_3, looks_4, facts_2), (self, other, alpha))
+    mould_2 = plan_3.mould
+    result_4 = new(Tensor)
+    result_4._keyset = mould_2.keyset
+    result_4._counter = [0]
+    result_4._autograd = None
+    result_4._store = None
+    result_4._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2)
+    result_4._shape = mould_2.shape
+    result_4._stride = mould_2.stride
+    result_4._offset = 0
+    result_4._dtype = mould_2.dtype
+    result_4._device = mould_2.device
+    result_4._view = None
+    result_4._looks = mould_2.looks
+    loop_3 = plan_3.into_fresh
+    if loop_3 is None:
+        loop_4 = loop_into_fresh(variant, plan_3, result_4, (self, other, alpha))
+        plan_3.into_fresh = loop_4
+        loop_3 = loop_4
+    value_23 = result_4._array
+    array_3 = self._array
+    if array_3 is None:
+        raise no_memory(self)
+    array_4 = other._array
+    if array_4 is None:
+        raise no_memory(other)
+    values_3 = self._offset
+    values_4 = other._offset
+    entry_2 = loop_3.entry
+    if entry_2 is None:
+        loop_3.run(value_23, 0, array_3, values_3, array_4, values_4, alpha)
+    else:
+        entry_2(0, loop_3.numel, value_23, 0, array_3, values_3, array_4, values_4, alpha)
+    return result_4

@@ -1,0 +1,36 @@
+def add__Tensor(self, other):
+    # aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView), no grad, inference
+    # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
+    # CPU: pointwise add (kernel), ops/arithmetic.py
+    if other is self or (other._store is not None and other._store is self._store):
+        result = run_inplace_apart(self, other, 1)
+    else:
+        looks = self._looks or looks_of(self)
+        looks_2 = other._looks or looks_of(other)
+        plan = plans_get((looks, looks_2, int))
+        if plan is None:
+            plan = new_plan(variant, (looks, looks_2, int), (self, other, 1))
+        loop = plan.in_place
+        if loop is None:
+            loop_2 = loop_in_place(variant, plan, (self, other, 1))
+            plan.in_place = loop_2
+            loop = loop_2
+        if self._array is None:
+            raise no_memory(self)
+        value_3 = self._array
+        value_4 = self._offset
+        array = other._array
+        if array is None:
+            raise no_memory(other)
+        values = other._offset
+        entry = loop.entry
+        if entry is None:
+            loop.run(value_3, value_4, array, values)
+            result = self
+        else:
+            entry(0, loop.numel, value_3, value_4, array, values)
+            result = self
+    if self._counter is not None:
+        self._counter[0] += 1
+    return self

@@ -1,0 +1,44 @@
+def add_Tensor(self, other):
+    # aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU), no grad
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    # CPU: pointwise add (kernel), ops/arithmetic.py
+    looks = self._looks or looks_of(self)
+    looks_2 = other._looks or looks_of(other)
+    plan = plans_get((looks, looks_2, int))
+    if plan is None:
+        plan = new_plan(variant, (looks, looks_2, int), (self, other, 1))
+    mould = plan.mould
+    result = new(Tensor)
+    result._keyset = mould.keyset
+    result._counter = [0]
+    result._autograd = None
+    result._store = None
+    result._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould)
+    result._shape = mould.shape
+    result._stride = mould.stride
+    result._offset = 0
+    result._dtype = mould.dtype
+    result._device = mould.device
+    result._view = None
+    result._looks = mould.looks
+    loop = plan.into_fresh
+    if loop is None:
+        loop_2 = loop_into_fresh(variant, plan, result, (self, other, 1))
+        plan.into_fresh = loop_2
+        loop = loop_2
+    value_6 = result._array
+    array = self._array
+    if array is None:
+        raise no_memory(self)
+    array_2 = other._array
+    if array_2 is None:
+        raise no_memory(other)
+    values = self._offset
+    values_2 = other._offset
+    entry = loop.entry
+    if entry is None:
+        loop.run(value_6, 0, array, values, array_2, values_2)
+    else:
+        entry(0, loop.numel, value_6, 0, array, values, array_2, values_2)
+    return result

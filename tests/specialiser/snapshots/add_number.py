@@ -1,0 +1,101 @@
+def add_Tensor(self, other):
+    # aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    if (self._autograd is not None and self._autograd.requires_grad):
+        node = node_class()
+        node.sequence = next_sequence()
+        node.hooks = None
+        value_2 = self._autograd
+        value_3 = self._view
+        result = None if value_2 is None else ((value_2.grad_fn, value_2.output_nr) if value_2.grad_fn is not None and (value_3 is None or value_3.version == self._counter[0]) else ((value_2.accumulator, 0, self) if value_3 is None and value_2.accumulator is not None and value_2.requires_grad else other_gradient_edge(self)))
+        node.next_edges = (result, None)
+        node.facts = (1,)
+        if WATCH.on:
+            look_on(operator_derivative, node)
+        # CPU: pointwise add (kernel), ops/arithmetic.py
+        looks = self._looks or looks_of(self)
+        facts = type(other)
+        plan = plans_get((looks, facts, int))
+        if plan is None:
+            plan = new_plan(variant, (looks, facts, int), (self, other, 1))
+        mould = plan.mould
+        result_2 = new(Tensor)
+        result_2._keyset = mould.keyset
+        result_2._counter = [0]
+        result_2._autograd = None
+        result_2._store = None
+        result_2._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould)
+        result_2._shape = mould.shape
+        result_2._stride = mould.stride
+        result_2._offset = 0
+        result_2._dtype = mould.dtype
+        result_2._device = mould.device
+        result_2._view = None
+        result_2._looks = mould.looks
+        loop = plan.into_fresh
+        if loop is None:
+            loop_2 = loop_into_fresh(variant, plan, result_2, (self, other, 1))
+            plan.into_fresh = loop_2
+            loop = loop_2
+        value_11 = result_2._array
+        array = self._array
+        if array is None:
+            raise no_memory(self)
+        values = self._offset
+        entry = loop.entry
+        if entry is None:
+            loop.run(value_11, 0, array, values, other)
+        else:
+            entry(0, loop.numel, value_11, 0, array, values, other)
+        if (result_2._autograd is None and (not (result_2 is self or result_2 is other))) and result_2._dtype.category >= 2:
+            looks_3 = result_2._looks or looks_of(result_2)
+            node.outputs = (looks_3,)
+            record = ResultRecord()
+            record.requires_grad = True
+            record.grad_fn = node
+            record.output_nr = 0
+            record.grad = None
+            record.accumulator = None
+            record.hooks = None
+            record.post_accumulate_hooks = None
+            record.retains_grad = None
+            result_2._autograd = record
+            return result_2
+        return finish_otherwise(operator_derivative, op, node, [self, other, 1], result_2)
+    # CPU: pointwise add (kernel), ops/arithmetic.py
+    looks_2 = self._looks or looks_of(self)
+    facts_2 = type(other)
+    plan_3 = plans_get((looks_2, facts_2, int))
+    if plan_3 is None:
+        plan_3 = new_plan(variant, (looks_2, facts_2, int), (self, other, 1))
+    mould_2 = plan_3.mould
+    result_3 = new(Tensor)
+    result_3._keyset = mould_2.keyset
+    result_3._counter = [0]
+    result_3._autograd = None
+    result_3._store = None
+    result_3._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2)
+    result_3._shape = mould_2.shape
+    result_3._stride = mould_2.stride
+    result_3._offset = 0
+    result_3._dtype = mould_2.dtype
+    result_3._device = mould_2.device
+    result_3._view = None
+    result_3._looks = mould_2.looks
+    loop_3 = plan_3.into_fresh
+    if loop_3 is None:
+        loop_4 = loop_into_fresh(variant, plan_3, result_3, (self, other, 1))
+        plan_3.into_fresh = loop_4
+        loop_3 = loop_4
+    value_16 = result_3._array
+    array_2 = self._array
+    if array_2 is None:
+        raise no_memory(self)
+    values_2 = self._offset
+    entry_2 = loop_3.entry
+    if entry_2 is None:
+        loop_3.run(value_16, 0, array_2, values_2, other)
+    else:
+        entry_2(0, loop_3.numel, value_16, 0, array_2, values_2, other)
+    return result_3

@@ -1,0 +1,105 @@
+def cat(tensors, dim):
+    # aten::cat(Tensor[] tensors, int dim=0) -> Tensor
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
+    tensors_0, tensors_1, tensors_2 = tensors
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    if (tensors_0._autograd is not None and tensors_0._autograd.requires_grad) or (tensors_1._autograd is not None and tensors_1._autograd.requires_grad) or (tensors_2._autograd is not None and tensors_2._autograd.requires_grad):
+        node = node_class()
+        node.sequence = next_sequence()
+        node.hooks = None
+        value_2 = tensors_0._autograd
+        value_3 = tensors_0._view
+        result = None if value_2 is None else ((value_2.grad_fn, value_2.output_nr) if value_2.grad_fn is not None and (value_3 is None or value_3.version == tensors_0._counter[0]) else ((value_2.accumulator, 0, tensors_0) if value_3 is None and value_2.accumulator is not None and value_2.requires_grad else other_gradient_edge(tensors_0)))
+        value_7 = tensors_1._autograd
+        value_8 = tensors_1._view
+        result_2 = None if value_7 is None else ((value_7.grad_fn, value_7.output_nr) if value_7.grad_fn is not None and (value_8 is None or value_8.version == tensors_1._counter[0]) else ((value_7.accumulator, 0, tensors_1) if value_8 is None and value_7.accumulator is not None and value_7.requires_grad else other_gradient_edge(tensors_1)))
+        value_12 = tensors_2._autograd
+        value_13 = tensors_2._view
+        result_3 = None if value_12 is None else ((value_12.grad_fn, value_12.output_nr) if value_12.grad_fn is not None and (value_13 is None or value_13.version == tensors_2._counter[0]) else ((value_12.accumulator, 0, tensors_2) if value_13 is None and value_12.accumulator is not None and value_12.requires_grad else other_gradient_edge(tensors_2)))
+        node.next_edges = (result, result_2, result_3)
+        node.counts = (3,)
+        node.facts = ([tensors_0._shape, tensors_1._shape, tensors_2._shape], [tensors_0._dtype, tensors_1._dtype, tensors_2._dtype], dim)
+        if WATCH.on:
+            look_on(operator_derivative, node)
+        # CPU: structured cat (kernel), ops/shape.py
+        looks = tensors_0._looks or looks_of(tensors_0)
+        looks_2 = tensors_1._looks or looks_of(tensors_1)
+        looks_3 = tensors_2._looks or looks_of(tensors_2)
+        plan = plans_get(((looks, looks_2, looks_3), dim))
+        if plan is None:
+            plan = new_plan(((looks, looks_2, looks_3), dim), (tensors, dim))
+        mould = plan.mould
+        result_4 = new(Tensor)
+        result_4._keyset = mould.keyset
+        result_4._counter = [0]
+        result_4._autograd = None
+        result_4._store = None
+        result_4._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould)
+        result_4._shape = mould.shape
+        result_4._stride = mould.stride
+        result_4._offset = 0
+        result_4._dtype = mould.dtype
+        result_4._device = mould.device
+        result_4._view = None
+        result_4._looks = mould.looks
+        value_23 = plan.run
+        value_24 = result_4._array
+        array = tensors_0._array
+        if array is None:
+            raise no_memory(tensors_0)
+        array_2 = tensors_1._array
+        if array_2 is None:
+            raise no_memory(tensors_1)
+        array_3 = tensors_2._array
+        if array_3 is None:
+            raise no_memory(tensors_2)
+        value_23(value_24, 0, array, tensors_0._offset, array_2, tensors_1._offset, array_3, tensors_2._offset)
+        if (result_4._autograd is None and (not (result_4 is tensors_0 or result_4 is tensors_1 or result_4 is tensors_2))) and result_4._dtype.category >= 2:
+            looks_7 = result_4._looks or looks_of(result_4)
+            node.outputs = (looks_7,)
+            record = ResultRecord()
+            record.requires_grad = True
+            record.grad_fn = node
+            record.output_nr = 0
+            record.grad = None
+            record.accumulator = None
+            record.hooks = None
+            record.post_accumulate_hooks = None
+            record.retains_grad = None
+            result_4._autograd = record
+            return result_4
+        return finish_otherwise(operator_derivative, op, node, [tensors, dim], result_4)
+    # CPU: structured cat (kernel), ops/shape.py
+    looks_4 = tensors_0._looks or looks_of(tensors_0)
+    looks_5 = tensors_1._looks or looks_of(tensors_1)
+    looks_6 = tensors_2._looks or looks_of(tensors_2)
+    plan_3 = plans_get(((looks_4, looks_5, looks_6), dim))
+    if plan_3 is None:
+        plan_3 = new_plan(((looks_4, looks_5, looks_6), dim), (tensors, dim))
+    mould_2 = plan_3.mould
+    result_5 = new(Tensor)
+    result_5._keyset = mould_2.keyset
+    result_5._counter = [0]
+    result_5._autograd = None
+    result_5._store = None
+    result_5._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2)
+    result_5._shape = mould_2.shape
+    result_5._stride = mould_2.stride
+    result_5._offset = 0
+    result_5._dtype = mould_2.dtype
+    result_5._device = mould_2.device
+    result_5._view = None
+    result_5._looks = mould_2.looks
+    value_31 = plan_3.run
+    value_32 = result_5._array
+    array_4 = tensors_0._array
+    if array_4 is None:
+        raise no_memory(tensors_0)
+    array_5 = tensors_1._array
+    if array_5 is None:
+        raise no_memory(tensors_1)
+    array_6 = tensors_2._array
+    if array_6 is None:
+        raise no_memory(tensors_2)
+    value_31(value_32, 0, array_4, tensors_0._offset, array_5, tensors_1._offset, array_6, tensors_2._offset)
+    return result_5

@@ -1,0 +1,108 @@
+def max_dim(self, dim):
+    # aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    if (self._autograd is not None and self._autograd.requires_grad):
+        node = node_class()
+        node.sequence = next_sequence()
+        node.hooks = None
+        value_2 = self._autograd
+        value_3 = self._view
+        result = None if value_2 is None else ((value_2.grad_fn, value_2.output_nr) if value_2.grad_fn is not None and (value_3 is None or value_3.version == self._counter[0]) else ((value_2.accumulator, 0, self) if value_3 is None and value_2.accumulator is not None and value_2.requires_grad else other_gradient_edge(self)))
+        node.next_edges = (result,)
+        node.facts = (self._shape, dim, False)
+        if WATCH.on:
+            look_on(operator_derivative, node)
+        # CPU: max_dim_kernel (kernel), ops/extremes.py
+        looks = self._looks or looks_of(self)
+        value_8 = INDEXED_get(('max', looks, dim, False))
+        plan = value_8 or new_indexed(('max', looks, dim, False), self)
+        mould = plan.values
+        result_2 = new(Tensor)
+        result_2._keyset = mould.keyset
+        result_2._counter = [0]
+        result_2._autograd = None
+        result_2._store = None
+        result_2._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould)
+        result_2._shape = mould.shape
+        result_2._stride = mould.stride
+        result_2._offset = 0
+        result_2._dtype = mould.dtype
+        result_2._device = mould.device
+        result_2._view = None
+        result_2._looks = mould.looks
+        mould_2 = plan.indices
+        result_3 = new(Tensor)
+        result_3._keyset = mould_2.keyset
+        result_3._counter = [0]
+        result_3._autograd = None
+        result_3._store = None
+        result_3._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2)
+        result_3._shape = mould_2.shape
+        result_3._stride = mould_2.stride
+        result_3._offset = 0
+        result_3._dtype = mould_2.dtype
+        result_3._device = mould_2.device
+        result_3._view = None
+        result_3._looks = mould_2.looks
+        if self._array is not None:
+            plan.run(result_2._array, 0, result_3._array, 0, self._array, self._offset)
+        else:
+            if result_2._array is not None:
+                raise no_memory(self)
+        if result_2._autograd is None and not (result_2 is self) and result_3._autograd is None and not (result_3 is self):
+            value_26 = None if result_2._dtype.category < 2 else looks_of(result_2)
+            node.outputs = (value_26, None)
+            if result_2._dtype.category >= 2:
+                record = ResultRecord()
+                record.requires_grad = True
+                record.grad_fn = node
+                record.output_nr = 0
+                record.grad = None
+                record.accumulator = None
+                record.hooks = None
+                record.post_accumulate_hooks = None
+                record.retains_grad = None
+                result_2._autograd = record
+            items = [result_2, result_3]
+            node.results = kept_outputs(operator_derivative, node, items)
+            return (result_2, result_3)
+        return finish_otherwise(operator_derivative, op, node, [self, dim, False], (result_2, result_3))
+    # CPU: max_dim_kernel (kernel), ops/extremes.py
+    looks_2 = self._looks or looks_of(self)
+    value_17 = INDEXED_get(('max', looks_2, dim, False))
+    plan_2 = value_17 or new_indexed(('max', looks_2, dim, False), self)
+    mould_3 = plan_2.values
+    result_4 = new(Tensor)
+    result_4._keyset = mould_3.keyset
+    result_4._counter = [0]
+    result_4._autograd = None
+    result_4._store = None
+    result_4._array = empty(mould_3.elements, mould_3.array) if mould_3.sure else memory_for(mould_3)
+    result_4._shape = mould_3.shape
+    result_4._stride = mould_3.stride
+    result_4._offset = 0
+    result_4._dtype = mould_3.dtype
+    result_4._device = mould_3.device
+    result_4._view = None
+    result_4._looks = mould_3.looks
+    mould_4 = plan_2.indices
+    result_5 = new(Tensor)
+    result_5._keyset = mould_4.keyset
+    result_5._counter = [0]
+    result_5._autograd = None
+    result_5._store = None
+    result_5._array = empty(mould_4.elements, mould_4.array) if mould_4.sure else memory_for(mould_4)
+    result_5._shape = mould_4.shape
+    result_5._stride = mould_4.stride
+    result_5._offset = 0
+    result_5._dtype = mould_4.dtype
+    result_5._device = mould_4.device
+    result_5._view = None
+    result_5._looks = mould_4.looks
+    if self._array is not None:
+        plan_2.run(result_4._array, 0, result_5._array, 0, self._array, self._offset)
+    else:
+        if result_4._array is not None:
+            raise no_memory(self)
+    return (result_4, result_5)

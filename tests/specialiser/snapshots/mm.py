@@ -1,0 +1,97 @@
+def mm(self, mat2):
+    # aten::mm(Tensor self, Tensor mat2) -> Tensor
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    if (self._autograd is not None and self._autograd.requires_grad) or (mat2._autograd is not None and mat2._autograd.requires_grad):
+        node = node_class()
+        node.sequence = next_sequence()
+        node.hooks = None
+        value_2 = self._autograd
+        value_3 = self._view
+        result = None if value_2 is None else ((value_2.grad_fn, value_2.output_nr) if value_2.grad_fn is not None and (value_3 is None or value_3.version == self._counter[0]) else ((value_2.accumulator, 0, self) if value_3 is None and value_2.accumulator is not None and value_2.requires_grad else other_gradient_edge(self)))
+        value_7 = mat2._autograd
+        value_8 = mat2._view
+        result_2 = None if value_7 is None else ((value_7.grad_fn, value_7.output_nr) if value_7.grad_fn is not None and (value_8 is None or value_8.version == mat2._counter[0]) else ((value_7.accumulator, 0, mat2) if value_8 is None and value_7.accumulator is not None and value_7.requires_grad else other_gradient_edge(mat2)))
+        node.next_edges = (result, result_2)
+        value_13 = mat2 if result is not None else UNSAVED
+        version_of = (mat2._counter[0] if mat2._counter is not None else refuse_inference_tensor()) if result is not None else None
+        value_15 = self if result_2 is not None else UNSAVED
+        version_of_2 = (self._counter[0] if self._counter is not None else refuse_inference_tensor()) if result_2 is not None else None
+        node.kept = (value_13, version_of, value_15, version_of_2)
+        node.facts = (self._shape, self._stride, mat2._shape, mat2._stride)
+        if WATCH.on:
+            look_on(operator_derivative, node)
+        # CPU: structured mm (kernel), ops/linalg.py
+        result_5 = self._looks or looks_of(self)
+        result_6 = mat2._looks or looks_of(mat2)
+        plan = plans_get((result_5, result_6))
+        if plan is None:
+            plan = new_plan((result_5, result_6), (self, mat2))
+        mould = plan.mould
+        result_7 = new(Tensor)
+        result_7._keyset = mould.keyset
+        result_7._counter = [0]
+        result_7._autograd = None
+        result_7._store = None
+        result_7._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould)
+        result_7._shape = mould.shape
+        result_7._stride = mould.stride
+        result_7._offset = 0
+        result_7._dtype = mould.dtype
+        result_7._device = mould.device
+        result_7._view = None
+        result_7._looks = mould.looks
+        value_21 = plan.run
+        value_22 = result_7._array
+        array = self._array
+        if array is None:
+            raise no_memory(self)
+        array_2 = mat2._array
+        if array_2 is None:
+            raise no_memory(mat2)
+        value_21(value_22, 0, array, self._offset, array_2, mat2._offset)
+        if (result_7._autograd is None and (not (result_7 is self or result_7 is mat2))) and result_7._dtype.category >= 2:
+            looks = result_7._looks or looks_of(result_7)
+            node.outputs = (looks,)
+            record = ResultRecord()
+            record.requires_grad = True
+            record.grad_fn = node
+            record.output_nr = 0
+            record.grad = None
+            record.accumulator = None
+            record.hooks = None
+            record.post_accumulate_hooks = None
+            record.retains_grad = None
+            result_7._autograd = record
+            return result_7
+        return finish_otherwise(operator_derivative, op, node, [self, mat2], result_7)
+    # CPU: structured mm (kernel), ops/linalg.py
+    result_8 = self._looks or looks_of(self)
+    result_9 = mat2._looks or looks_of(mat2)
+    plan_3 = plans_get((result_8, result_9))
+    if plan_3 is None:
+        plan_3 = new_plan((result_8, result_9), (self, mat2))
+    mould_2 = plan_3.mould
+    result_10 = new(Tensor)
+    result_10._keyset = mould_2.keyset
+    result_10._counter = [0]
+    result_10._autograd = None
+    result_10._store = None
+    result_10._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2)
+    result_10._shape = mould_2.shape
+    result_10._stride = mould_2.stride
+    result_10._offset = 0
+    result_10._dtype = mould_2.dtype
+    result_10._device = mould_2.device
+    result_10._view = None
+    result_10._looks = mould_2.looks
+    value_28 = plan_3.run
+    value_29 = result_10._array
+    array_3 = self._array
+    if array_3 is None:
+        raise no_memory(self)
+    array_4 = mat2._array
+    if array_4 is None:
+        raise no_memory(mat2)
+    value_28(value_29, 0, array_3, self._offset, array_4, mat2._offset)
+    return result_10

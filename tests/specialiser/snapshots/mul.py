@@ -1,0 +1,116 @@
+def mul_Tensor(self, other):
+    # aten::mul.Tensor(Tensor self, Tensor other) -> Tensor
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    if (self._autograd is not None and self._autograd.requires_grad) or (other._autograd is not None and other._autograd.requires_grad):
+        node = node_class()
+        node.sequence = next_sequence()
+        node.hooks = None
+        value_2 = self._autograd
+        value_3 = self._view
+        result = None if value_2 is None else ((value_2.grad_fn, value_2.output_nr) if value_2.grad_fn is not None and (value_3 is None or value_3.version == self._counter[0]) else ((value_2.accumulator, 0, self) if value_3 is None and value_2.accumulator is not None and value_2.requires_grad else other_gradient_edge(self)))
+        value_7 = other._autograd
+        value_8 = other._view
+        result_2 = None if value_7 is None else ((value_7.grad_fn, value_7.output_nr) if value_7.grad_fn is not None and (value_8 is None or value_8.version == other._counter[0]) else ((value_7.accumulator, 0, other) if value_8 is None and value_7.accumulator is not None and value_7.requires_grad else other_gradient_edge(other)))
+        node.next_edges = (result, result_2)
+        value_13 = other if result is not None else UNSAVED
+        version_of = (other._counter[0] if other._counter is not None else refuse_inference_tensor()) if result is not None else None
+        value_15 = self if result_2 is not None else UNSAVED
+        version_of_2 = (self._counter[0] if self._counter is not None else refuse_inference_tensor()) if result_2 is not None else None
+        node.kept = (value_13, version_of, value_15, version_of_2)
+        if WATCH.on:
+            look_on(operator_derivative, node)
+        # CPU: pointwise mul (kernel), ops/arithmetic.py
+        looks = self._looks or looks_of(self)
+        looks_2 = other._looks or looks_of(other)
+        plan = plans_get((looks, looks_2))
+        if plan is None:
+            plan = new_plan(variant, (looks, looks_2), (self, other))
+        mould = plan.mould
+        result_5 = new(Tensor)
+        result_5._keyset = mould.keyset
+        result_5._counter = [0]
+        result_5._autograd = None
+        result_5._store = None
+        result_5._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould)
+        result_5._shape = mould.shape
+        result_5._stride = mould.stride
+        result_5._offset = 0
+        result_5._dtype = mould.dtype
+        result_5._device = mould.device
+        result_5._view = None
+        result_5._looks = mould.looks
+        loop = plan.into_fresh
+        if loop is None:
+            loop_2 = loop_into_fresh(variant, plan, result_5, (self, other))
+            plan.into_fresh = loop_2
+            loop = loop_2
+        value_21 = result_5._array
+        array = self._array
+        if array is None:
+            raise no_memory(self)
+        array_2 = other._array
+        if array_2 is None:
+            raise no_memory(other)
+        values = self._offset
+        values_2 = other._offset
+        entry = loop.entry
+        if entry is None:
+            loop.run(value_21, 0, array, values, array_2, values_2)
+        else:
+            entry(0, loop.numel, value_21, 0, array, values, array_2, values_2)
+        if (result_5._autograd is None and (not (result_5 is self or result_5 is other))) and result_5._dtype.category >= 2:
+            looks_5 = result_5._looks or looks_of(result_5)
+            node.outputs = (looks_5,)
+            record = ResultRecord()
+            record.requires_grad = True
+            record.grad_fn = node
+            record.output_nr = 0
+            record.grad = None
+            record.accumulator = None
+            record.hooks = None
+            record.post_accumulate_hooks = None
+            record.retains_grad = None
+            result_5._autograd = record
+            return result_5
+        return finish_otherwise(operator_derivative, op, node, [self, other], result_5)
+    # CPU: pointwise mul (kernel), ops/arithmetic.py
+    looks_3 = self._looks or looks_of(self)
+    looks_4 = other._looks or looks_of(other)
+    plan_3 = plans_get((looks_3, looks_4))
+    if plan_3 is None:
+        plan_3 = new_plan(variant, (looks_3, looks_4), (self, other))
+    mould_2 = plan_3.mould
+    result_6 = new(Tensor)
+    result_6._keyset = mould_2.keyset
+    result_6._counter = [0]
+    result_6._autograd = None
+    result_6._store = None
+    result_6._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2)
+    result_6._shape = mould_2.shape
+    result_6._stride = mould_2.stride
+    result_6._offset = 0
+    result_6._dtype = mould_2.dtype
+    result_6._device = mould_2.device
+    result_6._view = None
+    result_6._looks = mould_2.looks
+    loop_3 = plan_3.into_fresh
+    if loop_3 is None:
+        loop_4 = loop_into_fresh(variant, plan_3, result_6, (self, other))
+        plan_3.into_fresh = loop_4
+        loop_3 = loop_4
+    value_27 = result_6._array
+    array_3 = self._array
+    if array_3 is None:
+        raise no_memory(self)
+    array_4 = other._array
+    if array_4 is None:
+        raise no_memory(other)
+    values_3 = self._offset
+    values_4 = other._offset
+    entry_2 = loop_3.entry
+    if entry_2 is None:
+        loop_3.run(value_27, 0, array_3, values_3, array_4, values_4)
+    else:
+        entry_2(0, loop_3.numel, value_27, 0, array_3, values_3, array_4, values_4)
+    return result_6

@@ -1,0 +1,26 @@
+def ones(size):
+    # aten::ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
+    # DispatchKeySet(BackendSelect, ADInplaceOrView)
+    # BackendSelect: backend_select (kernel), dispatch/layers/backend_select.py
+    # CPU: ones_kernel (default backend kernel), ops/creation.py
+    value = tuple(size)
+    dtype = get_default_dtype()
+    result = CONSTANTS_get((value, dtype, None))
+    if result is None:
+        return filled_first(size, 1, None, None, None)
+    mould = result.mould
+    result_3 = new(Tensor)
+    result_3._keyset = mould.keyset
+    result_3._counter = [0]
+    result_3._autograd = None
+    result_3._store = None
+    result_3._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould)
+    result_3._shape = mould.shape
+    result_3._stride = mould.stride
+    result_3._offset = 0
+    result_3._dtype = mould.dtype
+    result_3._device = mould.device
+    result_3._view = None
+    result_3._looks = mould.looks
+    result.run(result_3._array, 0, 1)
+    return result_3

@@ -1,0 +1,58 @@
+def view(self, size):
+    # aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)
+    # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU), no grad
+    # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
+    # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
+    # CPU: viewed (default backend kernel), ops/geometry.py
+    looks = self._looks or looks_of(self)
+    key = tuple(size)
+    window = known_cell.cell_contents.get((looks, key))
+    if window is None:
+        value_2 = known_cell.cell_contents
+        geometry_2 = geometry(self, size)
+        window = remember(value_2, (looks, key), self, geometry_2)
+    value_3 = window.looks
+    value_4 = self._array
+    value_5 = self._store
+    counted = self._counter is not None
+    result = new(Tensor)
+    result._keyset = window.keyset if counted else window.inference_keyset
+    result._counter = [0] if counted else None
+    result._autograd = None
+    result._store = self._storage if value_5 is None else value_5
+    result._array = value_4
+    result._shape = value_3.shape
+    result._stride = value_3.stride
+    result._offset = self._offset + window.start
+    result._dtype = value_3.dtype
+    result._device = value_3.device
+    result._view = None
+    result._looks = value_3
+    if value_4 is None:
+        self._storage.hand_out(result)
+    if self._counter is not None and result is not self and result._autograd is None:
+        result._counter = self._counter
+        if result._dtype.category >= 2:
+            former = self._view
+            if result._dtype is not self._dtype:
+                enter_other_view(result, self, op, [self, size], 0, NO_GRAD_MODE)
+            else:
+                if former is None:
+                    history = ViewHistory()
+                    history.base = self
+                    history.creation = NO_GRAD_MODE
+                    history.version = result._counter[0]
+                    result._view = history
+                    result._autograd = history
+                else:
+                    if former.replay is None:
+                        base = former.base
+                        history_2 = ViewHistory()
+                        history_2.base = base
+                        history_2.creation = NO_GRAD_MODE
+                        history_2.version = result._counter[0]
+                        result._view = history_2
+                        result._autograd = history_2
+                    else:
+                        enter_other_view(result, self, op, [self, size], 0, NO_GRAD_MODE)
+    return result

@@ -1,0 +1,304 @@
+"""The code that is made for some operators, as files to read: snapshots/. Each shows what becomes of a layer.
+
+A change of the specialiser shows here as a diff. `EXPECTTEST_ACCEPT=1 pytest tests/specialiser/test_snapshots.py` writes the
+files anew; read the diff before you commit it. They hold no line numbers.
+"""
+
+import difflib
+import os
+import re
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+import pytest
+
+import redispatch as rd
+from redispatch.dispatch import (
+    STATE,
+    Library,
+    below,
+    bind,
+    define_key,
+    dispatch_keyset,
+    fallthrough_kernel,
+    include,
+    keyset,
+    operator_named,
+    run,
+    within,
+)
+from redispatch.dispatch.layers.layer import boxed_kernel, layer
+from redispatch.dispatch.specialiser.specialise import facts_of
+from redispatch.dispatch.state import FLAGS
+from redispatch.library import custom_op
+from redispatch.subclasses.two_tensor import TwoTensor
+from redispatch.utils._python_dispatch import TorchDispatchMode
+
+from .twice import specialize
+
+FOLDER = Path(__file__).parent / "snapshots"
+CASES = {}
+aten = rd.ops.aten
+
+
+def snapshot(name):
+    """A case: a function that gives the operator and the arguments of a call, and the region in which it is made."""
+
+    def add(case):
+        CASES[name] = case
+        return case
+
+    return add
+
+
+def calling(name, op, arguments, region=nullcontext, **keywords):
+    """A case of a call whose arguments `arguments()` makes."""
+    snapshot(name)(lambda: (op(), arguments(), keywords, region()))
+
+
+def source_of(op, arguments, keywords, region):
+    """The code that runs for a call."""
+    with region, specialize(True):
+        stack = bind(op.schema, arguments, keywords)
+        facts, _ = facts_of(op, stack)
+        keys = dispatch_keyset(op.schema, stack) | STATE.get().added & FLAGS
+        return re.sub(r"(\.py):\d+", r"\1", op.table(facts).made(keys).source)
+
+
+def x():
+    return rd.ones(2, 3)
+
+
+def two():
+    return x(), x()
+
+
+def meta():
+    return rd.ones(2, 3, device="meta")
+
+
+class Mode(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+def autocast():
+    return rd.autocast("cpu", dtype=rd.bfloat16)
+
+
+# Layer by layer, on one operator ----------------------------------------------------------------------------------------
+
+calling("add", lambda: aten.add.Tensor, two)
+calling("add_no_grad", lambda: aten.add.Tensor, two, rd.no_grad)
+calling("add_inference", lambda: aten.add.Tensor, two, rd.inference_mode)
+calling("add_mode", lambda: aten.add.Tensor, two, Mode)
+calling("add_subclass", lambda: aten.add.Tensor, lambda: (TwoTensor(x(), x()), x()))
+calling("add_meta", lambda: aten.add.Tensor, lambda: (meta(), meta()))
+calling("add_autocast", lambda: aten.add.Tensor, two, autocast)
+calling("add_number", lambda: aten.add.Tensor, lambda: (x(), 2))
+calling("add_alpha", lambda: aten.add.Tensor, two, alpha=2)
+calling("add_in_place", lambda: aten.add_.Tensor, two)
+calling("add_in_place_inference", lambda: aten.add_.Tensor, two, rd.inference_mode)
+calling("add_out", lambda: aten.add.out, two, out=rd.ones(2, 3))
+
+
+@contextmanager
+def audited():
+    """With a user's key whose layer the specialiser works out."""
+    key = define_key("Audit", above="ADInplaceOrView")
+    mine, lower = keyset("Audit"), below("Audit")
+
+    @layer("Audit")
+    def audit(op, keyset, stack):
+        noticed(op)
+        with within(STATE.get().excluding(mine)):
+            return run(op, keyset & lower, stack)
+
+    with include(key.bits):
+        yield
+
+
+def noticed(op):
+    """What the layer does."""
+
+
+calling("add_over_a_users_layer", lambda: aten.add.Tensor, two, audited)
+
+
+@contextmanager
+def fallen_back():
+    """With a user's key that has a fallback, an ordinary function."""
+    key = define_key("Fallback", above="AutogradFunctionality")
+    lib = Library("_", "IMPL")
+
+    def fallback(keyset, op, *args, **kwargs):
+        return op.redispatch(keyset & below("Fallback"), *args, **kwargs)
+
+    lib.fallback(fallback, key, with_keyset=True)
+    with include(key.bits):
+        yield
+
+
+calling("add_under_a_users_fallback", lambda: aten.add.Tensor, two, fallen_back)
+
+
+@contextmanager
+def unhandled():
+    """With a layer that the evaluator does not handle, which runs boxed."""
+    key = define_key("Unhandled", above="ADInplaceOrView")
+    lower = below("Unhandled")
+
+    @layer("Unhandled")
+    def careful(op, keyset, stack):
+        try:
+            return run(op, keyset & lower, stack)
+        except RuntimeError as error:
+            raise ValueError("careful") from error
+
+    with include(key.bits):
+        yield
+
+
+calling("add_over_a_layer_that_runs_boxed", lambda: aten.add.Tensor, two, unhandled)
+
+# Operators of all kinds -------------------------------------------------------------------------------------------------
+
+calling("exp", lambda: aten.exp.default, lambda: (x(),))
+calling("mul", lambda: aten.mul.Tensor, two)
+calling("mm", lambda: aten.mm.default, lambda: (x(), x().t()))
+calling("mm_autocast", lambda: aten.mm.default, lambda: (x(), x().t()), autocast)
+calling("cat_autocast", lambda: aten.cat.default, lambda: ([x(), x()],), autocast)
+calling("prod_autocast", lambda: aten.prod.default, lambda: (x(),), autocast)
+calling("cat_of_two", lambda: aten.cat.default, lambda: ([x(), x()],))
+calling("cat_of_three", lambda: aten.cat.default, lambda: ([x(), x(), x()], 1))
+calling("sum", lambda: aten.sum.default, lambda: (x(),))
+calling("sum_dim", lambda: aten.sum.dim_IntList, lambda: (x(), [0]))
+calling("max_dim", lambda: aten.max.dim, lambda: (x(), 1))
+calling("layer_norm", lambda: aten.native_layer_norm.default, lambda: (x(), [3], None, None, 1e-5))
+calling("view", lambda: aten.view.default, lambda: (x(), [6]))
+calling("view_no_grad", lambda: aten.view.default, lambda: (x(), [6]), rd.no_grad)
+calling("transpose_in_place", lambda: aten.transpose_.default, lambda: (x(), 0, 1))
+calling("split", lambda: aten.split.Tensor, lambda: (x(), 1))
+calling("detach", lambda: aten.detach.default, lambda: (x(),))
+calling("copy_in_place", lambda: aten.copy_.default, two)
+calling("index", lambda: aten.index.Tensor, lambda: (x(), [None, rd.tensor([0, 1])]))
+calling("ones", lambda: aten.ones.default, lambda: ([2, 3],))
+calling("ones_mode", lambda: aten.ones.default, lambda: ([2, 3],), Mode)
+calling("implicit", lambda: aten.square.default, lambda: (x(),))
+calling("implicit_mode", lambda: aten.square.default, lambda: (x(),), Mode)
+calling("implicit_inference", lambda: aten.square.default, lambda: (x(),), rd.inference_mode)
+
+# Operators of users -----------------------------------------------------------------------------------------------------
+
+
+def defined(schema, **kernels):
+    """A new operator; `CPU=function` registers a kernel."""
+    lib = Library("lesson", "FRAGMENT")
+    name = lib.define(schema)
+    for key, function in kernels.items():
+        lib.impl(name, function, key)
+    LIBRARIES.append(lib)
+    return lib, operator_named(f"lesson::{name}")
+
+
+LIBRARIES: list[Library] = []
+
+
+@snapshot("users_kernel_without_derivative")
+def without_derivative():
+    _, op = defined("double(Tensor x, float by=2.0, *, int? times=None) -> Tensor", CPU=lambda x, by=2.0, *, times=None: x.mul(by))
+    return op, (x(),), {"times": 1}, nullcontext()
+
+
+@snapshot("users_kernel_with_a_keyset")
+def with_a_keyset():
+    lib, op = defined("noted(Tensor x) -> Tensor", CPU=lambda x: x.mul(2))
+    lower = below("AutogradOther")
+    lib.impl(op, lambda keyset, x: op.redispatch(keyset & lower, x), "Autograd", with_keyset=True)
+    return op, (x(),), {}, nullcontext()
+
+
+@snapshot("users_fallthrough")
+def with_a_fallthrough():
+    lib, op = defined("quiet(Tensor x) -> Tensor", CPU=lambda x: x.mul(2))
+    lib.impl(op, fallthrough_kernel, "Autograd")
+    return op, (x(),), {}, nullcontext()
+
+
+@snapshot("missing_kernel")
+def without_a_kernel():
+    _, op = defined("absent(Tensor x) -> Tensor")
+    return op, (x(),), {}, rd.no_grad()
+
+
+@snapshot("missing_meta_kernel")
+def without_a_meta_kernel():
+    _, op = defined("shapeless(Tensor x) -> Tensor", CPU=lambda x: x.mul(2))
+    return op, (meta(),), {}, rd.no_grad()
+
+
+@snapshot("users_boxed_kernel")
+def with_a_boxed_kernel():
+    _, op = defined("counted(Tensor x, Tensor? y=None, int n=1) -> Tensor")
+
+    def counted(op, keyset, stack):
+        x, y, n = stack
+        if y is None:
+            return x.mul(n) if n > 1 else x.clone()
+        return y
+
+    op.register("CPU", boxed_kernel(counted))
+    return op, (x(), None, 3), {}, rd.no_grad()
+
+
+@snapshot("users_kernels_of_several_results")
+def with_several_results():
+    _, op = defined("both(Tensor x, Tensor(a!)? out=None) -> (Tensor, Tensor(a!))", CPU=lambda x, out=None: (x.mul(2), out))
+    return op, (x(), x()), {}, nullcontext()
+
+
+@snapshot("custom_op_with_a_derivative")
+def custom():
+    @custom_op("lesson::bump", mutates_args=())
+    def bump(x: rd.Tensor, by: float = 1.0) -> rd.Tensor:
+        return x.mul(by)
+
+    bump.register_autograd(lambda ctx, grad: (grad, None))
+    LIBRARIES.append(bump._lib)
+    return bump._opoverload, (x(),), {}, nullcontext()
+
+
+@snapshot("custom_op_that_writes")
+def custom_that_writes():
+    @custom_op("lesson::fill", mutates_args=("x",))
+    def fill(x: rd.Tensor, value: float) -> None:
+        x.fill_(value)
+
+    LIBRARIES.append(fill._lib)
+    return fill._opoverload, (x(), 2.0), {}, nullcontext()
+
+
+# Comparing --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def libraries_go():
+    yield
+    while LIBRARIES:
+        LIBRARIES.pop()._destroy()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_code_is_as_it_was(name):
+    made = source_of(*CASES[name]())
+    file = FOLDER / f"{name}.py"
+    if os.environ.get("EXPECTTEST_ACCEPT"):
+        FOLDER.mkdir(exist_ok=True)
+        file.write_text(made)
+    known = file.read_text() if file.exists() else ""
+    diff = difflib.unified_diff(known.splitlines(), made.splitlines(), str(file.name), "as it is made now", lineterm="")
+    assert made == known, "\n".join(diff) + "\n\nIf that is right: EXPECTTEST_ACCEPT=1 pytest tests/specialiser/test_snapshots.py"
+
+
+def test_each_snapshot_belongs_to_a_case():
+    assert {file.stem for file in FOLDER.glob("*.py")} == CASES.keys()
