@@ -22,6 +22,7 @@ from .autograd import (
     set_grad_enabled,
 )
 from .dispatch import DispatchKey, DispatchKeySet, Hop, Tag, define_backend, define_key, explain, ops, trace
+from .dispatch.config import config
 from .kernels import get_num_threads, set_num_threads
 from .ops import random  # not a file here: run from this folder, it would stand before Python's own `random`
 from .ops.arithmetic import (

@@ -1,7 +1,7 @@
 """Every Python snippet in the README and in the Markdown pages runs, top to bottom, page by page.
 
-A ```text block shows what the snippet before it prints, and must be exactly that. Executed chapters (`{code-cell}`) are
-Sphinx's to run, in `make docs`.
+A ```text block shows what the snippet before it prints, and must be exactly that. The cells of executed chapters
+(`{code-cell}`) run, too; it is Sphinx that shows their output, in `make docs`.
 """
 
 import io
@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs").glob("*/*.md"))]
 PAGES = [page for page in PAGES if "_build" not in page.parts]
-BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(python|text|\{code-cell\})\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +31,8 @@ def torch_is_given_back():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_snippets(page):
+def test_snippets(page, monkeypatch):
+    monkeypatch.chdir(page.parent)  # as Sphinx does
     text = page.read_text()
     scope = {"__name__": page.stem}
     printed = ""
@@ -44,5 +45,6 @@ def test_snippets(page):
         linecache.cache[page.name] = (len(text), None, text.splitlines(True), page.name)
         lines_before = text.count("\n", 0, block.start(2))
         with redirect_stdout(io.StringIO()) as output:
+            content = re.sub(r"^:tags:", "# tags:", content)
             exec(compile("\n" * lines_before + content, page.name, "exec"), scope)
         printed = output.getvalue()

@@ -1,7 +1,7 @@
 """What each layer costs while the interpreter runs boxed: `python tests/bench/layers.py`, part of `make bench`.
 
 One operator on float32[16] is started ever higher up the key stack; what a line adds to the one below it is the price
-of that hop. This is where the specialiser starts from. Writes `docs/layers.json`, from which the table in the docs is
+of that hop: what the specialiser starts from. Writes `docs/layers.json`, from which the table in the docs is
 made; quotes nanoseconds, minimum of several rounds, and so is about one machine only.
 """
 
@@ -51,6 +51,7 @@ def nanoseconds(work: Callable[[], Any], context: Any = None) -> float:
 def rows() -> list[tuple[str, float]]:
     """(what is started where, nanoseconds), from the kernel up."""
     rd.set_num_threads(1)
+    rd.config.specialize = False  # the layers themselves; what is made of them is in the table against torch
     a, b = rd.ones(16), rd.ones(16)
     grad = rd.ones(16, requires_grad=True)
     small = rd.ones(8, 8)

@@ -1,7 +1,7 @@
-"""The circumstances in which operators are compared: what happens to the arguments before, and in which region they run.
+"""The circumstances in which operators are compared: what is done to the arguments before, and the region of the call.
 
-Whatever may see a call on its way (modes, subclasses, layers at users' keys, kernels) writes into the world of the run what it
-is given, and the dispatch state in which it is asked: this is what the order of hops can be told by.
+Whatever may see a call on its way (modes, subclasses, layers at users' keys, kernels) writes into the world of the
+run what it is given, and the dispatch state in which it is asked: this is what the order of hops can be told by.
 """
 
 import warnings
@@ -32,7 +32,7 @@ from redispatch.testing.op_info import copy_of
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import TorchDispatchMode
 
-# Who sees calls ---------------------------------------------------------------------------------------------------------
+# Who sees calls -------------------------------------------------------------------------------------------------------
 
 
 class Spy(TorchDispatchMode):
@@ -105,7 +105,7 @@ NOWHERE: list[Any] = []  # the world into which the layers write, while there is
 
 
 def define_keys() -> None:
-    """Three keys, above Autograd, between it and ADInplaceOrView, and above the kernels, with layers that write and hand on.
+    """Three keys, above Autograd, between it and ADInplaceOrView, and above the kernels, whose layers write down.
 
     Two of them are fallbacks, as users register them; the middle one is a layer as the library writes them.
     """
@@ -167,7 +167,7 @@ def spy_on_kernel(op):
     return lib
 
 
-# Regions: world -> context manager --------------------------------------------------------------------------------------
+# Regions: world -> context manager ------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -262,7 +262,7 @@ def nothing(world):
     return nullcontext()
 
 
-# Arguments: sample -> sample --------------------------------------------------------------------------------------------
+# Arguments: sample -> sample ------------------------------------------------------------------------------------------
 
 
 def plain(sample):
@@ -372,7 +372,7 @@ def plain_subclass(sample):
     return leaves(sample).map(lambda x: x.as_subclass(Plain))
 
 
-# The contexts -----------------------------------------------------------------------------------------------------------
+# The contexts ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

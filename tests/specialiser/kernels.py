@@ -1,7 +1,7 @@
 """Small boxed kernels for tests of the evaluator, and how to try one: on a thing whose attributes are not known before.
 
-`seen` is what ordinary functions note down while a kernel runs; `note` and `bump` are such functions, which the evaluator leaves
-as calls.
+`seen` is what ordinary functions note down while a kernel runs; `note` and `bump` are such functions, which the
+evaluator leaves as calls.
 """
 
 from itertools import count

@@ -1,7 +1,7 @@
 """Every operator does the same specialised as boxed, in every form and under all circumstances (contexts.py).
 
-What is compared is what world.py sees: values bit for bit, looks, aliasing, versions, the graph and what it saves, gradients,
-what modes, subclasses, layers and kernels see on the way, and in which state; errors by class and text.
+What is compared is what world.py sees: values bit for bit, looks, aliasing, versions, the graph and what it saves,
+gradients, what modes, subclasses, layers and kernels see on the way, and in which state; errors by class and text.
 
 The operators of CORE are tried in all contexts, the others in some, which differ from one operator to the next; with
 `make test-long`, all of them in all.
@@ -20,15 +20,15 @@ from redispatch.testing.op_db import op_db
 from redispatch.testing.op_info import SampleInput, is_factory
 from redispatch.utils import _pytree as pytree
 
-from .contexts import CONTEXTS, define_keys, is_floating, spy_on_kernel
+from .contexts import CONTEXTS, define_keys, spy_on_kernel
 from .twice import assert_same
 
 CORE = """
     add.Tensor rsub.Scalar mul.Tensor div.Tensor pow.Tensor_Scalar clamp eq.Tensor where.self exp relu sigmoid sum
-    sum.dim_IntList mean max.dim var.correction cumsum mm addmm matmul linear bmm dot view transpose.int t expand select.int
-    slice.Tensor squeeze.dim as_strided reshape split.Tensor unbind.int cat stack index.Tensor index_put gather masked_fill.Scalar
-    embedding _softmax native_layer_norm cross_entropy_loss detach clone _to_copy copy fill.Scalar zero_ ones full_like arange
-    bernoulli dropout
+    sum.dim_IntList mean max.dim var.correction cumsum mm addmm matmul linear bmm dot view transpose.int t expand
+    select.int slice.Tensor squeeze.dim as_strided reshape split.Tensor unbind.int cat stack index.Tensor index_put
+    gather masked_fill.Scalar embedding _softmax native_layer_norm cross_entropy_loss detach clone _to_copy copy
+    fill.Scalar zero_ ones full_like arange bernoulli dropout
 """.split()
 
 MOST_USUAL_CONTEXT = next(context for context in CONTEXTS if context.name == "results that require grad")
@@ -59,7 +59,7 @@ def small_samples(info, dtype):
     return [first, other]
 
 
-# Cases ------------------------------------------------------------------------------------------------------------------
+# Cases ----------------------------------------------------------------------------------------------------------------
 
 
 def case(info, form, op, sample, context, face=None):
@@ -136,7 +136,7 @@ def seed_of(x):
     return rd.arange(1, x.numel() + 1, dtype=x.dtype).reshape(x.shape)
 
 
-# What is tried ----------------------------------------------------------------------------------------------------------
+# What is tried --------------------------------------------------------------------------------------------------------
 
 
 def applies(info, form, context):
@@ -204,9 +204,11 @@ def test_an_operator_does_the_same_specialised_as_boxed_in_all_other_contexts(in
     compare(info, form, op, contexts)
 
 
-# Errors -----------------------------------------------------------------------------------------------------------------
+# Errors ---------------------------------------------------------------------------------------------------------------
 
-ERRORS_IN = [c for c in CONTEXTS if c.name in ("plain", "requires grad", "mode", "inference_mode", "two tensors", "meta")]
+ERRORS_IN = [
+    c for c in CONTEXTS if c.name in ("plain", "requires grad", "mode", "inference_mode", "two tensors", "meta")
+]
 
 
 @pytest.mark.parametrize("info", [info for info in op_db if info.errors], ids=str)
@@ -249,19 +251,25 @@ def test_wrong_arguments_give_the_same_error_or_result(info):
     sample = small_samples(info, info.main_dtype)[0]
     face = info.face or info.method
     cases = {}
-    for what, call in spoiled(sample):
-        cases[what] = case(info, "functional", info.op, call, MOST_USUAL_CONTEXT)
+    for what, wrong in spoiled(sample):
+        cases[what] = case(info, "functional", info.op, wrong, MOST_USUAL_CONTEXT)
         if face is not None:
-            cases[f"{what}, by its function"] = case(info, "functional", info.op, call, MOST_USUAL_CONTEXT, face)
+            cases[f"{what}, by its function"] = case(info, "functional", info.op, wrong, MOST_USUAL_CONTEXT, face)
     if info.inplace is not None:
-        for what, call in spoiled(sample):
-            cases[f"{what}, in place"] = case(info, "functional", info.inplace, call, MOST_USUAL_CONTEXT)
+        for what, wrong in spoiled(sample):
+            cases[f"{what}, in place"] = case(info, "functional", info.inplace, wrong, MOST_USUAL_CONTEXT)
     assert_same(cases)
 
 
-# Ways to call -----------------------------------------------------------------------------------------------------------
+# Ways to call ---------------------------------------------------------------------------------------------------------
 
-BACKENDS_KEYS = [keyset("CPU"), keyset("CPU", "ADInplaceOrView"), keyset("CPU", "AutogradCPU", "ADInplaceOrView"), keyset("Meta"), 0]
+BACKENDS_KEYS = [
+    keyset("CPU"),
+    keyset("CPU", "ADInplaceOrView"),
+    keyset("CPU", "AutogradCPU", "ADInplaceOrView"),
+    keyset("Meta"),
+    0,
+]
 
 
 @pytest.mark.parametrize("info", [info for info in op_db if str(info) in CORE], ids=str)

@@ -1,7 +1,7 @@
 """The code that is made for some operators, as files to read: snapshots/. Each shows what becomes of a layer.
 
-A change of the specialiser shows here as a diff. `EXPECTTEST_ACCEPT=1 pytest tests/specialiser/test_snapshots.py` writes the
-files anew; read the diff before you commit it. They hold no line numbers.
+A change of the specialiser shows here as a diff. `EXPECTTEST_ACCEPT=1 pytest tests/specialiser/test_snapshots.py`
+writes the files anew; read the diff before you commit it. They hold no line numbers.
 """
 
 import difflib
@@ -86,7 +86,7 @@ def autocast():
     return rd.autocast("cpu", dtype=rd.bfloat16)
 
 
-# Layer by layer, on one operator ----------------------------------------------------------------------------------------
+# Layer by layer, on one operator --------------------------------------------------------------------------------------
 
 calling("add", lambda: aten.add.Tensor, two)
 calling("add_no_grad", lambda: aten.add.Tensor, two, rd.no_grad)
@@ -161,7 +161,7 @@ def unhandled():
 
 calling("add_over_a_layer_that_runs_boxed", lambda: aten.add.Tensor, two, unhandled)
 
-# Operators of all kinds -------------------------------------------------------------------------------------------------
+# Operators of all kinds -----------------------------------------------------------------------------------------------
 
 calling("exp", lambda: aten.exp.default, lambda: (x(),))
 calling("mul", lambda: aten.mul.Tensor, two)
@@ -188,7 +188,7 @@ calling("implicit", lambda: aten.square.default, lambda: (x(),))
 calling("implicit_mode", lambda: aten.square.default, lambda: (x(),), Mode)
 calling("implicit_inference", lambda: aten.square.default, lambda: (x(),), rd.inference_mode)
 
-# Operators of users -----------------------------------------------------------------------------------------------------
+# Operators of users ---------------------------------------------------------------------------------------------------
 
 
 def defined(schema, **kernels):
@@ -206,7 +206,9 @@ LIBRARIES: list[Library] = []
 
 @snapshot("users_kernel_without_derivative")
 def without_derivative():
-    _, op = defined("double(Tensor x, float by=2.0, *, int? times=None) -> Tensor", CPU=lambda x, by=2.0, *, times=None: x.mul(by))
+    _, op = defined(
+        "double(Tensor x, float by=2.0, *, int? times=None) -> Tensor", CPU=lambda x, by=2.0, *, times=None: x.mul(by)
+    )
     return op, (x(),), {"times": 1}, nullcontext()
 
 
@@ -253,7 +255,9 @@ def with_a_boxed_kernel():
 
 @snapshot("users_kernels_of_several_results")
 def with_several_results():
-    _, op = defined("both(Tensor x, Tensor(a!)? out=None) -> (Tensor, Tensor(a!))", CPU=lambda x, out=None: (x.mul(2), out))
+    _, op = defined(
+        "both(Tensor x, Tensor(a!)? out=None) -> (Tensor, Tensor(a!))", CPU=lambda x, out=None: (x.mul(2), out)
+    )
     return op, (x(), x()), {}, nullcontext()
 
 
@@ -278,7 +282,7 @@ def custom_that_writes():
     return fill._opoverload, (x(), 2.0), {}, nullcontext()
 
 
-# Comparing --------------------------------------------------------------------------------------------------------------
+# Comparing ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(autouse=True)
@@ -297,7 +301,9 @@ def test_the_code_is_as_it_was(name):
         file.write_text(made)
     known = file.read_text() if file.exists() else ""
     diff = difflib.unified_diff(known.splitlines(), made.splitlines(), str(file.name), "as it is made now", lineterm="")
-    assert made == known, "\n".join(diff) + "\n\nIf that is right: EXPECTTEST_ACCEPT=1 pytest tests/specialiser/test_snapshots.py"
+    assert made == known, (
+        "\n".join(diff) + "\n\nIf that is right: EXPECTTEST_ACCEPT=1 pytest tests/specialiser/test_snapshots.py"
+    )
 
 
 def test_each_snapshot_belongs_to_a_case():

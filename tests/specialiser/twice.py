@@ -1,8 +1,8 @@
 """Runs things twice from equal starting points, boxed and specialised, and says where they differ.
 
-A *case* is a function without arguments that prepares a run: `case()` makes new tensors, and gives a function of a `World`
-which does something with them and describes them. Cases are prepared boxed, all of them before any of them runs: so all that
-is specialised is what the runs themselves call.
+A *case* is a function without arguments that prepares a run: `case()` makes new tensors, and gives a function of a
+`World` which does something with them and describes them. Cases are prepared boxed, all of them before any of them
+runs: so all that is specialised is what the runs themselves call.
 """
 
 import difflib

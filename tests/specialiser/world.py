@@ -1,8 +1,8 @@
 """What a run has left behind, as lines of text that can be compared with those of another run.
 
-A `World` gives each tensor, storage and node that it meets a label, in the order in which it meets them: so two lines that
-say `t3` speak of the same object. It writes down what users can see of them, and goes on to whatever these lead to: bases,
-gradients, inner tensors, nodes down to the leaves and what they have saved.
+A `World` gives each tensor, storage and node that it meets a label, in the order in which it meets them: so two
+lines that say `t3` speak of the same object. It writes down what users can see of them, and goes on to whatever
+these lead to: bases, gradients, inner tensors, nodes down to the leaves and what they have saved.
 
 Nothing here calls an operator, but for what users call, too, when they ask a view for its `grad_fn`.
 """
@@ -110,7 +110,11 @@ class World:
             "is_view": x._view is not None,
         }
         if x._view is not None:
-            facts |= {"base": x._view.base, "creation": x._view.creation, "same counter": x._counter is x._view.base._counter}
+            facts |= {
+                "base": x._view.base,
+                "creation": x._view.creation,
+                "same counter": x._counter is x._view.base._counter,
+            }
         if vars(x):
             facts["attributes"] = {name: log_of(value) for name, value in vars(x).items()}
         if self.values:
