@@ -158,6 +158,11 @@ class OpOverload(HasEntryPoint):
 
         `facts`, as in specialise.py, by default says that all tensors are given and everything else is defaulted.
         """
+        if facts is not None and len(facts) != len(self.schema.arguments):
+            raise ValueError(
+                f"{self}.source: expected a fact for each of the {len(self.schema.arguments)} arguments of {self.schema}, "
+                f"got {facts}; see dispatch/specialiser/specialise.py for what they say"
+            )
         keys = int(as_keyset(keyset)) | STATE.get().included
         keys = keys & ~STATE.get().excluded & KEYS_MASK | STATE.get().added & FLAGS & ~TRACED
         return self.table(facts or usual_facts(self.schema)).made(keys).source  # type: ignore[attr-defined]

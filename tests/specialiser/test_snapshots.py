@@ -308,3 +308,8 @@ def test_the_code_is_as_it_was(name):
 
 def test_each_snapshot_belongs_to_a_case():
     assert {file.stem for file in FOLDER.glob("*.py")} == CASES.keys()
+
+
+def test_the_source_of_code_for_another_number_of_arguments_is_refused():
+    with pytest.raises(ValueError, match="a fact for each of the 3 arguments"):
+        rd.ops.aten.add.Tensor.source(rd.ones(2), ("T",))
