@@ -160,8 +160,8 @@ class OpOverload(HasEntryPoint):
         """
         if facts is not None and len(facts) != len(self.schema.arguments):
             raise ValueError(
-                f"{self}.source: expected a fact for each of the {len(self.schema.arguments)} arguments of {self.schema}, "
-                f"got {facts}; see dispatch/specialiser/specialise.py for what they say"
+                f"{self}.source: expected a fact for each of the {len(self.schema.arguments)} arguments of "
+                f"{self.schema}, got {facts}; see dispatch/specialiser/specialise.py for what they say"
             )
         keys = int(as_keyset(keyset)) | STATE.get().included
         keys = keys & ~STATE.get().excluded & KEYS_MASK | STATE.get().added & FLAGS & ~TRACED
