@@ -1,8 +1,8 @@
 """Which element is the largest or smallest, and its value: argmax, argmin, and max/min with indices.
 
-The first of equal elements wins, and NaN wins over everything, the first NaN over the others. Elements are compared by
-the integer keys of `order.py`. Each result takes two passes over its elements: one for the best key, which
-vectorises, and one that stops where it is found. Read next: `softmax.py`.
+The first of equal elements wins, and NaN wins over everything, the first NaN over the others. The best of each block of
+elements is found by a loop that vectorises; only in the block that won is the element looked for.
+Read next: `softmax.py`.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,33 +10,33 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from .compile import Entry, Kernel
-from .convert import array_type, load, store
+from .convert import array_type, load
 from .elementwise import offset_of
 from .operand import Operand
-from .order import keys
+from .order import order
 from .pool import ready
-from .reduce import chain, larger, reduce_plan, smaller
+from .reduce import BLOCK, reduce_plan
 
+FEW = 64  # elements of which one is looked for by itself
 uint64 = np.uint64
+
+
+# --- the loop. The names right below stand for what `_entry` passes to `Kernel(given=...)`. ---------------------------
 
 
 def load_one(x):
     return x
 
 
-def better(best, x):
+def pick(best, x):
     return x
 
 
-def from_key(key):
-    return key
+worst = np.float64(0)
 
 
-def store_one(x):
-    return x
-
-
-start = np.int64(0)
+def beats(x, best):
+    return True
 
 
 def argreduce_loop(
@@ -50,26 +50,37 @@ def argreduce_loop(
         runs *= reduced[d]
     for i in range(lo, hi):
         base = x_at + offset_of(i, kept_dims, kept, kept_in, 0)
-        best = start
+        best, best_run, j = worst, -1, 0
         for run in range(runs):
             at = base + offset_of(run, dims - 1, reduced, reduced_in, 0)
-            if step == 1:
-                for j in range(inner):
-                    best = better(best, load_one(x[uint64(at + j)]))
-            else:
-                for j in range(inner):
-                    best = better(best, load_one(x[uint64(at + j * step)]))
-        found = -1
-        for run in range(runs):
-            at = base + offset_of(run, dims - 1, reduced, reduced_in, 0)
-            for j in range(inner):
-                if load_one(x[uint64(at + j * step)]) == best:
-                    found = run * inner + j
-                    break
-            if found >= 0:
+            for block in range(0, inner, BLOCK):
+                stop = min(block + BLOCK, inner)
+                top = worst
+                if step == 1:
+                    for k in range(block, stop):
+                        top = pick(top, load_one(x[uint64(at + k)]))
+                else:
+                    for k in range(block, stop):
+                        top = pick(top, load_one(x[uint64(at + k * step)]))
+                if best_run < 0 or beats(top, best):
+                    best, best_run, j = top, run, block
+        at = base + offset_of(best_run, dims - 1, reduced, reduced_in, 0)
+        is_nan = best != best
+        while j + FEW <= inner:
+            found = False
+            for k in range(j, j + FEW):
+                value = load_one(x[uint64(at + k * step)])
+                found |= (value == best) | (is_nan & (value != value))
+            if found:
                 break
-        values[uint64(values_at + offset_of(i, kept_dims, kept, value_to, 0))] = store_one(from_key(best))
-        indices[uint64(indices_at + offset_of(i, kept_dims, kept, index_to, 0))] = found
+            j += FEW
+        while j < inner - 1:
+            value = load_one(x[uint64(at + j * step)])
+            if value == best or (is_nan and value != value):
+                break
+            j += 1
+        values[uint64(values_at + offset_of(i, kept_dims, kept, value_to, 0))] = x[uint64(at + j * step)]
+        indices[uint64(indices_at + offset_of(i, kept_dims, kept, index_to, 0))] = best_run * inner + j
 
 
 _ENTRIES: dict[tuple[str, bool], Entry] = {}
@@ -78,14 +89,8 @@ _ENTRIES: dict[tuple[str, bool], Entry] = {}
 def _entry(dtype: str, largest: bool) -> Entry:
     entry = _ENTRIES.get((dtype, largest))
     if entry is None:
-        to_key, back, lowest = keys(dtype, largest)
-        given = {
-            "load_one": chain(load(dtype), to_key),
-            "better": larger if largest else smaller,
-            "from_key": back,
-            "store_one": store(dtype),
-            "start": lowest,
-        }
+        pick, beats, worst = order(dtype, largest)
+        given = {"load_one": load(dtype), "pick": pick, "beats": beats, "worst": worst}
         kernel = Kernel(argreduce_loop, name="argmax" if largest else "argmin", given=given)
         tables, array = ["int64[]"] * 6, array_type(dtype)
         entry = kernel.entry("int64", "int64", *tables, array, "int64", "int64[]", "int64", array, "int64")

@@ -33,10 +33,12 @@ Number = bool | int | float | complex
 def offset_of(index, ndim, sizes, strides, operand):
     """How far element `index` (row-major, over the first `ndim` dimensions) lies from an operand's first element."""
     at = 0
-    for d in range(ndim - 1, -1, -1):
+    for d in range(ndim - 1, 0, -1):
         rest = index // sizes[d]
         at += (index - rest * sizes[d]) * strides[operand + d]
         index = rest
+    if ndim > 0:  # the outermost index needs no division, which would take as long as 20 elements of a row
+        at += index * strides[operand]
     return at
 
 

@@ -1,73 +1,50 @@
-"""Comparing floats as integers, so that NaN has a place in the order and LLVM can vectorise.
+"""Which of two elements is larger, for every dtype: NaN beats all, as PyTorch has it.
 
-The bits of a float, read as an integer, are ordered as the float is, once the magnitude bits of negative numbers are
-flipped. In a maximum NaN becomes the largest integer, in a minimum the smallest: it wins, as PyTorch has it, and
-stays NaN when the flip is undone. `max` on floats with a NaN test in each step would keep the loop scalar.
+A comparison with a NaN test in each step would keep a loop over floats scalar; theirs is a primitive that LLVM knows.
 Read next: `reduce.py`.
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from .operand import DTYPES
-from .primitives import bits_of_double, bits_of_float, double_of_bits, float_of_bits
-from .program import integral
-
-int32, int64 = np.int32, np.int64
-MAGNITUDE32, LEAST32 = 0x7FFFFFFF, -0x80000000
-MAGNITUDE64, LEAST64 = 0x7FFFFFFFFFFFFFFF, -0x8000000000000000
+from .primitives import maximum, minimum
 
 
-@integral
-def key_for_max32(x):
-    bits = bits_of_float(x)
-    return int32(MAGNITUDE32) if x != x else int32(bits ^ ((bits >> 31) & MAGNITUDE32))
+class Order(NamedTuple):
+    """What a search for the largest element, or the smallest, needs to know of a dtype."""
+
+    pick: Callable  # the better of two; of equal ones either
+    beats: Callable  # whether the first of two is the better one: not when they are equal, or both NaN
+    worst: np.generic  # an element that beats none
 
 
-@integral
-def key_for_min32(x):
-    bits = bits_of_float(x)
-    return int32(LEAST32) if x != x else int32(bits ^ ((bits >> 31) & MAGNITUDE32))
+def larger(acc, x):
+    return x if x > acc else acc
 
 
-@integral
-def from_key32(key):
-    return float_of_bits(int32(key ^ ((key >> 31) & MAGNITUDE32)))
+def smaller(acc, x):
+    return x if x < acc else acc
 
 
-@integral
-def key_for_max64(x):
-    bits = bits_of_double(x)
-    return int64(MAGNITUDE64) if x != x else bits ^ ((bits >> 63) & MAGNITUDE64)
+def is_above(x, best):
+    return x > best or (x != x and best == best)
 
 
-@integral
-def key_for_min64(x):
-    bits = bits_of_double(x)
-    return int64(LEAST64) if x != x else bits ^ ((bits >> 63) & MAGNITUDE64)
+def is_below(x, best):
+    return x < best or (x != x and best == best)
 
 
-@integral
-def from_key64(key):
-    return double_of_bits(key ^ ((key >> 63) & MAGNITUDE64))
-
-
-@integral
-def as_is(x):
-    return x
-
-
-def keys(dtype: str, largest: bool) -> tuple[Callable, Callable, np.generic]:
-    """For the order of `dtype`: from a loaded element to its key, back again, and a key that loses to every other."""
+def order(dtype: str, largest: bool) -> Order:
+    """The order of loaded elements of `dtype`. There is none of complex numbers."""
     info = DTYPES[DTYPES[dtype].compute]
+    beats = is_above if largest else is_below
     if info.kind == "float":
-        if info.name == "float32":
-            start = np.int32(LEAST32 if largest else MAGNITUDE32)
-            return (key_for_max32 if largest else key_for_min32), from_key32, start
-        last = np.int64(LEAST64 if largest else MAGNITUDE64)
-        return (key_for_max64 if largest else key_for_min64), from_key64, last
+        return Order(maximum if largest else minimum, beats, info.storage.type(-np.inf if largest else np.inf))
+    pick = larger if largest else smaller
     if info.kind == "bool":
-        return as_is, as_is, np.bool_(not largest)
+        return Order(pick, beats, np.bool_(not largest))
     limits = np.iinfo(info.storage)
-    return as_is, as_is, info.storage.type(limits.min if largest else limits.max)
+    return Order(pick, beats, info.storage.type(limits.min if largest else limits.max))

@@ -13,7 +13,7 @@ blocks in float64; 16-bit floats accumulate in float32, integers and bools in in
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +23,7 @@ from .convert import CONVERT, array_type, as_is, load, real_type, store
 from .elementwise import offset_of
 from .geometry import Ints, coalesce, loop_order, numel
 from .operand import DTYPES, Operand
-from .order import keys
+from .order import order
 from .pool import parallel_for, ready
 
 BLOCK = 1024  # elements that the inner loop combines before the accumulator is widened
@@ -110,13 +110,17 @@ def runs_loop(lo, hi, walk, out, out_at, x, x_at):
 
 
 def columns_loop(lo, hi, kept, kept_out, kept_in, reduced, reduced_in, total, out, out_at, x, x_at, accs):
-    """Strips lo <= s < hi of STRIP neighbouring results; the innermost kept dimension has step 1 in `x`."""
+    """Strips lo <= s < hi of STRIP neighbouring results; the innermost kept dimension has step 1 in `x`.
+
+    Eight rows are combined before they meet the accumulators, which are then read and written an eighth as often.
+    """
     kept_dims, dims = len(kept), len(reduced)
     width, out_step = kept[kept_dims - 1], kept_out[kept_dims - 1]
+    inner, step = reduced[dims - 1], reduced_in[dims - 1]
     strips = (width + STRIP - 1) // STRIP
-    count = 1
-    for d in range(dims):
-        count *= reduced[d]
+    runs = 1
+    for d in range(dims - 1):
+        runs *= reduced[d]
     for s in range(lo, hi):
         group = s // strips
         first = (s - group * strips) * STRIP
@@ -125,10 +129,23 @@ def columns_loop(lo, hi, kept, kept_out, kept_in, reduced, reduced_in, total, ou
         to = out_at + first * out_step + offset_of(group, kept_dims - 1, kept, kept_out, 0)
         for j in range(size):
             accs[uint64(j)] = start
-        for r in range(count):
-            at = base + offset_of(r, dims, reduced, reduced_in, 0)
-            for j in range(size):
-                accs[uint64(j)] = combine(accs[uint64(j)], widen(load_one(x[uint64(at + j)])))
+        for run in range(runs):
+            at = base + offset_of(run, dims - 1, reduced, reduced_in, 0)
+            for _ in range(inner // 8):
+                a, b, c, d = at, at + step, at + 2 * step, at + 3 * step
+                e, f, g, h = at + 4 * step, at + 5 * step, at + 6 * step, at + 7 * step
+                for j in range(size):
+                    ab = combine(load_one(x[uint64(a + j)]), load_one(x[uint64(b + j)]))
+                    cd = combine(load_one(x[uint64(c + j)]), load_one(x[uint64(d + j)]))
+                    ef = combine(load_one(x[uint64(e + j)]), load_one(x[uint64(f + j)]))
+                    gh = combine(load_one(x[uint64(g + j)]), load_one(x[uint64(h + j)]))
+                    part = combine(combine(ab, cd), combine(ef, gh))
+                    accs[uint64(j)] = combine(accs[uint64(j)], widen(part))
+                at += 8 * step
+            for _ in range(inner % 8):
+                for j in range(size):
+                    accs[uint64(j)] = combine(accs[uint64(j)], widen(load_one(x[uint64(at + j)])))
+                at += step
         for j in range(size):
             out[uint64(to + j * out_step)] = store_one(finish_one(accs[uint64(j)], total))
 
@@ -212,7 +229,7 @@ class Reduction:
         walk = reduce_plan(x.shape, x.strides, tuple(dims), (out.strides,))
         (kept_out,) = walk.kept_outs
         if walk.results == 1 and len(walk.reduced) == 1 and walk.elements > 2 * PIECE:
-            return partial(self._in_pieces, out.dtype, x.dtype, walk)
+            return self._in_pieces(out.dtype, x.dtype, walk)
         single = len(walk.kept) == len(walk.reduced) == 1
         if walk.columns and not (single and walk.results * walk.elements <= FEW):
             return self._columns(out.dtype, x.dtype, walk)
@@ -236,20 +253,23 @@ class Reduction:
         strip_count = -(-width // STRIP) * (walk.results // width)
         return ready(strips, strip_count, (), walk.elements * min(STRIP, width))
 
-    def _in_pieces(
-        self, out_dtype: str, dtype: str, walk: ReducePlan, out: np.ndarray, out_at: int, x: np.ndarray, x_at: int
-    ) -> None:
+    def _in_pieces(self, out_dtype: str, dtype: str, walk: ReducePlan) -> Callable[..., object]:
         """One large result: pieces first, on all threads, and then the pieces' accumulators."""
-        step, pieces = int(walk.reduced_in[0]), walk.elements // PIECE
-        rest = walk.elements - pieces * PIECE
-        parts = np.empty(pieces + (rest > 0), self.recipe(dtype).start.dtype)
-        entry = self._entry("pieces", dtype, out_dtype)
-        pieces_table = run_table(1, PIECE * step, PIECE, step, walk.elements)
-        parallel_for(entry, pieces, (pieces_table, parts, 0, x, x_at), PIECE)
-        if rest:
-            entry(0, 1, run_table(1, 1, rest, step, walk.elements), parts, pieces, x, x_at + pieces * PIECE * step)
-        last = self._entry("total", dtype, out_dtype)
-        last(0, 1, run_table(1, 1, len(parts), 1, walk.elements), out, out_at, parts, 0)
+        step, (pieces, rest) = int(walk.reduced_in[0]), divmod(walk.elements, PIECE)
+        count, accumulator = pieces + (rest > 0), self.recipe(dtype).start.dtype
+        first, last = self._entry("pieces", dtype, out_dtype), self._entry("total", dtype, out_dtype)
+        each = run_table(1, PIECE * step, PIECE, step, walk.elements)
+        remaining = run_table(1, 1, rest, step, walk.elements)
+        total = run_table(1, 1, count, 1, walk.elements)
+
+        def reduce(out: np.ndarray, out_at: int, x: np.ndarray, x_at: int) -> None:
+            parts = np.empty(count, accumulator)
+            parallel_for(first, pieces, (each, parts, 0, x, x_at), PIECE)
+            if rest:
+                first(0, 1, remaining, parts, pieces, x, x_at + pieces * PIECE * step)
+            last(0, 1, total, out, out_at, parts, 0)
+
+        return reduce
 
     def _entry(self, loop: str, dtype: str, out_dtype: str) -> Entry:
         key = (loop, dtype, out_dtype)
@@ -324,14 +344,6 @@ def _multiply(acc, x):
     return acc * x
 
 
-def larger(acc, x):
-    return x if x > acc else acc
-
-
-def smaller(acc, x):
-    return x if x < acc else acc
-
-
 def _either(acc, x):
     return acc | x
 
@@ -364,12 +376,8 @@ def _arithmetic(combine: Callable, identity: int, finish: Callable = _keep) -> C
 
 def _extreme(largest: bool) -> Callable[[str], Recipe]:
     def recipe(dtype: str) -> Recipe:
-        to_key, from_key, start = keys(dtype, largest)
-
-        def finish(acc, total):
-            return from_key(acc)
-
-        return Recipe(to_key, start, larger if largest else smaller, finish)
+        pick, _, worst = order(dtype, largest)
+        return Recipe(as_is, worst, pick, _keep)
 
     return recipe
 

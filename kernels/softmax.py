@@ -16,9 +16,9 @@ from .compile import Entry, Kernel
 from .convert import array_type, load, real_type, store
 from .elementwise import offset_of
 from .operand import DTYPES, Operand
-from .order import keys
 from .pool import ready
-from .reduce import REASSOCIATE, larger, reduce_plan
+from .primitives import maximum
+from .reduce import REASSOCIATE, reduce_plan
 from .vecmath import exp, log
 
 FEW = 128  # so many elements are read with any stride in less time than a scratch row takes to be allocated
@@ -35,15 +35,7 @@ def store_one(x):
     return x
 
 
-def to_key(x):
-    return x
-
-
-def from_key(key):
-    return key
-
-
-lowest = np.int64(0)
+lowest = np.float64(0)
 zero = np.float64(0)
 
 
@@ -55,10 +47,9 @@ def softmax_in_place(lo, hi, rows, out, out_at, x, x_at):
     to, from_, size, step_to, step_from = rows[0], rows[1], rows[2], rows[3], rows[4]
     for i in range(lo, hi):
         base, target = x_at + i * from_, out_at + i * to
-        best = lowest
+        top, total = lowest, zero
         for j in range(size):
-            best = larger(best, to_key(load_one(x[uint64(base + j * step_from)])))
-        top, total = from_key(best), zero
+            top = maximum(top, load_one(x[uint64(base + j * step_from)]))
         for j in range(size):
             out[uint64(target + j * step_to)] = exp(load_one(x[uint64(base + j * step_from)]) - top)
         for j in range(size):
@@ -72,10 +63,9 @@ def log_softmax_in_place(lo, hi, rows, out, out_at, x, x_at):
     to, from_, size, step_to, step_from = rows[0], rows[1], rows[2], rows[3], rows[4]
     for i in range(lo, hi):
         base, target = x_at + i * from_, out_at + i * to
-        best = lowest
+        top, total = lowest, zero
         for j in range(size):
-            best = larger(best, to_key(load_one(x[uint64(base + j * step_from)])))
-        top, total = from_key(best), zero
+            top = maximum(top, load_one(x[uint64(base + j * step_from)]))
         for j in range(size):
             total += exp(load_one(x[uint64(base + j * step_from)]) - top)
         shift = log(total)
@@ -88,12 +78,11 @@ def softmax_loop(lo, hi, kept, to, from_, size, step_to, step_from, out, out_at,
     for i in range(lo, hi):
         base = x_at + offset_of(i, len(kept), kept, from_, 0)
         target = out_at + offset_of(i, len(kept), kept, to, 0)
-        best = lowest
+        top, total = lowest, zero
         for j in range(size):
             row[uint64(j)] = load_one(x[uint64(base + j * step_from)])
         for j in range(size):
-            best = larger(best, to_key(row[uint64(j)]))
-        top, total = from_key(best), zero
+            top = maximum(top, row[uint64(j)])
         for j in range(size):
             row[uint64(j)] = exp(row[uint64(j)] - top)
         for j in range(size):
@@ -107,12 +96,11 @@ def log_softmax_loop(lo, hi, kept, to, from_, size, step_to, step_from, out, out
     for i in range(lo, hi):
         base = x_at + offset_of(i, len(kept), kept, from_, 0)
         target = out_at + offset_of(i, len(kept), kept, to, 0)
-        best = lowest
+        top, total = lowest, zero
         for j in range(size):
             row[uint64(j)] = load_one(x[uint64(base + j * step_from)])
         for j in range(size):
-            best = larger(best, to_key(row[uint64(j)]))
-        top, total = from_key(best), zero
+            top = maximum(top, row[uint64(j)])
         for j in range(size):
             total += exp(row[uint64(j)] - top)
         shift = log(total)
@@ -157,13 +145,10 @@ def _entry(loop: Callable, dtype: str, out_dtype: str) -> Entry:
     entry = _ENTRIES.get((loop, dtype, out_dtype))
     if entry is None:
         compute = DTYPES[dtype].compute
-        key, back, start = keys(dtype, True)
         given: dict[str, object] = {
             "load_one": load(dtype),
             "store_one": store(out_dtype),
-            "to_key": key,
-            "from_key": back,
-            "lowest": start,
+            "lowest": np.dtype(compute).type(-np.inf),
             "zero": np.dtype(compute).type(0),
         }
         # "reassoc" for the sums over a row, see `reduce.py`; the subtraction of the maximum is not affected
