@@ -1,10 +1,12 @@
 """From one scalar function to loops over whole operands.
 
 `Elementwise("bump", bump_scalar)` knows nothing but what happens to one element. From it come, for each combination of
-dtypes that is met, three kinds of loop:
+dtypes that is met, four kinds of loop:
 
 - flat: every array is dense and in the same order, so one index serves all;
 - rows: any strides, but each innermost step is 0 or 1: the inner loop is flat, an outer one moves along;
+- tiles: two arrays lie across each other, as when a transposed matrix is copied: eight columns at a time, so that the
+  cache lines which one array crosses are still there when it comes to their next element;
 - strided: any strides at all.
 
 A layout says how each input is read: `a` array, `0` one element for the whole inner loop, `n` a Python number,
@@ -20,7 +22,7 @@ import numpy as np
 
 from .compile import Entry, Kernel
 from .convert import array_type, conversion, load, real_type, store
-from .geometry import broadcast_strides, plan
+from .geometry import Plan, broadcast_strides, plan
 from .operand import DTYPES, Operand
 from .pool import is_small, parallel_for, ready
 from .program import integral
@@ -42,6 +44,8 @@ def offset_of(index, ndim, sizes, strides, operand):
     return at
 
 
+ACROSS = 8  # columns of a tile: no more cache lines than the first-level cache keeps of addresses 4096 bytes apart
+BAND = 256  # rows of a tile
 LAUNCHES = 4096  # remembered per operator; then it starts afresh
 
 
@@ -50,12 +54,13 @@ def _nothing() -> None:
 
 
 class Launch(NamedTuple):
-    """A decided call: what to run over how many elements, how each input is passed, and the loop's tables."""
+    """A decided call: the loop, its range and the work of each index, how each input is passed, the loop's tables."""
 
     entry: Entry  # not called when there are no elements
-    numel: int
+    count: int
     layout: str
     tables: tuple
+    work: int
 
 
 @dataclass(slots=True)
@@ -105,7 +110,7 @@ class Elementwise:
             if len(self._launches) >= LAUNCHES:
                 self._launches.clear()
             launch = self._launches[key] = self.prepare(outs, inputs, dtype)
-        if launch.numel == 0:
+        if launch.count == 0:
             return
         args = list(launch.tables)
         for o in outs:
@@ -115,14 +120,14 @@ class Elementwise:
                 args.append(x)
             elif how != "=":
                 args += (x.array, x.offset)
-        parallel_for(launch.entry, launch.numel, tuple(args), self.cost)
+        parallel_for(launch.entry, launch.count, tuple(args), launch.work)
 
     def loop(self, outs: tuple[Operand, ...], inputs: Sequence, dtype: str | None) -> Loop:
         """The loop for all operands that look like these, for callers that remember it."""
         launch = self.prepare(outs, inputs, dtype)
-        alone = launch.numel and not launch.tables and is_small(launch.numel, self.cost)
-        run = ready(launch.entry, launch.numel, launch.tables, self.cost)
-        return Loop(launch.entry if alone else None, launch.numel, run)
+        alone = launch.count and not launch.tables and is_small(launch.count, launch.work)
+        run = ready(launch.entry, launch.count, launch.tables, launch.work)
+        return Loop(launch.entry if alone else None, launch.count, run)
 
     def prepare(self, outs: tuple[Operand, ...], inputs: Sequence, dtype: str | None) -> Launch:
         """Choose the loop and the layout, for all operands that look like these."""
@@ -131,7 +136,8 @@ class Elementwise:
         strides = [o.strides for o in outs] + [broadcast_strides(x.shape, x.strides, shape) for x in arrays]
         walk = plan(shape, tuple(strides))
         simple = all(step in (0, 1) for step in walk.steps) and all(walk.steps[: len(outs)])
-        loop = "strided" if not simple else "flat" if walk.flat else "rows"
+        across = None if simple else crossing_dimension(walk)
+        loop = "tiles" if across is not None else "strided" if not simple else "flat" if walk.flat else "rows"
         layout, passed, position = "", list(range(len(outs))), len(outs)
         for x in inputs:
             if not isinstance(x, Operand):
@@ -144,15 +150,21 @@ class Elementwise:
                 passed.append(position)
             position += 1
         tables: tuple = ()
+        count, work, sizes = walk.numel, self.cost, walk.sizes
         if loop != "flat":  # the strides of the operands that the loop is given
-            ndim = len(walk.sizes)
-            tables = (walk.sizes, walk.strides.reshape(-1, ndim)[passed].ravel())
+            steps = walk.strides.reshape(-1, len(sizes))[passed]
+            if across is not None:
+                order = [d for d in range(len(sizes) - 1) if d != across] + [across, len(sizes) - 1]
+                sizes, steps = sizes[order], steps[:, order]
+                count = int(sizes[:-2].prod()) * -(-int(sizes[-2]) // BAND)
+                work *= min(BAND, int(sizes[-2])) * int(sizes[-1])
+            tables = (sizes, steps.ravel())
         dtypes = tuple(x.dtype if isinstance(x, Operand) else None for x in inputs)
         if not walk.numel:
-            return Launch(_nothing, 0, layout, tables)
-        small = is_small(walk.numel, self.cost)
+            return Launch(_nothing, 0, layout, tables, work)
+        small = is_small(count, work)
         entry = self.entry(loop, layout, tuple(o.dtype for o in outs), dtypes, dtype, nogil=not small)
-        return Launch(entry, walk.numel, layout, tables)
+        return Launch(entry, count, layout, tables, work)
 
     def contiguous_entry(
         self, out_dtypes: Sequence[str], in_dtypes: Sequence[str | None], dtype: str | None = None
@@ -177,7 +189,7 @@ class Elementwise:
         *,
         nogil: bool = True,
     ) -> Entry:
-        """The entry of a loop ("flat", "rows" or "strided") for a layout (see the head of this file) and dtypes.
+        """The entry of a loop ("flat", "rows", "tiles", "strided") for a layout (see the head of this file) and dtypes.
 
         Calls look as in `contiguous_entry`, but nothing is passed for an input read through the output, and loops
         other than flat take `sizes` and `strides` (see `geometry.Plan`) between `hi` and the first output.
@@ -218,6 +230,19 @@ class Elementwise:
         return Kernel(text, name=self.name, given={**given, "body": body}, real=real_type(leading), nogil=nogil)
 
 
+def crossing_dimension(walk: Plan) -> int | None:
+    """The dimension in which an operand that crosses the innermost one is walked in smaller steps, if any does."""
+    inner = len(walk.sizes) - 1
+    if walk.sizes[inner] < ACROSS:
+        return None
+    for strides in walk.strides.reshape(-1, inner + 1):
+        if strides[inner] > 1:
+            closer = [d for d in range(inner) if 0 < strides[d] < strides[inner] and walk.sizes[d] >= ACROSS]
+            if closer:
+                return min(closer, key=strides.__getitem__)
+    return None
+
+
 def _write_loop(
     name: str, loop: str, layout: str, outs: tuple, ins: tuple, computes: Sequence[str]
 ) -> tuple[str, dict[str, object]]:
@@ -236,8 +261,8 @@ def _write_loop(
 
     def at(operand: str) -> str:
         start = f"{operand}_at" if loop == "flat" else f"{operand}_row"
-        step = f"i * {operand}_step" if loop == "strided" else "i"
-        return f"uint64({start} + {step})"  # unsigned, else numba adds a test for negative indices
+        steps = {"tiles": f"i * {operand}_down + (j + k) * {operand}_step", "strided": f"i * {operand}_step"}
+        return f"uint64({start} + {steps.get(loop, 'i')})"  # unsigned, else numba adds a test for negative indices
 
     def read(k: int, how: str) -> str:
         if how == "n":
@@ -269,14 +294,28 @@ def _write_loop(
         return "\n".join(lines) + "\n", given
     given["offset_of"] = offset_of
     lines += ["    ndim = len(sizes)", "    inner = sizes[ndim - 1]"]
-    if loop == "strided":
+    if loop in ("tiles", "strided"):
         lines += [f"    {a}_step = strides[{k + 1} * ndim - 1]" for k, a in enumerate(arrays)]
-    lines += ["    element = lo", "    while element < hi:", "        row = element // inner"]
-    lines += ["        first = element - row * inner", "        last = min(inner, first + hi - element)"]
+    if loop == "tiles":
+        lines += [f"    {a}_down = strides[{k + 1} * ndim - 2]" for k, a in enumerate(arrays)]
+        lines += [f"    bands = (sizes[ndim - 2] + {BAND - 1}) // {BAND}", "    for band in range(lo, hi):"]
+        lines += ["        block = band // bands", f"        first = (band - block * bands) * {BAND}"]
+        lines += [f"        rows = min({BAND}, sizes[ndim - 2] - first)"]
+        lines += [
+            f"        {a}_row = {a}_at + offset_of(block, ndim - 2, sizes, strides, {k} * ndim) + first * {a}_down"
+            for k, a in enumerate(arrays)
+        ]
+        lines += [f"        for j in range(0, inner - {ACROSS - 1}, {ACROSS}):", "            for i in range(rows):"]
+        lines += [f"                for k in range({ACROSS}):"] + [f"                    {line}" for line in work]
+        lines += [f"        j = inner - inner % {ACROSS}", "        for i in range(rows):"]
+        lines += ["            for k in range(inner - j):"] + [f"                {line}" for line in work]
+        return "\n".join(lines) + "\n", given
+    lines += ["    row = lo // inner", "    first = lo - row * inner", "    left = hi - lo", "    while left > 0:"]
+    lines += ["        last = min(inner, first + left)"]
     lines += [
         f"        {a}_row = {a}_at + offset_of(row, ndim - 1, sizes, strides, {k} * ndim)" for k, a in enumerate(arrays)
     ]
     lines += [f"        {line}" for line in once]
     lines += ["        for i in range(first, last):"] + [f"            {line}" for line in work]
-    lines += ["        element += last - first"]
+    lines += ["        left -= last - first", "        row += 1", "        first = 0"]
     return "\n".join(lines) + "\n", given

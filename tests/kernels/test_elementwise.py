@@ -204,3 +204,16 @@ def test_a_remembered_loop_passes_nothing_for_an_input_that_is_the_output():
     loop = MULTIPLY_ADD.loop((out,), (out, 3.0), "float32")
     loop.run(out.array, 0, 3.0)
     np.testing.assert_array_equal(out.array, [6.5, 6.5, 6.5])
+
+
+@settings(max_examples=25)
+@given(st.integers(1, 40), st.integers(1, 600), st.integers(1, 3), st.integers(0, 9))
+def test_operands_that_lie_across_each_other_are_walked_in_tiles(n, m, batch, seed):
+    rng = np.random.default_rng(seed)
+    x, y = rng.integers(-9, 9, (batch, m, n)).astype(np.float32), rng.integers(-9, 9, (batch, n, m)).astype(np.float32)
+    across = dense(x)._replace(shape=(batch, n, m), strides=(n * m, 1, n))
+    out, crossed = dense(np.zeros((batch, n, m), np.float32)), x.transpose(0, 2, 1)
+    MULTIPLY_ADD.run(out, across, dense(y))
+    np.testing.assert_array_equal(values(out), crossed * y + 0.5)
+    MULTIPLY_ADD.run(out, across, out)
+    np.testing.assert_array_equal(values(out), crossed * (crossed * y + 0.5) + 0.5)
