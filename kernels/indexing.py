@@ -4,11 +4,12 @@ All of them are two loops. `take_loop` reads `x[... + index * scale]`, `put_loop
 stride 0 along the dimensions that it does not index, and `x` has stride 0 along the one that it does, so that the
 broadcast walk of `geometry.plan` serves here, too. Several index arrays are first folded into one of offsets.
 
-Compiled loops check no bounds, so every index is scanned before its loop runs. The functions return None, or a
-`BadIndex` for the caller to raise as IndexError; nothing has been written then. Read next: `loss.py`.
+Compiled loops check no bounds of arrays, so these check every index before they use it. Those that fill a
+result do so as they go, and its content is of no use when there was a bad one; those that change what was there scan
+all indices first. The functions return None, or a `BadIndex` for the caller to raise. Read next: `loss.py`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -18,7 +19,16 @@ from .compile import Entry, Kernel
 from .convert import array_type, as_is, load, real_type, store
 from .copy import copy, fill
 from .elementwise import offset_of
-from .geometry import Ints, broadcast_shapes, broadcast_strides, contiguous_strides, is_contiguous, numel, plan
+from .geometry import (
+    INT64_MAX,
+    Ints,
+    broadcast_shapes,
+    broadcast_strides,
+    contiguous_strides,
+    is_contiguous,
+    numel,
+    plan,
+)
 from .operand import DTYPES, Operand, as_ndarray
 from .pool import parallel_for, serial_for
 
@@ -68,32 +78,81 @@ def first_bad(index: Operand, size: int, *, wrap: bool, dim: int = 0) -> BadInde
 # --- the loops -----------------------------------------------------------------------------------------------------
 
 
-def take_loop(lo, hi, sizes, strides, out, out_at, index, index_at, x, x_at, scale):
-    """out[i] = x[i + index[i] * scale], each with its own strides."""
+def counted(position, size):
+    """A position from the first element on, of an index which may count from the end."""
+    return position
+
+
+def from_the_end(position, size):
+    return position + size if position < 0 else position
+
+
+def take_loop(lo, hi, sizes, strides, out, out_at, index, index_at, x, x_at, scale, size, bad):
+    """out[i] = x[i + index[i] * scale], each with its own strides.
+
+    An index outside reads what 0 would read, and sets bad[0]. A test that leaves the loop would take 1.5 times as long.
+    """
     ndim = len(sizes)
-    inner = sizes[ndim - 1]
+    inner, limit, outside = sizes[ndim - 1], uint64(size), False
     out_step, index_step, x_step = strides[ndim - 1], strides[2 * ndim - 1], strides[3 * ndim - 1]
-    element = lo
-    while element < hi:
-        row = element // inner
-        first = element - row * inner
-        last = min(inner, first + hi - element)
+    row = lo // inner
+    first, left = lo - row * inner, hi - lo
+    while left > 0:
+        last = min(inner, first + left)
         out_row = out_at + offset_of(row, ndim - 1, sizes, strides, 0)
         index_row = index_at + offset_of(row, ndim - 1, sizes, strides, ndim)
         x_row = x_at + offset_of(row, ndim - 1, sizes, strides, 2 * ndim)
         if index_step == 0:  # a whole run at one index: rows of an embedding
-            x_row += index[uint64(index_row)] * scale
+            position = counted(index[uint64(index_row)], size)
+            fits = uint64(position) < limit  # neither negative nor too large
+            outside |= not fits
+            x_row += (position if fits else 0) * scale
             if out_step == 1 and x_step == 1:
                 for i in range(first, last):
                     out[uint64(out_row + i)] = x[uint64(x_row + i)]
             else:
                 for i in range(first, last):
                     out[uint64(out_row + i * out_step)] = x[uint64(x_row + i * x_step)]
+        elif out_step == 1 and index_step == 1 and x_step == 0 and scale == 1:
+            for i in range(first, last):
+                position = counted(index[uint64(index_row + i)], size)
+                fits = uint64(position) < limit
+                outside |= not fits
+                out[uint64(out_row + i)] = x[uint64(x_row + (position if fits else 0))]
         else:
             for i in range(first, last):
-                at = x_row + i * x_step + index[uint64(index_row + i * index_step)] * scale
+                position = counted(index[uint64(index_row + i * index_step)], size)
+                fits = uint64(position) < limit
+                outside |= not fits
+                at = x_row + i * x_step + (position if fits else 0) * scale
                 out[uint64(out_row + i * out_step)] = x[uint64(at)]
-        element += last - first
+        left -= last - first
+        row += 1
+        first = 0
+    if outside:
+        bad[0] = 1
+
+
+def fold_loop(lo, hi, sizes, strides, out, out_at, index, index_at, scale, size, bad):
+    """out[i] += index[i] * scale, on the terms of `take_loop`: positions from several indices."""
+    ndim = len(sizes)
+    inner, limit, outside = sizes[ndim - 1], uint64(size), False
+    out_step, index_step = strides[ndim - 1], strides[2 * ndim - 1]
+    row = lo // inner
+    first, left = lo - row * inner, hi - lo
+    while left > 0:
+        last = min(inner, first + left)
+        out_row = out_at + offset_of(row, ndim - 1, sizes, strides, 0)
+        index_row = index_at + offset_of(row, ndim - 1, sizes, strides, ndim)
+        for i in range(first, last):
+            position = from_the_end(index[uint64(index_row + i * index_step)], size)
+            outside |= uint64(position) >= limit
+            out[uint64(out_row + i * out_step)] += position * scale
+        left -= last - first
+        row += 1
+        first = 0
+    if outside:
+        bad[0] = 1
 
 
 def load_one(x):
@@ -113,11 +172,10 @@ def put_loop(lo, hi, sizes, strides, source, source_at, index, index_at, x, x_at
     ndim = len(sizes)
     inner = sizes[ndim - 1]
     source_step, index_step, x_step = strides[ndim - 1], strides[2 * ndim - 1], strides[3 * ndim - 1]
-    element = lo
-    while element < hi:
-        row = element // inner
-        first = element - row * inner
-        last = min(inner, first + hi - element)
+    row = lo // inner
+    first, left = lo - row * inner, hi - lo
+    while left > 0:
+        last = min(inner, first + left)
         source_row = source_at + offset_of(row, ndim - 1, sizes, strides, 0)
         index_row = index_at + offset_of(row, ndim - 1, sizes, strides, ndim)
         x_row = x_at + offset_of(row, ndim - 1, sizes, strides, 2 * ndim)
@@ -126,7 +184,9 @@ def put_loop(lo, hi, sizes, strides, source, source_at, index, index_at, x, x_at
             if position != skip:
                 at = uint64(x_row + i * x_step + position * scale)
                 x[at] = store_one(combine(load_one(x[at]), load_one(source[uint64(source_row + i * source_step)])))
-        element += last - first
+        left -= last - first
+        row += 1
+        first = 0
 
 
 def replace(old, new):
@@ -157,23 +217,37 @@ COMBINE: dict[str, Callable] = {
     "amin": smallest,
 }
 
-_TAKE = Kernel(take_loop)
+_TAKE = {wrap: Kernel(take_loop, given={"counted": from_the_end if wrap else counted}) for wrap in (False, True)}
+_FOLD = Kernel(fold_loop)
 _PUT: dict[tuple[str, str, str], Entry] = {}
 NEVER = -(1 << 63)  # an index to skip that no scanned index equals
 
 
-def _take(out: Operand, index: Operand, x: Operand, scale: int) -> None:
-    """All three of one shape; positions are in bounds."""
+def _take(out: Operand, index: Operand, x: Operand, scale: int, size: int, *, wrap: bool = False) -> bool:
+    """All three of one shape. False where an index is not in [0, size), or [-size, size) with `wrap`."""
     walk = plan(out.shape, (out.strides, index.strides, x.strides))
+    if walk.numel == 0 or size == 0:
+        return walk.numel == 0
+    array, tables = array_type(x.dtype), ("int64[]", "int64[]")
+    arrays = (array, "int64", array_type(index.dtype), "int64", array, "int64")
+    entry = _TAKE[wrap].entry("int64", "int64", *tables, *arrays, "int64", "int64", "int64[]")
+    bad = np.zeros(1, np.int64)
+    args = (walk.sizes, walk.strides, out.array, out.offset, index.array, index.offset, x.array, x.offset)
+    parallel_for(entry, walk.numel, (*args, scale, size, bad), 2)
+    return not bad[0]
+
+
+def _fold_in(offsets: Operand, index: Operand, scale: int, size: int) -> bool:
+    """Adds where an index points to the offsets, of one shape with it. False where it points outside."""
+    walk = plan(offsets.shape, (offsets.strides, index.strides))
     if walk.numel == 0:
-        return
-    array = array_type(x.dtype)
-    tables = ("int64[]", "int64[]")
-    entry = _TAKE.entry(
-        "int64", "int64", *tables, array, "int64", array_type(index.dtype), "int64", array, "int64", "int64"
-    )
-    args = (walk.sizes, walk.strides, out.array, out.offset, index.array, index.offset, x.array, x.offset, scale)
-    parallel_for(entry, walk.numel, args, 2)
+        return True
+    arrays = ("int64[]", "int64[]", "int64[]", "int64", array_type(index.dtype), "int64")
+    entry = _FOLD.entry("int64", "int64", *arrays, "int64", "int64", "int64[]")
+    bad = np.zeros(1, np.int64)
+    args = (walk.sizes, walk.strides, offsets.array, offsets.offset, index.array, index.offset)
+    parallel_for(entry, walk.numel, (*args, scale, size, bad), 2)
+    return not bad[0]
 
 
 def _put(x: Operand, index: Operand, source: Operand, scale: int, how: str, skip: int = NEVER) -> None:
@@ -223,20 +297,20 @@ def gather(out: Operand, x: Operand, dim: int, index: Operand) -> BadIndex | Non
     `out` and `index` have one shape, of which no dimension but `dim` is larger than that of `x`.
     """
     out, x, index = (_at_least_1d(one) for one in (out, x, index))
-    bad = first_bad(index, x.shape[dim], wrap=False, dim=dim)
-    if bad is None:
-        _take(out, index, x._replace(shape=index.shape, strides=_without(x.strides, dim)), x.strides[dim])
-    return bad
+    picked, size = x._replace(shape=index.shape, strides=_without(x.strides, dim)), x.shape[dim]
+    fits = _take(out, index, picked, x.strides[dim], size)
+    return None if fits else first_bad(index, size, wrap=False, dim=dim)
 
 
 def index_select(out: Operand, x: Operand, dim: int, index: Operand) -> BadIndex | None:
     """out = x with the entries along `dim` picked by a 1-d `index`."""
     out, x = _at_least_1d(out), _at_least_1d(x)
-    bad = first_bad(index, x.shape[dim], wrap=False, dim=dim)
-    if bad is None:
-        picked = x._replace(shape=out.shape, strides=_without(x.strides, dim))
-        _take(out, _along(index, out.shape, dim), picked, x.strides[dim])
-    return bad
+    size = x.shape[dim]
+    if 0 in out.shape:
+        return first_bad(index, size, wrap=False, dim=dim)
+    picked = x._replace(shape=out.shape, strides=_without(x.strides, dim))
+    fits = _take(out, _along(index, out.shape, dim), picked, x.strides[dim], size)
+    return None if fits else first_bad(index, size, wrap=False, dim=dim)
 
 
 def scatter(x: Operand, dim: int, index: Operand, source: Operand, how: str = "replace") -> BadIndex | None:
@@ -269,12 +343,12 @@ def _at_least_1d(x: Operand) -> Operand:
 
 def embedding(out: Operand, weight: Operand, index: Operand) -> BadIndex | None:
     """out[..., :] = weight[index[...], :]. Shapes: weight [n, d], index any, out [*index, d]."""
-    bad = first_bad(index, weight.shape[0], wrap=False)
-    if bad is None:
-        rows = index._replace(shape=out.shape, strides=(*index.strides, 0))
-        columns = weight._replace(shape=out.shape, strides=(0,) * len(index.shape) + weight.strides[1:])
-        _take(out, rows, columns, weight.strides[0])
-    return bad
+    size = weight.shape[0]
+    if 0 in out.shape:
+        return first_bad(index, size, wrap=False)
+    rows = index._replace(shape=out.shape, strides=(*index.strides, 0))
+    columns = weight._replace(shape=out.shape, strides=(0,) * len(index.shape) + weight.strides[1:])
+    return None if _take(out, rows, columns, weight.strides[0], size) else first_bad(index, size, wrap=False)
 
 
 def embedding_dense_backward(out: Operand, grad: Operand, index: Operand, padding_index: int = -1) -> BadIndex | None:
@@ -305,11 +379,6 @@ def embedding_dense_backward(out: Operand, grad: Operand, index: Operand, paddin
 # --- several indices at once -----------------------------------------------------------------------------------------
 
 
-class _Folded(NamedTuple):
-    offsets: Operand  # of the indexed elements within x, with the result's shape
-    rest: Operand  # x along the dimensions that are not indexed, with the result's shape
-
-
 def index_shape(shape: Ints, index_shapes: Sequence[Ints | None]) -> tuple[Ints, int]:
     """The shape of `x[indices]`, and where in it the dimensions of the broadcast indices begin.
 
@@ -324,23 +393,36 @@ def index_shape(shape: Ints, index_shapes: Sequence[Ints | None]) -> tuple[Ints,
     return (*plain[:start], *common, *plain[start:]), start
 
 
-def _fold(x: Operand, indices: Sequence[Operand | None]) -> _Folded | BadIndex:
-    used = {d: one for d, one in enumerate(indices) if one is not None}
-    for d, one in used.items():
-        bad = first_bad(one, x.shape[d], wrap=True, dim=d)
-        if bad is not None:
+def _spread(x: Operand, indices: Mapping[int, Operand]) -> tuple[Ints, Operand, Callable[[Operand], Operand]]:
+    """The result's shape, `x` with it along the dimensions that are not indexed, and what gives it to an index."""
+    ndim = len(x.shape)
+    shape, start = index_shape(x.shape, [indices[d].shape if d in indices else None for d in range(ndim)])
+    plain = [x.strides[d] for d in range(ndim) if d not in indices]
+    common = broadcast_shapes(*(one.shape for one in indices.values()))
+    rest = (*plain[:start], *(0 for _ in common), *plain[start:])
+
+    def widened(one: Operand) -> Operand:
+        strides = broadcast_strides(one.shape, one.strides, common)
+        return one._replace(shape=shape, strides=((0,) * start + strides + (0,) * len(plain[start:])))
+
+    return shape, x._replace(shape=shape, strides=rest), widened
+
+
+def _fold(x: Operand, indices: Mapping[int, Operand]) -> Operand | BadIndex:
+    """Where the indices point to together, counted from the first element of `x`; of the shape that they share."""
+    common = broadcast_shapes(*(one.shape for one in indices.values()))
+    offsets = Operand(np.zeros(numel(common), np.int64), "int64", common, contiguous_strides(common))
+    for d, one in indices.items():
+        wide = one._replace(shape=common, strides=broadcast_strides(one.shape, one.strides, common))
+        if not _fold_in(offsets, wide, x.strides[d], x.shape[d]):
+            bad = first_bad(one, x.shape[d], wrap=True, dim=d)
+            assert bad is not None
             return bad
-    shape, start = index_shape(x.shape, [None if one is None else one.shape for one in indices])
-    common = broadcast_shapes(*(one.shape for one in used.values()))
-    total = np.zeros(common, np.int64)
-    for d, one in used.items():
-        position = as_ndarray(one).astype(np.int64)
-        total += np.where(position < 0, position + x.shape[d], position) * x.strides[d]
-    lead, trail = (0,) * start, (0,) * (len(shape) - start - len(common))
-    offsets = Operand(total.ravel(), "int64", shape, (*lead, *contiguous_strides(common), *trail))
-    plain = [x.strides[d] for d in range(len(x.shape)) if d not in used]
-    strides = (*plain[:start], *(0 for _ in common), *plain[start:])
-    return _Folded(offsets, x._replace(shape=shape, strides=strides))
+    return offsets
+
+
+def _used(indices: Sequence[Operand | None]) -> dict[int, Operand]:
+    return {d: one for d, one in enumerate(indices) if one is not None}
 
 
 def index(out: Operand, x: Operand, indices: Sequence[Operand | None]) -> BadIndex | None:
@@ -348,10 +430,16 @@ def index(out: Operand, x: Operand, indices: Sequence[Operand | None]) -> BadInd
 
     Negative indices count from the end. `out` has the shape that `index_shape` says.
     """
-    folded = _fold(x, indices)
-    if isinstance(folded, BadIndex):
-        return folded
-    _take(out, folded.offsets, folded.rest, 1)
+    used = _used(indices)
+    _, rest, widened = _spread(x, used)
+    if len(used) == 1 and 0 not in out.shape:
+        ((d, one),) = used.items()
+        fits = _take(out, widened(one), rest, x.strides[d], x.shape[d], wrap=True)
+        return None if fits else first_bad(one, x.shape[d], wrap=True, dim=d)
+    offsets = _fold(x, used)
+    if isinstance(offsets, BadIndex):
+        return offsets
+    _take(out, widened(offsets), rest, 1, INT64_MAX)
     return None
 
 
@@ -359,10 +447,11 @@ def index_put(
     x: Operand, indices: Sequence[Operand | None], source: Operand, *, accumulate: bool = False
 ) -> BadIndex | None:
     """x[indices] = source, or += with `accumulate`, where equal positions add up. `source` broadcasts."""
-    folded = _fold(x, indices)
-    if isinstance(folded, BadIndex):
-        return folded
-    shape = folded.rest.shape
+    used = _used(indices)
+    offsets = _fold(x, used)
+    if isinstance(offsets, BadIndex):
+        return offsets
+    shape, rest, widened = _spread(x, used)
     spread = source._replace(shape=shape, strides=broadcast_strides(source.shape, source.strides, shape))
-    _put(folded.rest, folded.offsets, spread, 1, "sum" if accumulate else "replace")
+    _put(rest, widened(offsets), spread, 1, "sum" if accumulate else "replace")
     return None
