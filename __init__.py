@@ -198,10 +198,16 @@ from .ops.reductions import (
     all,
     any,
     count_nonzero,
-    cumsum,
     mean,
     prod,
     sum,
+)
+from .ops.scans import (
+    cummax,
+    cummin,
+    cumprod,
+    cumsum,
+    logcumsumexp,
 )
 from .ops.scatter_gather import (
     argwhere,

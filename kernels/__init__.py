@@ -45,6 +45,7 @@ from .pool import get_num_threads, parallel_for, ready, serial_for, set_num_thre
 from .program import integral, primitive
 from .random import bernoulli, normal, randint, uniform
 from .reduce import ALL, AMAX, AMIN, ANY, MEAN, PROD, SUM, Recipe, Reduction
+from .scan import CUMPROD, CUMSUM, ready_cumulative_extreme, ready_logcumsumexp
 from .softmax import (
     log_softmax,
     log_softmax_backward,
@@ -63,6 +64,8 @@ __all__ = [
     "AMIN",
     "ANY",
     "BadIndex",
+    "CUMPROD",
+    "CUMSUM",
     "DTYPES",
     "DType",
     "Elementwise",
@@ -124,10 +127,12 @@ __all__ = [
     "ready_addmm",
     "ready_cat",
     "ready_copy",
+    "ready_cumulative_extreme",
     "ready_extreme",
     "ready_fill",
     "ready_log_softmax",
     "ready_log_softmax_backward",
+    "ready_logcumsumexp",
     "ready_matmul",
     "ready_softmax",
     "ready_softmax_backward",

@@ -1,14 +1,14 @@
-"""Reductions: many elements into one, along some dimensions or all: sums, means, products, truth, and running sums.
+"""Reductions: many elements into one, along some dimensions or all: sums, means, products, truth.
 
 `dim` None or [] means all dimensions; a reduced dimension is left out, or kept as size 1 (`keepdim`). Integers add up
-in int64; `dtype=` says in which dtype to compute. Read next: extremes.py, moments.py.
+in int64; `dtype=` says in which dtype to compute. Read next: extremes.py, scans.py, moments.py.
 """
 
 from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,14 +16,14 @@ import numpy as np
 from redispatch import kernels
 from redispatch.dispatch import STATE
 from redispatch.dispatch.marks import inline, leaf
-from redispatch.kernels import Operand, contiguous_strides
+from redispatch.kernels import Operand
 from redispatch.kernels.reduce import Recipe, Reduction
 from redispatch.tensor import Size, Tensor, as_numpy, dtype, dtypes, empty, looks_of, wrap_dim
 
 from .declare import Operator
 from .planned import PLANS, Planned, Run
 from .public import public
-from .structured import Meta, Structured
+from .structured import Meta
 
 DIMS = "Tensor self, int[1]? dim, bool keepdim=False"
 DTYPE = "ScalarType? dtype=None"
@@ -92,15 +92,19 @@ def averaging_dtype(self: Tensor, dtype: dtype | None) -> dtype:
 
 
 def reduced_in(dtype: dtype, reduction: Reduction, out: Tensor, self: Tensor, dims: tuple[int, ...]) -> Run:
-    """The loop of a reduction, behind a conversion where it would compute in a narrower or other dtype than this."""
+    """The loop of a reduction that computes in this dtype."""
+    return in_dtype(dtype, lambda x: reduction.ready(out._operand, x, dims), self)
+
+
+def in_dtype(dtype: dtype, ready: Callable[[Operand], Run], self: Tensor) -> Run:
+    """The loop `ready(x)`, behind a conversion where it would compute in a narrower or other dtype than this."""
     own = self._dtype
     exact = own.category <= dtypes.INTEGER and dtype is dtypes.int64
     widens = own.is_floating_point and own.itemsize == 2 and dtype is dtypes.float32
     if own is dtype or exact or widens:
-        return reduction.ready(out._operand, self._operand, dims)
+        return ready(self._operand)
     dense = empty(self._shape, dtype, self._device)._operand
-    convert = kernels.ready_copy(dense, self._operand)
-    reduce = reduction.ready(out._operand, dense, dims)
+    convert, reduce = kernels.ready_copy(dense, self._operand), ready(dense)
     elements, storage = len(dense.array), dense.array.dtype
 
     def run(to: np.ndarray, to_at: int, x: np.ndarray, x_at: int) -> None:
@@ -417,31 +421,3 @@ def count_nonzero_loop(out: Tensor, self: Tensor, dim: Any) -> Run:
 count_nonzero_op.not_differentiable()
 count_nonzero_dims_op.not_differentiable()
 count_nonzero = public(count_nonzero_op, count_nonzero_dims_op)
-
-# --- cumsum ----------------------------------------------------------------------------------------------------------
-
-cumsum_op = Structured(f"cumsum(Tensor self, int dim, *, {DTYPE}) -> Tensor", inplace=True, out="out")
-
-
-@cumsum_op.meta
-def cumsum_meta(self: Tensor, dim: int, dtype: Any) -> Meta:
-    wrap_dim(dim, len(self._shape))
-    return Meta(self._shape, summing_dtype(self, dtype), self._device)
-
-
-@cumsum_op.body
-def cumsum_body(out: Tensor, self: Tensor, dim: int, dtype: Any) -> None:
-    """Adds up along `dim` in the widest dtype of the category, and rounds once per element."""
-    if not self._shape.numel():
-        return
-    category = summing_dtype(self, dtype).category
-    wide = {dtypes.INTEGER: dtypes.int64, dtypes.FLOATING: dtypes.float64}.get(category, dtypes.complex128)
-    values = kernels.as_ndarray(converted(self, wide)._operand)
-    sums = np.cumsum(values, wrap_dim(dim, values.ndim)).reshape(values.shape) if values.ndim else values
-    source = Operand(sums.reshape(-1), wide.name, tuple(self._shape), contiguous_strides(self._shape))
-    kernels.copy(out._operand, source)
-
-
-cumsum_op.derivative(self=lambda grad, dim: grad.flip(dim).cumsum(dim).flip(dim))
-cumsum_op.autocast(cuda="fp32_set_opt_dtype")
-cumsum = public(cumsum_op)

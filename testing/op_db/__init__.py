@@ -12,7 +12,7 @@ from .indexing import INDEXING
 from .linalg import LINALG
 from .loss import LOSS
 from .random import RANDOM
-from .reductions import EXTREMES, MOMENTS, REDUCTIONS
+from .reductions import EXTREMES, MOMENTS, REDUCTIONS, SCANS
 from .shape import SHAPE
 from .views import VIEWS
 
@@ -23,6 +23,7 @@ op_db = [
     *CREATION,
     *COPYING,
     *REDUCTIONS,
+    *SCANS,
     *EXTREMES,
     *MOMENTS,
     *LINALG,

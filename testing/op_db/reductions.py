@@ -1,4 +1,4 @@
-"""Samples of ops/reductions.py, extremes.py and moments.py."""
+"""Samples of ops/reductions.py, scans.py, extremes.py and moments.py."""
 
 from __future__ import annotations
 
@@ -50,6 +50,14 @@ def with_dtype(samples: Any) -> Any:
     return more
 
 
+def with_dtype_along(samples: Any) -> Any:
+    def more(make: Maker) -> Iterator[SampleInput]:
+        yield from samples(make)
+        yield sample(make(2, 3), 1, dtype=dtypes.float64)
+
+    return more
+
+
 WHOLE = reductions(*WHOLE_TENSOR)
 LISTS = reductions(*ALONG_LISTS)
 ONE_DIM = reductions(*ALONG)
@@ -59,8 +67,31 @@ def counted(self: Any, dim: Any = None) -> Any:
     return np.count_nonzero(self, axis=axes(dim)) if self.ndim else np.count_nonzero(self)
 
 
-def cumulated(self: Any, dim: int, dtype: Any = None) -> Any:
-    return np.cumsum(self, axis=dim, dtype=dtype) if self.ndim else self
+def cumulated(function: Any) -> Any:
+    """numpy's running operation; a result without dimensions is the element itself."""
+
+    def reference(self: Any, dim: int, dtype: Any = None) -> Any:
+        wide = np.int64 if dtype is None and self.dtype.kind in "bui" else dtype
+        return function(self, axis=dim, dtype=wide) if self.ndim else np.asarray(self, wide)
+
+    return reference
+
+
+def log_of_running_sums(self: Any, dim: int) -> Any:
+    return np.log(np.cumsum(np.exp(self, dtype=np.float64), axis=dim)) if self.ndim else self
+
+
+def running_extreme(ufunc: Any) -> Any:
+    """The extremes so far, and the last place where each stood."""
+
+    def reference(self: Any, dim: int) -> Any:
+        if not self.ndim:
+            return self, np.zeros((), np.int64)
+        values = ufunc.accumulate(self, axis=dim)
+        steps = np.arange(self.shape[dim]).reshape([-1 if d == dim % self.ndim else 1 for d in range(self.ndim)])
+        return values, np.maximum.accumulate(np.where(self == values, steps, 0), axis=dim)
+
+    return reference
 
 
 def sum_sizes(make: Maker) -> Iterator[SampleInput]:
@@ -105,14 +136,55 @@ REDUCTIONS = [
         "count_nonzero", reductions(call((2, 3)), call((2, 3), 1), call(()), call((0, 3), 0)), counted, gradients=False
     ),
     OpInfo("count_nonzero.dim_IntList", reductions(call((2, 3), [0, 1]), call((0, 3), [0])), counted, gradients=False),
-    OpInfo(
-        "cumsum",
-        reductions(call((2, 3), 1), call((2, 3), -2), call((), 0), call((0, 3), 0)),
-        cumulated,
-        errors=bad_dim(),
-    ),
 ]
 
+# --- scans ------------------------------------------------------------------------------------------------------------
+
+LINES = (call((2, 3), 1), call((2, 3), -2), call((3, 2, 2), 1), call((), 0), call((0, 3), 0))
+
+
+def with_zeros(make: Maker) -> Iterator[SampleInput]:
+    yield from reductions(*LINES)(make)
+    for places in ([1], [0, 2]):
+        x = make(2, 4)
+        values = x.detach()
+        values[0, places] = 0
+        yield sample(values.requires_grad_(x.requires_grad), 1)
+
+
+def not_a_float(make: Maker) -> Iterator[ErrorInput]:
+    text = "\"logcumsumexp_out_cpu\" not implemented for 'Long'"
+    yield ErrorInput(sample(make.index(2, below=3), 0), NotImplementedError, text)
+
+
+def not_the_dim_of_a_scalar(name: str) -> Any:
+    def errors(make: Maker) -> Iterator[ErrorInput]:
+        yield from bad_dim()(make)
+        text = f"{name}(): Expected reduction dim -1 or 0 for scalar but got 1"
+        yield ErrorInput(sample(make(), 1), IndexError, text)
+
+    return errors
+
+
+SCANS = [
+    OpInfo("cumsum", with_dtype_along(reductions(*LINES)), cumulated(np.cumsum), errors=bad_dim()),
+    OpInfo("cumprod", with_dtype_along(with_zeros), cumulated(np.cumprod), errors=bad_dim()),
+    OpInfo("logcumsumexp", reductions(*LINES), log_of_running_sums, FLOATS, errors=not_a_float),
+    OpInfo(
+        "cummax",
+        reductions(*LINES, distinct=True),
+        running_extreme(np.maximum),
+        NUMBERS,
+        errors=not_the_dim_of_a_scalar("cummax"),
+    ),
+    OpInfo(
+        "cummin",
+        reductions(*LINES, distinct=True),
+        running_extreme(np.minimum),
+        NUMBERS,
+        errors=not_the_dim_of_a_scalar("cummin"),
+    ),
+]
 
 # --- extremes ---------------------------------------------------------------------------------------------------------
 
