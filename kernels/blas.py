@@ -200,7 +200,7 @@ def ready_addmm(
         return ready(_entry(out.dtype, True), _matrices(out), (*_tables(a, b, out, a, b, bias), alpha, beta), FEW)
     multiply = _ready_blas(out, a, b)
     launch = _SCALED_SUM.prepare((out,), (out, bias, alpha, beta), out.dtype)
-    add = ready(launch.entry, launch.count, launch.tables, launch.work)
+    add = ready(launch.entry, launch.units, launch.tables, launch.work)
 
     def product(
         to: np.ndarray, to_at: int, c: np.ndarray, c_at: int, x: np.ndarray, x_at: int, y: np.ndarray, y_at: int

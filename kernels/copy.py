@@ -56,7 +56,7 @@ def ready_copy(out: Operand, x: Operand) -> Callable[..., object]:
         return lambda out, out_at, x, x_at: move(out.view(np.int16), out_at, x.view(np.int16), x_at)
     loops = _loops(out, x)
     launch = loops.prepare((out,), (x,), None)
-    return ready(launch.entry, launch.count, launch.tables, launch.work)
+    return ready(launch.entry, launch.units, launch.tables, launch.work)
 
 
 def moves_16_bits(out: Operand, x: Operand) -> bool:
@@ -81,7 +81,7 @@ def fill(out: Operand, value: Number) -> None:
 def ready_fill(out: Operand, value: Number) -> Callable[..., object]:
     """`fill` for all operands that look like this one and all numbers of this type: `f(out, out_at, value)`."""
     launch = _COPY.prepare((out,), (value,), out.dtype)
-    return ready(launch.entry, launch.count, launch.tables, launch.work)
+    return ready(launch.entry, launch.units, launch.tables, launch.work)
 
 
 def ready_cat(out: Operand, parts: Sequence[Operand], axis: int) -> Callable[..., object]:

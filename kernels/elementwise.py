@@ -57,7 +57,7 @@ class Launch(NamedTuple):
     """A decided call: the loop, its range and the work of each index, how each input is passed, the loop's tables."""
 
     entry: Entry  # not called when there are no elements
-    count: int
+    units: int
     layout: str
     tables: tuple
     work: int
@@ -110,7 +110,7 @@ class Elementwise:
             if len(self._launches) >= LAUNCHES:
                 self._launches.clear()
             launch = self._launches[key] = self.prepare(outs, inputs, dtype)
-        if launch.count == 0:
+        if launch.units == 0:
             return
         args = list(launch.tables)
         for o in outs:
@@ -120,14 +120,14 @@ class Elementwise:
                 args.append(x)
             elif how != "=":
                 args += (x.array, x.offset)
-        parallel_for(launch.entry, launch.count, tuple(args), launch.work)
+        parallel_for(launch.entry, launch.units, tuple(args), launch.work)
 
     def loop(self, outs: tuple[Operand, ...], inputs: Sequence, dtype: str | None) -> Loop:
         """The loop for all operands that look like these, for callers that remember it."""
         launch = self.prepare(outs, inputs, dtype)
-        alone = launch.count and not launch.tables and is_small(launch.count, launch.work)
-        run = ready(launch.entry, launch.count, launch.tables, launch.work)
-        return Loop(launch.entry if alone else None, launch.count, run)
+        alone = launch.units and not launch.tables and is_small(launch.units, launch.work)
+        run = ready(launch.entry, launch.units, launch.tables, launch.work)
+        return Loop(launch.entry if alone else None, launch.units, run)
 
     def prepare(self, outs: tuple[Operand, ...], inputs: Sequence, dtype: str | None) -> Launch:
         """Choose the loop and the layout, for all operands that look like these."""

@@ -146,7 +146,7 @@ def fold_loop(lo, hi, sizes, strides, out, out_at, index, index_at, scale, size,
         index_row = index_at + offset_of(row, ndim - 1, sizes, strides, ndim)
         for i in range(first, last):
             position = from_the_end(index[uint64(index_row + i * index_step)], size)
-            outside |= uint64(position) >= limit
+            outside |= not uint64(position) < limit
             out[uint64(out_row + i * out_step)] += position * scale
         left -= last - first
         row += 1
