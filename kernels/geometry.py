@@ -138,6 +138,8 @@ def output_strides(shape: Ints, inputs: tuple[tuple[Ints, Ints], ...]) -> Ints:
     """
     if all(s == shape and is_contiguous(s, t) for s, t in inputs):
         return contiguous_strides(shape)
+    if len(shape) == 4 and all(s == shape and _is_channels_last(s, t) for s, t in inputs):
+        return _channels_last_strides(shape)  # differs from what follows where a size is 1
     if inputs and all(pair == inputs[0] for pair in inputs) and inputs[0][0] == shape and is_dense(*inputs[0]):
         return inputs[0][1]
     order = loop_order(shape, [broadcast_strides(s, t, shape) for s, t in inputs])
@@ -148,6 +150,17 @@ def output_strides(shape: Ints, inputs: tuple[tuple[Ints, Ints], ...]) -> Ints:
         result[d] = step
         step *= shape[d]
     return tuple(result)
+
+
+def _is_channels_last(shape: Ints, strides: Ints) -> bool:
+    """Whether a batch of images lies pixel by pixel; the stride of a dimension of size 1 is free."""
+    wanted = _channels_last_strides(shape)
+    return all(size == 1 or have == want for size, have, want in zip(shape, strides, wanted, strict=True))
+
+
+def _channels_last_strides(shape: Ints) -> Ints:
+    _, channels, height, width = shape
+    return height * width * channels, 1, width * channels, channels
 
 
 def coalesce(sizes: Sequence[int], all_strides: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:

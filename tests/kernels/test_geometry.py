@@ -97,6 +97,7 @@ def test_results_lie_as_their_inputs_do():
     assert output_strides((2, 3, 4), (((2, 3, 4), (24, 1, 6)),)) == (12, 1, 3)
     assert output_strides((3, 3), (((3, 3), (0, 1)),)) == (3, 1)
     assert output_strides((2, 0, 3), (((2, 0, 3), (3, 3, 1)),)) == (3, 3, 1)
+    assert output_strides((1, 2, 1, 2), (((1, 2, 1, 2), (1, 1, 2, 2)),)) == (4, 1, 4, 2)  # channels last
 
 
 def test_contiguous_and_dense():
