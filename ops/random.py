@@ -37,7 +37,7 @@ from .creation import FACTORY, LIKE, check_fits, like, new, shaped, written
 from .declare import Operator
 from .extremes import c_name
 from .public import public
-from .structured import Meta, Structured
+from .structured import Meta, Structured, check_no_internal_overlap
 
 # --- generators ------------------------------------------------------------------------------------------------------
 
@@ -200,6 +200,7 @@ def uniform_kernel(self: Tensor, low: float, high: float, generator: Any) -> Ten
     check_floating("check_uniform_bounds", self._dtype)
     if low > high:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
+    check_no_internal_overlap(self)
     if self._device.type != "meta":
         kernels.uniform(self._operand, *drawn(generator, self._shape.numel()), low, high)
     return self
@@ -209,6 +210,7 @@ def uniform_kernel(self: Tensor, low: float, high: float, generator: Any) -> Ten
 def normal_kernel(self: Tensor, mean: float, std: float, generator: Any) -> Tensor:
     check_std(std)
     check_floating("normal_kernel_cpu", self._dtype)
+    check_no_internal_overlap(self)
     if self._device.type != "meta":
         kernels.normal(self._operand, *drawn(generator, self._shape.numel()), mean, std)
     return self
@@ -225,6 +227,7 @@ def exponential_kernel(self: Tensor, lambd: float, generator: Any) -> Tensor:
     if not lambd > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
     check_floating("exponential_", self._dtype)
+    check_no_internal_overlap(self)
     if self._device.type != "meta":
         unit = unit_interval(self, generator)
         written(self, -np.log1p(-as_numpy(unit)) / lambd)
@@ -242,6 +245,7 @@ def unit_interval(like: Tensor, generator: Any) -> Tensor:
 def bernoulli_float_kernel(self: Tensor, p: float, generator: Any) -> Tensor:
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+    check_no_internal_overlap(self)
     if self._device.type != "meta":
         kernels.bernoulli(self._operand, *drawn(generator, self._shape.numel()), p)
     return self
@@ -257,6 +261,7 @@ BELOW = Elementwise("below", below)
 @bernoulli_tensor_op.kernel("CPU", "Meta")
 def bernoulli_tensor_kernel(self: Tensor, p: Tensor, generator: Any) -> Tensor:
     check_floating("bernoulli_tensor_cpu_self_", p._dtype)
+    check_no_internal_overlap(self)
     if self._device.type != "meta":
         check_probabilities(p)
         BELOW.run(self._operand, unit_interval(self, generator)._operand, p._operand, dtype="float64")
@@ -277,6 +282,7 @@ def random_from_kernel(self: Tensor, low: int, high: int | None, generator: Any)
     if high is None:
         high = largest_integer(self._dtype) + 1
     check_range(low, high, self._dtype)
+    check_no_internal_overlap(self)
     if self._device.type != "meta":
         kernels.randint(self._operand, *drawn(generator, self._shape.numel()), low, high)
     return self

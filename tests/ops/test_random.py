@@ -132,3 +132,10 @@ def test_errors_are_pytorchs(call, error, text):
     with pytest.raises(error) as caught:
         call()
     assert str(caught.value) == text
+
+
+@pytest.mark.parametrize("draw", ["uniform_", "normal_", "bernoulli_", "random_", "exponential_"])
+def test_numbers_are_not_drawn_where_elements_share_a_place(draw):
+    x = rd.zeros(3, 1).expand(3, 4)
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single memory"):
+        getattr(x, draw)()
