@@ -1,9 +1,9 @@
 """Softmax and log-softmax along one dimension, forward and backward.
 
 The largest element of a row is subtracted first, so that exp cannot overflow; a row with NaN, or of nothing but -inf,
-becomes NaN, as in PyTorch. Rows that are dense, or few, are worked out in place. Any others are gathered once into a
-dense scratch row of the compute type (float32 for 16-bit floats), where the passes over them run as vectors whatever
-the strides are, and written back once.
+becomes NaN, as in PyTorch. Rows that are dense, or few, are worked out in place. Where columns
+lie side by side, many are worked out at once. Any other row is gathered once into a dense scratch row of the compute
+type (float32 for 16-bit floats), where the passes over it run as vectors, and written back once.
 Read next: `indexing.py`.
 """
 
@@ -18,9 +18,11 @@ from .elementwise import offset_of
 from .operand import DTYPES, Operand
 from .pool import ready
 from .primitives import maximum
-from .reduce import REASSOCIATE, reduce_plan
+from .reduce import REASSOCIATE, ReducePlan, reduce_plan
 from .vecmath import exp, log
 
+STRIP = 128  # columns that are worked out together
+FEW_COLUMNS = 8  # fewer are gathered one by one
 FEW = 128  # so many elements are read with any stride in less time than a scratch row takes to be allocated
 uint64 = np.uint64
 
@@ -36,7 +38,7 @@ def store_one(x):
 
 
 lowest = np.float64(0)
-zero = np.float64(0)
+zero, one = np.float64(0), np.float64(1)
 
 
 def softmax_in_place(lo, hi, rows, out, out_at, x, x_at):
@@ -51,11 +53,12 @@ def softmax_in_place(lo, hi, rows, out, out_at, x, x_at):
         for j in range(size):
             top = maximum(top, load_one(x[uint64(base + j * step_from)]))
         for j in range(size):
-            out[uint64(target + j * step_to)] = exp(load_one(x[uint64(base + j * step_from)]) - top)
+            part = exp(load_one(x[uint64(base + j * step_from)]) - top)
+            out[uint64(target + j * step_to)] = part
+            total += part
+        scale = one / total
         for j in range(size):
-            total += out[uint64(target + j * step_to)]
-        for j in range(size):
-            out[uint64(target + j * step_to)] = out[uint64(target + j * step_to)] / total
+            out[uint64(target + j * step_to)] = out[uint64(target + j * step_to)] * scale
 
 
 def log_softmax_in_place(lo, hi, rows, out, out_at, x, x_at):
@@ -84,11 +87,12 @@ def softmax_loop(lo, hi, kept, to, from_, size, step_to, step_from, out, out_at,
         for j in range(size):
             top = maximum(top, row[uint64(j)])
         for j in range(size):
-            row[uint64(j)] = exp(row[uint64(j)] - top)
+            part = exp(row[uint64(j)] - top)
+            row[uint64(j)] = part
+            total += part
+        scale = one / total
         for j in range(size):
-            total += row[uint64(j)]
-        for j in range(size):
-            out[uint64(target + j * step_to)] = store_one(row[uint64(j)] / total)
+            out[uint64(target + j * step_to)] = store_one(row[uint64(j)] * scale)
 
 
 def log_softmax_loop(lo, hi, kept, to, from_, size, step_to, step_from, out, out_at, x, x_at, row):
@@ -106,6 +110,64 @@ def log_softmax_loop(lo, hi, kept, to, from_, size, step_to, step_from, out, out
         shift = log(total)
         for j in range(size):
             out[uint64(target + j * step_to)] = store_one((row[uint64(j)] - top) - shift)
+
+
+def softmax_columns(lo, hi, kept, to, from_, size, step_to, step_from, out, out_at, x, x_at, tops, totals):
+    """`softmax_in_place` for strips lo <= s < hi of neighbouring columns, whose elements lie side by side."""
+    dims = len(kept) - 1
+    strips = (kept[dims] + STRIP - 1) // STRIP
+    for s in range(lo, hi):
+        group = s // strips
+        first = (s - group * strips) * STRIP
+        width = min(STRIP, kept[dims] - first)
+        base = x_at + first + offset_of(group, dims, kept, from_, 0)
+        target = out_at + first + offset_of(group, dims, kept, to, 0)
+        for k in range(width):
+            tops[uint64(k)], totals[uint64(k)] = lowest, zero
+        for j in range(size):
+            at = base + j * step_from
+            for k in range(width):
+                tops[uint64(k)] = maximum(tops[uint64(k)], load_one(x[uint64(at + k)]))
+        for j in range(size):
+            at, put = base + j * step_from, target + j * step_to
+            for k in range(width):
+                part = exp(load_one(x[uint64(at + k)]) - tops[uint64(k)])
+                out[uint64(put + k)] = part
+                totals[uint64(k)] += part
+        for k in range(width):
+            totals[uint64(k)] = one / totals[uint64(k)]
+        for j in range(size):
+            put = target + j * step_to
+            for k in range(width):
+                out[uint64(put + k)] = out[uint64(put + k)] * totals[uint64(k)]
+
+
+def log_softmax_columns(lo, hi, kept, to, from_, size, step_to, step_from, out, out_at, x, x_at, tops, totals):
+    """`log_softmax_loop` for strips of neighbouring columns."""
+    dims = len(kept) - 1
+    strips = (kept[dims] + STRIP - 1) // STRIP
+    for s in range(lo, hi):
+        group = s // strips
+        first = (s - group * strips) * STRIP
+        width = min(STRIP, kept[dims] - first)
+        base = x_at + first + offset_of(group, dims, kept, from_, 0)
+        target = out_at + first + offset_of(group, dims, kept, to, 0)
+        for k in range(width):
+            tops[uint64(k)], totals[uint64(k)] = lowest, zero
+        for j in range(size):
+            at = base + j * step_from
+            for k in range(width):
+                tops[uint64(k)] = maximum(tops[uint64(k)], load_one(x[uint64(at + k)]))
+        for j in range(size):
+            at = base + j * step_from
+            for k in range(width):
+                totals[uint64(k)] += exp(load_one(x[uint64(at + k)]) - tops[uint64(k)])
+        for k in range(width):
+            totals[uint64(k)] = log(totals[uint64(k)])
+        for j in range(size):
+            at, put = base + j * step_from, target + j * step_to
+            for k in range(width):
+                out[uint64(put + k)] = store_one((load_one(x[uint64(at + k)]) - tops[uint64(k)]) - totals[uint64(k)])
 
 
 def softmax_backward_loop(lo, hi, kept, to, from_, saved, steps, out, out_at, grad, grad_at, y, y_at):
@@ -150,6 +212,7 @@ def _entry(loop: Callable, dtype: str, out_dtype: str) -> Entry:
             "store_one": store(out_dtype),
             "lowest": np.dtype(compute).type(-np.inf),
             "zero": np.dtype(compute).type(0),
+            "one": np.dtype(compute).type(1),
         }
         # "reassoc" for the sums over a row, see `reduce.py`; the subtraction of the maximum is not affected
         kernel = Kernel(loop, given=given, real=real_type(dtype), fastmath=REASSOCIATE)
@@ -159,7 +222,8 @@ def _entry(loop: Callable, dtype: str, out_dtype: str) -> Entry:
         elif loop in (softmax_in_place, log_softmax_in_place):
             signature = ["int64[]", *arrays]
         else:
-            signature = ["int64[]"] * 3 + ["int64"] * 3 + arrays + [f"{compute}[]"]
+            scratch = 2 if loop in (softmax_columns, log_softmax_columns) else 1
+            signature = ["int64[]"] * 3 + ["int64"] * 3 + arrays + [f"{compute}[]"] * scratch
         entry = _ENTRIES[loop, dtype, out_dtype] = kernel.entry("int64", "int64", *signature)
     return entry
 
@@ -168,7 +232,9 @@ def _with_dim(x: Operand) -> Operand:
     return x if x.shape else x._replace(shape=(1,), strides=(1,))
 
 
-def _ready_forward(loop: Callable, in_place: Callable, out: Operand, x: Operand, dim: int) -> Callable[..., object]:
+def _ready_forward(
+    loop: Callable, in_place: Callable, columns: Callable | None, out: Operand, x: Operand, dim: int
+) -> Callable[..., object]:
     out, x = _with_dim(out), _with_dim(x)
     walk = reduce_plan(x.shape, x.strides, (dim,), (out.strides,), True)
     count, (to,) = walk.results if walk.elements else 0, walk.kept_outs
@@ -177,12 +243,27 @@ def _ready_forward(loop: Callable, in_place: Callable, out: Operand, x: Operand,
     if out.dtype == scratch and len(to) == 1 and (step_to == step_from == 1 or count * size <= FEW):
         rows = np.array([to[0], walk.kept_in[0], size, step_to, step_from], np.int64)
         return ready(_entry(in_place, x.dtype, out.dtype), count, (rows,), cost)
+    if size > 1 and walk.kept[-1] >= FEW_COLUMNS and to[-1] == walk.kept_in[-1] == 1 and columns is not None:
+        return _ready_columns(columns, out.dtype, x.dtype, walk, step_to, step_from)
     entry = _entry(loop, x.dtype, out.dtype)
 
     def with_scratch(lo: int, hi: int, *arrays: Any) -> None:
         entry(lo, hi, walk.kept, to, walk.kept_in, size, step_to, step_from, *arrays, np.empty(size, scratch))
 
     return ready(with_scratch, count, (), cost)
+
+
+def _ready_columns(
+    loop: Callable, out_dtype: str, dtype: str, walk: ReducePlan, step_to: int, step_from: int
+) -> Callable[..., object]:
+    """A loop over strips of columns, with scratch memory of its own for each chunk of them."""
+    entry, compute, width = _entry(loop, dtype, out_dtype), DTYPES[dtype].compute, int(walk.kept[-1])
+    tables = (walk.kept, *walk.kept_outs, walk.kept_in, walk.elements, step_to, step_from)
+
+    def strips(lo: int, hi: int, *arrays: Any) -> None:
+        entry(lo, hi, *tables, *arrays, np.empty(STRIP, compute), np.empty(STRIP, compute))
+
+    return ready(strips, -(-width // STRIP) * (walk.results // width), (), 8 * walk.elements * min(STRIP, width))
 
 
 def _ready_backward(loop: Callable, out: Operand, grad: Operand, y: Operand, dim: int) -> Callable[..., object]:
@@ -200,11 +281,13 @@ def _ready_backward(loop: Callable, out: Operand, grad: Operand, y: Operand, dim
 
 
 def ready_softmax(out: Operand, x: Operand, dim: int) -> Callable[..., object]:
-    return _ready_forward(softmax_loop, softmax_in_place, out, x, dim)
+    # columns work in `out`, which 16-bit floats would round
+    columns = softmax_columns if DTYPES[x.dtype].compute == out.dtype else None
+    return _ready_forward(softmax_loop, softmax_in_place, columns, out, x, dim)
 
 
 def ready_log_softmax(out: Operand, x: Operand, dim: int) -> Callable[..., object]:
-    return _ready_forward(log_softmax_loop, log_softmax_in_place, out, x, dim)
+    return _ready_forward(log_softmax_loop, log_softmax_in_place, log_softmax_columns, out, x, dim)
 
 
 def ready_softmax_backward(out: Operand, grad: Operand, y: Operand, dim: int) -> Callable[..., object]:

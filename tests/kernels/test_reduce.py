@@ -37,6 +37,25 @@ def test_sums_over_any_dimensions_follow_numpy(layout, dims, keepdim, seed):
     np.testing.assert_array_equal(values(out), expected)
 
 
+@pytest.mark.parametrize(
+    "shape,dims", [((21, 40), (0,)), ((3, 17, 1100), (0, 1)), ((2, 9, 30), (1,)), ((4, 9, 30), (0, 2))]
+)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "bool", "complex64"])
+def test_sums_and_extremes_of_columns_follow_numpy(shape, dims, dtype):
+    layout = (shape, tuple(int(np.prod(shape[d + 1 :])) for d in range(len(shape))), 0, int(np.prod(shape)))
+    x = filled(layout, dtype, np.random.default_rng(0))
+    kept = "int64" if dtype in ("int32", "bool") else dtype
+    wide = values(x).astype("int64" if kept == "int64" else "complex128")
+    exact = wide.sum(dims) if dtype == "complex64" else wide.real.sum(dims)
+    out = dense(np.zeros(exact.shape), kept)
+    SUM.run(out, x, dims)
+    np.testing.assert_array_equal(values(out), values(dense(exact, kept)))
+    if dtype != "complex64":
+        out = dense(np.zeros(exact.shape), dtype)
+        AMIN.run(out, x, dims)
+        np.testing.assert_array_equal(values(out), values(x).min(dims))
+
+
 @settings(max_examples=40)
 @given(layouts((3, 4, 2)), st.sampled_from([(0,), (1,), (0, 2), (0, 1, 2)]), st.booleans(), st.integers(0, 99))
 def test_extremes_and_their_places_follow_numpy(layout, dims, largest, seed):
@@ -84,6 +103,31 @@ def test_ten_million_float32_tenths_add_up_and_threads_do_not_matter():
     assert out.array[0] == 5
 
 
+@pytest.mark.parametrize("where", [0, 3, 700, 1023, 1024, 2999])
+@pytest.mark.parametrize("dtype", ["float32", "int64", "uint8"])
+def test_an_extreme_is_found_in_whichever_block_it_stands(where, dtype):
+    x = dense(np.full(3000, 5), dtype)
+    x.array[where] = 9
+    x.array[where:][1:2] = 9
+    out, place = dense(np.zeros(()), dtype), dense(np.zeros((), np.int64))
+    extreme_with_indices(out, place, x, (0,), largest=True)
+    assert (out.array[0], place.array[0]) == (9, where)
+    extreme_with_indices(out, place, x, (0,), largest=False)
+    assert (out.array[0], place.array[0]) == (5, 0 if where else 2)
+
+
+def test_of_zeros_of_either_sign_and_of_nans_the_first_wins():
+    out, place = dense(np.zeros((), np.float32)), dense(np.zeros((), np.int64))
+    for numbers, largest, first in (
+        ([-1, -0.0, 0.0], True, 1),
+        ([1, 0.0, -0.0], False, 1),
+        ([1, np.nan, -np.nan], True, 1),
+        ([-np.inf, -np.inf], True, 0),
+    ):
+        extreme_with_indices(out, place, dense(np.array(numbers, np.float32)), (0,), largest=largest)
+        assert place.array[0] == first
+
+
 def test_nan_and_infinities_go_through_a_reassociated_sum():
     x = np.zeros((3, 5000), np.float32)
     x[0, 4321], x[1, 7], x[2, 3], x[2, 4999] = np.nan, -np.inf, np.inf, -np.inf
@@ -120,6 +164,21 @@ def test_softmax_and_its_gradients_follow_their_definition(layout, dim, dtype, s
     y = np.exp(values(out).astype(float))
     log_softmax_backward(result, x, out, dim)
     np.testing.assert_allclose(values(result), grad - y * grad.sum(dim, keepdims=True), atol=3e-5)
+
+
+@pytest.mark.parametrize("shape,dim", [((5, 20), 0), ((2, 3, 300), 1), ((3, 2, 9), 0)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_softmax_of_columns_side_by_side_is_that_of_rows(shape, dim, dtype):
+    x = dense(np.random.default_rng(0).normal(size=shape) * 9, dtype)
+    x.array[1] = 0x7FC0 if dtype == "bfloat16" else np.nan
+    last = len(shape) - 1
+    rows = dense(np.ascontiguousarray(values(x).swapaxes(dim, last)), dtype)
+    for function in (softmax, log_softmax):
+        out, expected = dense(np.zeros(shape), dtype), dense(np.zeros(rows.shape), dtype)
+        function(out, x, dim)
+        function(expected, rows, last)
+        tolerance = 1e-6 if dtype == "float32" else 1e-12 if dtype == "float64" else 1e-2
+        np.testing.assert_allclose(values(out), values(expected).swapaxes(dim, last), rtol=tolerance, atol=tolerance)
 
 
 def test_softmax_of_large_nan_and_infinite_rows():
