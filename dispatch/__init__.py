@@ -12,7 +12,7 @@ from .errors import MissingKernelError, ModeOrderError, RegistrationError, Schem
 from .explain import dump_registrations, dump_table, explain
 from .interpreter import call, dispatch_keyset, run, tensors_keyset
 from .key import DispatchKey, backends, define_backend, define_key, functionalities, key_named, undefine
-from .keyset import DispatchKeySet, above, below, describe, has, highest, keyset, runtime_keys, without
+from .keyset import DispatchKeySet, above, below, describe, has, highest, keyset, runtime_keys, shared, without
 from .library import (
     Library,
     _scoped_library,
@@ -22,6 +22,7 @@ from .library import (
     operators,
     own_namespace,
 )
+from .memo import Memo
 from .mode_stack import TorchDispatchMode, TorchFunctionMode, pop_mode, push_mode, with_function_modes, with_modes
 from .operator import OpOverload, OpOverloadPacket, as_keyset, describe_value, operator_named, ops
 from .override import (
@@ -68,6 +69,7 @@ __all__ = [
     "LISTENERS",
     "Library",
     "ListType",
+    "Memo",
     "MissingKernelError",
     "ModeOrderError",
     "NO_DEFAULT",
@@ -142,6 +144,7 @@ __all__ = [
     "pop_mode",
     "push_mode",
     "run",
+    "shared",
     "runtime_keys",
     "runtime_table_keys",
     "tensors_keyset",

@@ -7,9 +7,13 @@ tables of theirs have it as a key. When it is called again and again, it is give
     def relu(self=UNSET, /, *rest, **kwargs):
         if not kwargs and not rest:
             state = get_state()
-            if not state.function_modes:
-                if type(self) is Tensor or id(type(self)) in PLAIN_TENSORS:
-                    return relu_T[(self._keyset | state.added) & state.kept](self)
+            if type(self) is Tensor or id(type(self)) in PLAIN_TENSORS:
+                last = relu_T.last
+                if last.state is state.keys and last.tensors is self._keyset:
+                    return last.code(self)
+                if state.keys.by_mode:
+                    return ask_function_mode(public, state, (self,))
+                return relu_T.find(state.keys, self._keyset)(self)
         if kwargs and not rest:
             ...                                           # lanes for these keywords, made when first seen
         return slow(given(self, *rest), kwargs)
@@ -38,7 +42,7 @@ if TYPE_CHECKING:
 
 # Names that the code uses itself; an argument may have that of another builtin
 WORDS = (
-    "entry_point ask_function_mode public state item rest kwargs name passed given slow get_state UNSET "
+    "entry_point ask_function_mode public state item site last rest kwargs name passed given slow get_state UNSET "
     "type id len int float bool complex str list tuple"
 ).split()
 MANY = 64  # how many shapes of calls with keywords an entry remembers, by the number of positions
@@ -86,11 +90,11 @@ class EntryPoint:
 
     forms: gives the overloads. slow: `slow(args, kwargs)` is what the function means. module, qualname: what Python
     shows of it. finish: gives, for an operator, what its result goes through, or None. grad: sets `requires_grad` of a
-    factory's result. ask: `ask(function, state, args)` is what a call without keywords means under a function mode.
+    factory's result. ask: `ask(function, state, args)` is what a call without keywords means under a function mode, if
+    all arguments are plain.
     """
 
     lead: Sequence[str] = ()  # parameters that are no arguments of the operator, before all others
-    asks = "if not state.function_modes:"  # what must hold for any lane
     slow_at_first = 2  # calls: making code takes as long as some hundred, and many functions are called but once
 
     def __init__(
@@ -160,7 +164,15 @@ class EntryPoint:
         names, writer = list(names), Writer()
         keyed = {"keyed", *(f"keyed_{count}" for count in range(len(names) + 1))}
         writer.taken = {*keyword.kwlist, *WORDS, *self.lead, *keyed, self.code_name}
-        return Lanes(writer, [writer.variable(name) for name in names], self.finish, self.grad, "".join(self.lead))
+        values = [writer.variable(name) for name in names]
+        return Lanes(
+            writer, values, self.finish, self.grad, "".join(self.lead), lambda count: self.by_mode(values[:count])
+        )
+
+    def by_mode(self, values: Sequence[str]) -> str:
+        """Source of what a call with these plain values means under a function mode."""
+        given = f"({', '.join(values)}{',' if len(values) == 1 else ''})"
+        return f"ask_function_mode(public, state, {given})" if self.ask else f"slow({given}, kwargs)"
 
     def lines(self, lanes: Lanes, tree: list[str]) -> list[str]:
         """The lines of the function, with this tree of lanes."""
@@ -169,10 +181,7 @@ class EntryPoint:
         lines = [f"def {self.code_name}({listed(*positions, *(['/'] if positions else []), '*rest', '**kwargs')}):"]
         passed = f"given({listed(*names, '*rest')})"
         if tree:
-            plain = self.in_state(tree)
-            if self.ask:
-                plain += ['elif state.overrides != "none":', f"    return ask_function_mode(public, state, {passed})"]
-            lines += ["    if not kwargs and not rest:", *indented(indented(plain))]
+            lines += ["    if not kwargs and not rest:", "        state = get_state()", *indented(indented(tree))]
         lines += [
             "    if kwargs and not rest:",
             "        if len(kwargs) == 1:",
@@ -190,9 +199,6 @@ class EntryPoint:
             f"    return slow({listed(*self.lead, passed, 'kwargs')})",
         ]
         return lines
-
-    def in_state(self, tree: list[str]) -> list[str]:
-        return ["state = get_state()", *([self.asks, *indented(tree)] if self.asks else tree)]
 
     @property
     def code_name(self) -> str:
@@ -225,6 +231,9 @@ class EntryPoint:
             forms = self.forms()
             readings = [reading for form in forms for reading in form.read(count, names)]
             lanes = self.lanes([*self.position_names(forms)[:count], *names])
+            if lanes.by_mode:
+                given = "".join(f"{name}, " for name in lanes.names[:count])
+                lanes.by_mode = lambda _: f"slow(({given}), kwargs)"
             tree = lanes.lines(readings)
             if not tree:
                 lane = self.slow_lane(count)
@@ -232,7 +241,8 @@ class EntryPoint:
                 positions = "".join(f"{name}, " for name in lanes.names[:count])
                 lines = [
                     f"def {self.code_name}({listed('kwargs', *self.lead, *lanes.names, '/')}):",
-                    *indented(self.in_state(tree)),
+                    "    state = get_state()",
+                    *indented(tree),
                     f"    return slow({listed(*self.lead, f'({positions})', 'kwargs')})",
                 ]
                 lane = self.compiled(lanes, lines, forms, f" {count} {' '.join(names)}")
@@ -286,7 +296,6 @@ class RedispatchEntryPoint(EntryPoint):
     """`op.redispatch(keyset, ...)`: the keys are given, and nobody overrides."""
 
     lead = ("keyset",)
-    asks = ""
     slow_at_first = 0
 
 
@@ -318,10 +327,14 @@ class FixedEntryPoint(EntryPoint):
         tree = lanes.lines([replace(one, values=tuple(map(self.operand, self.order, one.values))) for one in readings])
         lines = [
             f"def {self.code_name}({listed(*self.names)}):",
-            *indented(self.in_state(tree)),
+            "    state = get_state()",
+            *indented(tree),
             f"    return slow({listed(*self.names)})",
         ]
         return self.compiled(lanes, lines, forms)
+
+    def by_mode(self, values: Sequence[str]) -> str:
+        return f"slow({listed(*self.names)})"
 
     def operand(self, index: int, reads: Reads) -> Reads:
         """What is read of an operand: `self` is a tensor, any other may be a number."""

@@ -39,6 +39,14 @@ def keyset(*keys: DispatchKey | str) -> int:
     return bits
 
 
+_SHARED: dict[int, int] = {}
+
+
+def shared(bits: int) -> int:
+    """The one object for equal keysets: those of tensors are told apart by `is` (specialiser/site.py)."""
+    return _SHARED.setdefault(bits, bits)
+
+
 @pure
 def below(key: DispatchKey | str) -> int:
     """The mask of everything under `key`'s functionality: every lower functionality, and every backend bit."""

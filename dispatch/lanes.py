@@ -6,9 +6,14 @@ as a person would: a tree of tests on these classes, at whose leaves the code is
 
     if type(input) is Tensor or id(type(input)) in PLAIN_TENSORS:
         if type(other) is Tensor or id(type(other)) in PLAIN_TENSORS:
-            return add_TTD[(input._keyset | other._keyset | state.added) & state.kept](input, other)
+            last = add_TTD.last
+            if last.state is state.keys and last.tensors is input._keyset is other._keyset:
+                return last.code(input, other)
+            if state.keys.by_mode:
+                return ask_function_mode(public, state, (input, other))
+            return add_TTD.find(state.keys, input._keyset, other._keyset)(input, other)
         if type(other) is int or type(other) is float or type(other) is bool or type(other) is complex:
-            return add_TxD[(input._keyset | state.added) & state.kept](input, other)
+            ...
 
 What no lane takes goes the slow road, which defines what the function means: `overridden`, `Parser` or `bind`, `call`.
 
@@ -32,6 +37,7 @@ from .interpreter import call, run
 from .override import PLAIN_TENSORS
 from .schema import NO_DEFAULT, BaseType, ListType, OptionalType, Type
 from .specialiser.residual import Writer
+from .specialiser.site import Site, known_at
 from .state import FLAGS
 
 if TYPE_CHECKING:
@@ -208,7 +214,7 @@ class Lanes:
 
     names: the variables which hold the values. finish: gives, for an operator, what its result goes through, or None.
     grad: sets a factory's `requires_grad`. keyset: the variable of the keyset, where that is not to follow from the
-    arguments and the state.
+    arguments and the state. by_mode: gives source of what a call with so many values means under a function mode.
     """
 
     def __init__(
@@ -218,8 +224,11 @@ class Lanes:
         finish: Callable[[OpOverload], Any] | None = None,
         grad: Callable[[Any, bool], Any] | None = None,
         keyset: str = "",
+        by_mode: Callable[[int], str] | None = None,
     ) -> None:
         self.writer, self.names, self.finish, self.grad, self.keyset = writer, names, finish, grad, keyset
+        self.by_mode = None if keyset else by_mode
+        self.sites: dict[Any, Site] = {}
         self.by_length: dict[Any, ByLength] = {}
         self.lists = [writer.variable(f"{name}_ints") for name in names]  # for the list of ints made of a value
         self.keys = [writer.variable(f"{name}_keys") for name in names]  # for the keys of the tensors in a value
@@ -255,11 +264,12 @@ class Lanes:
             keys = self.keys[position]
             return [
                 f"type({value}) is list or type({value}) is tuple",
-                f"{keys} = state.added",
+                f"{keys} = 0",
                 f"for item in {value}:",
                 f"    if not ({self.is_plain('item')}):",
                 "        break",
-                f"    {keys} |= item._keyset",
+                f"    if {keys} is not item._keyset:",
+                f"        {keys} = {keys} | item._keyset if {keys} else item._keyset",
                 "else:",
                 *indented(below),
             ]
@@ -285,9 +295,8 @@ class Lanes:
         defaults = [default_of(argument) for argument in reading.op.schema.arguments]
         slots = [self.slot(source, taken, default) for source, default in zip(reading.stack, defaults, strict=True)]
         united = [f"{self.names[i]}._keyset" for i, how in enumerate(taken) if how.kind is A_TENSOR]
-        united += [self.keys[i] for i, how in enumerate(taken) if how.kind is TENSORS] or ["state.added"]
-        keys = f"({' | '.join(united)})" if len(united) > 1 else united[0]
-        lines = self.divided_by_defaults(reading, slots, defaults, f"{keys} & state.kept")
+        united += [self.keys[i] for i, how in enumerate(taken) if how.kind is TENSORS]
+        lines = self.divided_by_defaults(reading, slots, defaults, united)
         needed = [how.only_if.replace("{v}", self.names[i]) for i, how in enumerate(taken) if how.only_if]
         return [f"if {' and '.join(needed)}:", *indented(lines)] if needed else lines
 
@@ -319,7 +328,9 @@ class Lanes:
         fact = "D" if is_default(value, default) else "N" if value is None else "x"
         return Slot(fact, self.writer.constant(value, "value") if fact == "x" else "")
 
-    def divided_by_defaults(self, reading: Reading, slots: list[Slot], defaults: list[Any], keys: str) -> list[str]:
+    def divided_by_defaults(
+        self, reading: Reading, slots: list[Slot], defaults: list[Any], keysets: list[str]
+    ) -> list[str]:
         """The call, once for each combination of which values equal their defaults."""
         op = reading.op
         unsure = [i for i, slot in enumerate(slots) if slot.default]
@@ -333,31 +344,50 @@ class Lanes:
                 made = f"{self.writer.constant(run)}({self.writer.constant(op, 'op')}, int({self.keyset}), {boxed})"
             else:
                 made = f"{self.writer.constant(call)}({self.writer.constant(op, 'op')}, {boxed})"
-            return [f"return {self.finished(made, reading)}"]
+            return [*self.asking(reading), f"return {self.finished(made, reading)}"]
         if unsure:
             first = unsure[0]
             equal, other = list(slots), list(slots)
             equal[first], other[first] = Slot("D", ""), slots[first]._replace(default="")
             return [
                 f"if {slots[first].default}:",
-                *indented(self.divided_by_defaults(reading, equal, defaults, keys)),
-                *self.divided_by_defaults(reading, other, defaults, keys),
+                *indented(self.divided_by_defaults(reading, equal, defaults, keysets)),
+                *self.divided_by_defaults(reading, other, defaults, keysets),
             ]
-        flags = self.writer.constant(FLAGS, "FLAGS")
-        found = f"int({self.keyset}) | state.added & {flags}" if self.keyset else keys
-        given = ", ".join(slot.text for slot in slots if slot.text)
-        return [f"return {self.finished(f'{self.table(op, slots)}[{found}]({given})', reading)}"]
+        given, site = ", ".join(slot.text for slot in slots if slot.text), self.site(op, slots)
+        if self.keyset:
+            found = f"int({self.keyset}) | state.keys.added & {self.writer.constant(FLAGS, 'FLAGS')}"
+            return [f"return {self.finished(f'{site}.table[{found}]({given})', reading)}"]
+        lines = []
+        if "[" in site:
+            lines, site = [f"site = {site}"], "site"
+        same, otherwise = known_at(site, "state", keysets)
+        return [
+            *lines,
+            f"last = {site}.last",
+            f"if {same}:",
+            f"    return {self.finished(f'last.code({given})', reading)}",
+            *self.asking(reading),
+            f"return {self.finished(f'{otherwise}({given})', reading)}",
+        ]
 
-    def table(self, op: OpOverload, slots: list[Slot]) -> str:
-        """Source of the operator's table for these facts."""
+    def asking(self, reading: Reading) -> list[str]:
+        """Lines that ask a function mode if there is one. (A site remembers no code for such a state.)"""
+        if self.by_mode is None:
+            return []
+        return ["if state.keys.by_mode:", f"    return {self.by_mode(len(reading.values))}"]
+
+    def site(self, op: OpOverload, slots: list[Slot]) -> str:
+        """Source of the site for these facts."""
         facts = tuple(slot.fact for slot in slots)
         name = f"{op.__name__.removesuffix('.default')}_{''.join('L' if fact is TENSORS else fact for fact in facts)}"
         lists = [i for i, fact in enumerate(facts) if fact is TENSORS]
         if not lists:
-            return self.writer.constant(op.table(facts), name)
-        tables = self.writer.constant(self.by_length.setdefault((op, facts), ByLength(op, facts)), name)
+            site = self.sites.setdefault((op, facts), Site(op.table(facts)))
+            return self.writer.constant(site, name)
+        sites = self.writer.constant(self.by_length.setdefault((op, facts), ByLength(op, facts)), name)
         lengths = ", ".join(f"len({slots[i].text[2:-1]})" for i in lists)
-        return f"{tables}[{lengths}]"
+        return f"{sites}[{lengths}]"
 
     def finished(self, result: str, reading: Reading) -> str:
         finish = self.finish and self.finish(reading.op)
@@ -386,7 +416,7 @@ def indented(lines: Iterable[str]) -> list[str]:
 
 
 class ByLength(dict[Any, Any]):
-    """The tables for lists of tensors, by their length; by their lengths, where there are several."""
+    """The sites for lists of tensors, by their length; by their lengths, where there are several."""
 
     def __init__(self, op: OpOverload, facts: tuple[Any, ...]) -> None:
         self.op, self.facts = op, facts
@@ -394,7 +424,7 @@ class ByLength(dict[Any, Any]):
     def __missing__(self, lengths: Any) -> Any:
         left = iter(lengths if isinstance(lengths, tuple) else (lengths,))
         facts = tuple(("T",) * next(left) if fact is TENSORS else fact for fact in self.facts)
-        found = self[lengths] = self.op.table(facts)
+        found = self[lengths] = Site(self.op.table(facts))
         return found
 
 

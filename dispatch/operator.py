@@ -24,6 +24,7 @@ from .marks import frozen, pure
 from .override import handle_torch_function, overridden, overriding
 from .registry import FALLBACKS, LISTENERS, LOCK, OPERATORS, OVERLOADS, Undo
 from .schema import FunctionSchema
+from .specialiser.site import Site
 from .specialiser.specialise import Facts, Table, forget, sorts_of, usual_facts
 from .state import FLAGS, KEYS_MASK, STATE, TRACED
 from .table import Entry, Kernel, resolve, runtime_table_keys
@@ -153,6 +154,10 @@ class OpOverload(HasEntryPoint):
             found = self.tables.setdefault(facts, Table(self, facts))
         return found
 
+    def site(self, facts: Facts) -> Site:
+        """A place which calls the operator with arguments of these facts; see specialiser/site.py for how."""
+        return Site(self.table(facts))
+
     def source(self, keyset: Any, facts: Facts | None = None) -> str:
         """The source of the code that runs for a keyset (or a tensor, a key, their names).
 
@@ -164,7 +169,7 @@ class OpOverload(HasEntryPoint):
                 f"{self.schema}, got {facts}; see dispatch/specialiser/specialise.py for what they say"
             )
         keys = int(as_keyset(keyset)) | STATE.get().included
-        keys = keys & ~STATE.get().excluded & KEYS_MASK | STATE.get().added & FLAGS & ~TRACED
+        keys = keys & ~STATE.get().excluded & KEYS_MASK | STATE.get().keys.added & FLAGS & ~TRACED
         return self.table(facts or usual_facts(self.schema)).made(keys).source  # type: ignore[attr-defined]
 
     # Names ----------------------------------------------------------------------------------------------------

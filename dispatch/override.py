@@ -101,7 +101,7 @@ def overrides(value: Any) -> bool:
         return False
     function = getattr(kind, "__torch_function__", None)
     if function is None:
-        if not kind.__flags__ & _HEAP_TYPE:
+        if not kind.__flags__ & _HEAP_TYPE and kind not in HOLDERS:
             PLAIN_TYPES.add(kind)
         return False
     if function is not _disabled_torch_function_impl:
@@ -114,17 +114,23 @@ def overrides(value: Any) -> bool:
 def overridden(args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
     """Whether a mode or an argument (inside one level of list or tuple, too) wants this call for itself."""
     state = STATE.get()
-    if state.function_modes and state.overrides != "none":
+    if state.keys.by_mode:
         return True
     if state.overrides != "all":
         return False
-    return any(True for _ in overriding(args, kwargs))
+    for value in (*args, *kwargs.values()) if kwargs else args:
+        kind = type(value)
+        if kind in PLAIN_TYPES or id(kind) in PLAIN_TENSORS:
+            continue
+        if any(map(overrides, value)) if isinstance(value, HOLDERS) else overrides(value):
+            return True
+    return False
 
 
 def overriding(args: Sequence[Any], kwargs: dict[str, Any]) -> Iterable[Any]:
     """The arguments that override, in order."""
     for value in (*args, *kwargs.values()) if kwargs else args:
-        if isinstance(value, list | tuple):
+        if isinstance(value, HOLDERS):
             yield from (item for item in value if overrides(item))
         elif overrides(value):
             yield value
@@ -155,11 +161,8 @@ def call_overridden(public: Callable[..., Any], args: tuple[Any, ...], kwargs: d
 
 
 def ask_function_mode(public: Callable[..., Any], state: State, args: tuple[Any, ...]) -> Any:
-    """`call_overridden` in a state with function modes, and without keywords: mostly no argument has a say then."""
-    kinds = set(map(type, args))
-    if not (kinds <= PLAIN_TYPES and kinds.isdisjoint(HOLDERS)):
-        return call_overridden(public, args, {})
-    token = STATE.set(state.answering_function())
+    """`call_overridden` in a state whose function modes are asked, for arguments that have no say, and no keywords."""
+    token = STATE.set(state.memo.get("answering function") or state.answering_function())
     try:
         result = state.function_modes[-1].__torch_function__(public, (), args, None)
     finally:

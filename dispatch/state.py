@@ -30,10 +30,30 @@ AUTOCAST_KEYS = keyset(*(name for name in FUNCTIONALITIES if name.startswith("Au
 # Note [Flags above the keys]
 # What specialised code is made for is a keyset and a few facts about the state. The facts stand as flags in bits above
 # those of all keys, so that uniting the state with the arguments' keysets brings them along, and one look-up finds the
-# code: `table[(a._keyset | b._keyset | state.added) & state.kept]`.
+# code: `table[(a._keyset | b._keyset | state.keys.added) & state.keys.kept]`.
 TRACED, NO_GRAD, INFERENCE, MODES = (1 << KEYSET_BITS + i for i in range(4))
 FLAGS = TRACED | NO_GRAD | INFERENCE | MODES
 KEYS_MASK = (1 << KEYSET_BITS) - 1
+
+
+class StateKeys:
+    """What a state does to the keys of a call: some are added, then some are taken away. Interned: see `state_keys`.
+
+    by_mode: whether a public function first asks a function mode.
+    """
+
+    __slots__ = ("added", "kept", "by_mode")
+
+    def __init__(self, added: int, kept: int, by_mode: bool) -> None:
+        self.added, self.kept, self.by_mode = added, kept, by_mode
+
+    def __repr__(self) -> str:
+        return f"StateKeys(added={self.added:#x}, kept={self.kept:#x}, by_mode={self.by_mode})"
+
+
+# States come and go with each `with`; those that treat keysets alike share one object, so that code which was found in
+# one is known by it in the next (specialiser/site.py).
+state_keys = functools.lru_cache(1 << 12)(StateKeys)
 
 
 class Steps:
@@ -61,13 +81,12 @@ class State:
     tracer: Any  # what records every hop, or None
 
     _FIELDS = tuple(__annotations__)
-    added: int  # `included` with the flags: Note [Flags above the keys]
-    kept: int  # everything but `excluded`
-    _memo: dict[Any, Any]  # what `excluding` and other frequent changes have answered
+    keys: StateKeys  # added: `included` with the flags, Note [Flags above the keys]; kept: all but `excluded`
+    memo: dict[Any, Any]  # what `excluding` and other frequent changes have answered
 
     def replace(self, **changes: Any) -> State:
         """This state with some fields changed."""
-        fields = {**vars(self), **changes, "_memo": {}}
+        fields = {**vars(self), **changes, "memo": {}}
         if len(fields) != len(vars(self)):
             unknown = ", ".join(changes.keys() - set(State._FIELDS))
             raise TypeError(f"State has no field {unknown}; it has {', '.join(State._FIELDS)}")
@@ -78,12 +97,12 @@ class State:
 
     def excluding(self, keys: int) -> State:
         """This state with `keys`' functionalities excluded too. Remembered, since every layer asks for it."""
-        found = self._memo.get(keys)
+        found = self.memo.get(keys)
         if found is None:
             excluded = self.excluded | keys & FUNCTIONALITY_MASK
             if excluded == self.excluded:
                 return self  # not remembered: a state that holds itself is freed by the garbage collector alone
-            found = self._memo[keys] = self.replace(excluded=excluded)
+            found = self.memo[keys] = self.replace(excluded=excluded)
         return found
 
     def with_grad(self, enabled: bool) -> State:
@@ -93,51 +112,51 @@ class State:
         """
         if self.grad_enabled is enabled:
             return self
-        memo = self._memo
+        memo = self.memo
         found = memo.get("grad")
         if found is None:
             origin = memo.get("origin")
             found = origin() if origin is not None else None
             if found is None:
                 found = memo["grad"] = self.replace(grad_enabled=enabled)
-                found._memo["origin"] = weakref.ref(self)
+                found.memo["origin"] = weakref.ref(self)
         return found
 
     def after(self, steps: Steps) -> State:
         """This state after several changes, remembered as one."""
-        found = self._memo.get(steps)
+        found = self.memo.get(steps)
         if found is None:
             found = self
             for name, arguments in steps.steps:
                 found = getattr(found, name)(*arguments)
             if found is not self:
-                self._memo[steps] = found
+                self.memo[steps] = found
         return found
 
     def entered(self) -> State:
         """This state, remembered as the one in which the user made the call that is on its way down."""
-        found = self._memo.get("entered")
+        found = self.memo.get("entered")
         if found is None:
-            found = self._memo["entered"] = self.replace(entry=self)
+            found = self.memo["entered"] = self.replace(entry=self)
         return found
 
     def answering(self) -> State:
         """The state in which the innermost dispatch mode answers: itself popped, and all keys above Python excluded."""
-        found = self._memo.get("answering")
+        found = self.memo.get("answering")
         if found is None:
-            found = self._memo["answering"] = with_modes(self.excluding(ABOVE_PYTHON), self.modes[:-1])
+            found = self.memo["answering"] = with_modes(self.excluding(ABOVE_PYTHON), self.modes[:-1])
         return found
 
     def answering_function(self) -> State:
         """The state in which the innermost function mode answers: itself popped."""
-        found = self._memo.get("answering function")
+        found = self.memo.get("answering function")
         if found is None:
-            found = self._memo["answering function"] = self.replace(function_modes=self.function_modes[:-1])
+            found = self.memo["answering function"] = self.replace(function_modes=self.function_modes[:-1])
         return found
 
     def forget(self) -> None:
         """Drops what was remembered: states that hold this one would be freed by the garbage collector alone."""
-        self._memo.clear()
+        self.memo.clear()
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a dispatch state is immutable; use replace({name}=...)")
@@ -156,7 +175,7 @@ class State:
 
 
 def _derive(fields: dict[str, Any]) -> None:
-    """Sets `added` and `kept`, which follow from the other fields."""
+    """Sets `keys`, which follow from the other fields."""
     flags = 0
     if fields["tracer"] is not None:
         flags |= TRACED
@@ -166,8 +185,8 @@ def _derive(fields: dict[str, Any]) -> None:
         flags |= INFERENCE
     if fields["modes"]:
         flags |= MODES
-    fields["added"] = fields["included"] | flags
-    fields["kept"] = (KEYS_MASK | FLAGS) & ~fields["excluded"]
+    by_mode = bool(fields["function_modes"]) and fields["overrides"] != "none"
+    fields["keys"] = state_keys(fields["included"] | flags, (KEYS_MASK | FLAGS) & ~fields["excluded"], by_mode)
 
 
 DEFAULT = object.__new__(State)
@@ -183,7 +202,7 @@ vars(DEFAULT).update(
     autocast_cache=None,
     entry=None,
     tracer=None,
-    _memo={},
+    memo={},
 )
 _derive(vars(DEFAULT))
 

@@ -19,7 +19,18 @@ import numpy as np
 
 from redispatch import kernels
 from redispatch.autograd import ONES_LIKE, ZEROS
-from redispatch.dispatch import ARGUMENT_TYPES, STATE, TensorBase, call, fallthrough_kernel, impl, place_of, run, within
+from redispatch.dispatch import (
+    ARGUMENT_TYPES,
+    STATE,
+    TensorBase,
+    call,
+    fallthrough_kernel,
+    impl,
+    place_of,
+    run,
+    shared,
+    within,
+)
 from redispatch.dispatch.layers import autocast
 from redispatch.dispatch.layers.ad_inplace_or_view import ADINPLACEORVIEW, BELOW_ADINPLACEORVIEW
 from redispatch.dispatch.layers.autograd import BELOW_AUTOGRAD, any_wants_gradient
@@ -659,7 +670,7 @@ def _set_data(self: Tensor, value: Any) -> None:
     if record is not None and (self._dtype, self._device) != (value._dtype, value._device):
         record.accumulator = None  # it expects gradients of the former dtype
     if self._device != value._device:
-        self._keyset = (self._keyset & ~empty((0,), self._dtype, self._device)._keyset) | value._keyset
+        self._keyset = shared((self._keyset & ~empty((0,), self._dtype, self._device)._keyset) | value._keyset)
     show_same(self, value)
 
 

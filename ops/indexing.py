@@ -259,11 +259,11 @@ index_put = public(index_put_op)
 # Nearly all indices are ints, slices, None and `...`. They come to view operators, whose code is looked up right here
 # (dispatch/specialiser/specialise.py), for arguments of which these facts are known: the functions that users call
 # would ask once more what has been asked.
-SELECT = select_op.functional.table(("T", "x", "x"))
-SLICE = slice_op.functional.table(("T", "x", "x", "x", "D"))  # with a step of 1, the default
-SLICE_FIRST = slice_op.functional.table(("T", "D", "x", "x", "D"))  # of dimension 0, the default, too
-UNSQUEEZE = unsqueeze_op.functional.table(("T", "x"))
-ALIAS = alias_op.functional.table(("T",))
+SELECT = select_op.functional.site(("T", "x", "x"))
+SLICE = slice_op.functional.site(("T", "x", "x", "x", "D"))  # with a step of 1, the default
+SLICE_FIRST = slice_op.functional.site(("T", "D", "x", "x", "D"))  # of dimension 0, the default, too
+UNSQUEEZE = unsqueeze_op.functional.site(("T", "x"))
+ALIAS = alias_op.functional.site(("T",))
 
 size_at = tuple.__getitem__  # a Size's own one, which makes a Size of a slice, takes twice as long
 
@@ -386,7 +386,7 @@ def selected_entry(x: Tensor, dim: int, index: int, position: int) -> Tensor:
     if not -size <= index < size:
         raise out_of_bounds(index, position, size)
     state = STATE.get()
-    return SELECT[(x._keyset | state.added) & state.kept](x, dim, index)
+    return SELECT.find(state.keys, x._keyset)(x, dim, index)
 
 
 def out_of_bounds(index: int, position: int, size: int) -> IndexError:
@@ -412,8 +412,9 @@ def sliced_entries(x: Tensor, dim: int, item: slice, skip_whole: bool) -> Tensor
     if step != 1:
         return slice_op.functional(x, dim, start, stop, step)
     state = STATE.get()
-    keys = (x._keyset | state.added) & state.kept
-    return SLICE[keys](x, dim, start, stop) if dim else SLICE_FIRST[keys](x, start, stop)
+    if dim:
+        return SLICE.find(state.keys, x._keyset)(x, dim, start, stop)
+    return SLICE_FIRST.find(state.keys, x._keyset)(x, start, stop)
 
 
 def slice_number(value: Any) -> int:
@@ -448,19 +449,24 @@ def getitem(self: Tensor, index: Any) -> Tensor:
         return call_overridden(getitem, (self, index), {})
     kind = type(index)
     if kind is int and plain and not state.modes:
+        last = SELECT.last
+        known = last.state is state.keys and last.tensors is self._keyset
         try:
-            return SELECT[(self._keyset | state.added) & state.kept](self, 0, index)
+            return (last.code if known else SELECT.find(state.keys, self._keyset))(self, 0, index)
         except IndexError:
             pass  # what is wrong is said below, in the words of indexing
     elif kind is slice and index.step is None and self._shape:
         start = 0 if index.start is None else index.start
         stop = MAX if index.stop is None else index.stop
         if type(start) is type(stop) is int and -MAX <= start <= MAX and -MAX <= stop <= MAX:
-            return SLICE_FIRST[(self._keyset | state.added) & state.kept](self, start, stop)
+            last = SLICE_FIRST.last
+            if last.state is state.keys and last.tensors is self._keyset:
+                return last.code(self, start, stop)
+            return SLICE_FIRST.find(state.keys, self._keyset)(self, start, stop)
     elif index is None:
-        return UNSQUEEZE[(self._keyset | state.added) & state.kept](self, 0)
+        return UNSQUEEZE.find(state.keys, self._keyset)(self, 0)
     elif index is Ellipsis:
-        return ALIAS[(self._keyset | state.added) & state.kept](self)
+        return ALIAS.find(state.keys, self._keyset)(self)
     elif kind is tuple:
         return item_by_item(self, index)
     return indexed(self, index)
@@ -498,18 +504,18 @@ def item_by_item(self: Tensor, items: tuple[Any, ...]) -> Tensor:
             size = size_at(x._shape, dim)
             if not -size <= item < size:
                 raise out_of_bounds(item, position, size)
-            x = SELECT[(x._keyset | state.added) & state.kept](x, dim, item)
+            x = SELECT.find(state.keys, x._keyset)(x, dim, item)
         elif kind is slice:
             if item.start is not None or item.stop is not None or item.step is not None:
                 x = sliced_entries(x, dim, item, skip_whole=True)
             dim += 1
         elif item is None:
-            x = UNSQUEEZE[(x._keyset | state.added) & state.kept](x, dim)
+            x = UNSQUEEZE.find(state.keys, x._keyset)(x, dim)
             dim += 1
         else:
             dim += ellipsis
             ellipsis = 0  # a second one stands for nothing
-    return ALIAS[(x._keyset | state.added) & state.kept](x) if x is self else x
+    return ALIAS.find(state.keys, x._keyset)(x) if x is self else x
 
 
 @overridable

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from redispatch.dispatch import ListType, OptionalType
+from redispatch.dispatch import ListType, Memo, OptionalType
 from redispatch.dispatch.marks import frozen, inline, leaf
 from redispatch.tensor import Mould, Size, Tensor, fresh, looks_of, mould, no_memory
 
@@ -48,7 +48,7 @@ class Planned(Structured):
         self.tensors = self.schema.tensor_positions
         self.tensor_lists = self.schema.tensor_list_positions
         self.lists = tuple(i for i, argument in enumerate(self.schema.arguments) if is_list(argument.type))
-        self.plans: dict[Any, Plan] = {}
+        self.plans = Memo(PLANS, alike=self.tensors)
 
     def loop(self, function: Callable[..., Run]) -> Callable[..., Run]:
         """Registers what returns the work. Where no body is declared, it does that of the other forms, too."""
@@ -61,10 +61,10 @@ class Planned(Structured):
     @inline
     def run_functional(self, *args: Any) -> Tensor:
         """The functional kernel, which nearly every call runs."""
-        key = tuple(self.fact(i, value) for i, value in enumerate(args))
-        plan = self.plans.get(key)
+        facts = tuple(self.fact(i, value) for i, value in enumerate(args))
+        plan = self.plans.get(facts)
         if plan is None:
-            plan = self.new_plan(key, args)
+            plan = self.new_plan(facts, args)
         result = fresh(plan.mould)
         plan.run(result._array, 0, *self.operands(args))
         return result
@@ -94,14 +94,12 @@ class Planned(Structured):
             found += (array, x._offset)
         return found
 
-    def new_plan(self, key: Any, args: tuple[Any, ...]) -> Plan:
+    def new_plan(self, facts: tuple[Any, ...], args: tuple[Any, ...]) -> Plan:
         """The plan for arguments that look so for the first time."""
         meta = self.meta_function(*args)
         made = mould(Size(meta.shape), meta.dtype, meta.device, meta.strides)
         plan = Plan(made, self.loop_function(meta.allocate(), *args))
-        if len(self.plans) >= PLANS:
-            self.plans.clear()
-        self.plans[key] = plan
+        self.plans[facts] = plan
         return plan
 
     def run_loop(self, out: Tensor, *args: Any) -> None:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeGuard
 
-from redispatch.dispatch import TensorBase, describe_value
+from redispatch.dispatch import Memo, TensorBase, describe_value
 from redispatch.dispatch.marks import frozen, inline, leaf
 from redispatch.kernels import Elementwise, Loop, broadcast_shapes, output_strides
 from redispatch.tensor import (
@@ -65,13 +65,14 @@ class Variant:
 
     when:      (position, value) of the arguments that must have these values; none of them may be a tensor
     positions: of the arguments that the scalar function takes
+    tensors:   the places of tensors among the arguments
     """
 
     __slots__ = ("when", "positions", "loops", "plans", "__weakref__")
 
-    def __init__(self, when: dict[int, Any], positions: list[int], loops: Elementwise) -> None:
+    def __init__(self, when: dict[int, Any], positions: list[int], loops: Elementwise, tensors: Any) -> None:
         self.when, self.positions, self.loops = tuple(when.items()), tuple(positions), loops
-        self.plans: dict[Any, Plan] = {}
+        self.plans = Memo(PLANS, alike=tensors)
         depends_on_default(self)
 
     @inline
@@ -175,7 +176,7 @@ class Pointwise(Structured):
         wanted = {self.names.index(name): value for name, value in (when or {}).items()}
         if not wanted.keys().isdisjoint(self.tensors):
             raise TypeError(f"{example.__qualname__}: `when` names a tensor, and only a number or a word can decide")
-        variant = Variant(wanted, [self.names.index(name) for name in parameters], loops)
+        variant = Variant(wanted, [self.names.index(name) for name in parameters], loops, self.tensors)
         self.variants = tuple(sorted((*self.variants, variant), key=lambda variant: -len(variant.when)))
         self._forget()
 
@@ -237,10 +238,9 @@ class Pointwise(Structured):
             (value._looks or looks_of(value)) if self.is_tensor(value, i) else type(value)
             for i, value in enumerate(args)
         )
-        key = facts[0] if len(facts) == 1 else facts
-        plan = variant.plans.get(key)
+        plan = variant.plans.get(facts)
         if plan is None:
-            plan = self.new_plan(variant, key, args)
+            plan = self.new_plan(variant, facts, args)
         return plan
 
     @inline
@@ -265,7 +265,7 @@ class Pointwise(Structured):
 
     # Deciding --------------------------------------------------------------------------------------------------------
 
-    def new_plan(self, variant: Variant, key: Any, args: tuple[Any, ...]) -> Plan:
+    def new_plan(self, variant: Variant, facts: tuple[Any, ...], args: tuple[Any, ...]) -> Plan:
         """The plan for arguments that look so for the first time."""
         default = get_default_dtype()
         if self.check_function is not None:
@@ -281,9 +281,7 @@ class Pointwise(Structured):
         layouts += [((), ())] * len(numbers)
         meta = Meta(shape, result, common_device(*tensors), output_strides(shape, tuple(layouts)))
         plan = Plan(meta, mould(shape, result, meta.device, meta.strides), compute.name, fit_of(compute))
-        if len(variant.plans) >= PLANS:
-            variant.plans.clear()
-        remember(variant, key, plan, default)
+        remember(variant, facts, plan, default)
         return plan
 
     def _dtypes(self, args: tuple[Any, ...]) -> tuple[dtype, dtype]:

@@ -146,7 +146,7 @@ def set_default_dtype(d: dtype) -> None:
 
 
 def depends_on_default(planner: Any) -> None:
-    """Has `planner.plans`, a dict, emptied whenever the default dtype changes: it counts in what is decided there."""
+    """Has `planner.plans`, a Memo, emptied whenever the default dtype changes: it counts in what is decided there."""
     with _CHANGING:
         _PLANNERS.add(planner)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache, lru_cache
 from typing import Any
 
-from redispatch.dispatch import HANDLER_CHANGED, keyset
+from redispatch.dispatch import HANDLER_CHANGED, keyset, shared
 from redispatch.dispatch.layers.python import has_handler
 from redispatch.kernels import contiguous_strides
 
@@ -30,7 +30,7 @@ def shell(cls: type, like: Tensor) -> Any:
     t: Any = object.__new__(cls)
     show_same(t, like)
     t._counter = like._counter
-    t._keyset = like._keyset | PYTHON if has_handler(cls) else like._keyset & ~PYTHON
+    t._keyset = shared(like._keyset | PYTHON if has_handler(cls) else like._keyset & ~PYTHON)
     t._autograd = None
     t._view = None
     return t
@@ -88,7 +88,8 @@ def make_wrapper_subclass(
     t._array = None
     t._shape, t._stride, t._dtype, t._device = looks.shape, looks.stride, looks.dtype, looks.device
     t._offset = storage_offset or 0
-    t._keyset = wrapper_keyset(looks.device.type) | (_extra_dispatch_keys or 0)
+    keys = wrapper_keyset(looks.device.type)
+    t._keyset = shared(keys | _extra_dispatch_keys) if _extra_dispatch_keys else keys
     t._counter = [0]
     t._autograd = None
     t._view = None
@@ -126,7 +127,7 @@ def face(shape: Size, strides: tuple[int, ...] | None, element: dtype, on: Any) 
 @cache
 def wrapper_keyset(device_type: str) -> int:
     """The keys of a wrapper on a type of device."""
-    return device_keyset(device_type) | PYTHON
+    return shared(device_keyset(device_type) | PYTHON)
 
 
 @overridable

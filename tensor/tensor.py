@@ -14,6 +14,7 @@ Read next: factory.py (how tensors come to be), promotion.py, subclass.py.
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -32,7 +33,7 @@ from redispatch.dispatch import (
     without_subclasses,
 )
 from redispatch.dispatch.layers.python import has_handler
-from redispatch.dispatch.override import PLAIN_TYPES
+from redispatch.dispatch.override import PLAIN_TENSORS, PLAIN_TYPES
 from redispatch.kernels import Operand, check_view, is_contiguous, last_element
 
 from .devices import device
@@ -50,31 +51,60 @@ CONSTRUCT: Slot[Callable[..., Any]] = Slot("how Tensor(...) makes a tensor")
 
 def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
     """A method of Tensor which subclasses and function modes may override."""
+    method: Any
+    if len(inspect.signature(function).parameters) == 1:  # as most: this way is shorter
 
-    @functools.wraps(function)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if (type(self) is not Tensor or STATE.get().function_modes) and overridden((self, *args), kwargs):
-            return call_overridden(method, (self, *args), kwargs)
-        return function(self, *args, **kwargs)
+        def method(self: Any) -> Any:
+            kind = type(self)
+            if (kind is Tensor or id(kind) in PLAIN_TENSORS) and not STATE.get().keys.by_mode:
+                return function(self)
+            return call_overridden(method, (self,), {}) if overridden((self,), {}) else function(self)
 
+    else:
+
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if (type(self) is not Tensor or kwargs or STATE.get().keys.by_mode or not plain_values(args)) and (
+                overridden((self, *args), kwargs)
+            ):
+                return call_overridden(method, (self, *args), kwargs)
+            return function(self, *args, **kwargs)
+
+    method = functools.wraps(function)(method)
     method.__module__ = "torch"
     return method
+
+
+def plain_values(values: tuple[Any, ...]) -> bool:
+    """Whether these are ints and the like, which override nothing."""
+    for value in values:
+        if type(value) not in PLAIN_TYPES:
+            return False
+    return True
 
 
 class overridable_property(property):
     """A property of Tensor which subclasses and function modes may override: they see `Tensor.name.__get__`."""
 
-    def __get__(self, owner: Any, kind: Any = None) -> Any:
-        if owner is None:
-            return self
-        if (type(owner) is not Tensor or STATE.get().function_modes) and overridden((owner,), {}):
-            return call_overridden(self.__get__, (owner,), {})
-        return property.__get__(self, owner, kind)
+    def __init__(
+        self,
+        read: Callable[[Any], Any],
+        write: Callable[[Any, Any], None] | None = None,
+        remove: Callable[[Any], None] | None = None,
+    ) -> None:
+        def get(owner: Any) -> Any:
+            kind = type(owner)
+            if (kind is Tensor or id(kind) in PLAIN_TENSORS) and not STATE.get().keys.by_mode:
+                return read(owner)
+            return call_overridden(self.__get__, (owner,), {}) if overridden((owner,), {}) else read(owner)
 
-    def __set__(self, owner: Any, value: Any) -> None:
-        if (type(owner) is not Tensor or STATE.get().function_modes) and overridden((owner, value), {}):
-            return call_overridden(self.__set__, (owner, value), {})
-        return property.__set__(self, owner, value)
+        def set_(owner: Any, value: Any) -> None:
+            if overridden((owner, value), {}):
+                call_overridden(self.__set__, (owner, value), {})
+            else:
+                assert write is not None
+                write(owner, value)
+
+        super().__init__(functools.wraps(read)(get), write and functools.wraps(write)(set_), remove)
 
 
 class Tensor(TensorBase, metaclass=TensorMeta):

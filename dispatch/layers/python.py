@@ -16,6 +16,7 @@ from ..boxing import checked, unbind
 from ..interpreter import run
 from ..keyset import below
 from ..marks import inline, leaf
+from ..memo import Memo
 from ..operator import OpOverload
 from ..override import HANDLER_CHANGED, NotHandledError
 from ..rules import RuleTable
@@ -106,7 +107,7 @@ def given_tensors(schema: FunctionSchema, stack: list[Any]) -> list[Any]:
     return [tensor for tensor in tensors if isinstance(tensor, TensorBase)]
 
 
-_HANDLING: dict[tuple[type, ...], tuple[type, ...]] = {}  # what `handling_types` has answered
+_HANDLING = Memo(REMEMBERED, alike=range(8))  # what `handling_types` has answered
 
 
 @inline
@@ -124,10 +125,8 @@ def in_order(kinds: tuple[type, ...]) -> tuple[type, ...]:
         if has_handler(kind) and kind not in chosen:
             position = next((i for i, known in enumerate(chosen) if issubclass(kind, known)), len(chosen))
             chosen.insert(position, kind)
-    if len(_HANDLING) >= REMEMBERED:
-        _HANDLING.clear()
-    _HANDLING[kinds] = tuple(chosen)
-    return _HANDLING[kinds]
+    answer = _HANDLING[kinds] = tuple(chosen)
+    return answer
 
 
 def forget_handlers(kind: type) -> None:

@@ -20,10 +20,12 @@ from ..boxing import is_default
 from ..interpreter import call, hop, run
 from ..key import DispatchKey
 from ..keyset import runtime_keys
+from ..memo import UNKNOWN, Memo
 from ..schema import NO_DEFAULT, TENSOR
 from ..state import INFERENCE, MODES, NO_GRAD, STATE
 from .evaluator import Evaluator, Road, foldable, known_function
 from .residual import Block
+from .site import Site, known_at
 from .values import NONE, Closure, Code, Items, Method, StateCode, Static, Unsupported, is_static, known, truth_of
 
 Answer = Callable[["Calls", list[Any], dict[str, Any], Road], Any]  # a value, or None where a call must be left
@@ -156,6 +158,8 @@ class Calls(Evaluator):
             value = self.items_method(owner, name, arguments, road)
             if value is not None:
                 return [(road, value)]
+        if function is Memo.get and isinstance(owner, Static) and isinstance(arguments[0], Items):
+            return [(road, self.memo_get(owner, arguments[0], road, hint))]
         if getattr(function, "__inline__", False):
             return self.in_place(method, arguments, keywords, road, hint)
         fixed = is_pure(function) or (
@@ -184,21 +188,36 @@ class Calls(Evaluator):
         if None in facts:
             return None
         values = [value for value, fact in zip(stack.items, facts, strict=True) if fact not in ("D", "N")]
-        table = self.writer.constant(known(op).table(tuple(facts)), f"{known(op).schema.base_name}_code")
+        table, name = known(op).table(tuple(facts)), f"{known(op).schema.base_name}_code"
+        given = ", ".join(self.code(value, road) for value in values)
         if len(arguments) == 3:
             flags = flags_of(road.state.facts)
             if flags is None:
                 return None
             keys = self.text(arguments[1], road) + (f" | {self.writer.constant(flags, 'FLAGS')}" if flags else "")
+            variable = self.writer.local(hint or "result")
+            self.in_state(f"{variable} = {self.writer.constant(table, name)}[{keys}]({given})", road)
         else:
+            site = self.writer.constant(Site(table), name)
             sets = [f"{self.text(tensor, road)}._keyset" for tensor in tensors_among(values)]
-            state = self.text(road.state, road)
-            keys = f"({' | '.join([*dict.fromkeys(sets), f'{state}.added'])}) & {state}.kept"
-        variable = self.writer.local(hint or "result")
-        given = ", ".join(self.code(value, road) for value in values)
-        self.in_state(f"{variable} = {table}[{keys}]({given})", road)
+            variable = self.writer.local(hint or "result")
+            last, code = self.writer.local("last"), self.writer.local("code")
+            same, otherwise = known_at(site, self.text(road.state, road), sets, last)
+            road.block.add(f"{last} = {site}.last")
+            road.block.add(f"{code} = {last}.code if {same} else {otherwise}")
+            self.in_state(f"{variable} = {code}({given})", road)
         returns = known(op).schema.returns
         return Code(variable, kind=TensorBase if len(returns) == 1 and returns[0].type == TENSOR else None)
+
+    def memo_get(self, memo: Static, facts: Items, road: Road, hint: str) -> Any:
+        """A look-up in a memo, in the part for the facts that are known (memo.py)."""
+        given = tuple(known(fact) if is_static(fact) else UNKNOWN for fact in facts.items)
+        left = [self.code(fact, road) for fact in facts.items if not is_static(fact)]
+        part = memo.value.part(given)
+        ask = self.writer.constant(self.writer.method(part, "get"), f"{memo.name}_get" if memo.name else "get")
+        variable = self.writer.local(hint or "answer")
+        road.block.add(f"{variable} = {ask}({memo.value.key_source(given, left)})")
+        return Code(variable)
 
     def announce(self, arguments: list[Any], road: Road) -> None:
         """A comment which says who answers here; and the layer may be worked out in place."""

@@ -918,7 +918,8 @@ class Evaluator:
             spelled = "_".join([name, *(hint for _, hint in arguments)][-1] for name, arguments in steps)
             known_steps = Steps(tuple((name, tuple(a for a, _ in arguments)) for name, arguments in steps))
             constant = self.writer.shared(steps, known_steps, spelled.lower())
-            road.block.add(f"{variable} = {self.state_name}.after({constant})")
+            state = self.state_name
+            road.block.add(f"{variable} = {state}.memo.get({constant}) or {state}.after({constant})")
         return variable
 
     def literal(self, value: Items, road: Road) -> str:

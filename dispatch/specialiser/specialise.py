@@ -10,9 +10,9 @@ A table maps a keyset, with the state's flags (state.py, Note [Flags above the k
 that are not known. Where it has none yet, one is made: the evaluator works out `run` for this operator, keyset, facts.
 
     table = op.table(("T", "T", "D"))
-    table[(a._keyset | b._keyset | state.added) & state.kept](a, b)
+    table[(a._keyset | b._keyset | state.keys.added) & state.keys.kept](a, b)
 
-Read next: entries.py (the functions that users call).
+Most calls know the answer already: site.py. Read next: entries.py (the functions that users call).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from ..base import TensorBase
 from ..boxing import default_of, is_default
@@ -35,6 +36,7 @@ from ..state import FLAGS, INFERENCE, KEYS_MASK, MODES, NO_GRAD, STATE, TRACED
 from .calls import Calls
 from .evaluator import Road
 from .residual import Block, Writer, compiled
+from .site import Site
 from .values import NONE, Code, Frame, Items, StateCode, Static
 
 if TYPE_CHECKING:
@@ -55,10 +57,11 @@ class Table(dict[int, Callable[..., Any]]):
     The first calls run boxed: making code takes as long as some hundred of them, and many calls are made but once.
     """
 
-    __slots__ = ("op", "facts", "calls")
+    __slots__ = ("op", "facts", "calls", "sites")
 
     def __init__(self, op: OpOverload, facts: Facts) -> None:
         self.op, self.facts = op, facts
+        self.sites: WeakSet[Site] = WeakSet()  # what remembers code of this table
         self.calls: dict[int, int] = {}  # how often code was asked for that is not made yet
 
     def __missing__(self, keys: int) -> Callable[..., Any]:
@@ -147,7 +150,7 @@ def usual_facts(schema: FunctionSchema) -> Facts:
 def run_specialised(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
     """`run`, by specialised code."""
     facts, values = facts_of(op, stack)
-    return op.table(facts)[keyset | STATE.get().added & FLAGS](*values)
+    return op.table(facts)[keyset | STATE.get().keys.added & FLAGS](*values)
 
 
 # Making code ----------------------------------------------------------------------------------------------------------
@@ -271,6 +274,8 @@ def forget(op: OpOverload, key: DispatchKey | None = None) -> None:
             if key is None or key in code.asked:  # type: ignore[attr-defined]  # see `specialised`
                 linecache.cache.pop(code.__code__.co_filename, None)
                 table.pop(keys, None)
+                for site in list(table.sites):
+                    site.forget()
 
 
 def switch(value: bool | str) -> None:

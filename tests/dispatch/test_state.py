@@ -75,7 +75,7 @@ def test_excluding_remembers_what_it_answered(keys):
     assert excluded.excluded == DEFAULT.excluded | bits & FUNCTIONALITY_MASK
     assert excluded.replace(excluded=DEFAULT.excluded) == DEFAULT
     assert excluded.excluding(bits) is excluded
-    assert excluded not in excluded._memo.values()  # a cycle, which only the garbage collector would free
+    assert excluded not in excluded.memo.values()  # a cycle, which only the garbage collector would free
 
 
 def test_what_is_excluded_wins_over_what_is_included_and_never_takes_a_backend():

@@ -61,7 +61,7 @@ def source_of(op, arguments, keywords, region):
     with region, specialize(True):
         stack = bind(op.schema, arguments, keywords)
         facts, _ = facts_of(op, stack)
-        keys = dispatch_keyset(op.schema, stack) | STATE.get().added & FLAGS
+        keys = dispatch_keyset(op.schema, stack) | STATE.get().keys.added & FLAGS
         return re.sub(r"(\.py):\d+", r"\1", op.table(facts).made(keys).source)
 
 

@@ -28,7 +28,7 @@ def add__Tensor(self, other):
         else:
             looks = self._looks or looks_of(self)
             looks_2 = other._looks or looks_of(other)
-            plan = plans_get((looks, looks_2, int))
+            plan = plans_get(looks if looks is looks_2 else (looks, looks_2))
             if plan is None:
                 plan = new_plan(variant, (looks, looks_2, int), (self, other, 1))
             loop = plan.in_place
@@ -87,7 +87,7 @@ def add__Tensor(self, other):
     else:
         looks_3 = self._looks or looks_of(self)
         looks_4 = other._looks or looks_of(other)
-        plan_3 = plans_get((looks_3, looks_4, int))
+        plan_3 = plans_get(looks_3 if looks_3 is looks_4 else (looks_3, looks_4))
         if plan_3 is None:
             plan_3 = new_plan(variant, (looks_3, looks_4, int), (self, other, 1))
         loop_3 = plan_3.in_place

@@ -8,7 +8,7 @@ def add__Tensor(self, other):
     else:
         looks = self._looks or looks_of(self)
         looks_2 = other._looks or looks_of(other)
-        plan = plans_get((looks, looks_2, int))
+        plan = plans_get(looks if looks is looks_2 else (looks, looks_2))
         if plan is None:
             plan = new_plan(variant, (looks, looks_2, int), (self, other, 1))
         loop = plan.in_place

@@ -56,11 +56,11 @@ def add_Tensor(self, other):
         # Python: python (backend fallback), dispatch/layers/python.py
         kinds = type(self)
         kinds_2 = type(other)
-        found = _HANDLING_get((kinds, kinds_2))
+        found = _HANDLING_get(kinds if kinds is kinds_2 else (kinds, kinds_2))
         result_3 = in_order((kinds, kinds_2)) if found is None else found
-        inner_2 = state.after(entered_autograd)
+        inner_2 = state.memo.get(entered_autograd) or state.after(entered_autograd)
         mode = inner_2.modes[-1]
-        inner_3 = state.after(entered_autograd_answering)
+        inner_3 = state.memo.get(entered_autograd_answering) or state.after(entered_autograd_answering)
         token_5 = set_state(inner_3)
         try:
             result_4 = mode.__torch_dispatch__(op, result_3, (self, other), {})
@@ -102,12 +102,12 @@ def add_Tensor(self, other):
     # Python: python (backend fallback), dispatch/layers/python.py
     kinds_3 = type(self)
     kinds_4 = type(other)
-    found_2 = _HANDLING_get((kinds_3, kinds_4))
+    found_2 = _HANDLING_get(kinds_3 if kinds_3 is kinds_4 else (kinds_3, kinds_4))
     result_6 = in_order((kinds_3, kinds_4)) if found_2 is None else found_2
     state = get_state()
-    inner_4 = state.after(entered_autograd)
+    inner_4 = state.memo.get(entered_autograd) or state.after(entered_autograd)
     mode_2 = inner_4.modes[-1]
-    inner_5 = state.after(entered_autograd_answering)
+    inner_5 = state.memo.get(entered_autograd_answering) or state.after(entered_autograd_answering)
     token_7 = set_state(inner_5)
     try:
         result_7 = mode_2.__torch_dispatch__(op, result_6, (self, other), {})

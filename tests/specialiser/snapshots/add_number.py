@@ -16,7 +16,7 @@ def add_Tensor(self, other):
         # CPU: pointwise add (kernel), ops/arithmetic.py
         looks = self._looks or looks_of(self)
         facts = type(other)
-        plan = plans_get((looks, facts, int))
+        plan = plans_get(looks if looks is facts else (looks, facts))
         if plan is None:
             plan = new_plan(variant, (looks, facts, int), (self, other, 1))
         mould = plan.mould
@@ -66,7 +66,7 @@ def add_Tensor(self, other):
     # CPU: pointwise add (kernel), ops/arithmetic.py
     looks_2 = self._looks or looks_of(self)
     facts_2 = type(other)
-    plan_3 = plans_get((looks_2, facts_2, int))
+    plan_3 = plans_get(looks_2 if looks_2 is facts_2 else (looks_2, facts_2))
     if plan_3 is None:
         plan_3 = new_plan(variant, (looks_2, facts_2, int), (self, other, 1))
     mould_2 = plan_3.mould

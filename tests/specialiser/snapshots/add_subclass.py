@@ -56,13 +56,13 @@ def add_Tensor(self, other):
         # Python: python (backend fallback), dispatch/layers/python.py
         kinds = type(self)
         kinds_2 = type(other)
-        found = _HANDLING_get((kinds, kinds_2))
+        found = _HANDLING_get(kinds if kinds is kinds_2 else (kinds, kinds_2))
         result_3 = in_order((kinds, kinds_2)) if found is None else found
-        inner_2 = state.after(entered_autograd)
+        inner_2 = state.memo.get(entered_autograd) or state.after(entered_autograd)
         if result_3:
             asked = result_3[0]
             kind = result_3[0]
-            inner_3 = state.after(entered_autograd_above_python)
+            inner_3 = state.memo.get(entered_autograd_above_python) or state.after(entered_autograd_above_python)
             token_5 = set_state(inner_3)
             try:
                 result_4 = asked.__torch_dispatch__(op, result_3, (self, other), {})
@@ -110,14 +110,14 @@ def add_Tensor(self, other):
     # Python: python (backend fallback), dispatch/layers/python.py
     kinds_3 = type(self)
     kinds_4 = type(other)
-    found_2 = _HANDLING_get((kinds_3, kinds_4))
+    found_2 = _HANDLING_get(kinds_3 if kinds_3 is kinds_4 else (kinds_3, kinds_4))
     result_7 = in_order((kinds_3, kinds_4)) if found_2 is None else found_2
     state = get_state()
-    inner_4 = state.after(entered_autograd)
+    inner_4 = state.memo.get(entered_autograd) or state.after(entered_autograd)
     if result_7:
         asked_2 = result_7[0]
         kind_2 = result_7[0]
-        inner_5 = state.after(entered_autograd_above_python)
+        inner_5 = state.memo.get(entered_autograd_above_python) or state.after(entered_autograd_above_python)
         token_8 = set_state(inner_5)
         try:
             result_8 = asked_2.__torch_dispatch__(op, result_7, (self, other), {})

@@ -21,7 +21,7 @@ def cat(tensors):
         # CPU: structured cat (kernel), ops/shape.py
         looks = tensors_0._looks or looks_of(tensors_0)
         looks_2 = tensors_1._looks or looks_of(tensors_1)
-        plan = plans_get(((looks, looks_2), 0))
+        plan = plans_get((looks, looks_2))
         if plan is None:
             plan = new_plan(((looks, looks_2), 0), (tensors, 0))
         mould = plan.mould
@@ -65,7 +65,7 @@ def cat(tensors):
     # CPU: structured cat (kernel), ops/shape.py
     looks_3 = tensors_0._looks or looks_of(tensors_0)
     looks_4 = tensors_1._looks or looks_of(tensors_1)
-    plan_3 = plans_get(((looks_3, looks_4), 0))
+    plan_3 = plans_get((looks_3, looks_4))
     if plan_3 is None:
         plan_3 = new_plan(((looks_3, looks_4), 0), (tensors, 0))
     mould_2 = plan_3.mould

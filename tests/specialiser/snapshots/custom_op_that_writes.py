@@ -9,7 +9,7 @@ def fill(x, value):
             raise inference_tensor_written()
         # CPU: fill (default backend kernel), ops/custom_op.py
         state = get_state()
-        inner = state.after(autograd_adinplaceorview)
+        inner = state.memo.get(autograd_adinplaceorview) or state.after(autograd_adinplaceorview)
         token = set_state(inner)
         try:
             function_2 = function(x, value)
@@ -25,7 +25,7 @@ def fill(x, value):
         raise inference_tensor_written()
     # CPU: fill (default backend kernel), ops/custom_op.py
     state = get_state()
-    inner_2 = state.after(autograd_adinplaceorview)
+    inner_2 = state.memo.get(autograd_adinplaceorview) or state.after(autograd_adinplaceorview)
     token_2 = set_state(inner_2)
     try:
         function_3 = function(x, value)

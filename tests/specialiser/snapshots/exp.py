@@ -16,7 +16,7 @@ def exp(self):
         looks = self._looks or looks_of(self)
         plan = plans_get(looks)
         if plan is None:
-            plan = new_plan(variant, looks, (self,))
+            plan = new_plan(variant, (looks,), (self,))
         mould = plan.mould
         result_2 = new(Tensor)
         result_2._keyset = mould.keyset
@@ -74,7 +74,7 @@ def exp(self):
     looks_2 = self._looks or looks_of(self)
     plan_3 = plans_get(looks_2)
     if plan_3 is None:
-        plan_3 = new_plan(variant, looks_2, (self,))
+        plan_3 = new_plan(variant, (looks_2,), (self,))
     mould_2 = plan_3.mould
     result_3 = new(Tensor)
     result_3._keyset = mould_2.keyset

@@ -24,7 +24,7 @@ def mm(self, mat2):
         # CPU: structured mm (kernel), ops/linalg.py
         result_5 = self._looks or looks_of(self)
         result_6 = mat2._looks or looks_of(mat2)
-        plan = plans_get((result_5, result_6))
+        plan = plans_get(result_5 if result_5 is result_6 else (result_5, result_6))
         if plan is None:
             plan = new_plan((result_5, result_6), (self, mat2))
         mould = plan.mould
@@ -68,7 +68,7 @@ def mm(self, mat2):
     # CPU: structured mm (kernel), ops/linalg.py
     result_8 = self._looks or looks_of(self)
     result_9 = mat2._looks or looks_of(mat2)
-    plan_3 = plans_get((result_8, result_9))
+    plan_3 = plans_get(result_8 if result_8 is result_9 else (result_8, result_9))
     if plan_3 is None:
         plan_3 = new_plan((result_8, result_9), (self, mat2))
     mould_2 = plan_3.mould

@@ -22,9 +22,11 @@ def mm(self, mat2):
             if dtype is None:
                 result = self
             else:
+                last = _to_copy_code.last
+                code = last.code if last.state is inner.keys and last.tensors is self._keyset else _to_copy_code.find(inner.keys, self._keyset)
                 token_2 = set_state(inner)
                 try:
-                    result = _to_copy_code[(self._keyset | inner.added) & inner.kept](self, dtype)
+                    result = code(self, dtype)
                 finally:
                     reset_state(token_2)
     if (not (mat2._dtype.is_floating_point and mat2._device.type == 'cpu' and mat2._dtype.itemsize < 8)) or mat2._dtype is dtype:
@@ -43,13 +45,17 @@ def mm(self, mat2):
             if dtype is None:
                 result_3 = mat2
             else:
+                last_2 = _to_copy_code_2.last
+                code_2 = last_2.code if last_2.state is inner.keys and last_2.tensors is mat2._keyset else _to_copy_code_2.find(inner.keys, mat2._keyset)
                 token_4 = set_state(inner)
                 try:
-                    result_3 = _to_copy_code[(mat2._keyset | inner.added) & inner.kept](mat2, dtype)
+                    result_3 = code_2(mat2, dtype)
                 finally:
                     reset_state(token_4)
+    last_3 = mm_code.last
+    code_3 = last_3.code if last_3.state is inner.keys and last_3.tensors is result._keyset is result_3._keyset else mm_code.find(inner.keys, result._keyset, result_3._keyset)
     token_5 = set_state(inner)
     try:
-        return mm_code[(result._keyset | result_3._keyset | inner.added) & inner.kept](result, result_3)
+        return code_3(result, result_3)
     finally:
         reset_state(token_5)

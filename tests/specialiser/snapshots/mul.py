@@ -23,7 +23,7 @@ def mul_Tensor(self, other):
         # CPU: pointwise mul (kernel), ops/arithmetic.py
         looks = self._looks or looks_of(self)
         looks_2 = other._looks or looks_of(other)
-        plan = plans_get((looks, looks_2))
+        plan = plans_get(looks if looks is looks_2 else (looks, looks_2))
         if plan is None:
             plan = new_plan(variant, (looks, looks_2), (self, other))
         mould = plan.mould
@@ -77,7 +77,7 @@ def mul_Tensor(self, other):
     # CPU: pointwise mul (kernel), ops/arithmetic.py
     looks_3 = self._looks or looks_of(self)
     looks_4 = other._looks or looks_of(other)
-    plan_3 = plans_get((looks_3, looks_4))
+    plan_3 = plans_get(looks_3 if looks_3 is looks_4 else (looks_3, looks_4))
     if plan_3 is None:
         plan_3 = new_plan(variant, (looks_3, looks_4), (self, other))
     mould_2 = plan_3.mould

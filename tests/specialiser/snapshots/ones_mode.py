@@ -8,7 +8,7 @@ def ones(size):
     state = get_state()
     inner = state.entered()
     mode = inner.modes[-1]
-    inner_2 = state.after(entered_answering)
+    inner_2 = state.memo.get(entered_answering) or state.after(entered_answering)
     token = set_state(inner_2)
     try:
         result_2 = mode.__torch_dispatch__(op, result, (size,), {})

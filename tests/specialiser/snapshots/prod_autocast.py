@@ -17,15 +17,19 @@ def prod(self):
             finally:
                 reset_state(token)
         else:
+            last = _to_copy_code.last
+            code = last.code if last.state is inner.keys and last.tensors is self._keyset else _to_copy_code.find(inner.keys, self._keyset)
             token_2 = set_state(inner)
             try:
-                result = _to_copy_code[(self._keyset | inner.added) & inner.kept](self, float32)
+                result = code(self, float32)
             finally:
                 reset_state(token_2)
     state = get_state()
     inner_2 = state.excluding(keyset)
+    last_2 = prod_code.last
+    code_2 = last_2.code if last_2.state is inner_2.keys and last_2.tensors is result._keyset else prod_code.find(inner_2.keys, result._keyset)
     token_3 = set_state(inner_2)
     try:
-        return prod_code[(result._keyset | inner_2.added) & inner_2.kept](result)
+        return code_2(result)
     finally:
         reset_state(token_3)

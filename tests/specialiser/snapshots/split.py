@@ -16,7 +16,7 @@ def split_Tensor(self, split_size):
         # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
         # CPU: split_kernel (default backend kernel), ops/views.py
         state = get_state()
-        inner = state.after(autograd_adinplaceorview)
+        inner = state.memo.get(autograd_adinplaceorview) or state.after(autograd_adinplaceorview)
         token = set_state(inner)
         try:
             result_2 = function(self, split_size, 0)
@@ -68,7 +68,7 @@ def split_Tensor(self, split_size):
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
     # CPU: split_kernel (default backend kernel), ops/views.py
     state = get_state()
-    inner_3 = state.after(autograd_adinplaceorview)
+    inner_3 = state.memo.get(autograd_adinplaceorview) or state.after(autograd_adinplaceorview)
     token_3 = set_state(inner_3)
     try:
         result_3 = function(self, split_size, 0)

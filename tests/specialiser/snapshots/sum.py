@@ -15,7 +15,7 @@ def sum_2(self):
             look_on(operator_derivative, node)
         # CPU: structured sum (kernel), ops/reductions.py
         result_2 = self._looks or looks_of(self)
-        plan = plans_get((result_2, None))
+        plan = plans_get(result_2)
         if plan is None:
             plan = new_plan((result_2, None), (self, None))
         mould = plan.mould
@@ -55,7 +55,7 @@ def sum_2(self):
         return finish_otherwise(operator_derivative, op, node, [self, None], result_3)
     # CPU: structured sum (kernel), ops/reductions.py
     result_4 = self._looks or looks_of(self)
-    plan_3 = plans_get((result_4, None))
+    plan_3 = plans_get(result_4)
     if plan_3 is None:
         plan_3 = new_plan((result_4, None), (self, None))
     mould_2 = plan_3.mould

@@ -15,10 +15,10 @@ def sum_dim_IntList(self, dim):
             look_on(operator_derivative, node)
         # CPU: structured sum (kernel), ops/reductions.py
         result_2 = self._looks or looks_of(self)
-        key = tuple(dim)
-        plan = plans_get((result_2, key, False, None))
+        facts = tuple(dim)
+        plan = plans_get((result_2, facts))
         if plan is None:
-            plan = new_plan((result_2, key, False, None), (self, dim, False, None))
+            plan = new_plan((result_2, facts, False, None), (self, dim, False, None))
         mould = plan.mould
         result_3 = new(Tensor)
         result_3._keyset = mould.keyset
@@ -56,10 +56,10 @@ def sum_dim_IntList(self, dim):
         return finish_otherwise(operator_derivative, op, node, [self, dim, False, None], result_3)
     # CPU: structured sum (kernel), ops/reductions.py
     result_4 = self._looks or looks_of(self)
-    key_2 = tuple(dim)
-    plan_3 = plans_get((result_4, key_2, False, None))
+    facts_2 = tuple(dim)
+    plan_3 = plans_get((result_4, facts_2))
     if plan_3 is None:
-        plan_3 = new_plan((result_4, key_2, False, None), (self, dim, False, None))
+        plan_3 = new_plan((result_4, facts_2, False, None), (self, dim, False, None))
     mould_2 = plan_3.mould
     result_5 = new(Tensor)
     result_5._keyset = mould_2.keyset

@@ -21,7 +21,7 @@ def transpose(self, dim0, dim1):
             raise inference_tensor_written()
         # CPU: transposed_inplace (default backend kernel), ops/views.py
         state = get_state()
-        inner = state.after(autograd_adinplaceorview)
+        inner = state.memo.get(autograd_adinplaceorview) or state.after(autograd_adinplaceorview)
         token = set_state(inner)
         try:
             result_2 = function(self, dim0, dim1)
@@ -59,7 +59,7 @@ def transpose(self, dim0, dim1):
         raise inference_tensor_written()
     # CPU: transposed_inplace (default backend kernel), ops/views.py
     state = get_state()
-    inner_2 = state.after(autograd_adinplaceorview)
+    inner_2 = state.memo.get(autograd_adinplaceorview) or state.after(autograd_adinplaceorview)
     token_2 = set_state(inner_2)
     try:
         result_3 = function(self, dim0, dim1)

@@ -1,0 +1,81 @@
+"""Inline caches: a place in the code that calls an operator remembers the last code it found.
+
+A program calls an operator from one place with tensors of the same keys and in the same state, again and again. The
+table would be asked each time by a keyset that three operations on long integers make. So each place has a `Site`:
+
+    last = add_TTD.last
+    if last.state is state.keys and {last}.tensors is a._keyset is b._keyset:
+        return last.code(a, b)
+    return add_TTD.find(state.keys, a._keyset, b._keyset)(a, b)
+
+Equal keysets of tensors are nearly always one object, and what states do to keysets is interned (state.py), so `is` is
+the whole test. A place that sees two keysets in turn goes on asking the table: only what is missed twice in a row is
+remembered. Source: Deutsch and Schiffman, "Efficient implementation of the Smalltalk-80 system", 1984.
+
+Read next: specialise.py (the table).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..state import StateKeys
+
+if TYPE_CHECKING:
+    from .specialise import Table
+
+
+class Last:
+    """What a site remembers: in such a state, for tensors with this keyset, this code. Immutable, because other threads
+    read it meanwhile."""
+
+    __slots__ = ("state", "tensors", "code")
+
+    def __init__(self, state: StateKeys | None, tensors: int, code: Any) -> None:
+        self.state, self.tensors, self.code = state, tensors, code
+
+
+NOTHING = Last(None, 0, None)
+
+
+class Site:
+    """One place that calls an operator with arguments of the same facts."""
+
+    __slots__ = ("table", "last", "missed", "__weakref__")
+
+    def __init__(self, table: Table) -> None:
+        self.table, self.last = table, NOTHING
+        self.missed: Any = None
+        table.sites.add(self)
+
+    def find(self, state: StateKeys, tensors: int = 0, *others: int) -> Callable[..., Any]:
+        """The code for tensors with these keysets in such a state."""
+        for keyset in others:
+            if keyset is not tensors:
+                tensors |= keyset
+        table = self.table
+        generation = table.op.generation
+        keys = (tensors | state.added) & state.kept
+        code = table.get(keys)
+        if code is None:
+            return table[keys]
+        if self.missed is code:
+            self.last = Last(state, tensors, code)
+            if table.op.generation != generation:  # it was dropped meanwhile: good for this call alone
+                self.forget()
+        self.missed = code
+        return code
+
+    def forget(self) -> None:
+        """Drops what is remembered."""
+        self.last, self.missed = NOTHING, None
+
+
+def known_at(site: str, state: str, keysets: Sequence[str], last: str = "last") -> tuple[str, str]:
+    """Source of (whether `last`, of the site, is the code, how it is found otherwise)."""
+    keysets = list(dict.fromkeys(keysets))
+    same = f"{last}.state is {state}.keys"
+    if keysets:
+        same += f" and {last}.tensors is {' is '.join(keysets)}"
+    return same, f"{site}.find({', '.join([f'{state}.keys', *keysets])})"
