@@ -60,6 +60,18 @@ class WrittenInPlace(Structured):
         self.body_function(target, first, *args[1:])
 
 
+class ReadAtPlaces(Structured):
+    """A structured operator that reads its first argument at places which indices decide: never what it writes."""
+
+    def _fill(self, target: Tensor, args: Any) -> None:
+        check_no_internal_overlap(target)
+        for value in args:
+            if isinstance(value, Tensor) and value._storage is target._storage:
+                if kernels.overlap(value._operand, target._operand) == "full":
+                    refuse_overlap(value, target)
+        super()._fill(target, args)
+
+
 def refuse_overlap(value: Tensor, target: Tensor) -> None:
     """Raises RuntimeError where what is read shares memory with what is written, at places that indices decide."""
     if value._storage is target._storage and kernels.overlap(value._operand, target._operand) != "no":
@@ -81,7 +93,7 @@ def same_as_first(self: Tensor, *others: Tensor) -> Meta:
 
 # --- gather and scatter -----------------------------------------------------------------------------------------------
 
-gather_op = Structured("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", out="out")
+gather_op = ReadAtPlaces("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", out="out")
 
 
 @gather_op.meta
@@ -268,7 +280,7 @@ scatter_add = public(scatter_add_op)
 
 # --- whole entries along a dimension ----------------------------------------------------------------------------------
 
-index_select_op = Structured("index_select(Tensor self, int dim, Tensor index) -> Tensor", out="out")
+index_select_op = ReadAtPlaces("index_select(Tensor self, int dim, Tensor index) -> Tensor", out="out")
 
 
 @index_select_op.meta
@@ -343,7 +355,10 @@ def index_add_body(out: Tensor, self: Tensor, dim: int, index: Tensor, source: T
         source = ops.aten.mul.Tensor(source, alpha).to(self._dtype)
     if source._shape.numel():
         axis = wrap_dim(dim, len(self._shape))
-        raise_bad(kernels.index_add(out._operand, axis, index._operand, source._operand))
+        bad = kernels.index_add(out._operand, axis, index._operand, source._operand)
+        if bad is not None and len(self._shape) < 2:
+            raise IndexError("index out of range in self")
+        raise_bad(bad)
 
 
 index_add_op.derivative(
@@ -685,7 +700,9 @@ def taken_along_dim(self: Any, indices: Any, dim: int | None) -> Tensor:
     common = list(broadcast_shapes(ours, theirs))
     wide = indices.expand([*common[:axis], indices._shape[axis], *common[axis + 1 :]])
     source = self.expand([*common[:axis], size, *common[axis + 1 :]])
-    return source.gather(axis, wide.remainder(size))
+    return source.gather(
+        axis, wide.remainder(size) if wide._shape.numel() else wide
+    )  # nothing is divided by a size of 0
 
 
 take_along_dim = public(take_along_dim_op)
