@@ -43,13 +43,13 @@ def clock(bench, monkeypatch):
 
 def test_a_row_twice_as_slow_has_a_ratio_of_two(bench, clock):
     row = bench.rows.Row("work", lambda t: t.work)
-    result = bench.harness.measure(row, clock.library(0.004), clock.library(0.002), rounds=3, seconds=0.004)
+    [result] = bench.harness.measure([row], clock.library(0.004), clock.library(0.002), rounds=3, seconds=0.004)
     assert result.ratio == pytest.approx(2)
 
 
 def test_a_side_that_fails_is_reported_and_the_other_side_is_still_timed(bench, clock):
     row = bench.rows.Row("work", lambda t: t.work)
-    result = bench.harness.measure(row, SimpleNamespace(), clock.library(0.001), rounds=2, seconds=0.0001)
+    [result] = bench.harness.measure([row], SimpleNamespace(), clock.library(0.001), rounds=2, seconds=0.0001)
     assert result.ours is None and result.torch > 0 and result.ratio is None
     assert result.ours_error.startswith("AttributeError: ")
     assert bench.report.mean_text([result]) == "no row ran on both sides, 1 failed"
@@ -57,7 +57,9 @@ def test_a_side_that_fails_is_reported_and_the_other_side_is_still_timed(bench, 
 
 def test_a_library_that_cannot_be_imported_fails_in_each_row(bench, clock):
     row = bench.rows.Row("work", lambda t: t.work)
-    result = bench.harness.measure(row, ImportError("no such thing"), clock.library(0.001), rounds=2, seconds=0.0001)
+    [result] = bench.harness.measure(
+        [row], ImportError("no such thing"), clock.library(0.001), rounds=2, seconds=0.0001
+    )
     assert result.ours_error == "ImportError: no such thing"
 
 
@@ -77,7 +79,7 @@ def test_a_call_under_a_context_runs_inside_it_and_never_while_the_other_side_is
         return bench.rows.Under(lambda: entered(t.name), call)
 
     sides = SimpleNamespace(name="ours"), SimpleNamespace(name="torch")
-    result = bench.harness.measure(bench.rows.Row("mode", build), *sides, rounds=2, seconds=0.0001)
+    [result] = bench.harness.measure([bench.rows.Row("mode", build)], *sides, rounds=2, seconds=0.0001)
     assert (result.ours_error, result.torch_error, inside) == (None, None, [])
 
 

@@ -9,6 +9,7 @@ Read `report.py` next for what becomes of the numbers.
 from __future__ import annotations
 
 import gc
+import importlib
 import math
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
@@ -21,9 +22,12 @@ from typing import Any
 from rows import Row, Under
 
 
+WARM_UP = 8  # calls: the first ones compile, and what compiles late may do so at the third
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Best seconds per call on each side, or the reason why there is none."""
+    """Best seconds per call on each side, or the reason why there is none; those that memcpy takes for the bytes."""
 
     name: str
     ours: float | None
@@ -32,6 +36,7 @@ class Result:
     torch_error: str | None = None
     target: float | None = None
     later: bool = False
+    memcpy: float | None = None
 
     @property
     def ratio(self) -> float | None:
@@ -60,7 +65,7 @@ class Side:
         """Warms the call up and finds how many repetitions last `seconds`."""
 
         def grow() -> None:
-            self._run(1)  # the first call may compile
+            self._run(WARM_UP)
             self.loops = 1
             while (elapsed := self._run(self.loops)) < seconds:
                 # Grow at most tenfold: a first, slow repetition says little about the next thousand.
@@ -101,6 +106,19 @@ class Side:
                 self.error = describe(error)
 
 
+def memcpy_sides(row: Row) -> list[Side]:
+    """A third side for a row that memory bounds: numpy copies as many bytes as it moves, half read and half written."""
+    moves = row.moves
+    if moves is None:
+        return []
+
+    def build(np: ModuleType) -> Callable[[], Any]:
+        source, target = np.ones(moves // 2, np.uint8), np.ones(moves // 2, np.uint8)
+        return lambda: np.copyto(target, source)
+
+    return [Side(Row("memcpy", build), importlib.import_module("numpy"))]
+
+
 def describe(error: BaseException) -> str:
     """An exception in one line: `TypeError: ...`."""
     lines = str(error).strip().splitlines() or [""]
@@ -108,29 +126,37 @@ def describe(error: BaseException) -> str:
 
 
 def measure(
-    row: Row,
+    rows: Iterable[Row],
     ours: ModuleType | Exception,
     torch: ModuleType | Exception,
     rounds: int = 9,
     seconds: float = 0.01,
-) -> Result:
-    """Times `row` on both libraries, `rounds` times each, in turn, `seconds` or more a round.
+) -> list[Result]:
+    """Times rows on both libraries, `rounds` times each, in turn, `seconds` or more a round.
 
-    A library may be the exception that its import raised; its side of the row then reports that.
+    All rows have their first round before any has its second: a machine that is slow for some seconds, as shared ones
+    are, then slows a round of each row, and not all rounds of one.
+
+    A library may be the exception that its import raised; its side of each row then reports that.
     """
-    sides = [Side(row, ours), Side(row, torch)]
-    for side in sides:
-        side.calibrate(seconds)
+    trials = [(row, Side(row, ours), Side(row, torch), *memcpy_sides(row)) for row in rows]
+    for _, *sides in trials:
+        for side in sides:
+            side.calibrate(seconds)
     gc.collect()
     gc.disable()  # a collection would land on whichever side happens to run
     try:
         for i in range(rounds):
-            for side in sides if i % 2 == 0 else reversed(sides):
-                side.round()
+            for _, *sides in trials:
+                for side in sides if i % 2 == 0 else reversed(sides):
+                    side.round()
+            gc.collect()
     finally:
         gc.enable()
-    a, b = sides
-    return Result(row.name, a.seconds, b.seconds, a.error, b.error, row.target, row.later)
+    return [
+        Result(row.name, a.seconds, b.seconds, a.error, b.error, row.target, row.later, *[c.seconds for c in copy])
+        for row, a, b, *copy in trials
+    ]
 
 
 def geometric_mean(ratios: Iterable[float]) -> float | None:

@@ -61,11 +61,9 @@ def main(arguments: list[str]) -> int:
     for name in options.groups or GROUPS:
         rows: Group = importlib.import_module(name).GROUP
         print_header(name)
-        results = measured[name] = []
-        for row in rows:
-            if options.only in row.name:
-                results.append(measure(row, ours, torch, options.rounds))
-                print_result(results[-1])
+        results = measured[name] = measure([r for r in rows if options.only in r.name], ours, torch, options.rounds)
+        for result in results:
+            print_result(result)
         print(f"  {mean_text(results)}")
     if not (options.only or options.dry or options.ours != "redispatch"):
         save(measured, DOCS / "benchmarks.json", DOCS / "benchmarks.md")
