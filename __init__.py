@@ -25,6 +25,11 @@ from .dispatch import DispatchKey, DispatchKeySet, Hop, Tag, define_backend, def
 from .dispatch.config import config
 from .kernels import get_num_threads, set_num_threads
 from .ops import random  # not a file here: run from this folder, it would stand before Python's own `random`
+from .ops.activations import (
+    logit,
+    relu,
+    sigmoid,
+)
 from .ops.arithmetic import (
     add,
     clamp,
@@ -100,9 +105,8 @@ from .ops.elementary import (
     abs,
     absolute,
     ceil,
-    cos,
-    erf,
     exp,
+    exp2,
     expm1,
     fix,
     floor,
@@ -113,15 +117,10 @@ from .ops.elementary import (
     neg,
     negative,
     reciprocal,
-    relu,
     round,
     rsqrt,
-    sigmoid,
     sign,
-    sin,
     sqrt,
-    tan,
-    tanh,
     trunc,
 )
 from .ops.extremes import (
@@ -254,6 +253,36 @@ from .ops.shape import (
 from .ops.softmax import (
     log_softmax,
     softmax,
+)
+from .ops.special import (
+    digamma,
+    erf,
+    erfc,
+    erfinv,
+    lgamma,
+    polygamma,
+)
+from .ops.trigonometry import (
+    acos,
+    acosh,
+    arccos,
+    arccosh,
+    arcsin,
+    arcsinh,
+    arctan,
+    arctan2,
+    arctanh,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    cos,
+    cosh,
+    sin,
+    sinh,
+    tan,
+    tanh,
 )
 from .ops.views import (
     adjoint,

@@ -28,6 +28,7 @@ from .pool import is_small, parallel_for, ready
 from .program import integral
 
 Body = Callable | Mapping[str, Callable]
+BLOCK = 1024  # elements that are looked at before they are computed, where a body has a usual case
 Number = bool | int | float | complex
 
 
@@ -46,6 +47,21 @@ def offset_of(index, ndim, sizes, strides, operand):
 
 ACROSS = 8  # columns of a tile: no more cache lines than the first-level cache keeps of addresses 4096 bytes apart
 BAND = 256  # rows of a tile
+
+
+def usually(usual: Callable, *, when: Callable) -> Callable[[Callable], Callable]:
+    """Decorates a scalar function: where `when` is true of all elements of a block, `usual` is computed in its place.
+
+    For functions which a few arguments keep from being vectorised, such as large angles. Both take the same arguments.
+    """
+
+    def mark(body: Callable) -> Callable:
+        body.usual, body.when = usual, when  # type: ignore[attr-defined]  # a mark on a function object
+        return body
+
+    return mark
+
+
 LAUNCHES = 4096  # remembered per operator; then it starts afresh
 
 
@@ -226,8 +242,16 @@ class Elementwise:
         computes = [self._compute(k, own, dtype) for k, own in enumerate(ins)]
         leading = dtype or next((c for k, c in enumerate(computes) if k not in self.keep), (*computes, *outs)[0])
         body = self.body if callable(self.body) else self.body[DTYPES[leading].kind]
-        text, given = _write_loop(self.name, loop, layout, outs, ins, computes)
-        return Kernel(text, name=self.name, given={**given, "body": body}, real=real_type(leading), nogil=nogil)
+        in_blocks = hasattr(body, "usual") and DTYPES[leading].kind == "float" and loop in ("flat", "rows")
+        text, given = _write_loop(self.name, loop, layout, outs, ins, computes, in_blocks)
+        given["body"] = body
+        if in_blocks:
+            given |= {"usual": body.usual, "when": body.when, "BLOCK": BLOCK}  # type: ignore[attr-defined]  # see usually
+        return Kernel(text, name=self.name, given=given, real=real_type(leading), nogil=nogil)
+
+
+def indented(depth: int, lines: Sequence[str]) -> list[str]:
+    return ["    " * depth + line for line in lines]
 
 
 def crossing_dimension(walk: Plan) -> int | None:
@@ -244,7 +268,7 @@ def crossing_dimension(walk: Plan) -> int | None:
 
 
 def _write_loop(
-    name: str, loop: str, layout: str, outs: tuple, ins: tuple, computes: Sequence[str]
+    name: str, loop: str, layout: str, outs: tuple, ins: tuple, computes: Sequence[str], in_blocks: bool
 ) -> tuple[str, dict[str, object]]:
     """The loop's text and the functions it names."""
     given: dict[str, object] = {"uint64": np.uint64}
@@ -281,16 +305,25 @@ def _write_loop(
     once = [f"x{k}_value = {read(k, how)}" for k, how in enumerate(layout) if how == "0"]
     values = ", ".join(f"x{k}_value" if how == "0" else read(k, how) for k, how in enumerate(layout))
     stores = [named(store(dtype)) for dtype in outs]
-    if len(outs) == 1:
-        work = [f"out0[{at('out0')}] = {stores[0]}(body({values}))"]
-    else:
-        work = [", ".join(f"value{k}" for k in range(len(outs))) + f" = body({values})"]
-        work += [f"out{k}[{at(f'out{k}')}] = {stores[k]}(value{k})" for k in range(len(outs))]
+
+    def work(body: str = "body") -> list[str]:
+        if len(outs) == 1:
+            return [f"out0[{at('out0')}] = {stores[0]}({body}({values}))"]
+        lines = [", ".join(f"value{k}" for k in range(len(outs))) + f" = {body}({values})"]
+        return lines + [f"out{k}[{at(f'out{k}')}] = {stores[k]}(value{k})" for k in range(len(outs))]
+
+    def inner_loop(first: str, last: str) -> list[str]:
+        if not in_blocks:
+            return [f"for i in range({first}, {last}):", *indented(1, work())]
+        lines = [f"for start in range({first}, {last}, BLOCK):", f"    stop = min(start + BLOCK, {last})"]
+        lines += ["    strange = 0", "    for i in range(start, stop):"]
+        lines += [f"        strange += 0 if when({values}) else 1", "    if strange == 0:"]
+        lines += ["        for i in range(start, stop):", *indented(3, work("usual"))]
+        return [*lines, "    else:", "        for i in range(start, stop):", *indented(3, work())]
 
     lines = [f"def {name}({', '.join(parameters)}):"]
     if loop == "flat":
-        lines += [f"    {line}" for line in once]
-        lines += ["    for i in range(lo, hi):"] + [f"        {line}" for line in work]
+        lines += indented(1, once + inner_loop("lo", "hi"))
         return "\n".join(lines) + "\n", given
     given["offset_of"] = offset_of
     lines += ["    ndim = len(sizes)", "    inner = sizes[ndim - 1]"]
@@ -306,9 +339,9 @@ def _write_loop(
             for k, a in enumerate(arrays)
         ]
         lines += [f"        for j in range(0, inner - {ACROSS - 1}, {ACROSS}):", "            for i in range(rows):"]
-        lines += [f"                for k in range({ACROSS}):"] + [f"                    {line}" for line in work]
+        lines += [f"                for k in range({ACROSS}):", *indented(5, work())]
         lines += [f"        j = inner - inner % {ACROSS}", "        for i in range(rows):"]
-        lines += ["            for k in range(inner - j):"] + [f"                {line}" for line in work]
+        lines += ["            for k in range(inner - j):", *indented(4, work())]
         return "\n".join(lines) + "\n", given
     lines += ["    row = lo // inner", "    first = lo - row * inner", "    left = hi - lo", "    while left > 0:"]
     lines += ["        last = min(inner, first + left)"]
@@ -316,6 +349,6 @@ def _write_loop(
         f"        {a}_row = {a}_at + offset_of(row, ndim - 1, sizes, strides, {k} * ndim)" for k, a in enumerate(arrays)
     ]
     lines += [f"        {line}" for line in once]
-    lines += ["        for i in range(first, last):"] + [f"            {line}" for line in work]
+    lines += indented(2, inner_loop("first", "last"))
     lines += ["        left -= last - first", "        row += 1", "        first = 0"]
     return "\n".join(lines) + "\n", given

@@ -2,9 +2,10 @@
 
 Each is a plain Python function marked `@primitive`, which is its definition (and what runs under
 `NUMBA_DISABLE_JIT=1`). `register()` gives numba the compiled form, when the first kernel is compiled: an LLVM
-instruction. Read next: `vecmath.py`, the transcendental functions built on these.
+instruction. Read next: `vecmath/`, the transcendental functions built on these.
 """
 
+import math
 from functools import cache as once
 from typing import Any
 
@@ -77,55 +78,90 @@ def minimum(x, y):
     return x if x < y or x != x else y
 
 
+@primitive
+def fma(a, b, c):
+    """a b + c, rounded once."""
+    from fractions import Fraction  # here, because importing it takes 3 ms
+
+    kind = type(a)
+    if not (np.isfinite(a) and np.isfinite(b) and np.isfinite(c) and a * b + c):
+        return a * b + c
+    exact = Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))
+    wide = float(exact)
+    if kind is np.float32 and wide != exact and np.float64(wide).view(np.int64) & 1 == 0:
+        wide = float(
+            np.nextafter(wide, math.inf if exact > wide else -math.inf)
+        )  # to odd: the second rounding is right
+    return kind(wide)
+
+
+# 2 / pi, cut off behind 1184 bits: enough for the largest float64, of which the first 1024 only count whole turns.
+TWO_OVER_PI = int(
+    "a2f9836e4e441529fc2757d1f534ddc0db6295993c439041fe5163abdebbc561b7246e3a424dd2e006492eea09d1921cfe1d"
+    "eb1cb129a73ee88235f52ebb4484e99c7026b45f7e413991d639835339f49c845f8bbdf9283b1ff897ffde05980fef2f118b"
+    "5a0a6d1f6d367ecf27cb09b74f463f669e5fea2d7527bac7ebe5f17b3d0739f78a5292ea6bfb5fb11f8d5d0856033046",
+    16,
+)
+TWO_OVER_PI_BITS = 1184
+
+
+@primitive
+def bits_of_turn(m, e, i):
+    """Bits 48 i to 48 i + 48 behind the point of m 2^e / (2 pi), as int64: where on the circle a large angle ends."""
+    fraction = (TWO_OVER_PI >> (TWO_OVER_PI_BITS - 190 - int(e))) * int(m)
+    return np.int64((fraction >> (144 - 48 * int(i))) & (2**48 - 1))
+
+
 @once
 def register() -> None:
-    """Teach numba the primitives, and those of `vecmath.py`."""
+    """Teach numba the primitives, and the functions of `vecmath/`."""
     from llvmlite import ir  # here, because importing numba takes 0.3 s
     from llvmlite.binding import llvm_version_info
     from numba import types
-    from numba.extending import intrinsic, overload
+    from numba.core.typing import signature
+    from numba.extending import lower_builtin, overload, type_callable
 
-    from . import vecmath
+    from .vecmath import define
 
-    def instruction(primitive: Any, result: Any, argument: Any, emit: Any) -> None:
-        """The primitive is one short run of LLVM instructions, from `argument` to `result`."""
+    def instruction(primitive: Any, result: Any, arguments: tuple[Any, ...], emit: Any) -> None:
+        """The primitive is a short run of LLVM instructions, from `arguments` to `result`; see `of_one_type`."""
+        typers = {
+            1: lambda x: typed(x),
+            2: lambda x, y: typed(x, y),
+            3: lambda x, y, z: typed(x, y, z),
+        }
 
-        @intrinsic
-        def compiled(typing, x):
-            def codegen(context, builder, signature, args):
-                value = context.cast(builder, args[0], signature.args[0], argument)
-                return emit(builder, value)
+        def typed(*given: Any) -> Any:
+            kind = given[0]
+            return signature(result or kind, *(argument or kind for argument in arguments))
 
-            return result(x), codegen
+        @type_callable(primitive)
+        def typer(context):
+            return typers[len(arguments)]
 
-        @overload(primitive, target="cpu", jit_options={"forceinline": True})
-        def use(x):
-            return lambda x: compiled(x)  # type: ignore[call-arg]  # numba passes `typing` itself
+        @lower_builtin(primitive, *[types.Any] * len(arguments))
+        def lower(context, builder, signature, values):
+            return emit(builder, *values)
 
-    def extreme(primitive: Any, name: str, wins: str) -> None:
-        """The primitive is LLVM's instruction for the larger or smaller of two floats, which NaN wins.
+    def of_one_type(primitive: Any, emit: Any) -> None:
+        """The primitive takes floats of one type, and returns another one of it."""
+        instruction(primitive, None, (None,) * primitive.__code__.co_argcount, emit)
+
+    def extreme(name: str, wins: str) -> Any:
+        """LLVM's instruction for the larger or smaller of two floats, which NaN wins.
 
         LLVM turns a loop of it into one over vectors, where a comparison with a NaN test would keep the loop scalar.
         "nsz", as it may return either zero: 3 machine instructions for a vector instead of 9.
         """
 
-        @intrinsic
-        def compiled(typing, x, y):
-            def codegen(context, builder, signature, args):
-                kind = args[0].type
-                if llvm_version_info < (18,):  # which does not know how x86 does it
-                    first = builder.or_(
-                        builder.fcmp_ordered(wins, *args), builder.fcmp_unordered("uno", args[0], args[0])
-                    )
-                    return builder.select(first, *args)
-                function = builder.module.declare_intrinsic(name, [kind], ir.FunctionType(kind, [kind, kind]))
-                return builder.call(function, args, fastmath=("nsz",))
+        def emit(builder: Any, x: Any, y: Any) -> Any:
+            if llvm_version_info < (18,):  # which does not know how x86 does it
+                first = builder.or_(builder.fcmp_ordered(wins, x, y), builder.fcmp_unordered("uno", x, x))
+                return builder.select(first, x, y)
+            function = builder.module.declare_intrinsic(name, [x.type], ir.FunctionType(x.type, [x.type, x.type]))
+            return builder.call(function, [x, y], fastmath=("nsz",))
 
-            return x(x, x), codegen
-
-        @overload(primitive, target="cpu", jit_options={"forceinline": True})
-        def use(x, y):
-            return lambda x, y: compiled(x, y)  # type: ignore[call-arg]  # numba passes `typing` itself
+        return emit
 
     i64, double = ir.IntType(64), ir.DoubleType()
     i16, i32, half, single = ir.IntType(16), ir.IntType(32), ir.HalfType(), ir.FloatType()
@@ -140,14 +176,25 @@ def register() -> None:
     def widen_bfloat16(builder: Any, x: Any) -> Any:
         return builder.bitcast(builder.shl(builder.zext(x, i32), ir.Constant(i32, 16)), single)
 
-    instruction(half_to_float, types.float32, types.uint16, lambda b, x: b.fpext(b.bitcast(x, half), single))
-    instruction(float_to_half, types.uint16, types.float32, lambda b, x: b.bitcast(b.fptrunc(x, half), i16))
-    instruction(bits_of_float, types.int32, types.float32, lambda b, x: b.bitcast(x, i32))
-    instruction(float_of_bits, types.float32, types.int32, lambda b, x: b.bitcast(x, single))
-    instruction(bits_of_double, types.int64, types.float64, lambda b, x: b.bitcast(x, i64))
-    instruction(double_of_bits, types.float64, types.int64, lambda b, x: b.bitcast(x, double))
-    instruction(bfloat16_to_float, types.float32, types.uint16, widen_bfloat16)
-    instruction(float_to_bfloat16, types.uint16, types.float32, round_to_bfloat16)
-    extreme(maximum, "llvm.maximum", ">")
-    extreme(minimum, "llvm.minimum", "<")
-    vecmath.register(overload, types)
+    def turned(builder: Any, m: Any, e: Any, i: Any) -> Any:
+        long, wide = ir.IntType(TWO_OVER_PI_BITS), ir.IntType(192)
+        shift = builder.zext(builder.sub(ir.Constant(i64, TWO_OVER_PI_BITS - 190), e), long)
+        window = builder.trunc(builder.lshr(ir.Constant(long, TWO_OVER_PI), shift), wide)
+        fraction = builder.mul(window, builder.zext(m, wide))
+        down = builder.sub(ir.Constant(i64, 144), builder.mul(ir.Constant(i64, 48), i))
+        piece = builder.trunc(builder.lshr(fraction, builder.zext(down, wide)), i64)
+        return builder.and_(piece, ir.Constant(i64, 2**48 - 1))
+
+    instruction(half_to_float, types.float32, (types.uint16,), lambda b, x: b.fpext(b.bitcast(x, half), single))
+    instruction(float_to_half, types.uint16, (types.float32,), lambda b, x: b.bitcast(b.fptrunc(x, half), i16))
+    instruction(bits_of_float, types.int32, (types.float32,), lambda b, x: b.bitcast(x, i32))
+    instruction(float_of_bits, types.float32, (types.int32,), lambda b, x: b.bitcast(x, single))
+    instruction(bits_of_double, types.int64, (types.float64,), lambda b, x: b.bitcast(x, i64))
+    instruction(double_of_bits, types.float64, (types.int64,), lambda b, x: b.bitcast(x, double))
+    instruction(bfloat16_to_float, types.float32, (types.uint16,), widen_bfloat16)
+    instruction(float_to_bfloat16, types.uint16, (types.float32,), round_to_bfloat16)
+    instruction(bits_of_turn, types.int64, (types.int64,) * 3, turned)
+    of_one_type(fma, lambda b, x, y, z: b.fma(x, y, z))
+    of_one_type(maximum, extreme("llvm.maximum", ">"))
+    of_one_type(minimum, extreme("llvm.minimum", "<"))
+    define.register(overload, types)

@@ -42,6 +42,14 @@ def integral(func: Callable) -> Callable:
     return func
 
 
+def polynomial(x, coefficients):
+    """c_0 + c_1 x + c_2 x^2 + ..., by Horner's rule. In a program both are names, the second of a global tuple."""
+    total = type(x)(coefficients[-1])
+    for c in coefficients[-2::-1]:
+        total = type(x)(c) + x * total
+    return total
+
+
 class _TypedLiterals(ast.NodeTransformer):
     """Rewrites numbers that meet floats into numbers of the real type; indices, counts and exponents stay ints."""
 
@@ -109,6 +117,27 @@ class _FollowModules(ast.NodeTransformer):
         return node
 
 
+class _WriteOutPolynomials(ast.NodeTransformer):
+    """Turns `polynomial(x, TABLE)` into `TABLE_0 + x * (TABLE_1 + x * ...)`: no loop, and each coefficient typed."""
+
+    def __init__(self, scope: Mapping[str, object]) -> None:
+        self.scope = scope
+        self.coefficients: dict[str, float] = {}
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        if not (isinstance(node.func, ast.Name) and self.scope.get(node.func.id) is polynomial):
+            return node
+        x, table = node.args
+        assert isinstance(x, ast.Name) and isinstance(table, ast.Name), "polynomial() takes two names"
+        values = self.scope[table.id]
+        assert isinstance(values, tuple)
+        names = [f"{table.id}_{k}" for k in range(len(values))]
+        self.coefficients.update(zip(names, values, strict=True))
+        text = f" + {x.id} * (".join(names) + ")" * (len(names) - 1)
+        return ast.parse(text, mode="eval").body
+
+
 class Program:
     """Collects functions, callees first, into `text` and the `namespace` that the text needs.
 
@@ -163,6 +192,9 @@ class Program:
     def _add_globals(self, func: Callable, tree: ast.FunctionDef, given: Mapping[str, object]) -> None:
         cells = inspect.getclosurevars(func).nonlocals if isinstance(func, FunctionType) else {}
         scope = {**getattr(func, "__globals__", {}), **cells, **given}
+        polynomials = _WriteOutPolynomials(scope)
+        polynomials.visit(tree)
+        scope |= polynomials.coefficients
         local = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         local |= {a.arg for a in tree.args.args}
         words = sorted({n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} - local)
@@ -253,7 +285,8 @@ class Program:
 def _primitives_digest() -> bytes:
     """A hash of the files that say what primitives compile to."""
     here = Path(__file__).parent
-    return digest(*((here / name).read_bytes() for name in ("primitives.py", "vecmath.py")))
+    files = [here / "primitives.py", here / "program.py", *sorted((here / "vecmath").glob("*.py"))]
+    return digest(*(file.read_bytes() for file in files))
 
 
 def _parse(func: Callable) -> ast.FunctionDef:

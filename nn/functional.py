@@ -12,7 +12,7 @@ from typing import Any
 
 from redispatch.dispatch import ops
 from redispatch.kernels import broadcast_shapes
-from redispatch.ops import elementary, linalg, loss, normalization, random
+from redispatch.ops import activations, linalg, loss, normalization, random
 from redispatch.ops.arithmetic import div
 from redispatch.ops.overridable import overridable_function
 from redispatch.ops.softmax import log_softmax as log_softmax_operator
@@ -34,13 +34,31 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 @overridable_function
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """x Φ(x), with Φ the normal distribution function; `approximate="tanh"` by its usual approximation."""
-    return elementary.gelu(input, approximate=approximate)
+    return activations.gelu(input, approximate=approximate)
 
 
 @overridable_function
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x σ(x), elementwise."""
-    return elementary.silu.inplace(input) if inplace else elementary.silu(input)
+    return activations.silu.inplace(input) if inplace else activations.silu(input)
+
+
+@overridable_function
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """x tanh(softplus(x)), elementwise."""
+    return activations.mish.inplace(input) if inplace else activations.mish(input)
+
+
+@overridable_function
+def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
+    """log(1 + exp(beta x)) / beta, elementwise; x itself where beta x is above `threshold`."""
+    return activations.softplus(input, beta, threshold)
+
+
+@overridable_function
+def logsigmoid(input: Tensor) -> Tensor:
+    """log(sigmoid(x)), elementwise."""
+    return activations.log_sigmoid(input)
 
 
 @overridable_function

@@ -5,6 +5,7 @@ Importing the room defines every operator.
 """
 
 from . import (
+    activations,
     arithmetic,
     comparison,
     copying,
@@ -26,10 +27,13 @@ from . import (
     scattering,
     shape,
     softmax,
+    special,
+    trigonometry,
     views,
 )
 
 __all__ = [
+    "activations",
     "arithmetic",
     "comparison",
     "copying",
@@ -51,5 +55,7 @@ __all__ = [
     "scattering",
     "shape",
     "softmax",
+    "special",
+    "trigonometry",
     "views",
 ]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from redispatch import kernels
 from redispatch.tensor import Tensor, as_numpy, result_type
 
 from .declare import Operator
@@ -353,7 +354,7 @@ def check_pow(self: Any, exponent: Any) -> None:
 
 
 def pow_floats(self, exponent):
-    return self**exponent
+    return kernels.pow(self, exponent)
 
 
 def pow_ints(self, exponent):

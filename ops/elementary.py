@@ -1,9 +1,8 @@
-"""Elementary functions of one element: signs and rounding, roots, exponentials, trigonometry, activations."""
+"""Elementary functions of one element: signs and rounding, roots, exponentials and logarithms."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -161,12 +160,23 @@ def exp_element(self):
 exp_op.derivative(self=lambda grad, result: grad * result)
 exp = public(exp_op)
 
+exp2_op = pointwise("exp2(Tensor self) -> Tensor", inplace=True, out="out", promotion="float", cost=8)
+
+
+@exp2_op.scalar
+def exp2_element(self):
+    return kernels.exp2(self)
+
+
+exp2_op.derivative(self=lambda grad, result: grad * result * math.log(2))
+exp2 = public(exp2_op)
+
 expm1_op = pointwise("expm1(Tensor self) -> Tensor", inplace=True, out="out", promotion="float", cost=8)
 
 
 @expm1_op.scalar
 def expm1_element(self):
-    return np.expm1(self)
+    return kernels.expm1(self)
 
 
 expm1_op.derivative(self=lambda grad, result: grad * (result + 1))
@@ -185,17 +195,17 @@ def log_element(self):
 
 @log2_op.scalar
 def log2_element(self):
-    return np.log2(self)
+    return kernels.log2(self)
 
 
 @log10_op.scalar
 def log10_element(self):
-    return np.log10(self)
+    return kernels.log10(self)
 
 
 @log1p_op.scalar
 def log1p_element(self):
-    return np.log1p(self)
+    return kernels.log1p(self)
 
 
 log_op.derivative(self=lambda grad, self: grad / self)
@@ -206,177 +216,6 @@ log = public(log_op)
 log2 = public(log2_op)
 log10 = public(log10_op)
 log1p = public(log1p_op)
-
-# --- trigonometry and the error function ---------------------------------------------------------------------------
-
-sin_op = pointwise("sin(Tensor self) -> Tensor", inplace=True, out="out", promotion="float", cost=16)
-cos_op = pointwise("cos(Tensor self) -> Tensor", inplace=True, out="out", promotion="float", cost=16)
-tan_op = pointwise("tan(Tensor self) -> Tensor", inplace=True, out="out", promotion="float", cost=16)
-tanh_op = pointwise("tanh(Tensor self) -> Tensor", inplace=True, out="out", promotion="float", cost=8)
-erf_op = pointwise("erf(Tensor self) -> Tensor", inplace=True, out="out", promotion="float", cost=8)
-
-
-@sin_op.scalar
-def sin_element(self):
-    return np.sin(self)
-
-
-@cos_op.scalar
-def cos_element(self):
-    return np.cos(self)
-
-
-@tan_op.scalar
-def tan_element(self):
-    return np.tan(self)
-
-
-@tanh_op.scalar
-def tanh_element(self):
-    return kernels.tanh(self)
-
-
-@erf_op.scalar
-def erf_element(self):
-    return kernels.erf(self)
-
-
-sin_op.derivative(self=lambda grad, self: grad * self.cos())
-cos_op.derivative(self=lambda grad, self: grad * -self.sin())
-tan_op.derivative(self=lambda grad, result: grad * (1 + result * result))
-tanh_op.derivative(self=lambda grad, result: grad * (1 - result * result))
-erf_op.derivative(self=lambda grad, self: grad * (2 / math.sqrt(math.pi)) * (-self * self).exp())
-sin = public(sin_op)
-cos = public(cos_op)
-tan = public(tan_op)
-tanh = public(tanh_op)
-erf = public(erf_op)
-
-# --- activations ---------------------------------------------------------------------------------------------------
-
-sigmoid_op = pointwise("sigmoid(Tensor self) -> Tensor", inplace=True, out="out", promotion="float", cost=8)
-
-
-@sigmoid_op.scalar
-def sigmoid_element(self):
-    return kernels.sigmoid(self)
-
-
-sigmoid_op.derivative(self=lambda grad, result: grad * (result * (1 - result)))
-sigmoid = public(sigmoid_op)
-
-relu_op = pointwise("relu(Tensor self) -> Tensor", inplace=True)
-
-
-@relu_op.check
-def check_relu(self: Tensor) -> None:
-    if self._dtype.name == "bool":
-        raise RuntimeError("Boolean inputs not supported for relu")
-
-
-@relu_op.scalar
-def relu_element(self):
-    return 0 if self <= 0 else self  # NaN passes
-
-
-threshold_backward_op = pointwise("threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor")
-
-
-@threshold_backward_op.scalar
-def passed_above(grad_output, self, threshold):
-    return 0 if self <= threshold else grad_output
-
-
-threshold_backward_op.derivative(
-    grad_output=lambda grad, self, threshold: threshold_backward_op.functional(grad, self, threshold),
-    self=lambda grad: grad * 0,
-)
-relu_op.derivative(self=lambda grad, result: threshold_backward_op.functional(grad, result, 0))
-relu = public(relu_op)
-
-silu_op = pointwise("silu(Tensor self) -> Tensor", inplace=True, out="out", cost=8)
-
-
-@silu_op.scalar
-def silu_element(self):
-    return self * kernels.sigmoid(self)
-
-
-def silu_backward(grad: Tensor, self: Any) -> Tensor:
-    share = self.sigmoid()
-    return grad * (share * (1 + self * (1 - share)))
-
-
-silu_op.derivative(self=silu_backward)
-silu = public(silu_op, method=False)
-
-gelu_op = pointwise("gelu(Tensor self, *, str approximate='none') -> Tensor", inplace=True, out="out", cost=16)
-
-
-@gelu_op.check
-def check_gelu(self: Tensor, approximate: str) -> None:
-    if approximate not in ("none", "tanh"):
-        raise RuntimeError("approximate argument must be either none or tanh.")
-    if not self._dtype.is_floating_point:
-        raise NotImplementedError(f"\"GeluKernelImpl\" not implemented for '{self._dtype.tensor_name}'")
-
-
-@gelu_op.scalar(when={"approximate": "none"})
-def gelu_element(self):
-    return kernels.gelu(self)
-
-
-@gelu_op.scalar(when={"approximate": "tanh"})
-def gelu_tanh_element(self):
-    return kernels.gelu_tanh(self)
-
-
-SQRT_HALF = math.sqrt(0.5)
-DENSITY_AT_ZERO = 1 / math.sqrt(2 * math.pi)
-SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
-CUBIC = 0.044715
-
-gelu_backward_op = pointwise(
-    "gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor", cost=32
-)
-
-
-@gelu_backward_op.scalar(when={"approximate": "none"})
-def gelu_slope(grad_output, self):
-    """d/dx x Phi(x) = Phi(x) + x phi(x)."""
-    below = 0.5 * (1 + kernels.erf(self * SQRT_HALF))
-    density = DENSITY_AT_ZERO * kernels.exp(-0.5 * self * self)
-    return grad_output * (below + self * density)
-
-
-@gelu_backward_op.scalar(when={"approximate": "tanh"})
-def gelu_tanh_slope(grad_output, self):
-    """d/dx x (1 + t) / 2 with t = tanh(u) is (1 + t) / 2 + x (1 - t^2) u' / 2."""
-    t = kernels.tanh(SQRT_2_OVER_PI * (self + CUBIC * self * self * self))
-    slope = SQRT_2_OVER_PI * (1 + 3 * CUBIC * self * self)
-    return grad_output * (0.5 * (1 + t) + 0.5 * self * (1 - t * t) * slope)
-
-
-def gelu_second(grad: Any, grad_output: Any, self: Any, approximate: str) -> Any:
-    """The slope's own slope: phi(x) (2 - x^2); for the tanh form by the product rule."""
-    if approximate == "none":
-        density = DENSITY_AT_ZERO * (-0.5 * self * self).exp()
-        return grad * grad_output * density * (2 - self * self)
-    t = (SQRT_2_OVER_PI * (self + CUBIC * self.pow(3))).tanh()
-    slope = SQRT_2_OVER_PI * (1 + 3 * CUBIC * self * self)
-    bend = SQRT_2_OVER_PI * 6 * CUBIC * self
-    steep = 1 - t * t
-    return grad * grad_output * (steep * slope + 0.5 * self * steep * (bend - 2 * t * slope * slope))
-
-
-gelu_backward_op.derivative(
-    grad_output=lambda grad, self, approximate: gelu_backward_op.functional(grad, self, approximate=approximate),
-    self=gelu_second,
-)
-gelu_op.derivative(
-    self=lambda grad, self, approximate: gelu_backward_op.functional(grad, self, approximate=approximate)
-)
-gelu = public(gelu_op, method=False)
 
 for _op in (expm1_op, log_op, log2_op, log10_op, log1p_op, rsqrt_op, reciprocal_op):
     _op.autocast(cuda="fp32")

@@ -1,15 +1,16 @@
-"""Samples of ops/elementary.py."""
+"""Samples of ops/elementary.py, trigonometry.py, special.py and activations.py."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
 from ..op_info import FLOATS, NUMBERS, Maker, OpInfo, SampleInput, sample
-from .common import quiet, unary
+from .common import binary, quiet, unary
 
 erf = np.vectorize(math.erf, otypes=[float])
 
@@ -53,6 +54,55 @@ def floats(function: Any) -> Any:
     return quiet(lambda self: function(np.asarray(self, self.dtype if self.dtype.kind == "f" else np.float64)))
 
 
+def each(function: Any) -> Any:
+    """A function of one number, for arrays; in float64."""
+    return np.vectorize(function, otypes=[float])
+
+
+def erfinv(y: float) -> float:
+    return NormalDist().inv_cdf((y + 1) / 2) / math.sqrt(2)
+
+
+def digamma(x: float) -> float:
+    """By its recurrence and the first terms of the series at infinity."""
+    total = 0.0
+    while x < 20:
+        total, x = total - 1 / x, x + 1
+    return total + math.log(x) - 1 / (2 * x) - 1 / (12 * x**2) + 1 / (120 * x**4) - 1 / (252 * x**6)
+
+
+def trigamma(n: int, x: Any) -> Any:
+    """The slope of digamma, by a central difference, which is good to eight digits."""
+    assert n == 1
+    return each(lambda x: (digamma(x + 1e-4) - digamma(x - 1e-4)) / 2e-4)(x)
+
+
+def polygammas(make: Maker) -> Iterator[SampleInput]:
+    for shape in ((2, 3), (), (0, 3)):
+        yield sample(1, make(*shape, low=1))
+
+
+def softplus(x: Any, beta: float = 1, threshold: float = 20) -> Any:
+    wide = np.asarray(x, np.float64) * beta
+    return np.where(wide > threshold, x, np.logaddexp(wide, 0) / beta)
+
+
+def softplusses(make: Maker) -> Iterator[SampleInput]:
+    yield from unary()(make)
+    yield sample(make(2, 3), beta=2.0, threshold=1.5)
+
+
+def logits(make: Maker) -> Iterator[SampleInput]:
+    yield from unary(low=0.1, high=0.9)(make)
+    yield sample(make(2, 3, low=-0.5, high=1.5), 0.125)
+
+
+def logit(x: Any, eps: float | None = None) -> Any:
+    wide = np.asarray(x, np.float64)
+    wide = wide if eps is None else np.clip(wide, eps, 1 - eps)
+    return np.log(wide / (1 - wide))
+
+
 # Rounded results differ from the mathematical ones by a step; a step more is allowed to whoever rounds otherwise.
 ROUNDING = [
     OpInfo("neg", unary(), np.negative, NUMBERS),
@@ -78,9 +128,28 @@ ELEMENTARY = [
     OpInfo("sin", unary(), floats(np.sin)),
     OpInfo("cos", unary(), floats(np.cos)),
     OpInfo("tan", unary(low=-1, high=1.5), floats(np.tan)),
+    OpInfo("asin", unary(low=-0.9, high=0.9), floats(np.arcsin)),
+    OpInfo("acos", unary(low=-0.9, high=0.9), floats(np.arccos)),
+    OpInfo("atan", unary(), floats(np.arctan)),
+    OpInfo("atan2", binary(exclude_zero=True), lambda y, x: np.arctan2(np.asarray(y, float), np.asarray(x, float))),
+    OpInfo("sinh", unary(), floats(np.sinh)),
+    OpInfo("cosh", unary(), floats(np.cosh)),
     OpInfo("tanh", unary(), floats(np.tanh)),
+    OpInfo("asinh", unary(), floats(np.arcsinh)),
+    OpInfo("acosh", unary(low=2), floats(np.arccosh)),
+    OpInfo("atanh", unary(low=-0.9, high=0.9), floats(np.arctanh)),
     OpInfo("erf", unary(), erf),
+    OpInfo("erfc", unary(), each(math.erfc)),
+    OpInfo("erfinv", unary(low=-0.9, high=0.9), each(erfinv)),
+    OpInfo("lgamma", unary(low=1), each(math.lgamma)),
+    OpInfo("digamma", unary(low=1), each(digamma)),
+    OpInfo("polygamma", polygammas, trigamma, FLOATS, tolerance={"float64": (1e-7, 1e-7)}),  # of the difference
+    OpInfo("exp2", unary(), floats(np.exp2)),
     OpInfo("sigmoid", unary(), sigmoid),
+    OpInfo("logit", logits, quiet(logit), FLOATS),
+    OpInfo("softplus", softplusses, softplus, FLOATS, function="nn.functional.softplus"),
+    OpInfo("log_sigmoid", unary(), lambda self: -softplus(-self), FLOATS, function="nn.functional.logsigmoid"),
+    OpInfo("mish", unary(), lambda self: self * np.tanh(softplus(self)), FLOATS, function="nn.functional.mish"),
     OpInfo("relu", unary(), lambda self: np.maximum(self, 0), NUMBERS),
     OpInfo("silu", unary(), lambda self: self * sigmoid(self), FLOATS, function="nn.functional.silu"),
     OpInfo("gelu", gelus, gelu, FLOATS, function="nn.functional.gelu", representative=True),
