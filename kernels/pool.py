@@ -77,6 +77,9 @@ def parallel_for(kernel: Callable[..., object], n: int, args: tuple, work: int =
         return
     total = n * work
     threads = min(_threads, max(1, total // GRAIN))
+    if threads == 1 and total <= LARGEST:
+        kernel(0, n, *args)
+        return
     share = -(-n // threads)
     largest = max(1, LARGEST // work)
     pieces = -(-share // largest) * threads

@@ -24,7 +24,7 @@ from .elementwise import offset_of
 from .geometry import Ints, coalesce, loop_order, numel
 from .operand import DTYPES, Operand
 from .order import order
-from .pool import parallel_for, ready
+from .pool import get_num_threads, parallel_for, ready
 
 BLOCK = 1024  # elements that the inner loop combines before the accumulator is widened
 STRIP = 1024  # accumulators that a column loop holds at once: 8 kB, a quarter of a first-level cache
@@ -90,23 +90,28 @@ def rows_loop(lo, hi, kept, kept_out, kept_in, reduced, reduced_in, total, out, 
 def runs_loop(lo, hi, walk, out, out_at, x, x_at):
     """Results lo <= i < hi of `rows_loop` where there is one kept and one reduced dimension at most.
 
-    All that is said of them stands in one table: whatever is passed, array or number, costs a small call 10 ns.
+    All that is said of them stands in one table: whatever is passed, array or number, costs a small call 10 ns. A long
+    run is reduced piece by piece, as threads would share it out, so that their number does not show in the result.
     """
     out_step, kept_step, size, step, total = walk[0], walk[1], walk[2], walk[3], walk[4]
     for i in range(lo, hi):
         base = x_at + i * kept_step
-        acc = start
-        for block in range(0, size, BLOCK):
-            part = narrow(start)
-            stop = min(block + BLOCK, size)
-            if step == 1:
-                for j in range(block, stop):
-                    part = combine(part, load_one(x[uint64(base + j)]))
-            else:
-                for j in range(block, stop):
-                    part = combine(part, load_one(x[uint64(base + j * step)]))
-            acc = combine(acc, widen(part))
-        out[uint64(out_at + i * out_step)] = store_one(finish_one(acc, total))
+        whole = start
+        for piece in range(0, size, PIECE):
+            acc = start
+            end = min(piece + PIECE, size)
+            for block in range(piece, end, BLOCK):
+                part = narrow(start)
+                stop = min(block + BLOCK, end)
+                if step == 1:
+                    for j in range(block, stop):
+                        part = combine(part, load_one(x[uint64(base + j)]))
+                else:
+                    for j in range(block, stop):
+                        part = combine(part, load_one(x[uint64(base + j * step)]))
+                acc = combine(acc, widen(part))
+            whole = combine(whole, acc)
+        out[uint64(out_at + i * out_step)] = store_one(finish_one(whole, total))
 
 
 def columns_loop(lo, hi, kept, kept_out, kept_in, reduced, reduced_in, total, out, out_at, x, x_at, accs):
@@ -254,15 +259,20 @@ class Reduction:
         return ready(strips, strip_count, (), walk.elements * min(STRIP, width))
 
     def _in_pieces(self, out_dtype: str, dtype: str, walk: ReducePlan) -> Callable[..., object]:
-        """One large result: pieces first, on all threads, and then the pieces' accumulators."""
+        """One large result: on several threads the pieces first, and then the pieces' accumulators."""
         step, (pieces, rest) = int(walk.reduced_in[0]), divmod(walk.elements, PIECE)
         count, accumulator = pieces + (rest > 0), self.recipe(dtype).start.dtype
-        first, last = self._entry("pieces", dtype, out_dtype), self._entry("total", dtype, out_dtype)
+        alone = self._entry("runs", dtype, out_dtype)
+        run = run_table(1, 1, walk.elements, step, walk.elements)
         each = run_table(1, PIECE * step, PIECE, step, walk.elements)
         remaining = run_table(1, 1, rest, step, walk.elements)
         total = run_table(1, 1, count, 1, walk.elements)
 
         def reduce(out: np.ndarray, out_at: int, x: np.ndarray, x_at: int) -> None:
+            if get_num_threads() == 1:
+                alone(0, 1, run, out, out_at, x, x_at)
+                return
+            first, last = self._entry("pieces", dtype, out_dtype), self._entry("total", dtype, out_dtype)
             parts = np.empty(count, accumulator)
             parallel_for(first, pieces, (each, parts, 0, x, x_at), PIECE)
             if rest:
@@ -309,7 +319,7 @@ class Reduction:
             name=f"{self.name}_{loop.replace(' ', '_')}",
             given=given,
             real=real_type(dtype),
-            fastmath=self.fastmath,
+            fastmath=self.fastmath if loop != "total" else frozenset(),  # there the order is that of `runs_loop`
         )
         return kernel.entry("int64", "int64", *before, *arrays, *after)
 

@@ -16,9 +16,11 @@ from redispatch.kernels import (
     addmm,
     bmm,
     extreme_with_indices,
+    get_num_threads,
     log_softmax,
     log_softmax_backward,
     mm,
+    set_num_threads,
     softmax,
     softmax_backward,
 )
@@ -210,3 +212,18 @@ def test_a_batch_is_multiplied_matrix_by_matrix_and_a_bias_with_beta_0_is_not_re
     out = dense(np.zeros((2, 2)))
     addmm(out, dense(np.full(2, np.nan)), dense(a[0]), dense(b[0]), beta=0)
     np.testing.assert_array_equal(values(out), a[0] @ b[0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_a_large_sum_is_the_same_on_one_thread_and_on_many(dtype):
+    before = get_num_threads()
+    x, sums = dense(np.random.default_rng(0).normal(size=3 * 10**6) * 100, dtype), []
+    try:
+        for threads in (1, 2, 3):
+            set_num_threads(threads)
+            out = dense(np.zeros(()), dtype)
+            SUM.run(out, x, (0,))
+            sums.append(out.array[0])
+    finally:
+        set_num_threads(before)
+    assert sums[0] == sums[1] == sums[2]
