@@ -21,7 +21,6 @@ from typing import Any
 
 from rows import Row, Under
 
-
 WARM_UP = 8  # calls: the first ones compile, and what compiles late may do so at the third
 
 

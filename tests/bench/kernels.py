@@ -1,11 +1,15 @@
-"""What the loops cost: a million float32 elements, or matrices of about that size, on one thread."""
+"""What the loops cost: a million float32 elements, or matrices of about that size, on one thread; then on two."""
 
-from rows import Group
+from contextlib import contextmanager
+from functools import cache
+
+from rows import Group, Under
 
 GROUP = Group()
 row = GROUP.row
 N = 1_000_000
 ROWS, COLUMNS = 1000, 1000
+BYTES = 4 * N  # bytes of a million float32 elements
 
 
 def vector(t):
@@ -57,38 +61,38 @@ def gelu_tanh(t):
     return lambda: t.nn.functional.gelu(x, approximate="tanh")
 
 
-@row("add")
+@row("add", moves=3 * BYTES)
 def add(t):
     x, y = vector(t), vector(t)
     return lambda: t.add(x, y)
 
 
-@row("where")
+@row("where", moves=3 * BYTES + N)
 def where(t):
     x, y = vector(t), t.zeros(N)
     mask = x > 0
     return lambda: t.where(mask, x, y)
 
 
-@row("add, broadcast (1000, 1000) + (1000,)")
+@row("add, broadcast (1000, 1000) + (1000,)", moves=2 * BYTES)
 def add_broadcast(t):
     x, y = matrix(t), t.ones(COLUMNS)
     return lambda: t.add(x, y)
 
 
-@row("add, one side transposed")
+@row("add, one side transposed", moves=3 * BYTES)
 def add_transposed(t):
     x, y = matrix(t), matrix(t).t()
     return lambda: t.add(x, y)
 
 
-@row("copy of a transposed matrix")
+@row("copy of a transposed matrix", moves=2 * BYTES)
 def copy_transposed(t):
     x = matrix(t).t()
     return lambda: x.contiguous()
 
 
-@row("to bfloat16")
+@row("to bfloat16", moves=BYTES + BYTES // 2)
 def to_bfloat16(t):
     x = vector(t)
     return lambda: x.to(t.bfloat16)
@@ -97,25 +101,25 @@ def to_bfloat16(t):
 # --- reductions ---
 
 
-@row("sum")
+@row("sum", moves=BYTES)
 def total(t):
     x = vector(t)
     return lambda: t.sum(x)
 
 
-@row("amax")
+@row("amax", moves=BYTES)
 def amax(t):
     x = vector(t)
     return lambda: t.amax(x)
 
 
-@row("sum of each row")
+@row("sum of each row", moves=BYTES)
 def sum_rows(t):
     x = matrix(t)
     return lambda: t.sum(x, 1)
 
 
-@row("sum of each column")
+@row("sum of each column", moves=BYTES)
 def sum_columns(t):
     x = matrix(t)
     return lambda: t.sum(x, 0)
@@ -127,6 +131,30 @@ def softmax(t):
     return lambda: t.softmax(x, -1)
 
 
+@row("softmax of each column")
+def softmax_columns(t):
+    x = matrix(t)
+    return lambda: t.softmax(x, 0)
+
+
+@row("largest of each row, and where")
+def max_rows(t):
+    x = matrix(t)
+    return lambda: t.max(x, 1)
+
+
+@row("cumsum", moves=2 * BYTES)
+def cumsum(t):
+    x = vector(t)
+    return lambda: t.cumsum(x, 0)
+
+
+@row("cumsum along columns", moves=2 * BYTES)
+def cumsum_columns(t):
+    x = matrix(t)
+    return lambda: t.cumsum(x, 0)
+
+
 # --- indexing ---
 
 
@@ -135,14 +163,14 @@ def scattered(t, limit):
     return (t.arange(N) * 7919) % limit
 
 
-@row("gather along rows")
+@row("gather along rows", moves=4 * BYTES)
 def gather(t):
     x = matrix(t)
     index = scattered(t, COLUMNS).view(ROWS, COLUMNS)
     return lambda: t.gather(x, 1, index)
 
 
-@row("index_select of rows")
+@row("index_select of rows", moves=2 * BYTES)
 def index_select(t):
     x = matrix(t)
     index = scattered(t, ROWS)[:ROWS]
@@ -155,6 +183,12 @@ def index_select(t):
 @row("matmul 1024")
 def matmul(t):
     x, y = t.ones(1024, 1024), t.ones(1024, 1024)
+    return lambda: t.matmul(x, y)
+
+
+@row("matmul 1024, one side transposed")
+def matmul_transposed(t):
+    x, y = t.ones(1024, 1024), t.ones(1024, 1024).t()
     return lambda: t.matmul(x, y)
 
 
@@ -176,3 +210,40 @@ def randn(t):
 def dropout(t):
     x = vector(t)
     return lambda: t.nn.functional.dropout(x, 0.5, True)
+
+
+# --- threads: each call on one thread, and on two ---
+
+
+@contextmanager
+def threads(t, count):
+    """So many threads for the time of a round."""
+    t.set_num_threads(count)
+    try:
+        yield
+    finally:
+        t.set_num_threads(1)
+
+
+@cache
+def many(t):
+    """16 million numbers, the same ones for all rows."""
+    return t.linspace(0.1, 4, 16 * N)
+
+
+def threaded(name, work):
+    """A row for each number of threads, on 16 million elements."""
+    for count in (1, 2):
+
+        def build(t, count=count):
+            x = many(t)
+            return Under(lambda: threads(t, count), lambda: work(t, x))
+
+        row(f"{name} of 16M, {count} thread{'s' * (count > 1)}")(build)
+
+
+threaded("exp", lambda t, x: t.exp(x))
+threaded("tanh", lambda t, x: t.tanh(x))
+threaded("pow", lambda t, x: t.pow(x, 2.5))
+threaded("sum", lambda t, x: t.sum(x))
+threaded("add", lambda t, x: t.add(x, x))

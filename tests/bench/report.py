@@ -22,7 +22,8 @@ INTRODUCTION = """\
 
 Written by `make bench`, together with `docs/benchmarks.json`. Both libraries run the same lines in one process, one
 thread each, in alternating rounds; a time is the best round's mean per call. The ratio is ours / torch: below 1 we are
-faster. A row that a library cannot run yet shows its exception; the mean is over the rows that ran on both sides.
+faster. A row that a library cannot run yet shows its exception; the mean is over the rows that ran on both sides. Where
+memory is the limit, `memcpy` is the time in which numpy copies as many bytes as the row has to read and write.
 """
 
 
@@ -110,14 +111,19 @@ def section(name: str, where: Mapping[str, Any], results: Sequence[Result]) -> s
     versions = ", ".join(f"{package} {number}" for package, number in where["versions"].items())
     place = f"{where['cpu']}, {where['cores']} cores, {where['system']}, Python {where['python']}"
     header = ["row", "ours", "torch", "ours / torch", "target"]
+    tables = [cells(r) for r in results]
+    if any(r.memcpy for r in results):
+        header.append("memcpy")
+        for table, r in zip(tables, results, strict=True):
+            table.append(time_text(r.memcpy, None) if r.memcpy else "")
     lines = [
         f"## {name}",
         "",
         f"{place}, {versions}; {where['date']}",
         "",
         "| " + " | ".join(header) + " |",
-        "|---|--:|--:|--:|--:|",
-        *("| " + " | ".join(escape(cell) for cell in cells(r)) + " |" for r in results),
+        "|---" + "|--:" * (len(header) - 1) + "|",
+        *("| " + " | ".join(escape(cell) for cell in table) + " |" for table in tables),
         "",
         f"**{mean_text(results)}**",
         "",
@@ -137,6 +143,7 @@ def print_result(result: Result) -> None:
     name, *times, ratio, target = cells(result)
     ours, torch = ("failed" if time.startswith("failed") else time for time in times)
     goal = f"  target {target}" if target else ""
+    goal += f"  memcpy {time_text(result.memcpy, None)}" if result.memcpy else ""
     print(f"  {name:<54} {ours:>12} {torch:>12} {ratio:>8}{goal}", flush=True)
     for side, error in (("ours", result.ours_error), ("torch", result.torch_error)):
         if error:

@@ -33,22 +33,26 @@ class Row:
     """One line of the table. `target` is the largest ratio ours/torch that we would be content with.
 
     A row that comes `later` needs a part of the library that is not there yet: its failure is reported as that.
+    `moves` is for calls that memory bounds: how many bytes they read and write, at least.
     """
 
     name: str
     build: Callable[[ModuleType], Callable[[], Any] | Under]
     target: float | None = None
     later: bool = False
+    moves: int | None = None
 
 
 class Group(list[Row]):
     """The rows of one file, in the order in which they are written."""
 
-    def row(self, name: str, target: float | None = None, later: bool = False) -> Callable[[Callable], Callable]:
+    def row(
+        self, name: str, target: float | None = None, later: bool = False, moves: int | None = None
+    ) -> Callable[[Callable], Callable]:
         """A decorator that adds the function below it as a row."""
 
         def add(build: Callable) -> Callable:
-            self.append(Row(name, build, target, later))
+            self.append(Row(name, build, target, later, moves))
             return build
 
         return add
