@@ -34,9 +34,11 @@ from redispatch.dispatch import (
     caller,
     operator_named,
     place_of,
+    within,
 )
 from redispatch.dispatch.layers import ad_inplace_or_view, autocast, backend_select
 from redispatch.dispatch.layers.python import TORCH_DISPATCH, has_handler
+from redispatch.dispatch.marks import inline, leaf
 from redispatch.tensor import Tensor
 
 from .infer_schema import infer_schema
@@ -135,17 +137,16 @@ class CustomOpDef(HasEntryPoint):
     def _checked(self, function: Function, device_type: str | None) -> Function:
         """The kernel, with the promise checked that no result is or aliases an argument."""
 
+        op = self._opoverload
+
+        @inline
         def kernel(*args: Any, **kwargs: Any) -> Any:
-            chosen = self._init_fn if device_type in self._disabled else function
-            token = STATE.set(
-                STATE.get().with_grad(False)
-            )  # autograd has had its turn: look at the numbers as you like
-            try:
+            chosen = self._init_fn if self._disabled and device_type in self._disabled else function
+            with within(STATE.get().with_grad(False)):  # autograd has had its turn: look at the numbers as you like
                 result = chosen(*args, **kwargs)
-            finally:
-                STATE.reset(token)
-            check_no_alias(self._opoverload, chosen, (*args, *kwargs.values()), result)
-            return tuple(result) if isinstance(result, list) and len(self._opoverload.schema.returns) > 1 else result
+            if not owns_its_memory(result, (*args, *kwargs.values())):
+                check_no_alias(op, chosen, (*args, *kwargs.values()), result)
+            return tuple(result) if len(op.schema.returns) > 1 and isinstance(result, list) else result
 
         kernel.__name__ = kernel.__qualname__ = getattr(function, "__name__", self._name)
         kernel.__wrapped__ = function  # type: ignore[attr-defined]  # where `inspect` looks for the source
@@ -235,10 +236,15 @@ def same_definition(a: Function, b: Function) -> bool:
     return (a.__module__, a.__qualname__) == (b.__module__, b.__qualname__) and "<lambda>" not in a.__qualname__
 
 
+@inline
+def owns_its_memory(result: Any, args: Iterable[Any]) -> bool:
+    """Whether a result is certainly a tensor which is none of the arguments and shares no memory with any."""
+    return type(result) is Tensor and result._store is None and not any(value is result for value in args)
+
+
+@leaf
 def check_no_alias(op: OpOverload, function: Function, args: Iterable[Any], result: Any) -> None:
     """RuntimeError where a result is an argument, or shares memory with one or with another result."""
-    if type(result) is Tensor and result._store is None and not any(value is result for value in args):
-        return  # it owns its memory alone
     results = [value for value in (result if isinstance(result, tuple | list) else (result,))]
     seen = {id(value._storage) for value in flat(args)}
     for value in flat(results):

@@ -295,7 +295,7 @@ class Calls(Evaluator):
             self.in_state(line, road)
         if not hint:
             return NONE
-        return Code(variable, kind=kind, exact=kind is called)
+        return Code(variable, kind=kind, exact=kind is not None)
 
     def handed_out(self, value: Any, road: Road) -> Any:
         """An argument of a call that is left. A list with a name may come back changed: nothing is known of it then."""

@@ -51,6 +51,13 @@ def tried_with(*attributes, reset=lambda: None, handled=True, limit=""):
     return add
 
 
+@tried_with({"a": len}, {"a": str})
+def what_an_unknown_function_returns_is_of_an_unknown_class(op, keyset, stack):
+    function = stack[0].a
+    found = function("three")
+    return type(found) is int, type(found) is str, found is None, type(found) is type(None)
+
+
 # Roads ----------------------------------------------------------------------------------------------------------------
 
 

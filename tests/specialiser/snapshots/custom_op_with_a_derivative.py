@@ -15,18 +15,21 @@ def bump(x):
         node.counts = None
         begin_context(node, (x._autograd is not None and x._autograd.requires_grad, False))
         # CPU: bump (default backend kernel), ops/custom_op.py
+        chosen = self._init_fn if self._disabled and device_type_cell.cell_contents in self._disabled else function
         state = get_state()
-        inner = state.excluding(AUTOGRAD)
+        inner = state.memo.get(autograd) or state.after(autograd)
         token = set_state(inner)
         try:
-            function_2 = function(x)
+            result_2 = chosen(x)
         finally:
             reset_state(token)
-        if not isinstance(function_2, TensorBase):
-            raise no_tensor(schema, function_2)
-        if isinstance(function_2, TensorBase):
-            if function_2._autograd is None and not (function_2 is x) and function_2._dtype.category >= 2 and not node.ctx.non_differentiable:
-                looks = function_2._looks or looks_of(function_2)
+        if not (type(result_2) is Tensor and result_2._store is None and not (x is result_2)):
+            check_no_alias(op, chosen, (x,), result_2)
+        if not isinstance(result_2, TensorBase):
+            raise no_tensor(schema, result_2)
+        if isinstance(result_2, TensorBase):
+            if result_2._autograd is None and not (result_2 is x) and result_2._dtype.category >= 2 and not node.ctx.non_differentiable:
+                looks = result_2._looks or looks_of(result_2)
                 node.outputs = (looks,)
                 record = ResultRecord()
                 record.requires_grad = True
@@ -37,18 +40,21 @@ def bump(x):
                 record.hooks = None
                 record.post_accumulate_hooks = None
                 record.retains_grad = None
-                function_2._autograd = record
+                result_2._autograd = record
                 finish_context(node)
-                return function_2
-        return finish_otherwise(op, node, [x, 1.0], function_2)
+                return result_2
+        return finish_otherwise(op, node, [x, 1.0], result_2)
     # CPU: bump (default backend kernel), ops/custom_op.py
+    chosen_2 = self._init_fn if self._disabled and device_type_cell.cell_contents in self._disabled else function
     state = get_state()
-    inner_2 = state.excluding(AUTOGRAD)
+    inner_2 = state.memo.get(autograd) or state.after(autograd)
     token_2 = set_state(inner_2)
     try:
-        function_3 = function(x)
+        result_3 = chosen_2(x)
     finally:
         reset_state(token_2)
-    if not isinstance(function_3, TensorBase):
-        raise no_tensor(schema, function_3)
-    return function_3
+    if not (type(result_3) is Tensor and result_3._store is None and not (x is result_3)):
+        check_no_alias(op, chosen_2, (x,), result_3)
+    if not isinstance(result_3, TensorBase):
+        raise no_tensor(schema, result_3)
+    return result_3
