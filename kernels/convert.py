@@ -8,6 +8,7 @@ These functions are globals of the generated loops. Read next: `elementwise.py`.
 """
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 
@@ -101,6 +102,7 @@ def store(dtype: str) -> Callable:
     return STORE[dtype]
 
 
+@cache  # numpy takes 2 us to say a dtype's name
 def array_type(dtype: str) -> str:
     """The signature's word for a storage of `dtype`."""
     return f"{DTYPES[dtype].storage.name}[]"

@@ -233,7 +233,7 @@ def _take(out: Operand, index: Operand, x: Operand, scale: int, size: int, *, wr
     entry = _TAKE[wrap].entry("int64", "int64", *tables, *arrays, "int64", "int64", "int64[]")
     bad = np.zeros(1, np.int64)
     args = (walk.sizes, walk.strides, out.array, out.offset, index.array, index.offset, x.array, x.offset)
-    parallel_for(entry, walk.numel, (*args, scale, size, bad), 2)
+    parallel_for(entry, walk.numel, (*args, scale, size, bad))
     return not bad[0]
 
 
@@ -246,7 +246,7 @@ def _fold_in(offsets: Operand, index: Operand, scale: int, size: int) -> bool:
     entry = _FOLD.entry("int64", "int64", *arrays, "int64", "int64", "int64[]")
     bad = np.zeros(1, np.int64)
     args = (walk.sizes, walk.strides, offsets.array, offsets.offset, index.array, index.offset)
-    parallel_for(entry, walk.numel, (*args, scale, size, bad), 2)
+    parallel_for(entry, walk.numel, (*args, scale, size, bad))
     return not bad[0]
 
 
