@@ -36,6 +36,7 @@ docs: .venv/.has-docs  ## build the documentation into docs/_build/html; a warni
 bench: .venv-torch/.ready  ## time ours against torch in one process (GROUP=dispatch|kernels|train for one group)
 	$(TORCH_BIN)/python tests/bench/run.py $(GROUP)
 	$(TORCH_BIN)/python tests/bench/layers.py
+	$(TORCH_BIN)/python tests/bench/growth.py
 
 parity: .venv-torch/.ready  ## compare behaviour with real torch, operator by operator
 	$(TORCH_BIN)/pytest tests/parity

@@ -9,8 +9,10 @@ table would be asked each time by a keyset that three operations on long integer
     return add_TTD.find(state.keys, a._keyset, b._keyset)(a, b)
 
 Equal keysets of tensors are nearly always one object, and what states do to keysets is interned (state.py), so `is` is
-the whole test. A place that sees two keysets in turn goes on asking the table: only what is missed twice in a row is
-remembered. Source: Deutsch and Schiffman, "Efficient implementation of the Smalltalk-80 system", 1984.
+the whole test. What is missed twice in a row becomes the last. A place that sees several states in turn, such as a
+handler inside another, finds the code by the state, which still costs less than the table.
+
+Source: Deutsch and Schiffman, "Efficient implementation of the Smalltalk-80 system", 1984.
 
 Read next: specialise.py (the table).
 """
@@ -37,16 +39,18 @@ class Last:
 
 
 NOTHING = Last(None, 0, None)
+STATES = 64  # that a site remembers; then it starts afresh
 
 
 class Site:
     """One place that calls an operator with arguments of the same facts."""
 
-    __slots__ = ("table", "last", "missed", "__weakref__")
+    __slots__ = ("table", "last", "known", "missed", "__weakref__")
 
     def __init__(self, table: Table) -> None:
         self.table, self.last = table, NOTHING
-        self.missed: Any = None
+        self.known: dict[StateKeys, Last] = {}  # what was found in each state: modes inside one another change it
+        self.missed = NOTHING  # what `find` found when it was last asked
         table.sites.add(self)
 
     def find(self, state: StateKeys, tensors: int = 0, *others: int) -> Callable[..., Any]:
@@ -54,22 +58,33 @@ class Site:
         for keyset in others:
             if keyset is not tensors:
                 tensors |= keyset
+        known = self.known.get(state)
+        if known is None or known.tensors is not tensors:
+            return self.look_up(state, tensors)
+        if known is self.missed:
+            self.last = known
+        self.missed = known
+        return known.code
+
+    def look_up(self, state: StateKeys, tensors: int) -> Callable[..., Any]:
+        """What the table says."""
         table = self.table
         generation = table.op.generation
         keys = (tensors | state.added) & state.kept
         code = table.get(keys)
         if code is None:
             return table[keys]
-        if self.missed is code:
-            self.last = Last(state, tensors, code)
-            if table.op.generation != generation:  # it was dropped meanwhile: good for this call alone
-                self.forget()
-        self.missed = code
+        if len(self.known) >= STATES:
+            self.known.clear()
+        self.known[state] = Last(state, tensors, code)
+        if table.op.generation != generation:  # it was dropped meanwhile: good for this call alone
+            self.forget()
         return code
 
     def forget(self) -> None:
         """Drops what is remembered."""
-        self.last, self.missed = NOTHING, None
+        self.known = {}
+        self.last = self.missed = NOTHING
 
 
 def known_at(site: str, state: str, keysets: Sequence[str], last: str = "last") -> tuple[str, str]:

@@ -83,7 +83,6 @@ def test_a_registration_while_code_is_looked_up_is_not_missed(op):
     late = Late(double, ("T",))
     late.update(table)
     site.table = late
-    site.missed = next(iter(table.values()))
     site.find(STATE.get().keys, x._keyset)
     assert site.last is NOTHING
 
