@@ -177,12 +177,19 @@ def register() -> None:
         return builder.bitcast(builder.shl(builder.zext(x, i32), ir.Constant(i32, 16)), single)
 
     def turned(builder: Any, m: Any, e: Any, i: Any) -> Any:
-        long, wide = ir.IntType(TWO_OVER_PI_BITS), ir.IntType(192)
-        shift = builder.zext(builder.sub(ir.Constant(i64, TWO_OVER_PI_BITS - 190), e), long)
-        window = builder.trunc(builder.lshr(ir.Constant(long, TWO_OVER_PI), shift), wide)
-        fraction = builder.mul(window, builder.zext(m, wide))
+        """The 192 bits that count are loaded from the byte in which they begin; 32 bytes hold them."""
+        digits, window, byte = ir.IntType(TWO_OVER_PI_BITS + 256), ir.IntType(256), ir.IntType(8)
+        table = builder.module.globals.get("two_over_pi")
+        if table is None:
+            table = ir.GlobalVariable(builder.module, digits, "two_over_pi")
+            table.initializer, table.linkage, table.global_constant = ir.Constant(digits, TWO_OVER_PI), "internal", True
+        shift = builder.sub(ir.Constant(i64, TWO_OVER_PI_BITS - 190), e)
+        start = builder.gep(builder.bitcast(table, byte.as_pointer()), [builder.lshr(shift, ir.Constant(i64, 3))])
+        found = builder.load(builder.bitcast(start, window.as_pointer()), align=1)
+        aligned = builder.lshr(found, builder.zext(builder.and_(shift, ir.Constant(i64, 7)), window))
+        fraction = builder.mul(aligned, builder.zext(m, window))
         down = builder.sub(ir.Constant(i64, 144), builder.mul(ir.Constant(i64, 48), i))
-        piece = builder.trunc(builder.lshr(fraction, builder.zext(down, wide)), i64)
+        piece = builder.trunc(builder.lshr(fraction, builder.zext(down, window)), i64)
         return builder.and_(piece, ir.Constant(i64, 2**48 - 1))
 
     instruction(half_to_float, types.float32, (types.uint16,), lambda b, x: b.fpext(b.bitcast(x, half), single))

@@ -353,6 +353,7 @@ def check_pow(self: Any, exponent: Any) -> None:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
 
 
+@kernels.usually(kernels.pow_ordinary, when=kernels.is_ordinary_power)
 def pow_floats(self, exponent):
     return kernels.pow(self, exponent)
 

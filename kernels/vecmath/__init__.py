@@ -14,5 +14,5 @@ from .gamma import digamma, digamma_positive, is_positive, lgamma, lgamma_positi
 from .hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
 from .inverse_trigonometric import acos, asin, atan, atan2
 from .logarithm import log, log1p, log2, log10
-from .power import pow
+from .power import is_ordinary_power, pow, pow_ordinary
 from .trigonometric import cos, cos_moderate, is_moderate, sin, sin_moderate, tan, tan_moderate

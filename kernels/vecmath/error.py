@@ -26,11 +26,12 @@ from .coefficients import (
     ERFINV_FAR,
     ERFINV_MIDDLE,
     ERFINV_NEAR,
+    EXP2_32,
 )
 from .define import by_body, compiled
 from .exponential import exp, times_exp
 from .logarithm import log
-from .pieces import quick_two_sum, two_product, two_sum
+from .pieces import ROUND_32, power_of_two_float32, quick_two_sum, two_product, two_sum
 
 
 @primitive
@@ -97,12 +98,15 @@ def erf_float64(x):
 
 @compiled(erf, "float32")
 def erf_float32(x):
-    """As above, but up to 4 erf is one minus e to a polynomial, which spares the division."""
+    """As above, but up to 4 erf is one minus 2 to a polynomial, which spares the division."""
     size = abs(x)
     z = x * x
     t = 4.0 if size > 4.0 else size
     near = x * polynomial(z, ERF_32)
-    far = math.copysign(1.0 - exp(-polynomial(t, ERF_FAR_32)), x)
+    power = polynomial(t, ERF_FAR_32)
+    shifted = power + ROUND_32
+    r = power - (shifted - ROUND_32)
+    far = math.copysign(1.0 - polynomial(r, EXP2_32) * power_of_two_float32(shifted), x)
     return near if size < 1.0 else (far if size >= 1.0 else x)
 
 

@@ -10,15 +10,17 @@ import operator
 
 import numpy as np
 
-from ..primitives import bits_of_double, fma
+from ..primitives import bits_of_double, bits_of_float, fma
 from ..program import polynomial, primitive
 from .coefficients import EXP2_OF_POWER_32, LOG2_OF_POWER_32, LOG_OF_POWER
-from .define import compiled, quiet
+from .define import by_body, compiled, quiet
 from .exponential import LN2, LN2_REST, tail_float64
-from .logarithm import SHIFT, SMALLEST_NORMAL
+from .logarithm import SHIFT, SHIFT_32, SMALLEST_NORMAL, SMALLEST_NORMAL_32
 from .pieces import (
     ROUND,
+    exponent_float32,
     exponent_float64,
+    fraction_float32,
     fraction_float64,
     power_of_two_float64,
     quick_two_sum,
@@ -37,6 +39,17 @@ def pow(x, y):
     return quiet(np.power, x, y)
 
 
+@primitive
+def pow_ordinary(x, y):
+    """`pow` where `is_ordinary_power`."""
+    return quiet(np.power, x, y)
+
+
+def is_ordinary_power(x, y):
+    """Whether x is positive, finite and no subnormal of float32, and |y| <= 7: then nothing is special or overflows."""
+    return x > 1.2e-38 and x < math.inf and abs(y) <= 7.0
+
+
 def power_special(x, y, size):
     """x^y, of |x|^y as far as that is a matter of computing."""
     whole = np.floor(y) == y
@@ -50,32 +63,49 @@ def power_special(x, y, size):
     return 1.0 if one else result
 
 
-def power_32(x, y):
-    """For a float32 x and y, as float64."""
-    bits = bits_of_double(abs(x))
-    e = exponent_float64(bits)
-    f = fraction_float64(bits, e) - 1.0
-    log2 = float64(e) + f * polynomial(f, LOG2_OF_POWER_32)
-    t = y * log2
-    clamped = 200.0 if t > 200.0 else (-200.0 if t < -200.0 else t)
-    shifted = clamped + ROUND
-    r = clamped - (shifted - ROUND)
-    size = polynomial(r, EXP2_OF_POWER_32) * power_of_two_float64(shifted)
-    return power_special(x, y, size)
+@primitive
+def log2_of_parts(e, f):
+    """e + log2(1 + f) to 32 bits, for f in [sqrt(1/2) - 1, sqrt(2) - 1); in float64."""
+    return by_body(log2_of_parts_float64, e, f)
 
 
 @primitive
-def pow_by_float64(x, y):
-    """x to the y for float32 values, which are given and returned as float64."""
-    return quiet(np.power, x, y)
+def exp2_of_power(t):
+    """2^t to 29 bits, for |t| < 1000; in float64."""
+    return by_body(exp2_of_power_float64, t)
 
 
-compiled(pow_by_float64, "float64")(power_32)
+@compiled(log2_of_parts, "float64")
+def log2_of_parts_float64(e, f):
+    return e + f * polynomial(f, LOG2_OF_POWER_32)
+
+
+@compiled(exp2_of_power, "float64")
+def exp2_of_power_float64(t):
+    shifted = t + ROUND
+    r = t - (shifted - ROUND)
+    return polynomial(r, EXP2_OF_POWER_32) * power_of_two_float64(shifted)
+
+
+@compiled(pow_ordinary, "float32")
+def pow_ordinary_float32(x, y):
+    bits = bits_of_float(x)
+    exponent = exponent_float32(bits)
+    f = fraction_float32(bits, exponent) - 1.0
+    return float32(exp2_of_power(float64(y) * log2_of_parts(float64(exponent), float64(f))))
 
 
 @compiled(pow, "float32")
 def pow_float32(x, y):
-    return float32(pow_by_float64(float64(x), float64(y)))
+    size = abs(x)
+    tiny = size < SMALLEST_NORMAL_32
+    bits = bits_of_float(size * SHIFT_32 if tiny else size)
+    exponent = exponent_float32(bits)
+    f = fraction_float32(bits, exponent) - 1.0
+    e = float32(exponent) - (23.0 if tiny else 0.0)
+    t = float64(y) * log2_of_parts(float64(e), float64(f))
+    clamped = 200.0 if t > 200.0 else (-200.0 if t < -200.0 else t)
+    return power_special(x, y, float32(exp2_of_power(clamped)))
 
 
 def log2_of_power(x):
@@ -108,8 +138,9 @@ def log2_of_power(x):
     return (high if near else total), (low if near else rest + low)
 
 
-@compiled(pow, "float64")
-def pow_float64(x, y):
+@compiled(pow_ordinary, "float64")
+def power_of_size(x, y):
+    """|x|^y, as far as that is a matter of computing."""
     high, low = log2_of_power(x)
     t = y * high
     inside = abs(t) < 1100.0
@@ -118,8 +149,12 @@ def pow_float64(x, y):
     shifted = clamped + ROUND
     r = (clamped - (shifted - ROUND)) + t_low
     most, rest = two_product(r, LN2)
-    size = scaled_float64(1.0 + tail_float64(most, rest + r * LN2_REST), shifted)
-    return power_special(x, y, size)
+    return scaled_float64(1.0 + tail_float64(most, rest + r * LN2_REST), shifted)
+
+
+@compiled(pow, "float64")
+def pow_float64(x, y):
+    return power_special(x, y, power_of_size(x, y))
 
 
 compiled(pow, "complex")(operator.pow)

@@ -43,6 +43,24 @@ def tanh(t):
     return lambda: t.tanh(x)
 
 
+@row("sin")
+def sin(t):
+    x = vector(t)
+    return lambda: t.sin(x)
+
+
+@row("erf")
+def erf(t):
+    x = vector(t)
+    return lambda: t.erf(x)
+
+
+@row("pow")
+def pow(t):
+    x, y = t.linspace(0.1, 10, N), vector(t)
+    return lambda: t.pow(x, y)
+
+
 @row("sigmoid")
 def sigmoid(t):
     x = vector(t)

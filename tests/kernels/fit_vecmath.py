@@ -151,7 +151,7 @@ def fits() -> Iterator[Fit]:
 
 def fits_of_power() -> Iterator[Fit]:
     yield Fit("LOG2_OF_POWER_32", "log2(1 + f) / f", lambda f: mp.log1p(f) / f / mp.ln(2) if f else 1 / mp.ln(2),
-              -0.29290, 0.41422, 12, lambda f: f / mp.log1p(f) if f else mp.mpf(1))  # fmt: skip
+              -0.29290, 0.41422, 11, lambda f: f / mp.log1p(f) if f else mp.mpf(1))  # fmt: skip
     yield Fit("EXP2_OF_POWER_32", "2^r", lambda r: mp.mpf(2) ** r, -0.5, 0.5, 6, lambda r: mp.mpf(2) ** -r)
     yield Fit("LOG_OF_POWER", "(2 atanh(s) / s - 2 - 2/3 z) / z^2, z = s^2",
               beyond(odd(lambda s: 2 * mp.atanh(s)), [2, mp.mpf(2) / 3]), 0, 0.02944, 6,
@@ -183,7 +183,8 @@ def fits_of_error() -> Iterator[Fit]:
 
         yield Fit(f"ERFCX{tag}", f"erfcx(x) / v, v = 1 / (x + {start}), w = v - {middle}", tail, low - middle,
                   high - middle + 1e-9, far, lambda w, tail=tail: 1 / tail(w), dtype, long_first=True)  # fmt: skip
-    yield Fit("ERF_FAR_32", "-log(1 - erf(x))", lambda x: -mp.log(mp.erfc(x)), 1, 4, 7, mp.erfc, "float32")
+    yield Fit("ERF_FAR_32", "log2(1 - erf(x))", lambda x: mp.log(mp.erfc(x), 2), 1, 4, 7, mp.erfc, "float32")
+    yield Fit("EXP2_32", "2^r", lambda r: mp.mpf(2) ** r, -0.5, 0.5, 5, lambda r: mp.mpf(2) ** -r, "float32")
     yield Fit("ERFINV_NEAR", "erfinv(x) / x, w = -log(1 - x^2) - 2.5", lambda w: erfinv_over_x(w + mp.mpf("2.5")),
               -2.5, 2.6, 21, lambda w: 1 / erfinv_over_x(w + mp.mpf("2.5")))  # fmt: skip
     yield Fit("ERFINV_MIDDLE", "erfinv(x) / x, s = sqrt(-log(1 - x^2)) - 3", lambda s: erfinv_over_x((s + 3) ** 2),
