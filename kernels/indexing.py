@@ -179,11 +179,25 @@ def put_loop(lo, hi, sizes, strides, source, source_at, index, index_at, x, x_at
         source_row = source_at + offset_of(row, ndim - 1, sizes, strides, 0)
         index_row = index_at + offset_of(row, ndim - 1, sizes, strides, ndim)
         x_row = x_at + offset_of(row, ndim - 1, sizes, strides, 2 * ndim)
-        for i in range(first, last):
-            position = index[uint64(index_row + i * index_step)]
-            if position != skip:
-                at = uint64(x_row + i * x_step + position * scale)
-                x[at] = store_one(combine(load_one(x[at]), load_one(source[uint64(source_row + i * source_step)])))
+        if index_step == 0:  # a whole run at one index
+            position = index[uint64(index_row)]
+            x_row += position * scale
+            if position == skip:
+                pass
+            elif source_step == 1 and x_step == 1:
+                for i in range(first, last):
+                    at = uint64(x_row + i)
+                    x[at] = store_one(combine(load_one(x[at]), load_one(source[uint64(source_row + i)])))
+            else:
+                for i in range(first, last):
+                    at = uint64(x_row + i * x_step)
+                    x[at] = store_one(combine(load_one(x[at]), load_one(source[uint64(source_row + i * source_step)])))
+        else:
+            for i in range(first, last):
+                position = index[uint64(index_row + i * index_step)]
+                if position != skip:
+                    at = uint64(x_row + i * x_step + position * scale)
+                    x[at] = store_one(combine(load_one(x[at]), load_one(source[uint64(source_row + i * source_step)])))
         left -= last - first
         row += 1
         first = 0

@@ -200,6 +200,58 @@ def log_softmax_backward_loop(lo, hi, kept, to, from_, saved, steps, out, out_at
             out[uint64(target + j * step_to)] = store_one(g - exp(p) * total)
 
 
+def softmax_backward_columns(lo, hi, kept, to, from_, saved, steps, out, out_at, grad, grad_at, y, y_at, totals):
+    """`softmax_backward_loop` for strips of neighbouring columns."""
+    step_to, step_from, step_saved, size = steps[0], steps[1], steps[2], steps[3]
+    dims = len(kept) - 1
+    strips = (kept[dims] + STRIP - 1) // STRIP
+    for s in range(lo, hi):
+        group = s // strips
+        first = (s - group * strips) * STRIP
+        width = min(STRIP, kept[dims] - first)
+        base = grad_at + first + offset_of(group, dims, kept, from_, 0)
+        y_base = y_at + first + offset_of(group, dims, kept, saved, 0)
+        target = out_at + first + offset_of(group, dims, kept, to, 0)
+        for k in range(width):
+            totals[uint64(k)] = zero
+        for j in range(size):
+            at, y_row = base + j * step_from, y_base + j * step_saved
+            for k in range(width):
+                totals[uint64(k)] += load_one(grad[uint64(at + k)]) * load_one(y[uint64(y_row + k)])
+        for j in range(size):
+            at, y_row, put = base + j * step_from, y_base + j * step_saved, target + j * step_to
+            for k in range(width):
+                g, p = load_one(grad[uint64(at + k)]), load_one(y[uint64(y_row + k)])
+                out[uint64(put + k)] = store_one(p * (g - totals[uint64(k)]))
+
+
+def log_softmax_backward_columns(lo, hi, kept, to, from_, saved, steps, out, out_at, grad, grad_at, y, y_at, totals):
+    """`log_softmax_backward_loop` for strips of neighbouring columns."""
+    step_to, step_from, step_saved, size = steps[0], steps[1], steps[2], steps[3]
+    dims = len(kept) - 1
+    strips = (kept[dims] + STRIP - 1) // STRIP
+    for s in range(lo, hi):
+        group = s // strips
+        first = (s - group * strips) * STRIP
+        width = min(STRIP, kept[dims] - first)
+        base = grad_at + first + offset_of(group, dims, kept, from_, 0)
+        y_base = y_at + first + offset_of(group, dims, kept, saved, 0)
+        target = out_at + first + offset_of(group, dims, kept, to, 0)
+        for k in range(width):
+            totals[uint64(k)] = zero
+        for j in range(size):
+            at = base + j * step_from
+            for k in range(width):
+                totals[uint64(k)] += load_one(grad[uint64(at + k)])
+        for j in range(size):
+            at, y_row, put = base + j * step_from, y_base + j * step_saved, target + j * step_to
+            for k in range(width):
+                g, p = load_one(grad[uint64(at + k)]), load_one(y[uint64(y_row + k)])
+                out[uint64(put + k)] = store_one(g - exp(p) * totals[uint64(k)])
+
+
+_BACKWARD = (softmax_backward_loop, log_softmax_backward_loop)
+_BACKWARD_COLUMNS = (softmax_backward_columns, log_softmax_backward_columns)
 _ENTRIES: dict[tuple[Callable, str, str], Entry] = {}
 
 
@@ -217,19 +269,26 @@ def _entry(loop: Callable, dtype: str, out_dtype: str) -> Entry:
         # "reassoc" for the sums over a row, see `reduce.py`; the subtraction of the maximum is not affected
         kernel = Kernel(loop, given=given, real=real_type(dtype), fastmath=REASSOCIATE)
         arrays = [array_type(out_dtype), "int64", array_type(dtype), "int64"]
-        if loop in (softmax_backward_loop, log_softmax_backward_loop):
-            signature = ["int64[]"] * 5 + arrays + [array_type(dtype), "int64"]
+        if loop in (*_BACKWARD, *_BACKWARD_COLUMNS):
+            scratch = [f"{compute}[]"] * (loop in _BACKWARD_COLUMNS)
+            signature = ["int64[]"] * 5 + arrays + [array_type(dtype), "int64"] + scratch
         elif loop in (softmax_in_place, log_softmax_in_place):
             signature = ["int64[]", *arrays]
         else:
-            scratch = 2 if loop in (softmax_columns, log_softmax_columns) else 1
-            signature = ["int64[]"] * 3 + ["int64"] * 3 + arrays + [f"{compute}[]"] * scratch
+            scratch = [f"{compute}[]"] * (2 if loop in (softmax_columns, log_softmax_columns) else 1)
+            signature = ["int64[]"] * 3 + ["int64"] * 3 + arrays + scratch
         entry = _ENTRIES[loop, dtype, out_dtype] = kernel.entry("int64", "int64", *signature)
     return entry
 
 
 def _with_dim(x: Operand) -> Operand:
     return x if x.shape else x._replace(shape=(1,), strides=(1,))
+
+
+def side_by_side(walk: ReducePlan) -> bool:
+    """Whether neighbouring rows lie side by side in all operands, and are many enough to be worked out at once."""
+    steps = (walk.kept_in, *walk.kept_outs)
+    return walk.elements > 1 and walk.kept[-1] >= FEW_COLUMNS and all(step[-1] == 1 for step in steps)
 
 
 def _ready_forward(
@@ -243,8 +302,9 @@ def _ready_forward(
     if out.dtype == scratch and len(to) == 1 and (step_to == step_from == 1 or count * size <= FEW):
         rows = np.array([to[0], walk.kept_in[0], size, step_to, step_from], np.int64)
         return ready(_entry(in_place, x.dtype, out.dtype), count, (rows,), cost)
-    if size > 1 and walk.kept[-1] >= FEW_COLUMNS and to[-1] == walk.kept_in[-1] == 1 and columns is not None:
-        return _ready_columns(columns, out.dtype, x.dtype, walk, step_to, step_from)
+    if columns is not None and side_by_side(walk):
+        tables = (walk.kept, to, walk.kept_in, size, step_to, step_from)
+        return _ready_columns(_entry(columns, x.dtype, out.dtype), walk, tables, 2, scratch)
     entry = _entry(loop, x.dtype, out.dtype)
 
     def with_scratch(lo: int, hi: int, *arrays: Any) -> None:
@@ -254,14 +314,13 @@ def _ready_forward(
 
 
 def _ready_columns(
-    loop: Callable, out_dtype: str, dtype: str, walk: ReducePlan, step_to: int, step_from: int
+    entry: Entry, walk: ReducePlan, tables: tuple, scratches: int, compute: str
 ) -> Callable[..., object]:
     """A loop over strips of columns, with scratch memory of its own for each chunk of them."""
-    entry, compute, width = _entry(loop, dtype, out_dtype), DTYPES[dtype].compute, int(walk.kept[-1])
-    tables = (walk.kept, *walk.kept_outs, walk.kept_in, walk.elements, step_to, step_from)
+    width = int(walk.kept[-1])
 
     def strips(lo: int, hi: int, *arrays: Any) -> None:
-        entry(lo, hi, *tables, *arrays, np.empty(STRIP, compute), np.empty(STRIP, compute))
+        entry(lo, hi, *tables, *arrays, *[np.empty(STRIP, compute) for _ in range(scratches)])
 
     return ready(strips, -(-width // STRIP) * (walk.results // width), (), 8 * walk.elements * min(STRIP, width))
 
@@ -272,6 +331,9 @@ def _ready_backward(loop: Callable, out: Operand, grad: Operand, y: Operand, dim
     to, saved = walk.kept_outs
     steps = np.array([out.strides[dim], grad.strides[dim], y.strides[dim], walk.elements], np.int64)
     tables = (walk.kept, to, walk.kept_in, saved, steps)
+    if side_by_side(walk):
+        entry = _entry(_BACKWARD_COLUMNS[_BACKWARD.index(loop)], grad.dtype, out.dtype)
+        return _ready_columns(entry, walk, tables, 1, DTYPES[grad.dtype].compute)
     count = walk.results if walk.elements else 0
     return ready(_entry(loop, grad.dtype, out.dtype), count, tables, 8 * walk.elements)
 

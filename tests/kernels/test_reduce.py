@@ -181,6 +181,11 @@ def test_softmax_of_columns_side_by_side_is_that_of_rows(shape, dim, dtype):
         function(expected, rows, last)
         tolerance = 1e-6 if dtype == "float32" else 1e-12 if dtype == "float64" else 1e-2
         np.testing.assert_allclose(values(out), values(expected).swapaxes(dim, last), rtol=tolerance, atol=tolerance)
+    for function in (softmax_backward, log_softmax_backward):
+        out, expected = dense(np.zeros(shape), dtype), dense(np.zeros(rows.shape), dtype)
+        function(out, x, x, dim)
+        function(expected, rows, rows, last)
+        np.testing.assert_allclose(values(out), values(expected).swapaxes(dim, last), rtol=3 * tolerance)
 
 
 def test_softmax_of_large_nan_and_infinite_rows():
