@@ -43,7 +43,7 @@ from .operand import DTYPES, DType, Operand, as_ndarray
 from .overlap import has_internal_overlap, overlap
 from .pool import get_num_threads, parallel_for, ready, serial_for, set_num_threads
 from .program import integral, primitive
-from .random import bernoulli, normal, randint, uniform
+from .random import bernoulli, blocks, exponential, normal, permutation, randint, uniform
 from .reduce import ALL, AMAX, AMIN, ANY, MEAN, PROD, SUM, Recipe, Reduction
 from .scan import CUMPROD, CUMSUM, ready_cumulative_extreme, ready_logcumsumexp
 from .softmax import (
@@ -133,6 +133,7 @@ __all__ = [
     "atan2",
     "atanh",
     "bernoulli",
+    "blocks",
     "bmm",
     "broadcast_shapes",
     "broadcast_strides",
@@ -150,6 +151,7 @@ __all__ = [
     "erfc",
     "erfinv",
     "exp",
+    "exponential",
     "exp2",
     "expm1",
     "extreme_with_indices",
@@ -193,6 +195,7 @@ __all__ = [
     "output_strides",
     "overlap",
     "parallel_for",
+    "permutation",
     "polygamma",
     "pow",
     "pow_ordinary",

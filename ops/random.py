@@ -1,8 +1,8 @@
 """Random numbers: generators, the factories and fills that draw from them, and dropout.
 
-A generator is a seed and an offset. Element i of a fill is a function of (seed, offset + i) alone (kernels/random.py),
-and a fill moves the offset on by its number of elements, under a lock. So a seed gives the same numbers on one thread
-and on many, and two threads that share a generator never draw the same ones.
+A generator is a seed and an offset. Element i of a fill is a function of (seed, offset, i) alone (kernels/random.py),
+and a fill moves the offset on, under a lock, by the blocks of numbers that it may use. So a seed gives the same numbers
+on one thread and on many, and two threads that share a generator never draw the same ones.
 
 The numbers are not PyTorch's, whose CPU generator is a Mersenne twister; their distributions are.
 """
@@ -58,7 +58,7 @@ class Generator:
         self._lock = threading.Lock()
 
     def take(self, count: int) -> tuple[int, int]:
-        """(seed, offset) of the next `count` numbers, which are then used up."""
+        """(seed, offset) of the next `count` blocks, which are then used up."""
         with self._lock:
             offset = self._offset
             self._offset = (offset + count) & _MASK
@@ -166,8 +166,8 @@ def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
 
 
 def drawn(generator: Generator | None, count: int) -> tuple[int, int]:
-    """(seed, offset) of the next numbers of `generator`, or of the default one."""
-    return (generator or default_generator).take(count)
+    """(seed, offset) of the next `count` numbers of `generator`, or of the default one."""
+    return (generator or default_generator).take(kernels.blocks(count))
 
 
 def check_floating(kernel_name: str, dtype: dtype) -> None:
@@ -223,14 +223,12 @@ def check_std(std: float) -> None:
 
 @exponential_op.kernel("CPU", "Meta")
 def exponential_kernel(self: Tensor, lambd: float, generator: Any) -> Tensor:
-    """By the inverse of the distribution function: -log(1 - u) / lambda."""
     if not lambd > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
     check_floating("exponential_", self._dtype)
     check_no_internal_overlap(self)
     if self._device.type != "meta":
-        unit = unit_interval(self, generator)
-        written(self, -np.log1p(-as_numpy(unit)) / lambd)
+        kernels.exponential(self._operand, *drawn(generator, self._shape.numel()), lambd)
     return self
 
 
@@ -435,7 +433,6 @@ randperm_generator_op = seeded(f"randperm.generator(SymInt n, *, Generator? gene
 
 @randperm_generator_op.explicit
 def randperm_kernel(n: int, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    """The order of n random keys. Of equal ones, one pair in 2**63, the first comes first."""
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     dtype = as_integer_dtype(dtype)
@@ -443,9 +440,7 @@ def randperm_kernel(n: int, generator: Any, dtype: Any, layout: Any, device: Any
     result = new((n,), dtype, device, pin_memory)
     if result._device.type == "meta":
         return result
-    keys = empty((n,), dtypes.int64)
-    kernels.randint(keys._operand, *drawn(generator, n), 0, 2**63 - 1)
-    return written(result, np.argsort(as_numpy(keys), kind="stable"))
+    return written(result, kernels.permutation(n, *drawn(generator, n)))
 
 
 @randperm_op.explicit
