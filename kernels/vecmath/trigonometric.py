@@ -24,6 +24,7 @@ MODERATE = 100000.0
 TWO_OVER_PI = 0.6366197723675814
 HALF_PI_32, HALF_PI_REST_32, HALF_PI_LAST_32 = 1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15
 HALF_PI, HALF_PI_REST, HALF_PI_LAST = 1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33
+PIECE_0, PIECE_1, PIECE_2, PIECE_3 = (4 * 2.0 ** (-48 * i) for i in (1, 2, 3, 4))  # of a turn, in quarters
 
 
 @primitive
@@ -95,26 +96,21 @@ def reduce_float64(x):
 
 
 @integral
-def significand(bits):
-    """The integer m of a normal m 2^e, of its bits."""
-    return (bits & 0x000FFFFFFFFFFFFF) | 0x0010000000000000
+def integer_parts(bits):
+    """(m, e) of a normal m 2^e with an integer m, of its bits."""
+    return (bits & 0x000FFFFFFFFFFFFF) | 0x0010000000000000, ((bits >> 52) & 0x7FF) - 1075
 
 
-@integral
-def exponent_of_significand(bits):
-    """e, of the same."""
-    return ((bits >> 52) & 0x7FF) - 1075
-
-
-def reduce_large(x):
-    """(n, high, low) with |x| = n pi/2 + high + low, up to whole turns, for a finite |x| > MODERATE."""
-    bits = bits_of_double(x)
-    m, e = significand(bits), exponent_of_significand(bits)
-    quarters = float64(bits_of_turn(m, e, 0)) * 2.0**-46
+def reduce_large(size):
+    """(n, high, low) with size = n pi/2 + high + low, up to whole turns, for a finite size >= 0 however large."""
+    if size < 0.75:
+        return 0, size, 0.0
+    m, e = integer_parts(bits_of_double(size))
+    quarters = float64(bits_of_turn(m, e, 0)) * PIECE_0
     shifted = quarters + ROUND
     nearest = quarters - (shifted - ROUND)
-    high, low = quick_two_sum(nearest, float64(bits_of_turn(m, e, 1)) * 2.0**-94)
-    rest = float64(bits_of_turn(m, e, 2)) * 2.0**-142 + float64(bits_of_turn(m, e, 3)) * 2.0**-190
+    high, low = quick_two_sum(nearest, float64(bits_of_turn(m, e, 1)) * PIECE_1)
+    rest = float64(bits_of_turn(m, e, 2)) * PIECE_2 + float64(bits_of_turn(m, e, 3)) * PIECE_3
     high, low = quick_two_sum(high, low + rest)
     angle, lost = two_product(high, HALF_PI)
     high, low = quick_two_sum(angle, lost + (high * HALF_PI_REST + low * HALF_PI))
@@ -124,12 +120,6 @@ def reduce_large(x):
 # --- near zero -----------------------------------------------------------------------------------------------------
 
 
-def one_less(half, rest):
-    """1 - half + rest, where rest is small: what the first sum loses is added to it."""
-    most = 1.0 - half
-    return most + ((1.0 - most - half) + rest)
-
-
 def sine_float32(high, low):
     z = high * high
     return high + (high * z * polynomial(z, SIN_32) + low)
@@ -137,7 +127,9 @@ def sine_float32(high, low):
 
 def cosine_float32(high, low):
     z = high * high
-    return one_less(0.5 * z, z * z * polynomial(z, COS_32) - high * low)
+    half = 0.5 * z
+    most = 1.0 - half  # what this loses is added to what follows
+    return most + ((1.0 - most - half) + (z * z * polynomial(z, COS_32) - high * low))
 
 
 def sine_float64(high, low):
@@ -147,35 +139,29 @@ def sine_float64(high, low):
 
 def cosine_float64(high, low):
     z = high * high
-    return one_less(0.5 * z, z * z * polynomial(z, COS) - high * low)
+    half = 0.5 * z
+    most = 1.0 - half  # what this loses is added to what follows
+    return most + ((1.0 - most - half) + (z * z * polynomial(z, COS) - high * low))
 
 
 @integral
-def is_odd(n):
-    return n & 1 != 0
-
-
-@integral
-def is_second_half(n):
-    return n & 2 != 0
-
-
-@integral
-def next_quarter(n):
-    return n + 1
-
-
 def sine_of_quarter(n, sine, cosine):
     """sin(n pi/2 + r), of sin r and cos r."""
-    size = cosine if is_odd(n) else sine
-    return -size if is_second_half(n) else size
+    size = cosine if n & 1 else sine
+    return -size if n & 2 else size
 
 
+@integral
+def cosine_of_quarter(n, sine, cosine):
+    """cos(n pi/2 + r), of sin r and cos r."""
+    size = sine if n & 1 else cosine
+    return -size if (n + 1) & 2 else size
+
+
+@integral
 def tangent_of_quarter(n, sine, cosine):
     """tan(n pi/2 + r), of sin r and cos r."""
-    above = -cosine if is_odd(n) else sine
-    below = sine if is_odd(n) else cosine
-    return above / below
+    return (-cosine if n & 1 else sine) / (sine if n & 1 else cosine)
 
 
 # --- the functions -------------------------------------------------------------------------------------------------
@@ -191,7 +177,7 @@ def sin_float32(x):
 @compiled(cos_moderate, "float32")
 def cos_float32(x):
     n, high, low = reduce_float32(x)
-    return sine_of_quarter(next_quarter(n), sine_float32(high, low), cosine_float32(high, low))
+    return cosine_of_quarter(n, sine_float32(high, low), cosine_float32(high, low))
 
 
 @compiled(tan_moderate, "float32")
@@ -211,7 +197,7 @@ def sin_float64(x):
 @compiled(cos_moderate, "float64")
 def cos_float64(x):
     n, high, low = reduce_float64(x)
-    return sine_of_quarter(next_quarter(n), sine_float64(high, low), cosine_float64(high, low))
+    return cosine_of_quarter(n, sine_float64(high, low), cosine_float64(high, low))
 
 
 @compiled(tan_moderate, "float64")
@@ -223,28 +209,28 @@ def tan_float64(x):
 
 @compiled(sin, "float64")
 def sin_anywhere(x):
-    if abs(x) <= MODERATE or not abs(x) < math.inf:
-        return sin_moderate(x)
-    n, high, low = reduce_large(x)
+    if not abs(x) < math.inf:
+        return math.nan
+    n, high, low = reduce_large(abs(x))
     result = sine_of_quarter(n, sine_float64(high, low), cosine_float64(high, low))
-    return -result if x < 0.0 else result
+    return x if abs(x) < 1e-20 else (-result if x < 0.0 else result)
 
 
 @compiled(cos, "float64")
 def cos_anywhere(x):
-    if abs(x) <= MODERATE or not abs(x) < math.inf:
-        return cos_moderate(x)
-    n, high, low = reduce_large(x)
-    return sine_of_quarter(next_quarter(n), sine_float64(high, low), cosine_float64(high, low))
+    if not abs(x) < math.inf:
+        return math.nan
+    n, high, low = reduce_large(abs(x))
+    return cosine_of_quarter(n, sine_float64(high, low), cosine_float64(high, low))
 
 
 @compiled(tan, "float64")
 def tan_anywhere(x):
-    if abs(x) <= MODERATE or not abs(x) < math.inf:
-        return tan_moderate(x)
-    n, high, low = reduce_large(x)
+    if not abs(x) < math.inf:
+        return math.nan
+    n, high, low = reduce_large(abs(x))
     result = tangent_of_quarter(n, sine_float64(high, low), cosine_float64(high, low))
-    return -result if x < 0.0 else result
+    return x if abs(x) < 1e-20 else (-result if x < 0.0 else result)
 
 
 for _function, _complex in ((sin, np.sin), (cos, np.cos), (tan, np.tan)):
