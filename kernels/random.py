@@ -25,7 +25,7 @@ from .vecmath.logarithm import log
 from .vecmath.trigonometric import (
     cosine_float32,
     cosine_float64,
-    next_quarter,
+    cosine_of_quarter,
     sine_float32,
     sine_float64,
     sine_of_quarter,
@@ -168,7 +168,7 @@ def pair_float32(w0, w1, mean, std):
     n, r = quarter_of(w1), float32(beyond_quarter(w1)) * TURN_32
     sine, cosine = sine_float32(r, 0.0), cosine_float32(r, 0.0)
     return (
-        mean + radius * sine_of_quarter(next_quarter(n), sine, cosine),
+        mean + radius * cosine_of_quarter(n, sine, cosine),
         mean + radius * sine_of_quarter(n, sine, cosine),
     )
 
@@ -186,7 +186,7 @@ def normal_float64(w0, w1, w2, w3, mean, std):
     n, r = quarter_of(w2), (float64(beyond_quarter(w2)) + float64(high_bits(w3)) * STEP_24) * TURN_32
     sine, cosine = sine_float64(r, 0.0), cosine_float64(r, 0.0)
     return (
-        mean + radius * sine_of_quarter(next_quarter(n), sine, cosine),
+        mean + radius * cosine_of_quarter(n, sine, cosine),
         mean + radius * sine_of_quarter(n, sine, cosine),
     )
 
