@@ -10,11 +10,11 @@ from pathlib import Path
 from time import perf_counter
 
 import redispatch as rd
+from redispatch.utils._terminal import Progress, heading, show
 
 from . import picture, tour
 from .data import Split, load_digits
 from .model import Classifier, predictions
-from .terminal import Progress, heading, show
 from .train import BATCH, Trainer
 
 EPOCHS = 16

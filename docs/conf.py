@@ -1,6 +1,9 @@
 """How Sphinx builds these pages: MyST Markdown, executed chapters, no request to any other site."""
 
 import importlib.metadata
+import os
+
+os.environ.setdefault("REDISPATCH_QUIET", "1")  # pages show what cells print, and not what was compiled for them
 
 project = "redispatch"
 author = "redispatch contributors"

@@ -9,13 +9,16 @@ of its crashes the interpreter, and where nothing can be written the import fail
 - where nothing can be written, kernels live in memory, with one warning.
 
 A cached kernel is machine code, and is unpickled: the directory is private, and one that another user owns is refused.
-`REDISPATCH_CACHE_DIR` names another directory. Beside each kernel lies its source, `<name>-<key>.py`, to read.
+`REDISPATCH_CACHE_DIR` names another directory. Beside each kernel lies its source, `<name>-<key>.py`, to read; its
+first line says what was compiled. `python -m redispatch.cache` lists, fills and empties the directory.
 """
 
 import os
 import pickle
+import re
 import sys
 import warnings
+from dataclasses import dataclass
 from functools import cache as once
 from pathlib import Path
 from typing import Any
@@ -135,3 +138,60 @@ def _write(path: Path, content: bytes) -> None:
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+# What is there -------------------------------------------------------------------------------------------------------
+
+OURS = re.compile(r"[0-9a-f]{64}\.kernel|.+-[0-9a-f]{12}\.py|tmp.+\.new")  # the names of files that `store` makes
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A kernel on disk."""
+
+    title: str  # "add_loop(int64, float32[], ...)": what was compiled, for which types
+    file: Path
+    source: Path | None
+    bytes: int  # of both files
+    seconds: float  # when it was written, since the epoch
+
+
+def kept() -> list[Kept]:
+    """The kernels on disk, by title."""
+    path = directory()
+    if path is None:
+        return []
+    sources = {source.stem[-12:]: source for source in path.glob("*-*.py") if OURS.fullmatch(source.name)}
+    found = []
+    for file in path.glob("*.kernel"):
+        source = sources.get(file.name[:12])
+        try:
+            facts = file.stat()
+            title, size = file.name[:12], facts.st_size
+            if source is not None:
+                title, size = header_of(source), size + source.stat().st_size
+        except OSError:
+            continue  # another process has just removed it
+        found.append(Kept(title, file, source, size, facts.st_mtime))
+    return sorted(found, key=lambda one: one.title)
+
+
+def header_of(source: Path) -> str:
+    """What a kernel's source says of it in its first line."""
+    with open(source, encoding="utf-8", errors="replace") as lines:
+        return lines.readline().removeprefix("# ").partition("   flags:")[0].strip()
+
+
+def clear() -> tuple[int, int]:
+    """Removes all kernels on disk, and nothing else that lies there: (how many, how many bytes)."""
+    path = directory()
+    count = size = 0
+    for file in [] if path is None else list(path.iterdir()):
+        if OURS.fullmatch(file.name):
+            try:
+                facts = file.stat()
+                file.unlink()
+            except OSError:
+                continue  # another process was faster, or it is not ours to remove
+            count, size = count + (file.suffix == ".kernel"), size + facts.st_size
+    return count, size

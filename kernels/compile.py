@@ -11,8 +11,10 @@ numba is imported when the first kernel is needed, never at import. What was com
 """
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Mapping
+from time import perf_counter
 from typing import Any
 
 from . import cache
@@ -85,11 +87,39 @@ def _build(kernel: Kernel, signature: tuple[str, ...]) -> Entry:
     key = cache.key(program.digest(), main, signature, flags)
     entry = cache.load(key)
     if entry is None:
+        start = perf_counter()
         result = _compile(program, signature, kernel.fastmath, kernel.nogil)
+        _tell(kernel.name, perf_counter() - start)
         header = f"# {kernel.name}({', '.join(signature)})   flags: {flags}\n"
         cache.store(key, result, kernel.name, header + program.text())
         entry = result.entry_point
     return entry
+
+
+PATIENCE = 1.0  # seconds of compiling before a word is said about it
+_compiled: list[str] = []  # what was compiled in this process
+_seconds = 0.0  # how long that took; below 0 once it was told
+
+
+def _tell(name: str, seconds: float) -> None:
+    """Says once, on stderr, why a process is slow: after a second of compiling in all."""
+    global _seconds
+    _compiled.append(name)
+    if _seconds < 0:
+        return
+    _seconds += seconds
+    if _seconds < PATIENCE:
+        return
+    if os.environ.get("REDISPATCH_QUIET", "0") in ("", "0"):
+        where = cache.directory()
+        kept = f"They are kept in {where} for the next time" if where else "They cannot be kept on disk"
+        names = ", ".join(_compiled[-3:])
+        print(
+            f"redispatch: compiled {len(_compiled)} kernels on first use, in {_seconds:.1f} s ({names}, ...). {kept}; "
+            "REDISPATCH_QUIET=1 silences this.",
+            file=sys.stderr,
+        )
+    _seconds = -1.0
 
 
 def _compile(program: Program, signature: tuple[str, ...], fastmath: frozenset[str], nogil: bool) -> Any:

@@ -6,6 +6,8 @@ Run through `make test`, or `pytest` from the root: pyproject.toml says why `--c
 import os
 import sys
 
+os.environ.setdefault("REDISPATCH_QUIET", "1")  # before the import: that kernels are compiled is no news to tests
+
 import pytest
 from hypothesis import HealthCheck, settings
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from redispatch.kernels import Elementwise, cache
+from redispatch.kernels import compile as compile_
 from redispatch.kernels.program import Program
 
 from .layouts import dense
@@ -145,3 +146,43 @@ def test_kernels_mean_the_same_as_plain_python(folder):
         "copy(out, x); SUM.run(total, out, (1,)); print(out.array.tolist(), total.array.tolist())\n"
     )
     assert run_child(program, NUMBA_DISABLE_JIT="1") == run_child(program)
+
+
+def test_many_processes_that_compile_at_once_leave_whole_files_alone(folder):
+    program = (
+        "import numpy as np\n"
+        "from redispatch.kernels import Elementwise, Operand\n"
+        "from redispatch.kernels import cache\n"
+        "out, x = (Operand(np.ones(4, np.float32), 'float32', (4,), (1,)) for _ in range(2))\n"
+        "def raced(x): return x + 41\n"
+    )
+    file = folder / "raced.py"
+    folder.mkdir(exist_ok=True, mode=0o700)
+    file.write_text(program + "Elementwise('raced', raced).run(out, x)\nprint(out.array.tolist())\n")
+    environment = {**os.environ, "REDISPATCH_CACHE_DIR": str(folder)}
+    children = [
+        subprocess.Popen([sys.executable, str(file)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(6)
+    ]
+    for child in children:
+        out, err = child.communicate(timeout=120)
+        assert (child.returncode, out.decode().strip()) == (0, str([42.0] * 4)), err.decode()
+    assert len(cache.kept()) == 1 and not list(folder.glob("*.new"))
+    assert cache.kept()[0].title.startswith("raced(int64, int64, float32[]")
+    cache.clear()
+    assert not cache.kept() and file.exists()  # what is not ours stays
+
+
+def test_a_second_of_compiling_is_told_once(monkeypatch, capsys):
+    monkeypatch.setattr(compile_, "_seconds", 0.0)
+    monkeypatch.setattr(compile_, "_compiled", [])
+    monkeypatch.setenv("REDISPATCH_QUIET", "0")
+    for seconds in (0.6, 0.3, 0.3, 5.0):
+        compile_._tell("shifted", seconds)
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert told.startswith("redispatch: compiled 3 kernels on first use, in 1.2 s (shifted, shifted, shifted, ...)")
+    monkeypatch.setattr(compile_, "_seconds", 0.0)
+    monkeypatch.setenv("REDISPATCH_QUIET", "1")
+    compile_._tell("shifted", 5.0)
+    assert not capsys.readouterr().err

@@ -1,6 +1,6 @@
-"""What the demo prints with: headings, indented text, and a progress line that draws over itself on a terminal.
+"""What commands print with: headings, indented text, and a progress line that draws over itself on a terminal.
 
-Read next: story.py.
+Read next: demo/story.py, cache.py (both print with it).
 """
 
 from __future__ import annotations

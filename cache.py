@@ -1,0 +1,116 @@
+"""The command `python -m redispatch.cache`: the compiled kernels on disk, listed, made beforehand, or removed.
+
+    python -m redispatch.cache list
+    python -m redispatch.cache warm --dtypes float32 int64 --operators add mm softmax
+    python -m redispatch.cache clear
+
+Kernels are compiled when they are first needed and kept in a directory (kernels/cache.py). An image or a fleet of
+machines that are alike can have that done once: `warm` runs the samples of the table of operators.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from redispatch.kernels import cache
+
+if TYPE_CHECKING:
+    from redispatch.tensor import dtype
+    from redispatch.testing import OpInfo
+
+DTYPES = ("float32", "float64", "int64", "bool")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs one command; returns the exit status: 0, 1 where there is no directory, 2 for a wrong command."""
+    parser = argparse.ArgumentParser(
+        prog="python -m redispatch.cache", description="Compiled kernels on disk: list, make beforehand, remove."
+    )
+    commands = parser.add_subparsers(required=True, metavar="command", dest="command")
+    commands.add_parser("list", help="what is there: kernel and types, size, when it was made")
+    warm = commands.add_parser("warm", help="compile what operators need, by running samples of them")
+    warm.add_argument("--operators", nargs="+", metavar="NAME", default=[], help="such as add or mm; by default all")
+    warm.add_argument("--dtypes", nargs="+", metavar="DTYPE", default=DTYPES, help=f"by default {' '.join(DTYPES)}")
+    commands.add_parser("clear", help="remove all compiled kernels")
+    chosen = parser.parse_args(arguments)
+    path = cache.directory()
+    if path is None:
+        return 1  # why was told
+    if chosen.command == "list":
+        show()
+    elif chosen.command == "clear":
+        count, size = cache.clear()
+        print(f"removed {count} kernels, {in_units(size)}, from {path}")
+    else:
+        try:
+            fill(chosen.operators, chosen.dtypes)
+        except ValueError as wrong:
+            parser.error(str(wrong))
+    return 0
+
+
+def show() -> None:
+    """Prints the kernels on disk."""
+    found = cache.kept()
+    for one in found:
+        made = datetime.fromtimestamp(one.seconds).strftime("%Y-%m-%d %H:%M")
+        print(f"{in_units(one.bytes):>9}  {made}  {one.title}")
+    print(f"{len(found)} kernels, {in_units(sum(one.bytes for one in found))}, in {cache.directory()}")
+
+
+def fill(names: Iterable[str], dtypes: Iterable[str]) -> None:
+    """Runs the samples of operators, so that their kernels are compiled and kept.
+
+    names: of operators, without namespace and overload; none means all. ValueError for a name that there is not.
+    """
+    import redispatch as rd  # here, because the other commands do without operators
+    from redispatch.testing.op_db import op_db
+    from redispatch.utils._terminal import Progress
+
+    names, wanted = set(names), [getattr(rd, name, None) for name in dtypes]
+    for name, found in zip(dtypes, wanted, strict=True):
+        if not isinstance(found, rd.dtype):
+            raise ValueError(f"there is no dtype {name!r}; there are {', '.join(DTYPES)} and the like")
+    infos = [info for info in op_db if not names or info.op.schema.base_name in names]
+    unknown = names - {info.op.schema.base_name for info in infos}
+    if unknown:
+        raise ValueError(f"there is no operator {min(unknown)!r}; `rd.ops.aten` has their names")
+    before, progress = len(cache.kept()), Progress(len(infos))
+    state = rd.get_rng_state()
+    try:
+        for info in infos:
+            for dtype in wanted:
+                if dtype in info.dtypes:
+                    run_samples(info, dtype)
+            progress.advance(str(info.op))
+    finally:
+        rd.set_rng_state(state)
+    found = cache.kept()
+    total = in_units(sum(one.bytes for one in found))
+    print(f"{len(found) - before} kernels more; {len(found)} in all, {total}, in {cache.directory()}")
+
+
+def run_samples(info: OpInfo, dtype: dtype) -> None:
+    """Runs the samples of an operator in a dtype, and backward, where it has a gradient."""
+    for given in info.sample_inputs(dtype, requires_grad=info.gradients and not info.mutates):
+        results = info.op(*given.arguments, **given.kwargs)
+        for result in results if isinstance(results, tuple | list) else [results]:
+            if getattr(result, "requires_grad", False):
+                result.backward(result.detach(), retain_graph=True)
+
+
+def in_units(size: int) -> str:
+    """Bytes as people read them."""
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size = size / 1000  # type: ignore[assignment]
+    return f"{size:.1f} GB"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
