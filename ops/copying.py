@@ -66,7 +66,7 @@ from redispatch.tensor import (
 
 from .creation import ones_like_op, preserved_strides, strides_for, zeros_like_op, zeros_op
 from .declare import Operator
-from .geometry import unchanged, view_by_numbers
+from .geometry import give_view, unchanged
 from .planned import Plan, Run
 from .pointwise import shares_memory
 from .public import public
@@ -574,14 +574,14 @@ type_as = public(type_as_op, function=False)
 alias_op = Operator("alias(Tensor(a) self) -> Tensor(a)")
 
 
-alias_op.explicit(view_by_numbers(unchanged, "alias_kernel"))
+give_view(alias_op, unchanged, "alias_kernel")
 alias_op.derivative(self=lambda grad: grad)
 alias = public(alias_op, function=False)
 
 detach_op = Operator("detach(Tensor(a) self) -> Tensor(a)")
 
 
-detach_op.explicit(view_by_numbers(unchanged, "detach_kernel"))
+give_view(detach_op, unchanged, "detach_kernel")
 outside_graph(detach_op)
 detach = public(detach_op)
 

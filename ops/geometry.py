@@ -17,9 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from redispatch.dispatch.marks import inline, leaf
+from redispatch.dispatch import ListType, Memo, impl, place_of
+from redispatch.dispatch.marks import frozen, inline, leaf
 from redispatch.kernels import check_view, infer_view_strides
 from redispatch.tensor import Tensor, Window, lay_out, looks_of, view_over, view_through, wrap_dim
+
+from .declare import Operator
 
 
 class Geometry(NamedTuple):
@@ -42,49 +45,94 @@ class Geometry(NamedTuple):
 
 WINDOWS = 4096  # remembered per operator; then it starts afresh
 
-Known = dict[Any, Window]  # (looks of a base, arguments) -> what its view has in common with others
 
+@frozen
+class Views:
+    """The kernels that give the views which a geometry describes. Note [Windows are remembered]."""
 
-def view_by_numbers(geometry: Callable[..., Geometry], name: str = "") -> Callable[..., Tensor]:
-    """The kernel that gives the view which `geometry` describes. Note [Windows are remembered]."""
-    known: Known = {}
+    __slots__ = ("geometry", "windows")
 
-    @leaf
-    @inline
-    def kernel(self: Tensor, *numbers: int) -> Tensor:
-        key = (self._looks or looks_of(self), numbers)
-        window = known.get(key)
-        if window is None:
-            window = remember(known, key, self, geometry(self, *numbers))
-        return view_through(window, self)
-
-    kernel.__name__ = name or geometry.__name__
-    return kernel
-
-
-def view_by_list(geometry: Callable[..., Geometry], name: str = "") -> Callable[..., Tensor]:
-    """The same where the first argument is a list of sizes or dimensions, and decides alone."""
-    known: Known = {}
+    def __init__(self, geometry: Callable[..., Geometry]) -> None:
+        self.geometry = geometry
+        self.windows = Memo(WINDOWS)  # by the looks of the base and the arguments that decide
 
     @leaf
     @inline
-    def kernel(self: Tensor, numbers: Sequence[int], *others: Any) -> Tensor:
-        key = (self._looks or looks_of(self), tuple(numbers))
-        window = known.get(key)
+    def by_numbers(self, base: Tensor, *numbers: int | None) -> Tensor:
+        """Where all arguments are numbers."""
+        key = (base._looks or looks_of(base), *numbers)
+        window = self.windows.get(key)
         if window is None:
-            window = remember(known, key, self, geometry(self, numbers, *others))
-        return view_through(window, self)
+            window = self.remember(key, base, self.geometry(base, *numbers))
+        return view_through(window, base)
 
-    kernel.__name__ = name or geometry.__name__
-    return kernel
+    @leaf
+    @inline
+    def by_list(self, base: Tensor, numbers: Sequence[int], *others: Any) -> Tensor:
+        """Where the first argument is a list of sizes or dimensions, and decides alone."""
+        key = (base._looks or looks_of(base), tuple(numbers))
+        window = self.windows.get(key)
+        if window is None:
+            window = self.remember(key, base, self.geometry(base, numbers, *others))
+        return view_through(window, base)
+
+    def remember(self, key: tuple[Any, ...], base: Tensor, geometry: Geometry) -> Window:
+        """Enters what was worked out."""
+        self.windows[key] = window = window_of(base, geometry)
+        return window
 
 
-def remember(known: Known, key: Any, base: Tensor, geometry: Geometry) -> Window:
-    """Enters what was worked out."""
-    if len(known) >= WINDOWS:
-        known.clear()
-    known[key] = window = Window(looks_of(geometry.of(base)), geometry.offset - base._offset)
-    return window
+@frozen
+class Parts:
+    """The kernels of operators with several views of one tensor: the function gives the geometry of each."""
+
+    __slots__ = ("geometries", "windows")
+
+    def __init__(self, geometries: Callable[..., Sequence[Geometry]]) -> None:
+        self.geometries = geometries
+        self.windows = Memo(WINDOWS)
+
+    @leaf
+    def by_number(self, base: Tensor, number: int, *others: int) -> list[Tensor]:
+        """Where the first argument is a number."""
+        return self.views((base._looks or looks_of(base), number, *others), base, number, *others)
+
+    @leaf
+    def by_list(self, base: Tensor, numbers: Sequence[int], *others: int) -> list[Tensor]:
+        """Where it is a list."""
+        return self.views((base._looks or looks_of(base), tuple(numbers), *others), base, numbers, *others)
+
+    def views(self, key: tuple[Any, ...], base: Tensor, *args: Any) -> list[Tensor]:
+        windows = self.windows.get(key)
+        if windows is None:
+            windows = self.windows[key] = [window_of(base, one) for one in self.geometries(base, *args)]
+        return [view_through(window, base) for window in windows]
+
+
+def window_of(base: Tensor, geometry: Geometry) -> Window:
+    """What views of such tensors have in common that look as this one of `base` does."""
+    return Window(looks_of(geometry.of(base)), geometry.offset - base._offset)
+
+
+def give_view(op: Operator, geometry: Callable[..., Geometry], name: str = "") -> None:
+    """Has `op` return the view of its first argument that `geometry` describes."""
+    views = Views(geometry)
+    give_kernel(op, views.by_list if takes_list(op) else views.by_numbers, geometry, name)
+
+
+def give_parts(op: Operator, geometries: Callable[..., Sequence[Geometry]]) -> None:
+    """Has `op` return the views of its first argument that `geometries` describes."""
+    parts = Parts(geometries)
+    give_kernel(op, parts.by_list if takes_list(op) else parts.by_number, geometries)
+
+
+def takes_list(op: Operator) -> bool:
+    return len(op.schema.arguments) > 1 and isinstance(op.schema.arguments[1].type, ListType)
+
+
+def give_kernel(op: Operator, kernel: Callable[..., Any], described_by: Callable[..., Any], name: str = "") -> None:
+    place, name = place_of(described_by), name or described_by.__name__
+    impl(op.functional, "CompositeExplicitAutograd", kernel, convention="positional", place=place, name=name)
 
 
 def inferred_shape(shape: Sequence[int], elements: int) -> tuple[int, ...]:

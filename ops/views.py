@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from redispatch import kernels
-from redispatch.dispatch import ListType, call
+from redispatch.dispatch import call
 from redispatch.dispatch.marks import inline, leaf
 from redispatch.kernels import infer_view_strides
 from redispatch.tensor import Tensor, contiguous_format, dtype, looks_of, overridable_property, view_over, wrap_dim
@@ -25,6 +25,8 @@ from .geometry import (
     Geometry,
     diagonal_of,
     expanded,
+    give_parts,
+    give_view,
     inferred_shape,
     matrix_transposed,
     permuted,
@@ -38,8 +40,6 @@ from .geometry import (
     t_inplace_geometry,
     transposed,
     unsqueezed,
-    view_by_list,
-    view_by_numbers,
     viewed,
     windows,
 )
@@ -61,8 +61,7 @@ MAX = 2**63 - 1
 def view_operator(schema: str, geometry: Callable[..., Geometry]) -> Operator:
     """A view operator whose result looks as `geometry` of the schema's arguments says."""
     op = Operator(schema)
-    takes_list = len(op.schema.arguments) > 1 and isinstance(op.schema.arguments[1].type, ListType)
-    op.explicit(view_by_list(geometry) if takes_list else view_by_numbers(geometry))
+    give_view(op, geometry)
     return op
 
 
@@ -123,7 +122,7 @@ unsafe_view_op = Operator("_unsafe_view(Tensor self, SymInt[] size) -> Tensor")
 
 
 # A view that nobody is to know of, because its base is a temporary that nobody else has.
-unsafe_view_op.explicit(view_by_list(viewed, "unsafe_view_kernel"))
+give_view(unsafe_view_op, viewed, "unsafe_view_kernel")
 unsafe_view_op.derivative(self=lambda grad, self_shape: grad.reshape(self_shape))
 
 reshape_op = composite_view(Operator("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)"))
@@ -146,7 +145,7 @@ def reshaped(self: Tensor, shape: Sequence[int]) -> Tensor:
     key = (self._looks or looks_of(self), tuple(shape))
     found = RESHAPINGS.get(key) or new_reshaping(key, self)
     if found.is_view:
-        return view_op.functional(self, found.shape)
+        return call(view_op.functional, [self, list(found.shape)])
     return unsafe_view_op.functional(contiguous_copy(self), found.shape)
 
 
@@ -358,7 +357,7 @@ adjoint_op = composite_view(Operator("adjoint(Tensor(a) self) -> Tensor(a)"))
 @numpy_T_op.implicit
 @inline
 def all_dims_reversed(self: Tensor) -> Tensor:
-    return permute_op.functional(self, [*range(len(self._shape) - 1, -1, -1)])
+    return call(permute_op.functional, [self, list(range(len(self._shape) - 1, -1, -1))])
 
 
 @mT_op.implicit
@@ -567,17 +566,15 @@ tensor_split_indices_op = composite_view(Operator(f"tensor_split.indices{_PARTS.
 unbind_op = Operator("unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]")
 
 
-@split_op.explicit
-def split_kernel(self: Tensor, split_size: int, dim: int) -> list[Tensor]:
+def split_evenly(self: Tensor, split_size: int, dim: int) -> list[Geometry]:
     """Parts of `split_size`; the last one may be smaller."""
     if not self._shape:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     dim = wrap_dim(dim, len(self._shape))
-    return parts(self, split_lengths(self._shape[dim], split_size), dim)
+    return consecutive(self, split_lengths(self._shape[dim], split_size), dim)
 
 
-@split_with_sizes_op.explicit
-def split_with_sizes_kernel(self: Tensor, split_sizes: Sequence[int], dim: int) -> list[Tensor]:
+def split_by_sizes(self: Tensor, split_sizes: Sequence[int], dim: int) -> list[Geometry]:
     if not self._shape:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     axis = wrap_dim(dim, len(self._shape))
@@ -591,18 +588,20 @@ def split_with_sizes_kernel(self: Tensor, split_sizes: Sequence[int], dim: int) 
             f"split_with_sizes expects split_sizes to sum exactly to {self._shape[axis]} (input tensor's size at "
             f"dimension {dim}), but got split_sizes={list(split_sizes)}"
         )
-    return parts(self, split_sizes, axis)
+    return consecutive(self, split_sizes, axis)
 
 
-def parts(x: Tensor, lengths: Sequence[int], dim: int) -> list[Tensor]:
-    """Consecutive views of these lengths along `dim`."""
+def consecutive(x: Tensor, lengths: Sequence[int], dim: int) -> list[Geometry]:
+    """Windows of these lengths along `dim`, one behind the other."""
     shape, step, made, start = tuple(x._shape), x._stride[dim], [], 0
     for length in lengths:
-        made.append(view_over(x, (*shape[:dim], length, *shape[dim + 1 :]), x._stride, x._offset + start * step))
+        made.append(Geometry((*shape[:dim], length, *shape[dim + 1 :]), x._stride, x._offset + start * step))
         start += length
     return made
 
 
+give_parts(split_op, split_evenly)
+give_parts(split_with_sizes_op, split_by_sizes)
 split_op.derivative(
     self=lambda grads, self_shape, split_size, dim: split_gradient(
         grads, self_shape, split_lengths(self_shape[dim], split_size), dim
@@ -657,15 +656,15 @@ def _axis_to_split(self: Tensor, dim: int) -> int:
     return wrap_dim(dim, len(self._shape))
 
 
-@unbind_op.explicit
-def unbind_kernel(self: Tensor, dim: int) -> list[Tensor]:
+def unbound(self: Tensor, dim: int) -> list[Geometry]:
     """The slices along a dimension, without it."""
     if not self._shape:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     dim = wrap_dim(dim, len(self._shape))
-    return [selected(self, dim, index).of(self) for index in range(self._shape[dim])]
+    return [selected(self, dim, index) for index in range(self._shape[dim])]
 
 
+give_parts(unbind_op, unbound)
 unbind_op.derivative(self=unbind_gradient)
 split = public(split_op, split_sizes_op)
 split_with_sizes = public(split_with_sizes_op)

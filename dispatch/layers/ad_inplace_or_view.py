@@ -64,8 +64,9 @@ def tie_to_base(op: OpOverload, stack: list[Any], result: Any) -> None:
 
 
 def tie_each_to_base(op: OpOverload, stack: list[Any], result: Any) -> None:
+    base, as_view = stack[base_position(op.schema)], AS_VIEW()
     for index, view in enumerate(tensors_in(result)):
-        AS_VIEW()(view, stack[base_position(op.schema)], op, stack, index)
+        as_view(view, base, op, stack, index)
 
 
 @pure

@@ -14,14 +14,8 @@ def split_Tensor(self, split_size):
         if WATCH.on:
             look_on(operator_derivative, node)
         # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
-        # CPU: split_kernel (default backend kernel), ops/views.py
-        state = get_state()
-        inner = state.memo.get(autograd_adinplaceorview) or state.after(autograd_adinplaceorview)
-        token = set_state(inner)
-        try:
-            result_2 = function(self, split_size, 0)
-        finally:
-            reset_state(token)
+        # CPU: split_evenly (default backend kernel), ops/views.py
+        result_2 = by_number(self, split_size, 0)
         if isinstance(result_2, TensorBase):
             if self._counter is not None and result_2 is not self and result_2._autograd is None:
                 result_2._counter = self._counter
@@ -49,12 +43,13 @@ def split_Tensor(self, split_size):
                             else:
                                 enter_other_view(result_2, self, op, [self, split_size, 0], 0, MULTI_OUTPUT_NODE)
         else:
-            inner_2 = state.excluding(AUTOGRAD)
-            token_2 = set_state(inner_2)
+            state = get_state()
+            inner = state.excluding(AUTOGRAD)
+            token = set_state(inner)
             try:
                 tie_each_to_base(op, [self, split_size, 0], result_2)
             finally:
-                reset_state(token_2)
+                reset_state(token)
         if isinstance(result_2, TensorBase):
             record = result_2._autograd
             if record is not None and record is result_2._view and record.grad_fn is None and not record.asked and not (result_2 is self) and result_2._dtype.category >= 2:
@@ -66,14 +61,8 @@ def split_Tensor(self, split_size):
                 return result_2
         return finish_otherwise(operator_derivative, op, node, [self, split_size, 0], result_2)
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
-    # CPU: split_kernel (default backend kernel), ops/views.py
-    state = get_state()
-    inner_3 = state.memo.get(autograd_adinplaceorview) or state.after(autograd_adinplaceorview)
-    token_3 = set_state(inner_3)
-    try:
-        result_3 = function(self, split_size, 0)
-    finally:
-        reset_state(token_3)
+    # CPU: split_evenly (default backend kernel), ops/views.py
+    result_3 = by_number(self, split_size, 0)
     if isinstance(result_3, TensorBase):
         if self._counter is not None and result_3 is not self and result_3._autograd is None:
             result_3._counter = self._counter
@@ -101,10 +90,11 @@ def split_Tensor(self, split_size):
                         else:
                             enter_other_view(result_3, self, op, [self, split_size, 0], 0, MULTI_OUTPUT_NODE)
     else:
-        inner_4 = state.excluding(AUTOGRAD)
-        token_4 = set_state(inner_4)
+        state = get_state()
+        inner_2 = state.excluding(AUTOGRAD)
+        token_2 = set_state(inner_2)
         try:
             tie_each_to_base(op, [self, split_size, 0], result_3)
         finally:
-            reset_state(token_4)
+            reset_state(token_2)
     return result_3

@@ -17,29 +17,28 @@ def view(self, size):
         # CPU: viewed (default backend kernel), ops/geometry.py
         looks = self._looks or looks_of(self)
         key = tuple(size)
-        window = known_cell.cell_contents.get((looks, key))
+        window = windows_get((looks, key))
         if window is None:
-            value_8 = known_cell.cell_contents
             geometry_2 = geometry(self, size)
-            window = remember(value_8, (looks, key), self, geometry_2)
-        value_9 = window.looks
-        value_10 = self._array
-        value_11 = self._store
+            window = remember((looks, key), self, geometry_2)
+        value_8 = window.looks
+        value_9 = self._array
+        value_10 = self._store
         counted = self._counter is not None
         result_2 = new(Tensor)
         result_2._keyset = window.keyset if counted else window.inference_keyset
         result_2._counter = [0] if counted else None
         result_2._autograd = None
-        result_2._store = self._storage if value_11 is None else value_11
-        result_2._array = value_10
-        result_2._shape = value_9.shape
-        result_2._stride = value_9.stride
+        result_2._store = self._storage if value_10 is None else value_10
+        result_2._array = value_9
+        result_2._shape = value_8.shape
+        result_2._stride = value_8.stride
         result_2._offset = self._offset + window.start
-        result_2._dtype = value_9.dtype
-        result_2._device = value_9.device
+        result_2._dtype = value_8.dtype
+        result_2._device = value_8.device
         result_2._view = None
-        result_2._looks = value_9
-        if value_10 is None:
+        result_2._looks = value_8
+        if value_9 is None:
             self._storage.hand_out(result_2)
         if self._counter is not None and result_2 is not self and result_2._autograd is None:
             result_2._counter = self._counter
@@ -84,29 +83,28 @@ def view(self, size):
     # CPU: viewed (default backend kernel), ops/geometry.py
     looks_2 = self._looks or looks_of(self)
     key_2 = tuple(size)
-    window_3 = known_cell.cell_contents.get((looks_2, key_2))
+    window_3 = windows_get((looks_2, key_2))
     if window_3 is None:
-        value_13 = known_cell.cell_contents
         geometry_3 = geometry(self, size)
-        window_3 = remember(value_13, (looks_2, key_2), self, geometry_3)
-    value_14 = window_3.looks
-    value_15 = self._array
-    value_16 = self._store
+        window_3 = remember((looks_2, key_2), self, geometry_3)
+    value_12 = window_3.looks
+    value_13 = self._array
+    value_14 = self._store
     counted_2 = self._counter is not None
     result_3 = new(Tensor)
     result_3._keyset = window_3.keyset if counted_2 else window_3.inference_keyset
     result_3._counter = [0] if counted_2 else None
     result_3._autograd = None
-    result_3._store = self._storage if value_16 is None else value_16
-    result_3._array = value_15
-    result_3._shape = value_14.shape
-    result_3._stride = value_14.stride
+    result_3._store = self._storage if value_14 is None else value_14
+    result_3._array = value_13
+    result_3._shape = value_12.shape
+    result_3._stride = value_12.stride
     result_3._offset = self._offset + window_3.start
-    result_3._dtype = value_14.dtype
-    result_3._device = value_14.device
+    result_3._dtype = value_12.dtype
+    result_3._device = value_12.device
     result_3._view = None
-    result_3._looks = value_14
-    if value_15 is None:
+    result_3._looks = value_12
+    if value_13 is None:
         self._storage.hand_out(result_3)
     if self._counter is not None and result_3 is not self and result_3._autograd is None:
         result_3._counter = self._counter

@@ -6,29 +6,28 @@ def view(self, size):
     # CPU: viewed (default backend kernel), ops/geometry.py
     looks = self._looks or looks_of(self)
     key = tuple(size)
-    window = known_cell.cell_contents.get((looks, key))
+    window = windows_get((looks, key))
     if window is None:
-        value_2 = known_cell.cell_contents
         geometry_2 = geometry(self, size)
-        window = remember(value_2, (looks, key), self, geometry_2)
-    value_3 = window.looks
-    value_4 = self._array
-    value_5 = self._store
+        window = remember((looks, key), self, geometry_2)
+    value_2 = window.looks
+    value_3 = self._array
+    value_4 = self._store
     counted = self._counter is not None
     result = new(Tensor)
     result._keyset = window.keyset if counted else window.inference_keyset
     result._counter = [0] if counted else None
     result._autograd = None
-    result._store = self._storage if value_5 is None else value_5
-    result._array = value_4
-    result._shape = value_3.shape
-    result._stride = value_3.stride
+    result._store = self._storage if value_4 is None else value_4
+    result._array = value_3
+    result._shape = value_2.shape
+    result._stride = value_2.stride
     result._offset = self._offset + window.start
-    result._dtype = value_3.dtype
-    result._device = value_3.device
+    result._dtype = value_2.dtype
+    result._device = value_2.device
     result._view = None
-    result._looks = value_3
-    if value_4 is None:
+    result._looks = value_2
+    if value_3 is None:
         self._storage.hand_out(result)
     if self._counter is not None and result is not self and result._autograd is None:
         result._counter = self._counter
