@@ -9,6 +9,7 @@ Read `operand.py`, `geometry.py`, `overlap.py`; then `program.py`, `compile.py`,
 """
 
 from .argreduce import extreme_with_indices, ready_extreme
+from .assembly import busiest_loop
 from .blas import addmm, bmm, matmul, mm, ready_addmm, ready_matmul
 from .compile import Kernel
 from .copy import arange, copy, fill, ready_cat, ready_copy, ready_fill
@@ -134,6 +135,7 @@ __all__ = [
     "atanh",
     "bernoulli",
     "blocks",
+    "busiest_loop",
     "bmm",
     "broadcast_shapes",
     "broadcast_strides",

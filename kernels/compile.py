@@ -77,6 +77,11 @@ class Kernel:
         """The text that is compiled."""
         return self.program().text()
 
+    def assembly(self, *signature: str) -> str:
+        """The machine code for a signature, as this machine's assembler spells it. It is compiled for that alone."""
+        with _LOCK:
+            return _compile(self.program(), signature, self.fastmath, self.nogil).library.get_asm_str()
+
 
 def _build(kernel: Kernel, signature: tuple[str, ...]) -> Entry:
     program = kernel.program()

@@ -221,6 +221,10 @@ class Elementwise:
         """The text of the loop that `entry` compiles."""
         return self._kernel(loop, layout, outs, ins, dtype).source()
 
+    def assembly(self, loop: str, layout: str, outs: tuple, ins: tuple, dtype: str | None = None) -> str:
+        """What the processor gets of the loop that `source` shows; read assembly.py."""
+        return self._kernel(loop, layout, outs, ins, dtype).assembly(*self._signature(loop, layout, outs, ins, dtype))
+
     def _compute(self, position: int, own: str | None, dtype: str | None) -> str:
         chosen = own if dtype is None or (position in self.keep and own is not None) else dtype
         if chosen is None:
