@@ -92,13 +92,22 @@ class Fixed:
 
 
 @dataclass(frozen=True, slots=True)
+class Attribute:
+    """A slot which holds an attribute of a value: `self._dtype`, where a call says nothing of the dtype."""
+
+    value: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """How an overload reads a call of one shape. `stack` has, for each slot, the index of a value, several (a list of
-    ints spread over the positions), or what is fixed; `wants_grad` is the index of a factory's `requires_grad`."""
+    ints spread over the positions), what is fixed, or an attribute, which is neither None nor the default; `wants_grad`
+    is the index of a factory's `requires_grad`."""
 
     op: OpOverload
     values: tuple[Reads, ...]
-    stack: tuple[int | tuple[int, ...] | Fixed, ...]
+    stack: tuple[int | tuple[int, ...] | Fixed | Attribute, ...]
     wants_grad: int | None = None
 
 
@@ -303,6 +312,8 @@ class Lanes:
     def slot(self, source: Any, taken: Sequence[Taken], default: Any) -> Slot:
         if isinstance(source, Fixed):
             return self.fixed(source.value, default)
+        if isinstance(source, Attribute):
+            return Slot("x", f"{self.names[source.value]}.{source.name}")
         if isinstance(source, tuple):
             text = f"[{', '.join(self.names[i] for i in source)}]"
             return Slot("x", text, is_default_text(text, list, default))

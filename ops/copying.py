@@ -1,7 +1,4 @@
-"""Copies and conversions: clone, to, contiguous, copy_, fill_, detach; values for Python.
-
-`to` and the methods that say the same (`double`, `cpu`, `type_as`, ...) are composite: where nothing changes they give
-the tensor itself, and otherwise one `_to_copy`, which modes see with exactly what the caller asked to change.
+"""Copies: clone, contiguous, _to_copy, copy_, fill_, detach; values for Python.
 
 Note [Memory formats]
 A copy lies in memory as its source does: a dense source keeps its strides, any other keeps the order of its
@@ -37,10 +34,8 @@ from redispatch.dispatch.layers.autograd import BELOW_AUTOGRAD, any_wants_gradie
 from redispatch.dispatch.marks import inline, leaf
 from redispatch.tensor import (
     CPU,
-    DTYPES,
     Size,
     Tensor,
-    as_device,
     as_numpy,
     channels_last,
     channels_last_3d,
@@ -55,13 +50,11 @@ from redispatch.tensor import (
     memory_format,
     mould,
     no_memory,
-    overridable,
     overridable_property,
     preserve_format,
     promote_types,
     show_same,
     storage_elements,
-    strided,
 )
 
 from .creation import ones_like_op, preserved_strides, strides_for, zeros_like_op, zeros_op
@@ -391,183 +384,6 @@ def zeros_of(grad: Tensor) -> Tensor:
     """The gradient of what was overwritten."""
     return zeros_like_op.functional(grad)
 
-
-# --- to and its kin ---------------------------------------------------------------------------------------------------
-
-_TO = "bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)"
-to_device_op = composite_view(Operator(f"to.device(Tensor(a) self, Device device, ScalarType dtype, {_TO}"))
-to_dtype_op = composite_view(Operator(f"to.dtype(Tensor(a) self, ScalarType dtype, {_TO}"))
-to_other_op = composite_view(Operator(f"to.other(Tensor(a) self, Tensor other, {_TO}"))
-to_dtype_layout_op = composite_view(
-    Operator(
-        "to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-        f"bool? pin_memory=None, {_TO}"
-    )
-)
-
-
-def converted(self: Tensor, non_blocking: bool, copy: bool, format: Any, **wanted: Any) -> Tensor:
-    """`self` where it is as wanted (dtype, device, layout) already, else a `_to_copy` that says what was asked for."""
-    if (
-        not copy
-        and wanted.get("dtype") in (None, self._dtype)
-        and wanted.get("device") in (None, self._device)
-        and (format is None or format is preserve_format or format is suggested_format(self))
-    ):
-        return self
-    return to_copy_op.functional(self, **wanted, non_blocking=non_blocking, memory_format=format)
-
-
-@to_device_op.implicit
-def to_device_composite(self: Tensor, on: Any, dtype: Any, non_blocking: bool, copy: bool, format: Any) -> Tensor:
-    return converted(self, non_blocking, copy, format, dtype=dtype, device=on)
-
-
-@to_dtype_op.implicit
-def to_dtype_composite(self: Tensor, dtype: Any, non_blocking: bool, copy: bool, format: Any) -> Tensor:
-    return converted(self, non_blocking, copy, format, dtype=dtype)
-
-
-@to_other_op.implicit
-def to_other_composite(self: Tensor, other: Tensor, non_blocking: bool, copy: bool, format: Any) -> Tensor:
-    return converted(self, non_blocking, copy, format, dtype=other._dtype, device=other._device)
-
-
-@to_dtype_layout_op.implicit
-def to_dtype_layout_composite(
-    self: Tensor, dtype: Any, layout: Any, on: Any, pin_memory: Any, non_blocking: bool, copy: bool, format: Any
-) -> Tensor:
-    return converted(self, non_blocking, copy, format, dtype=dtype, layout=layout, device=on)
-
-
-@overridable
-def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """The tensor with another dtype, on another device or in another memory format; itself if it is so already.
-
-    `to(dtype)`, `to(device, dtype=None)`, `to(other)`, each with `non_blocking`, `copy`, `memory_format`.
-    """
-    names = ["non_blocking", "copy"]
-    if args and isinstance(args[0], Tensor):
-        names = ["other", *names]
-    elif args and (isinstance(args[0], dtype) or args[0] in (float, int, bool, complex)):
-        names = ["dtype", *names]
-    elif args:
-        names = ["device", "dtype", *names]
-    if len(args) > len(names):
-        raise TypeError(f"to() takes from 0 to {len(names)} positional arguments but {len(args)} were given")
-    given = dict(zip(names, args, strict=False))
-    for name, value in kwargs.items():
-        if name in given:
-            raise TypeError(f"to() got multiple values for argument '{name}'")
-        if name not in ("other", "device", "dtype", "non_blocking", "copy", "memory_format"):
-            raise TypeError(f"to() got an unexpected keyword argument '{name}'")
-        given[name] = value
-    how = {name: given[name] for name in ("non_blocking", "copy", "memory_format") if name in given}
-    if given.get("other") is not None:
-        return to_other_op.functional(self, given["other"], **how)
-    element, on = _as_dtype(given.get("dtype")), given.get("device")
-    if on is not None:
-        on = _available(as_device(on))
-        if element is not None:
-            return to_device_op.functional(self, on, element, **how)
-        return to_dtype_layout_op.functional(self, dtype=self._dtype, layout=strided, device=on, **how)
-    if element is not None:
-        return to_dtype_op.functional(self, element, **how)
-    return to_dtype_layout_op.functional(self, dtype=self._dtype, layout=strided, device=self._device, **how)
-
-
-_OF_PYTHON_TYPE = {float: dtypes.float64, int: dtypes.int64, bool: dtypes.bool, complex: dtypes.complex128}
-
-
-def _as_dtype(value: Any) -> dtype | None:
-    value = _OF_PYTHON_TYPE.get(value, value) if isinstance(value, type) else value
-    if value is None or isinstance(value, dtype):
-        return value
-    raise TypeError(f"to(): argument 'dtype' must be torch.dtype, not {type(value).__name__}")
-
-
-def _available(on: device) -> device:
-    """The device itself. AssertionError, in PyTorch's words, for CUDA where nothing serves it."""
-    if on.type == "cuda" and not copy_inplace_op.functional.has_kernel_for_dispatch_key("CUDA"):
-        raise AssertionError("Torch not compiled with CUDA enabled")
-    return on
-
-
-Tensor.to = to  # type: ignore[attr-defined]
-
-
-@overridable
-def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
-    """The tensor in the CPU's memory; itself if it is there."""
-    return to_dtype_layout_op.functional(
-        self, dtype=self._dtype, layout=strided, device=CPU, memory_format=memory_format
-    )
-
-
-@overridable
-def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
-    """The tensor in a GPU's memory; itself if it is there."""
-    on = _available(as_device("cuda" if device is None else device))
-    return to_dtype_layout_op.functional(
-        self, dtype=self._dtype, layout=strided, device=on, non_blocking=non_blocking, memory_format=memory_format
-    )
-
-
-def conversion(name: str, element: dtype) -> Any:
-    """The method `Tensor.<name>`, which converts to one dtype."""
-
-    def method(self: Tensor, memory_format: Any = None) -> Tensor:
-        return to_dtype_op.functional(self, element, memory_format=memory_format)
-
-    method.__name__, method.__qualname__ = name, f"Tensor.{name}"
-    method.__doc__ = f"The tensor as {element.name}; itself if it is."
-    made = overridable(method)
-    setattr(Tensor, name, made)
-    return made
-
-
-Tensor.cpu, Tensor.cuda = cpu, cuda  # type: ignore[attr-defined]
-to_double = conversion("double", dtypes.float64)
-to_float = conversion("float", dtypes.float32)
-to_half = conversion("half", dtypes.float16)
-to_bfloat16 = conversion("bfloat16", dtypes.bfloat16)
-to_long = conversion("long", dtypes.int64)
-to_int = conversion("int", dtypes.int32)
-to_short = conversion("short", dtypes.int16)
-to_char = conversion("char", dtypes.int8)
-to_byte = conversion("byte", dtypes.uint8)
-to_bool = conversion("bool", dtypes.bool)
-to_cfloat = conversion("cfloat", dtypes.complex64)
-to_cdouble = conversion("cdouble", dtypes.complex128)
-
-_TENSOR_NAMES = {f"torch.{t.tensor_name}Tensor": t for t in DTYPES.values()}
-
-
-@overridable
-def tensor_type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
-    """The name of the tensor's type, "torch.FloatTensor"; with a dtype or such a name, the tensor converted to it."""
-    if dtype is None:
-        device_name = "" if self._device.type == "cpu" else f"{self._device.type}."
-        return f"torch.{device_name}{self._dtype.tensor_name}Tensor"
-    if isinstance(dtype, str):
-        if dtype not in _TENSOR_NAMES:
-            raise ValueError(f"invalid type: {dtype!r}")
-        return to_device_op.functional(self, CPU, _TENSOR_NAMES[dtype], non_blocking=non_blocking)
-    element = _as_dtype(dtype)
-    return to_dtype_op.functional(self, element, non_blocking=non_blocking)
-
-
-Tensor.type = tensor_type  # type: ignore[attr-defined]
-
-type_as_op = Operator("type_as(Tensor self, Tensor other) -> Tensor")
-
-
-@type_as_op.implicit
-def type_as_composite(self: Tensor, other: Tensor) -> Tensor:
-    return to_dtype_layout_op.functional(self, dtype=other._dtype, layout=strided, device=other._device)
-
-
-type_as = public(type_as_op, function=False)
 
 # --- the same memory --------------------------------------------------------------------------------------------------
 

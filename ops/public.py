@@ -9,14 +9,16 @@ first called.
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 from redispatch.dispatch import (
     EntryPoint,
     ListType,
     OpOverload,
+    OptionalType,
     Overload,
     Parser,
     ask_function_mode,
@@ -24,6 +26,10 @@ from redispatch.dispatch import (
     call_overridden,
     overridden,
 )
+from redispatch.dispatch.boxing import default_of
+from redispatch.dispatch.lanes import Attribute, Fixed, Reading, Reads, reads
+from redispatch.dispatch.schema import NO_DEFAULT
+from redispatch.dispatch.signature import READS_SELF
 from redispatch.tensor import SET_REQUIRES_GRAD, Tensor
 
 from .declare import Operator
@@ -35,7 +41,7 @@ def public(*operators: Operator, function: bool = True, method: bool = True, nam
     Also attached, where `method` is set and the first argument is `self`: `Tensor.name` and, with an in-place form,
     `Tensor.name_`. Returns the function; the method where `function` is not set.
     """
-    name = name or operators[0].schema.base_name
+    name = name or operators[0].base_name
     made = None
     if function:
         made = face(name, [(o.functional, o.out) for o in operators], "torch")
@@ -86,9 +92,88 @@ def face(name: str, overloads: Sequence[Overload], module: str, method: bool = F
         grad=with_grad,
         ask=ask_function_mode,
     ).function
-    function.__doc__ = "\n".join(str(op.schema) for op, _ in overloads)
+    function.__doc__ = "\n".join(str(op._declared) for op, _ in overloads)
     function.operators = [op for op, _ in overloads]
     return function
+
+
+class Way:
+    """One way that calls of a method written by hand may go: to which operator, and where its arguments come from.
+
+    by_position, by_keyword: names of the operator's arguments that a call may give; the first is the tensor.
+    given: what stands on the stack for arguments that no call gives, where it is not the default.
+    reads: what values of an argument become, where the schema's type does not say it (dispatch/lanes.py).
+    """
+
+    def __init__(
+        self,
+        op: Operator,
+        by_position: Sequence[str],
+        by_keyword: Sequence[str] = (),
+        *,
+        given: Mapping[str, Fixed | Attribute] = MappingProxyType({}),
+        reads: Mapping[str, Reads] = MappingProxyType({}),
+    ) -> None:
+        self.op, self.names, self.by_keyword, self.given, self.reads = (
+            op.functional,
+            by_position,
+            by_keyword,
+            given,
+            reads,
+        )
+
+    def read(self, count: int, names: Sequence[str]) -> list[Reading]:
+        """How calls with `count` positions and these keywords are read: see lanes.py."""
+        order = [*self.names[:count], *names]
+        if (
+            count > len(self.names)
+            or len(set(order)) < len(order)
+            or not {*self.names, *self.by_keyword}.issuperset(names)
+        ):
+            return []
+        values: dict[str, Reads] = {}
+        stack: list[int | Fixed | Attribute] = []
+        for argument in self.op.schema.arguments:
+            name, default = argument.name, default_of(argument)
+            if name in order:
+                stack.append(order.index(name))
+                values[name] = READS_SELF if name == self.names[0] else self.reads.get(name) or reads_strictly(argument)
+            elif name in self.given:
+                stack.append(self.given[name])
+            elif default is NO_DEFAULT:
+                return []
+            else:
+                stack.append(Fixed(default))
+        return [Reading(self.op, tuple(values[name] for name in order), tuple(stack))]
+
+    def __str__(self) -> str:
+        return str(self.op.schema)
+
+
+def reads_strictly(argument: Any) -> Reads:
+    """What values become for an argument of this type, by the rules of public functions."""
+    none = None if isinstance(argument.type, OptionalType) else NO_DEFAULT
+    return reads(argument.type, default_of(argument), numbers=False, strict=True, none=none)
+
+
+def written(*ways: Way) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Makes the method of Tensor of a function written by hand. Calls that go one of the ways, tried in order, take
+    lanes."""
+
+    def attach(method: Callable[..., Any]) -> Callable[..., Any]:
+        def meaning(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            return call_overridden(function, args, kwargs) if overridden(args, kwargs) else method(*args, **kwargs)
+
+        name = method.__name__
+        entry = EntryPoint(
+            name, lambda: ways, meaning, module="torch", qualname=f"Tensor.{name}", ask=ask_function_mode
+        )
+        function = entry.function
+        function.__doc__ = method.__doc__
+        setattr(Tensor, name, function)
+        return function
+
+    return attach
 
 
 def with_grad(result: Any, wanted: bool) -> Any:

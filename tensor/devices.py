@@ -99,7 +99,12 @@ def device_keyset(type: str, inference: bool = False) -> int:
 
 def as_device(value: Any) -> device:
     """A device from what a schema's Device argument accepts: a device, its name, an index."""
-    return value if isinstance(value, device) else device(value)
+    if isinstance(value, device):
+        return value
+    return (_NAMED.get(value) if type(value) is str else None) or device(value)
+
+
+_NAMED = {"cpu": CPU, "meta": META}  # most names that are given: taking a name apart takes longer
 
 
 ARGUMENT_TYPES["Device"], VALUE_CLASSES["Device"] = as_device, device
