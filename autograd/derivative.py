@@ -60,16 +60,25 @@ def differentiable(
     name: str,
     formulas: Formulas,
     *,
-    nondifferentiable_outputs: Sequence[int] = (),
+    nondifferentiable_outputs: Sequence[int] | None = (),
     place: str,
+    later: bool = False,
 ) -> Undo:
     """Declares the derivative of `op`; returns what takes it back.
 
     `name` is that of its nodes ("MulBackward0"). Each formula comes with the inputs whose gradients it yields: one
     value for one input (for a Tensor[], a list), a tuple for several. None stands for zero.
+    `nondifferentiable_outputs` None means all. With `later`, the formulas are read when they are first needed.
     Errors: TypeError where a formula asks for something that the schema does not have.
     """
-    return DERIVATIVES.add(op, OperatorDerivative(op, name, formulas, nondifferentiable_outputs), place)
+
+    def make() -> OperatorDerivative:
+        every = range(len(op.schema.returns))
+        return OperatorDerivative(
+            op, name, formulas, every if nondifferentiable_outputs is None else nondifferentiable_outputs
+        )
+
+    return DERIVATIVES.add_later(op, make, place) if later else DERIVATIVES.add(op, make(), place)
 
 
 @frozen

@@ -152,8 +152,8 @@ def wrong_results(schema: FunctionSchema, result: Any) -> RuntimeError:
     return RuntimeError(f"{schema} returns {promised}, but its function returned {result!r}")
 
 
-def box(function: Callable[..., Any], schema: FunctionSchema, convention: str) -> Boxed:
-    """The boxed form of `function`, which takes its arguments by `convention`."""
+def box(function: Callable[..., Any], op: Any, convention: str) -> Boxed:
+    """The boxed form of `function`, a kernel of `op` which takes its arguments by `convention`."""
     if convention == "boxed":
         return function
     if convention == "positional":
@@ -163,6 +163,7 @@ def box(function: Callable[..., Any], schema: FunctionSchema, convention: str) -
             return function(*stack)
 
         return positional_kernel
+    schema = op.schema
     if convention == "python":
 
         @inline

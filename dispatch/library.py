@@ -22,6 +22,7 @@ from .operator import OpOverload, operator_named
 from .registry import OPERATORS, Undo, add_fallback, add_operator, caller
 from .schema import FunctionSchema
 from .schema_parser import parse_schema
+from .schema_text import SchemaText
 from .table import Kernel
 
 RESERVED = ("prim",)
@@ -33,7 +34,9 @@ def fallthrough_kernel(*args: Any, **kwargs: Any) -> Any:
     raise NotImplementedError("fallthrough_kernel() should never be called.")
 
 
-def define(schema: FunctionSchema | str, tags: Iterable[Any] = (), place: str = "") -> tuple[OpOverload, Undo]:
+def define(
+    schema: FunctionSchema | SchemaText | str, tags: Iterable[Any] = (), place: str = ""
+) -> tuple[OpOverload, Undo]:
     """A new operator, and what removes it again. SchemaError or RegistrationError where it cannot be."""
     if isinstance(schema, str):
         schema = parse_schema(schema)
@@ -60,7 +63,7 @@ def impl(
     if function is fallthrough_kernel:
         kernel = fallthrough(place, library)
     else:
-        kernel = Kernel(function, box(function, op.schema, convention), convention, place, library, name)
+        kernel = Kernel(function, box(function, op, convention), convention, place, library, name)
     return op.register(key, kernel)
 
 

@@ -24,6 +24,7 @@ from .marks import frozen, pure
 from .override import handle_torch_function, overridden, overriding
 from .registry import FALLBACKS, LISTENERS, LOCK, OPERATORS, OVERLOADS, Undo
 from .schema import FunctionSchema
+from .schema_text import SchemaText
 from .specialiser.site import Site
 from .specialiser.specialise import Facts, Table, forget, sorts_of, usual_facts
 from .state import FLAGS, KEYS_MASK, STATE, TRACED
@@ -38,13 +39,14 @@ class OpOverload(HasEntryPoint):
     Fields: `schema`, `tags`, `place` (where it was defined), `registrations` (key -> kernels, the newest last).
     """
 
-    def __init__(self, schema: FunctionSchema, tags: Iterable[Any] = (), place: str = "") -> None:
-        self.schema = self._schema = schema
+    def __init__(self, schema: FunctionSchema | SchemaText, tags: Iterable[Any] = (), place: str = "") -> None:
+        self._declared = schema
         self.tags = [Tag(tag) for tag in tags]
         self.place = place
-        self.namespace, self._opname = schema.namespace or "", schema.base_name
-        self._overloadname = schema.overload
-        self.qualified_name = schema.qualified_name
+        self.packet_name = schema.name  # "aten::add"
+        self.namespace, _, self._opname = schema.name.rpartition("::")
+        self._overloadname = schema.overload_name or "default"
+        self.qualified_name = f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
         self.__name__ = f"{self._opname}.{self._overloadname}"
         self.__qualname__ = self.__name__
         self.__module__ = f"torch._ops.{self.namespace}"
@@ -53,6 +55,15 @@ class OpOverload(HasEntryPoint):
         self.tables: dict[Facts, Table] = {}  # facts about arguments -> specialised code by keyset
         self.generation = 0  # how often that code was dropped
         self.__call__ = EntryPoint(self.__name__, self._forms, self._called, qualname=str(self)).function
+
+    @cached_property
+    def schema(self) -> FunctionSchema:
+        declared = self._declared
+        return declared.schema if isinstance(declared, SchemaText) else declared
+
+    @property
+    def _schema(self) -> FunctionSchema:
+        return self.schema
 
     # Calling --------------------------------------------------------------------------------------------------
 
@@ -345,7 +356,7 @@ ops = _Ops()
 
 def overloads_changed(event: str, op: OpOverload) -> None:
     """Takes out what was remembered of a name whose overloads have changed."""
-    name = op.schema.name
+    name = op.packet_name
     with LOCK:
         for packet in _PACKETS.get(name, ()):
             if event == "removed":

@@ -40,7 +40,7 @@ def add_operator(op: OpOverload) -> Undo:
                 f"registration: {op.place}. Original registration: {former.place}"
             )
         OPERATORS[op.qualified_name] = op
-        OVERLOADS.setdefault(op.schema.name, {})[op.schema.overload] = op
+        OVERLOADS.setdefault(op.packet_name, {})[op._overloadname] = op
     _tell("defined", op)
 
     def undo() -> None:
@@ -48,9 +48,9 @@ def add_operator(op: OpOverload) -> Undo:
             if OPERATORS.get(op.qualified_name) is not op:
                 return
             del OPERATORS[op.qualified_name]
-            del OVERLOADS[op.schema.name][op.schema.overload]
-            if not OVERLOADS[op.schema.name]:
-                del OVERLOADS[op.schema.name]
+            del OVERLOADS[op.packet_name][op._overloadname]
+            if not OVERLOADS[op.packet_name]:
+                del OVERLOADS[op.packet_name]
         _tell("removed", op)
 
     return undo

@@ -6,15 +6,32 @@ stands in a table that the layer publishes and that the operators' declarations 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from .errors import RegistrationError
 from .marks import frozen, pure
-from .registry import Undo, forget_entries
+from .registry import LOCK, Undo, forget_entries
 
 R = TypeVar("R")
 
 TABLES: list[RuleTable[Any]] = []  # every table there is
+
+
+class Rule:
+    """A rule in a table, and where it was written; `make` gives it, as long as nobody has asked for it."""
+
+    __slots__ = ("place", "value", "make")
+
+    def __init__(self, place: str, value: Any = None, make: Callable[[], Any] | None = None) -> None:
+        self.place, self.value, self.make = place, value, make
+
+    def made(self) -> Any:
+        """The rule, made now unless another thread has just done so."""
+        with LOCK:
+            if self.make is not None:
+                self.value, self.make = self.make(), None
+        return self.value
 
 
 @frozen
@@ -23,20 +40,27 @@ class RuleTable(Generic[R]):
 
     def __init__(self, what: str) -> None:
         self.what = what
-        self._rules: dict[Any, tuple[R, str]] = {}  # by operator, or by (operator, ...)
+        self._rules: dict[Any, Rule] = {}  # by operator, or by (operator, ...)
         TABLES.append(self)
 
     def add(self, op: Any, rule: R, place: str) -> Undo:
         """Enters a rule. RegistrationError, with both places, where there is another one already."""
+        return self._enter(op, Rule(place, rule))
+
+    def add_later(self, op: Any, make: Callable[[], R], place: str) -> Undo:
+        """Enters a rule that is made when it is first asked for."""
+        return self._enter(op, Rule(place, make=make))
+
+    def _enter(self, op: Any, rule: Rule) -> Undo:
         if op in self._rules:
             raise RegistrationError(
-                f"{op} has a {self.what} already: {self._rules[op][1]}; the second one is at {place}"
+                f"{op} has a {self.what} already: {self._rules[op].place}; the second one is at {rule.place}"
             )
-        self._rules[op] = rule, place
+        self._rules[op] = rule
         forget_code(op)
 
         def undo() -> None:
-            if self._rules.get(op) == (rule, place):
+            if self._rules.get(op) is rule:
                 del self._rules[op]
                 forget_code(op)
 
@@ -45,7 +69,7 @@ class RuleTable(Generic[R]):
     @pure
     def get(self, op: Any) -> R | None:
         found = self._rules.get(op)
-        return found[0] if found else None
+        return None if found is None else found.value if found.make is None else found.made()
 
     @pure
     def concerns(self, op: Any) -> bool:
@@ -55,7 +79,7 @@ class RuleTable(Generic[R]):
     def place(self, op: Any) -> str | None:
         """Where the rule was written."""
         found = self._rules.get(op)
-        return found[1] if found else None
+        return found.place if found else None
 
     def __contains__(self, op: Any) -> bool:
         return op in self._rules

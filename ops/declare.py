@@ -25,7 +25,6 @@ Read next: structured.py, public.py.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import sys
 from collections.abc import Callable
@@ -36,21 +35,20 @@ from redispatch.dispatch import (
     NUMBER_FOR_TENSOR,
     FunctionSchema,
     OpOverload,
+    Tag,
     define,
     impl,
     own_namespace,
-    parse_schema,
     place_of,
 )
 from redispatch.dispatch.layers import ad_inplace_or_view, autocast, backend_select
 from redispatch.dispatch.marks import frozen, leaf
-from redispatch.dispatch.schema import AliasInfo, Argument
+from redispatch.dispatch.schema_text import SchemaText
 
 from .core_aten import CORE
 
 Function = Callable[..., Any]
 LEAF_KEYS = {"CPU", "Meta"}
-_WRITTEN = AliasInfo(frozenset("a"), frozenset("a"), True)
 
 
 own_namespace("aten")
@@ -76,22 +74,36 @@ class Operator:
         tags: tuple[str, ...] = (),
         namespace: str = "aten",
     ) -> None:
-        self.schema = parse_schema(f"{namespace}::{schema}")
+        self.text = text = SchemaText(f"{namespace}::{schema}")
         self.place = declared_at()
-        self.names = [argument.name for argument in self.schema.arguments]
-        self.functional = self._define(self.schema, numbers, tags)
-        self.inplace = self._define(inplace_schema(self.schema, inplace), numbers, tags) if inplace else None
-        self.out = self._define(out_schema(self.schema, out), numbers, tags) if out else None
+        self.names = text.names
+        self.functional = self._define(text, numbers, tags)
+        other = inplace if isinstance(inplace, str) else None
+        self.inplace = self._define(text.inplace(other), numbers, tags) if inplace else None
+        self.out = self._define(text.out(out), numbers, tags) if out else None
 
-    def _define(self, schema: FunctionSchema, numbers: bool, tags: tuple[str, ...]) -> OpOverload:
+    def _define(self, text: SchemaText, numbers: bool, tags: tuple[str, ...]) -> OpOverload:
         if numbers:
-            NUMBER_FOR_TENSOR.add(schema.name)
-        form = (schema.kind,) if schema.kind in ("inplace", "out") else ()
-        core = ("core",) if schema.qualified_name.removeprefix("aten::") in CORE else ()
-        op, _ = define(schema, dict.fromkeys((*tags, *form, *core)), self.place)
-        ad_inplace_or_view.register_alias_tracking(op)
-        backend_select.register_backend_select(op)
+            NUMBER_FOR_TENSOR.add(text.name)
+        form = (text.kind,) if text.kind in ("inplace", "out") else ()
+        op, _ = define(text, dict.fromkeys((*tags, *form)), self.place)
+        if op.qualified_name.removeprefix("aten::") in CORE:
+            op.tags.append(Tag("core"))
+        if text.shares_memory:
+            ad_inplace_or_view.track_aliases(op)
+        if text.is_factory:
+            backend_select.select_backend(op)
         return op
+
+    @property
+    def schema(self) -> FunctionSchema:
+        """The schema of the functional form."""
+        return self.functional.schema
+
+    @property
+    def base_name(self) -> str:
+        """'add' for 'aten::add'."""
+        return self.functional._opname
 
     @property
     def forms(self) -> list[OpOverload]:
@@ -141,20 +153,19 @@ class Operator:
             if form is not None:
                 differentiable(
                     form,
-                    node or node_name(op.schema.base_name),
+                    node or node_name(op.base_name),
                     rules,
                     nondifferentiable_outputs=nondifferentiable,
                     place=declared_at(),
+                    later=True,
                 )
 
     def not_differentiable(self) -> None:
         """Declares that no gradient flows through: the result is recorded nowhere."""
         for form in (self.functional, self.inplace):
             if form is not None:
-                every = tuple(range(len(form.schema.returns)))
-                differentiable(
-                    form, node_name(form.schema.base_name), [], nondifferentiable_outputs=every, place=declared_at()
-                )
+                name, place = node_name(form._opname), declared_at()
+                differentiable(form, name, [], nondifferentiable_outputs=None, place=place, later=True)
 
     def autocast(self, **policies: str) -> None:
         """Puts the functional form on the autocast lists: `autocast(cpu="lower_precision_fp", cuda="fp32")`."""
@@ -188,28 +199,3 @@ def node_name(base_name: str) -> str:
     """The name of an operator's node: `MulBackward0`, `LogSoftmaxBackward0` for `_log_softmax`."""
     words = base_name.strip("_").split("_")
     return "".join(word[:1].upper() + word[1:] for word in words) + "Backward0"
-
-
-def inplace_schema(schema: FunctionSchema, overload: bool | str = True) -> FunctionSchema:
-    """`add_.Tensor(Tensor(a!) self, ...) -> Tensor(a!)` for `add.Tensor(Tensor self, ...) -> Tensor`."""
-    first, *rest = schema.arguments
-    written = dataclasses.replace(first, alias_info=_WRITTEN)
-    return dataclasses.replace(
-        schema,
-        name=f"{schema.name}_",
-        overload_name=overload if isinstance(overload, str) else schema.overload_name,
-        arguments=(written, *rest),
-        returns=(_returned(schema.returns[0]),),
-    )
-
-
-def out_schema(schema: FunctionSchema, overload: str) -> FunctionSchema:
-    """`add.out(Tensor self, ..., *, ..., Tensor(a!) out) -> Tensor(a!)`."""
-    arguments = (*schema.arguments, Argument("out", schema.returns[0].type, kwarg_only=True, alias_info=_WRITTEN))
-    return dataclasses.replace(
-        schema, overload_name=overload, arguments=arguments, returns=(_returned(schema.returns[0]),)
-    )
-
-
-def _returned(result: Argument) -> Argument:
-    return dataclasses.replace(result, alias_info=_WRITTEN)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from redispatch.dispatch import ListType, Memo, OptionalType
@@ -39,16 +40,25 @@ class Planned(Structured):
     """A structured operator whose call is decided by how its tensors look and by its other arguments.
 
     Its result's dtype must not depend on the default dtype, since plans do not know of it.
+
+    dtype_of_target: whether, in place and with `out=`, `dtype=None` means the dtype of what is written to.
     """
 
     loop_function: Callable[..., Run]
 
-    def __init__(self, schema: str, **options: Any) -> None:
+    def __init__(self, schema: str, *, dtype_of_target: bool = False, **options: Any) -> None:
         super().__init__(schema, **options)
-        self.tensors = self.schema.tensor_positions
-        self.tensor_lists = self.schema.tensor_list_positions
-        self.lists = tuple(i for i, argument in enumerate(self.schema.arguments) if is_list(argument.type))
+        self.dtype_of_target = dtype_of_target
+        self.tensors = self.text.tensor_positions
         self.plans = Memo(PLANS, alike=self.tensors)
+
+    @cached_property
+    def tensor_lists(self) -> tuple[int, ...]:
+        return self.schema.tensor_list_positions
+
+    @cached_property
+    def lists(self) -> tuple[int, ...]:
+        return tuple(i for i, argument in enumerate(self.schema.arguments) if is_list(argument.type))
 
     def loop(self, function: Callable[..., Run]) -> Callable[..., Run]:
         """Registers what returns the work. Where no body is declared, it does that of the other forms, too."""
@@ -68,6 +78,29 @@ class Planned(Structured):
         result = fresh(plan.mould)
         plan.run(result._array, 0, *self.operands(args))
         return result
+
+    @leaf
+    def run_inplace(self, *args: Any) -> Tensor:
+        return super().run_inplace(*self.with_dtype(args, args[0]))
+
+    @leaf
+    def run_out(self, *args: Any) -> Tensor:
+        return super().run_out(*self.with_dtype(args, args[-1]))
+
+    @leaf
+    def _meta_inplace(self, *args: Any) -> Tensor:
+        return super()._meta_inplace(*self.with_dtype(args, args[0]))
+
+    @leaf
+    def _meta_out(self, *args: Any) -> Tensor:
+        return super()._meta_out(*self.with_dtype(args, args[-1]))
+
+    def with_dtype(self, args: tuple[Any, ...], target: Tensor) -> tuple[Any, ...]:
+        """The arguments, with the target's dtype in the place of `dtype=None` where it counts."""
+        if not self.dtype_of_target:
+            return args
+        at = self.names.index("dtype")
+        return args if args[at] is not None else (*args[:at], target._dtype, *args[at + 1 :])
 
     @inline
     def fact(self, i: int, value: Any) -> Any:

@@ -6,6 +6,7 @@ are. Shapes broadcast, strides follow the inputs', and `promotion` says in which
     same     the inputs' common dtype                     add, mul, neg
     float    the same, integers as the default float      exp, div, sigmoid
     compare  computed in the common dtype, stored as bool eq, lt, logical_and
+    real     the same, complex results stored as real     abs
 
 Note [A plan for arguments that look alike]
 What a call comes down to (dtypes, shape, strides, which loop) depends on how its tensors look and on the types of its
@@ -17,7 +18,7 @@ fresh tensor, one loop. Where a value does decide (`alpha=1` needs no product), 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeGuard
 
@@ -25,6 +26,7 @@ from redispatch.dispatch import Memo, TensorBase, describe_value
 from redispatch.dispatch.marks import frozen, inline, leaf
 from redispatch.kernels import Elementwise, Loop, broadcast_shapes, output_strides
 from redispatch.tensor import (
+    Looks,
     Mould,
     Size,
     Tensor,
@@ -41,7 +43,18 @@ from redispatch.tensor import (
 )
 
 from .declare import Function
-from .structured import Meta, Structured, check_no_internal_overlap, check_writable, common_device
+from .structured import (
+    Meta,
+    Structured,
+    check_no_internal_overlap,
+    check_writable,
+    common_device,
+    not_implemented,
+)
+
+# What `unsupported` names at once, as in dict.fromkeys(COMPLEX, "lt_cpu").
+COMPLEX = ("complex64", "complex128")
+FLOATING = ("float16", "bfloat16", "float32", "float64")
 
 PLANS = 2048  # remembered per scalar function; then it starts afresh
 OPERANDS = ("self", "other", "exponent", "min", "max")
@@ -57,6 +70,8 @@ class Plan:
     fit: Callable[[Any], Any] | None  # how loops want their Python numbers, where not as they are
     into_fresh: Loop | None = None  # the loop into a result with memory of its own
     in_place: Loop | None = None  # the loop into the first argument
+    onto_itself: dict[tuple[int, ...], Loop] = field(default_factory=dict)  # the same, if it is other arguments, too
+    into: dict[Looks, Loop] = field(default_factory=dict)  # the loops into `out=`, by its looks
 
 
 @frozen
@@ -117,12 +132,10 @@ class Pointwise(Structured):
         self.check_function: Function | None = None
         self.numbers_function: Function | None = None
         self.values_function: Function | None = None
-        self.tensors = self.schema.tensor_positions  # where a number may stand instead
+        self.tensors = self.text.tensor_positions  # where a number may stand instead
         # Numbers that count in promotion: the operands of the mathematical function, not factors like alpha.
         self._operands = [
-            i
-            for i, name in enumerate(self.names)
-            if name not in keep and (i in self.schema.tensor_positions or name in OPERANDS)
+            i for i, name in enumerate(self.names) if name not in keep and (i in self.tensors or name in OPERANDS)
         ]
         self.variants: tuple[Variant, ...] = ()  # the most specific first: the first that suits is used
         self.meta(self._pointwise_meta)
@@ -172,7 +185,7 @@ class Pointwise(Structured):
                 f"{', '.join(self.names)}: a scalar function takes some of these, under the same names"
             )
         kept = [i for i, name in enumerate(parameters) if name in self.keep]
-        loops = Elementwise(self.schema.base_name, body, keep=kept, cost=self.cost)
+        loops = Elementwise(self.base_name, body, keep=kept, cost=self.cost)
         wanted = {self.names.index(name): value for name, value in (when or {}).items()}
         if not wanted.keys().isdisjoint(self.tensors):
             raise TypeError(f"{example.__qualname__}: `when` names a tensor, and only a number or a word can decide")
@@ -228,6 +241,27 @@ class Pointwise(Structured):
                 run(loop, target._array, target._offset, self.operands(read, args))
                 return target
         raise self.no_variant(args)
+
+    @leaf
+    @inline
+    def run_out(self, *args: Any) -> Tensor:
+        """The out= kernel. The first call for an `out` that looks so goes the long way, and so do all where an input
+        may share memory with it."""
+        out, inputs = args[-1], args[:-1]
+        for i in self.tensors:
+            if self.is_tensor(inputs[i], i) and shares_memory(inputs[i], out):
+                return self.run_out_otherwise(*args)
+        for variant in self.variants:
+            if variant.suits(inputs):
+                plan = self.plan(variant, inputs)
+                loop = plan.into.get(out._looks or looks_of(out))
+                if loop is None or out._array is None:
+                    return self.run_out_first(variant, plan, args)
+                if self.values_function is not None:
+                    self.values_function(*inputs)
+                run(loop, out._array, out._offset, self.operands(variant.positions, inputs))
+                return out
+        raise self.no_variant(inputs)
 
     @inline
     def plan(self, variant: Variant, args: tuple[Any, ...]) -> Plan:
@@ -291,8 +325,10 @@ class Pointwise(Structured):
         if promotion == "float" and common.category < get_default_dtype().category:
             common = get_default_dtype()
         if common.name in self.unsupported:
-            raise NotImplementedError(f"\"{self.unsupported[common.name]}\" not implemented for '{common.tensor_name}'")
-        return common, dtypes.bool if promotion == "compare" else common
+            raise not_implemented(self.unsupported[common.name], common)
+        if promotion == "compare":
+            return common, dtypes.bool
+        return common, common.to_real() if promotion == "real" else common
 
     def loop_into_fresh(self, variant: Variant, plan: Plan, result: Tensor, args: tuple[Any, ...]) -> Loop:
         """The loop for results with memory of their own. It is compiled here, if it must be."""
@@ -302,21 +338,45 @@ class Pointwise(Structured):
     def loop_in_place(self, variant: Variant, plan: Plan, args: tuple[Any, ...]) -> Loop:
         """The loop into the first argument. RuntimeError where what it would store does not fit there."""
         target = args[0]
+        if self.promotion == "real" and target._dtype.is_complex:
+            raise RuntimeError(f"In-place {self.schema.base_name} is not supported for complex tensors.")
         check_writable(target, plan.meta)
         check_no_internal_overlap(target)
         loop = variant.loops.loop((target._operand,), loop_inputs(variant, plan, args), plan.compute)
-        read = tuple(i for i in variant.positions if i != 0)
+        read = tuple(i for i in variant.positions if args[i] is not target)
         return loop if plan.fit is None else fitting(loop, plan.fit, read, args)
 
     # Meta and body: the meta device, out=, and writing over inputs ---------------------------------------------------
 
     def run_inplace_apart(self, *args: Any) -> Tensor:
         """The in-place kernel for inputs that may share memory with the target."""
-        return Structured.run_inplace(self, *args)
+        target = args[0]
+        tensors = [args[i] for i in self.tensors if self.is_tensor(args[i], i)]
+        if any(x is not target and shares_memory(x, target) for x in tensors) or target._array is None:
+            return super().run_inplace(*args)
+        variant = self.variant(args)
+        plan = self.plan(variant, args)
+        read = tuple(i for i in variant.positions if args[i] is not target)  # the others through the output itself
+        loop = plan.onto_itself.get(read)
+        if loop is None:
+            loop = plan.onto_itself[read] = self.loop_in_place(variant, plan, args)
+        if self.values_function is not None:
+            self.values_function(*args)
+        run(loop, target._array, target._offset, self.operands(read, args))
+        return target
 
-    @leaf
-    def run_out(self, *args: Any) -> Tensor:
-        """The out= kernel; an `exact_out` operator converts nothing on the way."""
+    def run_out_first(self, variant: Variant, plan: Plan, args: tuple[Any, ...]) -> Tensor:
+        """The out= kernel for an `out` that looks so for the first time. Its loop is remembered if it was not
+        resized."""
+        out, looks = args[-1], looks_of(args[-1])
+        self.run_out_otherwise(*args)
+        if out._array is not None and looks_of(out) is looks:
+            loop = variant.loops.loop((out._operand,), loop_inputs(variant, plan, args), plan.compute)
+            plan.into[looks] = loop if plan.fit is None else fitting(loop, plan.fit, variant.positions, args)
+        return out
+
+    def run_out_otherwise(self, *args: Any) -> Tensor:
+        """The out= kernel for any arguments; an `exact_out` operator converts nothing on the way."""
         if self.exact_out:
             if self.check_function is not None:
                 self.check_function(*args[:-1])

@@ -71,7 +71,7 @@ class Structured(Operator):
 
     def _register(self, key: str, kind: str, *kernels: Function, dispatches: bool = False) -> None:
         """Registers the kernels of the functional, in-place and out= forms, as far as there are such forms."""
-        name = f"{kind} {self.schema.base_name}"
+        name = f"{kind} {self.base_name}"
         for op, kernel in zip((self.functional, self.inplace, self.out), kernels, strict=True):
             if op is not None:
                 kernel = unmarked(kernel) if dispatches else kernel
@@ -170,6 +170,11 @@ def resize(tensor: Tensor, shape: Size, strides: tuple[int, ...] | None = None) 
         tensor._storage.resize_(needed)
     lay_out(tensor, fresh._shape, fresh._stride, tensor._offset)
     tensor._array = tensor._storage.typed(tensor._dtype)  # it has one again, if its storage had become too small
+
+
+def not_implemented(kernel_name: str, kind: dtype) -> NotImplementedError:
+    """What a kernel raises for a dtype that it was not written for, under PyTorch's name for that kernel."""
+    return NotImplementedError(f"\"{kernel_name}\" not implemented for '{kind.tensor_name}'")
 
 
 def check_no_internal_overlap(target: Tensor) -> None:

@@ -165,9 +165,12 @@ def returned_arguments(schema: FunctionSchema) -> tuple[int | None, ...]:
 
 def register_alias_tracking(op: OpOverload) -> Undo | None:
     """Gives `op` this kernel if its schema writes an argument or returns a view of one."""
-    if op.schema.is_mutable or op.schema.is_view:
-        return op.register("ADInplaceOrView", boxed_kernel(ad_inplace_or_view))
-    return None
+    return track_aliases(op) if op.schema.is_mutable or op.schema.is_view else None
+
+
+def track_aliases(op: OpOverload) -> Undo:
+    """Gives `op` this kernel."""
+    return op.register("ADInplaceOrView", boxed_kernel(ad_inplace_or_view))
 
 
 skipped(place_of(register_alias_tracking), "ADInplaceOrView")

@@ -39,8 +39,13 @@ def register_backend_select(op: OpOverload) -> Undo | None:
     schema = op.schema
     is_factory = any(argument.name == "device" for argument in schema.arguments)
     if is_factory and not schema.tensor_positions and not schema.tensor_list_positions:
-        return op.register("BackendSelect", boxed_kernel(backend_select))
+        return select_backend(op)
     return None
+
+
+def select_backend(op: OpOverload) -> Undo:
+    """Gives `op` this kernel."""
+    return op.register("BackendSelect", boxed_kernel(backend_select))
 
 
 skipped(place_of(register_backend_select), "BackendSelect")
