@@ -131,6 +131,26 @@ def log_sum_exp_loop(lo, hi, kept, to, from_, line, out, out_at, x, x_at):
             target += step_to
 
 
+def complex_log_sum_exp_loop(lo, hi, kept, to, from_, line, out, out_at, x, x_at):
+    """`log_sum_exp_loop` for complex numbers: `top` has the largest real part, which decides how large exp(x) is."""
+    size, step_to, step = line[0], line[1], line[2]
+    for i in range(lo, hi):
+        at, target = x_at + offset_of(i, len(kept), kept, from_, 0), out_at + offset_of(i, len(kept), kept, to, 0)
+        top, total = complex(-np.inf, 0.0), complex(0.0, 0.0)
+        for _ in range(size):
+            value = load_one(x[uint64(at)])
+            if value.real == top.real:
+                total += exp(complex(0.0, value.imag - top.imag))
+            elif value.real < top.real:
+                total += exp(value - top)
+            else:  # NaN, too, which then stays
+                total = total * exp(top - value) + 1.0
+                top = value
+            out[uint64(target)] = store_one(top + log(total))
+            at += step
+            target += step_to
+
+
 def extremes_loop(lo, hi, kept, to, places_to, from_, line, values, values_at, places, places_at, x, x_at):
     """The largest elements so far and where they stand; of equal ones the last, and of NaNs. line: the steps in
     `values`, `places` and `x` come last."""
@@ -218,10 +238,12 @@ CUMPROD = Scan("cumprod", _multiply, 1)
 
 
 def ready_logcumsumexp(out: Operand, x: Operand, dim: int) -> Callable[..., object]:
-    """The same for the logarithm of the sum of exponentials; floating dtypes."""
+    """The same for the logarithm of the sum of exponentials; floating and complex dtypes."""
     walk, line = _walk(x, dim, out)
-    given = {"load_one": chain(load(x.dtype), CONVERT["float64"]), "store_one": store(out.dtype)}
-    entry = _entry("logcumsumexp", log_sum_exp_loop, given, _signature(out.dtype, x.dtype))
+    kind = DTYPES[x.dtype].kind
+    loop = complex_log_sum_exp_loop if kind == "complex" else log_sum_exp_loop
+    given = {"load_one": chain(load(x.dtype), CONVERT[_WIDEST[kind]]), "store_one": store(out.dtype)}
+    entry = _entry("logcumsumexp", loop, given, _signature(out.dtype, x.dtype))
     tables = (walk.kept, *walk.kept_outs, walk.kept_in, line)
     return ready(entry, walk.results if walk.elements else 0, tables, 32 * walk.elements)
 

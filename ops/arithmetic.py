@@ -14,8 +14,9 @@ from redispatch import kernels
 from redispatch.tensor import Tensor, as_numpy, result_type
 
 from .declare import Operator
-from .pointwise import pointwise
+from .pointwise import COMPLEX, pointwise
 from .public import public
+from .structured import not_implemented
 
 
 def dtype_name(value: Any) -> str:
@@ -173,6 +174,9 @@ def div_scalar_inplace(self: Tensor, other: Any) -> Tensor:
 div_scalar_op.derivative(self=lambda grad, other: grad / other, node="DivBackward1")
 
 
+ROUNDED_AWAY = ("bool", *COMPLEX)  # no quotient of these can be rounded, nor has it a remainder
+
+
 def by_rounding(self: Any, other: Any, rounding_mode: str | None) -> str:
     return "float" if rounding_mode is None else "same"
 
@@ -183,7 +187,6 @@ div_mode_op = pointwise(
     out="out_mode",
     numbers=True,
     promotion=by_rounding,
-    unsupported={"bool": "div_floor_cpu"},
 )
 
 
@@ -193,6 +196,9 @@ def check_rounding_mode(self: Any, other: Any, rounding_mode: str | None) -> Non
         raise RuntimeError(
             f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
         )
+    common = result_type(self, other)
+    if rounding_mode is not None and common.name in ROUNDED_AWAY:
+        raise not_implemented(f"div_{rounding_mode}_cpu", common)
 
 
 @div_mode_op.check_values
@@ -220,6 +226,10 @@ def floor_divide_floats(self, other):
 
 
 def floor_divide_ints(self, other):
+    return -self if other == -1 else self // other  # the least integer's quotient wraps: it has no negative
+
+
+def floor_divide_uints(self, other):
     return self // other
 
 
@@ -228,16 +238,16 @@ def trunc_divide_floats(self, other):
 
 
 def trunc_divide_ints(self, other):
-    quotient = self // other
+    quotient = -self if other == -1 else self // other
     return quotient + 1 if quotient < 0 and quotient * other != self else quotient
 
 
 div_mode_op.scalar(div_elements, when={"rounding_mode": None})
 div_mode_op.scalar(
-    when={"rounding_mode": "floor"}, float=floor_divide_floats, int=floor_divide_ints, uint=floor_divide_ints
+    when={"rounding_mode": "floor"}, float=floor_divide_floats, int=floor_divide_ints, uint=floor_divide_uints
 )
 div_mode_op.scalar(
-    when={"rounding_mode": "trunc"}, float=trunc_divide_floats, int=trunc_divide_ints, uint=trunc_divide_ints
+    when={"rounding_mode": "trunc"}, float=trunc_divide_floats, int=trunc_divide_ints, uint=floor_divide_uints
 )
 div_mode_op.derivative(
     self=lambda grad, other, rounding_mode: grad / other if rounding_mode is None else grad * 0,
@@ -255,10 +265,10 @@ floor_divide_op = pointwise(
     inplace="Tensor",
     out="out",
     numbers=True,
-    unsupported={"bool": "div_floor_cpu"},
+    unsupported=dict.fromkeys(ROUNDED_AWAY, "div_floor_cpu"),
 )
 floor_divide_op.check_values(check_integer_divisor)
-floor_divide_op.scalar(float=floor_divide_floats, int=floor_divide_ints, uint=floor_divide_ints)
+floor_divide_op.scalar(float=floor_divide_floats, int=floor_divide_ints, uint=floor_divide_uints)
 floor_divide_op.not_differentiable()
 floor_divide = public(floor_divide_op)
 
@@ -268,13 +278,13 @@ remainder_op = pointwise(
     "remainder.Tensor(Tensor self, Tensor other) -> Tensor",
     inplace=True,
     out="Tensor_out",
-    unsupported={"bool": "remainder_cpu"},
+    unsupported=dict.fromkeys(ROUNDED_AWAY, "remainder_cpu"),
 )
 remainder_scalar_op = pointwise(
     "remainder.Scalar(Tensor self, Scalar other) -> Tensor",
     inplace=True,
     out="Scalar_out",
-    unsupported={"bool": "remainder_cpu"},
+    unsupported=dict.fromkeys(ROUNDED_AWAY, "remainder_cpu"),
 )
 
 
@@ -299,10 +309,16 @@ remainder_scalar_op.derivative(self=lambda grad: grad)
 remainder = public(remainder_op, remainder_scalar_op)
 
 fmod_op = pointwise(
-    "fmod.Tensor(Tensor self, Tensor other) -> Tensor", inplace=True, out="Tensor_out", unsupported={"bool": "fmod_cpu"}
+    "fmod.Tensor(Tensor self, Tensor other) -> Tensor",
+    inplace=True,
+    out="Tensor_out",
+    unsupported=dict.fromkeys(ROUNDED_AWAY, "fmod_cpu"),
 )
 fmod_scalar_op = pointwise(
-    "fmod.Scalar(Tensor self, Scalar other) -> Tensor", inplace=True, out="Scalar_out", unsupported={"bool": "fmod_cpu"}
+    "fmod.Scalar(Tensor self, Scalar other) -> Tensor",
+    inplace=True,
+    out="Scalar_out",
+    unsupported=dict.fromkeys(ROUNDED_AWAY, "fmod_cpu"),
 )
 
 
@@ -436,6 +452,18 @@ maximum_op = pointwise("maximum(Tensor self, Tensor other) -> Tensor", out="out"
 minimum_op = pointwise("minimum(Tensor self, Tensor other) -> Tensor", out="out")
 
 
+@maximum_op.check
+def check_maximum(self: Tensor, other: Tensor) -> None:
+    if result_type(self, other).is_complex:
+        raise RuntimeError("maximum not implemented for complex tensors.")
+
+
+@minimum_op.check
+def check_minimum(self: Tensor, other: Tensor) -> None:
+    if result_type(self, other).is_complex:
+        raise RuntimeError("minimum not implemented for complex tensors.")
+
+
 @maximum_op.scalar
 def maximum_elements(self, other):
     return self if self > other or self != self else other  # NaN wins from either side
@@ -471,6 +499,13 @@ clamp_op = pointwise(
 def check_clamp(self: Any, min: Any, max: Any) -> None:
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    check_bounded(self, min, max)
+
+
+def check_bounded(self: Any, *bounds: Any) -> None:
+    """Raises NotImplementedError for complex numbers, which are neither above a bound nor below."""
+    if result_type(self, *(bound for bound in bounds if bound is not None)).is_complex:
+        raise NotImplementedError("clamp is not supported for complex types")
 
 
 @clamp_op.scalar
@@ -501,6 +536,8 @@ clamp = public(clamp_op)
 clip = public(clamp_op, name="clip")
 clamp_min_op = pointwise("clamp_min(Tensor self, Scalar min) -> Tensor", inplace=True, out="out")
 clamp_max_op = pointwise("clamp_max(Tensor self, Scalar max) -> Tensor", inplace=True, out="out")
+clamp_min_op.check(check_bounded)
+clamp_max_op.check(check_bounded)
 clamp_min_op.scalar(clamp_below)
 clamp_max_op.scalar(clamp_above)
 clamp_min_op.derivative(self=lambda grad, self, min: grad * (self >= min))

@@ -9,19 +9,21 @@ from redispatch.tensor import Tensor, dtypes, result_type
 
 from .creation import ones_like, scalar_tensor_op
 from .declare import Function, Operator
-from .pointwise import Pointwise, pointwise
+from .pointwise import COMPLEX, FLOATING, Pointwise, pointwise
 from .public import public
 
 
-def comparison(name: str, body: Function) -> tuple[Pointwise, Pointwise]:
-    """`name.Tensor` and `name.Scalar`: bool results, no gradient."""
+def comparison(name: str, body: Function, *, ordered: bool = False) -> tuple[Pointwise, Pointwise]:
+    """`name.Tensor` and `name.Scalar`: bool results, no gradient. `ordered`: complex numbers are not."""
     made = []
+    unsupported = dict.fromkeys(COMPLEX, f"{name}_cpu") if ordered else None
     for overload, kind in (("Tensor", "Tensor"), ("Scalar", "Scalar")):
         op = pointwise(
             f"{name}.{overload}(Tensor self, {kind} other) -> Tensor",
             inplace=True,
             out=f"{overload}_out",
             promotion="compare",
+            unsupported=unsupported,
         )
         op.scalar(body)
         op.not_differentiable()
@@ -55,10 +57,10 @@ def greater_or_equal_elements(self, other):
 
 eq_op, eq_scalar_op = comparison("eq", equal_elements)
 ne_op, ne_scalar_op = comparison("ne", unequal_elements)
-lt_op, lt_scalar_op = comparison("lt", less_elements)
-le_op, le_scalar_op = comparison("le", less_or_equal_elements)
-gt_op, gt_scalar_op = comparison("gt", greater_elements)
-ge_op, ge_scalar_op = comparison("ge", greater_or_equal_elements)
+lt_op, lt_scalar_op = comparison("lt", less_elements, ordered=True)
+le_op, le_scalar_op = comparison("le", less_or_equal_elements, ordered=True)
+gt_op, gt_scalar_op = comparison("gt", greater_elements, ordered=True)
+ge_op, ge_scalar_op = comparison("ge", greater_or_equal_elements, ordered=True)
 eq = public(eq_op, eq_scalar_op)
 ne = public(ne_op, ne_scalar_op)
 lt = public(lt_op, lt_scalar_op)
@@ -116,7 +118,7 @@ logical_not = public(logical_not_op)
 def bitwise(name: str, spoken: str, body: Function) -> tuple[Pointwise, Pointwise]:
     """`name.Tensor` and `name.Scalar`, for integers and bool only."""
     made = []
-    unsupported = {name: spoken for name in ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")}
+    unsupported = dict.fromkeys((*FLOATING, *COMPLEX), spoken)
     for overload in ("Tensor", "Scalar"):
         op = pointwise(
             f"{name}.{overload}(Tensor self, {overload} other) -> Tensor",
@@ -154,9 +156,7 @@ bitwise_not_op = pointwise(
     inplace=True,
     out="out",
     exact_out=True,
-    unsupported={
-        n: "bitwise_not_cpu" for n in ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
-    },
+    unsupported=dict.fromkeys((*FLOATING, *COMPLEX), "bitwise_not_cpu"),
 )
 
 
@@ -192,7 +192,11 @@ def never(self):
     return False
 
 
-isinf_op.scalar(float=is_infinite, int=never, uint=never, bool=never)
+def has_infinite_part(self):
+    return abs(self.real) == math.inf or abs(self.imag) == math.inf
+
+
+isinf_op.scalar(float=is_infinite, complex=has_infinite_part, int=never, uint=never, bool=never)
 
 
 @isfinite_op.implicit

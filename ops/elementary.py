@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from redispatch import kernels
 from redispatch.tensor import Tensor
 
-from .pointwise import pointwise
+from .pointwise import COMPLEX, pointwise
 from .public import public
 
 # --- signs and rounding --------------------------------------------------------------------------------------------
@@ -36,7 +37,12 @@ neg = public(neg_op)
 negative = public(neg_op, name="negative")
 
 abs_op = pointwise(
-    "abs(Tensor self) -> Tensor", inplace=True, out="out", exact_out=True, unsupported={"bool": "abs_cpu"}
+    "abs(Tensor self) -> Tensor",
+    inplace=True,
+    out="out",
+    promotion="real",
+    exact_out=True,
+    unsupported={"bool": "abs_cpu"},
 )
 
 
@@ -52,12 +58,31 @@ def same_element(self):
     return self
 
 
-abs_op.scalar(int=abs_int, uint=same_element, float=abs_float)
-abs_op.derivative(self=lambda grad, self: grad * self.sign())
+def abs_complex(self):
+    return np.abs(self)
+
+
+def direction(self: Any) -> Any:
+    """Which way an element lies from zero: its sign, or z / |z|; 0 at zero."""
+    if not self.is_complex():
+        return self.sign()
+    return (self / self.abs()).masked_fill(self == 0, 0)
+
+
+abs_op.scalar(int=abs_int, uint=same_element, float=abs_float, complex=abs_complex)
+abs_op.derivative(self=lambda grad, self: grad * direction(self))
 abs = public(abs_op)
 absolute = public(abs_op, name="absolute")
 
 sign_op = pointwise("sign(Tensor self) -> Tensor", inplace=True, out="out", exact_out=True)
+
+
+@sign_op.check
+def check_sign(self: Tensor) -> None:
+    if self._dtype.is_complex:
+        raise NotImplementedError(
+            "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead."
+        )
 
 
 @sign_op.scalar
@@ -78,8 +103,33 @@ trunc_op = pointwise(
     "trunc(Tensor self) -> Tensor", inplace=True, out="out", exact_out=True, unsupported={"bool": "trunc_vml_cpu"}
 )
 round_op = pointwise(
-    "round(Tensor self) -> Tensor", inplace=True, out="out", exact_out=True, unsupported={"bool": "round_vml_cpu"}
+    "round(Tensor self) -> Tensor",
+    inplace=True,
+    out="out",
+    exact_out=True,
+    unsupported=dict.fromkeys(("bool", *COMPLEX), "round_vml_cpu"),
 )
+
+
+@floor_op.check
+def check_floor(self: Tensor) -> None:
+    check_real("floor", self)
+
+
+@ceil_op.check
+def check_ceil(self: Tensor) -> None:
+    check_real("ceil", self)
+
+
+@trunc_op.check
+def check_trunc(self: Tensor) -> None:
+    check_real("trunc", self)
+
+
+def check_real(name: str, self: Tensor) -> None:
+    """Raises NotImplementedError for complex numbers, which have no whole numbers below and above."""
+    if self._dtype.is_complex:
+        raise NotImplementedError(f"{name} is not supported for complex inputs")
 
 
 def floor_element(self):

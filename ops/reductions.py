@@ -124,8 +124,10 @@ def converted(self: Tensor, dtype: dtype) -> Tensor:
 
 # --- sum -------------------------------------------------------------------------------------------------------------
 
-sum_op = Planned(f"sum(Tensor self, *, {DTYPE}) -> Tensor", out="out", tags=REDUCTION)
-sum_dim_op = Planned(f"sum.dim_IntList({DIMS}, *, {DTYPE}) -> Tensor", out="IntList_out", tags=REDUCTION)
+sum_op = Planned(f"sum(Tensor self, *, {DTYPE}) -> Tensor", out="out", tags=REDUCTION, dtype_of_target=True)
+sum_dim_op = Planned(
+    f"sum.dim_IntList({DIMS}, *, {DTYPE}) -> Tensor", out="IntList_out", tags=REDUCTION, dtype_of_target=True
+)
 
 
 @sum_dim_op.meta
@@ -244,7 +246,10 @@ mean = public(mean_op, mean_dim_op)
 
 prod_op = Planned(f"prod(Tensor self, *, {DTYPE}) -> Tensor", tags=REDUCTION)
 prod_dim_op = Planned(
-    f"prod.dim_int(Tensor self, int dim, bool keepdim=False, *, {DTYPE}) -> Tensor", out="int_out", tags=REDUCTION
+    f"prod.dim_int(Tensor self, int dim, bool keepdim=False, *, {DTYPE}) -> Tensor",
+    out="int_out",
+    tags=REDUCTION,
+    dtype_of_target=True,
 )
 
 

@@ -20,19 +20,34 @@ from .declare import Operator
 from .planned import Planned, Run
 from .public import public
 from .reductions import DTYPE, in_dtype, summing_dtype
-from .structured import Meta, apart, check_no_internal_overlap, resize_out
+from .structured import Meta, apart, check_no_internal_overlap, not_implemented, resize_out
 
 # --- cumsum, cumprod -------------------------------------------------------------------------------------------------
 
-cumsum_op = Planned(f"cumsum(Tensor self, int dim, *, {DTYPE}) -> Tensor", inplace=True, out="out")
-cumprod_op = Planned(f"cumprod(Tensor self, int dim, *, {DTYPE}) -> Tensor", inplace=True, out="out")
+cumsum_op = Planned(
+    f"cumsum(Tensor self, int dim, *, {DTYPE}) -> Tensor", inplace=True, out="out", dtype_of_target=True
+)
+cumprod_op = Planned(
+    f"cumprod(Tensor self, int dim, *, {DTYPE}) -> Tensor", inplace=True, out="out", dtype_of_target=True
+)
 
 
 @cumsum_op.meta
+def cumsum_meta(self: Tensor, dim: int, dtype: Any) -> Meta:
+    return scan_meta("cumsum", self, dim, dtype)
+
+
 @cumprod_op.meta
-def scan_meta(self: Tensor, dim: int, dtype: Any) -> Meta:
+def cumprod_meta(self: Tensor, dim: int, dtype: Any) -> Meta:
+    return scan_meta("cumprod", self, dim, dtype)
+
+
+def scan_meta(name: str, self: Tensor, dim: int, dtype: Any) -> Meta:
     wrap_dim(dim, len(self._shape))
-    return Meta(self._shape, summing_dtype(self, dtype), self._device)
+    kind = summing_dtype(self, dtype)
+    if kind is dtypes.bool:
+        raise not_implemented(f"{name}_out_cpu", kind)
+    return Meta(self._shape, kind, self._device)
 
 
 def scan_loop(scan: Scan, out: Tensor, self: Tensor, dim: int, dtype: Any) -> Run:
@@ -99,8 +114,8 @@ logcumsumexp_op = Planned("logcumsumexp(Tensor self, int dim) -> Tensor", out="o
 @logcumsumexp_op.meta
 def logcumsumexp_meta(self: Tensor, dim: int) -> Meta:
     wrap_dim(dim, len(self._shape))
-    if not self._dtype.is_floating_point:
-        raise NotImplementedError(f"\"logcumsumexp_out_cpu\" not implemented for '{self._dtype.tensor_name}'")
+    if self._dtype.category <= dtypes.INTEGER:
+        raise not_implemented("logcumsumexp_out_cpu", self._dtype)
     return Meta(self._shape, self._dtype, self._device)
 
 
@@ -145,7 +160,7 @@ def check_scanned(name: str, self: Tensor, dim: int) -> int:
     if not self._shape and dim not in (0, -1):
         raise IndexError(f"{name}(): Expected reduction dim -1 or 0 for scalar but got {dim}")
     if self._dtype.is_complex:
-        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{self._dtype.tensor_name}'")
+        raise not_implemented(f"{name}_cpu", self._dtype)
     return wrap_dim(dim, len(self._shape))
 
 
