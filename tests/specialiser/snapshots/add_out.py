@@ -8,7 +8,40 @@ def add_out(self, other, out):
         if out._counter is None:
             raise inference_tensor_written()
         # CPU: pointwise add (kernel), ops/arithmetic.py
-        result = run_out(self, other, 1, out)
+        if self is out or (self._store is not None and self._store is out._store):
+            result = run_out_otherwise(self, other, 1, out)
+        else:
+            if other is out or (other._store is not None and other._store is out._store):
+                result = run_out_otherwise(self, other, 1, out)
+            else:
+                looks = self._looks or looks_of(self)
+                looks_2 = other._looks or looks_of(other)
+                plan = plans_get(looks if looks is looks_2 else (looks, looks_2))
+                if plan is None:
+                    plan = new_plan(variant, (looks, looks_2, int), (self, other, 1))
+                value_4 = plan.into.get
+                looks_3 = out._looks or looks_of(out)
+                loop = value_4(looks_3)
+                if loop is None or out._array is None:
+                    result = run_out_first(variant, plan, (self, other, 1, out))
+                else:
+                    value_5 = out._array
+                    value_6 = out._offset
+                    array = self._array
+                    if array is None:
+                        raise no_memory(self)
+                    array_2 = other._array
+                    if array_2 is None:
+                        raise no_memory(other)
+                    values = self._offset
+                    values_2 = other._offset
+                    entry = loop.entry
+                    if entry is None:
+                        loop.run(value_5, value_6, array, values, array_2, values_2)
+                        result = out
+                    else:
+                        entry(0, loop.numel, value_5, value_6, array, values, array_2, values_2)
+                        result = out
         if out._counter is not None:
             out._counter[0] += 1
         return out if node is None else finish(op, node, [self, other, 1, out], out)
@@ -16,7 +49,40 @@ def add_out(self, other, out):
     if out._counter is None:
         raise inference_tensor_written()
     # CPU: pointwise add (kernel), ops/arithmetic.py
-    result_2 = run_out(self, other, 1, out)
+    if self is out or (self._store is not None and self._store is out._store):
+        result_4 = run_out_otherwise(self, other, 1, out)
+    else:
+        if other is out or (other._store is not None and other._store is out._store):
+            result_4 = run_out_otherwise(self, other, 1, out)
+        else:
+            looks_4 = self._looks or looks_of(self)
+            looks_5 = other._looks or looks_of(other)
+            plan_3 = plans_get(looks_4 if looks_4 is looks_5 else (looks_4, looks_5))
+            if plan_3 is None:
+                plan_3 = new_plan(variant, (looks_4, looks_5, int), (self, other, 1))
+            value_10 = plan_3.into.get
+            looks_6 = out._looks or looks_of(out)
+            loop_2 = value_10(looks_6)
+            if loop_2 is None or out._array is None:
+                result_4 = run_out_first(variant, plan_3, (self, other, 1, out))
+            else:
+                value_11 = out._array
+                value_12 = out._offset
+                array_3 = self._array
+                if array_3 is None:
+                    raise no_memory(self)
+                array_4 = other._array
+                if array_4 is None:
+                    raise no_memory(other)
+                values_3 = self._offset
+                values_4 = other._offset
+                entry_2 = loop_2.entry
+                if entry_2 is None:
+                    loop_2.run(value_11, value_12, array_3, values_3, array_4, values_4)
+                    result_4 = out
+                else:
+                    entry_2(0, loop_2.numel, value_11, value_12, array_3, values_3, array_4, values_4)
+                    result_4 = out
     if out._counter is not None:
         out._counter[0] += 1
     return out
