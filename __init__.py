@@ -254,6 +254,16 @@ from .ops.softmax import (
     log_softmax,
     softmax,
 )
+from .ops.sorting import (
+    argsort,
+    kthvalue,
+    median,
+    mode,
+    msort,
+    nanmedian,
+    sort,
+    topk,
+)
 from .ops.special import (
     digamma,
     erf,

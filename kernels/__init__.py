@@ -57,6 +57,7 @@ from .softmax import (
     softmax,
     softmax_backward,
 )
+from .sort import ready_mode, ready_rank, ready_sort, ready_top
 from .vecmath import (
     acos,
     acosh,
@@ -214,8 +215,12 @@ __all__ = [
     "ready_log_softmax_backward",
     "ready_logcumsumexp",
     "ready_matmul",
+    "ready_mode",
+    "ready_rank",
     "ready_softmax",
     "ready_softmax_backward",
+    "ready_sort",
+    "ready_top",
     "scatter",
     "serial_for",
     "set_num_threads",

@@ -14,6 +14,7 @@ from .loss import LOSS
 from .random import RANDOM
 from .reductions import EXTREMES, MOMENTS, REDUCTIONS, SCANS
 from .shape import SHAPE
+from .sorting import SORTING
 from .views import VIEWS
 
 op_db = [
@@ -32,6 +33,7 @@ op_db = [
     *SHAPE,
     *RANDOM,
     *LOSS,
+    *SORTING,
 ]
 
 # Operators that no OpInfo covers: qualified name -> the reason. tests/op_db/test_coverage.py keeps this list short.
