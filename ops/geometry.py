@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from redispatch.dispatch import ListType, Memo, impl, place_of
+from redispatch.dispatch import Memo, impl, place_of
 from redispatch.dispatch.marks import frozen, inline, leaf
 from redispatch.kernels import check_view, infer_view_strides
 from redispatch.tensor import Tensor, Window, lay_out, looks_of, view_over, view_through, wrap_dim
@@ -127,7 +127,7 @@ def give_parts(op: Operator, geometries: Callable[..., Sequence[Geometry]]) -> N
 
 
 def takes_list(op: Operator) -> bool:
-    return len(op.schema.arguments) > 1 and isinstance(op.schema.arguments[1].type, ListType)
+    return len(op.text.arguments) > 1 and "[" in op.text.arguments[1].partition(" ")[0]
 
 
 def give_kernel(op: Operator, kernel: Callable[..., Any], described_by: Callable[..., Any], name: str = "") -> None:

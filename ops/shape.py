@@ -210,7 +210,7 @@ def at_least(name: str, prepare: Callable[[Any], Any]) -> Any:
         return tuple(several.functional(list(tensors)))
 
     function.__name__ = name
-    function.__doc__ = f"{one.schema}\n{several.schema}"
+    function.__doc__ = f"{one.text}\n{several.text}"
     return overridable_function(function)
 
 
