@@ -40,6 +40,7 @@ from .indexing import (
     scatter,
 )
 from .loss import nll_loss, nll_loss_backward
+from .normalize import ready_layer_norm
 from .operand import DTYPES, DType, Operand, as_ndarray
 from .overlap import has_internal_overlap, overlap
 from .pool import get_num_threads, parallel_for, ready, serial_for, set_num_threads
@@ -211,6 +212,7 @@ __all__ = [
     "ready_cumulative_extreme",
     "ready_extreme",
     "ready_fill",
+    "ready_layer_norm",
     "ready_log_softmax",
     "ready_log_softmax_backward",
     "ready_logcumsumexp",

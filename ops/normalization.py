@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from redispatch import kernels
-from redispatch.dispatch import STATE
-from redispatch.kernels import Elementwise
-from redispatch.tensor import Tensor, empty
+from redispatch.dispatch import STATE, call
+from redispatch.dispatch.marks import inline
+from redispatch.tensor import Tensor, dtype, dtypes, empty
 
 from .declare import Operator
-from .moments import SQUARED_DIFFERENCE, scratch
+from .planned import PlannedSeveral, Run, on_dense
 from .public import public
+from .structured import Meta
 
-native_layer_norm_op = Operator(
+native_layer_norm_op = PlannedSeveral(
     "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) "
     "-> (Tensor, Tensor, Tensor)"
 )
@@ -44,40 +45,34 @@ def check_normalized(input: Tensor, normalized_shape: Sequence[int], weight: Any
         raise NotImplementedError(f"\"LayerNormKernelImpl\" not implemented for '{input._dtype.tensor_name}'")
 
 
-def reciprocal_root(total, count, eps):
-    return 1 / math.sqrt(total / count + eps)
-
-
-def normalized(x, mean, rstd, weight, bias):
-    return (x - mean) * rstd * weight + bias
-
-
-RECIPROCAL_ROOT = Elementwise("reciprocal_root", reciprocal_root)
-NORMALIZED = Elementwise("normalized", normalized)
-
-
-@native_layer_norm_op.kernel("CPU", "Meta")
-def native_layer_norm_kernel(
+@native_layer_norm_op.metas
+def native_layer_norm_metas(
     input: Tensor, normalized_shape: Sequence[int], weight: Any, bias: Any, eps: float
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Meta, Meta, Meta]:
     """(result, mean, 1 / standard deviation); the last two keep the normalised dimensions as size 1."""
     check_normalized(input, normalized_shape, weight, bias)
     dims = normalized_dims(input, normalized_shape)
-    kept = [1 if d in dims else size for d, size in enumerate(input._shape)]
-    result = empty(input._shape, input._dtype, input._device)
-    mean, rstd = (empty(kept, input._dtype, input._device) for _ in range(2))
-    if result._array is None or not result._shape.numel():
-        return result, mean, rstd
-    exact, squares, total = scratch(kept), scratch(input._shape), scratch(kept)
-    kernels.MEAN.run(exact, input._operand, dims)
-    SQUARED_DIFFERENCE.run(squares, input._operand, exact, dtype="float64")
-    kernels.SUM.run(total, squares, dims)
-    kernels.copy(mean._operand, exact)
-    RECIPROCAL_ROOT.run(rstd._operand, total, float(math.prod(normalized_shape)), float(eps), dtype="float64")
-    scale, shift = (x._operand if x is not None else one for x, one in ((weight, 1.0), (bias, 0.0)))
-    wide = "float64" if input._dtype.name == "float64" else "float32"
-    NORMALIZED.run(result._operand, input._operand, exact, rstd._operand, scale, shift, dtype=wide)
-    return result, mean, rstd
+    kept = Meta(tuple(1 if d in dims else size for d, size in enumerate(input._shape)), input._dtype, input._device)
+    return Meta(input._shape, input._dtype, input._device), kept, kept
+
+
+@native_layer_norm_op.loop
+def native_layer_norm_loop(
+    outs: tuple[Tensor, ...], input: Tensor, normalized_shape: Sequence[int], weight: Any, bias: Any, eps: float
+) -> Run:
+    size = math.prod(normalized_shape)
+    rows = input._shape.numel() // size if size else 0
+    wide = dtypes.float64 if input._dtype is dtypes.float64 else dtypes.float32  # in which the kernel computes
+    scale, shift = (x if x is None or computes_in(x._dtype) is wide else empty(x._shape, wide) for x in (weight, bias))
+    looks = (None if x is None else x._operand for x in (scale, shift))
+    run = kernels.ready_layer_norm(input._operand, rows, size, eps, *looks)
+    wanted = [(x, like._dtype) for x, like in ((input, input), (weight, scale), (bias, shift)) if x is not None]
+    return on_dense(run, len(outs), wanted)
+
+
+def computes_in(dtype: dtype) -> dtype:
+    """The dtype in which kernels compute with elements of a floating dtype."""
+    return dtypes.float32 if dtype.itemsize == 2 else dtype
 
 
 def normalized_dims(input: Any, normalized_shape: Sequence[int]) -> list[int]:
@@ -154,10 +149,11 @@ layer_norm_op = Operator(
 
 
 @layer_norm_op.implicit
+@inline
 def layer_norm_composite(
     input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float, cudnn_enable: bool
 ) -> Any:
-    return native_layer_norm_op.functional(input, normalized_shape, weight, bias, eps)[0]
+    return call(native_layer_norm_op.functional, [input, normalized_shape, weight, bias, eps])[0]
 
 
 layer_norm_op.autocast(cuda="fp32")

@@ -11,16 +11,18 @@ Read next: reductions.py, softmax.py, linalg.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from redispatch.dispatch import ListType, Memo, OptionalType
+from redispatch.dispatch import ListType, Memo, OptionalType, impl
 from redispatch.dispatch.marks import frozen, inline, leaf
-from redispatch.tensor import Mould, Size, Tensor, fresh, looks_of, mould, no_memory
+from redispatch.kernels import is_contiguous, ready_copy
+from redispatch.tensor import META, Mould, Size, Tensor, dtype, fresh, looks_of, mould, no_memory
 
-from .structured import Structured
+from .declare import Operator
+from .structured import Meta, Structured
 
 PLANS = 2048  # remembered per operator; then it starts afresh
 
@@ -36,7 +38,50 @@ class Plan:
 
 
 @frozen
-class Planned(Structured):
+class Remembering(Operator):
+    """An operator that remembers plans, by how its tensors look and by its other arguments."""
+
+    def __init__(self, schema: str, **options: Any) -> None:
+        super().__init__(schema, **options)
+        self.tensors = self.text.tensor_positions
+        self.plans = Memo(PLANS, alike=self.tensors)
+
+    @cached_property
+    def tensor_lists(self) -> tuple[int, ...]:
+        return self.schema.tensor_list_positions
+
+    @cached_property
+    def lists(self) -> tuple[int, ...]:
+        return tuple(i for i, argument in enumerate(self.schema.arguments) if is_list(argument.type))
+
+    @inline
+    def fact(self, i: int, value: Any) -> Any:
+        """What counts of argument number `i`."""
+        if i in self.tensors:
+            return None if value is None else value._looks or looks_of(value)
+        if i in self.tensor_lists:
+            return tuple(x._looks or looks_of(x) for x in value)
+        if i in self.lists:
+            return None if value is None else tuple(value)
+        return value
+
+    @inline
+    def operands(self, args: tuple[Any, ...]) -> list[Any]:
+        """The arrays and offsets of the tensors that are given."""
+        tensors = [args[i] for i in self.tensors if args[i] is not None]
+        for i in self.tensor_lists:
+            tensors += args[i]
+        found: list[Any] = []
+        for x in tensors:
+            array = x._array
+            if array is None:
+                raise no_memory(x)
+            found += (array, x._offset)
+        return found
+
+
+@frozen
+class Planned(Remembering, Structured):
     """A structured operator whose call is decided by how its tensors look and by its other arguments.
 
     Its result's dtype must not depend on the default dtype, since plans do not know of it.
@@ -49,16 +94,6 @@ class Planned(Structured):
     def __init__(self, schema: str, *, dtype_of_target: bool = False, **options: Any) -> None:
         super().__init__(schema, **options)
         self.dtype_of_target = dtype_of_target
-        self.tensors = self.text.tensor_positions
-        self.plans = Memo(PLANS, alike=self.tensors)
-
-    @cached_property
-    def tensor_lists(self) -> tuple[int, ...]:
-        return self.schema.tensor_list_positions
-
-    @cached_property
-    def lists(self) -> tuple[int, ...]:
-        return tuple(i for i, argument in enumerate(self.schema.arguments) if is_list(argument.type))
 
     def loop(self, function: Callable[..., Run]) -> Callable[..., Run]:
         """Registers what returns the work. Where no body is declared, it does that of the other forms, too."""
@@ -102,31 +137,6 @@ class Planned(Structured):
         at = self.names.index("dtype")
         return args if args[at] is not None else (*args[:at], target._dtype, *args[at + 1 :])
 
-    @inline
-    def fact(self, i: int, value: Any) -> Any:
-        """What counts of argument number `i`."""
-        if i in self.tensors:
-            return value._looks or looks_of(value)
-        if i in self.tensor_lists:
-            return tuple(x._looks or looks_of(x) for x in value)
-        if i in self.lists:
-            return None if value is None else tuple(value)
-        return value
-
-    @inline
-    def operands(self, args: tuple[Any, ...]) -> list[Any]:
-        """The arrays and offsets of the tensors."""
-        tensors = [args[i] for i in self.tensors]
-        for i in self.tensor_lists:
-            tensors += args[i]
-        found: list[Any] = []
-        for x in tensors:
-            array = x._array
-            if array is None:
-                raise no_memory(x)
-            found += (array, x._offset)
-        return found
-
     def new_plan(self, facts: tuple[Any, ...], args: tuple[Any, ...]) -> Plan:
         """The plan for arguments that look so for the first time."""
         meta = self.meta_function(*args)
@@ -138,6 +148,89 @@ class Planned(Structured):
     def run_loop(self, out: Tensor, *args: Any) -> None:
         """The body: fills `out`, whatever it looks like."""
         self.loop_function(out, *args)(out._array, out._offset, *self.operands(args))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SeveralPlan:
+    """A decided call with several results."""
+
+    moulds: tuple[Mould, ...]
+    run: Run
+
+
+@frozen
+class PlannedSeveral(Remembering):
+    """The same for an operator with several results, in its functional form.
+
+    `metas` says what the results look like; `loop` gets them, as a tuple, and the arguments, and returns what fills
+    them: `f(out, out_at, other_out, other_out_at, x, x_at, ...)`, without what is None.
+    """
+
+    metas_function: Callable[..., tuple[Meta, ...]]
+    loop_function: Callable[..., Run]
+
+    def metas(self, function: Callable[..., tuple[Meta, ...]]) -> Callable[..., tuple[Meta, ...]]:
+        """Registers what says the results' looks, and with it the kernel of the meta device."""
+        self.metas_function = function
+        impl(self.functional, "Meta", self.run_meta, convention="positional", place=self.place, name=self.title("meta"))
+        return function
+
+    def loop(self, function: Callable[..., Run]) -> Callable[..., Run]:
+        """Registers what returns the work, and with it the kernel of the CPU."""
+        self.loop_function = function
+        kernel, name = self.run_functional, self.title("planned")
+        impl(self.functional, "CPU", kernel, convention="positional", place=self.place, name=name)
+        return function
+
+    def title(self, kind: str) -> str:
+        return f"{kind} {self.base_name}"
+
+    @leaf
+    @inline
+    def run_functional(self, *args: Any) -> tuple[Tensor, ...]:
+        facts = tuple(self.fact(i, value) for i, value in enumerate(args))
+        plan = self.plans.get(facts)
+        if plan is None:
+            plan = self.new_plan(facts, args)
+        results = tuple(fresh(plan.moulds[k]) for k in range(len(self.functional.schema.returns)))
+        filled: list[Any] = []
+        for result in results:
+            filled += (result._array, 0)
+        plan.run(*filled, *self.operands(args))
+        return results
+
+    @leaf
+    def run_meta(self, *args: Any) -> tuple[Tensor, ...]:
+        return tuple(meta.allocate(META) for meta in self.metas_function(*args))
+
+    def new_plan(self, facts: tuple[Any, ...], args: tuple[Any, ...]) -> SeveralPlan:
+        """The plan for arguments that look so for the first time."""
+        metas = self.metas_function(*args)
+        moulds = tuple(mould(Size(meta.shape), meta.dtype, meta.device, meta.strides) for meta in metas)
+        plan = SeveralPlan(moulds, self.loop_function(tuple(meta.allocate() for meta in metas), *args))
+        self.plans[facts] = plan
+        return plan
+
+
+def on_dense(run: Run, outs: int, inputs: Sequence[tuple[Tensor, dtype]]) -> Run:
+    """`run`, which wants its inputs dense and of these dtypes, behind so many outputs: others are copied for it."""
+    copies = []
+    for k, (x, wanted) in enumerate(inputs):
+        if x._dtype is not wanted or not is_contiguous(x._shape, x._stride):
+            dense = mould(x._shape, wanted)
+            copies.append((2 * (outs + k), dense, ready_copy(fresh(dense)._operand, x._operand)))
+    if not copies:
+        return run
+
+    def copying(*values: Any) -> None:
+        given = list(values)
+        for at, dense, copy in copies:
+            array = fresh(dense)._array
+            copy(array, 0, *given[at : at + 2])
+            given[at : at + 2] = array, 0
+        run(*given)
+
+    return copying
 
 
 def is_list(type_: Any) -> bool:
