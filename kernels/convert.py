@@ -69,7 +69,7 @@ def to_complex128(x):
 
 
 def store_float16(x):
-    return float_to_half(float32(x))
+    return float_to_half(x * float32(1))  # a float is left as it is, and an integer becomes one
 
 
 def store_bfloat16(x):

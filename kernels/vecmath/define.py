@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ..primitives import rounded
 from ..program import Program
 
 BODIES: dict[Callable, dict[str, Callable]] = {}
@@ -96,5 +97,5 @@ def _register(function: Callable, bodies: dict[str, Callable], overload: Any, ty
             return loaded(bodies["float64"], "float64")
         double = converting(bodies["float64"])
         if single:
-            return lambda *numbers: np.float32(double(*numbers))
+            return lambda *numbers: rounded(double(*numbers))
         return lambda *numbers: double(*numbers)
