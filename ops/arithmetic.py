@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from redispatch import kernels
-from redispatch.tensor import Tensor, as_numpy, result_type
+from redispatch.tensor import Tensor, as_numpy, dtypes, result_type
 
 from .declare import Operator
+from .numbers import storable
 from .pointwise import COMPLEX, pointwise
 from .public import public
 from .structured import not_implemented
@@ -212,7 +213,10 @@ def check_integer_divisor(self: Any, other: Any) -> None:
     common = result_type(self, other)
     if common.is_floating_point or common.is_complex:
         return
-    has_zero = other == 0 if not isinstance(other, Tensor) else other._array is not None and not as_numpy(other).all()
+    if isinstance(other, Tensor):
+        has_zero = other._array is not None and not as_numpy(other).all()
+    else:
+        has_zero = other % 2 ** (8 * common.itemsize) == 0  # a number that is too large wraps
     if has_zero:
         raise RuntimeError("ZeroDivisionError")
 
@@ -365,8 +369,10 @@ pow_scalar_op = pointwise(
 
 @pow_op.check_numbers
 def check_pow(self: Any, exponent: Any) -> None:
-    if isinstance(exponent, int) and exponent < 0 and not self._dtype.is_floating_point and not self._dtype.is_complex:
-        raise RuntimeError("Integers to negative integer powers are not allowed.")
+    if isinstance(exponent, int) and self._dtype.category == dtypes.INTEGER:
+        if exponent < 0:
+            raise RuntimeError("Integers to negative integer powers are not allowed.")
+        storable(exponent, self._dtype)
 
 
 @kernels.usually(kernels.pow_ordinary, when=kernels.is_ordinary_power)
@@ -532,15 +538,24 @@ def inside(self: Tensor, min: Any, max: Any) -> Any:
 
 
 clamp_op.derivative(self=lambda grad, self, min, max: grad * inside(self, min, max), node="ClampBackward1")
-clamp = public(clamp_op)
-clip = public(clamp_op, name="clip")
 clamp_min_op = pointwise("clamp_min(Tensor self, Scalar min) -> Tensor", inplace=True, out="out")
 clamp_max_op = pointwise("clamp_max(Tensor self, Scalar max) -> Tensor", inplace=True, out="out")
+
+
+@clamp_op.check_numbers
+@clamp_min_op.check_numbers
+@clamp_max_op.check_numbers
+def check_bounds(self: Any, *bounds: Any) -> None:
+    """Raises RuntimeError for a bound that an integer dtype cannot hold."""
+    if self._dtype.category == dtypes.INTEGER:
+        for bound in bounds:
+            if type(bound) is int:
+                storable(bound, self._dtype)
+
+
 clamp_min_op.check(check_bounded)
 clamp_max_op.check(check_bounded)
 clamp_min_op.scalar(clamp_below)
 clamp_max_op.scalar(clamp_above)
 clamp_min_op.derivative(self=lambda grad, self, min: grad * (self >= min))
 clamp_max_op.derivative(self=lambda grad, self, max: grad * (self <= max))
-clamp_min = public(clamp_min_op)
-clamp_max = public(clamp_max_op)

@@ -60,6 +60,7 @@ from redispatch.tensor import (
 from .creation import ones_like_op, preserved_strides, strides_for, zeros_like_op, zeros_op
 from .declare import Operator
 from .geometry import give_view, unchanged
+from .numbers import LARGEST, storable
 from .planned import Plan, Run
 from .pointwise import shares_memory
 from .public import public
@@ -192,42 +193,6 @@ def ready_to_copy(target: Tensor, source: Tensor) -> Any:
 
 # --- numbers to be stored ---------------------------------------------------------------------------------------------
 
-_C_NAMES = {
-    "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t", "float32": "float",
-    "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
-}  # fmt: skip
-_LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38}
-_INFINITE = (float("inf"), float("-inf"))
-
-
-def storable(value: Any, to: dtype) -> Any:
-    """A Python number as one of the dtype's kind. RuntimeError where it does not fit: 300 in a uint8, 1j in a float.
-
-    A negative number wraps in uint8, as long as its absolute value fits.
-    """
-    if to.is_complex:
-        return complex(value)
-    if to is dtypes.bool:
-        return bool(value)
-    overflow = f"value cannot be converted to type {_C_NAMES[to.name]} without overflow"
-    if isinstance(value, complex):
-        if value.imag:
-            raise RuntimeError(overflow)
-        value = value.real
-    if to.is_floating_point:
-        value = float(value)
-        if abs(value) > _LARGEST.get(to.name, float("inf")) and value not in _INFINITE:
-            raise RuntimeError(overflow)
-        return value
-    if isinstance(value, float) and (value != value or value in _INFINITE):
-        raise RuntimeError(overflow)
-    value, bits = int(value), 8 * to.itemsize
-    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if to.is_signed else (-(2**bits) + 1, 2**bits - 1)
-    if not low <= value <= high:
-        raise RuntimeError(overflow)
-    return value if to.is_signed else value % 2**bits
-
-
 # --- copies -----------------------------------------------------------------------------------------------------------
 
 clone_op = Operator("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", tags=("pointwise",))
@@ -342,11 +307,11 @@ def new_write(key: Any, target: Tensor, source: Tensor) -> Run:
 
 def copy_inplace_otherwise(self: Tensor, src: Any) -> Tensor:
     """The same from a number, from memory that the tensors may share, on the meta device or without memory."""
+    if src is self:
+        return self
     check_no_internal_overlap(self)
     if not isinstance(src, Tensor):
         return fill_scalar_kernel(self, src)
-    if src is self:
-        return self
     check_broadcasts_to(self, src)
     if self._device.type == "meta":
         return self
@@ -544,7 +509,7 @@ def new_fill(x: Tensor) -> FillPlan:
     elif to.category == dtypes.COMPLEX:
         kind = NoneType  # every number is converted
     else:
-        high = 1 if zero is False else _LARGEST.get(to.name, float("inf"))
+        high = 1 if zero is False else LARGEST.get(to.name, float("inf"))
         low = -high
     if x._array is None:
         return FillPlan(nothing, kind, low, high, zero)

@@ -38,6 +38,7 @@ from redispatch.tensor import (
 from redispatch.tensor import empty as allocate
 
 from .declare import Operator
+from .numbers import storable
 from .planned import Plan
 from .public import public
 from .structured import Meta, resize_out
@@ -267,14 +268,12 @@ full_out_op = Operator("full.out(SymInt[] size, Scalar fill_value, *, Tensor(a!)
 @full_op.explicit
 def full_kernel(size: Any, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     dtype = dtype or number_dtype(fill_value)
-    check_fits(fill_value, dtype)
-    return filled(new(size, dtype, device, pin_memory), fill_value)
+    return filled(new(size, dtype, device, pin_memory), storable(fill_value, dtype))
 
 
 @full_out_op.explicit
 def full_out_kernel(size: Any, fill_value: Any, out: Tensor) -> Tensor:
-    check_fits(fill_value, out._dtype)
-    return filled(shaped(out, size), fill_value)
+    return filled(shaped(out, size), storable(fill_value, out._dtype))
 
 
 full_op.not_differentiable()
@@ -287,25 +286,11 @@ scalar_tensor_op = Operator(f"scalar_tensor(Scalar s, *, {FACTORY}) -> Tensor")
 @scalar_tensor_op.explicit
 def scalar_tensor_kernel(s: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     dtype = dtype or get_default_dtype()
-    check_fits(s, dtype)
-    return filled(new((), dtype, device, pin_memory), s)
+    return filled(new((), dtype, device, pin_memory), storable(s, dtype))
 
 
 scalar_tensor_op.not_differentiable()
 scalar_tensor = public(scalar_tensor_op)
-
-
-def check_fits(value: Any, dtype: dtype) -> None:
-    """Raises RuntimeError where an integer dtype cannot hold `value`. A small negative one wraps around if unsigned."""
-    if dtype.category != dtypes.INTEGER:
-        if isinstance(value, complex) and not dtype.is_complex and value.imag:
-            raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow")
-        return
-    if isinstance(value, complex):
-        value = value.real
-    low, high = integer_range(dtype)
-    if not math.isfinite(value) or not (low if dtype.is_signed else -high) <= int(value) <= high:
-        raise RuntimeError(f"value cannot be converted to type {dtype.name}_t without overflow")
 
 
 def integer_range(dtype: dtype) -> tuple[int, int]:
@@ -366,7 +351,7 @@ def ones_like_kernel(self: Tensor, dtype: Any, layout: Any, device: Any, pin_mem
 def full_like_kernel(
     self: Tensor, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, format: Any
 ) -> Tensor:
-    check_fits(fill_value, dtype or self._dtype)
+    fill_value = storable(fill_value, dtype or self._dtype)
     return filled(like(self, dtype, device, pin_memory, format), fill_value)
 
 
@@ -416,7 +401,7 @@ def new_ones_kernel(self: Tensor, size: Any, dtype: Any, layout: Any, device: An
 def new_full_kernel(
     self: Tensor, size: Any, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any
 ) -> Tensor:
-    check_fits(fill_value, dtype or self._dtype)
+    fill_value = storable(fill_value, dtype or self._dtype)
     return filled(new(size, dtype or self._dtype, device or self._device, pin_memory), fill_value)
 
 

@@ -23,16 +23,17 @@ import numpy as np
 
 from redispatch import kernels
 from redispatch.dispatch import STATE, call_overridden, overridden
-from redispatch.kernels import BadIndex, Operand, broadcast_shapes, index_shape, output_strides
-from redispatch.tensor import Size, Tensor, dtypes, empty, overridable, strided
+from redispatch.kernels import Operand, broadcast_shapes, index_shape, output_strides
+from redispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, overridable, strided
 
 from .copying import alias_op, copy_inplace_op, copy_strides, fill_inplace_scalar_op, fill_inplace_tensor_op, move
 from .creation import empty_op
 from .declare import Operator
 from .from_data import tensor
+from .numbers import storable
 from .public import public
 from .scatter_gather import masked_fill_inplace, nonzero_kernel, warn_if_expanded
-from .structured import apart, common_device, copy_of
+from .structured import apart, common_device, copy_of, overlapping, same_place
 from .views import expand_op, select_op, slice_op, unsqueeze_op, view_op
 
 # --- several index tensors at once ------------------------------------------------------------------------------------
@@ -116,9 +117,14 @@ def operands(indices: Indices) -> list[Operand | None]:
     return [None if index is None else index._operand for index in indices]
 
 
-def raise_bad_index(bad: BadIndex | None) -> None:
-    if bad is not None:
-        raise IndexError(f"index {bad.value} is out of bounds for dimension {bad.dim} with size {bad.size}")
+def first_bad_index(self: Tensor, indices: Indices) -> IndexError:
+    """What names an index out of bounds: of the first element, row by row, that has one, the first."""
+    given = [(d, as_numpy(index).astype(np.int64)) for d, index in enumerate(indices) if index is not None]
+    values = np.stack(np.broadcast_arrays(*(index for _, index in given)), axis=-1).reshape(-1, len(given))
+    sizes = np.array([self._shape[d] for d, _ in given])
+    place = int(np.argmax((values < -sizes) | (values >= sizes)))
+    which = place % len(given)
+    return out_of_bounds(int(values.flat[place]), given[which][0], int(sizes[which]))
 
 
 def check_devices(self: Tensor, indices: Indices) -> None:
@@ -142,18 +148,10 @@ def index_kernel(self: Tensor, indices: Indices) -> Tensor:
     check_devices(self, indices)
     on = self._device
     result = empty(Size(shape), self._dtype, on, index_strides(self, indices, shape, start))
-    if on.type == "cpu" and result._shape.numel():
-        raise_bad_index(kernels.index(result._operand, self._operand, operands(indices)))
-    elif on.type == "cpu":
-        check_bounds(self, indices)
+    if on.type == "cpu" and result._shape.numel():  # where nothing is read, no index is looked at
+        if kernels.index(result._operand, self._operand, operands(indices)) is not None:
+            raise first_bad_index(self, indices)
     return result
-
-
-def check_bounds(self: Tensor, indices: Indices) -> None:
-    """Raises IndexError for an index out of bounds, where nothing would be read."""
-    for d, index in enumerate(indices):
-        if index is not None and self._shape[d]:
-            raise_bad_index(kernels.first_bad(index._operand, self._shape[d], wrap=True, dim=d))
 
 
 index_op.derivative(
@@ -191,17 +189,24 @@ def index_put_kernel(self: Tensor, indices: Indices, values: Tensor, accumulate:
     common_device(self, values)
     if self._device.type == "meta":
         return self
-    values = apart(values, self, elementwise=False)
+    values = distinct(values, self)
     if all(index is None for index in indices):
         total = self.add(values) if accumulate else values
         kernels.copy(self._operand, total._operand)
         return self
     if 0 in target_shape:
-        check_bounds(self, indices)
         return self
-    indices = [index if index is None else apart(index, self, elementwise=False) for index in indices]
-    raise_bad_index(kernels.index_put(self._operand, operands(indices), values._operand, accumulate=accumulate))
+    indices = [index if index is None else distinct(index, self) for index in indices]
+    if kernels.index_put(self._operand, operands(indices), values._operand, accumulate=accumulate) is not None:
+        raise first_bad_index(self, indices)
     return self
+
+
+def distinct(value: Tensor, target: Tensor) -> Tensor:
+    """`value`, or a copy of it where it shares memory with `target`. RuntimeError where it is the target itself."""
+    if value._storage is target._storage and same_place(value._operand, target._operand):
+        raise overlapping()
+    return apart(value, target, elementwise=False)
 
 
 def is_mask_fill(self: Tensor, indices: Indices, values: Tensor) -> bool:
@@ -552,7 +557,10 @@ def value_tensor(self: Tensor, value: Any) -> Tensor:
     if isinstance(value, Tensor):
         return value
     if isinstance(value, bool | int | float | complex | np.number | np.bool_):
-        return tensor(value.item() if isinstance(value, np.generic) else value, dtype=self._dtype, device=self._device)
+        number = value.item() if isinstance(value, np.generic) else value
+        if not (self._dtype.is_floating_point and self._dtype.itemsize == 2):  # too large for these is infinite
+            number = storable(number, self._dtype)
+        return tensor(number, dtype=self._dtype, device=self._device)
     kind = type(value)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
     raise TypeError(f"can't assign a {name} to a {self.type()}")

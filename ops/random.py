@@ -33,9 +33,10 @@ from redispatch.tensor import (
     get_default_dtype,
 )
 
-from .creation import FACTORY, LIKE, check_fits, like, new, shaped, written
+from .creation import FACTORY, LIKE, like, new, shaped, written
 from .declare import Operator
 from .extremes import c_name
+from .numbers import storable
 from .public import public
 from .structured import Meta, Structured, check_no_internal_overlap
 
@@ -436,7 +437,7 @@ def randperm_kernel(n: int, generator: Any, dtype: Any, layout: Any, device: Any
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     dtype = as_integer_dtype(dtype)
-    check_fits(max(n - 1, 0), dtype)
+    storable(max(n - 1, 0), dtype)  # else an error: two of the numbers would be the same
     result = new((n,), dtype, device, pin_memory)
     if result._device.type == "meta":
         return result

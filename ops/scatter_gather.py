@@ -19,10 +19,11 @@ from redispatch.dispatch import ops
 from redispatch.kernels import BadIndex, Elementwise, Operand, broadcast_shapes
 from redispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, wrap_dim
 
-from .copying import check_broadcasts_to, item_op, local_scalar_dense_op, move, storable
+from .copying import check_broadcasts_to, item_op, local_scalar_dense_op, move
 from .creation import zeros_op
 from .declare import Operator
 from .geometry import selected
+from .numbers import storable
 from .overridable import overridable_function
 from .public import public
 from .structured import Meta, Structured, apart, check_no_internal_overlap, common_device

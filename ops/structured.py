@@ -199,11 +199,16 @@ def apart(value: Any, target: Tensor, elementwise: bool) -> Any:
     if overlap(a, b) == "no":
         return value
     if is_dense(a.shape, a.strides) and is_dense(b.shape, b.strides):
-        raise RuntimeError(
-            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
-            "memory location. Please clone() the tensor before performing the operation."
-        )
+        raise overlapping()
     return copy_of(value)
+
+
+def overlapping() -> RuntimeError:
+    """What is raised where an input shows memory that is to be written, at other places."""
+    return RuntimeError(
+        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+        "location. Please clone() the tensor before performing the operation."
+    )
 
 
 def is_among(out: Tensor, inputs: Iterable[Any]) -> bool:
