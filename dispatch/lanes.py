@@ -52,7 +52,7 @@ Kind = Any
 
 TESTED_LAST = {NONE: 1, INTS: 2, TENSORS: 2}  # what is rarer, or costs a loop
 
-FEW = 2  # how many times a lane divides by whether an argument equals its default
+FEW = 3  # how many times a lane divides by whether an argument equals its default
 
 
 class Taken(NamedTuple):

@@ -39,7 +39,7 @@ from .indexing import (
     index_shape,
     scatter,
 )
-from .loss import nll_loss, nll_loss_backward
+from .loss import nll_loss, nll_loss_backward, ready_nll_loss
 from .normalize import ready_layer_norm
 from .operand import DTYPES, DType, Operand, as_ndarray
 from .overlap import has_internal_overlap, overlap
@@ -217,6 +217,7 @@ __all__ = [
     "ready_log_softmax_backward",
     "ready_logcumsumexp",
     "ready_matmul",
+    "ready_nll_loss",
     "ready_mode",
     "ready_rank",
     "ready_softmax",

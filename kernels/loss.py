@@ -4,6 +4,9 @@ Shapes: x [n, classes, *rest], target [n, *rest]; callers pass the rest as one d
 Losses add up in float64. Read next: `random.py`.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from .compile import Entry, Kernel
@@ -22,20 +25,36 @@ def store_one(x):
     return x
 
 
-def nll_loop(lo, hi, rest, steps, x, x_at, target, target_at, weight, weight_at, ignored, each, out, out_at, totals):
-    """Adds loss and weight of elements lo <= i < hi (n * rest + r) to `totals`; writes each loss where `each` is 1."""
+def nll_loop(
+    lo, hi, count, rest, classes, kind, ignored, steps, totals, out, out_at, total, total_at, x, x_at,
+    target, target_at, weight, weight_at,
+):  # fmt: skip
+    """Adds loss and weight of elements lo <= i < hi (n * rest + r) to `totals`; the range that ends at `count` stores
+    the result. totals[2] becomes 1 where a label is no class.
+
+    kind: 0 stores each loss, 1 the sum over the weights, 2 the sum.
+    """
     for i in range(lo, hi):
         n = i // rest
         r = i - n * rest
         label = target[target_at + n * steps[3] + r * steps[4]]
         loss = 0.0
         if label != ignored:
-            w = load_one(weight[weight_at + label * steps[5]])
-            loss = -w * load_one(x[x_at + n * steps[0] + label * steps[1] + r * steps[2]])
-            totals[0] += loss
-            totals[1] += w
-        if each == 1:
+            if label < 0 or label >= classes:
+                totals[2] = 1
+            else:
+                w = load_one(weight[weight_at + label * steps[5]])
+                loss = -w * load_one(x[x_at + n * steps[0] + label * steps[1] + r * steps[2]])
+                totals[0] += loss
+                totals[1] += w
+        if kind == 0:
             out[out_at + n * steps[6] + r * steps[7]] = store_one(loss)
+    if hi == count:
+        total[total_at] = store_one(totals[1] * min(kind, 1))
+        if kind == 1:
+            out[out_at] = store_one(totals[0] / totals[1])
+        if kind == 2:
+            out[out_at] = store_one(totals[0])
 
 
 def nll_backward_loop(
@@ -62,9 +81,13 @@ def _entry(dtype: str, target_dtype: str, backward: bool) -> Entry:
         array, labels = array_type(dtype), array_type(target_dtype)
         given = {"load_one": load(dtype), "store_one": store(dtype)}
         kernel = Kernel(nll_backward_loop if backward else nll_loop, name=name, given=given, real=real_type(dtype))
-        head = ("int64", "int64", "int64", "int64[]", array, "int64", labels, "int64", array, "int64", "int64")
-        tail = (array, "int64", "float64") if backward else ("int64", array, "int64", "float64[]")
-        entry = _ENTRIES[name + dtype, target_dtype] = kernel.entry(*head, *tail)
+        if backward:
+            head = ("int64", "int64", "int64", "int64[]", array, "int64", labels, "int64", array, "int64", "int64")
+            entry = kernel.entry(*head, array, "int64", "float64")
+        else:
+            arrays = [word for one in (array, array, array, labels, array) for word in (one, "int64")]
+            entry = kernel.entry(*["int64"] * 7, "int64[]", "float64[]", *arrays)
+        _ENTRIES[name + dtype, target_dtype] = entry
     return entry
 
 
@@ -83,47 +106,52 @@ def _first_bad(target: Operand, classes: int, ignored: int) -> BadIndex | None:
     return BadIndex(int(labels[bad].flat[0]), 1, classes) if bad.any() else None
 
 
-def nll_loss(
+KINDS = ("none", "mean", "sum")
+
+
+def ready_nll_loss(
     out: Operand,
-    total_weight: Operand,
     x: Operand,
     target: Operand,
     weight: Operand | None = None,
     *,
     ignore_index: int = -100,
     reduction: str = "mean",
-) -> BadIndex | None:
+) -> Callable[..., BadIndex | None]:
     """-weight[target] * x at the target: each ("none", out [n, rest]), their "sum", or that over the weights ("mean").
 
-    Also writes the sum of the weights used, for the backward pass. A mean over nothing is NaN. Returns a target that
-    is no class (nothing is written then), for the caller to raise as IndexError.
+    Returns `f(out, at, total, at, x, at, target, at)`, with the weight and its offset last where there is one, for
+    operands that look like these. It also writes the sum of the weights used, for the backward pass. A mean over
+    nothing is NaN. It returns a target that is no class, for the caller to raise as IndexError.
     """
     n, classes, rest = x.shape
-    bad = _first_bad(target, classes, ignore_index)
-    if bad is not None:
-        return bad
     weights, step = _weights(weight, x.dtype)
-    each = reduction == "none"
+    each, count = reduction == "none", n * rest
     steps = np.array([*x.strides, *target.strides, step, *(out.strides if each else (0, 0))], np.int64)
-    totals = np.zeros(2)
-    args: tuple = (
-        rest,
-        steps,
-        x.array,
-        x.offset,
-        target.array,
-        target.offset,
-        weights.array,
-        weights.offset,
-        ignore_index,
-    )
-    args += (int(each), out.array, out.offset, totals)
-    serial_for(_entry(x.dtype, target.dtype, False), n * rest, args)
-    if not each:
-        with np.errstate(invalid="ignore"):
-            fill(out, float(totals[0] / totals[1]) if reduction == "mean" else float(totals[0]))
-    fill(total_weight, 0.0 if each else float(totals[1]))
-    return None
+    entry = _entry(x.dtype, target.dtype, False)
+    leading = (count, max(rest, 1), classes, KINDS.index(reduction), ignore_index, steps)
+    ones = () if weight is not None else (weights.array, 0)
+    looks = target[1:4]
+
+    def run(*arrays: Any) -> BadIndex | None:
+        totals = np.zeros(3)
+        if count:
+            serial_for(entry, count, (*leading, totals, *arrays, *ones))
+        else:
+            entry(0, 0, *leading, totals, *arrays, *ones)
+        return _first_bad(Operand(arrays[6], *looks, arrays[7]), classes, ignore_index) if totals[2] else None
+
+    return run
+
+
+def nll_loss(
+    out: Operand, total_weight: Operand, x: Operand, target: Operand, weight: Operand | None = None, **how: Any
+) -> BadIndex | None:
+    """What `ready_nll_loss` gives, done."""
+    arrays = [
+        part for one in (out, total_weight, x, target, weight) if one is not None for part in (one.array, one.offset)
+    ]
+    return ready_nll_loss(out, x, target, weight, **how)(*arrays)
 
 
 def nll_loss_backward(

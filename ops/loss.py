@@ -9,13 +9,14 @@ import math
 from typing import Any
 
 from redispatch import kernels
-from redispatch.dispatch import ops
+from redispatch.dispatch import call, ops
+from redispatch.dispatch.marks import inline
 from redispatch.kernels import BadIndex, Elementwise, Operand, broadcast_shapes
 from redispatch.kernels import exp as exp_
 from redispatch.tensor import Tensor, as_numpy, dtypes, empty, result_type
 
-from .creation import filled
 from .declare import Operator
+from .planned import PlannedSeveral, Run, on_dense
 from .public import public
 from .reductions import converted
 from .softmax import log_softmax_op
@@ -32,13 +33,13 @@ def reduced(loss: Any, reduction: int) -> Any:
 # --- nll_loss: of classes [n, classes] or [classes], and of images [n, classes, height, width] -----------------------
 
 NLL = "Tensor self, Tensor target, Tensor? weight"
-nll_forward_op = Operator(
+nll_forward_op = PlannedSeveral(
     f"nll_loss_forward({NLL}, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)"
 )
 nll_backward_op = Structured(
     f"nll_loss_backward(Tensor grad_output, {NLL}, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
 )
-nll2d_forward_op = Operator(
+nll2d_forward_op = PlannedSeveral(
     f"nll_loss2d_forward({NLL}, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)"
 )
 nll2d_backward_op = Structured(
@@ -95,9 +96,14 @@ def as_rows(x: Tensor, lead: int) -> Operand:
     shape = (*x._shape[:lead], rest)
     if len(x._shape) == lead:
         return operand._replace(shape=shape, strides=(*x._stride, 1))
-    if len(x._shape) == lead + 2 and x._stride[lead] != x._stride[lead + 1] * x._shape[lead + 1]:
+    if not in_rows(x, lead):
         operand = converted(x, x._dtype)._operand
     return operand._replace(shape=shape, strides=(*operand.strides[:lead], operand.strides[-1]))
+
+
+def in_rows(x: Tensor, lead: int) -> bool:
+    """Whether the dimensions after the first `lead`, two if any, can be walked as one."""
+    return len(x._shape) != lead + 2 or x._stride[lead] == x._stride[lead + 1] * x._shape[lead + 1]
 
 
 def as_classes(x: Tensor) -> Operand:
@@ -114,33 +120,11 @@ def as_labels(target: Tensor) -> Operand:
     return as_rows(target, 1)
 
 
-def run_nll(self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int) -> tuple[Tensor, Tensor]:
+def nll_looks(self: Tensor, target: Tensor, reduction: int) -> tuple[Meta, Meta]:
     """(loss, the sum of the weights used)"""
     each = reduction == NONE and len(self._shape) > 1
-    shape = tuple(target._shape) if each else ()
-    output, total = (empty(s, self._dtype, self._device) for s in (shape, ()))
-    if output._array is None:
-        return output, total
-    if each:
-        kind = "none"
-        into = as_labels(output) if output._shape.numel() else None
-    else:
-        kind = "mean" if reduction == MEAN else "sum"
-        into = output._operand
-    if into is None:
-        return output, filled(total, 0)
-    raise_bad(
-        kernels.nll_loss(
-            into,
-            total._operand,
-            as_classes(self),
-            as_labels(target),
-            None if weight is None else weight._operand,
-            ignore_index=ignore_index,
-            reduction=kind,
-        )
-    )
-    return output, total
+    total = Meta((), self._dtype, self._device)
+    return (Meta(tuple(target._shape), self._dtype, self._device) if each else total), total
 
 
 def raise_bad(bad: BadIndex | None) -> None:
@@ -148,16 +132,41 @@ def raise_bad(bad: BadIndex | None) -> None:
         raise IndexError(f"Target {bad.value} is out of bounds.")
 
 
-@nll_forward_op.kernel("CPU", "Meta")
-def nll_forward_kernel(self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int) -> Any:
+@nll_forward_op.metas
+def nll_forward_metas(self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int) -> Any:
     check_nll(self, target, weight)
-    return run_nll(self, target, weight, reduction, ignore_index)
+    return nll_looks(self, target, reduction)
 
 
-@nll2d_forward_op.kernel("CPU", "Meta")
-def nll2d_forward_kernel(self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int) -> Any:
+@nll2d_forward_op.metas
+def nll2d_forward_metas(self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int) -> Any:
     check_nll2d(self, target, weight)
-    return run_nll(self, target, weight, reduction, ignore_index)
+    return nll_looks(self, target, reduction)
+
+
+@nll_forward_op.loop
+@nll2d_forward_op.loop
+def nll_forward_loop(
+    outs: tuple[Tensor, ...], self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int
+) -> Run:
+    each = reduction == NONE and len(self._shape) > 1
+    walked = all(in_rows(x, lead) for x, lead in ((self, 2), (target, 1)))
+    x, labels = (self, target) if walked else (empty(t._shape, t._dtype) for t in (self, target))
+    find = kernels.ready_nll_loss(
+        as_labels(outs[0]) if each else outs[0]._operand,
+        as_classes(x),
+        as_labels(labels),
+        None if weight is None else weight._operand,
+        ignore_index=ignore_index,
+        reduction="none" if each else "mean" if reduction == MEAN else "sum",
+    )
+
+    def run(*arrays: Any) -> None:
+        bad = find(*arrays)
+        if bad is not None:
+            raise_bad(bad)
+
+    return run if walked else on_dense(run, 2, [(self, self._dtype), (target, target._dtype)])
 
 
 @nll_backward_op.meta
@@ -251,18 +260,27 @@ nll_nd_op = Operator(f"nll_loss_nd({NLL}=None, int reduction=1, SymInt ignore_in
 
 
 @nll_op.implicit
+@inline
 def nll_composite(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
-    return nll_forward_op.functional(self, target, weight, reduction, ignore_index)[0]
+    return call(nll_forward_op.functional, [self, target, weight, reduction, ignore_index])[0]
 
 
 @nll2d_op.implicit
+@inline
 def nll2d_composite(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
-    return nll2d_forward_op.functional(self, target, weight, reduction, ignore_index)[0]
+    return call(nll2d_forward_op.functional, [self, target, weight, reduction, ignore_index])[0]
 
 
 @nll_nd_op.implicit
+@inline
 def nll_nd_composite(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
     """By the number of dimensions: classes, images, or anything else as an image of one row."""
+    if len(self._shape) == 2 and len(target._shape) == 1 and self._shape[0] == target._shape[0]:  # as most
+        return call(nll_op.functional, [self, target, weight, reduction, ignore_index])
+    return nll_otherwise(self, target, weight, reduction, ignore_index)
+
+
+def nll_otherwise(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
     if self.dim() < 1:
         raise ValueError(f"Expected 1 or more dimensions (got {self.dim()})")
     if self.dim() == 1 and target.dim() == 1 and target.shape[0] != 1:
@@ -297,10 +315,21 @@ cross_entropy_op = Operator(
 
 
 @cross_entropy_op.implicit
+@inline
 def cross_entropy_composite(
     self: Any, target: Any, weight: Any, reduction: int, ignore_index: int, label_smoothing: float
 ) -> Any:
     """A target of the input's shape holds probabilities, any other one class numbers."""
+    if label_smoothing == 0 and len(self._shape) != 1 and self._shape != target._shape:  # as most
+        scores = call(log_softmax_op.functional, [self, 1, None])
+        return call(nll_nd_op.functional, [scores, target, weight, reduction, ignore_index])
+    return cross_entropy_otherwise(self, target, weight, reduction, ignore_index, label_smoothing)
+
+
+def cross_entropy_otherwise(
+    self: Any, target: Any, weight: Any, reduction: int, ignore_index: int, label_smoothing: float
+) -> Any:
+    """The same with probabilities, or smoothed."""
     if self.shape == target.shape:
         if not target.dtype.is_floating_point:
             raise RuntimeError(

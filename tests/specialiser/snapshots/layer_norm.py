@@ -15,15 +15,66 @@ def native_layer_norm(input_2, normalized_shape, eps):
         node.facts = (normalized_shape, eps)
         if WATCH.on:
             look_on(operator_derivative, node)
-        # CPU: native_layer_norm_kernel (kernel), ops/normalization.py
-        result_3 = function(input_2, normalized_shape, None, None, eps)
-        results = result_3[0]
-        results_2 = result_3[1]
-        results_3 = result_3[2]
-        if isinstance(results, TensorBase) and results._autograd is None and not (results is input_2) and isinstance(results_2, TensorBase) and results_2._autograd is None and not (results_2 is input_2) and isinstance(results_3, TensorBase) and results_3._autograd is None and not (results_3 is input_2):
-            value_9 = None if results._dtype.category < 2 else looks_of(results)
-            node.outputs = (value_9, None, None)
-            if results._dtype.category >= 2:
+        # CPU: planned native_layer_norm (kernel), ops/normalization.py
+        result_3 = input_2._looks or looks_of(input_2)
+        facts = tuple(normalized_shape)
+        plan = plans_get((result_3, facts, eps))
+        if plan is None:
+            plan = new_plan((result_3, facts, None, None, eps), (input_2, normalized_shape, None, None, eps))
+        mould = plan.moulds[0]
+        result_4 = new(Tensor)
+        result_4._keyset = mould.keyset
+        result_4._counter = [0]
+        result_4._autograd = None
+        result_4._store = None
+        result_4._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould)
+        result_4._shape = mould.shape
+        result_4._stride = mould.stride
+        result_4._offset = 0
+        result_4._dtype = mould.dtype
+        result_4._device = mould.device
+        result_4._view = None
+        result_4._looks = mould.looks
+        mould_2 = plan.moulds[1]
+        result_5 = new(Tensor)
+        result_5._keyset = mould_2.keyset
+        result_5._counter = [0]
+        result_5._autograd = None
+        result_5._store = None
+        result_5._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2)
+        result_5._shape = mould_2.shape
+        result_5._stride = mould_2.stride
+        result_5._offset = 0
+        result_5._dtype = mould_2.dtype
+        result_5._device = mould_2.device
+        result_5._view = None
+        result_5._looks = mould_2.looks
+        mould_3 = plan.moulds[2]
+        result_6 = new(Tensor)
+        result_6._keyset = mould_3.keyset
+        result_6._counter = [0]
+        result_6._autograd = None
+        result_6._store = None
+        result_6._array = empty(mould_3.elements, mould_3.array) if mould_3.sure else memory_for(mould_3)
+        result_6._shape = mould_3.shape
+        result_6._stride = mould_3.stride
+        result_6._offset = 0
+        result_6._dtype = mould_3.dtype
+        result_6._device = mould_3.device
+        result_6._view = None
+        result_6._looks = mould_3.looks
+        value_18 = plan.run
+        value_19 = result_4._array
+        value_20 = result_5._array
+        value_21 = result_6._array
+        array = input_2._array
+        if array is None:
+            raise no_memory(input_2)
+        value_18(value_19, 0, value_20, 0, value_21, 0, array, input_2._offset)
+        if result_4._autograd is None and not (result_4 is input_2) and result_5._autograd is None and not (result_5 is input_2) and result_6._autograd is None and not (result_6 is input_2):
+            value_37 = None if result_4._dtype.category < 2 else looks_of(result_4)
+            node.outputs = (value_37, None, None)
+            if result_4._dtype.category >= 2:
                 record = ResultRecord()
                 record.requires_grad = True
                 record.grad_fn = node
@@ -33,10 +84,65 @@ def native_layer_norm(input_2, normalized_shape, eps):
                 record.hooks = None
                 record.post_accumulate_hooks = None
                 record.retains_grad = None
-                results._autograd = record
-            items = [results, results_2, results_3]
+                result_4._autograd = record
+            items = [result_4, result_5, result_6]
             node.results = kept_outputs(operator_derivative, node, items)
-            return result_3
-        return finish_otherwise(operator_derivative, op, node, [input_2, normalized_shape, None, None, eps], result_3)
-    # CPU: native_layer_norm_kernel (kernel), ops/normalization.py
-    return function(input_2, normalized_shape, None, None, eps)
+            return (result_4, result_5, result_6)
+        return finish_otherwise(operator_derivative, op, node, [input_2, normalized_shape, None, None, eps], (result_4, result_5, result_6))
+    # CPU: planned native_layer_norm (kernel), ops/normalization.py
+    result_7 = input_2._looks or looks_of(input_2)
+    facts_2 = tuple(normalized_shape)
+    plan_3 = plans_get((result_7, facts_2, eps))
+    if plan_3 is None:
+        plan_3 = new_plan((result_7, facts_2, None, None, eps), (input_2, normalized_shape, None, None, eps))
+    mould_4 = plan_3.moulds[0]
+    result_8 = new(Tensor)
+    result_8._keyset = mould_4.keyset
+    result_8._counter = [0]
+    result_8._autograd = None
+    result_8._store = None
+    result_8._array = empty(mould_4.elements, mould_4.array) if mould_4.sure else memory_for(mould_4)
+    result_8._shape = mould_4.shape
+    result_8._stride = mould_4.stride
+    result_8._offset = 0
+    result_8._dtype = mould_4.dtype
+    result_8._device = mould_4.device
+    result_8._view = None
+    result_8._looks = mould_4.looks
+    mould_5 = plan_3.moulds[1]
+    result_9 = new(Tensor)
+    result_9._keyset = mould_5.keyset
+    result_9._counter = [0]
+    result_9._autograd = None
+    result_9._store = None
+    result_9._array = empty(mould_5.elements, mould_5.array) if mould_5.sure else memory_for(mould_5)
+    result_9._shape = mould_5.shape
+    result_9._stride = mould_5.stride
+    result_9._offset = 0
+    result_9._dtype = mould_5.dtype
+    result_9._device = mould_5.device
+    result_9._view = None
+    result_9._looks = mould_5.looks
+    mould_6 = plan_3.moulds[2]
+    result_10 = new(Tensor)
+    result_10._keyset = mould_6.keyset
+    result_10._counter = [0]
+    result_10._autograd = None
+    result_10._store = None
+    result_10._array = empty(mould_6.elements, mould_6.array) if mould_6.sure else memory_for(mould_6)
+    result_10._shape = mould_6.shape
+    result_10._stride = mould_6.stride
+    result_10._offset = 0
+    result_10._dtype = mould_6.dtype
+    result_10._device = mould_6.device
+    result_10._view = None
+    result_10._looks = mould_6.looks
+    value_32 = plan_3.run
+    value_33 = result_8._array
+    value_34 = result_9._array
+    value_35 = result_10._array
+    array_2 = input_2._array
+    if array_2 is None:
+        raise no_memory(input_2)
+    value_32(value_33, 0, value_34, 0, value_35, 0, array_2, input_2._offset)
+    return (result_8, result_9, result_10)
