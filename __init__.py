@@ -32,10 +32,6 @@ from .ops.activations import (
 )
 from .ops.arithmetic import (
     add,
-    clamp,
-    clamp_max,
-    clamp_min,
-    clip,
     div,
     divide,
     floor_divide,
@@ -51,6 +47,11 @@ from .ops.arithmetic import (
     sub,
     subtract,
     true_divide,
+)
+from .ops.blends import (
+    addcdiv,
+    addcmul,
+    lerp,
 )
 from .ops.comparison import (
     bitwise_and,
@@ -172,6 +173,12 @@ from .ops.normalization import (
     layer_norm,
     native_layer_norm,
 )
+from .ops.number_forms import (
+    clamp,
+    clamp_max,
+    clamp_min,
+    clip,
+)
 from .ops.random import (
     Generator,
     bernoulli,
@@ -192,6 +199,13 @@ from .ops.random import (
     randperm,
     seed,
     set_rng_state,
+)
+from .ops.rectifiers import (
+    celu,
+    hardshrink,
+    prelu,
+    selu,
+    threshold,
 )
 from .ops.reductions import (
     all,

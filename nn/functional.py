@@ -12,14 +12,34 @@ from typing import Any
 
 from redispatch.dispatch import ops
 from redispatch.kernels import broadcast_shapes
-from redispatch.ops import activations, linalg, loss, normalization, random
+from redispatch.ops import activations, convolution, linalg, loss, normalization, random
 from redispatch.ops.arithmetic import div
 from redispatch.ops.overridable import overridable_function
 from redispatch.ops.softmax import log_softmax as log_softmax_operator
 from redispatch.ops.softmax import softmax as softmax_operator
 from redispatch.tensor import Tensor, dtypes
 
+from . import piecewise
+
 linear = linalg.linear
+conv1d, conv2d, conv3d = convolution.conv1d, convolution.conv2d, convolution.conv3d
+conv_transpose1d, conv_transpose2d = convolution.conv_transpose1d, convolution.conv_transpose2d
+conv_transpose3d = convolution.conv_transpose3d
+celu = piecewise.celu
+elu = piecewise.elu
+glu = piecewise.glu
+hardshrink = piecewise.hardshrink
+hardsigmoid = piecewise.hardsigmoid
+hardswish = piecewise.hardswish
+hardtanh = piecewise.hardtanh
+leaky_relu = piecewise.leaky_relu
+prelu = piecewise.prelu
+relu6 = piecewise.relu6
+selu = piecewise.selu
+softshrink = piecewise.softshrink
+softsign = piecewise.softsign
+tanhshrink = piecewise.tanhshrink
+threshold = piecewise.threshold
 _REDUCTIONS = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
 
 # --- activations ---------------------------------------------------------------------------------------------------

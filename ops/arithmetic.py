@@ -149,10 +149,15 @@ div_op = pointwise(
 )
 
 
-@div_op.scalar
 def div_elements(self, other):
     return self / other
 
+
+def div_complex(self, other):
+    return kernels.quotient(self, other)
+
+
+div_op.scalar(float=div_elements, complex=div_complex)
 
 div_op.derivative(
     self=lambda grad, other: grad / other,
@@ -246,7 +251,7 @@ def trunc_divide_ints(self, other):
     return quotient + 1 if quotient < 0 and quotient * other != self else quotient
 
 
-div_mode_op.scalar(div_elements, when={"rounding_mode": None})
+div_mode_op.scalar(when={"rounding_mode": None}, float=div_elements, complex=div_complex)
 div_mode_op.scalar(
     when={"rounding_mode": "floor"}, float=floor_divide_floats, int=floor_divide_ints, uint=floor_divide_uints
 )

@@ -5,13 +5,16 @@
 
 from .arithmetic import ARITHMETIC
 from .comparison import COMPARISON
+from .convolution import CONVOLUTION
 from .copying import COPYING
 from .creation import CREATION
 from .elementary import ELEMENTARY
 from .indexing import INDEXING
 from .linalg import LINALG
 from .loss import LOSS
+from .number_forms import BLENDS, NUMBER_FORMS
 from .random import RANDOM
+from .rectifiers import RECTIFIERS
 from .reductions import EXTREMES, MOMENTS, REDUCTIONS, SCANS
 from .shape import SHAPE
 from .sorting import SORTING
@@ -28,12 +31,16 @@ op_db = [
     *EXTREMES,
     *MOMENTS,
     *LINALG,
+    *CONVOLUTION,
     *INDEXING,
     *VIEWS,
     *SHAPE,
     *RANDOM,
     *LOSS,
     *SORTING,
+    *BLENDS,
+    *NUMBER_FORMS,
+    *RECTIFIERS,
 ]
 
 # Operators that no OpInfo covers: qualified name -> the reason. tests/op_db/test_coverage.py keeps this list short.

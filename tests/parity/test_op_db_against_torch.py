@@ -31,6 +31,11 @@ KNOWN: dict[str, dict[str, str]] = {
     "cross_entropy_loss": {"operators": "mul.Tensor with a number, where PyTorch's C++ calls mul.Scalar"},
     "copy": dict.fromkeys(["node", "gradient errors"], "ours has a derivative; PyTorch's has none"),
     "embedding_dense_backward": {"gradient errors": "PyTorch ignores scale_grad_by_freq here and gives a wrong one"},
+    "hardsigmoid": {"gradients": "PyTorch multiplies a float64 by a sixth that was rounded to float32"},
+    "hardsigmoid_backward": {
+        "values": "as for hardsigmoid",
+        **dict.fromkeys(["node", "gradient errors"], "ours has a derivative; PyTorch's has none"),
+    },
     "isclose": {"operators": "mul.Tensor and add.Tensor with a number, where PyTorch's C++ calls the overloads Scalar"},
     "lift_fresh": {"node": "what is fresh has no history to record"},
     "native_dropout": {"looks": "PyTorch gives an empty mask the dtype of the input, others bool"},
