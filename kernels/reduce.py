@@ -366,6 +366,10 @@ def _divide(acc, total):
     return acc / total
 
 
+def _divide_complex(acc, total):
+    return complex(acc.real / total, acc.imag / total)  # Python's own division raises where the total is zero
+
+
 ACCUMULATOR = {"bool": "int64", "int": "int64", "uint": "int64"}
 
 
@@ -379,7 +383,8 @@ def _arithmetic(combine: Callable, identity: int, finish: Callable = _keep) -> C
         elif dtype == "complex64":
             accumulator, block = "complex128", "complex64"
         loading = CONVERT[accumulator] if info.kind in ACCUMULATOR else as_is
-        return Recipe(loading, np.dtype(accumulator).type(identity), combine, finish, block)
+        last = _divide_complex if finish is _divide and info.kind == "complex" else finish
+        return Recipe(loading, np.dtype(accumulator).type(identity), combine, last, block)
 
     return recipe
 

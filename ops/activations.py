@@ -8,8 +8,9 @@ from typing import Any
 from redispatch import kernels
 from redispatch.tensor import Tensor
 
-from .pointwise import pointwise
+from .pointwise import COMPLEX, WHOLE, pointwise
 from .public import public
+from .structured import not_implemented
 
 sigmoid_op = pointwise("sigmoid(Tensor self) -> Tensor", inplace=True, out="out", promotion="float", cost=8)
 
@@ -19,7 +20,7 @@ def sigmoid_element(self):
 
 
 def sigmoid_complex(self):
-    return 1 / (1 + kernels.exp(-self))
+    return kernels.quotient(complex(1, 0), 1 + kernels.exp(-self))
 
 
 sigmoid_op.scalar(float=sigmoid_element, complex=sigmoid_complex)
@@ -33,7 +34,7 @@ logit_op = pointwise(
     out="out",
     promotion="float",
     cost=16,
-    unsupported={"complex64": "logit_cpu", "complex128": "logit_cpu"},
+    unsupported=dict.fromkeys(COMPLEX, "logit_cpu"),
 )
 
 
@@ -65,7 +66,7 @@ def floating_only(word: str) -> Any:
 
     def check(self: Tensor) -> None:
         if not self._dtype.is_floating_point:
-            raise NotImplementedError(f"\"{word}\" not implemented for '{self._dtype.tensor_name}'")
+            raise not_implemented(word, self._dtype)
 
     return check
 
@@ -77,6 +78,8 @@ relu_op = pointwise("relu(Tensor self) -> Tensor", inplace=True)
 def check_relu(self: Tensor) -> None:
     if self._dtype.name == "bool":
         raise RuntimeError("Boolean inputs not supported for relu")
+    if self._dtype.is_complex:
+        raise NotImplementedError("clamp is not supported for complex types")
 
 
 @relu_op.scalar
@@ -84,7 +87,10 @@ def relu_element(self):
     return 0 if self <= 0 else self  # NaN passes
 
 
-threshold_backward_op = pointwise("threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor")
+threshold_backward_op = pointwise(
+    "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
+    unsupported=dict.fromkeys(("bool", *COMPLEX), "threshold_cpu"),
+)
 
 
 @threshold_backward_op.scalar
@@ -99,7 +105,9 @@ threshold_backward_op.derivative(
 relu_op.derivative(self=lambda grad, result: threshold_backward_op.functional(grad, result, 0))
 relu = public(relu_op)
 
-silu_op = pointwise("silu(Tensor self) -> Tensor", inplace=True, out="out", cost=8)
+silu_op = pointwise(
+    "silu(Tensor self) -> Tensor", inplace=True, out="out", cost=8, unsupported=dict.fromkeys(WHOLE, "silu_cpu")
+)
 
 
 def silu_element(self):
@@ -180,7 +188,7 @@ def check_gelu(self: Tensor, approximate: str) -> None:
     if approximate not in ("none", "tanh"):
         raise RuntimeError("approximate argument must be either none or tanh.")
     if not self._dtype.is_floating_point:
-        raise NotImplementedError(f"\"GeluKernelImpl\" not implemented for '{self._dtype.tensor_name}'")
+        raise not_implemented("GeluKernelImpl", self._dtype)
 
 
 @gelu_op.scalar(when={"approximate": "none"})
@@ -199,7 +207,9 @@ SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
 CUBIC = 0.044715
 
 gelu_backward_op = pointwise(
-    "gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor", cost=32
+    "gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
+    cost=32,
+    unsupported=dict.fromkeys((*WHOLE, *COMPLEX), "GeluBackwardKernelImpl"),
 )
 
 

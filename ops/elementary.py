@@ -178,10 +178,15 @@ sqrt = public(sqrt_op)
 rsqrt_op = pointwise("rsqrt(Tensor self) -> Tensor", inplace=True, out="out", promotion="float", cost=4)
 
 
-@rsqrt_op.scalar
 def rsqrt_element(self):
     return 1 / np.sqrt(self)
 
+
+def rsqrt_complex(self):
+    return kernels.quotient(complex(1, 0), np.sqrt(self))
+
+
+rsqrt_op.scalar(float=rsqrt_element, complex=rsqrt_complex)
 
 rsqrt_op.derivative(self=lambda grad, result: -0.5 * grad * result.pow(3))
 rsqrt = public(rsqrt_op)
@@ -189,10 +194,15 @@ rsqrt = public(rsqrt_op)
 reciprocal_op = pointwise("reciprocal(Tensor self) -> Tensor", inplace=True, out="out", promotion="float")
 
 
-@reciprocal_op.scalar
 def reciprocal_element(self):
     return 1 / self
 
+
+def reciprocal_complex(self):
+    return kernels.quotient(complex(1, 0), self)
+
+
+reciprocal_op.scalar(float=reciprocal_element, complex=reciprocal_complex)
 
 reciprocal_op.derivative(self=lambda grad, result: -grad * (result * result))
 reciprocal = public(reciprocal_op)

@@ -54,6 +54,7 @@ from .structured import (
 
 # What `unsupported` names at once, as in dict.fromkeys(COMPLEX, "lt_cpu").
 COMPLEX = ("complex64", "complex128")
+WHOLE = ("bool", "uint8", "int8", "int16", "int32", "int64")
 FLOATING = ("float16", "bfloat16", "float32", "float64")
 
 PLANS = 2048  # remembered per scalar function; then it starts afresh

@@ -7,13 +7,13 @@ from typing import Any
 
 from redispatch import kernels
 
-from .pointwise import Pointwise, pointwise
+from .pointwise import COMPLEX, Pointwise, pointwise
 from .public import public
 
 
 def real_function(schema: str, word: str, cost: int) -> Pointwise:
     """An operator that complex numbers are refused by, under this name."""
-    refused = dict.fromkeys(("complex64", "complex128"), word)
+    refused = dict.fromkeys(COMPLEX, word)
     return pointwise(schema, inplace=True, out="out", promotion="float", cost=cost, unsupported=refused)
 
 
@@ -76,7 +76,7 @@ def digamma_element(self):
 digamma_op.derivative(self=lambda grad, self: grad * polygamma(1, self))
 digamma = public(digamma_op)
 
-refused = dict.fromkeys(("complex64", "complex128"), "polygamma")
+refused = dict.fromkeys(COMPLEX, "polygamma")
 polygamma_op = pointwise(
     "polygamma(int n, Tensor self) -> Tensor", out="out", promotion="float", cost=128, unsupported=refused
 )

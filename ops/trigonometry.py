@@ -7,7 +7,7 @@ from typing import Any
 from redispatch import kernels
 from redispatch.tensor import Tensor
 
-from .pointwise import pointwise
+from .pointwise import COMPLEX, pointwise
 from .public import public
 
 # --- circular ------------------------------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ atan2_op = pointwise(
     out="out",
     promotion="float",
     cost=16,
-    unsupported={"complex64": "atan2_cpu", "complex128": "atan2_cpu"},
+    unsupported=dict.fromkeys(COMPLEX, "atan2_cpu"),
 )
 
 

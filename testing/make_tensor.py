@@ -62,7 +62,7 @@ def draw(
 ) -> np.ndarray:
     """The values, in a numpy dtype that holds them."""
     if dtype.is_complex:
-        values = random.uniform(low, high, shape) + 1j * random.uniform(low, high, shape)
+        values = np.asarray(random.uniform(low, high, shape) + 1j * random.uniform(low, high, shape))
     elif dtype.is_floating_point:
         values = np.asarray(random.uniform(low, high, shape))
     else:

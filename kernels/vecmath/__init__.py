@@ -8,6 +8,7 @@ Read `define.py`, `pieces.py`, then a family: `exponential.py` first.
 """
 
 from .activations import gelu, gelu_tanh, log_sigmoid, logit, mish, sigmoid, silu, softplus
+from .complex_numbers import quotient
 from .error import erf, erfc, erfinv
 from .exponential import exp, exp2, expm1
 from .gamma import digamma, digamma_positive, is_positive, lgamma, lgamma_positive, polygamma

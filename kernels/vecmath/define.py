@@ -8,12 +8,13 @@
 
 A body is plain Python too, so it can be run without a compiler. It computes all branches and selects, because a vector
 lane cannot jump. A float32 without a body of its own is computed in float64 and rounded once; complex numbers are left
-to numpy's functions. A target beside the CPU is one more `overload` of the same function in `register`, with
+to numpy's functions, nearly all. A target beside the CPU is one more `overload` of the same function in `register`, with
 its own library's functions for bodies. Read next: `pieces.py`.
 """
 
 from collections.abc import Callable
 from functools import cache as once
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,8 @@ def _register(function: Callable, bodies: dict[str, Callable], overload: Any, ty
     def choose(*numbers):
         if any(isinstance(x, types.Complex) for x in numbers):
             wide = bodies["complex"]
+            if isinstance(wide, FunctionType):  # one of ours, rather than numpy's
+                return loaded(wide, "float32" if all(x == types.complex64 for x in numbers) else "float64")
             return lambda *numbers: wide(*numbers)
         single = all(x == types.float32 for x in numbers)
         if single and "float32" in bodies:

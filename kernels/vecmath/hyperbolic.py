@@ -9,6 +9,7 @@ import numpy as np
 
 from ..program import polynomial, primitive
 from .coefficients import TANH_32
+from .complex_numbers import tanh_complex
 from .define import compiled, quiet
 from .exponential import exp, half_expm1
 from .logarithm import log1p
@@ -116,7 +117,7 @@ def atanh_body(x):
 for _function, _complex in (
     (sinh, np.sinh),
     (cosh, np.cosh),
-    (tanh, np.tanh),
+    (tanh, tanh_complex),
     (asinh, np.arcsinh),
     (acosh, np.arccosh),
     (atanh, np.arctanh),
