@@ -37,6 +37,7 @@ from .indexing import (
     index_put,
     index_select,
     index_shape,
+    ready_index,
     scatter,
 )
 from .loss import nll_loss, nll_loss_backward, ready_nll_loss
@@ -214,6 +215,7 @@ __all__ = [
     "ready_cumulative_extreme",
     "ready_extreme",
     "ready_fill",
+    "ready_index",
     "ready_layer_norm",
     "ready_log_softmax",
     "ready_log_softmax_backward",

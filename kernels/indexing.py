@@ -11,7 +11,7 @@ all indices first. The functions return None, or a `BadIndex` for the caller to 
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from .geometry import (
     plan,
 )
 from .operand import DTYPES, Operand, as_ndarray
-from .pool import parallel_for, serial_for
+from .pool import parallel_for, ready, serial_for
 
 uint64 = np.uint64
 
@@ -239,16 +239,28 @@ NEVER = -(1 << 63)  # an index to skip that no scanned index equals
 
 def _take(out: Operand, index: Operand, x: Operand, scale: int, size: int, *, wrap: bool = False) -> bool:
     """All three of one shape. False where an index is not in [0, size), or [-size, size) with `wrap`."""
+    take = _ready_take(out, index, x, scale, size, wrap=wrap)
+    return take(out.array, out.offset, index.array, index.offset, x.array, x.offset)
+
+
+def _ready_take(
+    out: Operand, index: Operand, x: Operand, scale: int, size: int, *, wrap: bool = False
+) -> Callable[..., bool]:
+    """`f(out, out_at, index, index_at, x, x_at)` that does `_take` for operands that look like these."""
     walk = plan(out.shape, (out.strides, index.strides, x.strides))
     if walk.numel == 0 or size == 0:
-        return walk.numel == 0
+        return lambda *arrays: walk.numel == 0
     array, tables = array_type(x.dtype), ("int64[]", "int64[]")
     arrays = (array, "int64", array_type(index.dtype), "int64", array, "int64")
     entry = _TAKE[wrap].entry("int64", "int64", *tables, *arrays, "int64", "int64", "int64[]")
-    bad = np.zeros(1, np.int64)
-    args = (walk.sizes, walk.strides, out.array, out.offset, index.array, index.offset, x.array, x.offset)
-    parallel_for(entry, walk.numel, (*args, scale, size, bad))
-    return not bad[0]
+    run = ready(entry, walk.numel, (walk.sizes, walk.strides))
+
+    def take(*arrays: Any) -> bool:
+        bad = np.zeros(1, np.int64)
+        run(*arrays, scale, size, bad)
+        return not bad[0]
+
+    return take
 
 
 def _fold_in(offsets: Operand, index: Operand, scale: int, size: int) -> bool:
@@ -444,17 +456,37 @@ def index(out: Operand, x: Operand, indices: Sequence[Operand | None]) -> BadInd
 
     Negative indices count from the end. `out` has the shape that `index_shape` says.
     """
+    arrays = [part for one in (out, x, *_used(indices).values()) for part in (one.array, one.offset)]
+    return ready_index(out, x, indices)(*arrays)
+
+
+def ready_index(out: Operand, x: Operand, indices: Sequence[Operand | None]) -> Callable[..., BadIndex | None]:
+    """`index` for all operands that look like these, for callers that remember it: `f(out, out_at, x, x_at, ...)`, with
+    the array and the offset of each index that is none."""
     used = _used(indices)
     _, rest, widened = _spread(x, used)
     if len(used) == 1 and 0 not in out.shape:
         ((d, one),) = used.items()
-        fits = _take(out, widened(one), rest, x.strides[d], x.shape[d], wrap=True)
-        return None if fits else first_bad(one, x.shape[d], wrap=True, dim=d)
-    offsets = _fold(x, used)
-    if isinstance(offsets, BadIndex):
-        return offsets
-    _take(out, widened(offsets), rest, 1, INT64_MAX)
-    return None
+        size, looks = x.shape[d], one[1:4]
+        take = _ready_take(out, widened(one), rest, x.strides[d], size, wrap=True)
+
+        def run_one(out: Any, out_at: int, x: Any, x_at: int, index: Any, at: int) -> BadIndex | None:
+            fits = take(out, out_at, index, at, x, x_at)
+            return None if fits else first_bad(Operand(index, *looks, at), size, wrap=True, dim=d)
+
+        return run_one
+    all_looks = [one[1:4] for one in (out, x, *used.values())]  # dtype, shape, strides; the memory is not to be kept
+
+    def run(*arrays: Any) -> BadIndex | None:
+        pairs = zip(arrays[::2], all_looks, arrays[1::2], strict=True)
+        to, from_, *folded = [Operand(array, *looks, at) for array, looks, at in pairs]
+        offsets = _fold(from_, dict(zip(used, folded, strict=True)))
+        if isinstance(offsets, BadIndex):
+            return offsets
+        _take(to, widened(offsets), rest._replace(array=from_.array, offset=from_.offset), 1, INT64_MAX)
+        return None
+
+    return run
 
 
 def index_put(

@@ -23,14 +23,17 @@ import numpy as np
 
 from redispatch import kernels
 from redispatch.dispatch import STATE, call_overridden, overridden
+from redispatch.dispatch.marks import inline, leaf
 from redispatch.kernels import Operand, broadcast_shapes, index_shape, output_strides
-from redispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, overridable, strided
+from redispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, fresh, looks_of, mould, overridable, strided
 
 from .copying import alias_op, copy_inplace_op, copy_strides, fill_inplace_scalar_op, fill_inplace_tensor_op, move
 from .creation import empty_op
 from .declare import Operator
 from .from_data import tensor
+from .geometry import selected
 from .numbers import storable
+from .planned import Plan
 from .public import public
 from .scatter_gather import masked_fill_inplace, nonzero_kernel, warn_if_expanded
 from .structured import apart, common_device, copy_of, overlapping, same_place
@@ -70,7 +73,7 @@ def integer_indices(self: Tensor, indices: Indices) -> list[Tensor | None]:
                 "a mask on the meta device has no values, so that nobody knows the result's shape"
             )
         found = nonzero_kernel(index)
-        result += [found.select(1, d) for d in range(len(index._shape))]
+        result += [selected(found, 1, d).of(found) for d in range(len(index._shape))]
     if len(result) > len(self._shape):
         raise too_many(self, len(result))
     return result
@@ -136,21 +139,76 @@ def check_devices(self: Tensor, indices: Indices) -> None:
             )
 
 
+INDEXED: dict[Any, Plan] = {}  # by looks, of the tensor and of its integer indices: how it is indexed
+REMEMBERED = 4096  # then they start afresh
+
+
 @index_op.explicit
+@leaf
+@inline
 def index_kernel(self: Tensor, indices: Indices) -> Tensor:
     """x[i, :, j]: a copy of the elements at integer indices that broadcast together; None is a whole dimension."""
+    looks = [None if index is None else index._looks or looks_of(index) for index in indices]
+    plan = INDEXED.get((self._looks or looks_of(self), *looks))
+    if plan is None or self._array is None:
+        return index_first(self, indices)
+    result = fresh(plan.mould)
+    arrays: list[Any] = []
+    for index in indices:
+        if index is not None:
+            arrays += (index._array, index._offset)
+    bad = plan.run(result._array, 0, self._array, self._offset, *arrays)
+    if bad is not None:
+        raise first_bad_index(self, indices)
+    return result
+
+
+def index_first(self: Tensor, indices: Indices) -> Tensor:
+    """The same the long way: for looks seen for the first time, for masks, and off the CPU."""
     if not indices:
         raise IndexError("at least one index must be provided")
-    indices = integer_indices(self, indices)
+    if len(indices) == 1 and is_mask_of_dense(self, indices[0]):
+        return where_true(self, indices[0])
+    given, indices = indices, integer_indices(self, indices)
     if all(index is None for index in indices):
         return copy_of(self)
     shape, start = checked_shape(self, indices)
     check_devices(self, indices)
     on = self._device
-    result = empty(Size(shape), self._dtype, on, index_strides(self, indices, shape, start))
+    made = mould(Size(shape), self._dtype, on, index_strides(self, indices, shape, start))
+    result = fresh(made)
     if on.type == "cpu" and result._shape.numel():  # where nothing is read, no index is looked at
-        if kernels.index(result._operand, self._operand, operands(indices)) is not None:
+        x, to = self._operand, result._operand
+        if kernels.index(to, x, operands(indices)) is not None:
             raise first_bad_index(self, indices)
+        if len(given) == len(indices) and all(a is b for a, b in zip(given, indices, strict=True)):  # no mask
+            if len(INDEXED) >= REMEMBERED:
+                INDEXED.clear()
+            looks = [None if index is None else looks_of(index) for index in given]
+            INDEXED[looks_of(self), *looks] = Plan(made, kernels.ready_index(to, x, operands(indices)))
+    return result
+
+
+def is_mask_of_dense(self: Tensor, mask: Any) -> bool:
+    """Whether a mask lies over the first dimensions of a dense tensor in the CPU's memory."""
+    return (
+        mask is not None
+        and mask._dtype is dtypes.bool
+        and self._array is not None
+        and mask._array is not None
+        and 0 < len(mask._shape) <= len(self._shape)
+        and tuple(mask._shape) == tuple(self._shape[: len(mask._shape)])
+        and kernels.is_contiguous(self._shape, self._stride)
+    )
+
+
+def where_true(self: Tensor, mask: Any) -> Tensor:
+    """`self[mask]` of such: the dimensions under the mask are seen as one, and a single index picks from it."""
+    places, rest = np.flatnonzero(as_numpy(mask)), tuple(self._shape[len(mask._shape) :])
+    result = empty(Size((len(places), *rest)), self._dtype, self._device)
+    shape = (mask._shape.numel(), *rest)
+    entries = self._operand._replace(shape=shape, strides=kernels.contiguous_strides(shape))
+    kernels.index_select(result._operand, entries, 0, Operand(places, "int64", places.shape, (1,)))
     return result
 
 
@@ -269,6 +327,8 @@ SLICE = slice_op.functional.site(("T", "x", "x", "x", "D"))  # with a step of 1,
 SLICE_FIRST = slice_op.functional.site(("T", "D", "x", "x", "D"))  # of dimension 0, the default, too
 UNSQUEEZE = unsqueeze_op.functional.site(("T", "x"))
 ALIAS = alias_op.functional.site(("T",))
+INDEX = index_op.functional.site(("T", ("T",)))  # with one index tensor, of a dtype in PICKING
+PICKING = (dtypes.int64, dtypes.bool)
 
 size_at = tuple.__getitem__  # a Size's own one, which makes a Size of a slice, takes twice as long
 
@@ -474,6 +534,8 @@ def getitem(self: Tensor, index: Any) -> Tensor:
         return ALIAS.find(state.keys, self._keyset)(self)
     elif kind is tuple:
         return item_by_item(self, index)
+    elif kind is Tensor and plain and index._dtype in PICKING and 0 < len(index._shape) <= len(self._shape):
+        return INDEX.find(state.keys, self._keyset, index._keyset)(self, [index])
     return indexed(self, index)
 
 

@@ -7,13 +7,31 @@ def index_Tensor(self, indices):
         value = wanted_of([self, indices])
         if not value:
             # CPU: index_kernel (default backend kernel), ops/indexing.py
-            state = get_state()
-            inner = state.excluding(AUTOGRAD)
-            token = set_state(inner)
-            try:
-                return function(self, indices)
-            finally:
-                reset_state(token)
+            value_9 = indices_1._looks or looks_of(indices_1)
+            looks = self._looks or looks_of(self)
+            plan = INDEXED_get((looks, None, value_9))
+            if plan is None or self._array is None:
+                result_2 = index_first(self, indices)
+            else:
+                mould = plan.mould
+                result_3 = new(Tensor)
+                result_3._keyset = mould.keyset
+                result_3._counter = [0]
+                result_3._autograd = None
+                result_3._store = None
+                result_3._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould)
+                result_3._shape = mould.shape
+                result_3._stride = mould.stride
+                result_3._offset = 0
+                result_3._dtype = mould.dtype
+                result_3._device = mould.device
+                result_3._view = None
+                result_3._looks = mould.looks
+                bad = plan.run(result_3._array, 0, self._array, self._offset, indices_1._array, indices_1._offset)
+                if bad is not None:
+                    raise first_bad_index(self, indices)
+                result_2 = result_3
+            return result_2
         node = node_class()
         node.sequence = next_sequence()
         node.hooks = None
@@ -27,17 +45,34 @@ def index_Tensor(self, indices):
         if WATCH.on:
             look_on(operator_derivative, node)
         # CPU: index_kernel (default backend kernel), ops/indexing.py
-        state = get_state()
-        inner_2 = state.excluding(AUTOGRAD)
-        token_2 = set_state(inner_2)
-        try:
-            result_3 = function(self, indices)
-        finally:
-            reset_state(token_2)
-        if isinstance(result_3, TensorBase):
-            if result_3._autograd is None and not (result_3 is self) and not (result_3 is indices_1) and result_3._dtype.category >= 2:
-                looks = result_3._looks or looks_of(result_3)
-                node.outputs = (looks,)
+        value_15 = indices_1._looks or looks_of(indices_1)
+        looks_2 = self._looks or looks_of(self)
+        plan_2 = INDEXED_get((looks_2, None, value_15))
+        if plan_2 is None or self._array is None:
+            result_4 = index_first(self, indices)
+        else:
+            mould_2 = plan_2.mould
+            result_5 = new(Tensor)
+            result_5._keyset = mould_2.keyset
+            result_5._counter = [0]
+            result_5._autograd = None
+            result_5._store = None
+            result_5._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2)
+            result_5._shape = mould_2.shape
+            result_5._stride = mould_2.stride
+            result_5._offset = 0
+            result_5._dtype = mould_2.dtype
+            result_5._device = mould_2.device
+            result_5._view = None
+            result_5._looks = mould_2.looks
+            bad_2 = plan_2.run(result_5._array, 0, self._array, self._offset, indices_1._array, indices_1._offset)
+            if bad_2 is not None:
+                raise first_bad_index(self, indices)
+            result_4 = result_5
+        if isinstance(result_4, TensorBase):
+            if result_4._autograd is None and not (result_4 is self) and not (result_4 is indices_1) and result_4._dtype.category >= 2:
+                looks_4 = result_4._looks or looks_of(result_4)
+                node.outputs = (looks_4,)
                 record = ResultRecord()
                 record.requires_grad = True
                 record.grad_fn = node
@@ -47,14 +82,32 @@ def index_Tensor(self, indices):
                 record.hooks = None
                 record.post_accumulate_hooks = None
                 record.retains_grad = None
-                result_3._autograd = record
-                return result_3
-        return finish_otherwise(operator_derivative, op, node, [self, indices], result_3)
+                result_4._autograd = record
+                return result_4
+        return finish_otherwise(operator_derivative, op, node, [self, indices], result_4)
     # CPU: index_kernel (default backend kernel), ops/indexing.py
-    state = get_state()
-    inner_3 = state.excluding(AUTOGRAD)
-    token_3 = set_state(inner_3)
-    try:
-        return function(self, indices)
-    finally:
-        reset_state(token_3)
+    value_21 = indices_1._looks or looks_of(indices_1)
+    looks_3 = self._looks or looks_of(self)
+    plan_3 = INDEXED_get((looks_3, None, value_21))
+    if plan_3 is None or self._array is None:
+        result_6 = index_first(self, indices)
+    else:
+        mould_3 = plan_3.mould
+        result_7 = new(Tensor)
+        result_7._keyset = mould_3.keyset
+        result_7._counter = [0]
+        result_7._autograd = None
+        result_7._store = None
+        result_7._array = empty(mould_3.elements, mould_3.array) if mould_3.sure else memory_for(mould_3)
+        result_7._shape = mould_3.shape
+        result_7._stride = mould_3.stride
+        result_7._offset = 0
+        result_7._dtype = mould_3.dtype
+        result_7._device = mould_3.device
+        result_7._view = None
+        result_7._looks = mould_3.looks
+        bad_3 = plan_3.run(result_7._array, 0, self._array, self._offset, indices_1._array, indices_1._offset)
+        if bad_3 is not None:
+            raise first_bad_index(self, indices)
+        result_6 = result_7
+    return result_6
