@@ -12,6 +12,7 @@ from .argreduce import extreme_with_indices, ready_extreme
 from .assembly import busiest_loop
 from .blas import addmm, bmm, matmul, mm, ready_addmm, ready_matmul
 from .compile import Kernel
+from .convolution import Product, Windows
 from .copy import arange, copy, fill, ready_cat, ready_copy, ready_fill
 from .elementwise import Elementwise, Loop, usually
 from .geometry import (
@@ -123,6 +124,8 @@ __all__ = [
     "Loop",
     "MEAN",
     "Operand",
+    "Product",
+    "Windows",
     "PROD",
     "Recipe",
     "Reduction",
@@ -214,9 +217,9 @@ __all__ = [
     "ready_copy",
     "ready_cumulative_extreme",
     "ready_extreme",
+    "ready_layer_norm",
     "ready_fill",
     "ready_index",
-    "ready_layer_norm",
     "ready_log_softmax",
     "ready_log_softmax_backward",
     "ready_logcumsumexp",

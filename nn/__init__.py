@@ -6,6 +6,7 @@ Read in this order: parameter, tree, checkpoint, hooks, module, containers; then
 from . import functional, init, utils
 from .activation import GELU, LogSoftmax, ReLU, Sigmoid, SiLU, Softmax, Tanh
 from .containers import ModuleDict, ModuleList, Sequential
+from .convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .dropout import Dropout
 from .flatten import Flatten
 from .linear import Identity, Linear
@@ -18,6 +19,12 @@ from .sparse import Embedding
 
 __all__ = [
     "Buffer",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
     "CrossEntropyLoss",
     "Dropout",
     "Embedding",

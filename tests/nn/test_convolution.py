@@ -1,0 +1,86 @@
+"""Convolutional layers: shapes, parameters, representation, errors; a small network learns."""
+
+import pytest
+
+import redispatch as rd
+from redispatch import nn
+from redispatch.testing import assert_close
+
+
+@pytest.mark.parametrize(
+    "layer, given, made",
+    [
+        (nn.Conv1d(2, 4, 3, padding=1), (5, 2, 7), (5, 4, 7)),
+        (nn.Conv2d(2, 4, (3, 2), stride=2, padding=(1, 0), dilation=(2, 1), groups=2), (5, 2, 9, 8), (5, 4, 4, 4)),
+        (nn.Conv2d(2, 4, 3, padding="same"), (2, 9, 8), (4, 9, 8)),
+        (nn.Conv2d(2, 4, 2, padding="same"), (1, 2, 9, 8), (1, 4, 9, 8)),
+        (nn.Conv3d(1, 2, 2, bias=False), (3, 1, 4, 4, 4), (3, 2, 3, 3, 3)),
+        (nn.ConvTranspose1d(2, 4, 3, stride=2, output_padding=1), (1, 2, 5), (1, 4, 12)),
+        (nn.ConvTranspose2d(4, 2, 3, stride=2, padding=1, groups=2), (3, 4, 5, 5), (3, 2, 9, 9)),
+        (nn.ConvTranspose3d(1, 1, 2), (1, 1, 2, 2, 2), (1, 1, 3, 3, 3)),
+    ],
+    ids=str,
+)
+def test_the_shape_of_the_result(layer, given, made):
+    x = rd.randn(*given)
+    y = layer(x)
+    assert tuple(y.shape) == made
+    y.sum().backward()
+    assert all(parameter.grad is not None for parameter in layer.parameters())
+
+
+def test_padding_that_keeps_the_size_is_zeros_around():
+    layer = nn.Conv1d(1, 1, 2, padding="same", bias=False)
+    with rd.no_grad():
+        layer.weight.copy_(rd.tensor([[[1.0, 10.0]]]))
+    assert layer(rd.tensor([[[1.0, 2.0, 3.0]]])).tolist() == [[[21.0, 32.0, 3.0]]]
+
+
+def test_the_output_size_of_a_transposed_convolution_can_be_chosen():
+    layer = nn.ConvTranspose1d(1, 1, 3, stride=3)
+    assert [layer(rd.randn(1, 1, 4), output_size=[size]).shape[-1] for size in (12, 13, 14)] == [12, 13, 14]
+    with pytest.raises(ValueError, match=r"valid sizes range from \[12\] to \[14\]"):
+        layer(rd.randn(1, 1, 4), output_size=[15])
+
+
+def test_representation_and_parameters():
+    layer = nn.Conv2d(2, 4, 3, stride=2, padding=1, groups=2, bias=False)
+    assert repr(layer) == ("Conv2d(2, 4, kernel_size=(3, 3), stride=(2, 2), padding=(1, 1), groups=2, bias=False)")
+    assert tuple(layer.weight.shape) == (4, 1, 3, 3)
+    assert layer.weight.abs().max() <= 1 / 3 + 1e-6
+    assert tuple(nn.ConvTranspose2d(2, 4, 3, groups=2).weight.shape) == (2, 2, 3, 3)
+
+
+@pytest.mark.parametrize(
+    "wrong, text",
+    [
+        ({"groups": 0}, "groups must be a positive integer"),
+        ({"groups": 2}, "in_channels must be divisible by groups"),
+        ({"padding": "some"}, "Invalid padding string 'some'"),
+        ({"padding_mode": "none"}, "padding_mode must be one of"),
+    ],
+)
+def test_wrong_arguments(wrong, text):
+    with pytest.raises(ValueError, match=text):
+        nn.Conv2d(3, 4, 3, **wrong)
+
+
+def test_a_convolution_learns_the_kernel_that_made_the_data():
+    rd.manual_seed(0)
+    wanted, layer = nn.Conv2d(1, 1, 3), nn.Conv2d(1, 1, 3)
+    optimizer = rd.optim.SGD(layer.parameters(), lr=0.2)
+    for _ in range(150):
+        x = rd.randn(8, 1, 6, 6)
+        loss = nn.functional.mse_loss(layer(x), wanted(x).detach())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert loss < 1e-4
+
+
+def test_images_that_lie_channels_last_give_such_results():
+    x = rd.randn(2, 3, 5, 5).contiguous(memory_format=rd.channels_last)
+    layer = nn.Conv2d(3, 4, 3)
+    y = layer(x)
+    assert y.is_contiguous(memory_format=rd.channels_last)
+    assert_close(y.contiguous(), layer(x.contiguous()))
