@@ -191,7 +191,9 @@ def written(result: Tensor, values: Any) -> Tensor:
     if result._device.type == "meta":
         return result
     dense = np.ascontiguousarray(values)
-    source = Operand(dense.reshape(-1), dense.dtype.name, tuple(result._shape), contiguous_strides(result._shape))
+    name = dense.dtype.name
+    flat = dense.reshape(-1).view(kernels.DTYPES[name].storage)
+    source = Operand(flat, name, tuple(result._shape), contiguous_strides(result._shape))
     if result._array is not None:
         kernels.copy(result._operand, source)
         return result

@@ -36,7 +36,7 @@ from redispatch.tensor import (
     tensor_over,
 )
 
-from .creation import check_pinning, empty_op, integer_range
+from .creation import check_pinning, empty_op, filled_by, filled_first, integer_range, planned, written
 from .overridable import overridable_function
 
 _MAX_DIMS = 128
@@ -307,6 +307,11 @@ def element_type(array: np.ndarray) -> dtype:
 
 def converted_copy(data: Any, element: dtype | None) -> Tensor:
     """A dense CPU tensor with a copy of the data, below the dispatcher."""
+    if type(data) in (float, bool) or (type(data) is int and -(2**63) <= data < 2**63):
+        own = get_default_dtype() if type(data) is float else dtypes.bool if type(data) is bool else dtypes.int64
+        if element is None or element is own:
+            plan = planned((), own, CPU, False)
+            return filled_first((), data, own, CPU, False) if plan is None else filled_by(plan, data)
     if isinstance(data, str):
         raise TypeError("new(): invalid data type 'str'")
     if isinstance(data, np.ndarray | np.generic):
@@ -314,11 +319,11 @@ def converted_copy(data: Any, element: dtype | None) -> Tensor:
         if not array.flags.writeable:
             array = array.copy()
         source = over_array(array)
-    else:
-        source = over_array(nested_values(data, element))
-    result = empty(source._shape, element or source._dtype)
-    kernels.copy(result._operand, source._operand)
-    return result
+        result = empty(source._shape, element or source._dtype)
+        kernels.copy(result._operand, source._operand)
+        return result
+    array = nested_values(data, element)
+    return written(empty(array.shape, element or from_numpy_dtype(array.dtype)), array)
 
 
 def nested_values(data: Any, element: dtype | None) -> np.ndarray:

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from redispatch import kernels
+from redispatch.dispatch import call
+from redispatch.dispatch.marks import inline
 from redispatch.kernels import Elementwise, Operand
 from redispatch.kernels import exp as exp_
 from redispatch.kernels import log as log_
@@ -51,36 +53,40 @@ var_op = Operator("var(Tensor self, bool unbiased=True) -> Tensor", tags=REDUCTI
 var_dim_op = Operator(
     "var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", tags=REDUCTION
 )
-var_correction_op = Structured(
+var_correction_op = Planned(
     f"var.correction(Tensor self, {CORRECTION}) -> Tensor", out="correction_out", tags=REDUCTION
 )
 std_op = Operator("std(Tensor self, bool unbiased=True) -> Tensor", tags=REDUCTION)
 std_dim_op = Operator(
     "std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", tags=REDUCTION
 )
-std_correction_op = Structured(
+std_correction_op = Planned(
     f"std.correction(Tensor self, {CORRECTION}) -> Tensor", out="correction_out", tags=REDUCTION
 )
 
 
 @var_op.implicit
+@inline
 def var_composite(self: Tensor, unbiased: bool) -> Tensor:
-    return var_correction_op.functional(self, None, correction=int(unbiased))
+    return call(var_correction_op.functional, [self, None, int(unbiased), False])
 
 
 @var_dim_op.implicit
+@inline
 def var_dim_composite(self: Tensor, dim: Any, unbiased: bool, keepdim: bool) -> Tensor:
-    return var_correction_op.functional(self, dim, correction=int(unbiased), keepdim=keepdim)
+    return call(var_correction_op.functional, [self, dim, int(unbiased), keepdim])
 
 
 @std_op.implicit
+@inline
 def std_composite(self: Tensor, unbiased: bool) -> Tensor:
-    return std_correction_op.functional(self, None, correction=int(unbiased))
+    return call(std_correction_op.functional, [self, None, int(unbiased), False])
 
 
 @std_dim_op.implicit
+@inline
 def std_dim_composite(self: Tensor, dim: Any, unbiased: bool, keepdim: bool) -> Tensor:
-    return std_correction_op.functional(self, dim, correction=int(unbiased), keepdim=keepdim)
+    return call(std_correction_op.functional, [self, dim, int(unbiased), keepdim])
 
 
 @var_correction_op.meta
@@ -109,34 +115,48 @@ QUOTIENT = Elementwise("quotient", quotient)
 ROOT_OF_QUOTIENT = Elementwise("root_of_quotient", root_of_quotient)
 
 
-def run_var(name: str, finish: Elementwise, out: Tensor, self: Tensor, dim: Any, correction: Any) -> None:
+def ready_var(name: str, finish: Elementwise, out: Tensor, self: Tensor, dim: Any, correction: Any) -> Run:
     """The mean first, then the squares of the differences from it: one pass with sums of squares would cancel."""
     dims = reduced_dims(dim, len(self._shape))
     freedom = count_of(self._shape, dims) - (1 if correction is None else correction)
-    if freedom <= 0:
-        warnings.warn(
-            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
-            "(input numel divided by output numel).",
-            UserWarning,
-            stacklevel=2,
-        )
-    kept = reduced_shape(self._shape, dims, True)
+    divisor, kept, x = float(max(freedom, 0)), reduced_shape(self._shape, dims, True), self._operand
     mean, squares, total = scratch(kept), scratch(self._shape), scratch(kept)
-    kernels.MEAN.run(mean, self._operand, dims)
-    SQUARED_DIFFERENCE.run(squares, self._operand, mean, dtype="float64")
-    kernels.SUM.run(total, squares, dims)
+    form_mean = kernels.MEAN.ready(mean, x, dims)
+    form_squares = SQUARED_DIFFERENCE.loop((squares,), (x, mean), "float64").run
+    add_up = kernels.SUM.ready(total, squares, dims)
     total = total._replace(shape=tuple(out._shape), strides=kernels.contiguous_strides(out._shape))
-    finish.run(out._operand, total, float(freedom if freedom > 0 else 0), dtype="float64")
+    divide = finish.loop((out._operand,), (total, divisor), "float64").run
+    few, many = len(mean.array), len(squares.array)
+
+    def run(to: np.ndarray, to_at: int, x: np.ndarray, x_at: int) -> None:
+        if freedom <= 0:
+            warn_of_freedom(name)
+        mean, squares, total = np.empty(few), np.empty(many), np.empty(few)
+        form_mean(mean, 0, x, x_at)
+        form_squares(squares, 0, x, x_at, mean, 0)
+        add_up(total, 0, squares, 0)
+        divide(to, to_at, total, 0, divisor)
+
+    return run
 
 
-@var_correction_op.body
-def var_body(out: Tensor, self: Tensor, dim: Any, correction: Any, keepdim: bool) -> None:
-    run_var("var", QUOTIENT, out, self, dim, correction)
+def warn_of_freedom(name: str) -> None:
+    warnings.warn(
+        f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
+        "(input numel divided by output numel).",
+        UserWarning,
+        stacklevel=2,
+    )
 
 
-@std_correction_op.body
-def std_body(out: Tensor, self: Tensor, dim: Any, correction: Any, keepdim: bool) -> None:
-    run_var("std", ROOT_OF_QUOTIENT, out, self, dim, correction)
+@var_correction_op.loop
+def var_loop(out: Tensor, self: Tensor, dim: Any, correction: Any, keepdim: bool) -> Run:
+    return ready_var("var", QUOTIENT, out, self, dim, correction)
+
+
+@std_correction_op.loop
+def std_loop(out: Tensor, self: Tensor, dim: Any, correction: Any, keepdim: bool) -> Run:
+    return ready_var("std", ROOT_OF_QUOTIENT, out, self, dim, correction)
 
 
 def var_backward(grad: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
