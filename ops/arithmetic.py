@@ -358,7 +358,6 @@ pow_op = pointwise(
     inplace="Scalar",
     out="Tensor_Scalar_out",
     cost=8,
-    unsupported={"bool": "pow"},
 )
 pow_tensor_op = pointwise(
     "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
@@ -399,6 +398,10 @@ def pow_ints(self, exponent):
     return power
 
 
+def pow_bools(self, exponent):
+    return self or not exponent
+
+
 def square_elements(self):
     return self * self
 
@@ -411,8 +414,9 @@ def sqrt_elements(self):
     return math.sqrt(self)
 
 
-for _op in (pow_op, pow_tensor_op, pow_scalar_op):
+for _op in (pow_tensor_op, pow_scalar_op):
     _op.scalar(float=pow_floats, complex=pow_floats, int=pow_ints, uint=pow_ints)
+pow_op.scalar(float=pow_floats, complex=pow_floats, int=pow_ints, uint=pow_ints, bool=pow_bools)
 pow_op.scalar(square_elements, when={"exponent": 2})
 pow_op.scalar(cube_elements, when={"exponent": 3})
 
