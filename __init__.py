@@ -10,7 +10,7 @@ This file is the public face: every name of `redispatch.X`, by the room that it 
 dispatch, tensor, kernels, ops, autograd; docs/architecture.md draws them.
 """
 
-from . import _C, _ops, amp, autograd, library, linalg, nn, optim, overrides, utils
+from . import _C, _ops, amp, autograd, backends, library, linalg, nn, optim, overrides, utils
 from . import ops as _operators
 from .amp import autocast, get_autocast_dtype, is_autocast_available, is_autocast_enabled
 from .autograd import (
@@ -148,6 +148,8 @@ from .ops.from_data import (
 from .ops.indexing import (
     index_put,
 )
+from .ops.legacy import TYPES as _LEGACY_TYPES
+from .ops.legacy import Storage, TypedStorage
 from .ops.linalg import (
     addmm,
     addmv,
@@ -215,6 +217,13 @@ from .ops.reductions import (
     prod,
     sum,
 )
+from .ops.replacing import (
+    index_copy,
+    index_fill,
+    masked_scatter,
+    put,
+    take,
+)
 from .ops.scans import (
     cummax,
     cummin,
@@ -234,6 +243,10 @@ from .ops.scatter_gather import (
     scatter,
     scatter_add,
     take_along_dim,
+)
+from .ops.scatter_reduce import (
+    index_reduce,
+    scatter_reduce,
 )
 from .ops.scattering import (
     as_strided_scatter,

@@ -16,6 +16,7 @@ from .number_forms import BLENDS, NUMBER_FORMS
 from .random import RANDOM
 from .rectifiers import RECTIFIERS
 from .reductions import EXTREMES, MOMENTS, REDUCTIONS, SCANS
+from .replacing import REPLACING
 from .shape import SHAPE
 from .sorting import SORTING
 from .views import VIEWS
@@ -41,6 +42,7 @@ op_db = [
     *BLENDS,
     *NUMBER_FORMS,
     *RECTIFIERS,
+    *REPLACING,
 ]
 
 # Operators that no OpInfo covers: qualified name -> the reason. tests/op_db/test_coverage.py keeps this list short.

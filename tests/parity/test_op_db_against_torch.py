@@ -36,6 +36,7 @@ KNOWN: dict[str, dict[str, str]] = {
         "values": "as for hardsigmoid",
         **dict.fromkeys(["node", "gradient errors"], "ours has a derivative; PyTorch's has none"),
     },
+    "index_fill.int_Tensor": {"gradient errors": "PyTorch's gradient of the value does not take negative indices"},
     "isclose": {"operators": "mul.Tensor and add.Tensor with a number, where PyTorch's C++ calls the overloads Scalar"},
     "lift_fresh": {"node": "what is fresh has no history to record"},
     "native_dropout": {"looks": "PyTorch gives an empty mask the dtype of the input, others bool"},
@@ -46,6 +47,8 @@ KNOWN: dict[str, dict[str, str]] = {
         "operators": "as for prod",
         "gradient looks": "the strides of a gradient without elements",
     },
+    "put": {"gradient looks": "the strides of the gradient of a transposed tensor"},
+    "scatter_reduce.two": {"gradient errors": "PyTorch's gradient does not take a source that is larger than the index"},
     "sum_to_size": dict.fromkeys(["aliasing", "operators", "node"], "a tensor of that size is given back as it is"),
     "view.dtype": {"operators": "PyTorch detaches a result that cannot require grad within reach of the mode"},
 }
