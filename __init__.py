@@ -393,3 +393,5 @@ from .tensor.dtypes import (
 from .utils.install import install
 
 __version__ = "0.1.0"
+
+globals().update(_LEGACY_TYPES)  # FloatTensor, LongStorage and so on

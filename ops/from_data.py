@@ -199,11 +199,12 @@ def construct(cls: type, *args: Any, device: Any = None) -> Any:
     if device is not None and as_device(device).type != "cpu":
         kind = as_device(device).type
         raise RuntimeError(f"legacy constructor expects device type: cpu but device type: {kind} was passed")
-    result = _constructed(*args)
+    result = legacy(get_default_dtype(), *args)
     return result if cls is Tensor else result.as_subclass(cls)
 
 
-def _constructed(*args: Any) -> Any:
+def legacy(element: dtype, *args: Any) -> Any:
+    """What `Tensor(...)` and `FloatTensor(...)` make of their arguments."""
     if not args or isinstance(args[0], Size) or is_int(args[0]):
         size = list(args[0]) if args and isinstance(args[0], Size) else list(args) or [0]
         for position, item in enumerate(size):
@@ -213,19 +214,18 @@ def _constructed(*args: Any) -> Any:
                     f'"type must be tuple of ints,but got {type(item).__name__}"'
                 )
         sizes = [operator.index(item) for item in size]
-        return empty_op.functional(sizes, dtype=get_default_dtype(), layout=strided, device=CPU)
+        return empty_op.functional(sizes, dtype=element, layout=strided, device=CPU)
     (data,) = args if len(args) == 1 else (args[0],)
     if isinstance(data, Tensor):
         return data.alias()
     if isinstance(data, UntypedStorage):
-        element = get_default_dtype()
         count = data.nbytes() // element.itemsize
         return lifted(tensor_over(data, data.typed(element), Size((count,)), (1,), 0, element, data.device), None)
     if isinstance(data, str):
         raise TypeError("new(): invalid data type 'str'")
     if not is_sequence(data):
         raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
-    return lifted(converted_copy(data, get_default_dtype()), None)
+    return lifted(converted_copy(data, element), None)
 
 
 CONSTRUCT.fill(construct)

@@ -1,0 +1,5 @@
+"""What this machine offers, under PyTorch's names: `redispatch.backends.cpu.get_cpu_capability()`."""
+
+from . import cpu
+
+__all__ = ["cpu"]
