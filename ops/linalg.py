@@ -272,7 +272,7 @@ baddbmm = public(baddbmm_op)
 
 # --- vectors: mv, addmv, dot -----------------------------------------------------------------------------------------
 
-mv_op = Structured("mv(Tensor self, Tensor vec) -> Tensor", out="out")
+mv_op = Planned("mv(Tensor self, Tensor vec) -> Tensor", out="out")
 addmv_op = Structured(f"addmv(Tensor self, Tensor mat, Tensor vec, {SCALES}) -> Tensor", inplace=True, out="out")
 
 
@@ -304,6 +304,11 @@ def mv_meta(self: Tensor, vec: Tensor) -> Meta:
 def mv_body(out: Tensor, self: Tensor, vec: Tensor) -> None:
     check_out_dtype(out, self._dtype)
     kernels.matmul(column(out), self._operand, column(vec))
+
+
+@mv_op.loop
+def mv_loop(out: Tensor, self: Tensor, vec: Tensor) -> Run:
+    return kernels.ready_matmul(column(out), self._operand, column(vec))
 
 
 def column(vec: Tensor) -> Any:
@@ -343,7 +348,7 @@ addmv_op.derivative(
 addmv_op.autocast(cuda="lower_precision_fp")
 addmv = public(addmv_op)
 
-dot_op = Structured("dot(Tensor self, Tensor tensor) -> Tensor", out="out")
+dot_op = Planned("dot(Tensor self, Tensor tensor) -> Tensor", out="out")
 
 
 @dot_op.meta
@@ -367,8 +372,21 @@ def dot_meta(self: Tensor, tensor: Tensor) -> Meta:
 @dot_op.body
 def dot_body(out: Tensor, self: Tensor, tensor: Tensor) -> None:
     check_out_dtype(out, self._dtype)
-    row = self._operand._replace(shape=(1, self._shape[0]), strides=(1, self._stride[0]))
-    kernels.matmul(out._operand._replace(shape=(1, 1), strides=(1, 1)), row, column(tensor))
+    kernels.matmul(as_matrix(out), row(self), column(tensor))
+
+
+@dot_op.loop
+def dot_loop(out: Tensor, self: Tensor, tensor: Tensor) -> Run:
+    return kernels.ready_matmul(as_matrix(out), row(self), column(tensor))
+
+
+def row(vec: Tensor) -> Any:
+    """A vector as a matrix with one row."""
+    return vec._operand._replace(shape=(1, vec._shape[0]), strides=(1, vec._stride[0]))
+
+
+def as_matrix(number: Tensor) -> Any:
+    return number._operand._replace(shape=(1, 1), strides=(1, 1))
 
 
 dot_op.derivative(self=lambda grad, tensor: grad * tensor, tensor=lambda grad, self: grad * self)
@@ -400,21 +418,21 @@ def matmul_composite(self: Any, other: Any) -> Any:
     """A product by the numbers of dimensions: vectors, matrices, and batches of matrices, which broadcast."""
     if len(self._shape) == 2 and len(other._shape) == 2:
         return call(mm_op.functional, [self, other])
+    if len(self._shape) == 2 and len(other._shape) == 1:
+        return call(mv_op.functional, [self, other])
     return matmul_otherwise(self, other)
 
 
 def matmul_otherwise(self: Any, other: Any) -> Any:
     """The same where not both are matrices."""
-    a, b = self.dim(), other.dim()
+    a, b = len(self._shape), len(other._shape)
     if a == 0 or b == 0:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {a}D and {b}D")
     if a == 1 and b == 1:
         return dot_op.functional(self, other)
-    if a == 2 and b == 1:
-        return mv_op.functional(self, other)
     if a == 1 and b == 2:
         return mm_op.functional(self.unsqueeze(0), other).squeeze_(0)
-    if a == 3 and b == 3 and (self.shape[0] == 1) != (other.shape[0] == 1):  # one matrix for the whole batch
+    if a == 3 and b == 3 and (self._shape[0] == 1) != (other._shape[0] == 1):  # one matrix for the whole batch
         return (
             matmul_composite(self.squeeze(0), other) if self.shape[0] == 1 else matmul_composite(self, other.squeeze(0))
         )
@@ -490,9 +508,9 @@ linear_op = Operator("linear(Tensor input, Tensor weight, Tensor? bias=None) -> 
 def linear_composite(input: Any, weight: Any, bias: Any) -> Any:
     """input @ weight.T + bias: one addmm where the rows of the input can be had without a copy."""
     if bias is None:
-        return matmul_op.functional(input, call(t_op.functional, [weight]))
+        return call(matmul_op.functional, [input, call(t_op.functional, [weight])])
     if len(input._shape) == 2:
-        return addmm_op.functional(bias, input, call(t_op.functional, [weight]))
+        return call(addmm_op.functional, [bias, input, call(t_op.functional, [weight]), 1, 1])
     return linear_otherwise(input, weight, bias)
 
 
