@@ -171,7 +171,8 @@ class _Transposed(_Convolution):
     def padding_for(self, input: Any, output_size: list[int]) -> tuple[int, ...]:
         """The output padding that gives this size. ValueError where none does."""
         wanted = output_size[-self.dims :]
-        per = zip(input.shape[-self.dims :], self.stride, self.padding, self.dilation, self.kernel_size, strict=True)
+        sides: Any = (input.shape[-self.dims :], self.stride, self.padding, self.dilation, self.kernel_size)
+        per = zip(*sides, strict=True)
         least = [(size - 1) * step - 2 * p + d * (k - 1) + 1 for size, step, p, d, k in per]
         most = [size + step - 1 for size, step in zip(least, self.stride, strict=True)]
         for size, low, high in zip(wanted, least, most, strict=True):

@@ -42,13 +42,14 @@ def convolved(
     for g, at in product(range(groups), np.ndindex(*window)):
         x, y = input[:, g * taken : (g + 1) * taken], whole[:, g * made : (g + 1) * made]
         counts = sizes if transposed else out
-        places = (..., *(slice(at[i] * d[i], at[i] * d[i] + (counts[i] - 1) * s[i] + 1, s[i]) for i in range(dims)))
+        places: Any = (..., *(slice(at[i] * d[i], at[i] * d[i] + (counts[i] - 1) * s[i] + 1, s[i]) for i in range(dims)))
         if transposed:
             y[places] += np.einsum("ni...,io->no...", x, weight[(slice(g * taken, (g + 1) * taken), slice(None), *at)])
         else:
             y += np.einsum("ni...,oi->no...", x[places], weight[(slice(g * made, (g + 1) * made), slice(None), *at)])
     if transposed:
-        whole = whole[(..., *(slice(p[i], out[i] - p[i]) for i in range(dims)))]
+        kept: Any = (..., *(slice(p[i], out[i] - p[i]) for i in range(dims)))
+        whole = whole[kept]
     return whole if bias is None else whole + bias.reshape(-1, *[1] * dims)
 
 
