@@ -268,9 +268,14 @@ full_out_op = Operator("full.out(SymInt[] size, Scalar fill_value, *, Tensor(a!)
 
 
 @full_op.explicit
+@inline
 def full_kernel(size: Any, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     dtype = dtype or number_dtype(fill_value)
-    return filled(new(size, dtype, device, pin_memory), storable(fill_value, dtype))
+    value = storable(fill_value, dtype)
+    plan = planned(size, dtype, device, pin_memory)
+    if plan is None:
+        return filled_first(size, value, dtype, device, pin_memory)
+    return filled_by(plan, value)
 
 
 @full_out_op.explicit

@@ -16,8 +16,9 @@ import numpy as np
 
 from redispatch import kernels
 from redispatch.dispatch import ops
+from redispatch.dispatch.marks import inline
 from redispatch.kernels import BadIndex, Elementwise, Operand, broadcast_shapes
-from redispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, wrap_dim
+from redispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, fresh, looks_of, mould, wrap_dim
 
 from .copying import check_broadcasts_to, item_op, local_scalar_dense_op, move
 from .creation import zeros_op
@@ -25,6 +26,7 @@ from .declare import Operator
 from .geometry import selected
 from .numbers import storable
 from .overridable import overridable_function
+from .planned import Plan
 from .public import public
 from .structured import Meta, Structured, apart, check_no_internal_overlap, common_device
 
@@ -449,9 +451,33 @@ def broadcast_copy(self: Tensor, mask: Tensor) -> Tensor:
     return made
 
 
+MASKED: dict[Any, Plan] = {}  # by looks, of the tensor and of the mask: how a filled copy is made
+REMEMBERED = 4096  # then they start afresh
+
+
 @masked_fill_scalar_op.kernel("CPU", "Meta")
+@inline
 def masked_fill_kernel(self: Tensor, mask: Tensor, value: Any) -> Tensor:
-    return masked_fill_inplace(broadcast_copy(self, mask), mask, value)
+    key = (self._looks or looks_of(self), mask._looks or looks_of(mask))
+    plan = MASKED.get(key)
+    if plan is None or self._array is None or mask._array is None:
+        return masked_fill_first(key, self, mask, value)
+    number = storable(value, self._dtype)
+    result = fresh(plan.mould)
+    plan.run(result._array, 0, self._array, self._offset, mask._array, mask._offset, number)
+    return result
+
+
+def masked_fill_first(key: Any, self: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """The same the long way; how it was made is remembered."""
+    result = masked_fill_inplace(broadcast_copy(self, mask), mask, value)
+    if result._array is not None and result._device == self._device == mask._device:
+        inputs = (self._operand, mask._operand, storable(value, self._dtype))
+        if len(MASKED) >= REMEMBERED:
+            MASKED.clear()
+        made = mould(result._shape, result._dtype, result._device, result._stride)
+        MASKED[key] = Plan(made, _MASKED.loop((result._operand,), inputs, self._dtype.name).run)
+    return result
 
 
 @masked_fill_tensor_op.kernel("CPU", "Meta", dispatches=True)
