@@ -41,7 +41,7 @@ from .declare import Operator
 from .numbers import storable
 from .planned import Plan
 from .public import public
-from .structured import Meta, resize_out
+from .structured import Meta, not_implemented, resize_out
 
 FACTORY = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 LIKE = f"Tensor self, *, {FACTORY}, MemoryFormat? memory_format=None"
@@ -517,7 +517,9 @@ def linspace_out_kernel(start: Any, end: Any, steps: int, out: Tensor) -> Tensor
     return written(shaped(out, [steps]), linspace_values(start, end, steps, out._dtype))
 
 
-def check_steps(steps: int) -> None:
+def check_steps(steps: int, dtype: dtype) -> None:
+    if dtype is dtypes.bool:
+        raise not_implemented("linspace_cpu", dtype)
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
 

@@ -256,7 +256,8 @@ def with_indices_out(
 
 
 def checked_shape(name: str, self: Tensor, dim: int, keepdim: bool) -> tuple[int, ...]:
-    check_ordered(f"{name}_cpu", self)
+    if self._dtype.is_complex:
+        raise RuntimeError(f"{name}(): does not support complex input")
     check_not_empty(name, self, dim)
     return reduced_shape(self._shape, reduced_dims(dim, len(self._shape)), keepdim)
 
@@ -379,7 +380,7 @@ aminmax_op = Operator(
 
 @aminmax_op.kernel("CPU", "Meta")
 def aminmax_kernel(self: Tensor, dim: int | None, keepdim: bool) -> tuple[Tensor, Tensor]:
-    check_ordered("aminmax_kernel", self)
+    check_ordered("aminmax_cpu", self)
     dims = reduced_dims(dim, len(self._shape))
     if dim is None and not self._shape.numel():
         raise RuntimeError(

@@ -19,7 +19,7 @@ from redispatch.kernels import Elementwise, Operand
 from redispatch.kernels import exp as exp_
 from redispatch.kernels import log as log_
 from redispatch.kernels.reduce import Recipe, Reduction
-from redispatch.tensor import Tensor, dtype, dtypes, empty, get_default_dtype, overridable
+from redispatch.tensor import Tensor, as_numpy, dtype, dtypes, empty, get_default_dtype, overridable
 
 from .declare import Operator
 from .overridable import overridable_function
@@ -367,6 +367,9 @@ SHIFTED_LOG = Elementwise("shifted_log", shifted_log)
 def logsumexp_body(out: Tensor, self: Tensor, dim: Any, keepdim: bool) -> None:
     """Relative to the largest element, so that exp cannot overflow."""
     dims = reduced_dims(dim, len(self._shape))
+    if self._dtype.is_complex:
+        as_numpy(out)[...] = complex_logsumexp(as_numpy(self), dims, keepdim)
+        return
     wide = dtypes.float64
     x = converted(self, wide)
     kept = reduced_shape(self._shape, dims, True)
@@ -381,6 +384,15 @@ def logsumexp_body(out: Tensor, self: Tensor, dim: Any, keepdim: bool) -> None:
     strides = kernels.contiguous_strides(out._shape)
     total, top = (x._replace(shape=tuple(out._shape), strides=strides) for x in (total, top))
     SHIFTED_LOG.run(out._operand, total, top, dtype="float64")
+
+
+def complex_logsumexp(x: np.ndarray, dims: tuple[int, ...], keepdim: bool) -> np.ndarray:
+    """The same for complex numbers, relative to the largest real part."""
+    top = x.real.max(axis=dims, keepdims=True, initial=-np.inf)
+    top[~np.isfinite(top)] = 0
+    with np.errstate(divide="ignore"):
+        found = np.log(np.exp(x - top).sum(axis=dims, keepdims=True)) + top
+    return found if keepdim else found.squeeze(axis=dims)
 
 
 def logsumexp_backward(grad: Any, self: Any, result: Any, dim: Any, keepdim: bool) -> Any:

@@ -10,6 +10,7 @@ The numbers are not PyTorch's, whose CPU generator is a Mersenne twister; their 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import struct
 import threading
@@ -20,7 +21,7 @@ import numpy as np
 
 from redispatch import kernels
 from redispatch.dispatch import ARGUMENT_TYPES, VALUE_CLASSES, ops
-from redispatch.kernels import Elementwise
+from redispatch.kernels import Elementwise, Operand, numel
 from redispatch.tensor import (
     CPU,
     Tensor,
@@ -30,7 +31,6 @@ from redispatch.tensor import (
     dtype,
     dtypes,
     empty,
-    get_default_dtype,
 )
 
 from .creation import FACTORY, LIKE, like, new, shaped, written
@@ -38,7 +38,7 @@ from .declare import Operator
 from .extremes import c_name
 from .numbers import storable
 from .public import public
-from .structured import Meta, Structured, check_no_internal_overlap
+from .structured import Meta, Structured, check_can_cast, check_no_internal_overlap, not_implemented
 
 # --- generators ------------------------------------------------------------------------------------------------------
 
@@ -173,7 +173,7 @@ def drawn(generator: Generator | None, count: int) -> tuple[int, int]:
 
 def check_floating(kernel_name: str, dtype: dtype) -> None:
     if not dtype.is_floating_point:
-        raise NotImplementedError(f"\"{kernel_name}\" not implemented for '{dtype.tensor_name}'")
+        raise not_implemented(kernel_name, dtype)
 
 
 # --- fills in place --------------------------------------------------------------------------------------------------
@@ -198,23 +198,45 @@ random_to_op = seeded(f"random_.to(Tensor(a!) self, int to, {GENERATOR}) -> Tens
 
 @uniform_op.kernel("CPU", "Meta")
 def uniform_kernel(self: Tensor, low: float, high: float, generator: Any) -> Tensor:
-    check_floating("check_uniform_bounds", self._dtype)
+    if not self._dtype.is_complex:
+        check_floating("check_uniform_bounds", self._dtype)
     if low > high:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
     check_no_internal_overlap(self)
     if self._device.type != "meta":
-        kernels.uniform(self._operand, *drawn(generator, self._shape.numel()), low, high)
+        numbers = parts(self)
+        kernels.uniform(numbers, *drawn(generator, numel(numbers.shape)), low, high)
     return self
+
+
+def parts(self: Tensor) -> Operand:
+    """The memory of a tensor, of a complex one as real numbers: its two parts stand along one more dimension."""
+    x = self._operand
+    if not self._dtype.is_complex:
+        return x
+    real, strides = self._dtype.to_real(), (*(2 * step for step in x.strides), 1)
+    return Operand(x.array.view(real.array), real.name, (*x.shape, 2), strides, 2 * x.offset)
 
 
 @normal_op.kernel("CPU", "Meta")
 def normal_kernel(self: Tensor, mean: float, std: float, generator: Any) -> Tensor:
     check_std(std)
-    check_floating("normal_kernel_cpu", self._dtype)
+    if self._shape.numel():
+        check_normal(self._dtype)
     check_no_internal_overlap(self)
-    if self._device.type != "meta":
+    if self._device.type != "meta" and self._dtype.is_complex:  # each part has half of the variance
+        numbers = parts(self)
+        kernels.normal(numbers, *drawn(generator, numel(numbers.shape)), 0.0, std / math.sqrt(2))
+        if mean:
+            as_numpy(self)[...] += mean
+    elif self._device.type != "meta":
         kernels.normal(self._operand, *drawn(generator, self._shape.numel()), mean, std)
     return self
+
+
+def check_normal(dtype: dtype) -> None:
+    if not dtype.is_complex:
+        check_floating("normal_kernel_cpu", dtype)
 
 
 def check_std(std: float) -> None:
@@ -226,7 +248,11 @@ def check_std(std: float) -> None:
 def exponential_kernel(self: Tensor, lambd: float, generator: Any) -> Tensor:
     if not lambd > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
-    check_floating("exponential_", self._dtype)
+    if self._shape.numel() and not self._dtype.is_floating_point:
+        raise RuntimeError(
+            "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you "
+            f"specified {self._dtype.tensor_name}"
+        )
     check_no_internal_overlap(self)
     if self._device.type != "meta":
         kernels.exponential(self._operand, *drawn(generator, self._shape.numel()), lambd)
@@ -244,6 +270,8 @@ def unit_interval(like: Tensor, generator: Any) -> Tensor:
 def bernoulli_float_kernel(self: Tensor, p: float, generator: Any) -> Tensor:
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+    if self._dtype.is_complex:
+        raise not_implemented("bernoulli_scalar_cpu_", self._dtype)
     check_no_internal_overlap(self)
     if self._device.type != "meta":
         kernels.bernoulli(self._operand, *drawn(generator, self._shape.numel()), p)
@@ -278,6 +306,10 @@ def check_probabilities(p: Tensor) -> None:
 
 @random_from_op.kernel("CPU", "Meta")
 def random_from_kernel(self: Tensor, low: int, high: int | None, generator: Any) -> Tensor:
+    if self._dtype.is_complex:
+        if high is None:
+            raise not_implemented("random_kernel_cpu", self._dtype)
+        raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
     if high is None:
         high = largest_integer(self._dtype) + 1
     check_range(low, high, self._dtype)
@@ -350,7 +382,6 @@ randn_out_op = seeded("randn.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)
 
 @rand_generator_op.explicit
 def rand_kernel(size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    check_floating("check_uniform_bounds", dtype or get_default_dtype())
     return uniform_op.functional(new(size, dtype, device, pin_memory), generator=generator)
 
 
@@ -366,7 +397,6 @@ def rand_out_kernel(size: Any, out: Tensor) -> Tensor:
 
 @randn_generator_op.explicit
 def randn_kernel(size: Any, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    check_floating("normal_kernel_cpu", dtype or get_default_dtype())
     return normal_op.functional(new(size, dtype, device, pin_memory), generator=generator)
 
 
@@ -437,6 +467,8 @@ def randperm_kernel(n: int, generator: Any, dtype: Any, layout: Any, device: Any
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     dtype = as_integer_dtype(dtype)
+    if dtype is dtypes.bool or dtype.is_complex:
+        raise not_implemented("randperm", dtype)
     storable(max(n - 1, 0), dtype)  # else an error: two of the numbers would be the same
     result = new((n,), dtype, device, pin_memory)
     if result._device.type == "meta":
@@ -531,7 +563,8 @@ def normal_of(mean: Any, std: Any, generator: Any) -> Tensor:
     tensors = [value for value in (mean, std) if isinstance(value, Tensor)]
     shape = kernels.broadcast_shapes(*(tuple(t._shape) for t in tensors))
     kind = tensors[0]._dtype
-    check_floating("normal_kernel_cpu", kind)
+    if any(tensor._shape.numel() for tensor in tensors):
+        check_floating("normal_kernel_cpu", kind)
     if isinstance(std, Tensor):
         if std._array is not None and not (as_numpy(std) >= 0).all():
             raise RuntimeError("normal expects all elements of std >= 0.0")
@@ -632,6 +665,8 @@ MASKED_AND_SCALED = Elementwise("masked_and_scaled", masked_and_scaled)
 
 @native_dropout_op.kernel("CPU", "Meta")
 def native_dropout_kernel(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
+    if train is not False and input._shape.numel():
+        check_can_cast(dtypes.float32, input._dtype)
     mask = empty(input._shape, dtypes.bool, input._device)
     result = like(input, None, None, False, None)
     keep = 1.0 - p if train or train is None else 1.0

@@ -12,7 +12,7 @@ from redispatch.tensor import Tensor, strided, wrap_dim
 from .declare import Operator
 from .planned import Planned, Run
 from .public import public
-from .structured import Meta
+from .structured import Meta, not_implemented
 
 # --- forward ---------------------------------------------------------------------------------------------------------
 
@@ -24,9 +24,9 @@ def forward_meta(name: str, self: Tensor, dim: int, half_to_float: bool) -> Meta
     if half_to_float:
         raise RuntimeError(f"{name} with half to float conversion is not supported on CPU")
     wrapped = wrap_dim(dim, len(self._shape))
-    if not self._dtype.is_floating_point:
+    if not self._dtype.is_floating_point and self._shape.numel():
         last = "lastdim_" if wrapped == max(len(self._shape), 1) - 1 else ""
-        raise NotImplementedError(f"\"{name}_{last}kernel_impl\" not implemented for '{self._dtype.tensor_name}'")
+        raise not_implemented(f"{name}_{last}kernel_impl", self._dtype)
     return Meta(self._shape, self._dtype, self._device)
 
 
@@ -65,9 +65,20 @@ log_softmax_backward_op: Planned = Planned(f"_log_softmax_backward_data{BACKWARD
 
 
 @softmax_backward_op.meta
+def softmax_backward_meta(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Meta:
+    return backward_meta("softmax", grad_output, output, dim, input_dtype)
+
+
 @log_softmax_backward_op.meta
-def backward_meta(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Meta:
-    wrap_dim(dim, len(grad_output._shape))
+def log_softmax_backward_meta(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Meta:
+    return backward_meta("log_softmax", grad_output, output, dim, input_dtype)
+
+
+def backward_meta(name: str, grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Meta:
+    wrapped = wrap_dim(dim, len(grad_output._shape))
+    if not output._dtype.is_floating_point and output._shape.numel():
+        last = wrapped == max(len(output._shape), 1) - 1
+        raise not_implemented(f"{name}_backward_{'lastdim_' if last else ''}kernel_impl", output._dtype)
     if grad_output._shape != output._shape or grad_output._dtype is not output._dtype:
         raise RuntimeError(
             f"the gradient of a softmax must look like its result, but got {grad_output._summary()} for "

@@ -112,6 +112,7 @@ class Maker:
     def __call__(self, *shape: int, low: float = -3, high: float = 4, **options: Any) -> Tensor:
         if not self.dtype.is_signed:
             low = max(low, 0)
+            high = max(high, low + 1)
         made = self.dtype if "dtype" not in options else options.pop("dtype")
         if made is dtypes.bool:
             low, high = 0, 2
