@@ -78,6 +78,9 @@ from .ops.comparison import (
     not_equal,
     where,
 )
+from .ops.constant_pad import (
+    constant_pad_nd,
+)
 from .ops.copying import (
     allclose,
     clone,
@@ -101,6 +104,10 @@ from .ops.creation import (
     scalar_tensor,
     zeros,
     zeros_like,
+)
+from .ops.distances import (
+    cdist,
+    pdist,
 )
 from .ops.elementary import (
     abs,

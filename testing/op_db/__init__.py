@@ -8,6 +8,7 @@ from .comparison import COMPARISON
 from .convolution import CONVOLUTION
 from .copying import COPYING
 from .creation import CREATION
+from .distances import DISTANCES, SIZES
 from .elementary import ELEMENTARY
 from .indexing import INDEXING
 from .linalg import LINALG
@@ -43,6 +44,8 @@ op_db = [
     *NUMBER_FORMS,
     *RECTIFIERS,
     *REPLACING,
+    *DISTANCES,
+    *SIZES,
 ]
 
 # Operators that no OpInfo covers: qualified name -> the reason. tests/op_db/test_coverage.py keeps this list short.

@@ -25,9 +25,11 @@ from redispatch.utils._python_dispatch import TorchDispatchMode as OurMode  # no
 
 # operator -> what differs -> why
 KNOWN: dict[str, dict[str, str]] = {
+    "_cdist_forward": {"values": "PyTorch's way by matrix products is less exact: ours does them in float64"},
     "as_strided_scatter": {
         "gradients": "PyTorch's gradient is that of another part; ours is that of finite differences"
     },
+    "constant_pad_nd": {"gradient looks": "the strides of a gradient without elements"},
     "cross_entropy_loss": {"operators": "mul.Tensor with a number, where PyTorch's C++ calls mul.Scalar"},
     "copy": dict.fromkeys(["node", "gradient errors"], "ours has a derivative; PyTorch's has none"),
     "embedding_dense_backward": {"gradient errors": "PyTorch ignores scale_grad_by_freq here and gives a wrong one"},

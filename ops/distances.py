@@ -1,0 +1,196 @@
+"""Distances between the rows of matrices: cdist, pdist.
+
+A p-norm of differences. For p = 2 and many rows a distance follows from products of matrices, |x|^2 + |y|^2 - 2 x y,
+which is faster and cancels; so it is done in float64. PyTorch takes that way beyond 25 rows, too.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from redispatch.kernels import broadcast_shapes
+from redispatch.tensor import Size, Tensor, as_numpy, dtypes, empty
+
+from .declare import Operator
+from .public import public
+from .structured import common_device
+
+MANY = 25  # rows from which on a Euclidean distance is made of matrix products
+
+cdist_forward_op = Operator("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor")
+cdist_backward_op = Operator("_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor")
+cdist_op = Operator("cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor")
+pdist_forward_op = Operator("_pdist_forward(Tensor self, float p=2) -> Tensor")
+pdist_backward_op = Operator("_pdist_backward(Tensor grad, Tensor self, float p, Tensor pdist) -> Tensor")
+pdist_op = Operator("pdist(Tensor self, float p=2) -> Tensor")
+
+
+def norm_of(differences: np.ndarray, p: float) -> np.ndarray:
+    """The p-norm along the last dimension; for p = 0, how many are not 0."""
+    sizes = np.abs(differences)
+    if p == 0:
+        return (sizes != 0).sum(-1)
+    if p == 1:
+        return sizes.sum(-1)
+    if p == 2:
+        return np.sqrt((sizes * sizes).sum(-1))
+    if math.isinf(p):
+        return sizes.max(-1, initial=0)
+    return (sizes**p).sum(-1) ** (1 / p)
+
+
+# --- cdist -----------------------------------------------------------------------------------------------------------
+
+
+def check_cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> None:
+    for name, x in (("X1", x1), ("X2", x2)):
+        if len(x._shape) < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {len(x._shape)}D")
+        if not x._dtype.is_floating_point:
+            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {x._dtype.tensor_name}")
+    if x1._shape[-1] != x2._shape[-1]:
+        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1._shape[-1]} X2: {x2._shape[-1]}")
+    if p < 0:
+        raise RuntimeError("cdist only supports non-negative p values")
+    if (compute_mode or 0) not in (0, 1, 2):
+        raise RuntimeError(f"possible modes: 0, 1, 2, but was: {compute_mode}")
+    if x1._dtype is not x2._dtype:
+        raise RuntimeError(f"expected scalar type {x1._dtype.tensor_name} but found {x2._dtype.tensor_name}")
+
+
+@cdist_forward_op.kernel("CPU", "Meta")
+def cdist_forward_kernel(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor:
+    """[*batch, n, m]: the distances between n rows of `x1` [*batch, n, d] and m rows of `x2`. Batches broadcast.
+
+    compute_mode: 1 to use matrix products for p = 2 in any case, 2 never to do so.
+    """
+    check_cdist(x1, x2, p, compute_mode)
+    rows, others = x1._shape[-2], x2._shape[-2]
+    batch = broadcast_shapes(x1._shape[:-2], x2._shape[:-2])
+    result = empty(Size((*batch, rows, others)), x1._dtype, common_device(x1, x2))
+    if result._device.type == "meta" or not result._shape.numel():
+        return result
+    products = p == 2 and (compute_mode == 1 or (not compute_mode and (rows > MANY or others > MANY)))
+    wide = np.float64 if products or x1._dtype is dtypes.float64 else np.float32
+    a, b = (np.asarray(as_numpy(x), wide) for x in (x1, x2))
+    if products:
+        squares = (a * a).sum(-1)[..., :, None] + (b * b).sum(-1)[..., None, :] - 2 * (a @ np.swapaxes(b, -1, -2))
+        found = np.sqrt(np.maximum(squares, 0))
+    else:
+        found = np.empty((*batch, rows, others), a.dtype)
+        for row in range(rows):  # one row at a time: all differences at once would be too large
+            found[..., row, :] = norm_of(a[..., row, None, :] - b, p)
+    as_numpy(result)[...] = found
+    return result
+
+
+def slopes(difference: Any, distance: Any, p: float) -> Any:
+    """d distance / d difference. Where the distance is 0 there is no slope, and 0 is taken."""
+    if p == 0:
+        return difference * 0
+    if p == 1:
+        return difference.sign()
+    if math.isinf(p):
+        return difference.sign() * (difference.abs() == distance)
+    if p == 2:
+        return (difference / distance).masked_fill(distance == 0, 0)
+    sizes = difference.abs()
+    share = difference.sign() * (sizes / distance) ** (p - 1)
+    return share.masked_fill((distance == 0) | (sizes == 0), 0)
+
+
+def gradient_of_rows(grad: Any, x1: Any, x2: Any, p: float, cdist: Any) -> Any:
+    """The gradient of the first rows: for each, the sum over its distances."""
+    difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+    return (grad.unsqueeze(-1) * slopes(difference, cdist.unsqueeze(-1), p)).sum(-2)
+
+
+@cdist_backward_op.kernel("CPU", "Meta", dispatches=True)
+def cdist_backward_kernel(grad: Any, x1: Any, x2: Any, p: float, cdist: Any) -> Any:
+    return gradient_of_rows(grad, x1, x2, p, cdist).contiguous()
+
+
+def cdist_first(grad: Any, x1: Any, x2: Any, p: float, result: Any) -> Any:
+    return gradient_of_rows(grad, x1, x2, p, result)
+
+
+def cdist_second(grad: Any, x1: Any, x2: Any, p: float, result: Any) -> Any:
+    return gradient_of_rows(grad.transpose(-1, -2), x2, x1, p, result.transpose(-1, -2))
+
+
+cdist_forward_op.derivative(x1=cdist_first, x2=cdist_second, node="CdistBackward0")
+cdist_backward_op.not_differentiable()
+
+
+@cdist_op.implicit
+def cdist_composite(x1: Any, x2: Any, p: float, compute_mode: int | None) -> Any:
+    check_cdist(x1, x2, p, compute_mode)
+    return cdist_forward_op.functional(x1, x2, p, compute_mode)
+
+
+cdist_op.autocast(cuda="fp32")
+cdist = public(cdist_op, method=False)
+
+# --- pdist -----------------------------------------------------------------------------------------------------------
+
+
+@pdist_forward_op.kernel("CPU", "Meta")
+def pdist_forward_kernel(self: Tensor, p: float) -> Tensor:
+    """[n (n - 1) / 2]: the distances between all pairs of rows, (0, 1), (0, 2), ..., (1, 2), ..."""
+    rows = self._shape[0]
+    result = empty(Size((rows * (rows - 1) // 2,)), self._dtype, self._device)
+    if result._device.type == "meta" or not result._shape.numel():
+        return result
+    x, to, at = as_numpy(self), as_numpy(result), 0
+    for row in range(rows - 1):
+        count = rows - 1 - row
+        to[at : at + count] = norm_of(x[row] - x[row + 1 :], p)
+        at += count
+    return result
+
+
+def pair_of_rows(rows: int, like: Any) -> tuple[Any, Any]:
+    """The numbers of the first and of the second row of each pair."""
+    pairs = np.triu_indices(rows, 1)
+    made = []
+    for numbers in pairs:
+        index = empty(Size((len(numbers),)), dtypes.int64)
+        as_numpy(index)[...] = numbers
+        made.append(index.to(like.device))
+    return made[0], made[1]
+
+
+def gradient_of_pairs(grad: Any, self: Any, p: float, pdist: Any) -> Any:
+    first, second = pair_of_rows(self.shape[0], self)
+    difference = self.index_select(0, first) - self.index_select(0, second)
+    share = grad.unsqueeze(-1) * slopes(difference, pdist.unsqueeze(-1), p)
+    return self.new_zeros(self.shape).index_add(0, first, share).index_add(0, second, -share)
+
+
+@pdist_backward_op.kernel("CPU", "Meta", dispatches=True)
+def pdist_backward_kernel(grad: Any, self: Any, p: float, pdist: Any) -> Any:
+    return gradient_of_pairs(grad, self, p, pdist)
+
+
+pdist_forward_op.derivative(
+    self=lambda grad, self, p, result: gradient_of_pairs(grad, self, p, result), node="PdistBackward0"
+)
+pdist_backward_op.not_differentiable()
+
+
+@pdist_op.implicit
+def pdist_composite(self: Any, p: float) -> Any:
+    if len(self._shape) != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {len(self._shape)}D")
+    if not self._dtype.is_floating_point:
+        raise RuntimeError("pdist only supports floating-point dtypes")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
+    return pdist_forward_op.functional(self.contiguous(), p)
+
+
+pdist_op.autocast(cuda="fp32")
+pdist = public(pdist_op, method=False)
