@@ -506,14 +506,14 @@ def linspace_kernel(start: Any, end: Any, steps: int, dtype: Any, layout: Any, d
     if dtype is None:
         is_complex = isinstance(start, complex) or isinstance(end, complex)
         dtype = get_default_dtype().to_complex() if is_complex else get_default_dtype()
-    check_steps(steps)
+    check_steps(steps, dtype)
     result = new((steps,), dtype, device, pin_memory)
     return written(result, linspace_values(start, end, steps, dtype))
 
 
 @linspace_out_op.explicit
 def linspace_out_kernel(start: Any, end: Any, steps: int, out: Tensor) -> Tensor:
-    check_steps(steps)
+    check_steps(steps, out._dtype)
     return written(shaped(out, [steps]), linspace_values(start, end, steps, out._dtype))
 
 
