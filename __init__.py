@@ -48,6 +48,14 @@ from .ops.arithmetic import (
     subtract,
     true_divide,
 )
+from .ops.batch_norm import (
+    batch_norm,
+    group_norm,
+    instance_norm,
+    native_batch_norm,
+    native_group_norm,
+    rms_norm,
+)
 from .ops.blends import (
     addcdiv,
     addcmul,

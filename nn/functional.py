@@ -6,6 +6,7 @@ operators. Losses take `reduction` "none", "mean" or "sum".
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -13,11 +14,12 @@ from typing import Any
 from redispatch.dispatch import ops
 from redispatch.kernels import broadcast_shapes
 from redispatch.ops import activations, convolution, linalg, loss, normalization, random
+from redispatch.ops import batch_norm as batch_normalization
 from redispatch.ops.arithmetic import div
 from redispatch.ops.overridable import overridable_function
 from redispatch.ops.softmax import log_softmax as log_softmax_operator
 from redispatch.ops.softmax import softmax as softmax_operator
-from redispatch.tensor import Tensor, dtypes
+from redispatch.tensor import Size, Tensor, dtypes
 
 from . import piecewise
 
@@ -147,6 +149,80 @@ def layer_norm(
 ) -> Tensor:
     """Mean 0 and variance 1 over the last dimensions, whose sizes are `normalized_shape`; then weight and bias."""
     return normalization.layer_norm(input, list(normalized_shape), weight, bias, eps)
+
+
+@overridable_function
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Mean 0 and variance 1 over all but the second dimension; then weight and bias, a number for each channel.
+
+    Without `training`, the running mean and variance are used; with it, they are moved by `momentum`.
+    Errors: ValueError for training with one value per channel.
+    """
+    if training:
+        _check_several(input.shape)
+    return batch_normalization.batch_norm(
+        input, weight, bias, running_mean, running_var, training, momentum, eps, False
+    )
+
+
+@overridable_function
+def instance_norm(
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """`batch_norm` for each image by itself.
+
+    Errors: ValueError where an image has one value per channel.
+    """
+    if use_input_stats and math.prod(input.shape[2:]) == 1:
+        raise ValueError(f"Expected more than 1 spatial element when training, got input size {Size(input.shape)}")
+    return batch_normalization.instance_norm(
+        input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False
+    )
+
+
+@overridable_function
+def group_norm(
+    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
+    """Mean 0 and variance 1 over each of `num_groups` groups of channels; then weight and bias for each channel.
+
+    Errors: RuntimeError for fewer than two dimensions; ValueError where a group has one value.
+    """
+    if input.dim() < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
+    batch, channels, *image = input.shape
+    _check_several([batch * channels // num_groups, num_groups, *image])
+    return batch_normalization.group_norm(input, num_groups, weight, bias, eps, False)
+
+
+@overridable_function
+def rms_norm(
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
+) -> Tensor:
+    """x over the root of the mean of its squares over the last dimensions, whose sizes are `normalized_shape`."""
+    return batch_normalization.rms_norm(input, list(normalized_shape), weight, eps)
+
+
+def _check_several(shape: Sequence[int]) -> None:
+    """Raises ValueError where a channel has one value only: it has no variance."""
+    if math.prod(shape) == shape[1]:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {Size(shape)}")
 
 
 @overridable_function

@@ -26,6 +26,7 @@ with collector_paused():
     from . import (
         activations,
         arithmetic,
+        batch_norm,
         blends,
         comparison,
         constant_pad,
@@ -47,6 +48,7 @@ with collector_paused():
         moments,
         normalization,
         number_forms,
+        pooling,
         random,
         rectifiers,
         reductions,
@@ -67,6 +69,7 @@ with collector_paused():
 __all__ = [
     "activations",
     "arithmetic",
+    "batch_norm",
     "blends",
     "comparison",
     "constant_pad",
@@ -88,6 +91,7 @@ __all__ = [
     "moments",
     "normalization",
     "number_forms",
+    "pooling",
     "random",
     "rectifiers",
     "reductions",

@@ -4,6 +4,7 @@
 """
 
 from .arithmetic import ARITHMETIC
+from .batch_norm import BATCH_NORM
 from .comparison import COMPARISON
 from .convolution import CONVOLUTION
 from .copying import COPYING
@@ -14,6 +15,7 @@ from .indexing import INDEXING
 from .linalg import LINALG
 from .loss import LOSS
 from .number_forms import BLENDS, NUMBER_FORMS
+from .pooling import POOLING
 from .random import RANDOM
 from .rectifiers import RECTIFIERS
 from .reductions import EXTREMES, MOMENTS, REDUCTIONS, SCANS
@@ -34,6 +36,7 @@ op_db = [
     *MOMENTS,
     *LINALG,
     *CONVOLUTION,
+    *POOLING,
     *INDEXING,
     *VIEWS,
     *SHAPE,
@@ -46,6 +49,7 @@ op_db = [
     *REPLACING,
     *DISTANCES,
     *SIZES,
+    *BATCH_NORM,
 ]
 
 # Operators that no OpInfo covers: qualified name -> the reason. tests/op_db/test_coverage.py keeps this list short.

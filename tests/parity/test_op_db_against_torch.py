@@ -42,6 +42,7 @@ KNOWN: dict[str, dict[str, str]] = {
     "isclose": {"operators": "mul.Tensor and add.Tensor with a number, where PyTorch's C++ calls the overloads Scalar"},
     "lift_fresh": {"node": "what is fresh has no history to record"},
     "native_dropout": {"looks": "PyTorch gives an empty mask the dtype of the input, others bool"},
+    "native_batch_norm_backward": dict.fromkeys(["node", "gradient errors"], "its derivative is not declared yet"),
     "native_layer_norm_backward": dict.fromkeys(["node", "gradient errors"], "its derivative is not declared yet"),
     "one_hot": {"operators": "new_empty of no classes, where PyTorch calls empty"},
     "prod": {"operators": "PyTorch detaches the result which it saves within reach of the mode"},
