@@ -8,6 +8,7 @@ Read `operand.py`, `geometry.py`, `overlap.py`; then `program.py`, `compile.py`,
 `elementwise.py` and the families after it.
 """
 
+from . import pooling
 from .argreduce import extreme_with_indices, ready_extreme
 from .assembly import busiest_loop
 from .blas import addmm, bmm, matmul, mm, ready_addmm, ready_matmul
@@ -205,6 +206,7 @@ __all__ = [
     "overlap",
     "parallel_for",
     "permutation",
+    "pooling",
     "polygamma",
     "pow",
     "pow_ordinary",

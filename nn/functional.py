@@ -13,7 +13,7 @@ from typing import Any
 
 from redispatch.dispatch import ops
 from redispatch.kernels import broadcast_shapes
-from redispatch.ops import activations, convolution, linalg, loss, normalization, random
+from redispatch.ops import activations, convolution, linalg, loss, normalization, pooling, random
 from redispatch.ops import batch_norm as batch_normalization
 from redispatch.ops.arithmetic import div
 from redispatch.ops.overridable import overridable_function
@@ -42,6 +42,55 @@ softshrink = piecewise.softshrink
 softsign = piecewise.softsign
 tanhshrink = piecewise.tanhshrink
 threshold = piecewise.threshold
+avg_pool1d, avg_pool2d, avg_pool3d = pooling.avg_pool1d, pooling.avg_pool2d, pooling.avg_pool3d
+adaptive_avg_pool1d = pooling.adaptive_avg_pool1d
+
+
+def _pooling(dims: int) -> Any:
+    """`max_pool2d`, for two dimensions."""
+    both = getattr(ops.aten, f"max_pool{dims}d_with_indices")
+    plain = getattr(ops.aten, f"max_pool{dims}d")
+
+    def pool(
+        input: Tensor,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:
+        chosen = both if return_indices else plain
+        lists = [_listed(n, dims) for n in (kernel_size, [] if stride is None else stride, padding, dilation)]
+        return chosen(input, *lists, ceil_mode)
+
+    pool.__name__ = pool.__qualname__ = f"max_pool{dims}d"
+    pool.__doc__ = "The largest element of each window; with `return_indices` also where in the image it is."
+    return overridable_function(pool)
+
+
+def _listed(value: Any, dims: int) -> list[int]:
+    return [value] * dims if isinstance(value, int) else list(value)
+
+
+max_pool1d, max_pool2d, max_pool3d = _pooling(1), _pooling(2), _pooling(3)
+
+
+def _adaptive(dims: int) -> Any:
+    """`adaptive_avg_pool2d`, for two dimensions."""
+    pool = getattr(ops.aten, f"adaptive_avg_pool{dims}d")
+
+    def adaptive(input: Tensor, output_size: Any) -> Tensor:
+        sizes = [output_size] * dims if output_size is None else _listed(output_size, dims)
+        kept = input.shape[-dims:]
+        return pool(input, [own if size is None else size for size, own in zip(sizes, kept, strict=True)])
+
+    adaptive.__name__ = adaptive.__qualname__ = f"adaptive_avg_pool{dims}d"
+    adaptive.__doc__ = "The means of so many windows, which cover the image; None keeps a size."
+    return overridable_function(adaptive)
+
+
+adaptive_avg_pool2d, adaptive_avg_pool3d = _adaptive(2), _adaptive(3)
 _REDUCTIONS = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
 
 # --- activations ---------------------------------------------------------------------------------------------------

@@ -42,7 +42,8 @@ def convolved(
     for g, at in product(range(groups), np.ndindex(*window)):
         x, y = input[:, g * taken : (g + 1) * taken], whole[:, g * made : (g + 1) * made]
         counts = sizes if transposed else out
-        places: Any = (..., *(slice(at[i] * d[i], at[i] * d[i] + (counts[i] - 1) * s[i] + 1, s[i]) for i in range(dims)))
+        starts = [at[i] * d[i] for i in range(dims)]
+        places: Any = (..., *(slice(starts[i], starts[i] + (counts[i] - 1) * s[i] + 1, s[i]) for i in range(dims)))
         if transposed:
             y[places] += np.einsum("ni...,io->no...", x, weight[(slice(g * taken, (g + 1) * taken), slice(None), *at)])
         else:

@@ -1,0 +1,195 @@
+"""Pooling: the largest element, or the mean, of each window of an image.
+
+Windows are given axis by axis, as the places where they start and stop inside the image: so strides, padding, dilation,
+sizes that are rounded up and windows of different sizes (adaptive pooling) are one and the same to the loops. One or
+two dimensions are three, of which the first have size 1. Read next: convolution.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .compile import Entry, Kernel
+from .convert import array_type, load, real_type, store
+from .operand import DTYPES, Operand
+from .pool import parallel_for
+from .program import integral
+
+uint64 = np.uint64
+zero = np.float64(0)  # stands for a zero of the dtype in which is computed
+
+
+def widen(x):
+    return x
+
+
+def narrow(x):
+    return x
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The windows along one axis: window i has the elements from starts[i] up to stops[i], each `step` apart.
+
+    extents[i] is what it counts as in a mean: some of it may be padding.
+    """
+
+    size: int  # of the image
+    starts: Sequence[int]
+    stops: Sequence[int]
+    extents: Sequence[int]
+    step: int = 1
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
+ONE = Axis(1, (0,), (1,), (1,))
+
+
+class Windows3d:
+    """The windows over images of up to three axes."""
+
+    def __init__(self, axes: Sequence[Axis], divisor: int = 0) -> None:
+        axes = [ONE] * (3 - len(axes)) + list(axes)
+        self.places = int(np.prod([len(axis) for axis in axes]))  # windows of an image
+        self.elements = int(np.prod([axis.size for axis in axes]))  # elements of an image
+        table = [axis.size for axis in axes] + [len(axis) for axis in axes] + [axis.step for axis in axes] + [divisor]
+        for axis in axes:
+            table += [*axis.starts, *axis.stops, *axis.extents]
+        self.table = np.array(table, np.int64)
+        spans = [max((b - a for a, b in zip(axis.starts, axis.stops, strict=True)), default=0) for axis in axes]
+        self.work = self.places * max(1, int(np.prod(spans)))  # about, for one image
+
+
+@integral
+def largest_loop(lo, hi, g, out, out_at, places, places_at, x, x_at):
+    """Of images lo <= n < hi the largest element of each window, and where in the image it is; NaN is the largest."""
+    d, h, w, od, oh, ow, sz, sy, sx = g[0], g[1], g[2], g[3], g[4], g[5], g[6], g[7], g[8]
+    z_at, y_at = 10, 10 + 3 * od
+    w_at = y_at + 3 * oh
+    for n in range(lo, hi):
+        image, to = x_at + n * d * h * w, n * od * oh * ow
+        for k in range(od):
+            for j in range(oh):
+                for i in range(ow):
+                    left = g[w_at + i]
+                    first = (g[z_at + k] * h + g[y_at + j]) * w + left
+                    best, best_at = widen(x[uint64(image + first)]), first
+                    for z in range(g[z_at + k], g[z_at + od + k], sz):
+                        for y in range(g[y_at + j], g[y_at + oh + j], sy):
+                            row = (z * h + y) * w
+                            for at in range(row + left, row + g[w_at + ow + i], sx):
+                                value = widen(x[uint64(image + at)])
+                                if value > best or value != value:
+                                    best, best_at = value, at
+                    out[uint64(out_at + to)] = narrow(best)
+                    places[uint64(places_at + to)] = best_at
+                    to += 1
+
+
+@integral
+def put_back_loop(lo, hi, g, out, out_at, places, places_at, grad, grad_at):
+    """Adds, in images lo <= n < hi, each gradient to the element that was the largest of its window."""
+    elements, windows = g[0] * g[1] * g[2], g[3] * g[4] * g[5]
+    for n in range(lo, hi):
+        for i in range(n * windows, (n + 1) * windows):
+            at = places[uint64(places_at + i)]
+            if at >= 0 and at < elements:
+                out[uint64(out_at + n * elements + at)] += grad[uint64(grad_at + i)]
+
+
+@integral
+def divisor_of(g, k, j, i):
+    """By what the sum of a window is divided."""
+    if g[9] != 0:
+        return g[9]
+    od, oh, ow = g[3], g[4], g[5]
+    y_at = 10 + 3 * od
+    w_at = y_at + 3 * oh
+    return g[10 + 2 * od + k] * g[y_at + 2 * oh + j] * g[w_at + 2 * ow + i]
+
+
+def mean_loop(lo, hi, g, out, out_at, x, x_at):
+    """Of images lo <= n < hi the mean of each window."""
+    d, h, w, od, oh, ow = g[0], g[1], g[2], g[3], g[4], g[5]
+    z_at, y_at = 10, 10 + 3 * od
+    w_at = y_at + 3 * oh
+    for n in range(lo, hi):
+        image, to = x_at + n * d * h * w, out_at + n * od * oh * ow
+        for k in range(od):
+            for j in range(oh):
+                for i in range(ow):
+                    total = zero
+                    for z in range(g[z_at + k], g[z_at + od + k]):
+                        for y in range(g[y_at + j], g[y_at + oh + j]):
+                            row = image + (z * h + y) * w
+                            for at in range(row + g[w_at + i], row + g[w_at + ow + i]):
+                                total += widen(x[uint64(at)])
+                    out[uint64(to)] = narrow(total / divisor_of(g, k, j, i))
+                    to += 1
+
+
+def spread_loop(lo, hi, g, out, out_at, grad, grad_at):
+    """Adds, in images lo <= n < hi, to each element of a window its share of the gradient of the mean."""
+    d, h, w, od, oh, ow = g[0], g[1], g[2], g[3], g[4], g[5]
+    z_at, y_at = 10, 10 + 3 * od
+    w_at = y_at + 3 * oh
+    for n in range(lo, hi):
+        image, of = out_at + n * d * h * w, grad_at + n * od * oh * ow
+        for k in range(od):
+            for j in range(oh):
+                for i in range(ow):
+                    share = grad[uint64(of)] / divisor_of(g, k, j, i)
+                    for z in range(g[z_at + k], g[z_at + od + k]):
+                        for y in range(g[y_at + j], g[y_at + oh + j]):
+                            row = image + (z * h + y) * w
+                            for at in range(row + g[w_at + i], row + g[w_at + ow + i]):
+                                out[uint64(at)] += share
+                    of += 1
+
+
+_ENTRIES: dict[tuple[str, str], Entry] = {}
+LOOPS = {loop.__name__: loop for loop in (largest_loop, put_back_loop, mean_loop, spread_loop)}
+
+
+def _entry(loop: str, dtype: str, arrays: int) -> Entry:
+    entry = _ENTRIES.get((loop, dtype))
+    if entry is None:
+        compute = DTYPES[dtype].compute
+        given = {"widen": load(dtype), "narrow": store(dtype), "zero": getattr(np, compute)(0)}
+        used = {name: value for name, value in given.items() if name in LOOPS[loop].__code__.co_names}
+        kernel = Kernel(LOOPS[loop], name=loop, given=used, real=real_type(dtype))
+        signature = ["int64", "int64", "int64[]"]
+        for i in range(arrays):
+            signature += ["int64[]" if arrays == 3 and i == 1 else array_type(dtype), "int64"]
+        entry = _ENTRIES[loop, dtype] = kernel.entry(*signature)
+    return entry
+
+
+def _run(loop: str, windows: Windows3d, images: int, dtype: str, *operands: Operand) -> None:
+    arrays = [part for one in operands for part in (one.array, one.offset)]
+    parallel_for(_entry(loop, dtype, len(operands)), images, (windows.table, *arrays), windows.work)
+
+
+def largest(out: Operand, places: Operand, x: Operand, windows: Windows3d, images: int) -> None:
+    """The largest elements and their places. All operands are contiguous; `places` is int64. No window is empty."""
+    _run("largest_loop", windows, images, x.dtype, out, places, x)
+
+
+def put_back(out: Operand, places: Operand, grad: Operand, windows: Windows3d, images: int) -> None:
+    """Adds the gradients of the largest elements to `out`. All are contiguous; no 16-bit floats."""
+    _run("put_back_loop", windows, images, out.dtype, out, places, grad)
+
+
+def means(out: Operand, x: Operand, windows: Windows3d, images: int) -> None:
+    """The means. All operands are contiguous."""
+    _run("mean_loop", windows, images, x.dtype, out, x)
+
+
+def spread(out: Operand, grad: Operand, windows: Windows3d, images: int) -> None:
+    """Adds the gradients of the means to `out`. All are contiguous; no 16-bit floats."""
+    _run("spread_loop", windows, images, out.dtype, out, grad)
