@@ -93,7 +93,7 @@ class Pooling:
                     f"pad={p}, kernel_size={k} and dilation={d}"
                 )
         self.sizes = list(x._shape[-dims:])
-        self.counts = [pooled_size(*one, ceil_mode) for one in self.per_axis()]
+        self.counts = [pooled_size(*one, ceil_mode=ceil_mode) for one in self.per_axis()]
         if any(count < 1 for count in self.counts):
             planes = x._shape[-dims - 1]
             raise RuntimeError(
@@ -106,7 +106,9 @@ class Pooling:
         return zip(self.sizes, self.kernel, self.padding, self.stride, self.dilation, strict=True)
 
     def windows(self, count_padding: bool = True, divisor: int = 0) -> Windows3d:
-        return Windows3d([axis_of(*one, self.ceil_mode, count_padding) for one in self.per_axis()], divisor)
+        return Windows3d(
+            [axis_of(*one, ceil_mode=self.ceil_mode, count_padding=count_padding) for one in self.per_axis()], divisor
+        )
 
 
 def check_images(x: Tensor, dims: int) -> None:
