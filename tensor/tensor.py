@@ -63,23 +63,18 @@ def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
     else:
 
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if (type(self) is not Tensor or kwargs or STATE.get().keys.by_mode or not plain_values(args)) and (
-                overridden((self, *args), kwargs)
-            ):
+            if type(self) is Tensor and not kwargs and not STATE.get().keys.by_mode:
+                if not args:
+                    return function(self)
+                if len(args) == 1 and type(args[0]) in PLAIN_TYPES:
+                    return function(self, args[0])
+            if overridden((self, *args), kwargs):
                 return call_overridden(method, (self, *args), kwargs)
             return function(self, *args, **kwargs)
 
     method = functools.wraps(function)(method)
     method.__module__ = "torch"
     return method
-
-
-def plain_values(values: tuple[Any, ...]) -> bool:
-    """Whether these are ints and the like, which override nothing."""
-    for value in values:
-        if type(value) not in PLAIN_TYPES:
-            return False
-    return True
 
 
 class overridable_property(property):
@@ -237,12 +232,12 @@ class Tensor(TensorBase, metaclass=TensorMeta):
     @overridable
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of one dimension."""
-        return self._shape if dim is None else self._shape[wrap_dim(dim, len(self._shape))]
+        return self._shape if dim is None else item_of(self._shape, dim)
 
     @overridable
     def stride(self, dim: int | None = None) -> Any:
         """The strides in elements, or that of one dimension."""
-        return self._stride if dim is None else self._stride[wrap_dim(dim, len(self._shape))]
+        return self._stride if dim is None else item_of(self._stride, dim)
 
     @overridable
     def storage_offset(self) -> int:
@@ -556,6 +551,11 @@ def wrap_dim(dim: int, ndim: int) -> int:
     return dim % limit
 
 
+def item_of(values: tuple[int, ...], dim: int) -> int:
+    """The size or stride of one dimension, counted from either end. IndexError where there is none of that number."""
+    return tuple.__getitem__(values, wrap_dim(dim, len(values)) if not 0 <= dim < len(values) else dim)
+
+
 def as_numpy(tensor: Tensor) -> np.ndarray:
     """The numpy view of a CPU tensor's memory, in its own dtype: float16 and bfloat16, too, as far as numpy knows
     them."""
@@ -565,7 +565,8 @@ def as_numpy(tensor: Tensor) -> np.ndarray:
     if not tensor._shape.numel():  # its offset may lie behind the end of the memory, which numpy refuses
         return np.empty(tensor._shape, tensor._dtype.numpy)
     size = tensor._dtype.itemsize
-    strides = tuple(step * size for step in tensor._stride)
+    # a step that no second element takes may be too large for numpy
+    strides = tuple(step * size if step < 2**58 else 0 for step in tensor._stride)
     return np.ndarray(tensor._shape, tensor._dtype.numpy, array, tensor._offset * size, strides)
 
 
