@@ -11,6 +11,7 @@ from .copying import COPYING
 from .creation import CREATION
 from .distances import DISTANCES, SIZES
 from .elementary import ELEMENTARY
+from .fourier import EMBEDDING_BAG, FOURIER
 from .indexing import INDEXING
 from .linalg import LINALG
 from .loss import LOSS
@@ -50,6 +51,8 @@ op_db = [
     *DISTANCES,
     *SIZES,
     *BATCH_NORM,
+    *EMBEDDING_BAG,
+    *FOURIER,
 ]
 
 # Operators that no OpInfo covers: qualified name -> the reason. tests/op_db/test_coverage.py keeps this list short.

@@ -26,6 +26,8 @@ from redispatch.utils._python_dispatch import TorchDispatchMode as OurMode  # no
 # operator -> what differs -> why
 KNOWN: dict[str, dict[str, str]] = {
     "_cdist_forward": {"values": "PyTorch's way by matrix products is less exact: ours does them in float64"},
+    "_fft_c2c": {"values": "the last bits of complex64, which are compared exactly: another FFT"},
+    "_fft_r2c": {"values": "as for _fft_c2c"},
     "as_strided_scatter": {
         "gradients": "PyTorch's gradient is that of another part; ours is that of finite differences"
     },
