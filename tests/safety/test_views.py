@@ -31,9 +31,9 @@ def reaches(sizes, strides, offset):
     return places if places[-1] < ELEMENTS else None
 
 
-def outcome(call):
+def outcome(call, *args):
     try:
-        return call()
+        return call(*args)
     except (RuntimeError, IndexError):
         return None
 
@@ -47,7 +47,7 @@ def test_as_strided_shows_what_is_inside_and_refuses_the_rest(count, seed):
         sizes, strides = ([dice.choice(NUMBERS) for _ in range(dims)] for _ in range(2))
         offset = dice.choice(NUMBERS)
         expected = reaches(sizes, strides, offset)
-        view = outcome(lambda: x.as_strided(sizes, strides, offset))
+        view = outcome(x.as_strided, sizes, strides, offset)
         told = f"as_strided({sizes}, {strides}, {offset}), seed {seed}"
         if expected is None:
             assert view is None, told
@@ -69,7 +69,7 @@ def test_set_shows_what_is_inside_and_refuses_the_rest(count, seed):
         offset = dice.choice(NUMBERS)
         expected = reaches(sizes, strides, offset)
         x = rd.empty(0, dtype=rd.int64)
-        if outcome(lambda: x.set_(storage, offset, sizes, strides)) is None:
+        if outcome(x.set_, storage, offset, sizes, strides) is None:
             assert expected is None or expected == "many" or 0 in sizes, (sizes, strides, offset, seed)
             assert x.tolist() == []
         else:

@@ -1,0 +1,87 @@
+"""Many threads, and processes that were forked: what each computes is what one alone would."""
+
+import multiprocessing
+import random
+import threading
+
+import pytest
+
+import redispatch as rd
+
+from .counts import cases
+
+SMALL, LARGE = rd.linspace(-2, 2, 12).view(3, 4), rd.linspace(-1, 1, 200_000)
+STEPS = [
+    lambda: (SMALL + SMALL.t().contiguous().view(3, 4)).tolist(),
+    lambda: rd.exp(SMALL).sum(1).tolist(),
+    lambda: (SMALL @ SMALL.t()).tolist(),
+    lambda: SMALL.sort(1)[0].tolist(),
+    lambda: SMALL[rd.tensor([2, 0]), rd.tensor([1, 3])].tolist(),
+    lambda: SMALL.clone().mul_(2).cumsum(0).tolist(),
+    lambda: (LARGE * LARGE).sum().item(),
+    lambda: rd.sin(LARGE)[::50_000].tolist(),
+    lambda: SMALL.double().softmax(0).tolist(),
+    lambda: SMALL.int().remainder(3).tolist(),
+]
+
+
+def with_a_gradient():
+    x = SMALL.clone().requires_grad_()
+    (x * x).sum().backward()
+    assert rd.is_grad_enabled()
+    return x.grad.tolist()
+
+
+def without_gradients():
+    with rd.no_grad():
+        y = SMALL.clone().requires_grad_() * 2
+    assert rd.is_grad_enabled()
+    return y.requires_grad
+
+
+STEPS += [with_a_gradient, without_gradients]
+
+
+@cases(10_000)
+def test_sixteen_threads_compute_what_one_does(count, seed):
+    expected = [step() for step in STEPS]
+    wrong, before = [], rd.get_num_threads()
+    rd.set_num_threads(2)
+
+    def work(number):
+        dice = random.Random(seed + number)
+        try:
+            for _ in range(count):
+                step = dice.randrange(len(STEPS))
+                found = STEPS[step]()
+                if found != expected[step]:
+                    wrong.append((step, found))
+        except BaseException as error:  # reported by the test, not by the thread
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(16)]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(600)
+        assert not any(thread.is_alive() for thread in threads)
+        assert wrong == []
+    finally:
+        rd.set_num_threads(before)
+
+
+def computed(number):
+    """In a process of a pool."""
+    rd.set_num_threads(2)
+    return (rd.linspace(0, 1, 300_000) + number).sum().item()
+
+
+@pytest.mark.filterwarnings("ignore:This process")
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+@pytest.mark.parametrize("count", [1, pytest.param(70, marks=pytest.mark.long)])
+def test_processes_compute_after_their_parent_has(method, count):
+    expected = [computed(0), computed(1)]
+    for _ in range(count):
+        with multiprocessing.get_context(method).Pool(2) as pool:
+            assert pool.map_async(computed, [0, 1]).get(60) == expected
