@@ -269,6 +269,15 @@ from .ops.scattering import (
     select_scatter,
     slice_scatter,
 )
+from .ops.searching import (
+    bincount,
+    bucketize,
+    histc,
+    isin,
+    searchsorted,
+    unique,
+    unique_consecutive,
+)
 from .ops.shape import (
     atleast_1d,
     atleast_2d,

@@ -21,6 +21,7 @@ from .random import RANDOM
 from .rectifiers import RECTIFIERS
 from .reductions import EXTREMES, MOMENTS, REDUCTIONS, SCANS
 from .replacing import REPLACING
+from .searching import SEARCHING
 from .shape import SHAPE
 from .sorting import SORTING
 from .views import VIEWS
@@ -53,6 +54,7 @@ op_db = [
     *BATCH_NORM,
     *EMBEDDING_BAG,
     *FOURIER,
+    *SEARCHING,
 ]
 
 # Operators that no OpInfo covers: qualified name -> the reason. tests/op_db/test_coverage.py keeps this list short.
