@@ -196,6 +196,21 @@ from .ops.number_forms import (
     clamp_min,
     clip,
 )
+from .ops.pairs import (
+    bitwise_left_shift,
+    bitwise_right_shift,
+    copysign,
+    float_power,
+    fmax,
+    fmin,
+    gcd,
+    heaviside,
+    hypot,
+    lcm,
+    logaddexp,
+    logaddexp2,
+    xlogy,
+)
 from .ops.random import (
     Generator,
     bernoulli,

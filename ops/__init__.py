@@ -26,6 +26,7 @@ with collector_paused():
     from . import (
         activations,
         arithmetic,
+        attention,
         batch_norm,
         blends,
         comparison,
@@ -50,6 +51,7 @@ with collector_paused():
         moments,
         normalization,
         number_forms,
+        pairs,
         pooling,
         random,
         rectifiers,
@@ -72,6 +74,7 @@ with collector_paused():
 __all__ = [
     "activations",
     "arithmetic",
+    "attention",
     "batch_norm",
     "blends",
     "comparison",
@@ -96,6 +99,7 @@ __all__ = [
     "moments",
     "normalization",
     "number_forms",
+    "pairs",
     "pooling",
     "random",
     "rectifiers",

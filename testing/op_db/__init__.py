@@ -16,6 +16,7 @@ from .indexing import INDEXING
 from .linalg import LINALG
 from .loss import LOSS
 from .number_forms import BLENDS, NUMBER_FORMS
+from .pairs import PAIRS
 from .pooling import POOLING
 from .random import RANDOM
 from .rectifiers import RECTIFIERS
@@ -55,6 +56,7 @@ op_db = [
     *EMBEDDING_BAG,
     *FOURIER,
     *SEARCHING,
+    *PAIRS,
 ]
 
 # Operators that no OpInfo covers: qualified name -> the reason. tests/op_db/test_coverage.py keeps this list short.
