@@ -214,7 +214,12 @@ class Elementwise:
         entry = self._entries.get((*key, nogil))
         if entry is None:
             kernel = self._kernel(*key, nogil)
-            entry = self._entries[(*key, nogil)] = kernel.entry(*self._signature(*key))
+            try:
+                entry = self._entries[(*key, nogil)] = kernel.entry(*self._signature(*key))
+            except Exception as problem:
+                if type(problem).__name__ != "TypingError":  # numba's, which is not imported for its sake
+                    raise
+                raise self._not_implemented(dtype or outs[0]) from problem
         return entry
 
     def source(self, loop: str, layout: str, outs: tuple, ins: tuple, dtype: str | None = None) -> str:
@@ -224,6 +229,9 @@ class Elementwise:
     def assembly(self, loop: str, layout: str, outs: tuple, ins: tuple, dtype: str | None = None) -> str:
         """What the processor gets of the loop that `source` shows; read assembly.py."""
         return self._kernel(loop, layout, outs, ins, dtype).assembly(*self._signature(loop, layout, outs, ins, dtype))
+
+    def _not_implemented(self, dtype: str) -> NotImplementedError:
+        return NotImplementedError(f'"{self.name}" not implemented for {dtype}: its scalar function does not take such')
 
     def _compute(self, position: int, own: str | None, dtype: str | None) -> str:
         chosen = own if dtype is None or (position in self.keep and own is not None) else dtype
@@ -245,6 +253,8 @@ class Elementwise:
     def _kernel(self, loop: str, layout: str, outs: tuple, ins: tuple, dtype: str | None, nogil: bool = True) -> Kernel:
         computes = [self._compute(k, own, dtype) for k, own in enumerate(ins)]
         leading = dtype or next((c for k, c in enumerate(computes) if k not in self.keep), (*computes, *outs)[0])
+        if not callable(self.body) and DTYPES[leading].kind not in self.body:
+            raise self._not_implemented(leading)
         body = self.body if callable(self.body) else self.body[DTYPES[leading].kind]
         in_blocks = hasattr(body, "usual") and DTYPES[leading].kind == "float" and loop in ("flat", "rows")
         text, given = _write_loop(self.name, loop, layout, outs, ins, computes, in_blocks)

@@ -26,7 +26,12 @@ from redispatch.tensor import Tensor, dtype, dtypes
 from redispatch.utils import _pytree as pytree
 
 from .make_tensor import make_tensor
+from .refusals import NOT_SAMPLED, REFUSED
 
+EVERY_DTYPE = (
+    dtypes.bool, dtypes.uint8, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.float16, dtypes.bfloat16,
+    dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128,
+)  # fmt: skip
 FLOATS = (dtypes.float32, dtypes.float64)
 NUMBERS = (*FLOATS, dtypes.int64)
 ALL = (*NUMBERS, dtypes.bool)
@@ -241,6 +246,16 @@ class OpInfo:
         return face if self.op in getattr(face, "operators", ()) else None
 
     # Samples ------------------------------------------------------------------------------------------------------
+
+    @property
+    def refused(self) -> frozenset[str]:
+        """The names of the dtypes that it has no kernel for. `dtypes` are those that are compared with numpy."""
+        return REFUSED.get(str(self), frozenset())
+
+    @property
+    def not_sampled(self) -> tuple[str, ...]:
+        """The names of the dtypes that its samples cannot be made of."""
+        return NOT_SAMPLED.get(str(self), ())
 
     @property
     def main_dtype(self) -> dtype:

@@ -1,0 +1,107 @@
+"""Which operators refuse which dtypes: all that are not here are computed. `make parity` compares with PyTorch.
+
+A letter stands for a dtype; read next: OpInfo.refused, tests/op_db/test_dtypes.py.
+"""
+
+LETTERS = {
+    "b": "bool",
+    "u": "uint8",
+    "c": "int8",
+    "s": "int16",
+    "i": "int32",
+    "l": "int64",
+    "h": "float16",
+    "g": "bfloat16",
+    "f": "float32",
+    "d": "float64",
+    "F": "complex64",
+    "D": "complex128",
+}
+
+REFUSED_BY = {
+    "bucsilFD": """
+        _adaptive_avg_pool2d _adaptive_avg_pool3d _cdist_forward _embedding_bag _log_softmax
+        _log_softmax_backward_data _native_batch_norm_legit _native_batch_norm_legit.no_stats
+        _native_batch_norm_legit_no_training _prelu_kernel _softmax _softmax_backward_data adaptive_avg_pool1d
+        adaptive_avg_pool2d adaptive_avg_pool3d batch_norm bernoulli binary_cross_entropy_with_logits cdist celu
+        cross_entropy_loss dropout elu exponential_ gelu gelu_backward glu group_norm hardshrink hardsigmoid
+        hardswish hardtanh_backward histc hypot instance_norm layer_norm leaky_relu linalg_vector_norm log_sigmoid
+        log_softmax.int logaddexp logaddexp2 mish mse_loss native_batch_norm native_group_norm native_layer_norm
+        nll_loss nll_loss2d nll_loss2d_backward nll_loss2d_forward nll_loss_backward nll_loss_forward nll_loss_nd
+        normal.Tensor_Tensor normal.Tensor_float normal.float_Tensor pdist prelu selu softmax.int softplus
+        softshrink std std.correction std.dim var var.correction var.dim
+    """,
+    "FD": """
+        amax amin aminmax argsort argsort.stable atan2 bernoulli.p clamp clamp.Tensor clamp_max clamp_max.Tensor
+        clamp_min clamp_min.Tensor copysign.Scalar copysign.Tensor cummax cummin digamma div.Scalar_mode
+        elu_backward erf erfc erfinv fmax fmin ge.Scalar ge.Tensor glu_backward gt.Scalar gt.Tensor
+        hardshrink_backward hardsigmoid_backward hardswish_backward heaviside le.Scalar le.Tensor
+        leaky_relu_backward lgamma logit lt.Scalar lt.Tensor max max.dim max.other maximum min min.dim min.other
+        minimum mode msort polygamma random_ real sign softshrink_backward sort sort.stable threshold
+    """,
+    "bFD": """
+        _cdist_backward _pdist_backward arange.start_step argmax argmin avg_pool1d avg_pool2d avg_pool3d ceil
+        div.Tensor_mode floor floor_divide fmod.Scalar fmod.Tensor kthvalue max_pool1d max_pool1d_with_indices
+        max_pool2d max_pool2d_with_indices max_pool3d max_pool3d_with_indices median median.dim nanmedian
+        nanmedian.dim randint randint.generator randint_like random_.to randperm randperm.generator relu relu6
+        remainder.Scalar remainder.Tensor round threshold_backward topk trunc
+    """,
+    "b": """
+        abs addcmul addmm addmv baddbmm bmm bucketize.Scalar bucketize.Tensor dot l1_loss linear linspace matmul mm
+        mv neg pow.Tensor_Tensor rsub.Scalar rsub.Tensor searchsorted.Scalar searchsorted.Tensor sub.Scalar
+        sub.Tensor
+    """,
+    "bucsil": """
+        addcdiv embedding_renorm_ lerp.Scalar lerp.Tensor logcumsumexp mean mean.dim native_batch_norm_backward
+        native_dropout native_group_norm_backward native_layer_norm_backward normal.float_float normal_ rand
+        rand.generator rand_like randn randn.generator randn_like silu uniform_
+    """,
+    "bhgfdFD": """
+        __lshift__.Scalar __lshift__.Tensor __rshift__.Scalar __rshift__.Tensor bincount bitwise_left_shift.Tensor
+        bitwise_left_shift.Tensor_Scalar bitwise_right_shift.Tensor bitwise_right_shift.Tensor_Scalar gcd lcm
+    """,
+    "hgfdFD": """
+        bitwise_and.Scalar bitwise_and.Tensor bitwise_not bitwise_or.Scalar bitwise_or.Tensor bitwise_xor.Scalar
+        bitwise_xor.Tensor
+    """,
+    "buFD": """
+        hardtanh randint.low randint.low_generator randint_like.low_dtype random_.from
+    """,
+    "bucsilhgFD": """
+        _fft_r2c
+    """,
+    "bucsihgfdFD": """
+        one_hot
+    """,
+    "bucshgfdFD": """
+        repeat_interleave.Tensor
+    """,
+    "bucil": """
+        rms_norm
+    """,
+    "buc": """
+        view.dtype
+    """,
+}
+
+REFUSED = {
+    name: frozenset(LETTERS[x] for x in letters) for letters, names in REFUSED_BY.items() for name in names.split()
+}
+
+# Their samples need numbers that these dtypes do not hold, or (mH, adjoint) an operator that is not there yet.
+NOT_SAMPLED: dict[str, tuple[str, ...]] = {
+    "max_pool2d_with_indices_backward": ("bfloat16",),
+    "max_pool3d_with_indices_backward": ("bfloat16",),
+    "avg_pool2d_backward": ("bfloat16",),
+    "avg_pool3d_backward": ("bfloat16",),
+    "_fft_c2r": ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"),
+    "_fft_c2c": ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"),
+    "searchsorted.Tensor": ("complex64", "complex128"),
+    "searchsorted.Scalar": ("complex64", "complex128"),
+    "bucketize.Tensor": ("complex64", "complex128"),
+    "bucketize.Scalar": ("complex64", "complex128"),
+    "mH": ("complex64", "complex128"),
+    "matrix_H": ("complex64", "complex128"),
+    "adjoint": ("complex64", "complex128"),
+    "_pdist_forward": ("bool",),
+}
