@@ -1,5 +1,7 @@
 """A call is read against its schema with PyTorch's words for what does not fit, and a stack becomes a call again."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -183,18 +185,18 @@ def test_unbind_is_the_inverse_of_bind(named):
 
 
 def test_each_convention_takes_the_stack_its_own_way():
-    stack, keys = [x, 2, 1.0, True], keyset("CPU")
-    assert box(lambda *a: a, F, "boxed")("op", keys, stack) == ("op", keys, stack)
-    assert box(lambda *a: a, F, "positional")("op", keys, stack) == (x, 2, 1.0, True)
+    stack, keys, op = [x, 2, 1.0, True], keyset("CPU"), SimpleNamespace(schema=F)
+    assert box(lambda *a: a, op, "boxed")("op", keys, stack) == ("op", keys, stack)
+    assert box(lambda *a: a, op, "positional")("op", keys, stack) == (x, 2, 1.0, True)
     seen = []
-    assert box(lambda *a, **k: seen.append((a, k)) or x, F, "python")("op", keys, stack) is x
+    assert box(lambda *a, **k: seen.append((a, k)) or x, op, "python")("op", keys, stack) is x
     assert seen.pop() == ((x, 2), {"b": True})
-    assert box(lambda *a, **k: seen.append((a, k)) or x, F, "keyset")("op", keys, stack) is x
+    assert box(lambda *a, **k: seen.append((a, k)) or x, op, "keyset")("op", keys, stack) is x
     (given_keys, *args), kwargs = seen.pop()
     assert isinstance(given_keys, DispatchKeySet) and given_keys == keys
     assert (args, kwargs) == ([x, 2], {"b": True})
     with pytest.raises(ValueError, match="unknown calling convention 'c'"):
-        box(len, F, "c")
+        box(len, op, "c")
 
 
 @pytest.mark.parametrize(
@@ -206,7 +208,7 @@ def test_each_convention_takes_the_stack_its_own_way():
     ],
 )
 def test_a_users_kernel_must_return_what_the_schema_promises(schema, result, message):
-    kernel = box(lambda x: result, parse_schema(schema), "python")
+    kernel = box(lambda x: result, SimpleNamespace(schema=parse_schema(schema)), "python")
     with pytest.raises(RuntimeError, match=message):
         kernel("op", 0, [x])
 

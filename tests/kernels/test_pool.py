@@ -92,7 +92,15 @@ def test_a_forked_child_gets_threads_of_its_own():
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_ctrl_c_is_answered_between_chunks():
+@pytest.fixture
+def interruptible():
+    """SIGINT means KeyboardInterrupt, also where a shell started this in the background and had it ignored."""
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, former)
+
+
+def test_ctrl_c_is_answered_between_chunks(interruptible):
     set_num_threads(2)
     started = time.perf_counter()
     threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
