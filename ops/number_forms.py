@@ -13,7 +13,7 @@ from redispatch.tensor import Tensor, result_type
 
 from .arithmetic import add_op, clamp_max_op, clamp_min_op, clamp_op, div_mode_op, mul_op, sub_op
 from .declare import Function, Operator
-from .pointwise import pointwise
+from .pointwise import COMPLEX, pointwise
 from .public import public
 from .structured import Meta, Structured, common_device
 
@@ -134,8 +134,18 @@ def clamp_max_gradient(grad: Any, self: Any, min: Any, max: Any) -> Any:
 
 clamp_tensor_op.derivative(self=clamp_self_gradient, min=clamp_min_gradient, max=clamp_max_gradient)
 
-clamp_min_tensor_op = pointwise("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", inplace=True, out="Tensor_out")
-clamp_max_tensor_op = pointwise("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", inplace=True, out="Tensor_out")
+clamp_min_tensor_op = pointwise(
+    "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
+    inplace=True,
+    out="Tensor_out",
+    unsupported=dict.fromkeys(COMPLEX, "maximum_cpu"),
+)
+clamp_max_tensor_op = pointwise(
+    "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
+    inplace=True,
+    out="Tensor_out",
+    unsupported=dict.fromkeys(COMPLEX, "minimum_cpu"),
+)
 
 
 @clamp_min_tensor_op.scalar

@@ -14,7 +14,7 @@ from .activations import floating_only, threshold_backward_op
 from .comparison import where_op
 from .declare import Operator
 from .extremes import c_name
-from .pointwise import Pointwise, pointwise
+from .pointwise import COMPLEX, WHOLE, Pointwise, pointwise
 from .public import public
 
 
@@ -32,6 +32,7 @@ elu_op = pointwise(
 elu_backward_op = pointwise(
     "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, "
     "Tensor self_or_result) -> Tensor",
+    unsupported=dict.fromkeys((*WHOLE, *COMPLEX), "elu_backward_cpu"),
     cost=8,
 )
 floats_only(elu_op, "elu_cpu")
@@ -137,7 +138,8 @@ selu = public(selu_op, method=False)
 
 leaky_relu_op = pointwise("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", inplace=True, out="out")
 leaky_relu_backward_op = pointwise(
-    "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor"
+    "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
+    unsupported=dict.fromkeys((*WHOLE, *COMPLEX), "leaky_relu_backward_cpu"),
 )
 floats_only(leaky_relu_op, "leaky_relu_cpu")
 
@@ -161,7 +163,12 @@ leaky_relu_op.derivative(
 )
 leaky_relu = public(leaky_relu_op, method=False)
 
-threshold_op = pointwise("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", inplace=True, out="out")
+threshold_op = pointwise(
+    "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
+    inplace=True,
+    out="out",
+    unsupported=dict.fromkeys(("bool", *COMPLEX), "threshold_cpu"),
+)
 
 
 @threshold_op.scalar
@@ -279,7 +286,10 @@ def relu6_inplace(self: Tensor) -> Tensor:
 relu6 = public(relu6_op, method=False)
 
 hardsigmoid_op = pointwise("hardsigmoid(Tensor self) -> Tensor", inplace=True, out="out")
-hardsigmoid_backward_op = pointwise("hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor")
+hardsigmoid_backward_op = pointwise(
+    "hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor",
+    unsupported=dict.fromkeys((*WHOLE, *COMPLEX), "hardsigmoid_backward"),
+)
 floats_only(hardsigmoid_op, "hardsigmoid_cpu")
 
 
@@ -302,7 +312,10 @@ hardsigmoid_op.derivative(self=lambda grad, self: hardsigmoid_backward_op.functi
 hardsigmoid = public(hardsigmoid_op, method=False)
 
 hardswish_op = pointwise("hardswish(Tensor self) -> Tensor", inplace=True, out="out")
-hardswish_backward_op = pointwise("hardswish_backward(Tensor grad_output, Tensor self) -> Tensor")
+hardswish_backward_op = pointwise(
+    "hardswish_backward(Tensor grad_output, Tensor self) -> Tensor",
+    unsupported=dict.fromkeys((*WHOLE, *COMPLEX), "hardswish_backward_cpu"),
+)
 floats_only(hardswish_op, "hardswish_cpu")
 
 
@@ -329,8 +342,14 @@ hardswish = public(hardswish_op, method=False)
 
 hardshrink_op = pointwise("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", out="out")
 softshrink_op = pointwise("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", out="out")
-hardshrink_backward_op = pointwise("hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor")
-softshrink_backward_op = pointwise("softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor")
+hardshrink_backward_op = pointwise(
+    "hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor",
+    unsupported=dict.fromkeys((*WHOLE, *COMPLEX), "shrink_backward_cpu"),
+)
+softshrink_backward_op = pointwise(
+    "softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor",
+    unsupported=dict.fromkeys((*WHOLE, *COMPLEX), "shrink_backward_cpu"),
+)
 floats_only(hardshrink_op, "hardshrink_cpu")
 floats_only(softshrink_op, "softshrink_cpu")
 

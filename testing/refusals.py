@@ -22,34 +22,37 @@ REFUSED_BY = {
     "bucsilFD": """
         _adaptive_avg_pool2d _adaptive_avg_pool3d _cdist_forward _embedding_bag _log_softmax
         _log_softmax_backward_data _native_batch_norm_legit _native_batch_norm_legit.no_stats
-        _native_batch_norm_legit_no_training _prelu_kernel _softmax _softmax_backward_data adaptive_avg_pool1d
-        adaptive_avg_pool2d adaptive_avg_pool3d batch_norm bernoulli binary_cross_entropy_with_logits cdist celu
-        cross_entropy_loss dropout elu exponential_ gelu gelu_backward glu group_norm hardshrink hardsigmoid
-        hardswish hardtanh_backward histc hypot instance_norm layer_norm leaky_relu linalg_vector_norm log_sigmoid
-        log_softmax.int logaddexp logaddexp2 mish mse_loss native_batch_norm native_group_norm native_layer_norm
-        nll_loss nll_loss2d nll_loss2d_backward nll_loss2d_forward nll_loss_backward nll_loss_forward nll_loss_nd
-        normal.Tensor_Tensor normal.Tensor_float normal.float_Tensor pdist prelu selu softmax.int softplus
-        softshrink std std.correction std.dim var var.correction var.dim
+        _native_batch_norm_legit_no_training _prelu_kernel _scaled_dot_product_attention_math _softmax
+        _softmax_backward_data adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d batch_norm bernoulli
+        binary_cross_entropy_with_logits cdist celu cross_entropy_loss dropout elu elu_backward exponential_ gelu
+        gelu_backward glu group_norm hardshrink hardshrink_backward hardsigmoid hardsigmoid_backward hardswish
+        hardswish_backward hardtanh_backward histc hypot instance_norm layer_norm leaky_relu leaky_relu_backward
+        linalg_vector_norm log_sigmoid log_softmax.int logaddexp logaddexp2 mish mse_loss native_batch_norm
+        native_group_norm native_layer_norm nll_loss nll_loss2d nll_loss2d_backward nll_loss2d_forward
+        nll_loss_backward nll_loss_forward nll_loss_nd normal.Tensor_Tensor normal.Tensor_float normal.float_Tensor
+        pdist prelu scaled_dot_product_attention selu softmax.int softplus softshrink softshrink_backward std
+        std.correction std.dim var var.correction var.dim
     """,
     "FD": """
-        amax amin aminmax argsort argsort.stable atan2 bernoulli.p clamp clamp.Tensor clamp_max clamp_max.Tensor
-        clamp_min clamp_min.Tensor copysign.Scalar copysign.Tensor cummax cummin digamma div.Scalar_mode
-        elu_backward erf erfc erfinv fmax fmin ge.Scalar ge.Tensor glu_backward gt.Scalar gt.Tensor
-        hardshrink_backward hardsigmoid_backward hardswish_backward heaviside le.Scalar le.Tensor
-        leaky_relu_backward lgamma logit lt.Scalar lt.Tensor max max.dim max.other maximum min min.dim min.other
-        minimum mode msort polygamma random_ real sign softshrink_backward sort sort.stable threshold
+        _unique _unique2 amax amin aminmax argsort argsort.stable atan2 bernoulli.p clamp clamp.Tensor clamp_max
+        clamp_max.Tensor clamp_min clamp_min.Tensor copysign.Scalar copysign.Tensor cummax cummin digamma
+        div.Scalar_mode erf erfc erfinv fmax fmin ge.Scalar ge.Tensor glu_backward gt.Scalar gt.Tensor heaviside
+        le.Scalar le.Tensor lgamma logit lt.Scalar lt.Tensor max max.dim max.other maximum min min.dim min.other
+        minimum mode msort polygamma random_ real sign sort sort.stable unique_consecutive unique_dim
+        unique_dim_consecutive
     """,
     "bFD": """
-        _cdist_backward _pdist_backward arange.start_step argmax argmin avg_pool1d avg_pool2d avg_pool3d ceil
-        div.Tensor_mode floor floor_divide fmod.Scalar fmod.Tensor kthvalue max_pool1d max_pool1d_with_indices
-        max_pool2d max_pool2d_with_indices max_pool3d max_pool3d_with_indices median median.dim nanmedian
-        nanmedian.dim randint randint.generator randint_like random_.to randperm randperm.generator relu relu6
-        remainder.Scalar remainder.Tensor round threshold_backward topk trunc
+        _cdist_backward _pdist_backward _safe_softmax _scaled_dot_product_flash_attention_for_cpu arange.start_step
+        argmax argmin avg_pool1d avg_pool2d avg_pool3d ceil div.Tensor_mode floor floor_divide fmod.Scalar
+        fmod.Tensor kthvalue max_pool1d max_pool1d_with_indices max_pool2d max_pool2d_with_indices max_pool3d
+        max_pool3d_with_indices median median.dim nanmedian nanmedian.dim randint randint.generator randint_like
+        random_.to randperm randperm.generator relu relu6 remainder.Scalar remainder.Tensor round threshold
+        threshold_backward topk trunc
     """,
     "b": """
-        abs addcmul addmm addmv baddbmm bmm bucketize.Scalar bucketize.Tensor dot l1_loss linear linspace matmul mm
-        mv neg pow.Tensor_Tensor rsub.Scalar rsub.Tensor searchsorted.Scalar searchsorted.Tensor sub.Scalar
-        sub.Tensor
+        abs addcmul addmm addmv baddbmm bmm bucketize.Scalar bucketize.Tensor dot einsum l1_loss linear linspace
+        matmul mm mv neg pow.Tensor_Tensor rsub.Scalar rsub.Tensor searchsorted.Scalar searchsorted.Tensor
+        sub.Scalar sub.Tensor tensordot trace
     """,
     "bucsil": """
         addcdiv embedding_renorm_ lerp.Scalar lerp.Tensor logcumsumexp mean mean.dim native_batch_norm_backward
@@ -104,4 +107,16 @@ NOT_SAMPLED: dict[str, tuple[str, ...]] = {
     "matrix_H": ("complex64", "complex128"),
     "adjoint": ("complex64", "complex128"),
     "_pdist_forward": ("bool",),
+    "_scaled_dot_product_flash_attention_for_cpu": ("uint8", "int8", "int16", "int32", "int64"),
+    "_scaled_dot_product_flash_attention_for_cpu_backward": (
+        "bool",
+        "uint8",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "complex64",
+        "complex128",
+    ),
+    "_safe_softmax": ("uint8", "int8", "int16", "int32", "int64"),
 }

@@ -1,7 +1,8 @@
 """Each operator computes each dtype, or says that it does not: never an error from inside, never a crash.
 
 By default one dtype of each operator is computed, another one for each, and all that it refuses are tried; in the long
-run all are computed. Whether the values are PyTorch's is compared by `make parity`.
+run all are computed. Which ones it refuses says testing/refusals.py, and print_refusals.py prints lines for it. Whether
+the values are PyTorch's is compared by `make parity`.
 """
 
 import pytest
