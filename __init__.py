@@ -89,6 +89,13 @@ from .ops.comparison import (
 from .ops.constant_pad import (
     constant_pad_nd,
 )
+from .ops.contractions import (
+    einsum,
+    inner,
+    kron,
+    matrix_power,
+    tensordot,
+)
 from .ops.copying import (
     allclose,
     clone,
@@ -112,6 +119,13 @@ from .ops.creation import (
     scalar_tensor,
     zeros,
     zeros_like,
+)
+from .ops.diagonals import (
+    diag,
+    diag_embed,
+    diagflat,
+    diagonal_copy,
+    diff,
 )
 from .ops.distances import (
     cdist,

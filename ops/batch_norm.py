@@ -133,7 +133,7 @@ def run_batch_norm(
     count = input._shape.numel() // channels
     kept = tuple(channels if d == 1 else 1 for d in range(ndim))
     exact, total = statistics(input._operand, batch_dims(input), kept)
-    line = {"shape": (channels,), "strides": (1,)}
+    line: dict[str, Any] = {"shape": (channels,), "strides": (1,)}
     kernels.copy(saved[0]._operand, exact._replace(**line))
     rstd = scratch(kept)
     RECIPROCAL_ROOT.run(rstd, total, float(count), float(eps), dtype="float64")
@@ -320,7 +320,7 @@ def instance_norm_composite(
     if not own and (mean is None or var is None):
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
     batch, channels, *image = input._shape
-    each = [None if x is None else x.repeat(batch) for x in (weight, bias, mean, var)]
+    each: list[Any] = [None if x is None else x.repeat(batch) for x in (weight, bias, mean, var)]
     shown = input.contiguous().view([1, batch * channels, *image])
     result = batch_norm_op.functional(shown, *each, own, momentum, eps, cudnn)
     for running, moved_ones in ((mean, each[2]), (var, each[3])):
@@ -377,7 +377,7 @@ def native_group_norm_kernel(
     x = in_groups(input._operand, group)
     kept = (N, group, *(1,) * (ndim - 1))
     exact, total = statistics(x, range(2, ndim + 1), kept)
-    flat = {"shape": (N, group), "strides": (group, 1)}
+    flat: dict[str, Any] = {"shape": (N, group), "strides": (group, 1)}
     kernels.copy(mean._operand, exact._replace(**flat))
     root = scratch(kept)
     RECIPROCAL_ROOT.run(root, total, float(C // group * HxW), float(eps), dtype="float64")
@@ -442,7 +442,7 @@ def group_norm_backward(
         found = list(group_norm_gradients(grad, input, mean, rstd, weight, N, C, group, wanted))
     if wanted[0] and (of_mean is not None or of_rstd is not None):
         count = rows.shape[2]
-        more = 0 if of_mean is None else of_mean.unsqueeze(2) / count
+        more: Any = 0 if of_mean is None else of_mean.unsqueeze(2) / count
         if of_rstd is not None:  # d rstd / d x = -rstd^3 (x - mean) / count
             more = more - of_rstd.unsqueeze(2) * rstd.pow(3) * (rows - mean) / count
         more = more.expand(rows.shape).reshape(input.shape)

@@ -42,7 +42,7 @@ def constant_pad_kernel(self: Any, pad: Sequence[int], value: Any) -> Tensor:
     if made._device.type == "cpu":
         kernels.fill(made._operand, value)
     elif made._device.type != "meta":
-        made.fill_(value)  # type: ignore[attr-defined]
+        made.fill_(value)
     source, target = self, made
     for d, (before, behind) in enumerate(widths):
         size = self._shape[d]

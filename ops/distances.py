@@ -74,7 +74,7 @@ def cdist_forward_kernel(x1: Tensor, x2: Tensor, p: float, compute_mode: int | N
     if result._device.type == "meta" or not result._shape.numel():
         return result
     products = p == 2 and (compute_mode == 1 or (not compute_mode and (rows > MANY or others > MANY)))
-    wide = np.float64 if products or x1._dtype is dtypes.float64 else np.float32
+    wide: Any = np.float64 if products or x1._dtype is dtypes.float64 else np.float32
     a, b = (np.asarray(as_numpy(x), wide) for x in (x1, x2))
     if products:
         squares = (a * a).sum(-1)[..., :, None] + (b * b).sum(-1)[..., None, :] - 2 * (a @ np.swapaxes(b, -1, -2))

@@ -75,6 +75,8 @@ heaviside_op = pointwise("heaviside(Tensor self, Tensor values) -> Tensor", inpl
 
 @heaviside_op.check
 def check_one_kind(self: Tensor, values: Tensor) -> None:
+    if self._dtype.is_complex or values._dtype.is_complex:
+        raise RuntimeError("heaviside is not yet implemented for complex tensors.")
     if self._dtype is not values._dtype:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
 
@@ -84,6 +86,7 @@ def heaviside_elements(self, values):
     return values if self == 0 else self > 0
 
 
+heaviside_op.derivative(self=lambda grad: grad * 0, values=lambda grad, self: grad.masked_fill(self != 0, 0))
 heaviside = public(heaviside_op)
 
 # --- logarithms ------------------------------------------------------------------------------------------------------

@@ -370,7 +370,8 @@ def isin_meta(elements: Any, test_elements: Any, assume_unique: bool, invert: bo
 def isin_body(out: Tensor, elements: Any, test_elements: Any, assume_unique: bool, invert: bool) -> None:
     """Whether each element is among the others."""
     values = [comparable(x) if isinstance(x, Tensor) else np.asarray(x) for x in (elements, test_elements)]
-    as_numpy(out)[...] = np.isin(*values, assume_unique=assume_unique and values[1].ndim > 0, invert=invert)
+    one, others = values
+    as_numpy(out)[...] = np.isin(one, others, assume_unique=assume_unique and others.ndim > 0, invert=invert)
 
 
 for _op in (isin_op, isin_scalar_op, scalar_isin_op):

@@ -4,8 +4,10 @@
 """
 
 from .arithmetic import ARITHMETIC
+from .attention import ATTENTION
 from .batch_norm import BATCH_NORM
 from .comparison import COMPARISON
+from .contractions import CONTRACTIONS, DIAGONALS
 from .convolution import CONVOLUTION
 from .copying import COPYING
 from .creation import CREATION
@@ -39,6 +41,7 @@ op_db = [
     *MOMENTS,
     *LINALG,
     *CONVOLUTION,
+    *ATTENTION,
     *POOLING,
     *INDEXING,
     *VIEWS,
@@ -57,6 +60,8 @@ op_db = [
     *FOURIER,
     *SEARCHING,
     *PAIRS,
+    *CONTRACTIONS,
+    *DIAGONALS,
 ]
 
 # Operators that no OpInfo covers: qualified name -> the reason. tests/op_db/test_coverage.py keeps this list short.

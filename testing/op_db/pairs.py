@@ -45,12 +45,11 @@ def powers(make: Maker) -> Iterator[SampleInput]:
 
 SHIFTS = binary(low=0, high=5)
 WHOLE: Any = {"dtypes": INTEGERS, "gradients": False}
-UNDECLARED = {"recording": "it has no derivative, and a backward through it says so"}
 PAIRS = [
     OpInfo("copysign.Tensor", binary(exclude_zero=True), wide(np.copysign), NUMBERS),
     OpInfo("copysign.Scalar", with_number(-2), wide(np.copysign), NUMBERS),
     OpInfo("hypot", binary(), np.hypot, FLOATS, errors=refused("hypot_cpu")),
-    OpInfo("heaviside", with_zeros, np.heaviside, FLOATS, gradients=False, errors=of_two_kinds, skips=UNDECLARED),
+    OpInfo("heaviside", binary(exclude_zero=True), np.heaviside, FLOATS, errors=of_two_kinds),
     OpInfo("xlogy.Tensor", binary(low=1), wide(xlogy), NUMBERS),
     OpInfo("logaddexp", binary(), np.logaddexp, FLOATS, errors=refused("logaddexp_cpu")),
     OpInfo("logaddexp2", binary(), np.logaddexp2, FLOATS, errors=refused("logaddexp2_cpu")),
