@@ -11,6 +11,7 @@ Read `operand.py`, `geometry.py`, `overlap.py`; then `program.py`, `compile.py`,
 from . import pooling
 from .argreduce import extreme_with_indices, ready_extreme
 from .assembly import busiest_loop
+from .attention import attention, attention_backward, blas_takes
 from .blas import addmm, bmm, matmul, mm, ready_addmm, ready_matmul
 from .compile import Kernel
 from .convolution import Product, Windows
@@ -141,7 +142,10 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "attention",
+    "attention_backward",
     "bernoulli",
+    "blas_takes",
     "blocks",
     "busiest_loop",
     "bmm",

@@ -13,7 +13,7 @@ from typing import Any
 
 from redispatch.dispatch import ops
 from redispatch.kernels import broadcast_shapes
-from redispatch.ops import activations, convolution, linalg, loss, normalization, pooling, random
+from redispatch.ops import activations, attention, convolution, linalg, loss, normalization, pooling, random
 from redispatch.ops import batch_norm as batch_normalization
 from redispatch.ops.arithmetic import div
 from redispatch.ops.overridable import overridable_function
@@ -27,6 +27,7 @@ linear = linalg.linear
 conv1d, conv2d, conv3d = convolution.conv1d, convolution.conv2d, convolution.conv3d
 conv_transpose1d, conv_transpose2d = convolution.conv_transpose1d, convolution.conv_transpose2d
 conv_transpose3d = convolution.conv_transpose3d
+scaled_dot_product_attention = attention.scaled_dot_product_attention
 celu = piecewise.celu
 elu = piecewise.elu
 glu = piecewise.glu

@@ -1,0 +1,328 @@
+"""softmax(scale Q K^T + mask) V for many heads, without the matrix of all scores: only a block of it is ever in memory.
+
+A block of queries meets one block of keys after the other. For each query there are kept the largest score so far and
+the sum of exp(score - largest); where a block of keys brings a larger score, what was summed up before is scaled down.
+Backward makes each block of weights again, as exp(score - logsumexp), and with D the dot product of a query's result
+and its gradient,
+
+    dV += W^T dO,   dW = dO V^T,   dS = scale W (dW - D),   dQ += dS K,   dK += dS^T Q.
+
+BLAS multiplies; the loops here do what lies between two products. Several small heads share a call of both. A query
+head may share its key head with others ("grouped queries"), so arrays are [batch, key head, query head of it, row, :].
+
+Sources: Milakov, Gimelshein, "Online normalizer calculation for softmax", 2018; Dao, Fu, Ermon, Rudra, Re,
+"FlashAttention: fast and memory-efficient exact attention with IO-awareness", 2022.
+Read next: blas.py, which says what BLAS takes; softmax.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .blas_threads import allow_threads
+from .compile import Entry, Kernel
+from .convert import array_type, load
+from .operand import Operand, as_ndarray
+from .pool import parallel_for
+from .primitives import maximum
+from .program import integral
+from .reduce import REASSOCIATE
+from .vecmath import exp, log
+
+ROWS, COLUMNS = 64, 512  # queries and keys in a block
+SHARED = 1 << 15  # scores that may be in memory at a time: so many small heads are worked on together
+uint64 = np.uint64
+
+# --- the loops. The names right below stand for what `_entry` passes to `Kernel(given=...)`. --------------------------
+
+
+def load_one(x):
+    return x
+
+
+lowest, zero, one = np.float64(-np.inf), np.float64(0), np.float64(1)
+
+
+@integral
+def scale_and_mask(lo, hi, block, scale, scores, mask, mask_at):
+    """scores = scale * scores + mask, for rows lo <= row < hi of blocks of several heads.
+
+    block: rows, columns; how many queries of the last dimensions share a head, and heads a batch; the mask's steps from
+    batch to batch, head to head, query head to query head, row to row, column to column.
+    """
+    rows, columns, repeats, heads = block[0], block[1], block[2], block[3]
+    of_batch, of_head, of_repeat, of_row, of_column = block[4], block[5], block[6], block[7], block[8]
+    for row in range(lo, hi):
+        head, i = row // rows, row % rows
+        group, repeat = head // repeats, head % repeats
+        at = row * columns
+        from_ = mask_at + group // heads * of_batch + group % heads * of_head + repeat * of_repeat + i * of_row
+        if of_column == 1:
+            for j in range(columns):
+                scores[uint64(at + j)] = scores[uint64(at + j)] * scale + load_one(mask[uint64(from_ + j)])
+        else:
+            for j in range(columns):
+                added = load_one(mask[uint64(from_ + j * of_column)])
+                scores[uint64(at + j)] = scores[uint64(at + j)] * scale + added
+
+
+def weigh(lo, hi, rows, columns, seen, scale, scores, tops, totals, factors):
+    """Turns scores into weights exp(scale * score - top), and keeps account of tops and totals.
+
+    seen: how many columns the first row sees; each row sees one more than the row before it.
+    factors: what results of earlier blocks are to be multiplied with.
+    """
+    for row in range(lo, hi):
+        at, limit = row * columns, max(0, min(columns, seen + row % rows))
+        before = tops[uint64(row)]
+        top, total = before, zero
+        for j in range(limit):
+            top = maximum(top, scores[uint64(at + j)] * scale)
+        if top == lowest:  # nothing was seen yet: there is no score to subtract
+            for j in range(columns):
+                scores[uint64(at + j)] = zero
+            factors[uint64(row)] = one
+        else:
+            for j in range(limit):
+                weight = exp(scores[uint64(at + j)] * scale - top)
+                scores[uint64(at + j)] = weight
+                total += weight
+            for j in range(limit, columns):
+                scores[uint64(at + j)] = zero
+            factor = exp(before - top)
+            factors[uint64(row)] = factor
+            totals[uint64(row)] = totals[uint64(row)] * factor + total
+            tops[uint64(row)] = top
+
+
+def gather(lo, hi, width, sums, product, factors):
+    """sums = factor * sums + product, for rows of this width."""
+    for row in range(lo, hi):
+        at, factor = row * width, factors[uint64(row)]
+        for j in range(width):
+            sums[uint64(at + j)] = sums[uint64(at + j)] * factor + product[uint64(at + j)]
+
+
+def finish(lo, hi, tops, totals):
+    """1 / total, and in place of the top the logarithm of the sum of all exponentials; 0 for a row that saw nothing."""
+    for row in range(lo, hi):
+        top, total = tops[uint64(row)], totals[uint64(row)]
+        if top == lowest:
+            tops[uint64(row)], totals[uint64(row)] = zero, zero
+        else:
+            tops[uint64(row)], totals[uint64(row)] = top + log(total), one / total
+
+
+def weigh_again(lo, hi, rows, columns, seen, scale, factor, scores, grads, logs, dots):
+    """scores become weights exp(scale * score - log) again, and gradients of weights those of scores before scaling."""
+    for row in range(lo, hi):
+        at, limit = row * columns, max(0, min(columns, seen + row % rows))
+        shift, dot = logs[uint64(row)], dots[uint64(row)]
+        for j in range(limit):
+            weight = exp(scores[uint64(at + j)] * scale - shift)
+            scores[uint64(at + j)] = weight
+            grads[uint64(at + j)] = weight * (grads[uint64(at + j)] - dot) * factor
+        for j in range(limit, columns):
+            scores[uint64(at + j)] = zero
+            grads[uint64(at + j)] = zero
+
+
+_ENTRIES: dict[tuple[str, str], Entry] = {}
+
+
+def _entry(loop: Any, compute: str, mask: str = "") -> Entry:
+    """The compiled loop for scores of this dtype; `mask` is the dtype of what `scale_and_mask` adds."""
+    key = (loop.__name__, compute + mask)
+    entry = _ENTRIES.get(key)
+    if entry is None:
+        real = getattr(np, compute)
+        given = {"lowest": real(-np.inf), "zero": real(0), "one": real(1)}
+        floats = f"{compute}[]"
+        if loop is scale_and_mask:
+            given = {"load_one": load(mask)}
+            signature = ["int64[]", compute, floats, array_type(mask), "int64"]
+        elif loop is weigh:
+            signature = ["int64"] * 3 + [compute] + [floats] * 4
+        elif loop is weigh_again:
+            signature = ["int64"] * 3 + [compute] * 2 + [floats] * 4
+        elif loop is gather:
+            signature = ["int64"] + [floats] * 3
+        else:
+            signature = [floats] * 2
+        # "reassoc" for the sums over a row, see `reduce.py`
+        kernel = Kernel(loop, given=given, real=compute, fastmath=REASSOCIATE)
+        entry = _ENTRIES[key] = kernel.entry("int64", "int64", *signature)
+    return entry
+
+
+# --- blocks ----------------------------------------------------------------------------------------------------------
+
+
+Part = tuple[slice, slice]  # of the batch, and of the key heads
+
+
+class Attention:
+    """One call: which part of the batch and of the heads is worked on at a time, and how a block is made.
+
+    query[batch, heads, n, width], key and value[batch, key heads, m, width] in float32 or float64, as BLAS takes them;
+    `mask` broadcasts to [batch, heads, n, m].
+    """
+
+    def __init__(self, query: Operand, key: Operand, value: Operand, mask: Operand | None, causal: bool, scale: float):
+        heads, groups = query.shape[1], key.shape[1]
+        self.repeats, self.dtype, self.causal, self.scale = heads // groups, query.dtype, causal, scale
+        self.query = self.grouped(query)
+        self.key, self.value = as_ndarray(key)[:, :, None], as_ndarray(value)[:, :, None]
+        self.n, self.m, self.width = query.shape[2], key.shape[2], query.shape[3]
+        self.mask = None if mask is None else self.spread(mask)
+        self.parts = self.split(query.shape[0], groups)
+
+    def grouped(self, x: Operand) -> np.ndarray:
+        """[batch, heads, ...] as [batch, key heads, query heads of each, ...], without a copy."""
+        array = as_ndarray(x)
+        return array.reshape(array.shape[0], array.shape[1] // self.repeats, self.repeats, *array.shape[2:])
+
+    def spread(self, mask: Operand) -> Operand:
+        """The mask by its steps [batch, key head, query head of it, query, key]; 0 where it broadcasts."""
+        missing = 4 - len(mask.shape)
+        steps = [0 if size == 1 else step for size, step in zip(mask.shape, mask.strides, strict=True)]
+        of_batch, of_head, of_row, of_column = [0] * missing + steps
+        return mask._replace(strides=(of_batch, of_head * self.repeats, of_head, of_row, of_column))
+
+    def split(self, batch: int, groups: int) -> list[Part]:
+        """Parts so large that their blocks fill the memory that may be used; at least one key head each."""
+        block = self.repeats * min(self.n, ROWS) * min(self.m, COLUMNS)
+        heads = max(1, SHARED // block)
+        some, many = max(1, heads // groups), min(heads, groups)
+        return [
+            (slice(b, min(b + some, batch)), slice(g, min(g + many, groups)))
+            for b in range(0, batch, some)
+            for g in range(0, groups, many)
+        ]
+
+    def run(self, work: Any, *args: Any) -> None:
+        """`work(part, *args)` for each part, on several threads if it is much."""
+
+        def some(lo: int, hi: int) -> None:
+            for part in self.parts[lo:hi]:
+                work(part, *args)
+
+        allow_threads(0)  # each product is small; parts are shared out instead
+        most = self.parts[0]
+        heads = (most[0].stop - most[0].start) * (most[1].stop - most[1].start) * self.repeats
+        parallel_for(some, len(self.parts), (), heads * self.n * self.m * (8 + self.width // 4))
+
+    def blocks_of(self, i: int, rows: int) -> list[tuple[int, int]]:
+        """(first, how many) keys in each block that these queries see."""
+        end = min(self.m, i + rows) if self.causal else self.m
+        return [(j, min(COLUMNS, end - j)) for j in range(0, end, COLUMNS)]
+
+    def scores(self, part: Part, i: int, rows: int, j: int, columns: int, flat: np.ndarray) -> tuple[Any, float]:
+        """(a block of scores in this memory, by what they are still to be multiplied)."""
+        b, g = part
+        query, key = self.query[b, g, :, i : i + rows], self.key[b, g, :, j : j + columns]
+        shape = (*query.shape[:3], rows, columns)
+        block = flat[: query.shape[0] * query.shape[1] * self.repeats * rows * columns].reshape(shape)
+        np.matmul(query, key.swapaxes(-1, -2), out=block)
+        if self.mask is None:
+            return block, self.scale
+        mask, steps = self.mask, self.mask.strides
+        at = mask.offset + b.start * steps[0] + g.start * steps[1] + i * steps[3] + j * steps[4]
+        table = np.array([rows, columns, self.repeats, shape[1], *steps], np.int64)
+        loop = _entry(scale_and_mask, self.dtype, mask.dtype)
+        loop(0, block.size // columns, table, self.scale, flat, mask.array, at)
+        return block, 1.0
+
+    def seen(self, i: int, j: int, columns: int) -> int:
+        """How many keys of the block from j on the query i sees."""
+        return i - j + 1 if self.causal else columns
+
+    # forward -----------------------------------------------------------------------------------------------------
+
+    def forward(self, part: Part, out: np.ndarray, logs: np.ndarray) -> None:
+        """Fills in one part of the results."""
+        b, g = part
+        heads = self.query[b, g].shape[:3]
+        most = heads[0] * heads[1] * heads[2] * min(ROWS, self.n)
+        flat, sums = np.empty(most * min(COLUMNS, self.m), self.dtype), np.empty(most * self.width, self.dtype)
+        product = np.empty_like(sums) if self.m > COLUMNS else sums
+        tops, totals, factors = np.empty((3, most), self.dtype)
+        for i in range(0, self.n, ROWS):
+            rows = min(ROWS, self.n - i)
+            count = heads[0] * heads[1] * heads[2] * rows
+            tops.fill(-np.inf)
+            totals.fill(0)
+            for j, columns in self.blocks_of(i, rows):
+                block, scale = self.scores(part, i, rows, j, columns, flat)
+                seen = self.seen(i, j, columns)
+                _entry(weigh, self.dtype)(0, count, rows, columns, seen, scale, flat, tops, totals, factors)
+                target = (sums if j == 0 else product)[: count * self.width].reshape(*heads, rows, self.width)
+                np.matmul(block, self.value[b, g, :, j : j + columns], out=target)
+                if j > 0:
+                    _entry(gather, self.dtype)(0, count, self.width, sums, product, factors)
+            _entry(finish, self.dtype)(0, count, tops, totals)
+            result = sums[: count * self.width].reshape(*heads, rows, self.width)
+            np.multiply(result, totals[:count].reshape(*heads, rows, 1), out=out[b, g, :, i : i + rows])
+            logs[b, g, :, i : i + rows] = tops[:count].reshape(*heads, rows)
+
+    # backward ----------------------------------------------------------------------------------------------------
+
+    def backward(
+        self, part: Part, of_query: np.ndarray, of_key: np.ndarray, of_value: np.ndarray, grad: np.ndarray,
+        out: np.ndarray, logs: np.ndarray,
+    ) -> None:  # fmt: skip
+        """Adds to one part of the gradients, which are zero before."""
+        b, g = part
+        heads = self.query[b, g].shape[:3]
+        most = heads[0] * heads[1] * heads[2] * min(ROWS, self.n)
+        flat, flat_grads = np.empty((2, most * min(COLUMNS, self.m)), self.dtype)
+        dots = np.einsum("...e,...e->...", grad[b, g], out[b, g])
+        for i in range(0, self.n, ROWS):
+            rows = min(ROWS, self.n - i)
+            count = heads[0] * heads[1] * heads[2] * rows
+            some_logs = np.ascontiguousarray(logs[b, g, :, i : i + rows], self.dtype).ravel()
+            some_dots = np.ascontiguousarray(dots[..., i : i + rows]).ravel()
+            queries, grads = self.query[b, g, :, i : i + rows], grad[b, g, :, i : i + rows]
+            for j, columns in self.blocks_of(i, rows):
+                keys, values = self.key[b, g, :, j : j + columns], self.value[b, g, :, j : j + columns]
+                weights, scale = self.scores(part, i, rows, j, columns, flat)
+                of_weights = flat_grads[: weights.size].reshape(weights.shape)
+                np.matmul(grads, values.swapaxes(-1, -2), out=of_weights)
+                seen = self.seen(i, j, columns)
+                _entry(weigh_again, self.dtype)(
+                    0, count, rows, columns, seen, scale, self.scale, flat, flat_grads, some_logs, some_dots
+                )
+                of_query[b, g, :, i : i + rows] += of_weights @ keys
+                for total, x, y in ((of_value, weights, grads), (of_key, of_weights, queries)):
+                    added = x.swapaxes(-1, -2) @ y
+                    total[b, g, j : j + columns] += added[:, :, 0] if self.repeats == 1 else added.sum(2)
+
+
+def blas_takes(x: Operand) -> bool:
+    """Whether rows or columns of the matrices in an operand are dense, and do not overlap."""
+    (n, m), (of_row, of_column) = x.shape[-2:], x.strides[-2:]
+    return (of_column == 1 and of_row >= m) or (of_row == 1 and of_column >= n)
+
+
+def attention(
+    out: Operand, logs: Operand, query: Operand, key: Operand, value: Operand, mask: Operand | None, causal: bool,
+    scale: float,
+) -> None:  # fmt: skip
+    """out[batch, heads, n, width] = softmax(scale Q K^T + mask) V; logs[batch, heads, n]: of sums of exponentials.
+
+    Operands as in `Attention`; the results have the dtype of the query. With `causal` query i sees keys 0 to i.
+    """
+    call = Attention(query, key, value, mask, causal, scale)
+    call.run(call.forward, call.grouped(out), call.grouped(logs))
+
+
+def attention_backward(
+    of_query: Operand, of_key: Operand, of_value: Operand, grad: Operand, query: Operand, key: Operand,
+    value: Operand, out: Operand, logs: Operand, mask: Operand | None, causal: bool, scale: float,
+) -> None:  # fmt: skip
+    """Adds to the gradients of query, key and value, from the results of `attention` and the gradient of `out`."""
+    call = Attention(query, key, value, mask, causal, scale)
+    results = call.grouped(of_query), as_ndarray(of_key), as_ndarray(of_value)
+    call.run(call.backward, *results, call.grouped(grad), call.grouped(out), call.grouped(logs))
