@@ -68,6 +68,8 @@ def cdist_forward_kernel(x1: Tensor, x2: Tensor, p: float, compute_mode: int | N
     compute_mode: 1 to use matrix products for p = 2 in any case, 2 never to do so.
     """
     check_cdist(x1, x2, p, compute_mode)
+    if x1._dtype.itemsize == 2:
+        raise NotImplementedError(f"\"cdist\" not implemented for '{x1._dtype.tensor_name}'")
     rows, others = x1._shape[-2], x2._shape[-2]
     batch = broadcast_shapes(x1._shape[:-2], x2._shape[:-2])
     result = empty(Size((*batch, rows, others)), x1._dtype, common_device(x1, x2))
@@ -140,6 +142,8 @@ cdist = public(cdist_op, method=False)
 @pdist_forward_op.kernel("CPU", "Meta")
 def pdist_forward_kernel(self: Tensor, p: float) -> Tensor:
     """[n (n - 1) / 2]: the distances between all pairs of rows, (0, 1), (0, 2), ..., (1, 2), ..."""
+    if self._dtype not in (dtypes.float32, dtypes.float64):
+        raise NotImplementedError(f"\"pdist\" not implemented for '{self._dtype.tensor_name}'")
     rows = self._shape[0]
     result = empty(Size((rows * (rows - 1) // 2,)), self._dtype, self._device)
     if result._device.type == "meta" or not result._shape.numel():

@@ -37,7 +37,11 @@ def check_bags(weight: Tensor, indices: Tensor, offsets: Tensor, mode: int, fact
     if len(weight._shape) != 2:
         raise RuntimeError("'weight' must be 2-D")
     if not weight._dtype.is_floating_point:
-        raise NotImplementedError(f"\"embedding_bag\" not implemented for '{weight._dtype.tensor_name}'")
+        found = weight.type().replace("torch.", "CPU").replace("Tensor", "Type")
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, "
+            f"Float, Double; but got {found} instead (while checking arguments for embedding_bag)"
+        )
     if factors is not None:
         if mode != SUM:
             raise RuntimeError("embedding_bag: per_sample_weights only supported with mode='sum'")

@@ -81,7 +81,9 @@ def clamp_tensor_meta(self: Tensor, min: Any, max: Any) -> Meta:
     tensors = [x for x in (self, min, max) if x is not None]
     kind = result_type(*tensors)
     if kind.is_complex:
-        raise RuntimeError("clamp is not supported for complex types")
+        raise NotImplementedError("clamp is not supported for complex types")
+    if kind.name == "bool":
+        raise NotImplementedError("\"clamp_cpu\" not implemented for 'Bool'")
     shape = broadcast_shapes(*(x._shape for x in tensors))
     strides = output_strides(shape, tuple((x._shape, x._stride) for x in tensors))
     return Meta(shape, kind, common_device(*tensors), strides)

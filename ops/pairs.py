@@ -6,13 +6,14 @@ import math
 from typing import Any
 
 from redispatch import kernels
-from redispatch.tensor import Tensor, overridable
+from redispatch.tensor import Tensor, dtypes, overridable, result_type
 
 from .declare import Operator
 from .pointwise import Pointwise, pointwise
 from .public import public
 
 WHOLE = ("uint8", "int8", "int16", "int32", "int64")
+COMPLEX = ("complex64", "complex128")
 FLOATING = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
 
 
@@ -32,7 +33,12 @@ def with_number(op: Pointwise, schema: str, inplace: bool = True) -> Operator:
 # --- copysign, hypot, heaviside --------------------------------------------------------------------------------------
 
 copysign_op = pointwise(
-    "copysign.Tensor(Tensor self, Tensor other) -> Tensor", inplace=True, out="out", numbers=True, promotion="float"
+    "copysign.Tensor(Tensor self, Tensor other) -> Tensor",
+    inplace=True,
+    out="out",
+    numbers=True,
+    promotion="float",
+    unsupported=refusing("copysign_cpu", *COMPLEX),
 )
 
 
@@ -55,7 +61,7 @@ hypot_op = pointwise(
     "hypot(Tensor self, Tensor other) -> Tensor",
     inplace=True,
     out="out",
-    unsupported=refusing("hypot_cpu", "bool", *WHOLE),
+    unsupported=refusing("hypot_cpu", "bool", *WHOLE, *COMPLEX),
 )
 
 
@@ -98,6 +104,7 @@ xlogy_op = pointwise(
     numbers=True,
     promotion="float",
     cost=16,
+    unsupported=refusing("xlogy_cpu", *COMPLEX),
 )
 
 
@@ -126,7 +133,7 @@ logaddexp2_op = pointwise(
     inplace=False,
     out="out",
     cost=32,
-    unsupported=refusing("logaddexp2_cpu", "bool", *WHOLE),
+    unsupported=refusing("logaddexp2_cpu", "bool", *WHOLE, *COMPLEX),
 )
 
 
@@ -159,6 +166,18 @@ logaddexp2 = public(logaddexp2_op)
 
 fmax_op = pointwise("fmax(Tensor self, Tensor other) -> Tensor", out="out")
 fmin_op = pointwise("fmin(Tensor self, Tensor other) -> Tensor", out="out")
+
+
+def refuse_complex(name: str) -> Any:
+    def check(self: Tensor, other: Tensor) -> None:
+        if self._dtype.is_complex or other._dtype.is_complex:
+            raise NotImplementedError(f"{name} not implemented for complex tensors.")
+
+    return check
+
+
+fmax_op.check(refuse_complex("fmax"))
+fmin_op.check(refuse_complex("fmin"))
 
 
 @fmax_op.scalar
@@ -298,7 +317,8 @@ float_power_tensor_op = Operator(
 @float_power_op.implicit
 @float_power_tensor_op.implicit
 def float_power_composite(self: Any, exponent: Any) -> Any:
-    return self.double().pow(exponent.double() if isinstance(exponent, Tensor) else float(exponent))
+    wide = dtypes.complex128 if result_type(self, exponent).is_complex else dtypes.float64
+    return self.to(wide).pow(exponent.to(wide) if isinstance(exponent, Tensor) else wide.numpy.type(exponent).item())
 
 
 float_power = public(float_power_tensor_op, float_power_op)

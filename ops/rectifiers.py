@@ -239,6 +239,8 @@ hardtanh_backward_op = pointwise(
 def check_hardtanh(self: Tensor, min_val: Any, max_val: Any) -> None:
     if self._dtype.name == "bool":
         raise RuntimeError("Bool inputs not supported for hardtanh")
+    if self._dtype.is_complex:
+        raise NotImplementedError("clamp is not supported for complex types")
 
 
 @hardtanh_op.check_numbers
@@ -351,7 +353,7 @@ softshrink_backward_op = pointwise(
     unsupported=dict.fromkeys((*WHOLE, *COMPLEX), "shrink_backward_cpu"),
 )
 floats_only(hardshrink_op, "hardshrink_cpu")
-floats_only(softshrink_op, "softshrink_cpu")
+floats_only(softshrink_op, "softshrink_check")
 
 
 @softshrink_op.check_numbers

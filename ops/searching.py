@@ -23,10 +23,10 @@ from .structured import Meta, Structured
 DYNAMIC = ("dynamic_output_shape",)
 
 
-def comparable(x: Tensor) -> np.ndarray:
+def comparable(x: Tensor, kernel: str = "unique") -> np.ndarray:
     """The values as numpy can compare them: 16-bit floats as float32, which has them all."""
     if x._dtype.is_complex:
-        raise NotImplementedError(f"\"unique\" not implemented for '{x._dtype.tensor_name}'")
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{x._dtype.tensor_name}'")
     return as_numpy(converted(x, dtypes.float32) if x._dtype.name in ("float16", "bfloat16") else x)
 
 
@@ -89,7 +89,7 @@ def unique_kernel(self: Tensor, sorted: bool, return_inverse: bool) -> tuple[Ten
 def slices_first(self: Tensor, dim: int) -> tuple[np.ndarray, int]:
     """The slices along `dim`, and that dimension."""
     axis = wrap_dim(dim, len(self._shape))
-    return np.moveaxis(comparable(self), axis, 0), axis
+    return np.moveaxis(comparable(self, "unique_dim"), axis, 0), axis
 
 
 def slices_back(slices: np.ndarray, axis: int, like: Tensor) -> Tensor:
@@ -226,7 +226,7 @@ def check_search(edges: Tensor, shape: Any, right: bool, side: str | None, sorte
             raise RuntimeError(
                 f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {sorter._dtype.tensor_name}"
             )
-    if edges._dtype.name in ("bool", "complex64", "complex128"):
+    if edges._dtype.is_complex or (edges._dtype is dtypes.bool and shape is not None):
         raise NotImplementedError(f"\"searchsorted_out_cpu\" not implemented for '{edges._dtype.tensor_name}'")
     if shape is None:
         if len(edges._shape) != 1:

@@ -298,7 +298,7 @@ def nanmedian_choice(self: Tensor, dim: int, keepdim: bool) -> Choice:
 def middle_choice(self: Tensor, dim: int, keepdim: bool, skip_nan: bool) -> Choice:
     axis = wrap_dim(dim, len(self._shape))
     check_line("median", self, axis)
-    check_has_kernel("median_out_impl", self, but=("bool",))
+    check_has_kernel("median_out", self, but=("bool",))
     return of_rank(self, axis, keepdim, None, skip_nan)
 
 

@@ -20,21 +20,22 @@ LETTERS = {
 
 REFUSED_BY = {
     "bucsilFD": """
-        _adaptive_avg_pool2d _adaptive_avg_pool3d _cdist_forward _embedding_bag _log_softmax
+        _adaptive_avg_pool2d _adaptive_avg_pool3d _embedding_bag _log_softmax
         _log_softmax_backward_data _native_batch_norm_legit _native_batch_norm_legit.no_stats
         _native_batch_norm_legit_no_training _prelu_kernel _scaled_dot_product_attention_math _softmax
         _softmax_backward_data adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d batch_norm bernoulli
-        binary_cross_entropy_with_logits cdist celu cross_entropy_loss dropout elu elu_backward exponential_ gelu
+        binary_cross_entropy_with_logits celu cross_entropy_loss dropout elu elu_backward exponential_ gelu
         gelu_backward glu group_norm hardshrink hardshrink_backward hardsigmoid hardsigmoid_backward hardswish
         hardswish_backward hardtanh_backward histc hypot instance_norm layer_norm leaky_relu leaky_relu_backward
         linalg_vector_norm log_sigmoid log_softmax.int logaddexp logaddexp2 mish mse_loss native_batch_norm
         native_group_norm native_layer_norm nll_loss nll_loss2d nll_loss2d_backward nll_loss2d_forward
         nll_loss_backward nll_loss_forward nll_loss_nd normal.Tensor_Tensor normal.Tensor_float normal.float_Tensor
-        pdist prelu scaled_dot_product_attention selu softmax.int softplus softshrink softshrink_backward std
+        prelu scaled_dot_product_attention selu softmax.int softplus softshrink softshrink_backward std
         std.correction std.dim var var.correction var.dim
     """,
     "FD": """
-        _unique _unique2 amax amin aminmax argsort argsort.stable atan2 bernoulli.p clamp clamp.Tensor clamp_max
+        xlogy.Tensor
+        _unique _unique2 amax amin aminmax argsort argsort.stable atan2 bernoulli.p clamp clamp_max
         clamp_max.Tensor clamp_min clamp_min.Tensor copysign.Scalar copysign.Tensor cummax cummin digamma
         div.Scalar_mode erf erfc erfinv fmax fmin ge.Scalar ge.Tensor glu_backward gt.Scalar gt.Tensor heaviside
         le.Scalar le.Tensor lgamma logit lt.Scalar lt.Tensor max max.dim max.other maximum min min.dim min.other
@@ -42,6 +43,7 @@ REFUSED_BY = {
         unique_dim_consecutive
     """,
     "bFD": """
+        clamp.Tensor isin.Scalar_Tensor isin.Tensor_Scalar isin.Tensor_Tensor
         _cdist_backward _pdist_backward _safe_softmax _scaled_dot_product_flash_attention_for_cpu arange.start_step
         argmax argmin avg_pool1d avg_pool2d avg_pool3d ceil div.Tensor_mode floor floor_divide fmod.Scalar
         fmod.Tensor kthvalue max_pool1d max_pool1d_with_indices max_pool2d max_pool2d_with_indices max_pool3d
@@ -50,8 +52,9 @@ REFUSED_BY = {
         threshold_backward topk trunc
     """,
     "b": """
-        abs addcmul addmm addmv baddbmm bmm bucketize.Scalar bucketize.Tensor dot einsum l1_loss linear linspace
-        matmul mm mv neg pow.Tensor_Tensor rsub.Scalar rsub.Tensor searchsorted.Scalar searchsorted.Tensor
+        inner
+        abs addcmul addmm addmv baddbmm bmm bucketize.Tensor dot einsum l1_loss linear linspace
+        matmul mm mv neg pow.Tensor_Tensor rsub.Scalar rsub.Tensor searchsorted.Tensor
         sub.Scalar sub.Tensor tensordot trace
     """,
     "bucsil": """
@@ -71,6 +74,7 @@ REFUSED_BY = {
         hardtanh randint.low randint.low_generator randint_like.low_dtype random_.from
     """,
     "bucsilhgFD": """
+        _cdist_forward _pdist_forward cdist pdist
         _fft_r2c
     """,
     "bucsihgfdFD": """

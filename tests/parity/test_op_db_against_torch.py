@@ -56,6 +56,7 @@ KNOWN: dict[str, dict[str, str]] = {
         "gradient looks": "the strides of a gradient without elements",
     },
     "put": {"gradient looks": "the strides of the gradient of a transposed tensor"},
+    "take": {"gradient looks": "as for put"},
     "scatter_reduce.two": {"gradient errors": "PyTorch's gradient takes no source larger than the index"},
     "sum_to_size": dict.fromkeys(["aliasing", "operators", "node"], "a tensor of that size is given back as it is"),
     "view.dtype": {"operators": "PyTorch detaches a result that cannot require grad within reach of the mode"},
