@@ -79,7 +79,7 @@ def check_heads(query: Tensor, key: Tensor, value: Tensor, dropout_p: float, mas
         )
     if mask is None:
         return
-    if mask._dtype is not query._dtype and not (mask._dtype is dtypes.float32 and query._dtype in HALVES):
+    if mask._dtype not in (query._dtype, dtypes.float32):
         raise RuntimeError(f"{NAME}: Attention mask is the same data type as query")
     if len(mask._shape) not in (2, 4):
         raise RuntimeError(f"{NAME}: Attention mask dim in {{2, 4}}")
@@ -268,7 +268,7 @@ def attention(
     With `enable_gqa` a head of key and value serves several heads of the query. A query that sees no key gives 0.
     """
     check_arguments(query, key, value, attn_mask)
-    if not (query.numel() and key.numel() and value.numel()):
+    if 0 in query._shape or 0 in key._shape or 0 in value._shape:
         return of_nothing(query, key, value)
     if attn_mask is not None:
         attn_mask = additive(attn_mask, query.dtype)
@@ -280,26 +280,24 @@ def attention(
 
 def is_fused(query: Any, key: Any, value: Any, mask: Any, dropout_p: float, enable_gqa: bool) -> bool:
     """Whether the kernel takes this: heads of one width on the CPU, with dense rows, without dropout."""
-    three = (query, key, value)
-    if dropout_p > 0 or query.device.type != "cpu" or not query.dtype.is_floating_point:
+    if dropout_p > 0 or query._device.type != "cpu" or not query._dtype.is_floating_point:
         return False
-    if any(x.dim() != 4 or x.stride(-1) != 1 for x in three):
+    if any(len(x._shape) != 4 or x._stride[3] != 1 for x in (query, key, value)):
         return False
-    if not query.shape[0] == key.shape[0] == value.shape[0] or not query.shape[3] == key.shape[3] == value.shape[3]:
+    batch, heads, _, width = query._shape
+    if key._shape != value._shape or key._shape[0] != batch or key._shape[3] != width:
         return False
-    heads, of_key, of_value = (x.shape[1] for x in three)
-    if of_key != of_value or (heads % of_key if enable_gqa else heads != of_key):
-        return False
-    if key.shape[2] != value.shape[2]:
+    shared = key._shape[1]
+    if heads != shared and (not enable_gqa or heads % shared):
         return False
     return mask is None or (
-        mask.dim() in (2, 4) and not mask.requires_grad and broadcasts(mask.shape, scores_shape(query, key))
+        len(mask._shape) in (2, 4) and not mask.requires_grad and broadcasts(mask._shape, scores_shape(query, key))
     )
 
 
 def of_nothing(query: Any, key: Any, value: Any) -> Any:
     """Zeros in the shape of the result, which still depend on all three as far as autograd is concerned."""
-    shape = [*query.shape[:-1], value.shape[-1]]
+    shape = [*query._shape[:-1], value._shape[-1]]
     result = ops.aten.zeros.default(shape, dtype=query.dtype, layout=strided, device=query.device)
     of_value, of_key, of_query = value.sum(), key.sum(), query.sum()
     return result + ops.aten.mul.Scalar(of_query + of_key + of_value, 0)
@@ -315,25 +313,27 @@ NAMES = {
 def check_arguments(query: Any, key: Any, value: Any, mask: Any) -> None:
     """RuntimeError, in PyTorch's words, where the arguments do not belong together."""
     three = (query, key, value)
-    dtypes_of, devices = [NAMES.get(x.dtype.name, x.dtype.name) for x in three], [str(x.device) for x in three]
-    dims = [x.dim() for x in three]
-    for what, found, same in (("dtype", dtypes_of, len(set(dtypes_of)) == 1),
-                              ("device type", devices, len(set(devices)) == 1)):  # fmt: skip
-        if not same:
-            name = what.replace(" ", ".")
-            raise RuntimeError(
-                f"Expected query, key, and value to have the same {what}, but got query.{name}: {found[0]} "
-                f"key.{name}: {found[1]} and value.{name}: {found[2]} instead."
-            )
+    names = [NAMES.get(x._dtype.name, x._dtype.name) for x in three]
+    if not query._dtype is key._dtype is value._dtype:
+        raise RuntimeError(
+            f"Expected query, key, and value to have the same dtype, but got query.dtype: {names[0]} "
+            f"key.dtype: {names[1]} and value.dtype: {names[2]} instead."
+        )
+    if not query._device == key._device == value._device:
+        raise RuntimeError(
+            f"Expected query, key, and value to have the same device type, but got query.device: {query._device} "
+            f"key.device: {key._device} and value.device: {value._device} instead."
+        )
+    dims = [len(x._shape) for x in three]
     if min(dims) < 2:
         raise RuntimeError(
             "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: "
             f"{dims[0]} key.dim: {dims[1]} and value.dim: {dims[2]} instead."
         )
-    if mask is not None and mask.dtype not in (dtypes.bool, dtypes.float32, query.dtype):
+    if mask is not None and mask._dtype not in (dtypes.bool, dtypes.float32, query._dtype):
         raise RuntimeError(
             "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
-            f"{NAMES.get(mask.dtype.name, mask.dtype.name)} and  query.dtype: {dtypes_of[0]} instead."
+            f"{NAMES.get(mask._dtype.name, mask._dtype.name)} and  query.dtype: {names[0]} instead."
         )
 
 
