@@ -156,18 +156,24 @@ def key_of_rank(keys, counts, size, rank, bits, digits):
     """The key that would stand at `rank` if keys[:size] were sorted."""
     buckets = 1 << bits
     mask = uint64(buckets - 1)
-    found, left = uint64(0), rank
+    least, most = uint64(keys[uint64(0)]), uint64(keys[uint64(0)])
+    for j in range(size):
+        key = uint64(keys[uint64(j)])
+        least, most = min(least, key), max(most, key)
+    found, left = uint64(0), rank  # `found` counts from the least, so that numbers of one size have no high digits
     for digit in range(digits - 1, -1, -1):
         shift = uint64(digit * bits)
+        if (most - least) >> shift == uint64(0):
+            continue
         above = shift + uint64(bits)
         for b in range(buckets):
             counts[uint64(b)] = 0
         if digit == digits - 1:
             for j in range(size):
-                counts[(uint64(keys[uint64(j)]) >> shift) & mask] += 1
+                counts[((uint64(keys[uint64(j)]) - least) >> shift) & mask] += 1
         else:
             for j in range(size):
-                key = uint64(keys[uint64(j)])
+                key = uint64(keys[uint64(j)]) - least
                 if key >> above == found >> above:
                     counts[(key >> shift) & mask] += 1
         bucket = 0
@@ -175,7 +181,7 @@ def key_of_rank(keys, counts, size, rank, bits, digits):
             left -= counts[uint64(bucket)]
             bucket += 1
         found |= uint64(bucket) << shift
-    return found
+    return found + least
 
 
 @integral
