@@ -159,7 +159,6 @@ def _entry(loop: Any, compute: str, mask: str = "") -> Entry:
 
 # --- blocks ----------------------------------------------------------------------------------------------------------
 
-
 Part = tuple[slice, slice]  # of the batch, and of the key heads
 
 
@@ -204,12 +203,15 @@ class Attention:
 
     def run(self, work: Any, *args: Any) -> None:
         """`work(part, *args)` for each part, on several threads if it is much."""
+        allow_threads(0)  # each product is small; parts are shared out instead
+        if len(self.parts) == 1:
+            work(self.parts[0], *args)
+            return
 
         def some(lo: int, hi: int) -> None:
             for part in self.parts[lo:hi]:
                 work(part, *args)
 
-        allow_threads(0)  # each product is small; parts are shared out instead
         most = self.parts[0]
         heads = (most[0].stop - most[0].start) * (most[1].stop - most[1].start) * self.repeats
         parallel_for(some, len(self.parts), (), heads * self.n * self.m * (8 + self.width // 4))
@@ -264,7 +266,7 @@ class Attention:
                     _entry(gather, self.dtype)(0, count, self.width, sums, product, factors)
             _entry(finish, self.dtype)(0, count, tops, totals)
             result = sums[: count * self.width].reshape(*heads, rows, self.width)
-            np.multiply(result, totals[:count].reshape(*heads, rows, 1), out=out[b, g, :, i : i + rows])
+            np.multiply(result, totals[:count].reshape(*heads, rows, 1), out[b, g, :, i : i + rows])
             logs[b, g, :, i : i + rows] = tops[:count].reshape(*heads, rows)
 
     # backward ----------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from redispatch.dispatch import ops
 from redispatch.kernels import output_strides
 from redispatch.tensor import Tensor, dtypes, empty, strided
 
-from .convolution import C_NAMES, as_dtype, compute_dtype, copied
+from .convolution import C_NAMES, compute_dtype, copied
 from .declare import Operator
 from .public import public
 from .softmax import softmax, softmax_backward_op
@@ -107,8 +107,8 @@ def rows_of_heads(query: Tensor, x: Tensor, dtype: Any) -> Tensor:
 
 def matrices(x: Tensor) -> kernels.Operand:
     """The elements as BLAS takes them; a copy only of 16-bit floats and of steps that BLAS does not know."""
-    wide = as_dtype(x, compute_dtype(x))
-    return (wide if kernels.blas_takes(wide._operand) else copied(x, wide._dtype))._operand
+    operand, compute = x._operand, compute_dtype(x)
+    return operand if x._dtype is compute and kernels.blas_takes(operand) else copied(x, compute)._operand
 
 
 def scale_of(query: Any, scale: float | None) -> float:
