@@ -93,7 +93,7 @@ class Pooling:
                     f"pad={p}, kernel_size={k} and dilation={d}"
                 )
         self.sizes = list(x._shape[-dims:])
-        self.counts = [pooled_size(*one, ceil_mode=ceil_mode) for one in self.per_axis()]
+        self.counts = [pooled_size(n, k, p, step, d, ceil_mode) for n, k, p, step, d in self.per_axis()]
         if any(count < 1 for count in self.counts):
             planes = x._shape[-dims - 1]
             raise RuntimeError(
@@ -102,13 +102,12 @@ class Pooling:
             )
         self.shape = (*x._shape[:-dims], *self.counts)
 
-    def per_axis(self) -> Any:
-        return zip(self.sizes, self.kernel, self.padding, self.stride, self.dilation, strict=True)
+    def per_axis(self) -> list[Any]:
+        return list(zip(self.sizes, self.kernel, self.padding, self.stride, self.dilation, strict=True))
 
     def windows(self, count_padding: bool = True, divisor: int = 0) -> Windows3d:
-        return Windows3d(
-            [axis_of(*one, ceil_mode=self.ceil_mode, count_padding=count_padding) for one in self.per_axis()], divisor
-        )
+        axes = [axis_of(n, k, p, s, d, self.ceil_mode, count_padding) for n, k, p, s, d in self.per_axis()]
+        return Windows3d(axes, divisor)
 
 
 def check_images(x: Tensor, dims: int) -> None:

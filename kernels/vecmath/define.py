@@ -8,8 +8,8 @@
 
 A body is plain Python too, so it can be run without a compiler. It computes all branches and selects, because a vector
 lane cannot jump. A float32 without a body of its own is computed in float64 and rounded once; complex numbers are left
-to numpy's functions, nearly all. A target beside the CPU is one more `overload` of the same function in `register`, with
-its own library's functions for bodies. Read next: `pieces.py`.
+to numpy's functions, nearly all. A target beside the CPU is one more `overload` of the same function in `register`,
+with its own library's functions for bodies. Read next: `pieces.py`.
 """
 
 from collections.abc import Callable

@@ -15,8 +15,8 @@ from ..op_info import FLOATS, ErrorInput, Maker, OpInfo, SampleInput, sample
 # --- transforms -------------------------------------------------------------------------------------------------------
 
 COMPLEX = (dtypes.complex64, dtypes.complex128)
-NORMS = ("backward", "ortho", "forward")
-BACK = ("forward", "ortho", "backward")  # of an inverse
+NORMS: Any = ("backward", "ortho", "forward")
+BACK: Any = ("forward", "ortho", "backward")  # of an inverse
 
 
 def of_reals(make: Maker) -> Iterator[SampleInput]:
@@ -90,7 +90,8 @@ def bagged(
     for lo, hi in zip(offsets, ends, strict=False):
         kept = [k for k in range(lo, hi) if indices[k] != padding]
         rows = weight[indices[kept]] * (1 if factors is None else factors[kept][:, None])
-        reduce = {SUM: np.sum, MEAN: np.mean, MAX: np.max}[mode]
+        ways: dict[int, Any] = {SUM: np.sum, MEAN: np.mean, MAX: np.max}
+        reduce = ways[mode]
         result.append(reduce(rows, 0) if len(kept) else np.zeros(weight.shape[1]))
     return np.array(result), None, None, None
 

@@ -48,12 +48,14 @@ def indexed(make: Maker) -> Iterator[SampleInput]:
 
 def met(self: Any, places: Any, values: Any, reduce: str, include_self: bool) -> Any:
     """Places and values in pairs; each place gets what the values that meet there come to."""
-    result, found = self.copy(), {}
+    result = self.copy()
+    found: dict[Any, list[Any]] = {}
     for place, value in zip(places, values, strict=True):
         found.setdefault(place, [self[place]] if include_self else []).append(value)
     whole = self.dtype.kind in "iu"
     for place, parts in found.items():
-        total = {"sum": sum, "prod": np.prod, "amax": max, "amin": min, "mean": sum}[reduce](parts)
+        ways: dict[str, Any] = {"sum": sum, "prod": np.prod, "amax": max, "amin": min, "mean": sum}
+        total = ways[reduce](parts)
         if reduce == "mean":
             total = total // len(parts) if whole else total / len(parts)
         result[place] = total

@@ -181,7 +181,7 @@ SEARCHING = [
     OpInfo(
         "unique_dim_consecutive",
         neighbouring_slices,
-        lambda self, dim, *flags: first_of_runs(self, *flags, dim),
+        lambda self, dim, *flags: first_of_runs(self, *(*flags, dim)),
         **PLAIN,
         skips=NO_META,
     ),
