@@ -2,6 +2,8 @@
 
 import multiprocessing
 import random
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -71,17 +73,26 @@ def test_sixteen_threads_compute_what_one_does(count, seed):
         rd.set_num_threads(before)
 
 
+PROCESSES = """
+import multiprocessing, sys
+import redispatch as rd
+
 def computed(number):
-    """In a process of a pool."""
     rd.set_num_threads(2)
     return (rd.linspace(0, 1, 300_000) + number).sum().item()
 
+if __name__ == "__main__":
+    expected = [computed(0), computed(1)]
+    for _ in range(int(sys.argv[2])):
+        with multiprocessing.get_context(sys.argv[1]).Pool(2) as pool:
+            assert pool.map_async(computed, [0, 1]).get(120) == expected
+"""
 
-@pytest.mark.filterwarnings("ignore:This process")
+
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
 @pytest.mark.parametrize("count", [1, pytest.param(70, marks=pytest.mark.long)])
-def test_processes_compute_after_their_parent_has(method, count):
-    expected = [computed(0), computed(1)]
-    for _ in range(count):
-        with multiprocessing.get_context(method).Pool(2) as pool:
-            assert pool.map_async(computed, [0, 1]).get(60) == expected
+def test_processes_compute_after_their_parent_has(method, count, tmp_path):
+    program = tmp_path / "processes.py"  # a file: a process that is spawned imports what it is to run
+    program.write_text(PROCESSES)
+    done = subprocess.run([sys.executable, program, method, str(count)], capture_output=True, text=True, timeout=7200)
+    assert done.returncode == 0, done.stderr
