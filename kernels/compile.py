@@ -118,9 +118,10 @@ def _tell(name: str, seconds: float) -> None:
     if os.environ.get("REDISPATCH_QUIET", "0") in ("", "0"):
         where = cache.directory()
         kept = f"They are kept in {where} for the next time" if where else "They cannot be kept on disk"
-        names = ", ".join(_compiled[-3:])
+        many = f"{len(_compiled)} kernels" if len(_compiled) > 1 else "a kernel"
+        names = ", ".join([*_compiled[-3:], *(["..."] if len(_compiled) > 3 else [])])
         print(
-            f"redispatch: compiled {len(_compiled)} kernels on first use, in {_seconds:.1f} s ({names}, ...). {kept}; "
+            f"redispatch: compiled {many} on first use, in {_seconds:.1f} s ({names}). {kept}; "
             "REDISPATCH_QUIET=1 silences this.",
             file=sys.stderr,
         )
