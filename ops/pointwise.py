@@ -419,7 +419,8 @@ class Pointwise(Structured):
 @inline
 def shares_memory(tensor: Any, target: Any) -> bool:
     """Whether two tensors may show the same memory. Note [Storages are made when they are asked for]."""
-    return tensor is target or (tensor._store is not None and tensor._store is target._store)
+    one_store = tensor._store is not None and tensor._store is target._store
+    return tensor is target or one_store or tensor._array is target._array is not None
 
 
 @inline

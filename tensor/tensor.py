@@ -16,7 +16,9 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
+import weakref
 from collections.abc import Callable, Iterator
+from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -192,8 +194,9 @@ class Tensor(TensorBase, metaclass=TensorMeta):
 
     # Note [Storages are made when they are asked for]
     # Most results are read and dropped: a storage object would cost them a third of their time. A fresh tensor holds
-    # its array alone; the storage around it comes to be with the first view, resize or question. So a tensor without
-    # one shares its memory with no other, and two tensors alias only if they hold the same `_store`, which is not None.
+    # its array alone; the storage around it comes to be with the first view, resize or question. So two tensors alias
+    # only if they hold the same `_store`, which is not None, or the same array: a node that kept its result before
+    # there was a storage puts another tensor together around it. Both then find one storage (`shared_storage`).
 
     @property
     def _storage(self) -> UntypedStorage:
@@ -525,18 +528,48 @@ class Tensor(TensorBase, metaclass=TensorMeta):
 
 _MAKING = threading.RLock()  # the same thread may come again, from a finalizer
 
+# The storages of arrays that more than one tensor held before there was a storage: id of the array -> storage.
+# A node that keeps its result takes the tensor apart (autograd/saved.py), and may put another one together around it.
+_OF_SHARED: weakref.WeakValueDictionary[int, UntypedStorage] = weakref.WeakValueDictionary()
+
 
 def made_storage(tensor: Tensor) -> UntypedStorage:
     """The storage of a tensor that has had none so far."""
-    if tensor._array is not None:
-        made = UntypedStorage.of_array(tensor._array)
-    else:
-        elements = 1 + last_element(tensor._shape, tensor._stride, tensor._offset)
-        made = UntypedStorage.without_data(elements * tensor._dtype.itemsize, tensor._device)
     with _MAKING:  # threads that ask at once must get one storage
         if tensor._store is None:
-            tensor._store = made
+            if tensor._array is None:
+                elements = 1 + last_element(tensor._shape, tensor._stride, tensor._offset)
+                tensor._store = UntypedStorage.without_data(elements * tensor._dtype.itemsize, tensor._device)
+            elif held_alone(tensor):
+                tensor._store = UntypedStorage.of_array(tensor._array)
+            else:
+                tensor._store = shared_storage(tensor._array)
         return tensor._store
+
+
+def shared_storage(array: np.ndarray) -> UntypedStorage:
+    """The one storage of an array that others hold, too."""
+    found = _OF_SHARED.get(id(array))
+    if found is None or found._array is not array:  # a storage that was resized has another array now
+        found = _OF_SHARED[id(array)] = UntypedStorage.of_array(array)
+    return found
+
+
+def references(tensor: Any) -> int:
+    return getrefcount(tensor._array)
+
+
+class _Probe:
+    def __init__(self) -> None:
+        self._array = object()
+
+
+_ALONE = references(_Probe())  # measured, since what a call itself adds depends on the interpreter
+
+
+def held_alone(tensor: Any) -> bool:
+    """Whether nobody but the tensor holds its array. An error costs time, and no more."""
+    return references(tensor) == _ALONE
 
 
 VALUE_CLASSES["Tensor"] = Tensor

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from redispatch.dispatch import ops
 from redispatch.tensor import dtypes
 
 from ..op_info import FLOATS, ErrorInput, Maker, OpInfo, SampleInput, sample
@@ -75,8 +76,6 @@ def kernel_calls(make: Maker) -> Iterator[SampleInput]:
 
 
 def backward_calls(make: Maker) -> Iterator[SampleInput]:
-    from redispatch.dispatch import ops  # here: results are saved for backward by the operator itself
-
     for size in SIZES if make.thorough else SIZES[:1]:
         for is_causal in (False, True):
             query, key, value = (x.detach() for x in heads(make, *size))

@@ -56,6 +56,23 @@ def test_only_what_is_needed_is_saved():
     assert alive() is None and z.grad_fn is not None
 
 
+@pytest.mark.parametrize("saved_first", [False, True])
+def test_a_saved_result_shares_the_storage_of_the_result(saved_first):
+    y = rd.ones(3, requires_grad=True).exp()
+    if saved_first:
+        saved, own = y.grad_fn._saved_result.untyped_storage(), y.untyped_storage()
+    else:
+        own, saved = y.untyped_storage(), y.grad_fn._saved_result.untyped_storage()
+    assert saved is own and y.grad_fn._saved_result.untyped_storage() is own
+
+
+def test_writing_over_a_saved_result_is_seen_to_overlap():
+    y = rd.ones(4, requires_grad=True).exp()
+    saved = y.grad_fn._saved_result
+    with rd.no_grad(), pytest.raises(RuntimeError, match="refer to a single memory location"):
+        y.narrow(0, 0, 3).add_(saved.narrow(0, 1, 3))
+
+
 def test_saved_results_have_their_history_and_keep_nobody_alive():
     x = leaf(1.0)
     y = x.exp()

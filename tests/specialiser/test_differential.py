@@ -115,10 +115,8 @@ def differentiate(world, context, inputs, result):
             backward(outputs, seeds)
     except Exception as error:
         world.say("backward raised", error)
-    for x in inputs:  # whether a gradient is a copy may differ: accumulate.py, Note [Gradients that nobody else holds]
-        leaf = type(world)(world.values)
-        leaf.describe("leaf", x._get_grad() if x._autograd is not None else None)
-        world.lines += leaf.lines
+    for x in inputs:
+        world.describe("leaf", x._get_grad() if x._autograd is not None else None)
     later = type(world)(world.values)
     later.describe("after backward", [inputs, outputs])
     world.lines += later.lines
@@ -195,18 +193,8 @@ def cases_of(info, form, op, contexts):
             yield f"{context}, by its function: {first}", case(info, form, op, first, context, face)
 
 
-# A result that was saved before anybody asked for its storage shows one of its own when it is unpacked
-# (autograd/saved.py): the same memory, another object. When that is depends on what was asked before.
-SHOWN_APART = dict.fromkeys(
-    ["scaled_dot_product_attention", "_scaled_dot_product_attention_math", "_safe_softmax"],
-    "whether a saved result shows the storage of the result depends on who asked first",
-)
-
-
 @each_form(0)
 def test_an_operator_does_the_same_specialised_as_boxed(info, form, op, contexts):
-    if str(info) in SHOWN_APART:
-        pytest.skip(SHOWN_APART[str(info)])
     compare(info, form, op, contexts)
 
 

@@ -23,7 +23,8 @@ def add__Tensor(self, other):
         if self._counter is None:
             raise inference_tensor_written()
         # CPU: pointwise add (kernel), ops/arithmetic.py
-        if other is self or (other._store is not None and other._store is self._store):
+        one_store = other._store is not None and other._store is self._store
+        if other is self or one_store or other._array is self._array is not None:
             result_3 = run_inplace_apart(self, other, 1)
         else:
             looks = self._looks or looks_of(self)
@@ -82,7 +83,8 @@ def add__Tensor(self, other):
     if self._counter is None:
         raise inference_tensor_written()
     # CPU: pointwise add (kernel), ops/arithmetic.py
-    if other is self or (other._store is not None and other._store is self._store):
+    one_store_2 = other._store is not None and other._store is self._store
+    if other is self or one_store_2 or other._array is self._array is not None:
         result_4 = run_inplace_apart(self, other, 1)
     else:
         looks_3 = self._looks or looks_of(self)

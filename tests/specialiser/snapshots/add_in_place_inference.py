@@ -3,7 +3,8 @@ def add__Tensor(self, other):
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView), no grad, inference
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
     # CPU: pointwise add (kernel), ops/arithmetic.py
-    if other is self or (other._store is not None and other._store is self._store):
+    one_store = other._store is not None and other._store is self._store
+    if other is self or one_store or other._array is self._array is not None:
         result = run_inplace_apart(self, other, 1)
     else:
         looks = self._looks or looks_of(self)

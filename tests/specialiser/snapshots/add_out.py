@@ -8,10 +8,12 @@ def add_out(self, other, out):
         if out._counter is None:
             raise inference_tensor_written()
         # CPU: pointwise add (kernel), ops/arithmetic.py
-        if self is out or (self._store is not None and self._store is out._store):
+        one_store = self._store is not None and self._store is out._store
+        if self is out or one_store or self._array is out._array is not None:
             result = run_out_otherwise(self, other, 1, out)
         else:
-            if other is out or (other._store is not None and other._store is out._store):
+            one_store_2 = other._store is not None and other._store is out._store
+            if other is out or one_store_2 or other._array is out._array is not None:
                 result = run_out_otherwise(self, other, 1, out)
             else:
                 looks = self._looks or looks_of(self)
@@ -49,10 +51,12 @@ def add_out(self, other, out):
     if out._counter is None:
         raise inference_tensor_written()
     # CPU: pointwise add (kernel), ops/arithmetic.py
-    if self is out or (self._store is not None and self._store is out._store):
+    one_store_3 = self._store is not None and self._store is out._store
+    if self is out or one_store_3 or self._array is out._array is not None:
         result_4 = run_out_otherwise(self, other, 1, out)
     else:
-        if other is out or (other._store is not None and other._store is out._store):
+        one_store_4 = other._store is not None and other._store is out._store
+        if other is out or one_store_4 or other._array is out._array is not None:
             result_4 = run_out_otherwise(self, other, 1, out)
         else:
             looks_4 = self._looks or looks_of(self)

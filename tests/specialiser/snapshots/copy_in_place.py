@@ -22,7 +22,8 @@ def copy(self, src):
         if self._counter is None:
             raise inference_tensor_written()
         # CPU: copy_inplace_kernel (kernel), ops/copying.py
-        if not (src is self or (src._store is not None and src._store is self._store)):
+        one_store = src._store is not None and src._store is self._store
+        if not (src is self or one_store or src._array is self._array is not None):
             looks = self._looks or looks_of(self)
             looks_2 = src._looks or looks_of(src)
             run = WRITES_get((looks, looks_2))
@@ -66,7 +67,8 @@ def copy(self, src):
     if self._counter is None:
         raise inference_tensor_written()
     # CPU: copy_inplace_kernel (kernel), ops/copying.py
-    if not (src is self or (src._store is not None and src._store is self._store)):
+    one_store_2 = src._store is not None and src._store is self._store
+    if not (src is self or one_store_2 or src._array is self._array is not None):
         looks_3 = self._looks or looks_of(self)
         looks_4 = src._looks or looks_of(src)
         run_3 = WRITES_get((looks_3, looks_4))
