@@ -25,6 +25,7 @@ def collector_paused() -> Iterator[None]:
 with collector_paused():
     from . import (
         activations,
+        aliases,
         arithmetic,
         attention,
         batch_norm,
@@ -75,6 +76,7 @@ with collector_paused():
 
 __all__ = [
     "activations",
+    "aliases",
     "arithmetic",
     "attention",
     "batch_norm",

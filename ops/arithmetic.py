@@ -96,7 +96,6 @@ sub_op.derivative(
     other=lambda grad, alpha: -grad if alpha == 1 else grad * -alpha,
 )
 sub = public(sub_op)
-subtract = public(sub_op, name="subtract")
 
 rsub_op = pointwise("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
 rsub_scalar_op = pointwise("rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
@@ -142,7 +141,6 @@ mul_op.derivative(
     other=lambda grad, self: grad * self,
 )
 mul = public(mul_op)
-multiply = public(mul_op, name="multiply")
 
 div_op = pointwise(
     "div.Tensor(Tensor self, Tensor other) -> Tensor", inplace=True, out="out", numbers=True, promotion="float"
@@ -266,8 +264,6 @@ div_mode_op.derivative(
     node="DivBackward2",
 )
 div = public(div_op, div_mode_op)
-divide = public(div_op, div_mode_op, name="divide")
-true_divide = public(div_op, name="true_divide")
 
 floor_divide_op = pointwise(
     "floor_divide(Tensor self, Tensor other) -> Tensor",

@@ -67,11 +67,6 @@ lt = public(lt_op, lt_scalar_op)
 le = public(le_op, le_scalar_op)
 gt = public(gt_op, gt_scalar_op)
 ge = public(ge_op, ge_scalar_op)
-not_equal = public(ne_op, ne_scalar_op, name="not_equal")
-less = public(lt_op, lt_scalar_op, name="less")
-less_equal = public(le_op, le_scalar_op, name="less_equal")
-greater = public(gt_op, gt_scalar_op, name="greater")
-greater_equal = public(ge_op, ge_scalar_op, name="greater_equal")
 
 # --- logic ---------------------------------------------------------------------------------------------------------
 

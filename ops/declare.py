@@ -36,13 +36,14 @@ from redispatch.dispatch import (
     FunctionSchema,
     OpOverload,
     Tag,
+    call,
     define,
     impl,
     own_namespace,
     place_of,
 )
 from redispatch.dispatch.layers import ad_inplace_or_view, autocast, backend_select
-from redispatch.dispatch.marks import frozen, leaf
+from redispatch.dispatch.marks import frozen, inline, leaf
 from redispatch.dispatch.schema_text import SchemaText
 
 from .core_aten import CORE
@@ -132,6 +133,10 @@ class Operator:
         """Registers a function written in other operators, from which everything, the derivative too, follows."""
         return self.kernel("CompositeImplicitAutograd")(function)
 
+    def composite(self, form: OpOverload) -> Callable[[Function], Function]:
+        """The same for one of the forms."""
+        return _registering(form, ("CompositeImplicitAutograd",), False)
+
     # Rules for the layers ----------------------------------------------------------------------------------------
 
     def derivative(
@@ -199,3 +204,26 @@ def node_name(base_name: str) -> str:
     """The name of an operator's node: `MulBackward0`, `LogSoftmaxBackward0` for `_log_softmax`."""
     words = base_name.strip("_").split("_")
     return "".join(word[:1].upper() + word[1:] for word in words) + "Backward0"
+
+
+def alias(name: str, of: Operator, *, numbers: bool = False, tags: tuple[str, ...] = ()) -> Operator:
+    """A second name: the operator `name` with the arguments and the forms of another one, which it calls.
+
+    numbers: whether a Python number may stand for a tensor argument.
+    """
+    schema = f"{name}{of.text.text.removeprefix(of.text.name)}"
+    out = of.out._overloadname if of.out else None
+    made = Operator(schema, inplace=of.inplace is not None, out=out, numbers=numbers, tags=tags)
+    for form, target in zip(made.forms, of.forms, strict=True):
+        made.composite(form)(calling(target))
+    return made
+
+
+def calling(target: OpOverload) -> Function:
+    """A kernel that hands its arguments on."""
+
+    @inline
+    def handed_on(*args: Any) -> Any:
+        return call(target, [*args])
+
+    return handed_on

@@ -34,7 +34,6 @@ def neg_element(self):
 
 neg_op.derivative(self=lambda grad: -grad)
 neg = public(neg_op)
-negative = public(neg_op, name="negative")
 
 abs_op = pointwise(
     "abs(Tensor self) -> Tensor",
@@ -72,7 +71,6 @@ def direction(self: Any) -> Any:
 abs_op.scalar(int=abs_int, uint=same_element, float=abs_float, complex=abs_complex)
 abs_op.derivative(self=lambda grad, self: grad * direction(self))
 abs = public(abs_op)
-absolute = public(abs_op, name="absolute")
 
 sign_op = pointwise("sign(Tensor self) -> Tensor", inplace=True, out="out", exact_out=True)
 
@@ -160,7 +158,6 @@ floor = public(floor_op)
 ceil = public(ceil_op)
 round = public(round_op)
 trunc = public(trunc_op)
-fix = public(trunc_op, name="fix")
 
 # --- roots, reciprocals --------------------------------------------------------------------------------------------
 

@@ -171,6 +171,5 @@ clamp_max_tensor_op.derivative(
     node="ClampMaxBackward1",
 )
 clamp = public(clamp_op, clamp_tensor_op)
-clip = public(clamp_op, clamp_tensor_op, name="clip")
 clamp_min = public(clamp_min_op, clamp_min_tensor_op)
 clamp_max = public(clamp_max_op, clamp_max_tensor_op)

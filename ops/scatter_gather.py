@@ -697,6 +697,7 @@ def embedding_renorm_kernel(self: Tensor, indices: Tensor, max_norm: float, norm
 
 
 embedding_renorm_op.not_differentiable()
+embedding_renorm_ = public(embedding_renorm_op, method=False)
 
 
 # --- built of the others ----------------------------------------------------------------------------------------------

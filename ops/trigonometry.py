@@ -58,7 +58,6 @@ def asin_element(self):
 
 asin_op.derivative(self=lambda grad, self: grad * (1 - self * self).rsqrt())
 asin = public(asin_op)
-arcsin = public(asin_op, name="arcsin")
 
 acos_op = pointwise("acos(Tensor self) -> Tensor", inplace=True, out="out", promotion="float", cost=16)
 
@@ -70,7 +69,6 @@ def acos_element(self):
 
 acos_op.derivative(self=lambda grad, self: grad * -(1 - self * self).rsqrt())
 acos = public(acos_op)
-arccos = public(acos_op, name="arccos")
 
 atan_op = pointwise("atan(Tensor self) -> Tensor", inplace=True, out="out", promotion="float", cost=16)
 
@@ -82,7 +80,6 @@ def atan_element(self):
 
 atan_op.derivative(self=lambda grad, self: grad / (self * self + 1))
 atan = public(atan_op)
-arctan = public(atan_op, name="arctan")
 
 atan2_op = pointwise(
     "atan2(Tensor self, Tensor other) -> Tensor",
@@ -110,7 +107,6 @@ atan2_op.derivative(
     other=lambda grad, self, other: grad * over_square_of_radius(-self, self, other),
 )
 atan2 = public(atan2_op)
-arctan2 = public(atan2_op, name="arctan2")
 
 # --- hyperbolic ----------------------------------------------------------------------------------------------------
 
@@ -157,7 +153,6 @@ def asinh_element(self):
 
 asinh_op.derivative(self=lambda grad, self: grad * (self * self + 1).rsqrt())
 asinh = public(asinh_op)
-arcsinh = public(asinh_op, name="arcsinh")
 
 acosh_op = pointwise("acosh(Tensor self) -> Tensor", inplace=True, out="out", promotion="float", cost=16)
 
@@ -169,7 +164,6 @@ def acosh_element(self):
 
 acosh_op.derivative(self=lambda grad, self: grad * (self * self - 1).rsqrt())
 acosh = public(acosh_op)
-arccosh = public(acosh_op, name="arccosh")
 
 atanh_op = pointwise("atanh(Tensor self) -> Tensor", inplace=True, out="out", promotion="float", cost=16)
 
@@ -181,7 +175,6 @@ def atanh_element(self):
 
 atanh_op.derivative(self=lambda grad, self: grad / (1 - self * self))
 atanh = public(atanh_op)
-arctanh = public(atanh_op, name="arctanh")
 
 for _op in (tan_op, asin_op, acos_op, sinh_op, cosh_op):
     _op.autocast(cuda="fp32")

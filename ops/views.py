@@ -552,7 +552,7 @@ as_strided_inplace_op = inplace_view_operator(
 as_strided_op.derivative(self=as_strided_gradient)
 as_strided_inplace_op.derivative(self=as_strided_gradient, node="AsStridedBackward1")
 as_strided = public(as_strided_op)
-as_strided_ = public(as_strided_inplace_op, function=False)
+as_strided_ = public(as_strided_inplace_op)
 
 # --- into parts -------------------------------------------------------------------------------------------------------
 

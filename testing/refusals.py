@@ -34,6 +34,8 @@ REFUSED_BY = {
         std.correction std.dim var var.correction var.dim
     """,
     "FD": """
+        arctan2 divide.Scalar_mode less.Tensor less.Scalar less_equal.Tensor less_equal.Scalar greater.Tensor
+        greater.Scalar greater_equal.Tensor greater_equal.Scalar clip
         xlogy.Tensor
         _unique _unique2 amax amin aminmax argsort argsort.stable atan2 bernoulli.p clamp clamp_max
         clamp_max.Tensor clamp_min clamp_min.Tensor copysign.Scalar copysign.Tensor cummax cummin digamma
@@ -43,6 +45,7 @@ REFUSED_BY = {
         unique_dim_consecutive
     """,
     "bFD": """
+        fix divide.Tensor_mode clip.Tensor
         clamp.Tensor isin.Scalar_Tensor isin.Tensor_Scalar isin.Tensor_Tensor
         _cdist_backward _pdist_backward _safe_softmax _scaled_dot_product_flash_attention_for_cpu arange.start_step
         argmax argmin avg_pool1d avg_pool2d avg_pool3d ceil div.Tensor_mode floor floor_divide fmod.Scalar
@@ -52,6 +55,7 @@ REFUSED_BY = {
         threshold_backward topk trunc
     """,
     "b": """
+        absolute negative subtract.Tensor subtract.Scalar
         inner
         abs addcmul addmm addmv baddbmm bmm bucketize.Tensor dot einsum l1_loss linear linspace
         matmul mm mv neg pow.Tensor_Tensor rsub.Scalar rsub.Tensor searchsorted.Tensor

@@ -3,6 +3,7 @@
 `op_db` is the list; NOT_COVERED names the operators that stand outside it, and why. Read next: tests/op_db/.
 """
 
+from .aliases import ALIASES
 from .arithmetic import ARITHMETIC
 from .attention import ATTENTION
 from .batch_norm import BATCH_NORM
@@ -62,6 +63,7 @@ op_db = [
     *PAIRS,
     *CONTRACTIONS,
     *DIAGONALS,
+    *ALIASES,
 ]
 
 # Operators that no OpInfo covers: qualified name -> the reason. tests/op_db/test_coverage.py keeps this list short.

@@ -1,0 +1,73 @@
+"""Functions that write over their first argument: `redispatch.abs_(x)` is `x.abs_()`.
+
+PyTorch has such a function for some operators, and for others the method only.
+"""
+
+from . import (
+    activations,
+    aliases,
+    arithmetic,
+    elementary,
+    indexing,
+    linalg,
+    number_forms,
+    pairs,
+    rectifiers,
+    special,
+    trigonometry,
+)
+
+logit_ = activations.logit.inplace
+relu_ = activations.relu.inplace
+sigmoid_ = activations.sigmoid.inplace
+arccos_ = aliases.arccos.inplace
+arccosh_ = aliases.arccosh.inplace
+arcsin_ = aliases.arcsin.inplace
+arcsinh_ = aliases.arcsinh.inplace
+arctan_ = aliases.arctan.inplace
+arctanh_ = aliases.arctanh.inplace
+clip_ = aliases.clip.inplace
+fix_ = aliases.fix.inplace
+negative_ = aliases.negative.inplace
+square_ = arithmetic.square.inplace
+abs_ = elementary.abs.inplace
+ceil_ = elementary.ceil.inplace
+exp_ = elementary.exp.inplace
+exp2_ = elementary.exp2.inplace
+expm1_ = elementary.expm1.inplace
+floor_ = elementary.floor.inplace
+log_ = elementary.log.inplace
+log10_ = elementary.log10.inplace
+log1p_ = elementary.log1p.inplace
+log2_ = elementary.log2.inplace
+neg_ = elementary.neg.inplace
+reciprocal_ = elementary.reciprocal.inplace
+round_ = elementary.round.inplace
+rsqrt_ = elementary.rsqrt.inplace
+sqrt_ = elementary.sqrt.inplace
+trunc_ = elementary.trunc.inplace
+index_put_ = indexing.index_put.inplace
+addmv_ = linalg.addmv.inplace
+clamp_ = number_forms.clamp.inplace
+clamp_max_ = number_forms.clamp_max.inplace
+clamp_min_ = number_forms.clamp_min.inplace
+gcd_ = pairs.gcd.inplace
+lcm_ = pairs.lcm.inplace
+xlogy_ = pairs.xlogy.inplace
+celu_ = rectifiers.celu.inplace
+selu_ = rectifiers.selu.inplace
+threshold_ = rectifiers.threshold.inplace
+erf_ = special.erf.inplace
+erfc_ = special.erfc.inplace
+acos_ = trigonometry.acos.inplace
+acosh_ = trigonometry.acosh.inplace
+asin_ = trigonometry.asin.inplace
+asinh_ = trigonometry.asinh.inplace
+atan_ = trigonometry.atan.inplace
+atanh_ = trigonometry.atanh.inplace
+cos_ = trigonometry.cos.inplace
+cosh_ = trigonometry.cosh.inplace
+sin_ = trigonometry.sin.inplace
+sinh_ = trigonometry.sinh.inplace
+tan_ = trigonometry.tan.inplace
+tanh_ = trigonometry.tanh.inplace
