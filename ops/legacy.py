@@ -156,8 +156,9 @@ def storage(self: Tensor) -> TypedStorage:
 Tensor.storage = storage  # type: ignore[attr-defined]
 Storage = TypedStorage  # of the default dtype
 
-NAMED = {kind.tensor_name: kind for kind in DTYPES.values() if not kind.is_complex}
-TYPES: dict[str, Any] = {}  # "FloatTensor", "FloatStorage", ... -> the class
-for _name, _dtype in NAMED.items():
-    TYPES[f"{_name}Tensor"] = TensorType(f"{_name}Tensor", (), {"dtype": _dtype, "__module__": "torch"})
+TYPES: dict[str, Any] = {}  # "FloatTensor", "FloatStorage", "ComplexFloatStorage", ... -> the class
+for _dtype in DTYPES.values():
+    _name = _dtype.tensor_name
     TYPES[f"{_name}Storage"] = type(f"{_name}Storage", (TypedStorage,), {"dtype": _dtype, "__module__": "torch"})
+    if not _dtype.is_complex:
+        TYPES[f"{_name}Tensor"] = TensorType(f"{_name}Tensor", (), {"dtype": _dtype, "__module__": "torch"})

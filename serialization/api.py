@@ -1,0 +1,52 @@
+"""The two functions. Read next: writer.py, reader.py."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from .archive import ArchiveReader, is_path, opened, writing
+from .reader import Reader, placing
+from .writer import Writer
+
+
+def save(obj: Any, f: Any, *, pickle_protocol: int = 2) -> None:
+    """Writes tensors, and containers and objects that hold them, to a path or an open file.
+
+    Storages are written once, however many tensors view them, and wholly: save `x.clone()` where `x` is a small part
+    of something large. Errors: RuntimeError where the folder does not exist, or one storage is seen as two dtypes.
+    """
+    if not is_path(f) and not hasattr(f, "write"):
+        raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
+    folder = "archive"
+    if is_path(f):
+        parent, name = os.path.split(os.path.abspath(os.fspath(f)))
+        if not os.path.isdir(parent):
+            raise RuntimeError(f"Parent directory {parent} does not exist.")
+        folder = os.path.splitext(name)[0] or folder
+    writer = Writer(pickle_protocol)
+    data = writer.pickled(obj)
+    with writing(f, folder) as archive:
+        archive.write("data.pkl", data)
+        for number, storage, _ in writer.storages.values():
+            archive.write(f"data/{number}", storage._bytes().data)
+
+
+def load(f: Any, map_location: Any = None, *, weights_only: bool | None = None, mmap: bool | None = None) -> Any:
+    """What `save` wrote, here or in PyTorch. No code that the file brings along is run.
+
+    map_location: where storages go: a device, a dict from saved places to others, or `f(storage, place)`.
+    weights_only: always so. False is refused, since it would let the file run any code.
+    mmap: whether storages are windows onto the file, which must then be a path.
+    Errors: pickle.UnpicklingError for a name that is not allowed (see add_safe_globals); RuntimeError for a damaged
+    file, or a place that does not exist here.
+    """
+    if weights_only is False:
+        raise NotImplementedError(
+            "load: weights_only=False would let the file run any code. Allow the classes that it needs instead: "
+            "redispatch.serialization.add_safe_globals([...])"
+        )
+    if mmap and not is_path(f):
+        raise ValueError("f must be a file path in order to use the mmap argument")
+    with opened(f) as file:
+        return Reader(ArchiveReader(file, bool(mmap)), placing(map_location)).load()

@@ -1,0 +1,230 @@
+"""save and load: what comes back, what is shared, and that a file cannot have its way."""
+
+import io
+import pickle
+import zipfile
+from collections import OrderedDict
+
+import pytest
+
+import redispatch as rd
+from redispatch import nn, serialization
+from redispatch.subclasses.two_tensor import TwoTensor
+from redispatch.tensor import DTYPES
+
+
+def saved(value, **options):
+    file = io.BytesIO()
+    rd.save(value, file, **options)
+    file.seek(0)
+    return file
+
+
+def back(value, **options):
+    return rd.load(saved(value), **options)
+
+
+class Config:
+    def __init__(self, width):
+        self.width = width
+
+
+class Sub(rd.Tensor):
+    pass
+
+
+@pytest.mark.parametrize("dtype", DTYPES.values(), ids=str)
+def test_each_dtype_comes_back(dtype):
+    x = rd.ones(2, 3).to(dtype)
+    y = back(x)
+    assert y.dtype is dtype and y.shape == (2, 3) and y.tolist() == x.tolist()
+
+
+def test_views_come_back_as_views_of_one_storage():
+    x = rd.arange(6.0).view(2, 3)
+    y, column = back([x, x.t()[1]])
+    y[0, 1] = 7
+    assert column.tolist() == [7.0, 4.0] and column.stride() == (3,)
+
+
+def test_plain_values_and_containers_come_back():
+    value = {
+        "list": [1, -2.5, None, True, "text", b"bytes", 2**70, 1j],
+        "tuple": ((), (1,), (1, 2, 3, 4)),
+        "set": {1, 2},
+        "ordered": OrderedDict(a=1),
+        "library": (rd.float32, rd.Size([1, 2]), rd.device("cpu"), rd.strided, rd.channels_last),
+    }
+    assert back(value) == value
+
+
+def test_a_state_dict_comes_back_with_its_metadata():
+    model = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+    state = back(model.state_dict())
+    assert state._metadata == model.state_dict()._metadata
+    other = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+    other.load_state_dict(state)
+    assert rd.equal(other[0].weight, model[0].weight)
+
+
+def test_parameters_keep_their_class_flag_and_attributes():
+    p = nn.Parameter(rd.ones(2), requires_grad=False)
+    p.tag = "kept"
+    q, r = back([p, nn.Parameter(rd.ones(1))])
+    assert type(q) is nn.Parameter and not q.requires_grad and q.tag == "kept"
+    assert r.requires_grad and r.is_leaf
+
+
+def test_tensors_keep_requires_grad_and_attributes_and_lose_their_history():
+    x = rd.ones(2, requires_grad=True)
+    x.tag = 3
+    y, z = back([x, x * 2])
+    assert y.requires_grad and y.tag == 3
+    assert z.requires_grad and z.is_leaf
+
+
+def test_storages_come_back():
+    typed, untyped = back([rd.FloatStorage([1.0, 2.0], _quiet=True), rd.ones(2).untyped_storage()])
+    assert typed.tolist() == [1.0, 2.0] and untyped.nbytes() == 8
+
+
+def test_a_subclass_needs_to_be_allowed():
+    x = rd.ones(2).as_subclass(Sub)
+    x.tag = 1
+    file = saved(x)
+    with pytest.raises(pickle.UnpicklingError, match="asks for .*Sub, which is not allowed"):
+        rd.load(file)
+    file.seek(0)
+    with serialization.safe_globals([Sub]):
+        y = rd.load(file)
+    assert type(y) is Sub and y.tag == 1 and serialization.get_safe_globals() == []
+
+
+def test_a_wrapper_comes_back_with_what_it_wraps():
+    with serialization.safe_globals([TwoTensor]):
+        x = back(TwoTensor(rd.ones(2), rd.zeros(2)))
+    assert x.a.tolist() == [1, 1] and x.b.tolist() == [0, 0]
+    assert (x + 1).b.tolist() == [1, 1]
+
+
+def test_an_allowed_class_comes_back_with_its_attributes():
+    serialization.add_safe_globals([Config])
+    try:
+        assert back(Config(rd.ones(2))).width.tolist() == [1, 1]
+    finally:
+        serialization.clear_safe_globals()
+
+
+@pytest.mark.parametrize("place", ["meta", rd.device("meta"), {"cpu": "meta"}], ids=str)
+def test_map_location_moves_storages(place):
+    assert back([rd.ones(2)], map_location=place)[0].is_meta
+
+
+def test_map_location_may_be_a_function():
+    seen = []
+
+    def place(storage, where):
+        seen.append((storage.nbytes(), where))
+
+    assert back(rd.ones(2), map_location=place).tolist() == [1, 1]
+    assert seen == [(8, "cpu")]
+
+
+def test_a_place_that_does_not_exist_is_said():
+    with pytest.raises(RuntimeError, match="map_location=torch.device"):
+        back(rd.ones(2), map_location="cuda")
+
+
+def test_a_mapped_file_is_read_where_it_lies_and_not_written(tmp_path):
+    path = tmp_path / "x.pt"
+    rd.save(rd.arange(4.0), path)
+    x = rd.load(path, mmap=True)
+    x += 1
+    assert x.tolist() == [1, 2, 3, 4] and x.data_ptr() % 64 == 0
+    assert rd.load(path).tolist() == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match="must be a file path"):
+        rd.load(io.BytesIO(), mmap=True)
+
+
+def test_each_storage_begins_at_a_multiple_of_64(tmp_path):
+    path = tmp_path / "x.pt"
+    rd.save([rd.ones(3), rd.ones(5), rd.ones(7)], path)
+    data = path.read_bytes()
+    assert zipfile.ZipFile(path).namelist()[3] == "x/data.pkl"
+    for count in (3, 5, 7):
+        assert data.find(rd.ones(count).numpy().tobytes()) % 64 == 0
+
+
+def archive_of(instructions):
+    """A file with this pickle."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("archive/data.pkl", instructions)
+        archive.writestr("archive/version", "3\n")
+        archive.writestr("archive/data/0", bytes(8))
+    file.seek(0)
+    return file
+
+
+@pytest.mark.parametrize(
+    "instructions, text",
+    [
+        (b"cos\nsystem\n(Vecho no\ntR.", "asks for os.system"),
+        (b"cbuiltins\neval\n(V1\ntR.", "asks for builtins.eval"),
+        (b"(Vecho no\nios\nsystem\n.", "instruction that no saved file needs"),
+        (b"(cos\nsystem\nVecho no\no.", "asks for os.system"),
+        (b"\x82\x01.", "instruction that no saved file needs"),
+        (b"ctorch\nTensor\n(NV1\ndb.", "sets attributes of a TensorMeta"),
+        (b"ctorch._utils\n_rebuild_tensor_v2\n}Vx\nI1\nsb.", "sets attributes of a function"),
+        (b"I1\n(tR.", "calls 1"),
+        (b"ctorch\nfloat32\n(tR.", "not callable"),
+        (b"(Vmodule\nQ.", "refers to"),
+        (b"R.", "damaged"),
+        (b"", "damaged"),
+    ],
+)
+def test_a_pickle_that_asks_for_more_is_refused(instructions, text):
+    with pytest.raises((pickle.UnpicklingError, TypeError), match=text):
+        rd.load(archive_of(instructions))
+
+
+@pytest.mark.parametrize(
+    "count, offset, size, stride",
+    [(2, 0, 3, 1), (2, 1, 2, 1), (2, -1, 1, 1), (2, 0, 2, 2**62), (2, 0, -1, 1), (2, 0, 2, -1), (3, 0, 1, 1)],
+)
+def test_a_tensor_that_reaches_past_its_storage_is_refused(count, offset, size, stride):
+    storage = b"(Vstorage\nctorch\nFloatStorage\nV0\nVcpu\nI%d\ntQ" % count
+    numbers = b"I%d\n(I%d\nt(I%d\ntI00\n" % (offset, size, stride)
+    with pytest.raises(RuntimeError):
+        rd.load(archive_of(b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage + numbers + b"NtR."))
+    fine = b"((Vstorage\nctorch\nFloatStorage\nV0\nVcpu\nI2\ntQI0\n(I2\nt(I1\ntI00\nNtR."
+    assert rd.load(archive_of(b"ctorch._utils\n_rebuild_tensor_v2\n" + fine)).tolist() == [0, 0]
+
+
+def test_files_that_are_no_archives_are_refused(tmp_path):
+    with pytest.raises(RuntimeError, match="is no zip archive"):
+        rd.load(io.BytesIO(b"something else"))
+    with pytest.raises(RuntimeError, match="holds no data.pkl"):
+        empty = io.BytesIO()
+        zipfile.ZipFile(empty, "w").close()
+        rd.load(io.BytesIO(empty.getvalue()))
+    whole = saved(rd.ones(100)).getvalue()
+    with pytest.raises(RuntimeError, match="is no zip archive"):
+        rd.load(io.BytesIO(whole[: len(whole) // 2]))
+    at = whole.find(rd.ones(100).numpy().tobytes())
+    with pytest.raises(RuntimeError, match="data/0 is damaged"):
+        rd.load(io.BytesIO(whole[:at] + b"?" + whole[at + 1 :]))
+
+
+def test_errors_say_what_was_expected(tmp_path):
+    with pytest.raises(AttributeError, match="expected 'f' to be string, path, or a file-like object"):
+        rd.save(1, 3)
+    with pytest.raises(AttributeError, match="'int' object has no attribute 'seek'"):
+        rd.load(3)
+    with pytest.raises(RuntimeError, match="Parent directory .* does not exist"):
+        rd.save(1, tmp_path / "none" / "x.pt")
+    with pytest.raises(NotImplementedError, match="would let the file run any code"):
+        rd.load(saved(1), weights_only=False)
+    with pytest.raises(RuntimeError, match="view the same data as different types"):
+        x = rd.ones(2)
+        saved([x, x.view(rd.int32)])
