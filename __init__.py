@@ -141,7 +141,6 @@ from .ops.diagonals import (
     diag,
     diag_embed,
     diagflat,
-    diagonal_copy,
     diff,
 )
 from .ops.distances import (
@@ -380,6 +379,26 @@ from .ops.trigonometry import (
     sinh,
     tan,
     tanh,
+)
+from .ops.view_copies import (
+    alias_copy,
+    as_strided_copy,
+    detach_copy,
+    diagonal_copy,
+    expand_copy,
+    narrow_copy,
+    permute_copy,
+    select_copy,
+    slice_copy,
+    split_copy,
+    split_with_sizes_copy,
+    squeeze_copy,
+    t_copy,
+    transpose_copy,
+    unbind_copy,
+    unfold_copy,
+    unsqueeze_copy,
+    view_copy,
 )
 from .ops.views import (
     adjoint,

@@ -71,6 +71,7 @@ with collector_paused():
         sorting,
         special,
         trigonometry,
+        view_copies,
         views,
     )
 
@@ -122,5 +123,6 @@ __all__ = [
     "sorting",
     "special",
     "trigonometry",
+    "view_copies",
     "views",
 ]

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from redispatch.autograd import differentiable
@@ -63,7 +63,12 @@ class Operator:
     inplace: whether `name_` exists; its overload name, where that is another one than the functional form's.
     out: the overload name of the out= form, or None.
     numbers: whether a Python number may stand for a tensor argument.
+
+    Fields, of the derivative that was declared: `rules` and `node`, for other operators that have the same.
     """
+
+    rules: Sequence[tuple[tuple[str, ...], Function]] = ()
+    node = ""
 
     def __init__(
         self,
@@ -153,12 +158,13 @@ class Operator:
         `<argument>_shape`; see autograd/derivative.py. `joint` formulas, `(("a", "b"), f)`, yield several inputs at
         once. `node` is the name of the node, by default MulBackward0 for mul; `nondifferentiable` outputs get none.
         """
-        rules = [((name,), formula) for name, formula in formulas.items()] + list(joint)
+        op.rules = rules = [((name,), formula) for name, formula in formulas.items()] + list(joint)
+        op.node = node or node_name(op.base_name)
         for form in (op.functional, op.inplace):
             if form is not None:
                 differentiable(
                     form,
-                    node or node_name(op.base_name),
+                    op.node,
                     rules,
                     nondifferentiable_outputs=nondifferentiable,
                     place=declared_at(),

@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from redispatch.dispatch import ops
-from redispatch.tensor import Size, Tensor, empty, wrap_dim
+from redispatch.tensor import Tensor, wrap_dim
 
 from .copying import move
 from .declare import Operator
 from .geometry import diagonal_of
 from .public import public
 from .scattering import zeros
+from .view_copies import diagonal_copy_op
 
 diag_embed_op = Operator("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor")
-diagonal_copy_op = Operator(
-    "diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor", tags=("view_copy",)
-)
 diag_op = Operator("diag(Tensor self, int diagonal=0) -> Tensor")
 diagflat_op = Operator("diagflat(Tensor self, int offset=0) -> Tensor")
 diff_op = Operator("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor")
@@ -38,19 +36,7 @@ def diag_embed_kernel(self: Tensor, offset: int, dim1: int, dim2: int) -> Tensor
     return made
 
 
-@diagonal_copy_op.explicit
-def diagonal_copy_kernel(self: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
-    shown = diagonal_of(self, offset, dim1, dim2).of(self)
-    return move(empty(Size(shown._shape), self._dtype, self._device), shown)
-
-
 diag_embed_op.derivative(self=lambda grad, offset, dim1, dim2: grad.diagonal(offset, dim1, dim2))
-diagonal_copy_op.derivative(
-    self=lambda grad, self_shape, offset, dim1, dim2: ops.aten.diagonal_backward.default(
-        grad, self_shape, offset, dim1, dim2
-    ),
-    node="DiagonalBackward0_copy",
-)
 
 
 @diag_op.implicit
@@ -88,7 +74,6 @@ def diff_composite(self: Any, n: int, dim: int, prepend: Any, append: Any) -> An
 
 
 diag_embed = public(diag_embed_op)
-diagonal_copy = public(diagonal_copy_op, method=False)
 diag = public(diag_op)
 diagflat = public(diagflat_op)
 diff = public(diff_op)

@@ -28,6 +28,7 @@ from .replacing import REPLACING
 from .searching import SEARCHING
 from .shape import SHAPE
 from .sorting import SORTING
+from .view_copies import VIEW_COPIES
 from .views import VIEWS
 
 op_db = [
@@ -63,6 +64,7 @@ op_db = [
     *PAIRS,
     *CONTRACTIONS,
     *DIAGONALS,
+    *VIEW_COPIES,
     *ALIASES,
 ]
 

@@ -109,7 +109,6 @@ CONTRACTIONS = [
 ]
 DIAGONALS = [
     OpInfo("diag_embed", lines, embedded, NUMBERS),
-    OpInfo("diagonal_copy", with_offsets((2, 3), (3, 3)), np.diagonal, NUMBERS),
     OpInfo("diag", with_offsets((3,), (2, 3)), np.diag, NUMBERS, errors=diag_errors),
     OpInfo("diagflat", with_offsets((2, 2), ()), np.diagflat, NUMBERS),
     OpInfo("diff", differences, diff, NUMBERS),
