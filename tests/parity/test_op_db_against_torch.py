@@ -46,6 +46,7 @@ KNOWN: dict[str, dict[str, str]] = {
     "index_fill.int_Tensor": {"gradient errors": "PyTorch's gradient of the value does not take negative indices"},
     "isclose": {"operators": "mul.Tensor and add.Tensor with a number, where PyTorch's C++ calls the overloads Scalar"},
     "lift_fresh": {"node": "what is fresh has no history to record"},
+    "narrow_copy": {"gradient errors": "PyTorch's gradient does not take negative starts"},
     "native_dropout": {"looks": "PyTorch gives an empty mask the dtype of the input, others bool"},
     "native_batch_norm_backward": dict.fromkeys(["node", "gradient errors"], "its derivative is not declared yet"),
     "native_layer_norm_backward": dict.fromkeys(["node", "gradient errors"], "its derivative is not declared yet"),
