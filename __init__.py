@@ -147,6 +147,17 @@ from .ops.distances import (
     cdist,
     pdist,
 )
+from .ops.dropout import (
+    alpha_dropout,
+    alpha_dropout_,
+    dropout,
+    dropout_,
+    feature_alpha_dropout,
+    feature_alpha_dropout_,
+    feature_dropout,
+    feature_dropout_,
+    native_dropout,
+)
 from .ops.elementary import (
     abs,
     ceil,
@@ -241,12 +252,9 @@ from .ops.random import (
     Generator,
     bernoulli,
     default_generator,
-    dropout,
-    dropout_,
     get_rng_state,
     initial_seed,
     manual_seed,
-    native_dropout,
     normal,
     rand,
     rand_like,
@@ -279,6 +287,10 @@ from .ops.replacing import (
     masked_scatter,
     put,
     take,
+)
+from .ops.rrelu import (
+    rrelu,
+    rrelu_,
 )
 from .ops.scans import (
     cummax,

@@ -12,7 +12,7 @@ The records come in reading order: types, alias annotations, arguments, the sche
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final
 
@@ -411,7 +411,7 @@ class FunctionSchema:
     tensor_list_positions: tuple[int, ...] = field(init=False, repr=False, compare=False)
     """The arguments that are lists of these, optional or not."""
     mutable_positions: tuple[int, ...] = field(init=False, repr=False, compare=False)
-    """The arguments that are written."""
+    """The arguments that are written, but for scratch memory: see `with_scratch`."""
     out_positions: tuple[int, ...] = field(init=False, repr=False, compare=False)
     """The arguments that are `out=`."""
     return_aliases: tuple[tuple[int, ...], ...] = field(init=False, repr=False, compare=False)
@@ -435,6 +435,17 @@ class FunctionSchema:
         }
         for name, value in facts.items():
             object.__setattr__(self, name, value)
+
+    def with_scratch(self, name: str) -> FunctionSchema:
+        """The same schema, of whose writes to this argument no layer hears.
+
+        For memory that an operator fills for its own derivative: it is kept as it is after the call, its version stays,
+        and it gets no history.
+        """
+        made = replace(self)
+        rest = tuple(position for position in self.mutable_positions if self.arguments[position].name != name)
+        object.__setattr__(made, "mutable_positions", rest)
+        return made
 
     @property
     def namespace(self) -> str | None:

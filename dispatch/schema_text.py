@@ -25,10 +25,13 @@ ALIAS = re.compile(r"Tensor\([a-z]")
 
 
 class SchemaText:
-    """A schema by its text. Fields: `text`, `name` ("aten::add"), `overload_name`, `arguments` (their texts)."""
+    """A schema by its text. Fields: `text`, `name` ("aten::add"), `overload_name`, `arguments` (their texts).
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    scratch: an argument that is written, of which no layer is to hear; see FunctionSchema.with_scratch.
+    """
+
+    def __init__(self, text: str, scratch: str = "") -> None:
+        self.text, self.scratch = text, scratch
         head, _, rest = text.partition("(")
         inside, _, self.returns = rest.rpartition(") -> ")
         self.name, _, self.overload_name = head.partition(".")
@@ -37,7 +40,8 @@ class SchemaText:
     @cached_property
     def schema(self) -> FunctionSchema:
         """The schema, parsed when it is first asked for."""
-        return parse_schema(self.text)
+        schema = parse_schema(self.text)
+        return schema.with_scratch(self.scratch) if self.scratch else schema
 
     @property
     def names(self) -> list[str]:

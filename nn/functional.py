@@ -13,36 +13,40 @@ from typing import Any
 
 from redispatch.dispatch import ops
 from redispatch.kernels import broadcast_shapes
-from redispatch.ops import activations, attention, convolution, linalg, loss, normalization, pooling, random
+from redispatch.ops import activations, attention, convolution, linalg, loss, normalization, pooling
 from redispatch.ops import batch_norm as batch_normalization
 from redispatch.ops.arithmetic import div
 from redispatch.ops.overridable import overridable_function
 from redispatch.ops.softmax import log_softmax as log_softmax_operator
 from redispatch.ops.softmax import softmax as softmax_operator
-from redispatch.tensor import Size, Tensor, dtypes
+from redispatch.tensor import Size, Tensor, contiguous_format, dtypes
 
-from . import piecewise
+from . import dropouts, piecewise
 
 linear = linalg.linear
 conv1d, conv2d, conv3d = convolution.conv1d, convolution.conv2d, convolution.conv3d
 conv_transpose1d, conv_transpose2d = convolution.conv_transpose1d, convolution.conv_transpose2d
 conv_transpose3d = convolution.conv_transpose3d
 scaled_dot_product_attention = attention.scaled_dot_product_attention
-celu = piecewise.celu
-elu = piecewise.elu
+alpha_dropout, feature_alpha_dropout = dropouts.alpha_dropout, dropouts.feature_alpha_dropout
+dropout, dropout1d, dropout2d, dropout3d = dropouts.dropout, dropouts.dropout1d, dropouts.dropout2d, dropouts.dropout3d
+celu, celu_ = piecewise.celu, piecewise.celu_
+elu, elu_ = piecewise.elu, piecewise.elu_
 glu = piecewise.glu
 hardshrink = piecewise.hardshrink
 hardsigmoid = piecewise.hardsigmoid
 hardswish = piecewise.hardswish
-hardtanh = piecewise.hardtanh
-leaky_relu = piecewise.leaky_relu
+hardtanh, hardtanh_ = piecewise.hardtanh, piecewise.hardtanh_
+leaky_relu, leaky_relu_ = piecewise.leaky_relu, piecewise.leaky_relu_
 prelu = piecewise.prelu
+relu_ = activations.relu.inplace
 relu6 = piecewise.relu6
-selu = piecewise.selu
+rrelu, rrelu_ = piecewise.rrelu, piecewise.rrelu_
+selu, selu_ = piecewise.selu, piecewise.selu_
 softshrink = piecewise.softshrink
 softsign = piecewise.softsign
 tanhshrink = piecewise.tanhshrink
-threshold = piecewise.threshold
+threshold, threshold_ = piecewise.threshold, piecewise.threshold_
 avg_pool1d, avg_pool2d, avg_pool3d = pooling.avg_pool1d, pooling.avg_pool2d, pooling.avg_pool3d
 adaptive_avg_pool1d = pooling.adaptive_avg_pool1d
 
@@ -164,6 +168,24 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
     return softmax_operator(-input, chosen, dtype=dtype)
 
 
+@overridable_function
+def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+    """The softmax of (logits + Gumbel noise) / tau: a random choice along `dim` that gradients can pass.
+
+    hard: a one for the choice and zeros for the rest, with the gradient of the softmax.
+    Source: Jang, Gu, Poole, Categorical Reparameterization with Gumbel-Softmax, 2017. `eps` is ignored.
+    """
+    if eps != 1e-10:
+        warnings.warn("`eps` parameter is deprecated and has no effect.", UserWarning, stacklevel=3)
+    waiting = ops.aten.empty_like.default(logits, memory_format=contiguous_format).exponential_()
+    soft = ((logits + -waiting.log()) / tau).softmax(dim)
+    if not hard:
+        return soft
+    choice = soft.max(dim, keepdim=True)[1]
+    ones = ops.aten.zeros_like.default(logits, memory_format=contiguous_format).scatter_(dim, choice, 1.0)
+    return ones - soft.detach() + soft
+
+
 def _chosen_dim(name: str, input: Tensor, dim: int | None) -> int:
     if dim is not None:
         return dim
@@ -176,17 +198,6 @@ def _chosen_dim(name: str, input: Tensor, dim: int | None) -> int:
 
 
 # --- layers --------------------------------------------------------------------------------------------------------
-
-
-@overridable_function
-def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zeroes each element with probability `p` and scales the others by 1 / (1 - p); nothing when not training.
-
-    Errors: ValueError where `p` is no probability.
-    """
-    if p < 0.0 or p > 1.0:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-    return random.dropout_(input, p, training) if inplace else random.dropout(input, p, training)
 
 
 @overridable_function

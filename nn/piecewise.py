@@ -8,12 +8,20 @@ from __future__ import annotations
 from typing import Any
 
 from redispatch.ops import gates, rectifiers
+from redispatch.ops import rrelu as randomly_leaking
 from redispatch.ops.overridable import overridable_function
 from redispatch.tensor import Tensor
 
 prelu = rectifiers.prelu
 hardshrink = rectifiers.hardshrink
 softshrink = rectifiers.softshrink
+celu_ = rectifiers.celu.inplace
+elu_ = rectifiers.elu.inplace
+hardtanh_ = rectifiers.hardtanh.inplace
+leaky_relu_ = rectifiers.leaky_relu.inplace
+selu_ = rectifiers.selu.inplace
+threshold_ = rectifiers.threshold.inplace
+rrelu_ = randomly_leaking.rrelu_
 
 
 def _in_place_or_not(operator: Any, input: Tensor, inplace: bool, *args: Any) -> Tensor:
@@ -42,6 +50,15 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x above 0, negative_slope x below, elementwise."""
     return _in_place_or_not(rectifiers.leaky_relu, input, inplace, negative_slope)
+
+
+@overridable_function
+def rrelu(
+    input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """leaky_relu with a slope drawn from [lower, upper) for each element; without `training` by the mean of the two."""
+    operator = randomly_leaking.rrelu_ if inplace else randomly_leaking.rrelu
+    return operator(input, lower, upper, training)
 
 
 @overridable_function

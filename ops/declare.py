@@ -63,6 +63,7 @@ class Operator:
     inplace: whether `name_` exists; its overload name, where that is another one than the functional form's.
     out: the overload name of the out= form, or None.
     numbers: whether a Python number may stand for a tensor argument.
+    scratch: an argument that is written, of which no layer is to hear; see FunctionSchema.with_scratch.
 
     Fields, of the derivative that was declared: `rules` and `node`, for other operators that have the same.
     """
@@ -79,8 +80,9 @@ class Operator:
         numbers: bool = False,
         tags: tuple[str, ...] = (),
         namespace: str = "aten",
+        scratch: str = "",
     ) -> None:
-        self.text = text = SchemaText(f"{namespace}::{schema}")
+        self.text = text = SchemaText(f"{namespace}::{schema}", scratch)
         self.place = declared_at()
         self.names = text.names
         self.functional = self._define(text, numbers, tags)

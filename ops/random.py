@@ -1,4 +1,4 @@
-"""Random numbers: generators, the factories and fills that draw from them, and dropout.
+"""Random numbers: generators, the factories and fills that draw from them.
 
 A generator is a seed and an offset. Element i of a fill is a function of (seed, offset, i) alone (kernels/random.py),
 and a fill moves the offset on, under a lock, by the blocks of numbers that it may use. So a seed gives the same numbers
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from redispatch import kernels
-from redispatch.dispatch import ARGUMENT_TYPES, VALUE_CLASSES, ops
+from redispatch.dispatch import ARGUMENT_TYPES, VALUE_CLASSES
 from redispatch.kernels import Elementwise, Operand, numel
 from redispatch.tensor import (
     CPU,
@@ -38,7 +38,7 @@ from .declare import Operator
 from .extremes import c_name
 from .numbers import storable
 from .public import public
-from .structured import Meta, Structured, check_can_cast, check_no_internal_overlap, not_implemented
+from .structured import check_no_internal_overlap, not_implemented
 
 # --- generators ------------------------------------------------------------------------------------------------------
 
@@ -181,9 +181,9 @@ def check_floating(kernel_name: str, dtype: dtype) -> None:
 GENERATOR = "*, Generator? generator=None"
 
 
-def seeded(schema: str) -> Operator:
+def seeded(schema: str, **options: Any) -> Operator:
     """Declares an operator that draws random numbers."""
-    return Operator(schema, tags=("nondeterministic_seeded",))
+    return Operator(schema, tags=("nondeterministic_seeded",), **options)
 
 
 uniform_op = seeded(f"uniform_(Tensor(a!) self, float from=0, float to=1, {GENERATOR}) -> Tensor(a!)")
@@ -610,97 +610,3 @@ normal_tensors_op.derivative(
 )
 normal_floats_op.not_differentiable()
 normal = public(normal_tensors_op, normal_tensor_float_op, normal_float_tensor_op, normal_floats_op)
-
-# --- dropout ---------------------------------------------------------------------------------------------------------
-
-dropout_op = seeded("dropout(Tensor input, float p, bool train) -> Tensor")
-dropout_inplace_op = seeded("dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)")
-
-
-@dropout_op.implicit
-def dropout_composite(input: Any, p: float, train: bool) -> Any:
-    """Each element 0 with probability p, and the others scaled by 1 / (1 - p), so that the mean stays."""
-    check_dropout(p)
-    if p == 0 or not train or not input.numel():
-        return input
-    return input.mul(noise(input, p))
-
-
-@dropout_inplace_op.implicit
-def dropout_inplace_composite(self: Any, p: float, train: bool) -> Any:
-    check_dropout(p)
-    if p == 0 or not train or not self.numel():
-        return self
-    return self.mul_(noise(self, p))
-
-
-def noise(input: Any, p: float) -> Any:
-    """What dropout multiplies by."""
-    if p == 1:
-        return ops.aten.zeros.default([], dtype=input.dtype, layout=input.layout, device=input.device)
-    kept = bernoulli_float_op.functional(ops.aten.empty_like.default(input), 1 - p)
-    return ops.aten.div_.Scalar(kept, 1 - p)
-
-
-def check_dropout(p: float) -> None:
-    if not 0 <= p <= 1:
-        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
-
-
-dropout = public(dropout_op, method=False)
-dropout_ = public(dropout_inplace_op, method=False)
-
-native_dropout_op = seeded("native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)")
-native_dropout_backward_op = Structured(
-    "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor"
-)
-
-
-def masked_and_scaled(x, mask, scale):
-    return x * scale if mask else x * 0
-
-
-MASKED_AND_SCALED = Elementwise("masked_and_scaled", masked_and_scaled)
-
-
-@native_dropout_op.kernel("CPU", "Meta")
-def native_dropout_kernel(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
-    if train is not False and input._shape.numel():
-        check_can_cast(dtypes.float32, input._dtype)
-    mask = empty(input._shape, dtypes.bool, input._device)
-    result = like(input, None, None, False, None)
-    keep = 1.0 - p if train or train is None else 1.0
-    bernoulli_float_kernel(mask, keep, None)
-    if result._array is not None:
-        scale = dropout_scale(p, train)
-        MASKED_AND_SCALED.run(result._operand, input._operand, mask._operand, scale, dtype=input._dtype.name)
-    return result, mask
-
-
-def dropout_scale(p: float, train: bool | None) -> float:
-    """What the kept elements are multiplied by."""
-    if train is False:
-        return 1.0
-    return 0.0 if p == 1 else 1 / (1 - p)
-
-
-@native_dropout_backward_op.meta
-def native_dropout_backward_meta(grad_output: Tensor, mask: Tensor, scale: float) -> Meta:
-    return Meta(grad_output._shape, grad_output._dtype, grad_output._device)
-
-
-@native_dropout_backward_op.body
-def native_dropout_backward_body(out: Tensor, grad_output: Tensor, mask: Tensor, scale: float) -> None:
-    operands = grad_output._operand, mask._operand
-    MASKED_AND_SCALED.run(out._operand, *operands, float(scale), dtype=grad_output._dtype.name)
-
-
-native_dropout_op.derivative(
-    input=lambda grad, result1, p, train: native_dropout_backward_op.functional(grad, result1, dropout_scale(p, train)),
-    nondifferentiable=(1,),
-)
-native_dropout_backward_op.derivative(
-    grad_output=lambda grad, mask, scale: native_dropout_backward_op.functional(grad, mask, scale),
-    node="NativeDropoutBackwardBackward0",
-)
-native_dropout = public(native_dropout_op, method=False)

@@ -19,7 +19,11 @@ LETTERS = {
 }
 
 REFUSED_BY = {
+    "bucsilhFD": """
+        rrelu rrelu_with_noise
+    """,
     "bucsilFD": """
+        alpha_dropout feature_dropout feature_alpha_dropout rrelu_with_noise_backward
         _adaptive_avg_pool2d _adaptive_avg_pool3d _embedding_bag _log_softmax
         _log_softmax_backward_data _native_batch_norm_legit _native_batch_norm_legit.no_stats
         _native_batch_norm_legit_no_training _prelu_kernel _scaled_dot_product_attention_math _softmax

@@ -1,4 +1,4 @@
-"""Samples of ops/random.py.
+"""Samples of ops/random.py, dropout.py and rrelu.py.
 
 What a generator draws is nobody's to predict, so the reference says what can be known: the shape, and a range. It
 gives the lowest and the highest value that may come, and the test looks whether all lie between.
@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from redispatch.tensor import dtypes
 
-from ..op_info import ALL, FLOATS, INTEGERS, NUMBERS, Maker, OpInfo, SampleInput, sample
+from ..op_info import ALL, FLOATS, INTEGERS, NUMBERS, ErrorInput, Maker, OpInfo, SampleInput, sample
 from .creation import FRESH
 
 DRAWN = {
@@ -122,6 +124,21 @@ def dropouts(make: Maker) -> Iterator[SampleInput]:
     yield sample(make(2, 3), 1.0, True)
 
 
+def channel_dropouts(make: Maker) -> Iterator[SampleInput]:
+    for shape in ((2, 3), (2, 3, 2), (0, 3)):
+        yield sample(make(*shape), 0.5, True)
+    yield sample(make(3), 0.5, False)
+    yield sample(make(2, 3), 1.0, True)
+
+
+def no_channels(make: Maker) -> Iterator[ErrorInput]:
+    text = "Feature dropout requires at least 2 dimensions in the input"
+    yield ErrorInput(sample(make(3), 0.5, True), RuntimeError, text)
+    yield ErrorInput(
+        sample(make(2, 3), 1.5, True), RuntimeError, "dropout probability has to be between 0 and 1, but got 1.5"
+    )
+
+
 def dropout_gradients(make: Maker) -> Iterator[SampleInput]:
     for shape in ((2, 3), (), (0, 3)):
         yield sample(make(*shape), make.mask(*shape), 2.0)
@@ -129,6 +146,43 @@ def dropout_gradients(make: Maker) -> Iterator[SampleInput]:
 
 def dropout_gradient(grad_output: Any, mask: Any, scale: float) -> Any:
     return grad_output * mask * scale
+
+
+# --- rrelu ------------------------------------------------------------------------------------------------------------
+
+
+def rrelus(make: Maker) -> Iterator[SampleInput]:
+    for training in (True, False):  # without training, nothing is written into the noise, which is what memory held
+        for shape in ((2, 3), (), (0, 3)):
+            yield sample(make(*shape, exclude_zero=True), 0.25, 0.5, training)
+
+
+def rrelus_with_noise(make: Maker) -> Iterator[SampleInput]:
+    for s in rrelus(make):
+        yield sample(s.input, make(*s.input.shape).detach(), *s.args)
+
+
+def rrelu_gradients(make: Maker) -> Iterator[SampleInput]:
+    for training in (False, True):
+        for shape in ((2, 3), (), (0, 3)):
+            x = make(*shape, exclude_zero=True)
+            yield sample(make(*shape), x, make(*shape, low=0.25, high=0.5).detach(), 0.25, 0.5, training, False)
+
+
+def rrelu_slope(grad: Any, self: Any, noise: Any, lower: float, upper: float, training: bool, of_result: bool) -> Any:
+    return grad * (noise if training else np.where(self > 0, 1, (lower + upper) / 2))
+
+
+def rrelu_errors(make: Maker) -> Iterator[ErrorInput]:
+    text = "Lower bound should be less than or equal to the upper bound"
+    yield ErrorInput(sample(make(2), 0.5, 0.25, True), RuntimeError, text)
+    text = "rrelu: upper bound must be finite, got inf"
+    yield ErrorInput(sample(make(2), 0.5, float("inf"), True), RuntimeError, text)
+
+
+def noise_errors(make: Maker) -> Iterator[ErrorInput]:
+    text = "noise tensor shape must match self tensor shape. Got self.shape = [2, 3] noise.shape = [2]"
+    yield ErrorInput(sample(make(2, 3), make(2), 0.25, 0.5, True), RuntimeError, text)
 
 
 RANDOM = [
@@ -155,6 +209,12 @@ RANDOM = [
     moved("normal.Tensor_Tensor", means("tt")),
     drawn("normal.float_float", sizes(0.5, 2.0), skips=FRESH_DRAWN),
     OpInfo("dropout", dropouts, None, FLOATS, random=True, skips=DRAWN),
+    OpInfo("alpha_dropout", dropouts, None, FLOATS, random=True, skips=DRAWN),
+    OpInfo("feature_dropout", channel_dropouts, None, FLOATS, random=True, skips=DRAWN, errors=no_channels),
+    OpInfo("feature_alpha_dropout", channel_dropouts, None, FLOATS, random=True, skips=DRAWN, errors=no_channels),
     OpInfo("native_dropout", dropouts, None, FLOATS, random=True, skips=DRAWN),
+    OpInfo("rrelu", rrelus, None, FLOATS, random=True, skips=DRAWN, errors=rrelu_errors),
+    OpInfo("rrelu_with_noise", rrelus_with_noise, None, FLOATS, random=True, skips=DRAWN, errors=noise_errors),
+    OpInfo("rrelu_with_noise_backward", rrelu_gradients, rrelu_slope, FLOATS),
     OpInfo("native_dropout_backward", dropout_gradients, dropout_gradient, FLOATS),
 ]
