@@ -81,9 +81,10 @@ class SchemaText:
         return SchemaText(f"{head(self.name + '_', overload or self.overload_name)}({arguments}) -> {self.returns}(a!)")
 
     def out(self, overload: str) -> SchemaText:
-        """The form that writes into an argument `out`."""
+        """The form that writes into an argument `out`; a gradient's into `grad_input`, if that is its overload's name."""
         star = [] if "*" in self.arguments else ["*"]
-        arguments = ", ".join([*self.arguments, *star, f"{self.returns}(a!) out"])
+        name = overload if overload == "grad_input" else "out"
+        arguments = ", ".join([*self.arguments, *star, f"{self.returns}(a!) {name}"])
         return SchemaText(f"{head(self.name, overload)}({arguments}) -> {self.returns}(a!)")
 
     def __str__(self) -> str:

@@ -55,6 +55,7 @@ with collector_paused():
         moments,
         normalization,
         number_forms,
+        padding,
         pairs,
         pooling,
         random,
@@ -73,6 +74,7 @@ with collector_paused():
         sorting,
         special,
         trigonometry,
+        upsampling,
         view_copies,
         views,
     )
@@ -109,6 +111,7 @@ __all__ = [
     "moments",
     "normalization",
     "number_forms",
+    "padding",
     "pairs",
     "pooling",
     "random",
@@ -127,6 +130,7 @@ __all__ = [
     "sorting",
     "special",
     "trigonometry",
+    "upsampling",
     "view_copies",
     "views",
 ]

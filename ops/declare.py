@@ -28,6 +28,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from inspect import Parameter, Signature
 from typing import Any
 
 from redispatch.autograd import differentiable
@@ -184,6 +185,20 @@ class Operator:
         """Puts the functional form on the autocast lists: `autocast(cpu="lower_precision_fp", cuda="fp32")`."""
         for device, policy in policies.items():
             autocast.register_policy(self.functional, device, getattr(autocast, policy))
+
+
+class calling:  # noqa: N801  # it reads as the function that it stands for
+    """A formula that calls an operator with what these parameters mean: `calling(op, "grad", "self", "dim")`.
+
+    The same as `lambda grad, self, dim: op.functional(grad, self, dim)`, for operators whose arguments are many.
+    """
+
+    def __init__(self, op: Operator, *parameters: str) -> None:
+        self.op = op.functional
+        self.__signature__ = Signature([Parameter(name, Parameter.POSITIONAL_ONLY) for name in parameters])
+
+    def __call__(self, *values: Any) -> Any:
+        return self.op(*values)
 
 
 def _registering(op: OpOverload, keys: tuple[str, ...], dispatches: bool) -> Callable[[Function], Function]:

@@ -25,6 +25,7 @@ from .random import RANDOM
 from .rectifiers import RECTIFIERS
 from .reductions import EXTREMES, MOMENTS, REDUCTIONS, SCANS
 from .replacing import REPLACING
+from .resampling import PADDING, UPSAMPLING
 from .searching import SEARCHING
 from .shape import SHAPE
 from .sorting import SORTING
@@ -45,6 +46,8 @@ op_db = [
     *CONVOLUTION,
     *ATTENTION,
     *POOLING,
+    *PADDING,
+    *UPSAMPLING,
     *INDEXING,
     *VIEWS,
     *SHAPE,
