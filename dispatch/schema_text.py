@@ -81,7 +81,7 @@ class SchemaText:
         return SchemaText(f"{head(self.name + '_', overload or self.overload_name)}({arguments}) -> {self.returns}(a!)")
 
     def out(self, overload: str) -> SchemaText:
-        """The form that writes into an argument `out`; a gradient's into `grad_input`, if that is its overload's name."""
+        """The form that writes into an argument `out`, or `grad_input` if the overload has that name."""
         star = [] if "*" in self.arguments else ["*"]
         name = overload if overload == "grad_input" else "out"
         arguments = ", ".join([*self.arguments, *star, f"{self.returns}(a!) {name}"])

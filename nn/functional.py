@@ -21,9 +21,12 @@ from redispatch.ops.softmax import log_softmax as log_softmax_operator
 from redispatch.ops.softmax import softmax as softmax_operator
 from redispatch.tensor import Size, Tensor, contiguous_format, dtypes
 
-from . import dropouts, piecewise
+from . import dropouts, images, piecewise
 
 linear = linalg.linear
+pad = images.pad
+interpolate = images.interpolate
+upsample, upsample_nearest, upsample_bilinear = images.upsample, images.upsample_nearest, images.upsample_bilinear
 conv1d, conv2d, conv3d = convolution.conv1d, convolution.conv2d, convolution.conv3d
 conv_transpose1d, conv_transpose2d = convolution.conv_transpose1d, convolution.conv_transpose2d
 conv_transpose3d = convolution.conv_transpose3d

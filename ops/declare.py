@@ -26,6 +26,7 @@ Read next: structured.py, public.py.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from inspect import Parameter, Signature
@@ -187,8 +188,8 @@ class Operator:
             autocast.register_policy(self.functional, device, getattr(autocast, policy))
 
 
-class calling:  # noqa: N801  # it reads as the function that it stands for
-    """A formula that calls an operator with what these parameters mean: `calling(op, "grad", "self", "dim")`.
+class through:  # noqa: N801  # it reads as the function that it stands for
+    """A formula that calls an operator with what these parameters mean: `through(op, "grad", "self", "dim")`.
 
     The same as `lambda grad, self, dim: op.functional(grad, self, dim)`, for operators whose arguments are many.
     """
@@ -224,9 +225,11 @@ MACHINERY = ("declare.py", "structured.py", "planned.py", "pointwise.py")
 
 
 def node_name(base_name: str) -> str:
-    """The name of an operator's node: `MulBackward0`, `LogSoftmaxBackward0` for `_log_softmax`."""
-    words = base_name.strip("_").split("_")
-    return "".join(word[:1].upper() + word[1:] for word in words) + "Backward0"
+    """The name of an operator's node: `MulBackward0`, `LogSoftmaxBackward0` for `_log_softmax`, `AvgPool2DBackward0`."""
+    return CAPITALS.sub(lambda found: found[1].upper(), base_name.strip("_")) + "Backward0"
+
+
+CAPITALS = re.compile(r"(?:^|_|(?<=\d))([a-z]?)")  # the first letter of a word, and one behind a digit
 
 
 def alias(name: str, of: Operator, *, numbers: bool = False, tags: tuple[str, ...] = ()) -> Operator:

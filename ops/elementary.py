@@ -268,7 +268,7 @@ def log1p_element(self):
 log_op.derivative(self=lambda grad, self: grad / self)
 log2_op.derivative(self=lambda grad, self: grad / (self * math.log(2)))
 log10_op.derivative(self=lambda grad, self: grad / (self * math.log(10)))
-log1p_op.derivative(self=lambda grad, self: grad / (self + 1), node="Log1PBackward0")
+log1p_op.derivative(self=lambda grad, self: grad / (self + 1))
 log = public(log_op)
 log2 = public(log2_op)
 log10 = public(log10_op)

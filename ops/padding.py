@@ -123,7 +123,7 @@ reflection_pad3d_op, replication_pad3d_op = declare("reflection", 3), declare("r
 
 # --- in every mode ---------------------------------------------------------------------------------------------------
 
-MODES = ("constant", "reflect", "replicate", "circular")
+MODES = ("reflect", "replicate", "circular", "constant")  # by their numbers
 OPERATORS: dict[str, list[Structured]] = {
     "reflect": [reflection_pad1d_op, reflection_pad2d_op, reflection_pad3d_op],
     "replicate": [replication_pad1d_op, replication_pad2d_op, replication_pad3d_op],

@@ -22,7 +22,7 @@ from redispatch.tensor import Tensor, dtypes, empty
 
 from .axis_maps import Hill, Resizing, filtered, interpolated, keys, lanczos, nearest, nearest_exact, triangle
 from .convolution import copied
-from .declare import Operator, calling
+from .declare import Operator, through
 from .public import public
 from .resampling import resampled, shaped_like
 from .structured import Meta, Structured, not_implemented
@@ -152,8 +152,8 @@ def declare(kind: Kind) -> Any:
         return op.functional(input, counts, *align, *(factors or [None] * dims))
 
     how = (*["align_corners"] * kind.aligns, *SCALES[dims])
-    op.derivative(self=calling(backward_op, "grad", "output_size", "self_shape", *how))
-    backward_op.derivative(grad_output=calling(op, "grad", "output_size", *how))
+    op.derivative(self=through(backward_op, "grad", "output_size", "self_shape", *how))
+    backward_op.derivative(grad_output=through(op, "grad", "output_size", *how))
     return public(op, vec_op, method=False)
 
 

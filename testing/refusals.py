@@ -24,6 +24,11 @@ REFUSED_BY = {
     """,
     "bucsilFD": """
         alpha_dropout feature_dropout feature_alpha_dropout rrelu_with_noise_backward
+        upsample_linear1d upsample_linear1d.vec upsample_trilinear3d upsample_trilinear3d.vec
+        upsample_nearest1d_backward upsample_nearest2d_backward upsample_nearest3d_backward
+        _upsample_nearest_exact1d_backward _upsample_nearest_exact2d_backward _upsample_nearest_exact3d_backward
+        upsample_linear1d_backward upsample_bilinear2d_backward upsample_trilinear3d_backward
+        upsample_bicubic2d_backward
         _adaptive_avg_pool2d _adaptive_avg_pool3d _embedding_bag _log_softmax
         _log_softmax_backward_data _native_batch_norm_legit _native_batch_norm_legit.no_stats
         _native_batch_norm_legit_no_training _prelu_kernel _scaled_dot_product_attention_math _softmax
@@ -59,6 +64,7 @@ REFUSED_BY = {
         threshold_backward topk trunc
     """,
     "b": """
+        reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d
         absolute negative subtract.Tensor subtract.Scalar
         inner
         abs addcmul addmm addmv baddbmm bmm bucketize.Tensor dot einsum l1_loss linear linspace
@@ -66,6 +72,8 @@ REFUSED_BY = {
         sub.Scalar sub.Tensor tensordot trace
     """,
     "bucsil": """
+        reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward replication_pad1d_backward
+        replication_pad2d_backward replication_pad3d_backward
         addcdiv embedding_renorm_ lerp.Scalar lerp.Tensor logcumsumexp mean mean.dim native_batch_norm_backward
         native_dropout native_group_norm_backward native_layer_norm_backward normal.float_float normal_ rand
         rand.generator rand_like randn randn.generator randn_like silu uniform_
@@ -78,10 +86,21 @@ REFUSED_BY = {
         bitwise_and.Scalar bitwise_and.Tensor bitwise_not bitwise_or.Scalar bitwise_or.Tensor bitwise_xor.Scalar
         bitwise_xor.Tensor
     """,
+    "bcsilFD": """
+        upsample_nearest1d upsample_nearest1d.vec upsample_nearest2d upsample_nearest2d.vec upsample_nearest3d
+        upsample_nearest3d.vec _upsample_nearest_exact1d _upsample_nearest_exact1d.vec _upsample_nearest_exact2d
+        _upsample_nearest_exact2d.vec _upsample_nearest_exact3d _upsample_nearest_exact3d.vec upsample_bilinear2d
+        upsample_bilinear2d.vec upsample_bicubic2d upsample_bicubic2d.vec
+    """,
+    "bcsilhgFD": """
+        _upsample_bilinear2d_aa _upsample_bicubic2d_aa _upsample_lanczos2d_aa _upsample_bilinear2d_aa.vec
+        _upsample_bicubic2d_aa.vec _upsample_lanczos2d_aa.vec
+    """,
     "buFD": """
         hardtanh randint.low randint.low_generator randint_like.low_dtype random_.from
     """,
     "bucsilhgFD": """
+        _upsample_bilinear2d_aa_backward _upsample_bicubic2d_aa_backward _upsample_lanczos2d_aa_backward
         _cdist_forward _pdist_forward cdist pdist
         _fft_r2c
     """,

@@ -157,7 +157,7 @@ PADDING = [
     OpInfo(
         "_pad_enum",
         by_number,
-        lambda x, widths, mode: in_mode(x, widths, ["constant", "reflect", "replicate", "circular"][mode]),
+        lambda x, widths, mode: in_mode(x, widths, ["reflect", "replicate", "circular", "constant"][mode]),
         dtypes=NUMBERS,
     ),
 ]
@@ -325,10 +325,13 @@ WAYS: list[tuple[str, int, Row, bool]] = [
     ("_upsample_lanczos2d_aa", 2, under(lanczos, 3), True),
 ]
 
+NO_HALVES = {"bfloat16": "PyTorch's filters take no 16-bit floats"}
+
 UPSAMPLING = [
     info
     for name, dims, row, aligns in WAYS
     for always in [not name.endswith("_aa")]  # with a filter, aligned corners only change the factor
+    for skips in [{} if always else NO_HALVES]
     for first in [name == "upsample_nearest2d"]
     for info in (
         OpInfo(
@@ -337,6 +340,7 @@ UPSAMPLING = [
             resized(row, aligns),
             dtypes=FLOATS,
             errors=no_images if first else None,
+            skips=skips,
         ),
         OpInfo(
             f"{name}_backward",
@@ -344,6 +348,7 @@ UPSAMPLING = [
             resized_back(row, aligns),
             dtypes=FLOATS,
             errors=no_gradient if first else None,
+            skips=skips,
         ),
         OpInfo(
             f"{name}.vec",
@@ -351,6 +356,7 @@ UPSAMPLING = [
             resized_by_list(row, aligns),
             dtypes=FLOATS,
             errors=no_choice if first else None,
+            skips=skips,
         ),
     )
 ]
