@@ -161,15 +161,14 @@ def real_of(dtype: str) -> str:
 
 def _along(out: Operand, x: Operand, axis: AxisMap, outer: int, inner: int) -> None:
     """One axis: `outer` times the axis times `inner` neighbours. Both operands are contiguous."""
-    tables = axis.starts, axis.places, axis.weights_in(real_of(x.dtype))
-    arrays = out.array, out.offset, x.array, x.offset
+    arrays = axis.starts, axis.places, axis.weights_in(real_of(x.dtype)), out.array, out.offset, x.array, x.offset
     terms = max(1, len(axis.places) // max(axis.count, 1))
     if inner == 1:
-        args = axis.count, axis.size, *axis.stretch, *tables, *arrays
-        parallel_for(_entry(False, x.dtype), outer, args, 2 * axis.count * terms)
+        lines = axis.count, axis.size, *axis.stretch
+        parallel_for(_entry(False, x.dtype), outer, (*lines, *arrays), 2 * axis.count * terms)
     else:
-        args = axis.count, axis.size, inner, *tables, *arrays
-        parallel_for(_entry(True, x.dtype), outer * axis.count, args, inner * terms)
+        rows = axis.count, axis.size, inner
+        parallel_for(_entry(True, x.dtype), outer * axis.count, (*rows, *arrays), inner * terms)
 
 
 def resample(out: Operand, x: Operand, axes: Sequence[AxisMap]) -> None:

@@ -15,8 +15,9 @@ one and two dimensions", 1979. Read next: padding.py, upsampling.py.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +44,8 @@ def reflected(size: int, before: int, behind: int) -> AxisMap:
 # --- resizing --------------------------------------------------------------------------------------------------------
 
 
-class Resizing(NamedTuple):
+@dataclass(frozen=True)
+class Resizing:
     """How one axis is resized.
 
     scale: by how much the result is larger, as the caller gave it; None, or below 0, for what the sizes say.

@@ -21,7 +21,7 @@ def padded(mode: Any) -> Any:
         dims = len(widths) // 2
         pairs = [(widths[2 * d], widths[2 * d + 1]) for d in reversed(range(dims))]
         wider = np.pad(x, [(0, 0)] * (x.ndim - dims) + [(max(a, 0), max(b, 0)) for a, b in pairs], mode=mode)
-        inside = tuple(slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(pairs, wider.shape[-dims:], strict=True))
+        inside: Any = [slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in zip(pairs, wider.shape[-dims:], strict=True)]
         return wider[(..., *inside)]
 
     return reference
