@@ -137,6 +137,9 @@ from .ops.creation import (
     zeros,
     zeros_like,
 )
+from .ops.ctc import (
+    ctc_loss,
+)
 from .ops.diagonals import (
     diag,
     diag_embed,
@@ -145,6 +148,8 @@ from .ops.diagonals import (
 )
 from .ops.distances import (
     cdist,
+    cosine_similarity,
+    pairwise_distance,
     pdist,
 )
 from .ops.dropout import (
@@ -215,8 +220,11 @@ from .ops.linalg import (
     mv,
     outer,
 )
-from .ops.loss import (
-    binary_cross_entropy_with_logits,
+from .ops.margin_losses import (
+    cosine_embedding_loss,
+    hinge_embedding_loss,
+    margin_ranking_loss,
+    triplet_margin_loss,
 )
 from .ops.moments import (
     logsumexp,
@@ -232,6 +240,11 @@ from .ops.number_forms import (
     clamp,
     clamp_max,
     clamp_min,
+)
+from .ops.pair_losses import (
+    binary_cross_entropy_with_logits,
+    kl_div,
+    poisson_nll_loss,
 )
 from .ops.pairs import (
     bitwise_left_shift,

@@ -16,6 +16,7 @@ from .blas import addmm, bmm, matmul, mm, ready_addmm, ready_matmul
 from .compile import Kernel
 from .convolution import Product, Windows
 from .copy import arange, copy, fill, ready_cat, ready_copy, ready_fill
+from .ctc import ctc_loss, ctc_loss_backward
 from .elementwise import Elementwise, Loop, usually
 from .geometry import (
     broadcast_shapes,
@@ -44,6 +45,7 @@ from .indexing import (
     scatter,
 )
 from .loss import nll_loss, nll_loss_backward, ready_nll_loss
+from .margin_loss import multi_label, multi_label_backward, multi_margin, multi_margin_backward
 from .normalize import ready_layer_norm
 from .operand import DTYPES, DType, Operand, as_ndarray
 from .overlap import has_internal_overlap, overlap
@@ -157,6 +159,8 @@ __all__ = [
     "cos",
     "cos_moderate",
     "cosh",
+    "ctc_loss",
+    "ctc_loss_backward",
     "digamma",
     "digamma_positive",
     "embedding",
@@ -202,6 +206,10 @@ __all__ = [
     "matmul",
     "mish",
     "mm",
+    "multi_label",
+    "multi_label_backward",
+    "multi_margin",
+    "multi_margin_backward",
     "nll_loss",
     "nll_loss_backward",
     "normal",

@@ -1,7 +1,7 @@
 """Functions of neural networks, with PyTorch's names, arguments and errors: `functional.cross_entropy(input, target)`.
 
-They are thin: each reads its arguments as PyTorch's does (reductions by name, deprecated switches, defaults) and calls
-operators. Losses take `reduction` "none", "mean" or "sum".
+They are thin: each reads its arguments as PyTorch's does (names, deprecated switches, defaults) and calls operators.
+Read next: piecewise.py, loss_functions.py.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from redispatch.dispatch import ops
-from redispatch.kernels import broadcast_shapes
-from redispatch.ops import activations, attention, convolution, linalg, loss, normalization, pooling
+from redispatch.ops import activations, attention, convolution, distances, linalg, normalization, pooling
 from redispatch.ops import batch_norm as batch_normalization
 from redispatch.ops.arithmetic import div
 from redispatch.ops.overridable import overridable_function
@@ -21,7 +20,7 @@ from redispatch.ops.softmax import log_softmax as log_softmax_operator
 from redispatch.ops.softmax import softmax as softmax_operator
 from redispatch.tensor import Size, Tensor, contiguous_format, dtypes
 
-from . import dropouts, images, piecewise
+from . import dropouts, images, loss_functions, piecewise
 
 linear = linalg.linear
 pad = images.pad
@@ -50,6 +49,31 @@ softshrink = piecewise.softshrink
 softsign = piecewise.softsign
 tanhshrink = piecewise.tanhshrink
 threshold, threshold_ = piecewise.threshold, piecewise.threshold_
+binary_cross_entropy = loss_functions.binary_cross_entropy
+binary_cross_entropy_with_logits = loss_functions.binary_cross_entropy_with_logits
+cosine_embedding_loss = loss_functions.cosine_embedding_loss
+cross_entropy = loss_functions.cross_entropy
+ctc_loss = loss_functions.ctc_loss
+gaussian_nll_loss = loss_functions.gaussian_nll_loss
+hinge_embedding_loss = loss_functions.hinge_embedding_loss
+huber_loss = loss_functions.huber_loss
+kl_div = loss_functions.kl_div
+l1_loss = loss_functions.l1_loss
+linear_cross_entropy = loss_functions.linear_cross_entropy
+margin_ranking_loss = loss_functions.margin_ranking_loss
+mse_loss = loss_functions.mse_loss
+multi_margin_loss = loss_functions.multi_margin_loss
+multilabel_margin_loss = loss_functions.multilabel_margin_loss
+multilabel_soft_margin_loss = loss_functions.multilabel_soft_margin_loss
+nll_loss = loss_functions.nll_loss
+poisson_nll_loss = loss_functions.poisson_nll_loss
+smooth_l1_loss = loss_functions.smooth_l1_loss
+soft_margin_loss = loss_functions.soft_margin_loss
+triplet_margin_loss = loss_functions.triplet_margin_loss
+triplet_margin_with_distance_loss = loss_functions.triplet_margin_with_distance_loss
+cosine_similarity = distances.cosine_similarity
+pairwise_distance = distances.pairwise_distance
+pdist = distances.pdist
 avg_pool1d, avg_pool2d, avg_pool3d = pooling.avg_pool1d, pooling.avg_pool2d, pooling.avg_pool3d
 adaptive_avg_pool1d = pooling.adaptive_avg_pool1d
 
@@ -99,7 +123,6 @@ def _adaptive(dims: int) -> Any:
 
 
 adaptive_avg_pool2d, adaptive_avg_pool3d = _adaptive(2), _adaptive(3)
-_REDUCTIONS = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
 
 # --- activations ---------------------------------------------------------------------------------------------------
 
@@ -346,122 +369,3 @@ def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out:
     """x / max(norm of x along `dim`, eps)."""
     size = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
     return input / size if out is None else div(input, size, out=out)
-
-
-# --- losses --------------------------------------------------------------------------------------------------------
-
-
-@overridable_function
-def cross_entropy(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: bool | None = None,
-    ignore_index: int = -100,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
-) -> Tensor:
-    """-log softmax(input) at the target, a class number or probabilities of the classes.
-
-    Shapes: input [classes] or [batch, classes, ...]; target without the dimension of classes, or probabilities of the
-    input's shape. Errors: IndexError for a target that is no class, ValueError for batches of different size.
-    """
-    kind = _reduction(size_average, reduce, reduction)
-    return loss.cross_entropy_loss(input, target, weight, kind, ignore_index, label_smoothing)
-
-
-@overridable_function
-def nll_loss(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: bool | None = None,
-    ignore_index: int = -100,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """-input at the target: the loss of log probabilities. Shapes as in `cross_entropy`."""
-    return loss.nll_loss_nd(input, target, weight, _reduction(size_average, reduce, reduction), ignore_index)
-
-
-def _elementwise_loss(each: Any, input: Tensor, target: Tensor, reduction: int, weight: Tensor | None) -> Any:
-    """A loss that is a mean or sum of one value per element; with weights, a weighted mean or sum."""
-    left, right = _same_shape(input, target)
-    if weight is None:
-        return each(left, right, reduction)
-    weighted = each(left, right, 0) * weight
-    return weighted.sum() / weight.sum() if reduction == 1 else loss.reduced(weighted, reduction)
-
-
-@overridable_function
-def mse_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-    weight: Tensor | None = None,
-) -> Any:
-    """(input - target)², with the weight's elements as factors if one is given."""
-    return _elementwise_loss(loss.mse_loss, input, target, _reduction(size_average, reduce, reduction), weight)
-
-
-@overridable_function
-def l1_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-    weight: Tensor | None = None,
-) -> Any:
-    """|input - target|, with the weight's elements as factors if one is given."""
-    return _elementwise_loss(loss.l1_loss, input, target, _reduction(size_average, reduce, reduction), weight)
-
-
-@overridable_function
-def binary_cross_entropy_with_logits(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-    pos_weight: Tensor | None = None,
-) -> Tensor:
-    """The cross entropy of the probability σ(input) against the target, without ever forming that probability."""
-    if target.shape != input.shape:
-        raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
-    kind = _reduction(size_average, reduce, reduction)
-    return loss.binary_cross_entropy_with_logits(input, target, weight, pos_weight, kind)
-
-
-def _same_shape(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Both, broadcast; with a warning where that was needed, since it is seldom meant."""
-    if input.shape == target.shape:
-        return input, target
-    warnings.warn(
-        f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will likely "
-        "lead to incorrect results due to broadcasting. Please ensure they have the same size.",
-        UserWarning,
-        stacklevel=4,
-    )
-    shape = broadcast_shapes(tuple(input.shape), tuple(target.shape))
-    left, right = (t if tuple(t.shape) == shape else t.expand(shape) for t in (input, target))
-    return left, right
-
-
-def _reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> int:
-    """The number of a reduction, from its name or from the two switches that it replaced."""
-    if size_average is not None or reduce is not None:
-        each, summed = reduce is False, size_average is False
-        reduction = "none" if each else "sum" if summed else "mean"
-        warnings.warn(
-            f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
-            UserWarning,
-            stacklevel=4,
-        )
-    if reduction not in _REDUCTIONS:
-        raise ValueError(f"{reduction} is not a valid value for reduction")
-    return _REDUCTIONS[reduction]

@@ -1,4 +1,4 @@
-"""Distances between the rows of matrices: cdist, pdist.
+"""Distances between the rows of matrices: cdist, pdist; between tensors: pairwise_distance, cosine_similarity.
 
 A p-norm of differences. For p = 2 and many rows a distance follows from products of matrices, |x|^2 + |y|^2 - 2 x y,
 which is faster and cancels; so it is done in float64. PyTorch takes that way beyond 25 rows, too.
@@ -11,10 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from redispatch.autograd import no_grad
+from redispatch.dispatch import ops
 from redispatch.kernels import broadcast_shapes
-from redispatch.tensor import Size, Tensor, as_numpy, dtypes, empty
+from redispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, result_type
 
 from .declare import Operator
+from .moments import vector_norm_op
+from .number_forms import add_scalar_op, clamp_min_tensor_op
 from .public import public
 from .structured import common_device
 
@@ -198,3 +202,41 @@ def pdist_composite(self: Any, p: float) -> Any:
 
 pdist_op.autocast(cuda="fp32")
 pdist = public(pdist_op, method=False)
+
+# --- pairwise_distance, cosine_similarity ----------------------------------------------------------------------------
+
+pairwise_distance_op = Operator(
+    "pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor"
+)
+cosine_similarity_op = Operator("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor")
+
+
+@pairwise_distance_op.implicit
+def pairwise_distance_composite(x1: Any, x2: Any, p: float, eps: float, keepdim: bool) -> Any:
+    """The p-norm of x1 - x2 + eps along the last dimension; eps keeps its slope finite at 0."""
+    last = max(x1.dim(), x2.dim()) - 1
+    return vector_norm_op.functional(add_scalar_op.functional(x1 - x2, eps), p, [last], keepdim)
+
+
+@cosine_similarity_op.implicit
+def cosine_similarity_composite(x1: Any, x2: Any, dim: int, eps: float) -> Any:
+    """x1 · x2 / (|x1| |x2|) along `dim`. No length counts for less than eps, and that is taken for no slope."""
+    common = result_type(x1, x2)
+    if not common.is_floating_point:
+        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {common.tensor_name}")
+    shape = broadcast_shapes(tuple(x1.shape), tuple(x2.shape))
+    vectors = [x1.to(common), x2.to(common)]
+    if x1.shape != x2.shape:
+        vectors = [x.expand(shape) for x in vectors]
+    lengths = [vector_norm_op.functional(x, 2, [dim], True).clone() for x in vectors]
+    with no_grad():
+        least = ops.aten.scalar_tensor.default(eps, dtype=common, device=lengths[0].device)
+        for length in lengths:
+            clamp_min_tensor_op.inplace(length, least)  # type: ignore[misc]  # it has an in-place form
+    one, other = (x / length for x, length in zip(vectors, lengths, strict=True))
+    return (one * other).sum([dim])
+
+
+cosine_similarity_op.autocast(cuda="fp32")
+pairwise_distance = public(pairwise_distance_op, method=False)
+cosine_similarity = public(cosine_similarity_op, method=False)

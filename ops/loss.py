@@ -1,4 +1,4 @@
-"""Losses: nll_loss and what is written in it, cross_entropy; squared, absolute and binary differences.
+"""Losses against the numbers of classes: nll_loss, and what is written in it, cross_entropy.
 
 `reduction` is 0 (none), 1 (mean) or 2 (sum), as schemas have it; nn/functional.py has the names.
 """
@@ -11,24 +11,16 @@ from typing import Any
 from redispatch import kernels
 from redispatch.dispatch import call, ops
 from redispatch.dispatch.marks import inline
-from redispatch.kernels import BadIndex, Elementwise, Operand, broadcast_shapes
-from redispatch.kernels import exp as exp_
-from redispatch.tensor import Tensor, as_numpy, dtypes, empty, result_type
+from redispatch.kernels import BadIndex, Operand
+from redispatch.tensor import Tensor, as_numpy, dtypes, empty
 
 from .declare import Operator
+from .pair_losses import MEAN, NONE, SUM
 from .planned import PlannedSeveral, Run, on_dense
 from .public import public
 from .reductions import converted
 from .softmax import log_softmax_op
-from .structured import Meta, Structured, common_device
-
-NONE, MEAN, SUM = 0, 1, 2
-
-
-def reduced(loss: Any, reduction: int) -> Any:
-    """The loss of each element, their mean or their sum."""
-    return loss.mean() if reduction == MEAN else loss.sum() if reduction == SUM else loss
-
+from .structured import Meta, Structured, not_implemented
 
 # --- nll_loss: of classes [n, classes] or [classes], and of images [n, classes, height, width] -----------------------
 
@@ -48,7 +40,7 @@ nll2d_backward_op = Structured(
 )
 
 
-def check_nll(self: Tensor, target: Tensor, weight: Any) -> None:
+def check_nll(self: Tensor, target: Tensor, weight: Any, kernel: str = "nll_loss_out_frame") -> None:
     """Raises where the shapes do not belong together."""
     if len(self._shape) not in (1, 2):
         raise RuntimeError("input tensor should be 1D or 2D")
@@ -58,10 +50,10 @@ def check_nll(self: Tensor, target: Tensor, weight: Any) -> None:
         raise RuntimeError(f"size mismatch (got input: {list(self._shape)}, target: {list(target._shape)})")
     if len(self._shape) == 1 and target._shape.numel() != 1:
         raise RuntimeError(f"size mismatch (got input: {list(self._shape)}, target: {list(target._shape)})")
-    check_nll_dtypes(self, target, weight, self._shape[-1])
+    check_nll_dtypes(self, target, weight, self._shape[-1], kernel)
 
 
-def check_nll2d(self: Tensor, target: Tensor, weight: Any) -> None:
+def check_nll2d(self: Tensor, target: Tensor, weight: Any, kernel: str = "nll_loss2d_forward_out_frame") -> None:
     if len(target._shape) != 3:
         raise RuntimeError(
             f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {len(target._shape)}"
@@ -73,17 +65,17 @@ def check_nll2d(self: Tensor, target: Tensor, weight: Any) -> None:
     n, classes, *image = self._shape
     if tuple(target._shape) != (n, *image):
         raise RuntimeError(f"size mismatch (got input: {list(self._shape)} , target: {list(target._shape)}")
-    check_nll_dtypes(self, target, weight, classes)
+    check_nll_dtypes(self, target, weight, classes, kernel)
 
 
-def check_nll_dtypes(self: Tensor, target: Tensor, weight: Any, classes: int) -> None:
+def check_nll_dtypes(self: Tensor, target: Tensor, weight: Any, classes: int, kernel: str) -> None:
     if weight is not None and tuple(weight._shape) != (classes,):
         raise RuntimeError(
             f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
             f"shape: {list(weight._shape)}"
         )
     if not self._dtype.is_floating_point:
-        raise NotImplementedError(f"\"nll_loss_out_frame\" not implemented for '{self._dtype.tensor_name}'")
+        raise not_implemented(kernel, self._dtype)
     if target._dtype not in (dtypes.int64, dtypes.uint8):
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got {target._dtype.tensor_name}")
     if weight is not None and weight._dtype is not self._dtype:
@@ -173,7 +165,7 @@ def nll_forward_loop(
 def nll_backward_meta(
     grad_output: Tensor, self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int, total: Tensor
 ) -> Meta:
-    check_nll(self, target, weight)
+    check_nll(self, target, weight, "nll_loss_backward_out_frame")
     return Meta(self._shape, self._dtype, self._device)
 
 
@@ -181,7 +173,7 @@ def nll_backward_meta(
 def nll2d_backward_meta(
     grad_output: Tensor, self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int, total: Tensor
 ) -> Meta:
-    check_nll2d(self, target, weight)
+    check_nll2d(self, target, weight, "nll_loss2d_backward_out_frame")
     return Meta(self._shape, self._dtype, self._device)
 
 
@@ -400,157 +392,3 @@ def smoothed(scores: Any, target: Any, weight: Any, reduction: int, ignore_index
 
 cross_entropy_op.autocast(cpu="fp32")
 cross_entropy_loss = public(cross_entropy_op, method=False)
-
-# --- mse_loss, l1_loss -----------------------------------------------------------------------------------------------
-
-mse_op = Structured("mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", out="out")
-mse_backward_op = Structured(
-    "mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor"
-)
-
-
-def squared_difference(x, y):
-    return (x - y) * (x - y)
-
-
-def scaled_difference(grad, x, y, factor):
-    return factor * (x - y) * grad
-
-
-SQUARED_DIFFERENCE = Elementwise("mse", squared_difference)
-SCALED_DIFFERENCE = Elementwise("mse_backward", scaled_difference)
-
-
-@mse_op.meta
-def mse_meta(self: Tensor, target: Tensor, reduction: int) -> Meta:
-    kind = result_type(self, target)
-    if not kind.is_floating_point:
-        raise NotImplementedError(f"\"mse_cpu\" not implemented for '{kind.tensor_name}'")
-    shape = broadcast_shapes(tuple(self._shape), tuple(target._shape))
-    return Meta(shape if reduction == NONE else (), kind, common_device(self, target))
-
-
-@mse_op.body
-def mse_body(out: Tensor, self: Tensor, target: Tensor, reduction: int) -> None:
-    compute = result_type(self, target)
-    operands = self._operand, target._operand
-    if reduction == NONE:
-        SQUARED_DIFFERENCE.run(out._operand, *operands, dtype=compute.name)
-        return
-    squares = empty(broadcast_shapes(tuple(self._shape), tuple(target._shape)), compute)
-    SQUARED_DIFFERENCE.run(squares._operand, *operands, dtype=compute.name)
-    reduce = kernels.MEAN if reduction == MEAN else kernels.SUM
-    reduce.run(out._operand, squares._operand, range(len(squares._shape)))
-
-
-def mse_factor(self_shape: Any, target_shape: Any, reduction: int) -> float:
-    """The 2 of the square's derivative, over the number of elements for a mean."""
-    count = math.prod(broadcast_shapes(tuple(self_shape), tuple(target_shape)))
-    return 2.0 if reduction != MEAN else 2.0 / count if count else math.nan
-
-
-@mse_backward_op.meta
-def mse_backward_meta(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int) -> Meta:
-    shape = broadcast_shapes(tuple(self._shape), tuple(target._shape))
-    return Meta(shape, result_type(self, target, grad_output), common_device(grad_output, self, target))
-
-
-@mse_backward_op.body
-def mse_backward_body(out: Tensor, grad_output: Tensor, self: Tensor, target: Tensor, reduction: int) -> None:
-    factor = mse_factor(self._shape, target._shape, reduction)
-    operands = grad_output._operand, self._operand, target._operand
-    SCALED_DIFFERENCE.run(out._operand, *operands, factor, dtype=out._dtype.name)
-
-
-mse_op.derivative(
-    self=lambda grad, self, target, reduction: mse_backward_op.functional(grad, self, target, reduction),
-    target=lambda grad, self, target, reduction: mse_backward_op.functional(grad, target, self, reduction),
-)
-mse_backward_op.derivative(
-    grad_output=lambda grad, self, target, reduction: (
-        grad * (self - target) * mse_factor(self.shape, target.shape, reduction)
-    ),
-    self=lambda grad, grad_output, self_shape, target_shape, reduction: (
-        grad * grad_output * mse_factor(self_shape, target_shape, reduction)
-    ),
-    target=lambda grad, grad_output, self_shape, target_shape, reduction: (
-        -grad * grad_output * mse_factor(self_shape, target_shape, reduction)
-    ),
-    node="MseLossBackwardBackward0",
-)
-mse_op.autocast(cpu="fp32", cuda="fp32")
-mse_loss = public(mse_op, method=False)
-
-l1_op = Operator("l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
-
-
-@l1_op.implicit
-def l1_composite(self: Any, target: Any, reduction: int) -> Any:
-    return reduced((self - target).abs(), reduction)
-
-
-l1_op.autocast(cpu="fp32", cuda="fp32")
-l1_loss = public(l1_op, method=False)
-
-# --- binary_cross_entropy_with_logits --------------------------------------------------------------------------------
-
-bce_op = Operator(
-    "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, "
-    "int reduction=1) -> Tensor"
-)
-
-
-def logit_loss(x, y, weight, positive):
-    """-y log σ(x) - (1 - y) log(1 - σ(x)), with -log σ(x) = max(-x, 0) + log(1 + exp(-|x|)), which cannot overflow."""
-    softplus = (0 if x > 0 else -x) + math.log1p(exp_(-abs(x)))
-    return weight * ((1 - y) * x + (1 + (positive - 1) * y) * softplus)
-
-
-LOGIT_LOSS = Elementwise("binary_cross_entropy_with_logits", logit_loss, cost=16)
-
-
-@bce_op.kernel("CPU", "Meta")
-def bce_kernel(self: Tensor, target: Tensor, weight: Any, pos_weight: Any, reduction: int) -> Tensor:
-    given = [t for t in (self, target, weight, pos_weight) if t is not None]
-    kind = result_type(*given)
-    if not kind.is_floating_point:
-        raise NotImplementedError(f"\"binary_cross_entropy_with_logits\" not implemented for '{kind.tensor_name}'")
-    shape = broadcast_shapes(*(tuple(t._shape) for t in given))
-    each = empty(shape, kind, common_device(*given))
-    if each._array is not None:
-        operands = [1.0 if t is None else t._operand for t in (self, target, weight, pos_weight)]
-        LOGIT_LOSS.run(each._operand, *operands, dtype=kind.name)
-    if reduction == NONE:
-        return each
-    loss = empty((), kind, each._device)
-    if each._array is not None:
-        (kernels.MEAN if reduction == MEAN else kernels.SUM).run(loss._operand, each._operand, range(len(shape)))
-    return loss
-
-
-def bce_backward(grad: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
-    """σ(x) - y, or with weights of the positive class (p y + 1 - y) σ(x) - p y."""
-    chance = self.sigmoid()
-    if pos_weight is None:
-        slope = chance - target
-    else:
-        positive = pos_weight * target
-        slope = (positive + 1 - target) * chance - positive
-    return weighted(slope, grad, weight, reduction)
-
-
-def bce_target_backward(grad: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
-    slope = -self
-    if pos_weight is not None:
-        slope = slope + (pos_weight - 1) * ((-self.abs()).exp().log1p() + (-self).clamp(min=0))
-    return weighted(slope, grad, weight, reduction)
-
-
-def weighted(slope: Any, grad: Any, weight: Any, reduction: int) -> Any:
-    result = slope * grad if weight is None else slope * weight * grad
-    return result / result.numel() if reduction == MEAN else result
-
-
-bce_op.derivative(self=bce_backward, target=bce_target_backward)
-bce_op.autocast(cpu="fp32", cuda="fp32")
-binary_cross_entropy_with_logits = public(bce_op, method=False)

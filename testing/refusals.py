@@ -29,6 +29,8 @@ REFUSED_BY = {
         _upsample_nearest_exact1d_backward _upsample_nearest_exact2d_backward _upsample_nearest_exact3d_backward
         upsample_linear1d_backward upsample_bilinear2d_backward upsample_trilinear3d_backward
         upsample_bicubic2d_backward
+        binary_cross_entropy binary_cross_entropy_backward cosine_similarity huber_loss huber_loss_backward kl_div
+        smooth_l1_loss
         _adaptive_avg_pool2d _adaptive_avg_pool3d _embedding_bag _log_softmax
         _log_softmax_backward_data _native_batch_norm_legit _native_batch_norm_legit.no_stats
         _native_batch_norm_legit_no_training _prelu_kernel _scaled_dot_product_attention_math _softmax
@@ -45,6 +47,7 @@ REFUSED_BY = {
     "FD": """
         arctan2 divide.Scalar_mode less.Tensor less.Scalar less_equal.Tensor less_equal.Scalar greater.Tensor
         greater.Scalar greater_equal.Tensor greater_equal.Scalar clip
+        cosine_embedding_loss
         xlogy.Tensor
         _unique _unique2 amax amin aminmax argsort argsort.stable atan2 bernoulli.p clamp clamp_max
         clamp_max.Tensor clamp_min clamp_min.Tensor copysign.Scalar copysign.Tensor cummax cummin digamma
@@ -55,6 +58,8 @@ REFUSED_BY = {
     """,
     "bFD": """
         fix divide.Tensor_mode clip.Tensor
+        hinge_embedding_loss margin_ranking_loss mse_loss_backward pairwise_distance smooth_l1_loss_backward
+        triplet_margin_loss
         clamp.Tensor isin.Scalar_Tensor isin.Tensor_Scalar isin.Tensor_Tensor
         _cdist_backward _pdist_backward _safe_softmax _scaled_dot_product_flash_attention_for_cpu arange.start_step
         argmax argmin avg_pool1d avg_pool2d avg_pool3d ceil div.Tensor_mode floor floor_divide fmod.Scalar
@@ -66,6 +71,7 @@ REFUSED_BY = {
     "b": """
         reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d
         absolute negative subtract.Tensor subtract.Scalar
+        poisson_nll_loss
         inner
         abs addcmul addmm addmv baddbmm bmm bucketize.Tensor dot einsum l1_loss linear linspace
         matmul mm mv neg pow.Tensor_Tensor rsub.Scalar rsub.Tensor searchsorted.Tensor
@@ -74,6 +80,7 @@ REFUSED_BY = {
     "bucsil": """
         reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward replication_pad1d_backward
         replication_pad2d_backward replication_pad3d_backward
+        soft_margin_loss soft_margin_loss_backward
         addcdiv embedding_renorm_ lerp.Scalar lerp.Tensor logcumsumexp mean mean.dim native_batch_norm_backward
         native_dropout native_group_norm_backward native_layer_norm_backward normal.float_float normal_ rand
         rand.generator rand_like randn randn.generator randn_like silu uniform_
@@ -101,6 +108,8 @@ REFUSED_BY = {
     """,
     "bucsilhgFD": """
         _upsample_bilinear2d_aa_backward _upsample_bicubic2d_aa_backward _upsample_lanczos2d_aa_backward
+        _ctc_loss _ctc_loss.Tensor ctc_loss.IntList ctc_loss.Tensor multi_margin_loss multi_margin_loss_backward
+        multilabel_margin_loss multilabel_margin_loss_backward multilabel_margin_loss_forward
         _cdist_forward _pdist_forward cdist pdist
         _fft_r2c
     """,
@@ -150,4 +159,28 @@ NOT_SAMPLED: dict[str, tuple[str, ...]] = {
         "complex128",
     ),
     "_safe_softmax": ("uint8", "int8", "int16", "int32", "int64"),
+    "_ctc_loss_backward": (
+        "bool",
+        "uint8",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "float16",
+        "bfloat16",
+        "complex64",
+        "complex128",
+    ),
+    "_ctc_loss_backward.Tensor": (
+        "bool",
+        "uint8",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "float16",
+        "bfloat16",
+        "complex64",
+        "complex128",
+    ),
 }

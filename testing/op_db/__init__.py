@@ -18,7 +18,9 @@ from .fourier import EMBEDDING_BAG, FOURIER
 from .indexing import INDEXING
 from .linalg import LINALG
 from .loss import LOSS
+from .margin_losses import MARGIN_LOSSES
 from .number_forms import BLENDS, NUMBER_FORMS
+from .pair_losses import PAIR_LOSSES
 from .pairs import PAIRS
 from .pooling import POOLING
 from .random import RANDOM
@@ -53,6 +55,8 @@ op_db = [
     *SHAPE,
     *RANDOM,
     *LOSS,
+    *PAIR_LOSSES,
+    *MARGIN_LOSSES,
     *SORTING,
     *BLENDS,
     *NUMBER_FORMS,

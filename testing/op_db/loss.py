@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ..op_info import FLOATS, ErrorInput, Maker, OpInfo, SampleInput, sample
-from .common import not_broadcastable
 
 NONE, MEAN, SUM = 0, 1, 2
 IGNORED = -100
@@ -134,43 +133,6 @@ def entropy(
     return (1 - smoothing) * sharp + smoothing * shrunk(-logs.mean(classes), reduction)
 
 
-# --- distances --------------------------------------------------------------------------------------------------------
-
-
-def pairs(make: Maker) -> Iterator[SampleInput]:
-    for reduction in (NONE, MEAN, SUM):
-        yield sample(make(2, 3), make(2, 3), reduction)
-    yield sample(make(), make())
-    yield sample(make(0, 3), make(0, 3), SUM)
-
-
-def pair_gradients(make: Maker) -> Iterator[SampleInput]:
-    yield sample(make(2, 3), make(2, 3), make(2, 3), NONE)
-    yield sample(make(), make(2, 3), make(2, 3), MEAN)
-    yield sample(make(), make(2, 3), make(2, 3), SUM)
-
-
-def mse(self: Any, target: Any, reduction: int = MEAN) -> Any:
-    return shrunk((self - target) ** 2, reduction)
-
-
-def mse_gradient(grad_output: Any, self: Any, target: Any, reduction: int) -> Any:
-    return 2 * (self - target) * grad_output / (self.size if reduction == MEAN else 1)
-
-
-def logits(make: Maker) -> Iterator[SampleInput]:
-    for reduction in (NONE, MEAN, SUM):
-        yield sample(make(2, 3), make(2, 3, low=0, high=1).detach(), None, None, reduction)
-    weight, positive = make(3, low=0.5, high=2).detach(), make(3, low=0.5, high=2).detach()
-    yield sample(make(2, 3), make(2, 3, low=0, high=1).detach(), weight, positive, MEAN)
-
-
-def binary_entropy(self: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: int = MEAN) -> Any:
-    log = -np.log1p(np.exp(-self))
-    losses = -(target * log * (1 if pos_weight is None else pos_weight) + (1 - target) * (log - self))
-    return shrunk(losses * (1 if weight is None else weight), reduction)
-
-
 # --- layer norm -------------------------------------------------------------------------------------------------------
 
 
@@ -219,10 +181,6 @@ LOSS = [
     OpInfo("nll_loss2d", likelihoods(2, 3, 2, 2), nll, FLOATS),
     OpInfo("nll_loss_nd", any_rank, nll, FLOATS),
     OpInfo("cross_entropy_loss", entropies, entropy, FLOATS, errors=target_errors),
-    OpInfo("mse_loss", pairs, mse, FLOATS, errors=not_broadcastable),
-    OpInfo("mse_loss_backward", pair_gradients, mse_gradient, FLOATS),
-    OpInfo("l1_loss", pairs, lambda self, target, reduction=MEAN: shrunk(np.abs(self - target), reduction), FLOATS),
-    OpInfo("binary_cross_entropy_with_logits", logits, binary_entropy, FLOATS),
     OpInfo("native_layer_norm", layers, layers_and_statistics, FLOATS),
     OpInfo("native_layer_norm_backward", layer_gradients, layer_gradient, FLOATS, skips=NO_FORMULA),
     OpInfo("layer_norm", layers, lambda *args: layers_and_statistics(*args)[0], FLOATS),

@@ -33,6 +33,15 @@ KNOWN: dict[str, dict[str, str]] = {
         "gradients": "PyTorch's gradient is that of another part; ours is that of finite differences"
     },
     "constant_pad_nd": {"gradient looks": "the strides of a gradient without elements"},
+    "_ctc_loss": {"errors 2": "PyTorch reads whatever lies behind the scores of the classes"},
+    "binary_cross_entropy_backward": {"gradients": "PyTorch adds 1e-12 to the variance where ours is at least that"},
+    "ctc_loss.IntList": {"operators": "lift_fresh of the lengths, where PyTorch's C++ fills an empty tensor unseen"},
+    "multi_margin_loss": {"values": "PyTorch leaves the loss of no samples unset"},
+    "pairwise_distance": dict.fromkeys(
+        ["operators", "node"], "linalg_vector_norm, where PyTorch has norm.ScalarOpt_dim"
+    ),
+    "smooth_l1_loss_backward": {"values": "negative fractions as uint8, which C++ leaves undefined"},
+    "triplet_margin_loss": dict.fromkeys(["operators", "errors"], "as for pairwise_distance"),
     "cross_entropy_loss": {"operators": "mul.Tensor with a number, where PyTorch's C++ calls mul.Scalar"},
     "copy": dict.fromkeys(["node", "gradient errors"], "ours has a derivative; PyTorch's has none"),
     "einsum": dict.fromkeys(["operators", "node"], "the same products; ours puts no dimensions of size 1 in between"),

@@ -1,0 +1,33 @@
+"""Distances and similarities as modules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import functional
+from .module import Module
+
+
+class PairwiseDistance(Module):
+    """The p-norm of x1 - x2 + eps along the last dimension."""
+
+    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
+        super().__init__()
+        self.norm = p
+        self.eps = eps
+        self.keepdim = keepdim
+
+    def forward(self, x1: Any, x2: Any) -> Any:
+        return functional.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
+
+
+class CosineSimilarity(Module):
+    """The cosine of the angle between x1 and x2 along `dim`; no length counts for less than `eps`."""
+
+    def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
+        super().__init__()
+        self.dim = dim
+        self.eps = eps
+
+    def forward(self, x1: Any, x2: Any) -> Any:
+        return functional.cosine_similarity(x1, x2, self.dim, self.eps)
