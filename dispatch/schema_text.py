@@ -74,11 +74,12 @@ class SchemaText:
         return "inplace" if self.name.endswith("_") and "!" in self.arguments[0] else "mutable"
 
     def inplace(self, overload: str | None = None) -> SchemaText:
-        """The form that writes its first argument; `overload` where its overload has another name."""
+        """The form that writes its first argument; `overload` where its overload has another name ("default": none)."""
+        named = self.overload_name if overload is None else overload.removesuffix("default")
         first, *rest = self.arguments
         type_, _, name = first.partition(" ")
         arguments = ", ".join([f"{type_}(a!) {name}", *rest])
-        return SchemaText(f"{head(self.name + '_', overload or self.overload_name)}({arguments}) -> {self.returns}(a!)")
+        return SchemaText(f"{head(self.name + '_', named)}({arguments}) -> {self.returns}(a!)")
 
     def out(self, overload: str) -> SchemaText:
         """The form that writes into an argument `out`, or `grad_input` if the overload has that name."""

@@ -142,8 +142,9 @@ class Operator:
         """Registers a function written in other operators, from which everything, the derivative too, follows."""
         return self.kernel("CompositeImplicitAutograd")(function)
 
-    def composite(self, form: OpOverload) -> Callable[[Function], Function]:
+    def composite(self, form: OpOverload | None) -> Callable[[Function], Function]:
         """The same for one of the forms."""
+        assert form is not None, f"{self.schema} is declared without that form"
         return _registering(form, ("CompositeImplicitAutograd",), False)
 
     # Rules for the layers ----------------------------------------------------------------------------------------

@@ -61,15 +61,8 @@ def abs_complex(self):
     return np.abs(self)
 
 
-def direction(self: Any) -> Any:
-    """Which way an element lies from zero: its sign, or z / |z|; 0 at zero."""
-    if not self.is_complex():
-        return self.sign()
-    return (self / self.abs()).masked_fill(self == 0, 0)
-
-
 abs_op.scalar(int=abs_int, uint=same_element, float=abs_float, complex=abs_complex)
-abs_op.derivative(self=lambda grad, self: grad * direction(self))
+abs_op.derivative(self=lambda grad, self: grad * self.sgn())
 abs = public(abs_op)
 
 sign_op = pointwise("sign(Tensor self) -> Tensor", inplace=True, out="out", exact_out=True)
@@ -90,6 +83,28 @@ def sign_element(self):
 
 sign_op.derivative(self=lambda grad: grad * 0)
 sign = public(sign_op)
+
+sgn_op = pointwise("sgn(Tensor self) -> Tensor", inplace=True, out="out", exact_out=True)
+
+
+def sgn_complex(self):
+    return self / np.abs(self) if self != 0 else self * 0
+
+
+sgn_op.scalar(float=sign_element, int=sign_element, uint=sign_element, bool=sign_element, complex=sgn_complex)
+
+
+def sgn_backward(grad: Any, self: Any, result: Any) -> Any:
+    """A real sign does not change; z / |z| changes across the direction of z only, and by 1 / |z|."""
+    if not self.is_complex():
+        return grad * 0
+    size = self.abs()
+    along = (grad / result).real * result
+    return ((grad - along) / size).masked_fill(size == 0, 0)
+
+
+sgn_op.derivative(self=sgn_backward)
+sgn = public(sgn_op)
 
 floor_op = pointwise(
     "floor(Tensor self) -> Tensor", inplace=True, out="out", exact_out=True, unsupported={"bool": "floor_vml_cpu"}
@@ -156,7 +171,6 @@ for _op, _element in (
     _op.derivative(self=lambda grad: grad * 0)
 floor = public(floor_op)
 ceil = public(ceil_op)
-round = public(round_op)
 trunc = public(trunc_op)
 
 # --- roots, reciprocals --------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 from redispatch import kernels
 from redispatch.tensor import Tensor, dtypes, overridable, result_type
 
+from .arithmetic import pow
 from .declare import Operator
 from .pointwise import Pointwise, pointwise
 from .public import public
@@ -101,7 +102,21 @@ xlogy_op = pointwise(
     "xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
     inplace=True,
     out="OutTensor",
-    numbers=True,
+    promotion="float",
+    cost=16,
+    unsupported=refusing("xlogy_cpu", *COMPLEX),
+)
+xlogy_other_op = pointwise(
+    "xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor",
+    inplace=True,
+    out="OutScalar_Other",
+    promotion="float",
+    cost=16,
+    unsupported=refusing("xlogy_cpu", *COMPLEX),
+)
+xlogy_self_op = pointwise(
+    "xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor",
+    out="OutScalar_Self",
     promotion="float",
     cost=16,
     unsupported=refusing("xlogy_cpu", *COMPLEX),
@@ -109,6 +124,8 @@ xlogy_op = pointwise(
 
 
 @xlogy_op.scalar
+@xlogy_other_op.scalar
+@xlogy_self_op.scalar
 def xlogy_elements(self, other):
     """x log(y); 0 where x is 0, unless y is NaN."""
     return other if other != other else 0 if self == 0 else self * kernels.log(other)
@@ -119,7 +136,15 @@ def log_where_it_counts(grad: Any, self: Any, other: Any) -> Any:
 
 
 xlogy_op.derivative(self=log_where_it_counts, other=lambda grad, self, other: grad * self / other)
-xlogy = public(xlogy_op)
+
+
+def log_of_number_where_it_counts(grad: Any, self: Any, other: Any) -> Any:
+    return xlogy_other_op.functional(grad, other).masked_fill((self == 0) * (other <= 0), 0)
+
+
+xlogy_other_op.derivative(self=log_of_number_where_it_counts, node="XlogyBackward2")
+xlogy_self_op.derivative(other=lambda grad, self, other: grad * self / other, node="XlogyBackward1")
+xlogy = public(xlogy_op, xlogy_self_op, xlogy_other_op)
 
 logaddexp_op = pointwise(
     "logaddexp(Tensor self, Tensor other) -> Tensor",
@@ -308,17 +333,57 @@ Tensor.__irshift__ = overridable(shift_right_in_place)  # type: ignore[attr-defi
 
 # --- powers in float64 -----------------------------------------------------------------------------------------------
 
-float_power_op = Operator("float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", tags=("pointwise",))
 float_power_tensor_op = Operator(
-    "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", tags=("pointwise",)
+    "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+    inplace="Tensor",
+    out="Tensor_Tensor_out",
+    tags=("pointwise",),
+)
+float_power_scalar_op = Operator(
+    "float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", out="Scalar_out", tags=("pointwise",)
+)
+float_power_op = Operator(
+    "float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+    inplace="Scalar",
+    out="Tensor_Scalar_out",
+    tags=("pointwise",),
 )
 
 
-@float_power_op.implicit
-@float_power_tensor_op.implicit
-def float_power_composite(self: Any, exponent: Any) -> Any:
+def widened(self: Any, exponent: Any) -> tuple[Any, list[Any]]:
+    """(float64, or complex128 where either is complex; both in it)"""
     wide = dtypes.complex128 if result_type(self, exponent).is_complex else dtypes.float64
-    return self.to(wide).pow(exponent.to(wide) if isinstance(exponent, Tensor) else wide.numpy.type(exponent).item())
+    return wide, [x.to(wide) if isinstance(x, Tensor) else wide.numpy.type(x).item() for x in (self, exponent)]
 
 
-float_power = public(float_power_tensor_op, float_power_op)
+def float_power_composite(self: Any, exponent: Any) -> Any:
+    _, (base, power) = widened(self, exponent)
+    return base.pow(power) if isinstance(base, Tensor) else pow(base, power)
+
+
+def float_power_in_place(self: Any, exponent: Any) -> Any:
+    wide, (_, power) = widened(self, exponent)
+    check_wide("base", "float_power_", self, wide)
+    return self.pow_(power)
+
+
+def float_power_into(self: Any, exponent: Any, out: Any) -> Any:
+    wide, (base, power) = widened(self, exponent)
+    check_wide("output", "float_power", out, wide)
+    return pow(base, power, out=out)
+
+
+def check_wide(what: str, name: str, given: Tensor, wide: Any) -> None:
+    if given._dtype is not wide:
+        raise RuntimeError(
+            f"the {what} given to {name} has dtype {given._dtype.tensor_name} but the operation's result requires "
+            f"dtype {wide.tensor_name}"
+        )
+
+
+for _op in (float_power_tensor_op, float_power_scalar_op, float_power_op):
+    _op.composite(_op.functional)(float_power_composite)
+    _op.composite(_op.out)(float_power_into)
+for _op in (float_power_tensor_op, float_power_op):
+    _op.composite(_op.inplace)(float_power_in_place)
+float_power = public(float_power_tensor_op, float_power_scalar_op, float_power_op)

@@ -108,7 +108,7 @@ class Pointwise(Structured):
         look, the types of numbers, and the values that a `when` names.
     keep: arguments that keep their own dtype, such as the condition of `where`.
     unsupported: dtypes without a kernel, and the kernel's name in PyTorch's message.
-    exact_out: whether `out=` must have the result's very dtype.
+    exact_out: whether `out=` must have the result's very dtype; or what is said where it has another one.
     cost: of one element, in cheap operations.
     """
 
@@ -123,7 +123,7 @@ class Pointwise(Structured):
         keep: tuple[str, ...] = (),
         unsupported: dict[str, str] | None = None,
         cost: int = 1,
-        exact_out: bool = False,
+        exact_out: bool | str = False,
         **options: Any,
     ) -> None:
         super().__init__(schema, tags=("pointwise",), **options)
@@ -383,7 +383,8 @@ class Pointwise(Structured):
                 self.check_function(*args[:-1])
             expected, found = self._dtypes(args[:-1])[1], args[-1]._dtype
             if found is not expected:
-                raise RuntimeError(f"Found dtype {found.tensor_name} but expected {expected.tensor_name}")
+                said = f"Found dtype {found.tensor_name} but expected {expected.tensor_name}"
+                raise RuntimeError(self.exact_out if isinstance(self.exact_out, str) else said)
         return super().run_out(*args)
 
     def _pointwise_meta(self, *args: Any) -> Meta:

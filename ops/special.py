@@ -6,7 +6,9 @@ import math
 from typing import Any
 
 from redispatch import kernels
+from redispatch.tensor import Tensor, overridable
 
+from .declare import Operator
 from .pointwise import COMPLEX, Pointwise, pointwise
 from .public import public
 
@@ -99,5 +101,70 @@ def polygamma_element(n, self):
 
 polygamma_op.derivative(self=lambda grad, n, self: grad * polygamma(n + 1, self))
 polygamma: Any = public(polygamma_op)
+polygamma_inplace_op = Operator("polygamma_(Tensor(a!) self, int n) -> Tensor(a!)", tags=("inplace", "pointwise"))
+
+
+@polygamma_inplace_op.explicit
+def polygamma_inplace(self: Tensor, n: int) -> Tensor:
+    return polygamma_op.out(n, self, out=self)  # type: ignore[misc]  # it has an out= form
+
+
+polygamma_inplace_op.derivative(self=lambda grad, n, self: grad * polygamma(n + 1, self), node="PolygammaBackward1")
+public(polygamma_inplace_op, function=False)
+
+
+def polygamma_method(self: Tensor, n: int) -> Tensor:
+    """The n-th derivative of digamma."""
+    return polygamma(n, self)
+
+
+polygamma_method.__name__ = "polygamma"
+Tensor.polygamma = overridable(polygamma_method)  # type: ignore[attr-defined]
+
+# --- the multivariate gamma function ---------------------------------------------------------------------------------
+
+mvlgamma_op = pointwise(
+    "mvlgamma(Tensor self, int p) -> Tensor",
+    inplace=True,
+    out="out",
+    promotion="float",
+    cost=128,
+    unsupported=dict.fromkeys(COMPLEX, "arange_cpu"),
+)
+
+
+@mvlgamma_op.check
+def check_mvlgamma(self: Tensor, p: int) -> None:
+    if self._dtype.name == "bool":
+        raise RuntimeError("The input tensor may not be a boolean tensor.")
+
+
+@mvlgamma_op.check_numbers
+def check_dimension(self: Tensor, p: int) -> None:
+    if p < 1:
+        raise RuntimeError("p has to be greater than or equal to 1")
+
+
+LOG_PI = math.log(math.pi)
+
+
+@mvlgamma_op.scalar
+def mvlgamma_element(self, p):
+    """The logarithm of pi^(p (p - 1) / 4) times gamma(x) gamma(x - 1/2) ... gamma(x - (p - 1) / 2)."""
+    total = p * (p - 1) * 0.25 * LOG_PI
+    for j in range(int(p)):
+        total += kernels.lgamma(self - 0.5 * j)
+    return total
+
+
+def mvlgamma_backward(grad: Any, self: Any, p: int) -> Any:
+    slope = self.digamma()
+    for j in range(1, p):
+        slope = slope + (self - 0.5 * j).digamma()
+    return grad * slope
+
+
+mvlgamma_op.derivative(self=mvlgamma_backward)
+mvlgamma = public(mvlgamma_op)
 
 erfinv_op.autocast(cuda="fp32")

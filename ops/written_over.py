@@ -12,6 +12,7 @@ from . import (
     linalg,
     number_forms,
     pairs,
+    parts,
     rectifiers,
     special,
     trigonometry,
@@ -42,7 +43,6 @@ log1p_ = elementary.log1p.inplace
 log2_ = elementary.log2.inplace
 neg_ = elementary.neg.inplace
 reciprocal_ = elementary.reciprocal.inplace
-round_ = elementary.round.inplace
 rsqrt_ = elementary.rsqrt.inplace
 sqrt_ = elementary.sqrt.inplace
 trunc_ = elementary.trunc.inplace
@@ -54,6 +54,13 @@ clamp_min_ = number_forms.clamp_min.inplace
 gcd_ = pairs.gcd.inplace
 lcm_ = pairs.lcm.inplace
 xlogy_ = pairs.xlogy.inplace
+deg2rad_ = parts.deg2rad.inplace
+frac_ = parts.frac.inplace
+ldexp_ = parts.ldexp.inplace
+nan_to_num_ = parts.nan_to_num.inplace
+rad2deg_ = parts.rad2deg.inplace
+round_ = parts.round.inplace
+sinc_ = parts.sinc.inplace
 celu_ = rectifiers.celu.inplace
 selu_ = rectifiers.selu.inplace
 threshold_ = rectifiers.threshold.inplace

@@ -23,6 +23,7 @@ REFUSED_BY = {
         rrelu rrelu_with_noise
     """,
     "bucsilFD": """
+        frac frexp.Tensor nextafter round.decimals polygamma_
         alpha_dropout feature_dropout feature_alpha_dropout rrelu_with_noise_backward
         upsample_linear1d upsample_linear1d.vec upsample_trilinear3d upsample_trilinear3d.vec
         upsample_nearest1d_backward upsample_nearest2d_backward upsample_nearest3d_backward
@@ -45,6 +46,7 @@ REFUSED_BY = {
         std.correction std.dim var var.correction var.dim
     """,
     "FD": """
+        signbit isposinf isneginf  deg2rad rad2deg xlogy.Scalar_Other xlogy.Scalar_Self
         arctan2 divide.Scalar_mode less.Tensor less.Scalar less_equal.Tensor less_equal.Scalar greater.Tensor
         greater.Scalar greater_equal.Tensor greater_equal.Scalar clip
         cosine_embedding_loss
@@ -57,6 +59,7 @@ REFUSED_BY = {
         unique_dim_consecutive
     """,
     "bFD": """
+        mvlgamma
         fix divide.Tensor_mode clip.Tensor
         hinge_embedding_loss margin_ranking_loss mse_loss_backward pairwise_distance smooth_l1_loss_backward
         triplet_margin_loss
@@ -133,6 +136,7 @@ REFUSED = {
 
 # Their samples need numbers that these dtypes do not hold, or (mH, adjoint) an operator that is not there yet.
 NOT_SAMPLED: dict[str, tuple[str, ...]] = {
+    "isreal": ("complex64", "complex128"),
     "max_pool2d_with_indices_backward": ("bfloat16",),
     "max_pool3d_with_indices_backward": ("bfloat16",),
     "avg_pool2d_backward": ("bfloat16",),

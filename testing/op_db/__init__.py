@@ -22,6 +22,7 @@ from .margin_losses import MARGIN_LOSSES
 from .number_forms import BLENDS, NUMBER_FORMS
 from .pair_losses import PAIR_LOSSES
 from .pairs import PAIRS
+from .parts import PARTS
 from .pooling import POOLING
 from .random import RANDOM
 from .rectifiers import RECTIFIERS
@@ -73,6 +74,7 @@ op_db = [
     *DIAGONALS,
     *VIEW_COPIES,
     *ALIASES,
+    *PARTS,
 ]
 
 # Operators that no OpInfo covers: qualified name -> the reason. tests/op_db/test_coverage.py keeps this list short.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..op_info import FLOATS, NUMBERS, Maker, OpInfo, SampleInput, sample
+from ..op_info import FLOATS, NUMBERS, ErrorInput, Maker, OpInfo, SampleInput, sample
 from .common import binary, quiet, unary
 
 erf = np.vectorize(math.erf, otypes=[float])
@@ -82,6 +82,24 @@ def polygammas(make: Maker) -> Iterator[SampleInput]:
         yield sample(1, make(*shape, low=1))
 
 
+def polygammas_in_place(make: Maker) -> Iterator[SampleInput]:
+    for shape in ((2, 3), (), (0, 3)):
+        yield sample(make(*shape, low=1).detach(), 1)
+
+
+def multivariate(make: Maker) -> Iterator[SampleInput]:
+    for shape in ((2, 3), (), (0, 3)):
+        yield sample(make(*shape, low=3, high=6), 3)
+
+
+def mvlgamma(x: Any, p: int) -> Any:
+    return p * (p - 1) / 4 * math.log(math.pi) + sum(each(math.lgamma)(np.asarray(x, float) - j / 2) for j in range(p))
+
+
+def no_dimension(make: Maker) -> Iterator[ErrorInput]:
+    yield ErrorInput(sample(make(2), 0), RuntimeError, "p has to be greater than or equal to 1")
+
+
 def softplus(x: Any, beta: float = 1, threshold: float = 20) -> Any:
     wide = np.asarray(x, np.float64) * beta
     return np.where(wide > threshold, x, np.logaddexp(wide, 0) / beta)
@@ -144,6 +162,15 @@ ELEMENTARY = [
     OpInfo("lgamma", unary(low=1), each(math.lgamma)),
     OpInfo("digamma", unary(low=1), each(digamma)),
     OpInfo("polygamma", polygammas, trigamma, FLOATS, tolerance={"float64": (1e-7, 1e-7)}),  # of the difference
+    OpInfo(
+        "polygamma_",
+        polygammas_in_place,
+        lambda x, n: trigamma(n, x),
+        FLOATS,
+        tolerance={"float64": (1e-7, 1e-7)},  # as for polygamma
+        skips=dict.fromkeys(("gradients", "second_gradients"), "a leaf cannot be written over; polygamma is checked"),
+    ),
+    OpInfo("mvlgamma", multivariate, mvlgamma, NUMBERS, errors=no_dimension),
     OpInfo("exp2", unary(), floats(np.exp2)),
     OpInfo("sigmoid", unary(), sigmoid),
     OpInfo("logit", logits, quiet(logit), FLOATS),

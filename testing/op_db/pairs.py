@@ -43,6 +43,11 @@ def powers(make: Maker) -> Iterator[SampleInput]:
         yield sample(make(*shape, low=1), 2)
 
 
+def number_first(make: Maker) -> Iterator[SampleInput]:
+    for shape in ((2, 3), (), (0, 3)):
+        yield sample(2, make(*shape, low=1))
+
+
 SHIFTS = binary(low=0, high=5)
 WHOLE: Any = {"dtypes": INTEGERS, "gradients": False}
 PAIRS = [
@@ -51,6 +56,8 @@ PAIRS = [
     OpInfo("hypot", binary(), np.hypot, FLOATS, errors=refused("hypot_cpu")),
     OpInfo("heaviside", binary(exclude_zero=True), np.heaviside, FLOATS, errors=of_two_kinds),
     OpInfo("xlogy.Tensor", binary(low=1), wide(xlogy), NUMBERS),
+    OpInfo("xlogy.Scalar_Other", powers, wide(xlogy), NUMBERS),
+    OpInfo("xlogy.Scalar_Self", number_first, wide(xlogy), NUMBERS),
     OpInfo("logaddexp", binary(), np.logaddexp, FLOATS, errors=refused("logaddexp_cpu")),
     OpInfo("logaddexp2", binary(), np.logaddexp2, FLOATS, errors=refused("logaddexp2_cpu")),
     OpInfo("fmax", binary(), np.fmax, NUMBERS),
@@ -66,5 +73,6 @@ PAIRS = [
     OpInfo("__lshift__.Scalar", with_number(some_number), np.left_shift, **WHOLE),
     OpInfo("__rshift__.Scalar", with_number(some_number), np.right_shift, **WHOLE),
     OpInfo("float_power.Tensor_Scalar", powers, wide(np.power), NUMBERS),
+    OpInfo("float_power.Scalar", number_first, wide(np.power), NUMBERS),
     OpInfo("float_power.Tensor_Tensor", binary(low=1), wide(np.power), NUMBERS),
 ]

@@ -26,6 +26,7 @@ from redispatch.utils._python_dispatch import TorchDispatchMode as OurMode  # no
 
 # operator -> what differs -> why
 KNOWN: dict[str, dict[str, str]] = {
+    **dict.fromkeys(["polygamma", "polygamma_"], {"values": "PyTorch's is exact to 8 digits"}),
     "_cdist_forward": {"values": "PyTorch's way by matrix products is less exact: ours does them in float64"},
     "_fft_c2c": {"values": "the last bits of complex64, which are compared exactly: another FFT"},
     "_fft_r2c": {"values": "as for _fft_c2c"},
@@ -127,7 +128,7 @@ def value(x):
         values = as_numpy(x.detach())
         return values.astype(np.float32) if x.dtype is rd.bfloat16 else values
     if isinstance(x, torch.Tensor):
-        x = x.detach()
+        x = torch.zeros_like(x) if x._is_zerotensor() else x.detach()
         return (x.float() if x.dtype is torch.bfloat16 else x).numpy()
     return x
 
@@ -289,7 +290,10 @@ KNOWN_IN_DTYPES: dict[str, dict[str, str]] = {
     "clamp": {"error text": "PyTorch's structured kernel writes bool in the place of Bool"},
     "linspace": {"values": "PyTorch wraps a negative start in uint8 before it counts"},
     "native_dropout": {"looks": "PyTorch gives an empty mask the dtype of the input, others bool"},
-    "polygamma": {"values": "PyTorch's is exact to 8 digits", "error text": "PyTorch calls the second one trigamma"},
+    **dict.fromkeys(
+        ["polygamma", "polygamma_"],
+        {"values": "PyTorch's is exact to 8 digits", "error text": "PyTorch calls the second one trigamma"},
+    ),
     "sum_to_size": {"looks": "a tensor of that size is given back as it is"},
     "nll_loss2d_forward": {"error text": "the name of a kernel"},
     "nll_loss_nd": {"error text": "the name of a kernel"},
