@@ -240,6 +240,9 @@ nextafter_op = Structured(
 nextafter_op.elementwise = True
 
 
+LEAST_HALF, LEAST_BFLOAT16 = 2.0**-24, 2.0**-133
+
+
 def next_float(x, y):
     return np.nextafter(x, y)
 
@@ -254,14 +257,14 @@ def next_half(x, y):
     if x == y or x != x or y != y:
         return y if x == y else x + y
     away = (x < y) == (x > 0)
-    return half_to_float(stepped(float_to_half(x), away)) if x != 0 else math.copysign(2.0**-24, y)
+    return half_to_float(stepped(float_to_half(x), away)) if x != 0 else math.copysign(LEAST_HALF, y)
 
 
 def next_bfloat16(x, y):
     if x == y or x != x or y != y:
         return y if x == y else x + y
     away = (x < y) == (x > 0)
-    return bfloat16_to_float(stepped(float_to_bfloat16(x), away)) if x != 0 else math.copysign(2.0**-133, y)
+    return bfloat16_to_float(stepped(float_to_bfloat16(x), away)) if x != 0 else math.copysign(LEAST_BFLOAT16, y)
 
 
 # Numbers of 16 bits are computed in float32, whose neighbours are nearer.
