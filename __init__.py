@@ -80,6 +80,11 @@ from .ops.blends import (
     addcmul,
     lerp,
 )
+from .ops.cholesky import (
+    cholesky,
+    cholesky_inverse,
+    cholesky_solve,
+)
 from .ops.comparison import (
     bitwise_and,
     bitwise_not,
@@ -139,6 +144,11 @@ from .ops.creation import (
 )
 from .ops.ctc import (
     ctc_loss,
+)
+from .ops.determinants import (
+    det,
+    logdet,
+    slogdet,
 )
 from .ops.diagonals import (
     diag,
@@ -219,6 +229,11 @@ from .ops.linalg import (
     mm,
     mv,
     outer,
+)
+from .ops.lu import (
+    lu,
+    lu_solve,
+    lu_unpack,
 )
 from .ops.margin_losses import (
     cosine_embedding_loss,
@@ -386,6 +401,10 @@ from .ops.shape import (
 from .ops.softmax import (
     log_softmax,
     softmax,
+)
+from .ops.solving import (
+    inverse,
+    triangular_solve,
 )
 from .ops.sorting import (
     argsort,

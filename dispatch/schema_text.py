@@ -14,7 +14,9 @@ parsed at once. Read next: schema_parser.py.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cached_property
+from string import ascii_lowercase as LETTERS
 
 from .schema import FunctionSchema
 from .schema_parser import parse_schema
@@ -81,12 +83,23 @@ class SchemaText:
         arguments = ", ".join([f"{type_}(a!) {name}", *rest])
         return SchemaText(f"{head(self.name + '_', named)}({arguments}) -> {self.returns}(a!)")
 
-    def out(self, overload: str) -> SchemaText:
-        """The form that writes into an argument `out`, or `grad_input` if the overload has that name."""
-        star = [] if "*" in self.arguments else ["*"]
+    def out(self, overload: str, names: Sequence[str] = ()) -> SchemaText:
+        """The form that writes into an argument `out`, or `grad_input` if the overload has that name.
+
+        Several results are written into arguments that are called as they are, or by `names`.
+        """
         name = overload if overload == "grad_input" else "out"
-        arguments = ", ".join([*self.arguments, *star, f"{self.returns}(a!) {name}"])
-        return SchemaText(f"{head(self.name, overload)}({arguments}) -> {self.returns}(a!)")
+        several = self.returns.startswith("(")
+        results = BETWEEN.split(self.returns.strip("()")) if several else [f"{self.returns} {name}"]
+        written = [
+            one.replace("Tensor", f"Tensor({letter}!)", 1) for one, letter in zip(results, LETTERS, strict=False)
+        ]
+        star = [] if "*" in self.arguments else ["*"]
+        named = [f"{one.partition(' ')[0]} {other}" for one, other in zip(written, names, strict=False)]
+        returns = f"({', '.join(written)})" if several else f"{self.returns}(a!)"
+        return SchemaText(
+            f"{head(self.name, overload)}({', '.join([*self.arguments, *star, *(named or written)])}) -> {returns}"
+        )
 
     def __str__(self) -> str:
         return self.text

@@ -8,7 +8,7 @@ Read `operand.py`, `geometry.py`, `overlap.py`; then `program.py`, `compile.py`,
 `elementwise.py` and the families after it.
 """
 
-from . import pooling
+from . import lapack, pooling
 from .argreduce import extreme_with_indices, ready_extreme
 from .assembly import busiest_loop
 from .attention import attention, attention_backward, blas_takes
@@ -218,6 +218,7 @@ __all__ = [
     "overlap",
     "parallel_for",
     "permutation",
+    "lapack",
     "pooling",
     "polygamma",
     "pow",

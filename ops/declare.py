@@ -64,6 +64,7 @@ class Operator:
     schema:  without namespace, of the functional form.
     inplace: whether `name_` exists; its overload name, where that is another one than the functional form's.
     out: the overload name of the out= form, or None.
+    out_names: what it calls the tensors that it writes, where they are several and not called as the results are.
     numbers: whether a Python number may stand for a tensor argument.
     scratch: an argument that is written, of which no layer is to hear; see FunctionSchema.with_scratch.
 
@@ -79,6 +80,7 @@ class Operator:
         *,
         inplace: bool | str = False,
         out: str | None = None,
+        out_names: tuple[str, ...] = (),
         numbers: bool = False,
         tags: tuple[str, ...] = (),
         namespace: str = "aten",
@@ -90,7 +92,7 @@ class Operator:
         self.functional = self._define(text, numbers, tags)
         other = inplace if isinstance(inplace, str) else None
         self.inplace = self._define(text.inplace(other), numbers, tags) if inplace else None
-        self.out = self._define(text.out(out), numbers, tags) if out else None
+        self.out = self._define(text.out(out, out_names), numbers, tags) if out else None
 
     def _define(self, text: SchemaText, numbers: bool, tags: tuple[str, ...]) -> OpOverload:
         if numbers:
@@ -133,6 +135,11 @@ class Operator:
         """Registers the decorated function as the kernel of the in-place form at these keys."""
         assert self.inplace is not None, f"{self.schema} is declared without an in-place form"
         return _registering(self.inplace, keys, dispatches)
+
+    def kernel_out(self, *keys: str, dispatches: bool = False) -> Callable[[Function], Function]:
+        """Registers the decorated function as the kernel of the out= form at these keys."""
+        assert self.out is not None, f"{self.schema} is declared without an out= form"
+        return _registering(self.out, keys, dispatches)
 
     def explicit(self, function: Function) -> Function:
         """Registers one kernel for every backend, meta included; the derivative is declared apart."""

@@ -154,8 +154,8 @@ Errors = Callable[[Maker], Iterable[ErrorInput]]
 
 # What skips may name: the generic tests of tests/op_db/
 PROPERTIES = frozenset(
-    "reference bfloat16 meta inplace out layouts gradients second_gradients dispatch_mode function_mode subclass trace "
-    "inference parity errors recording".split()
+    "reference bfloat16 meta inplace out layouts expanded gradients second_gradients dispatch_mode function_mode "
+    "subclass trace inference parity errors recording".split()
 )
 
 
@@ -167,6 +167,7 @@ class OpInfo:
     samples:    calls that must work, made with a Maker, for each of `dtypes`.
     reference:  the same on numpy arrays (16-bit floats come as float32), None where nothing in numpy is.
     gradients:  whether it has a gradient at all; where it has none, nothing is recorded.
+    hermitian:  whether the first tensor is taken for symmetric; tests of gradients make it so before the call.
     random:     whether results depend on the generator, which is then seeded before each call.
     representative: whether it stands for all pointwise operators in tests that would take too long with each.
     function:   where the public function is, "nn.functional.gelu"; by default `redispatch.<name>`, if it is this.
@@ -180,6 +181,7 @@ class OpInfo:
     reference: Callable[..., Any] | None = None
     dtypes: tuple[dtype, ...] = ALL
     gradients: bool = True
+    hermitian: bool = False
     random: bool = False
     representative: bool = False
     function: str | None = None

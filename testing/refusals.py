@@ -88,6 +88,13 @@ REFUSED_BY = {
         native_dropout native_group_norm_backward native_layer_norm_backward normal.float_float normal_ rand
         rand.generator rand_like randn randn.generator randn_like silu uniform_
     """,
+    "bucsilhg": """
+        _cholesky_solve_helper _linalg_det _linalg_slogdet _linalg_solve_ex _lu_with_info cholesky
+        cholesky_inverse cholesky_solve det inverse linalg_cholesky linalg_cholesky_ex linalg_det linalg_inv
+        linalg_inv_ex linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve linalg_lu linalg_lu_factor
+        linalg_lu_factor_ex linalg_lu_solve linalg_slogdet linalg_solve linalg_solve_ex linalg_solve_triangular
+        logdet lu_solve slogdet triangular_solve
+    """,
     "bhgfdFD": """
         __lshift__.Scalar __lshift__.Tensor __rshift__.Scalar __rshift__.Tensor bincount bitwise_left_shift.Tensor
         bitwise_left_shift.Tensor_Scalar bitwise_right_shift.Tensor bitwise_right_shift.Tensor_Scalar gcd lcm

@@ -19,6 +19,7 @@ from .indexing import INDEXING
 from .linalg import LINALG
 from .loss import LOSS
 from .margin_losses import MARGIN_LOSSES
+from .matrices import MATRICES
 from .number_forms import BLENDS, NUMBER_FORMS
 from .pair_losses import PAIR_LOSSES
 from .pairs import PAIRS
@@ -46,6 +47,7 @@ op_db = [
     *EXTREMES,
     *MOMENTS,
     *LINALG,
+    *MATRICES,
     *CONVOLUTION,
     *ATTENTION,
     *POOLING,

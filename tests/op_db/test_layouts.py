@@ -36,11 +36,12 @@ def test_tensors_that_are_not_contiguous_give_what_contiguous_ones_give(info):
     samples = [
         sample for sample in info.sample_inputs(info.main_dtype, thorough=True) if "layouts" not in sample.skips
     ][:3]
+    ways = ["stepped", "transposed", "shifted", *(["expanded"] if "expanded" not in info.skips else [])]
 
     @settings(max_examples=6, database=None)
     @given(st.data())
     def holds(data):
-        how = data.draw(st.sampled_from(["stepped", "transposed", "shifted", "expanded"]))
+        how = data.draw(st.sampled_from(ways))
         for sample in samples:
             lying = sample.map(lambda x: data.draw(awkward(x, how)))
             if info.mutates:  # no two of the elements to be written may share a place

@@ -33,6 +33,8 @@ KNOWN: dict[str, dict[str, str]] = {
     "as_strided_scatter": {
         "gradients": "PyTorch's gradient is that of another part; ours is that of finite differences"
     },
+    "cholesky_inverse": {"gradients": "PyTorch's has values in the triangle that is not read"},
+    "cholesky_solve": {"gradients": "as for cholesky_inverse"},
     "constant_pad_nd": {"gradient looks": "the strides of a gradient without elements"},
     "_ctc_loss": {"errors 2": "PyTorch reads whatever lies behind the scores of the classes"},
     "binary_cross_entropy_backward": {"gradients": "PyTorch adds 1e-12 to the variance where ours is at least that"},
@@ -57,6 +59,7 @@ KNOWN: dict[str, dict[str, str]] = {
     "isclose": {"operators": "mul.Tensor and add.Tensor with a number, where PyTorch's C++ calls the overloads Scalar"},
     "lift_fresh": {"node": "what is fresh has no history to record"},
     "narrow_copy": {"gradient errors": "PyTorch's gradient does not take negative starts"},
+    "lu_unpack": {"gradient errors": "PyTorch's fails for factors that were not wanted; ours is none"},
     "native_dropout": {"looks": "PyTorch gives an empty mask the dtype of the input, others bool"},
     "native_batch_norm_backward": dict.fromkeys(["node", "gradient errors"], "its derivative is not declared yet"),
     "native_layer_norm_backward": dict.fromkeys(["node", "gradient errors"], "its derivative is not declared yet"),

@@ -1,0 +1,255 @@
+"""What the operators on matrices share: their checks, the layout of their results, the loop over a batch, their errors.
+
+A batch is all dimensions but the last two. LAPACK's matrices lie column by column, and so do most results.
+Read next: determinants.py, solving.py, and kernels/lapack.py, which does the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from redispatch.dispatch import call
+from redispatch.dispatch.marks import leaf
+from redispatch.kernels import broadcast_shapes, contiguous_strides
+from redispatch.tensor import Tensor, as_numpy, dtype, dtypes
+
+from .declare import Operator
+from .extremes import check_out_dtype
+from .structured import Meta, resize_out
+
+Shape = tuple[int, ...]
+
+
+class LinAlgError(RuntimeError):
+    """What is wrong with a matrix's numbers, such as being singular."""
+
+
+LinAlgError.__name__ = "_LinAlgError"  # as PyTorch's is called in tracebacks
+
+# --- checks ----------------------------------------------------------------------------------------------------------
+
+
+def check_matrix(x: Tensor, name: str, argument: str = "A") -> None:
+    if len(x._shape) < 2:
+        raise RuntimeError(f"{name}: The input tensor {argument} must have at least 2 dimensions.")
+
+
+def check_square(x: Tensor, name: str, argument: str = "A") -> None:
+    check_matrix(x, name, argument)
+    *_, n, m = x._shape
+    if n != m:
+        raise RuntimeError(f"{name}: {argument} must be batches of square matrices, but they are {n} by {m} matrices")
+
+
+def check_floating(x: Tensor, name: str, low_precision: bool = True) -> None:
+    """Raises RuntimeError for whole numbers, and for 16-bit floats where these are not taken."""
+    if x._dtype.category < dtypes.FLOATING:
+        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {x._dtype.tensor_name}")
+    if not low_precision and is_low_precision(x._dtype):
+        raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {x._dtype.tensor_name}")
+
+
+def check_has_lapack(x: Tensor, kernel: str) -> None:
+    """Raises NotImplementedError for dtypes that LAPACK does not know."""
+    if x._dtype.category < dtypes.FLOATING or is_low_precision(x._dtype):
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{x._dtype.tensor_name}'")
+
+
+def is_low_precision(kind: dtype) -> bool:
+    return kind.is_floating_point and kind.itemsize < 4
+
+
+def check_same_dtype(function: str, **tensors: Tensor) -> None:
+    (one, a), (other, b) = tensors.items()
+    if a._dtype is not b._dtype:
+        raise RuntimeError(
+            f"{function}: Expected {one} and {other} to have the same dtype, but found {one} of type "
+            f"{a._dtype.tensor_name} and {other} of type {b._dtype.tensor_name} instead"
+        )
+
+
+def check_solvable(a: Tensor, b_shape: Shape, left: bool, name: str) -> None:
+    """Raises RuntimeError where A X = B, or X A = B, cannot be for matrices of these shapes."""
+    check_square(a, name)
+    if len(b_shape) < 2:
+        raise RuntimeError(f"{name}: The input tensor B must have at least 2 dimensions.")
+    n, (rows, columns) = a._shape[-1], b_shape[-2:]
+    if n != (rows if left else columns):
+        equation = "AX = B" if left else "XA = B"
+        raise RuntimeError(
+            f"{name}: Incompatible shapes of A and B for the equation {equation} ({n}x{n} and {rows}x{columns})"
+        )
+
+
+def check_pair(b: Tensor, a: Tensor, name: str) -> None:
+    """The checks of the older solvers."""
+    if a._dtype is not b._dtype:
+        raise RuntimeError(
+            f"Expected b and A to have the same dtype, but found b of type {b._dtype.tensor_name} and A of type "
+            f"{a._dtype.tensor_name} instead."
+        )
+    *_, n, m = a._shape
+    if n != m:
+        raise RuntimeError(f"A must be batches of square matrices, but they are {n} by {m} matrices")
+    if b._shape[-2] != n:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for {name}: each A matrix is {n} by {n} but each b matrix is {b._shape[-2]} "
+            f"by {b._shape[-1]}"
+        )
+
+
+# --- results ---------------------------------------------------------------------------------------------------------
+
+
+def column_strides(shape: Sequence[int]) -> Shape:
+    """The strides of a batch of matrices each of which lies column by column."""
+    if len(shape) < 2:
+        return tuple(contiguous_strides(tuple(shape)))
+    return (*contiguous_strides(tuple(shape))[:-2], 1, max(shape[-2], 1))
+
+
+def column_major(shape: Sequence[int], x: Tensor) -> Meta:
+    """What a matrix with the dtype of `x` looks like as LAPACK gives it."""
+    return Meta(tuple(shape), x._dtype, x._device, column_strides(shape))
+
+
+def row_major(shape: Sequence[int], x: Tensor) -> Meta:
+    return Meta(tuple(shape), x._dtype, x._device)
+
+
+def integers(shape: Sequence[int], x: Tensor) -> Meta:
+    """Pivots, or numbers that say how it went."""
+    return Meta(tuple(shape), dtypes.int32, x._device)
+
+
+def real_dtype(kind: dtype) -> dtype:
+    """The dtype of a complex number's parts."""
+    return {"complex64": dtypes.float32, "complex128": dtypes.float64}.get(kind.name, kind)
+
+
+def complex_dtype(kind: dtype) -> dtype:
+    return {"float32": dtypes.complex64, "float64": dtypes.complex128}.get(kind.name, kind)
+
+
+def common_batch(*shapes: Sequence[int]) -> Shape:
+    """The batch that matrices of these shapes broadcast to."""
+    return tuple(broadcast_shapes(*(tuple(shape[:-2]) for shape in shapes)))
+
+
+def conj(x: Any) -> Any:
+    """The complex conjugate, which a real tensor is its own."""
+    return x.conj() if x._dtype.is_complex else x
+
+
+# --- the loop over a batch -------------------------------------------------------------------------------------------
+
+
+def for_each_matrix(function: Callable[..., Any], outs: Sequence[Any], *inputs: Any, vectors: int = 0) -> None:
+    """Fills the results with what `function` gives for each matrix, the batches broadcast against each other.
+
+    outs, inputs: tensors, or numpy arrays; the last `vectors` of the inputs have vectors in the place of matrices.
+    """
+    arrays = [as_array(x) for x in inputs]
+    kept = [2] * (len(arrays) - vectors) + [1] * vectors
+    batch = np.broadcast_shapes(*(x.shape[: x.ndim - d] for x, d in zip(arrays, kept, strict=True)))
+    arrays = [np.broadcast_to(x, batch + x.shape[x.ndim - d :]) for x, d in zip(arrays, kept, strict=True)]
+    targets = [as_array(out) for out in outs]
+    for at in np.ndindex(batch):
+        found = function(*(x[at] for x in arrays))
+        for target, value in zip(targets, found if isinstance(found, tuple) else (found,), strict=True):
+            target[at] = value
+
+
+def as_array(x: Any) -> np.ndarray:
+    return as_numpy(x) if isinstance(x, Tensor) else x
+
+
+# --- what went wrong -------------------------------------------------------------------------------------------------
+
+check_errors_op = Operator("_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()")
+
+
+@check_errors_op.explicit
+@leaf
+def check_errors_kernel(info: Tensor, api_name: str, is_matrix: bool) -> None:
+    if info._device.type != "meta":
+        raise_for(info, api_name, is_matrix)
+
+
+check_errors_op.not_differentiable()
+
+
+def raise_for(info: Any, name: str, is_matrix: bool) -> None:
+    """Raises LinAlgError for the first matrix whose number is not 0."""
+    numbers = as_array(info).ravel()
+    failed = np.flatnonzero(numbers)
+    if failed.size:
+        where = "" if is_matrix else f" (Batch element {failed[0]}):"
+        raise error_of(name, f"{name}:{where} ", int(numbers[failed[0]]))
+
+
+def error_of(name: str, start: str, info: int) -> Exception:
+    if "inv" in name:
+        return LinAlgError(
+            f"{start}The diagonal element {info} is zero, the inversion could not be completed because the input "
+            "matrix is singular."
+        )
+    if "solve" in name:
+        return LinAlgError(f"{start}The solver failed because the input matrix is singular.")
+    if "cholesky" in name:
+        return LinAlgError(
+            f"{start}The factorization could not be completed because the input is not positive-definite (the leading "
+            f"minor of order {info} is not positive-definite)."
+        )
+    if "eig" in name or "syevd" in name:
+        return LinAlgError(
+            f"{start}The algorithm failed to converge because the input matrix is ill-conditioned or has too many "
+            f"repeated eigenvalues (error code: {info})."
+        )
+    if "svd" in name and info < 0:
+        return LinAlgError(
+            f"{start}The algorithm failed to converge because the input matrix contained non-finite values."
+        )
+    if "svd" in name:
+        return LinAlgError(
+            f"{start}The algorithm failed to converge because the input matrix is ill-conditioned or has too many "
+            f"repeated singular values (error code: {info})."
+        )
+    if "lstsq" in name:
+        return LinAlgError(
+            f"{start}The least squares solution could not be computed because the input matrix does not have full rank "
+            f"(error code: {info})."
+        )
+    if "lu_factor" in name:
+        return RuntimeError(
+            f"{start}U[{info},{info}] is zero and using it on lu_solve would result in a division by zero. If you "
+            "still want to perform the factorization, consider calling linalg.lu(A, pivot) or "
+            "linalg.lu_factor_ex(A, pivot)"
+        )
+    return LinAlgError(f"{start}Unknown error code: {info}.")
+
+
+# --- out= forms of operators that are written in others --------------------------------------------------------------
+
+
+def out_by_copy(op: Operator, castable: bool = False) -> None:
+    """The out= form computes the functional one and copies its result, or results.
+
+    castable: whether it may be of another dtype that the result can be stored in.
+    """
+    assert op.out is not None
+
+    @op.kernel_out("CompositeExplicitAutograd")
+    def computed_and_copied(*args: Any) -> Any:
+        count = len(op.schema.returns)
+        inputs, outs = args[:-count], args[-count:]
+        found = call(op.functional, list(inputs))
+        for out, result in zip(outs, found if count > 1 else (found,), strict=True):
+            if not castable:
+                check_out_dtype(out, result._dtype)
+            resize_out(out, Meta(tuple(result.shape), result._dtype, result._device, tuple(result.stride())))
+            out.copy_(result)
+        return outs if count > 1 else outs[0]
