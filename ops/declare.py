@@ -233,7 +233,7 @@ MACHINERY = ("declare.py", "structured.py", "planned.py", "pointwise.py")
 
 
 def node_name(base_name: str) -> str:
-    """The name of an operator's node: `MulBackward0`, `AvgPool2DBackward0`, `LogSoftmaxBackward0` for `_log_softmax`."""
+    """The name of an operator's node: `MulBackward0`, `Log1PBackward0`, `LogSoftmaxBackward0` for `_log_softmax`."""
     return CAPITALS.sub(lambda found: found[1].upper(), base_name.strip("_")) + "Backward0"
 
 

@@ -24,6 +24,7 @@ REFUSED_BY = {
     """,
     "bucsilFD": """
         frac frexp.Tensor nextafter round.decimals polygamma_
+        grid_sampler grid_sampler_2d grid_sampler_2d_backward grid_sampler_3d grid_sampler_3d_backward
         alpha_dropout feature_dropout feature_alpha_dropout rrelu_with_noise_backward
         upsample_linear1d upsample_linear1d.vec upsample_trilinear3d upsample_trilinear3d.vec
         upsample_nearest1d_backward upsample_nearest2d_backward upsample_nearest3d_backward
@@ -131,6 +132,9 @@ REFUSED_BY = {
     """,
     "bucil": """
         rms_norm
+    """,
+    "ucsil": """
+        im2col col2im
     """,
     "buc": """
         view.dtype

@@ -15,6 +15,7 @@ from .creation import CREATION
 from .distances import DISTANCES, SIZES
 from .elementary import ELEMENTARY
 from .fourier import EMBEDDING_BAG, FOURIER
+from .images import FOLDING, GRIDS, SHUFFLES
 from .indexing import INDEXING
 from .linalg import LINALG
 from .loss import LOSS
@@ -53,6 +54,9 @@ op_db = [
     *POOLING,
     *PADDING,
     *UPSAMPLING,
+    *GRIDS,
+    *FOLDING,
+    *SHUFFLES,
     *INDEXING,
     *VIEWS,
     *SHAPE,

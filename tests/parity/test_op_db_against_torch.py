@@ -49,6 +49,12 @@ KNOWN: dict[str, dict[str, str]] = {
     "copy": dict.fromkeys(["node", "gradient errors"], "ours has a derivative; PyTorch's has none"),
     "einsum": dict.fromkeys(["operators", "node"], "the same products; ours puts no dimensions of size 1 in between"),
     "embedding_dense_backward": {"gradient errors": "PyTorch ignores scale_grad_by_freq here and gives a wrong one"},
+    "affine_grid_generator_backward": {"operators": "the same grid, its axes laid out in fewer steps"},
+    **dict.fromkeys(
+        ["grid_sampler_2d_backward", "grid_sampler_3d_backward"],
+        dict.fromkeys(["node", "gradient errors"], "its derivative is not declared yet"),
+    ),
+    "native_channel_shuffle": dict.fromkeys(["node", "gradient errors"], "ours has a derivative; PyTorch's has none"),
     "hardsigmoid": {"gradients": "PyTorch multiplies a float64 by a sixth that was rounded to float32"},
     "hardsigmoid_backward": {
         "values": "as for hardsigmoid",
@@ -290,6 +296,14 @@ def report():
 
 # What differs only in dtypes beyond OpInfo.dtypes -> why
 KNOWN_IN_DTYPES: dict[str, dict[str, str]] = {
+    **dict.fromkeys(
+        ["affine_grid_generator", "affine_grid_generator_backward"],
+        {"values": "coordinates from -1 to 1 mean nothing in uint8"},
+    ),
+    **dict.fromkeys(
+        ["grid_sampler", "grid_sampler_2d", "grid_sampler_2d_backward", "grid_sampler_3d_backward"],
+        {"values": "PyTorch computes float16 in float16, ours in float32"},
+    ),
     "clamp": {"error text": "PyTorch's structured kernel writes bool in the place of Bool"},
     "linspace": {"values": "PyTorch wraps a negative start in uint8 before it counts"},
     "native_dropout": {"looks": "PyTorch gives an empty mask the dtype of the input, others bool"},
