@@ -73,6 +73,7 @@ REFUSED_BY = {
         threshold_backward topk trunc
     """,
     "b": """
+        affine_grid_generator affine_grid_generator_backward
         reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d
         absolute negative subtract.Tensor subtract.Scalar
         poisson_nll_loss
