@@ -67,6 +67,22 @@ from .ops.arithmetic import (
     square,
     sub,
 )
+from .ops.arrangements import (
+    block_diag,
+    broadcast_shapes,
+    cartesian_prod,
+    combinations,
+    dsplit,
+    hsplit,
+    nonzero_static,
+    rot90,
+    slice_inverse,
+    unravel_index,
+    unsafe_chunk,
+    unsafe_split,
+    unsafe_split_with_sizes,
+    vsplit,
+)
 from .ops.batch_norm import (
     batch_norm,
     group_norm,
@@ -74,6 +90,9 @@ from .ops.batch_norm import (
     native_batch_norm,
     native_group_norm,
     rms_norm,
+)
+from .ops.bilinear import (
+    bilinear,
 )
 from .ops.blends import (
     addcdiv,
@@ -213,8 +232,18 @@ from .ops.from_data import (
     numel,
     tensor,
 )
+from .ops.histograms import (
+    histogram,
+    histogramdd,
+)
 from .ops.indexing import (
     index_put,
+)
+from .ops.integrals import (
+    cumulative_trapezoid,
+    gradient,
+    trapezoid,
+    trapz,
 )
 from .ops.legacy import TYPES as _LEGACY_TYPES
 from .ops.legacy import Storage, TypedStorage
@@ -375,6 +404,9 @@ from .ops.searching import (
     unique,
     unique_consecutive,
 )
+from .ops.segments import (
+    segment_reduce,
+)
 from .ops.shape import (
     atleast_1d,
     atleast_2d,
@@ -382,6 +414,7 @@ from .ops.shape import (
     broadcast_tensors,
     cat,
     column_stack,
+    concat,
     concatenate,
     dstack,
     flip,
@@ -424,6 +457,16 @@ from .ops.special import (
     lgamma,
     mvlgamma,
     polygamma,
+)
+from .ops.statistics import (
+    corrcoef,
+    cov,
+    nanmean,
+    nanquantile,
+    nansum,
+    quantile,
+    std_mean,
+    var_mean,
 )
 from .ops.trigonometry import (
     acos,
@@ -479,6 +522,7 @@ from .ops.views import (
     split,
     split_with_sizes,
     squeeze,
+    swapaxes,
     swapdims,
     t,
     tensor_split,

@@ -52,7 +52,7 @@ from .overlap import has_internal_overlap, overlap
 from .pool import get_num_threads, parallel_for, ready, serial_for, set_num_threads
 from .program import integral, primitive
 from .random import bernoulli, blocks, exponential, normal, permutation, randint, uniform
-from .reduce import ALL, AMAX, AMIN, ANY, MEAN, PROD, SUM, Recipe, Reduction
+from .reduce import ALL, AMAX, AMIN, ANY, MEAN, NANSUM, PROD, SUM, Recipe, Reduction
 from .scan import CUMPROD, CUMSUM, ready_cumulative_extreme, ready_logcumsumexp
 from .softmax import (
     log_softmax,
@@ -127,6 +127,7 @@ __all__ = [
     "Kernel",
     "Loop",
     "MEAN",
+    "NANSUM",
     "Operand",
     "Product",
     "Windows",

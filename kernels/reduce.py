@@ -30,7 +30,7 @@ BLOCK = 1024  # elements that the inner loop combines before the accumulator is 
 STRIP = 1024  # accumulators that a column loop holds at once: 8 kB, a quarter of a first-level cache
 FEW = 1 << 10  # so many elements are read column by column in less time than accumulators take to be allocated
 PIECE = 1 << 17  # a full reduction of more than two of these is cut into such pieces, one result each
-uint64 = np.uint64
+float32, float64, uint64 = np.float32, np.float64, np.uint64
 
 # --- the loops. The functions right below stand in for those that `Reduction` passes to `Kernel(given=...)`. --------
 
@@ -373,7 +373,20 @@ def _divide_complex(acc, total):
 ACCUMULATOR = {"bool": "int64", "int": "int64", "uint": "int64"}
 
 
-def _arithmetic(combine: Callable, identity: int, finish: Callable = _keep) -> Callable[[str], Recipe]:
+def _number_32(x):
+    return x if x == x else float32(0)
+
+
+def _number_64(x):
+    return x if x == x else float64(0)
+
+
+ZERO_FOR_NAN = {"float32": _number_32, "float64": _number_64}  # by the type that elements are loaded as
+
+
+def _arithmetic(
+    combine: Callable, identity: int, finish: Callable = _keep, skip_nan: bool = False
+) -> Callable[[str], Recipe]:
     def recipe(dtype: str) -> Recipe:
         info = DTYPES[dtype]
         accumulator = ACCUMULATOR.get(info.kind, info.compute)
@@ -383,6 +396,8 @@ def _arithmetic(combine: Callable, identity: int, finish: Callable = _keep) -> C
         elif dtype == "complex64":
             accumulator, block = "complex128", "complex64"
         loading = CONVERT[accumulator] if info.kind in ACCUMULATOR else as_is
+        if skip_nan and info.kind not in ACCUMULATOR:
+            loading = ZERO_FOR_NAN[info.compute]
         last = _divide_complex if finish is _divide and info.kind == "complex" else finish
         return Recipe(loading, np.dtype(accumulator).type(identity), combine, last, block)
 
@@ -406,6 +421,7 @@ def _truth(combine: Callable, identity: bool) -> Callable[[str], Recipe]:
 REASSOCIATE = frozenset({"reassoc"})
 
 SUM = Reduction("sum", _arithmetic(_add, 0), fastmath=REASSOCIATE)
+NANSUM = Reduction("nansum", _arithmetic(_add, 0, skip_nan=True), fastmath=REASSOCIATE)
 MEAN = Reduction("mean", _arithmetic(_add, 0, _divide), fastmath=REASSOCIATE)
 PROD = Reduction("prod", _arithmetic(_multiply, 1), fastmath=REASSOCIATE)
 AMAX = Reduction("amax", _extreme(True))

@@ -12,8 +12,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from redispatch.dispatch import ops
-from redispatch.ops import activations, attention, convolution, distances, linalg, normalization, pooling
+from redispatch.ops import (
+    activations,
+    attention,
+    convolution,
+    distances,
+    linalg,
+    normalization,
+    pooling,
+)
 from redispatch.ops import batch_norm as batch_normalization
+from redispatch.ops import bilinear as bilinear_forms
 from redispatch.ops.arithmetic import div
 from redispatch.ops.overridable import overridable_function
 from redispatch.ops.softmax import log_softmax as log_softmax_operator
@@ -74,6 +83,8 @@ triplet_margin_with_distance_loss = loss_functions.triplet_margin_with_distance_
 cosine_similarity = distances.cosine_similarity
 pairwise_distance = distances.pairwise_distance
 pdist = distances.pdist
+threshold = piecewise.threshold
+bilinear = bilinear_forms.bilinear
 avg_pool1d, avg_pool2d, avg_pool3d = pooling.avg_pool1d, pooling.avg_pool2d, pooling.avg_pool3d
 adaptive_avg_pool1d = pooling.adaptive_avg_pool1d
 

@@ -33,6 +33,8 @@ REFUSED_BY = {
         upsample_bicubic2d_backward
         binary_cross_entropy binary_cross_entropy_backward cosine_similarity huber_loss huber_loss_backward kl_div
         smooth_l1_loss
+        nanmean var_mean var_mean.dim var_mean.correction std_mean std_mean.dim std_mean.correction segment_reduce
+        _segment_reduce_backward
         _adaptive_avg_pool2d _adaptive_avg_pool3d _embedding_bag _log_softmax
         _log_softmax_backward_data _native_batch_norm_legit _native_batch_norm_legit.no_stats
         _native_batch_norm_legit_no_training _prelu_kernel _scaled_dot_product_attention_math _softmax
@@ -75,6 +77,7 @@ REFUSED_BY = {
     "b": """
         affine_grid_generator affine_grid_generator_backward
         reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d
+        trapezoid.x trapezoid.dx trapz.x trapz.dx cumulative_trapezoid.x cumulative_trapezoid.dx _trilinear bilinear
         absolute negative subtract.Tensor subtract.Scalar
         poisson_nll_loss
         inner
@@ -123,7 +126,9 @@ REFUSED_BY = {
         _ctc_loss _ctc_loss.Tensor ctc_loss.IntList ctc_loss.Tensor multi_margin_loss multi_margin_loss_backward
         multilabel_margin_loss multilabel_margin_loss_backward multilabel_margin_loss_forward
         _cdist_forward _pdist_forward cdist pdist
-        _fft_r2c
+        _fft_r2c quantile quantile.scalar nanquantile nanquantile.scalar histogram.bin_ct histogram.bins_tensor
+        histogramdd histogramdd.int_bins histogramdd.TensorList_bins _histogramdd_bin_edges
+        _histogramdd_from_bin_cts _histogramdd_from_bin_tensors
     """,
     "bucsihgfdFD": """
         one_hot
@@ -137,6 +142,10 @@ REFUSED_BY = {
     "ucsil": """
         im2col col2im
     """,
+    "bu": """
+        gradient.scalarint gradient.scalararray gradient.array gradient.scalarrayint gradient.scalarrayarray
+        gradient.tensorarrayint gradient.tensorarray
+    """,
     "buc": """
         view.dtype
     """,
@@ -149,6 +158,8 @@ REFUSED = {
 # Their samples need numbers that these dtypes do not hold, or (mH, adjoint) an operator that is not there yet.
 NOT_SAMPLED: dict[str, tuple[str, ...]] = {
     "isreal": ("complex64", "complex128"),
+    "cov": ("bool", "complex64", "complex128"),
+    "corrcoef": ("bool", "complex64", "complex128"),
     "max_pool2d_with_indices_backward": ("bfloat16",),
     "max_pool3d_with_indices_backward": ("bfloat16",),
     "avg_pool2d_backward": ("bfloat16",),

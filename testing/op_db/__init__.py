@@ -5,6 +5,7 @@
 
 from .aliases import ALIASES
 from .arithmetic import ARITHMETIC
+from .arrangements import ARRANGEMENTS
 from .attention import ATTENTION
 from .batch_norm import BATCH_NORM
 from .comparison import COMPARISON
@@ -34,6 +35,7 @@ from .resampling import PADDING, UPSAMPLING
 from .searching import SEARCHING
 from .shape import SHAPE
 from .sorting import SORTING
+from .statistics import BILINEAR, HISTOGRAMS, INTEGRALS, SEGMENTS, STATISTICS
 from .view_copies import VIEW_COPIES
 from .views import VIEWS
 
@@ -79,6 +81,12 @@ op_db = [
     *CONTRACTIONS,
     *DIAGONALS,
     *VIEW_COPIES,
+    *STATISTICS,
+    *HISTOGRAMS,
+    *INTEGRALS,
+    *SEGMENTS,
+    *BILINEAR,
+    *ARRANGEMENTS,
     *ALIASES,
     *PARTS,
 ]

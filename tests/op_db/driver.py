@@ -67,7 +67,8 @@ def is_implicit(op):
 
 
 def as_list(result):
-    return list(result) if isinstance(result, tuple | list) else [result]
+    """The results of a call one by one, those in a list among them, too."""
+    return [x for item in result for x in as_list(item)] if isinstance(result, tuple | list) else [result]
 
 
 def looks(result):

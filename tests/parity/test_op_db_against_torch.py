@@ -46,6 +46,18 @@ KNOWN: dict[str, dict[str, str]] = {
     "smooth_l1_loss_backward": {"values": "negative fractions as uint8, which C++ leaves undefined"},
     "triplet_margin_loss": dict.fromkeys(["operators", "errors"], "as for pairwise_distance"),
     "cross_entropy_loss": {"operators": "mul.Tensor with a number, where PyTorch's C++ calls mul.Scalar"},
+    **dict.fromkeys(
+        ["cov", "corrcoef", "gradient.tensorarrayint", "gradient.tensorarray", "gradient.array"],
+        {"operators": "the same products and quotients in another order"},
+    ),
+    **dict.fromkeys(["gradient.scalarint", "gradient.scalararray"], {"operators": "edges and middle in another order"}),
+    **dict.fromkeys(
+        ["gradient.scalarrayint", "gradient.scalarrayarray"], {"operators": "edges and middle in another order"}
+    ),
+    "bilinear": {"gradient looks": "the step of a dimension of size 1"},
+    "block_diag": {"gradient looks": "parts of one gradient, where PyTorch copies some of them"},
+    "combinations": dict.fromkeys(["operators", "node"], "ours takes the elements; PyTorch selects from all tuples"),
+    "slice_inverse": {"gradients": "none is none; PyTorch's is a tensor of zeros"},
     "copy": dict.fromkeys(["node", "gradient errors"], "ours has a derivative; PyTorch's has none"),
     "einsum": dict.fromkeys(["operators", "node"], "the same products; ours puts no dimensions of size 1 in between"),
     "embedding_dense_backward": {"gradient errors": "PyTorch ignores scale_grad_by_freq here and gives a wrong one"},
@@ -122,7 +134,7 @@ def torch_op(name):
 
 
 def as_list(result):
-    return list(result) if isinstance(result, tuple | list) else [result]
+    return [x for item in result for x in as_list(item)] if isinstance(result, tuple | list) else [result]
 
 
 def looks(x):
@@ -303,6 +315,30 @@ KNOWN_IN_DTYPES: dict[str, dict[str, str]] = {
     **dict.fromkeys(
         ["grid_sampler", "grid_sampler_2d", "grid_sampler_2d_backward", "grid_sampler_3d_backward"],
         {"values": "PyTorch computes float16 in float16, ours in float32"},
+    ),
+    **dict.fromkeys(
+        ["var_mean", "var_mean.dim", "var_mean.correction", "std_mean", "std_mean.dim", "std_mean.correction"],
+        {"errors": "not for complex numbers yet"},
+    ),
+    **dict.fromkeys(
+        [
+            "histogram.bin_ct",
+            "histogram.bins_tensor",
+            "histogramdd",
+            "histogramdd.int_bins",
+            "histogramdd.TensorList_bins",
+            "_histogramdd_bin_edges",
+            "_histogramdd_from_bin_cts",
+            "_histogramdd_from_bin_tensors",
+        ],
+        {
+            "errors": "of float32 and float64 alone; PyTorch's steps refuse one after the other",
+            "error text": "likewise",
+        },
+    ),
+    **dict.fromkeys(["_trilinear", "bilinear"], {"values": "the product of two is rounded before it meets the third"}),
+    **dict.fromkeys(
+        ["gradient.tensorarrayint", "gradient.tensorarray"], {"error text": "it is the difference that is refused"}
     ),
     "clamp": {"error text": "PyTorch's structured kernel writes bool in the place of Bool"},
     "linspace": {"values": "PyTorch wraps a negative start in uint8 before it counts"},
