@@ -9,6 +9,7 @@ Read `operand.py`, `geometry.py`, `overlap.py`; then `program.py`, `compile.py`,
 """
 
 from . import lapack, pooling
+from .adam import adam
 from .argreduce import extreme_with_indices, ready_extreme
 from .assembly import busiest_loop
 from .attention import attention, attention_backward, blas_takes
@@ -137,6 +138,7 @@ __all__ = [
     "SUM",
     "acos",
     "acosh",
+    "adam",
     "addmm",
     "arange",
     "as_ndarray",

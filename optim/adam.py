@@ -17,6 +17,7 @@ import math
 from typing import Any
 
 from redispatch.ops import arithmetic, creation
+from redispatch.ops.fused_updates import adam_op, adamw_op, foreach_add_op
 from redispatch.tensor import preserve_format
 
 from .optimizer import Group, Optimizer, check_lr, check_not_negative, number
@@ -66,6 +67,36 @@ class Adam(Optimizer):
             "decoupled_weight_decay": decoupled_weight_decay,
         }
         super().__init__(params, defaults)
+
+    def update_all(self, params: list[Any], group: Group) -> None:
+        """All at once, by one operator; one after the other where the steps are recorded, or are complex."""
+        if group["differentiable"] or any(param.is_complex() for param in params):
+            super().update_all(params, group)
+            return
+        states = [self.state[param] for param in params]
+        for param, state in zip(params, states, strict=True):
+            if not state:
+                self._start(param, state, group)
+        steps = [state["step"] for state in states]
+        largest = [state["max_exp_avg_sq"] for state in states] if group["amsgrad"] else []
+        foreach_add_op.functional(steps, 1)
+        update = adamw_op if group["decoupled_weight_decay"] else adam_op
+        beta1, beta2 = group["betas"]
+        update.functional(
+            params,
+            [param.grad for param in params],
+            [state["exp_avg"] for state in states],
+            [state["exp_avg_sq"] for state in states],
+            largest,
+            steps,
+            lr=number(group["lr"]),
+            beta1=beta1,
+            beta2=beta2,
+            weight_decay=group["weight_decay"],
+            eps=group["eps"],
+            amsgrad=group["amsgrad"],
+            maximize=group["maximize"],
+        )
 
     def update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
         if not state:

@@ -1,4 +1,4 @@
-"""Optimizer: what all optimizers share. A subclass gives `update`, the formula for one parameter.
+"""Optimizer: what all optimizers share. A subclass gives `update`, the formula for one parameter, or `update_all`.
 
 An optimizer holds *groups* of parameters, dictionaries with a list of parameters and the options for them (learning
 rate, weight decay, ...), and for each parameter a dictionary of state (a momentum, a count of steps). One step walks
@@ -127,11 +127,14 @@ class Optimizer:
                 loss = closure()
         with set_grad_enabled(self.defaults.get("differentiable", False)):
             for group in self.param_groups:
-                for param in group["params"]:
-                    grad = param.grad
-                    if grad is not None:
-                        self.update(param, -grad if group.get("maximize") else grad, self.state[param], group)
+                self.update_all([param for param in group["params"] if param.grad is not None], group)
         return loss
+
+    def update_all(self, params: list[Any], group: Group) -> None:
+        """Moves the parameters of a group that have a gradient: by default one after the other."""
+        for param in params:
+            grad = param.grad
+            self.update(param, -grad if group.get("maximize") else grad, self.state[param], group)
 
     def update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
         """Moves one parameter, in place. `grad` points uphill; it is the parameter's own and must not be written to."""

@@ -25,6 +25,7 @@ REFUSED_BY = {
     "bucsilFD": """
         frac frexp.Tensor nextafter round.decimals polygamma_
         grid_sampler grid_sampler_2d grid_sampler_2d_backward grid_sampler_3d grid_sampler_3d_backward
+        _fused_adam_ _fused_adamw_
         alpha_dropout feature_dropout feature_alpha_dropout rrelu_with_noise_backward
         upsample_linear1d upsample_linear1d.vec upsample_trilinear3d upsample_trilinear3d.vec
         upsample_nearest1d_backward upsample_nearest2d_backward upsample_nearest3d_backward
@@ -76,6 +77,7 @@ REFUSED_BY = {
     """,
     "b": """
         affine_grid_generator affine_grid_generator_backward
+        _foreach_add_.Scalar
         reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d
         trapezoid.x trapezoid.dx trapz.x trapz.dx cumulative_trapezoid.x cumulative_trapezoid.dx _trilinear bilinear
         absolute negative subtract.Tensor subtract.Scalar

@@ -16,6 +16,7 @@ from .creation import CREATION
 from .distances import DISTANCES, SIZES
 from .elementary import ELEMENTARY
 from .fourier import EMBEDDING_BAG, FOURIER
+from .fused_updates import FUSED_UPDATES
 from .images import FOLDING, GRIDS, SHUFFLES
 from .indexing import INDEXING
 from .linalg import LINALG
@@ -76,6 +77,7 @@ op_db = [
     *BATCH_NORM,
     *EMBEDDING_BAG,
     *FOURIER,
+    *FUSED_UPDATES,
     *SEARCHING,
     *PAIRS,
     *CONTRACTIONS,

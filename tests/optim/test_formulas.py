@@ -57,6 +57,38 @@ def test_twenty_steps_follow_the_formula(optimizer, reference, options, dtype):
     np.testing.assert_allclose(parameter.detach().numpy(), reference(START, GRADIENTS, **options), tolerance, tolerance)
 
 
+@pytest.mark.parametrize("dtype", [rd.float32, rd.bfloat16])
+def test_adam_updates_parameters_however_they_lie_in_memory(dtype):
+    """Dense, transposed, strided; one with gradients that lie otherwise; at different steps."""
+    values = [rd.from_numpy(rng.standard_normal((4, 6)).astype("float32")).to(dtype) for _ in range(2)]
+    layouts = [
+        lambda x: x.clone(),
+        lambda x: x.t().contiguous().t(),
+        lambda x: rd.stack([x, x], -1)[..., 0],
+    ]
+    results = []
+    for lay, lay_gradient in [(one, other) for one in layouts for other in layouts]:
+        parameter = nn.Parameter(lay(values[0]))
+        parameter.grad = lay_gradient(values[1])
+        late = nn.Parameter(rd.ones(2, dtype=dtype))
+        optimizer = AdamW([parameter, late], lr=0.1)
+        optimizer.step()
+        late.grad = rd.ones(2, dtype=dtype)
+        optimizer.step()
+        assert [optimizer.state[one]["step"].item() for one in (parameter, late)] == [2, 1]
+        assert late.tolist() == pytest.approx([0.9 - 0.001] * 2, rel=1e-2 if dtype is rd.bfloat16 else 1e-5)
+        results.append(parameter.tolist())
+    assert all(result == results[0] for result in results)
+
+
+def test_adam_counts_a_write_for_each_parameter_and_records_nothing():
+    parameter = nn.Parameter(rd.ones(2))
+    parameter.grad = rd.ones(2)
+    version = parameter._version
+    Adam([parameter]).step()
+    assert parameter._version > version and parameter.is_leaf and parameter.requires_grad
+
+
 def test_a_learning_rate_may_be_a_tensor():
     for lr in (0.5, rd.tensor(0.5)):
         parameter = nn.Parameter(rd.ones(2))
