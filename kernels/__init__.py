@@ -47,7 +47,7 @@ from .indexing import (
 )
 from .loss import nll_loss, nll_loss_backward, ready_nll_loss
 from .margin_loss import multi_label, multi_label_backward, multi_margin, multi_margin_backward
-from .normalize import ready_layer_norm
+from .normalize import ready_layer_norm, ready_layer_norm_backward
 from .operand import DTYPES, DType, Operand, as_ndarray
 from .overlap import has_internal_overlap, overlap
 from .pool import get_num_threads, parallel_for, ready, serial_for, set_num_threads
@@ -236,6 +236,7 @@ __all__ = [
     "ready_cumulative_extreme",
     "ready_extreme",
     "ready_layer_norm",
+    "ready_layer_norm_backward",
     "ready_fill",
     "ready_index",
     "ready_log_softmax",

@@ -14,7 +14,7 @@ from redispatch.tensor import Tensor, dtype, dtypes, empty
 from .declare import Operator
 from .planned import PlannedSeveral, Run, on_dense
 from .public import public
-from .structured import Meta
+from .structured import Meta, not_implemented
 
 native_layer_norm_op = PlannedSeveral(
     "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) "
@@ -80,17 +80,58 @@ def normalized_dims(input: Any, normalized_shape: Sequence[int]) -> list[int]:
     return list(range(ndim - len(normalized_shape), ndim))
 
 
-native_layer_norm_backward_op = Operator(
+native_layer_norm_backward_op = PlannedSeveral(
     "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, "
     "Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)"
 )
 
 
-@native_layer_norm_backward_op.explicit
-def native_layer_norm_backward_kernel(
-    grad_out: Any, input: Any, normalized_shape: Any, mean: Any, rstd: Any, weight: Any, bias: Any, output_mask: Any
-) -> Any:
-    return gradients(grad_out, input, normalized_shape, mean, rstd, weight, output_mask)
+@native_layer_norm_backward_op.metas
+def native_layer_norm_backward_metas(
+    grad_out: Tensor,
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    mean: Tensor,
+    rstd: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    output_mask: Sequence[bool],
+) -> tuple[Meta | None, ...]:
+    """The gradients of input, weight and bias, those that are asked for."""
+    if not input._dtype.is_floating_point:
+        raise not_implemented("LayerNormBackwardKernelImpl", input._dtype)
+    shape = tuple(normalized_shape)
+    affine = (Meta(shape, (input if x is None else x)._dtype, input._device) for x in (weight, bias))
+    metas = Meta(input._shape, input._dtype, input._device), *affine
+    return tuple(meta if wanted else None for meta, wanted in zip(metas, output_mask, strict=True))
+
+
+@native_layer_norm_backward_op.loop
+def native_layer_norm_backward_loop(
+    outs: tuple[Tensor | None, ...],
+    grad_out: Tensor,
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    mean: Tensor,
+    rstd: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    output_mask: Sequence[bool],
+) -> Run:
+    kind, size = input._dtype, math.prod(normalized_shape)
+    wide = computes_in(kind)
+    scale = None if weight is None else weight._dtype if computes_in(weight._dtype) is wide else wide
+    run = kernels.ready_layer_norm_backward(
+        kind.name,
+        input._shape.numel() // size if size else 0,
+        size,
+        None if scale is None else scale.name,
+        [None if out is None else out._operand for out in outs],
+    )
+    inputs = [(x, kind) for x in (grad_out, input, mean, rstd)]
+    if weight is not None and scale is not None:
+        inputs.append((weight, scale))
+    return on_dense(run, sum(out is not None for out in outs), inputs)
 
 
 def gradients(

@@ -154,7 +154,7 @@ class Planned(Remembering, Structured):
 class SeveralPlan:
     """A decided call with several results."""
 
-    moulds: tuple[Mould, ...]
+    moulds: tuple[Mould | None, ...]
     run: Run
 
 
@@ -162,14 +162,15 @@ class SeveralPlan:
 class PlannedSeveral(Remembering):
     """The same for an operator with several results, in its functional form.
 
-    `metas` says what the results look like; `loop` gets them, as a tuple, and the arguments, and returns what fills
-    them: `f(out, out_at, other_out, other_out_at, x, x_at, ...)`, without what is None.
+    `metas` says what the results look like, None for one that is not asked for; `loop` gets them, as a tuple, and the
+    arguments, and returns what fills them: `f(out, out_at, other_out, other_out_at, x, x_at, ...)`, without what is
+    None.
     """
 
-    metas_function: Callable[..., tuple[Meta, ...]]
+    metas_function: Callable[..., tuple[Meta | None, ...]]
     loop_function: Callable[..., Run]
 
-    def metas(self, function: Callable[..., tuple[Meta, ...]]) -> Callable[..., tuple[Meta, ...]]:
+    def metas(self, function: Callable[..., tuple[Meta | None, ...]]) -> Callable[..., tuple[Meta | None, ...]]:
         """Registers what says the results' looks, and with it the kernel of the meta device."""
         self.metas_function = function
         impl(self.functional, "Meta", self.run_meta, convention="positional", place=self.place, name=self.title("meta"))
@@ -187,29 +188,38 @@ class PlannedSeveral(Remembering):
 
     @leaf
     @inline
-    def run_functional(self, *args: Any) -> tuple[Tensor, ...]:
+    def run_functional(self, *args: Any) -> tuple[Any, ...]:
         facts = tuple(self.fact(i, value) for i, value in enumerate(args))
         plan = self.plans.get(facts)
         if plan is None:
             plan = self.new_plan(facts, args)
-        results = tuple(fresh(plan.moulds[k]) for k in range(len(self.functional.schema.returns)))
+        results = tuple(fresh_or_none(plan.moulds[k]) for k in range(len(self.functional.schema.returns)))
         filled: list[Any] = []
         for result in results:
-            filled += (result._array, 0)
+            if result is not None:
+                filled += (result._array, 0)
         plan.run(*filled, *self.operands(args))
         return results
 
     @leaf
-    def run_meta(self, *args: Any) -> tuple[Tensor, ...]:
-        return tuple(meta.allocate(META) for meta in self.metas_function(*args))
+    def run_meta(self, *args: Any) -> tuple[Any, ...]:
+        return tuple(None if meta is None else meta.allocate(META) for meta in self.metas_function(*args))
 
     def new_plan(self, facts: tuple[Any, ...], args: tuple[Any, ...]) -> SeveralPlan:
         """The plan for arguments that look so for the first time."""
         metas = self.metas_function(*args)
-        moulds = tuple(mould(Size(meta.shape), meta.dtype, meta.device, meta.strides) for meta in metas)
-        plan = SeveralPlan(moulds, self.loop_function(tuple(meta.allocate() for meta in metas), *args))
+        moulds = tuple(
+            None if meta is None else mould(Size(meta.shape), meta.dtype, meta.device, meta.strides) for meta in metas
+        )
+        outs = tuple(None if meta is None else meta.allocate() for meta in metas)
+        plan = SeveralPlan(moulds, self.loop_function(outs, *args))
         self.plans[facts] = plan
         return plan
+
+
+@inline
+def fresh_or_none(mould: Mould | None) -> Tensor | None:
+    return None if mould is None else fresh(mould)
 
 
 def on_dense(run: Run, outs: int, inputs: Sequence[tuple[Tensor, dtype]]) -> Run:

@@ -25,7 +25,7 @@ REFUSED_BY = {
     "bucsilFD": """
         frac frexp.Tensor nextafter round.decimals polygamma_
         grid_sampler grid_sampler_2d grid_sampler_2d_backward grid_sampler_3d grid_sampler_3d_backward
-        _fused_adam_ _fused_adamw_
+        _fused_adam_ _fused_adamw_ native_layer_norm_backward
         alpha_dropout feature_dropout feature_alpha_dropout rrelu_with_noise_backward
         upsample_linear1d upsample_linear1d.vec upsample_trilinear3d upsample_trilinear3d.vec
         upsample_nearest1d_backward upsample_nearest2d_backward upsample_nearest3d_backward
@@ -92,7 +92,7 @@ REFUSED_BY = {
         replication_pad2d_backward replication_pad3d_backward
         soft_margin_loss soft_margin_loss_backward
         addcdiv embedding_renorm_ lerp.Scalar lerp.Tensor logcumsumexp mean mean.dim native_batch_norm_backward
-        native_dropout native_group_norm_backward native_layer_norm_backward normal.float_float normal_ rand
+        native_dropout native_group_norm_backward normal.float_float normal_ rand
         rand.generator rand_like randn randn.generator randn_like silu uniform_
     """,
     "bucsilhg": """
