@@ -51,7 +51,9 @@ ONE = Axis(1, (0,), (1,), (1,))
 
 
 class Windows3d:
-    """The windows over images of up to three axes."""
+    """The windows over images of up to three axes, the same for each image."""
+
+    step = 0  # from the table of one image to that of the next
 
     def __init__(self, axes: Sequence[Axis], divisor: int = 0) -> None:
         axes = [ONE] * (3 - len(axes)) + list(axes)
@@ -65,13 +67,33 @@ class Windows3d:
         self.work = self.places * max(1, int(np.prod(spans)))  # about, for one image
 
 
+class WindowsOfEach:
+    """Windows of one size, in other places for each image: `starts` has an array [images, windows] for each axis."""
+
+    def __init__(self, sizes: Sequence[int], starts: Sequence[np.ndarray], spans: Sequence[int]) -> None:
+        images, missing = len(starts[0]), 3 - len(starts)
+        starts = [np.zeros((images, 1), np.int64)] * missing + list(starts)
+        spans, counts = [1] * missing + list(spans), [one.shape[1] for one in starts]
+        head = [*[1] * missing, *sizes, *counts, 1, 1, 1, 0]
+        parts = [np.broadcast_to(np.array(head, np.int64), (images, len(head)))]
+        for one, span in zip(starts, spans, strict=True):
+            parts += [one, one + span, np.full_like(one, span)]
+        table = np.concatenate(parts, 1)
+        self.table, self.step = table.ravel(), table.shape[1]
+        self.work = int(np.prod(counts)) * max(1, int(np.prod(spans)))
+
+
+Windows = Windows3d | WindowsOfEach
+
+
 @integral
-def largest_loop(lo, hi, g, out, out_at, places, places_at, x, x_at):
+def largest_loop(lo, hi, tables, step, out, out_at, places, places_at, x, x_at):
     """Of images lo <= n < hi the largest element of each window, and where in the image it is; NaN is the largest."""
-    d, h, w, od, oh, ow, sz, sy, sx = g[0], g[1], g[2], g[3], g[4], g[5], g[6], g[7], g[8]
-    z_at, y_at = 10, 10 + 3 * od
-    w_at = y_at + 3 * oh
     for n in range(lo, hi):
+        g = tables[n * step :]
+        d, h, w, od, oh, ow, sz, sy, sx = g[0], g[1], g[2], g[3], g[4], g[5], g[6], g[7], g[8]
+        z_at, y_at = 10, 10 + 3 * od
+        w_at = y_at + 3 * oh
         image, to = x_at + n * d * h * w, n * od * oh * ow
         for k in range(od):
             for j in range(oh):
@@ -92,14 +114,23 @@ def largest_loop(lo, hi, g, out, out_at, places, places_at, x, x_at):
 
 
 @integral
-def put_back_loop(lo, hi, g, out, out_at, places, places_at, grad, grad_at):
+def put_back_loop(lo, hi, elements, windows, out, out_at, places, places_at, grad, grad_at):
     """Adds, in images lo <= n < hi, each gradient to the element that was the largest of its window."""
-    elements, windows = g[0] * g[1] * g[2], g[3] * g[4] * g[5]
     for n in range(lo, hi):
         for i in range(n * windows, (n + 1) * windows):
             at = places[uint64(places_at + i)]
             if at >= 0 and at < elements:
                 out[uint64(out_at + n * elements + at)] += grad[uint64(grad_at + i)]
+
+
+@integral
+def put_loop(lo, hi, elements, windows, out, out_at, places, places_at, x, x_at):
+    """Puts, in images lo <= n < hi, each element in its place; the last one stays."""
+    for n in range(lo, hi):
+        for i in range(n * windows, (n + 1) * windows):
+            at = places[uint64(places_at + i)]
+            if at >= 0 and at < elements:
+                out[uint64(out_at + n * elements + at)] = x[uint64(x_at + i)]
 
 
 @integral
@@ -153,43 +184,55 @@ def spread_loop(lo, hi, g, out, out_at, grad, grad_at):
 
 
 _ENTRIES: dict[tuple[str, str], Entry] = {}
-LOOPS = {loop.__name__: loop for loop in (largest_loop, put_back_loop, mean_loop, spread_loop)}
+LOOPS = {loop.__name__: loop for loop in (largest_loop, put_back_loop, put_loop, mean_loop, spread_loop)}
 
 
-def _entry(loop: str, dtype: str, arrays: int) -> Entry:
+def _entry(loop: str, dtype: str, *arguments: str) -> Entry:
+    """`arguments`: the types of what comes between the range and the first array, then those of the arrays."""
     entry = _ENTRIES.get((loop, dtype))
     if entry is None:
         compute = DTYPES[dtype].compute
         given = {"widen": load(dtype), "narrow": store(dtype), "zero": getattr(np, compute)(0)}
         used = {name: value for name, value in given.items() if name in LOOPS[loop].__code__.co_names}
         kernel = Kernel(LOOPS[loop], name=loop, given=used, real=real_type(dtype))
-        signature = ["int64", "int64", "int64[]"]
-        for i in range(arrays):
-            signature += ["int64[]" if arrays == 3 and i == 1 else array_type(dtype), "int64"]
-        entry = _ENTRIES[loop, dtype] = kernel.entry(*signature)
+        entry = _ENTRIES[loop, dtype] = kernel.entry("int64", "int64", *arguments)
     return entry
 
 
-def _run(loop: str, windows: Windows3d, images: int, dtype: str, *operands: Operand) -> None:
+def _run(loop: str, images: int, work: int, head: Sequence[object], *operands: Operand) -> None:
+    dtype = operands[0].dtype
+    types = ["int64" if isinstance(one, int) else "int64[]" for one in head]
+    for one in operands:
+        types += [array_type(one.dtype), "int64"]
     arrays = [part for one in operands for part in (one.array, one.offset)]
-    parallel_for(_entry(loop, dtype, len(operands)), images, (windows.table, *arrays), windows.work)
+    parallel_for(_entry(loop, dtype, *types), images, (*head, *arrays), work)
 
 
-def largest(out: Operand, places: Operand, x: Operand, windows: Windows3d, images: int) -> None:
+def largest(out: Operand, places: Operand, x: Operand, windows: Windows, images: int) -> None:
     """The largest elements and their places. All operands are contiguous; `places` is int64. No window is empty."""
-    _run("largest_loop", windows, images, x.dtype, out, places, x)
+    _run("largest_loop", images, windows.work, (windows.table, windows.step), out, places, x)
 
 
-def put_back(out: Operand, places: Operand, grad: Operand, windows: Windows3d, images: int) -> None:
+def put_back(out: Operand, places: Operand, grad: Operand, images: int) -> None:
     """Adds the gradients of the largest elements to `out`. All are contiguous; no 16-bit floats."""
-    _run("put_back_loop", windows, images, out.dtype, out, places, grad)
+    _by_places("put_back_loop", out, places, grad, images)
+
+
+def put(out: Operand, places: Operand, x: Operand, images: int) -> None:
+    """Puts elements in their places in `out`, of the same dtype. All are contiguous."""
+    _by_places("put_loop", out, places, x, images)
+
+
+def _by_places(loop: str, out: Operand, places: Operand, x: Operand, images: int) -> None:
+    elements, windows = (int(np.prod(one.shape)) // images for one in (out, x))
+    _run(loop, images, 4 * max(windows, 1), (elements, windows), out, places, x)
 
 
 def means(out: Operand, x: Operand, windows: Windows3d, images: int) -> None:
     """The means. All operands are contiguous."""
-    _run("mean_loop", windows, images, x.dtype, out, x)
+    _run("mean_loop", images, windows.work, (windows.table,), out, x)
 
 
 def spread(out: Operand, grad: Operand, windows: Windows3d, images: int) -> None:
     """Adds the gradients of the means to `out`. All are contiguous; no 16-bit floats."""
-    _run("spread_loop", windows, images, out.dtype, out, grad)
+    _run("spread_loop", images, windows.work, (windows.table,), out, grad)

@@ -18,8 +18,8 @@ from redispatch.ops import (
     convolution,
     distances,
     linalg,
+    mean_pooling,
     normalization,
-    pooling,
 )
 from redispatch.ops import batch_norm as batch_normalization
 from redispatch.ops import bilinear as bilinear_forms
@@ -85,8 +85,8 @@ pairwise_distance = distances.pairwise_distance
 pdist = distances.pdist
 threshold = piecewise.threshold
 bilinear = bilinear_forms.bilinear
-avg_pool1d, avg_pool2d, avg_pool3d = pooling.avg_pool1d, pooling.avg_pool2d, pooling.avg_pool3d
-adaptive_avg_pool1d = pooling.adaptive_avg_pool1d
+avg_pool1d, avg_pool2d, avg_pool3d = mean_pooling.avg_pool1d, mean_pooling.avg_pool2d, mean_pooling.avg_pool3d
+adaptive_avg_pool1d = mean_pooling.adaptive_avg_pool1d
 
 
 def _pooling(dims: int) -> Any:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from redispatch.ops import padding, pooling, upsampling
+from redispatch.ops import mean_pooling, padding, upsampling
 from redispatch.ops.overridable import overridable_function
 from redispatch.tensor import Tensor
 
@@ -29,9 +29,9 @@ RESIZE: dict[tuple[str, int], Any] = {
     ("nearest-exact", 1): upsampling.upsample_nearest_exact1d,
     ("nearest-exact", 2): upsampling.upsample_nearest_exact2d,
     ("nearest-exact", 3): upsampling.upsample_nearest_exact3d,
-    ("area", 1): pooling.adaptive_avg_pool1d,
-    ("area", 2): pooling.adaptive_avg_pool2d,
-    ("area", 3): pooling.adaptive_avg_pool3d,
+    ("area", 1): mean_pooling.adaptive_avg_pool1d,
+    ("area", 2): mean_pooling.adaptive_avg_pool2d,
+    ("area", 3): mean_pooling.adaptive_avg_pool3d,
     ("linear", 1): upsampling.upsample_linear1d,
     ("bilinear", 2): upsampling.upsample_bilinear2d,
     ("trilinear", 3): upsampling.upsample_trilinear3d,

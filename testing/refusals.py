@@ -23,6 +23,10 @@ REFUSED_BY = {
         rrelu rrelu_with_noise
     """,
     "bucsilFD": """
+        adaptive_max_pool2d adaptive_max_pool2d_backward fractional_max_pool2d fractional_max_pool2d_backward
+        adaptive_max_pool3d adaptive_max_pool3d_backward fractional_max_pool3d fractional_max_pool3d_backward
+        max_unpool2d max_unpool3d adaptive_max_pool1d max_pool2d_with_indices_backward
+        max_pool3d_with_indices_backward _adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward
         frac frexp.Tensor nextafter round.decimals polygamma_
         grid_sampler grid_sampler_2d grid_sampler_2d_backward grid_sampler_3d grid_sampler_3d_backward
         _fused_adam_ _fused_adamw_ native_layer_norm_backward
@@ -69,7 +73,7 @@ REFUSED_BY = {
         triplet_margin_loss
         clamp.Tensor isin.Scalar_Tensor isin.Tensor_Scalar isin.Tensor_Tensor
         _cdist_backward _pdist_backward _safe_softmax _scaled_dot_product_flash_attention_for_cpu arange.start_step
-        argmax argmin avg_pool1d avg_pool2d avg_pool3d ceil div.Tensor_mode floor floor_divide fmod.Scalar
+        argmax argmin ceil div.Tensor_mode floor floor_divide fmod.Scalar
         fmod.Tensor kthvalue max_pool1d max_pool1d_with_indices max_pool2d max_pool2d_with_indices max_pool3d
         max_pool3d_with_indices median median.dim nanmedian nanmedian.dim randint randint.generator randint_like
         random_.to randperm randperm.generator relu relu6 remainder.Scalar remainder.Tensor round threshold
@@ -119,6 +123,12 @@ REFUSED_BY = {
     "bcsilhgFD": """
         _upsample_bilinear2d_aa _upsample_bicubic2d_aa _upsample_lanczos2d_aa _upsample_bilinear2d_aa.vec
         _upsample_bicubic2d_aa.vec _upsample_lanczos2d_aa.vec
+    """,
+    "bucsiFD": """
+        avg_pool1d avg_pool2d avg_pool2d_backward
+    """,
+    "bucsihgFD": """
+        avg_pool3d avg_pool3d_backward
     """,
     "buFD": """
         hardtanh randint.low randint.low_generator randint_like.low_dtype random_.from

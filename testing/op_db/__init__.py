@@ -23,6 +23,7 @@ from .linalg import LINALG
 from .loss import LOSS
 from .margin_losses import MARGIN_LOSSES
 from .matrices import MATRICES
+from .max_pooling import MAX_POOLING
 from .number_forms import BLENDS, NUMBER_FORMS
 from .pair_losses import PAIR_LOSSES
 from .pairs import PAIRS
@@ -55,6 +56,7 @@ op_db = [
     *CONVOLUTION,
     *ATTENTION,
     *POOLING,
+    *MAX_POOLING,
     *PADDING,
     *UPSAMPLING,
     *GRIDS,

@@ -350,6 +350,7 @@ KNOWN_IN_DTYPES: dict[str, dict[str, str]] = {
     "sum_to_size": {"looks": "a tensor of that size is given back as it is"},
     "nll_loss2d_forward": {"error text": "the name of a kernel"},
     "nll_loss_nd": {"error text": "the name of a kernel"},
+    "max_pool1d": {"error text": "the name of a kernel", "errors": "without gradients, PyTorch takes no integers here"},
     "embedding_renorm_": {"error text": "what is refused first"},
     **dict.fromkeys(["var", "var.dim", "std", "std.dim"], {"errors": "not for complex numbers yet"}),
     **dict.fromkeys(["var.correction", "std.correction"], {"errors": "not for complex numbers yet"}),
