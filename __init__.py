@@ -21,7 +21,7 @@ from .autograd import (
     no_grad,
     set_grad_enabled,
 )
-from .dispatch import DispatchKey, DispatchKeySet, Hop, Tag, define_backend, define_key, explain, ops, trace
+from .dispatch import DispatchKey, DispatchKeySet, Hop, Tag, define_backend, define_key, explain, ops
 from .dispatch.config import config
 from .kernels import get_num_threads, set_num_threads
 from .ops import random  # not a file here: run from this folder, it would stand before Python's own `random`
@@ -133,6 +133,7 @@ from .ops.contractions import (
     kron,
     matrix_power,
     tensordot,
+    trace,
 )
 from .ops.copying import (
     allclose,
@@ -238,6 +239,15 @@ from .ops.histograms import (
 )
 from .ops.indexing import (
     index_put,
+)
+from .ops.inquiries import (
+    get_device,
+    is_conj,
+    is_distributed,
+    is_inference,
+    is_neg,
+    is_same_size,
+    is_signed,
 )
 from .ops.integrals import (
     cumulative_trapezoid,
@@ -605,7 +615,9 @@ from .tensor import (
     device,
     dtype,
     dtypes,
+    finfo,
     get_default_dtype,
+    iinfo,
     layout,
     memory_format,
     preserve_format,
@@ -637,7 +649,26 @@ from .tensor.dtypes import (
     short,
     uint8,
 )
+from .utils._device import get_default_device, set_default_device
 from .utils.install import install
+from .utils.settings import (
+    are_deterministic_algorithms_enabled,
+    get_deterministic_debug_mode,
+    get_float32_matmul_precision,
+    get_num_interop_threads,
+    is_deterministic_algorithms_warn_only_enabled,
+    is_storage,
+    is_vulkan_available,
+    is_warn_always_enabled,
+    set_default_tensor_type,
+    set_deterministic_debug_mode,
+    set_float32_matmul_precision,
+    set_flush_denormal,
+    set_num_interop_threads,
+    set_warn_always,
+    typename,
+    use_deterministic_algorithms,
+)
 
 __version__ = "0.1.0"
 

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from redispatch import kernels
-from redispatch.dispatch import ops
+from redispatch.dispatch import call_overridden, ops, overridden
+from redispatch.dispatch import trace as call_trace
 from redispatch.tensor import Tensor, contiguous_format, dtypes, wrap_dim
 
 from .declare import Operator
@@ -47,7 +48,19 @@ def trace_gradient(grad: Any, self_shape: Sequence[int]) -> Any:
 
 
 trace_op.derivative(self=trace_gradient)
-public(trace_op, function=False)  # `redispatch.trace` follows a call through the dispatcher
+public(trace_op, function=False)
+
+
+def trace(*args: Any, **kwargs: Any) -> Any:
+    """`trace(matrix)`: the sum of the diagonal. `with trace() as hops:` records the calls of the dispatcher."""
+    if not args and not kwargs:
+        return call_trace()
+    if overridden(args, kwargs):
+        return call_overridden(trace, args, kwargs)
+    return matrix_trace(*args, **kwargs)
+
+
+matrix_trace = public(trace_op, method=False)
 
 # --- tensordot, inner, kron ------------------------------------------------------------------------------------------
 

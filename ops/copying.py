@@ -715,6 +715,22 @@ def resize_autograd(op: Any, keyset: int, stack: list[Any]) -> Tensor:
 impl(resize_inplace_op.functional, "Autograd", resize_autograd, convention="boxed", place=place_of(resize_autograd))
 resize_ = public(resize_inplace_op, function=False)
 
+resize_as_op = Operator(
+    "resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
+    tags=("inplace", "inplace_view"),
+)
+
+
+@resize_as_op.explicit
+def resize_as_kernel(self: Tensor, the_template: Tensor, format: Any) -> Tensor:
+    """`resize_` to the shape of another tensor."""
+    kept = suggested_format(the_template) if format is preserve_format else format
+    return resize_inplace_op.functional(self, the_template._shape, memory_format=kept)
+
+
+impl(resize_as_op.functional, "Autograd", resize_autograd, convention="boxed", place=place_of(resize_autograd))
+resize_as_ = public(resize_as_op)
+
 set_tensor_op = Operator(
     "set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)", tags=("inplace", "inplace_view")
 )

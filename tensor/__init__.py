@@ -5,7 +5,7 @@ copies, printing.
 """
 
 from . import copies, dtypes
-from .devices import CPU, META, as_device, device, device_keyset
+from .devices import CPU, DEVICE_CONTEXT, META, as_device, device, device_keyset
 from .dtypes import (
     DTYPES,
     depends_on_default,
@@ -27,6 +27,7 @@ from .layouts import (
     preserve_format,
     strided,
 )
+from .limits import finfo, iinfo
 from .looks import Looks, lay_out, looks_of, show_same
 from .printing import get_printoptions, printoptions, set_printoptions
 from .promotion import can_cast, number_dtype, result_type
@@ -52,6 +53,7 @@ __all__ = [
     "CPU",
     "CURRENT_GRAD_FN",
     "CreationMeta",
+    "DEVICE_CONTEXT",
     "DTYPES",
     "META",
     "Mould",
@@ -79,6 +81,7 @@ __all__ = [
     "dtype",
     "dtypes",
     "empty",
+    "finfo",
     "fresh",
     "from_numpy_dtype",
     "get_default_dtype",

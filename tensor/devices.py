@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from redispatch.dispatch import ARGUMENT_TYPES, BACKEND_OF_DEVICE, VALUE_CLASSES, DispatchKey, keyset
+from redispatch.dispatch import ARGUMENT_TYPES, BACKEND_OF_DEVICE, VALUE_CLASSES, DispatchKey, Slot, keyset
 
 # The names that PyTorch knows, in the order of its error message; those without kernels here fail when used.
 DEVICE_TYPES = [
@@ -17,6 +18,9 @@ BACKEND_OF_DEVICE |= {
     "ve": "VE", "lazy": "Lazy", "mtia": "MTIA", "maia": "MAIA", "privateuseone": "PrivateUse1", "meta": "Meta",
 }  # fmt: skip
 
+
+# (what a `with device(...)` statement does at its start, what at its end)
+DEVICE_CONTEXT: Slot[tuple[Callable[[Any], None], Callable[[Any], None]]] = Slot("with device(...)")
 
 _DEVICES: dict[tuple[str, int | None], device] = {}
 
@@ -58,6 +62,14 @@ class device:
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"attribute '{name}' of 'torch.device' objects is not writable")
+
+    def __enter__(self) -> device:
+        """From here on, tensors are made on this device where a call names none."""
+        DEVICE_CONTEXT()[0](self)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        DEVICE_CONTEXT()[1](self)
 
     def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"

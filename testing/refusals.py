@@ -27,6 +27,7 @@ REFUSED_BY = {
         adaptive_max_pool3d adaptive_max_pool3d_backward fractional_max_pool3d fractional_max_pool3d_backward
         max_unpool2d max_unpool3d adaptive_max_pool1d max_pool2d_with_indices_backward
         max_pool3d_with_indices_backward _adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward
+        requires_grad_
         frac frexp.Tensor nextafter round.decimals polygamma_
         grid_sampler grid_sampler_2d grid_sampler_2d_backward grid_sampler_3d grid_sampler_3d_backward
         _fused_adam_ _fused_adamw_ native_layer_norm_backward
@@ -169,6 +170,7 @@ REFUSED = {
 
 # Their samples need numbers that these dtypes do not hold, or (mH, adjoint) an operator that is not there yet.
 NOT_SAMPLED: dict[str, tuple[str, ...]] = {
+    "retain_grad": ("bool", "uint8", "int8", "int16", "int32", "int64"),
     "isreal": ("complex64", "complex128"),
     "cov": ("bool", "complex64", "complex128"),
     "corrcoef": ("bool", "complex64", "complex128"),

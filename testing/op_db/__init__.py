@@ -19,6 +19,7 @@ from .fourier import EMBEDDING_BAG, FOURIER
 from .fused_updates import FUSED_UPDATES
 from .images import FOLDING, GRIDS, SHUFFLES
 from .indexing import INDEXING
+from .inquiries import INQUIRIES
 from .linalg import LINALG
 from .loss import LOSS
 from .margin_losses import MARGIN_LOSSES
@@ -91,6 +92,7 @@ op_db = [
     *SEGMENTS,
     *BILINEAR,
     *ARRANGEMENTS,
+    *INQUIRIES,
     *ALIASES,
     *PARTS,
 ]
