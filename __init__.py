@@ -124,6 +124,22 @@ from .ops.comparison import (
     ne,
     where,
 )
+from .ops.complex_numbers import (
+    _conj,
+    _conj_physical,
+    _neg_view,
+    conj,
+    conj_physical,
+    conj_physical_,
+    imag,
+    is_conj,
+    is_neg,
+    real,
+    resolve_conj,
+    resolve_neg,
+    view_as_complex,
+    view_as_real,
+)
 from .ops.constant_pad import (
     constant_pad_nd,
 )
@@ -268,6 +284,7 @@ from .ops.linalg import (
     mm,
     mv,
     outer,
+    vdot,
 )
 from .ops.lu import (
     lu,
@@ -330,6 +347,11 @@ from .ops.parts import (
     signbit,
     sinc,
 )
+from .ops.polar import (
+    angle,
+    polar,
+)
+from .ops.polar import complex_ as complex
 from .ops.random import (
     Generator,
     bernoulli,
@@ -494,6 +516,8 @@ from .ops.trigonometry import (
     tanh,
 )
 from .ops.view_copies import (
+    _conj_copy,
+    _neg_view_copy,
     alias_copy,
     as_strided_copy,
     detach_copy,
@@ -511,6 +535,8 @@ from .ops.view_copies import (
     unbind_copy,
     unfold_copy,
     unsqueeze_copy,
+    view_as_complex_copy,
+    view_as_real_copy,
     view_copy,
 )
 from .ops.views import (
@@ -526,7 +552,6 @@ from .ops.views import (
     narrow,
     permute,
     ravel,
-    real,
     reshape,
     select,
     split,
@@ -603,6 +628,7 @@ from .ops.written_over import (
     trunc_,
     xlogy_,
 )
+from .ops.zero_tensors import _efficientzerotensor
 from .serialization import load, save
 from .tensor import (
     Size,

@@ -25,6 +25,7 @@ from redispatch.dispatch import STATE
 from redispatch.kernels import is_dense
 from redispatch.tensor import Tensor, contiguous_format, looks_of
 
+from .conjugate import resolved
 from .hooks import HookDict, NodeHooks
 from .node import Node
 
@@ -63,6 +64,8 @@ class AccumulateGrad(Node):
         variable = self.leaf()
         if gradients[0] is None or variable is None:
             return ()
+        if gradients[0]._dtype.is_complex:
+            gradients[0] = resolved(gradients[0])
         record = variable._autograd
         self.lock.acquire()  # backward may run in several threads
         try:

@@ -61,6 +61,7 @@ def differentiable(
     formulas: Formulas,
     *,
     nondifferentiable_outputs: Sequence[int] | None = (),
+    for_complex: bool = True,
     place: str,
     later: bool = False,
 ) -> Undo:
@@ -68,15 +69,15 @@ def differentiable(
 
     `name` is that of its nodes ("MulBackward0"). Each formula comes with the inputs whose gradients it yields: one
     value for one input (for a Tensor[], a list), a tuple for several. None stands for zero.
-    `nondifferentiable_outputs` None means all. With `later`, the formulas are read when they are first needed.
+    `nondifferentiable_outputs` None means all. Not `for_complex`: the formulas say what the gradients of real
+    numbers are, and those of complex ones follow (conjugate.py). With `later`, they are read when first needed.
     Errors: TypeError where a formula asks for something that the schema does not have.
     """
 
     def make() -> OperatorDerivative:
         every = range(len(op.schema.returns))
-        return OperatorDerivative(
-            op, name, formulas, every if nondifferentiable_outputs is None else nondifferentiable_outputs
-        )
+        none = every if nondifferentiable_outputs is None else nondifferentiable_outputs
+        return OperatorDerivative(op, name, formulas, none, for_complex)
 
     return DERIVATIVES.add_later(op, make, place) if later else DERIVATIVES.add(op, make(), place)
 
@@ -85,13 +86,21 @@ def differentiable(
 class OperatorDerivative:
     """The rule of one operator: what the layer Autograd asks before and after the call."""
 
-    def __init__(self, op: OpOverload, name: str, formulas: Formulas, nondifferentiable: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        op: OpOverload,
+        name: str,
+        formulas: Formulas,
+        nondifferentiable: Sequence[int] = (),
+        for_complex: bool = True,
+    ) -> None:
         schema = op.schema
         reading = Reading(op, formulas)
         self.op = op
         self.formulas, self.inputs, self.covered = reading.formulas, reading.inputs, reading.covered
         self.kept, self.facts, self.results = reading.kept_arguments(), tuple(reading.facts), reading.kept_results()
         self.nondifferentiable = frozenset(nondifferentiable)
+        self.for_complex = for_complex
         self.lists = frozenset(schema.tensor_list_positions)
         self.has_list = any(position in self.lists for position in self.inputs)
         self.all_take_grad = all(formula.takes_grad for formula in self.formulas)

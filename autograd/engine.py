@@ -27,6 +27,7 @@ from redispatch.tensor import Tensor
 
 from .accumulate import AccumulateGrad, held_by_list_alone
 from .anomaly import explained
+from .conjugate import resolved
 from .node import Edge, Node, evaluate, fit, fits, wrong_number
 
 Target = tuple[Node, int] | tuple[Node, int, Tensor]
@@ -177,7 +178,7 @@ class Task:
             finally:
                 CURRENT_TASK.reset(token)
         for number, place in self.captures.get(node, ()):
-            self.captured[place] = gradients[number]
+            self.captured[place] = resolved(gradients[number])
         wanted = None
         if self.needed is not None:
             if node not in self.needed:

@@ -33,6 +33,7 @@ from redispatch.dispatch.layers.ad_inplace_or_view import bump_version
 from redispatch.tensor import CreationMeta, Tensor, dtypes, looks_of
 
 from .anomaly import ANOMALY, remember
+from .conjugate import any_complex, resolved
 from .history import gradient_edge, rebase, set_edge, tie_fresh
 from .needs import ZEROS
 from .node import SEQUENCE, Node
@@ -120,7 +121,9 @@ class FunctionNode(Node):
         return self.checked(list(results) if isinstance(results, tuple | list) else [results])
 
     def materialized(self, gradients: list[Any]) -> list[Any]:
-        """The gradients as `backward` wants them: zeros for None, unless it was asked for None."""
+        """The gradients as `backward` wants them: no lazy conjugates; zeros for None, unless it was asked for None."""
+        if any_complex(gradients):
+            gradients = [resolved(gradient) for gradient in gradients]
         if not self.ctx.materialize_grads:
             return gradients
         return [

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from redispatch.tensor import Tensor, as_numpy, get_default_dtype
+from redispatch.tensor import Tensor, as_numpy, get_default_dtype, shown
 from redispatch.tensor.printing import format_tensor
 
 from .api import grad
@@ -148,6 +148,11 @@ def check_inputs(arguments: tuple[Any, ...]) -> None:
                 "will likely fail if all the inputs are not of double precision floating point or complex. ",
                 stacklevel=3,
             )
+        if value.is_conj() or value.is_neg():
+            raise RuntimeError(
+                f"gradcheck: input {index} is a conjugate or negative view, whose memory does not hold its elements. "
+                "Pass the tensor itself, and take the view inside the function."
+            )
         if any(step == 0 and size > 1 for size, step in zip(value._shape, value._stride, strict=True)):
             raise RuntimeError(
                 f"The {index}th input has a dimension with stride 0. gradcheck only supports inputs that are "
@@ -173,7 +178,7 @@ def all_outputs(result: Any) -> list[Any]:
 
 def numbers(tensor: Any) -> np.ndarray:
     """The real numbers of a tensor, flat, as a copy; a complex one gives its real and its imaginary part."""
-    values = np.ascontiguousarray(as_numpy(tensor.detach()))
+    values = np.ascontiguousarray(shown(tensor.detach()))
     return values.view(values.real.dtype).reshape(-1).astype(np.float64)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from redispatch.dispatch.marks import inline
 
+from .conjugate import any_complex, conjugates
 from .formulas import Formula, Need
 from .node import Node
 from .saved import FREED, kept_result_value, kept_value
@@ -49,7 +50,7 @@ def all_gradients(
     rule: OperatorDerivative, node: Any, gradients: list[Any], wanted: Sequence[bool] | None = None
 ) -> Sequence[Any]:
     """`some_gradients` for a rule without lists, where somebody waits behind every edge: that comes to a few lines."""
-    if wanted is not None:
+    if wanted is not None or (not rule.for_complex and any_complex(gradients)):
         return some_gradients(rule, node, gradients, wanted)
     if (rule.kept and node.kept is None) or (rule.results and node.results is None):  # let go: who asks for it?
         return some_gradients(rule, node, gradients)
@@ -76,6 +77,15 @@ def some_gradients(
     rule: OperatorDerivative, node: Any, gradients: list[Any], wanted: Sequence[bool] | None = None
 ) -> Sequence[Any]:
     """What a node hands on along each edge. `wanted` says where somebody waits; None: behind every edge."""
+    if not rule.for_complex and any_complex(gradients):
+        return conjugates(formulas_gradients(rule, node, conjugates(gradients), wanted))
+    return formulas_gradients(rule, node, gradients, wanted)
+
+
+def formulas_gradients(
+    rule: OperatorDerivative, node: Any, gradients: list[Any], wanted: Sequence[bool] | None
+) -> Sequence[Any]:
+    """What the formulas give for these gradients."""
     edges = node.next_edges
     if wanted is None:
         wanted = [edge is not None for edge in edges]

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from redispatch.dispatch import DEFAULT, STATE, OpOverload, call, wants_gradient, within
+from redispatch.dispatch import DEFAULT, LAZY_BITS, STATE, OpOverload, call, wants_gradient, within
 from redispatch.dispatch.layers.ad_inplace_or_view import AS_VIEW, base_position, returns_one_tensor
 from redispatch.dispatch.layers.python import has_handler
 from redispatch.dispatch.marks import inline, leaf
@@ -116,7 +116,7 @@ def as_view(view: Any, base: Any, op: OpOverload, stack: list[Any], index: int) 
         if view._dtype.category >= dtypes.FLOATING:
             creation = creation_now(not returns_one_tensor(op.schema))
             former = base._view
-            if view._dtype is not base._dtype or type(view) is not Tensor:
+            if view._dtype is not base._dtype or view._keyset is not base._keyset or type(view) is not Tensor:
                 enter_other_view(view, base, op, stack, index, creation)
             elif former is None:
                 enter_view(view, base, None, creation)
@@ -143,15 +143,17 @@ def enter_view(view: Any, base: Any, replay: Callable[[Any], Any] | None, creati
 def enter_other_view(
     view: Any, base: Any, op: OpOverload, stack: list[Any], index: int, creation: CreationMeta
 ) -> None:
-    """The same for a view of another dtype, of a class that handles operators, or of a view that takes a replay."""
+    """The same for a view of another dtype, with a lazy bit, of a class that handles operators, or of a view that takes
+    a replay."""
     step = operator_step(op, stack, index) if needs_replay(view, base) else None
     make_view(view, base, step, creation)
 
 
 def needs_replay(view: Any, base: Any) -> bool:
-    """Whether shape, strides and offset are not enough to make `view` from the base of `base` again."""
+    """Whether it takes more than shape, strides and offset to make `view` from the base of `base` again."""
     replayed = base._view is not None and base._view.replay is not None
-    return replayed or view._dtype is not base._dtype or has_handler(type(view))
+    turned_over = (view._keyset ^ base._keyset) & LAZY_BITS != 0
+    return replayed or turned_over or view._dtype is not base._dtype or has_handler(type(view))
 
 
 def make_view(view: Any, base: Any, step: Callable[[Any], Any] | None, creation: CreationMeta) -> None:

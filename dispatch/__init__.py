@@ -45,7 +45,7 @@ from .rules import RuleTable, Slot
 from .schema import NO_DEFAULT, Argument, FunctionSchema, ListType, OptionalType
 from .schema_parser import parse_schema
 from .signature import Overload, Parser, Signature
-from .state import AUTOCAST_KEYS, DEFAULT, STATE, Region, Setting, State, exclude, force, include, within
+from .state import AUTOCAST_KEYS, DEFAULT, LAZY_BITS, STATE, Region, Setting, State, exclude, force, include, within
 from .table import Kernel, backends_of_autograd, members, runtime_table_keys
 from .tags import Tag
 from .trace import Hop, trace
@@ -66,6 +66,7 @@ __all__ = [
     "HANDLER_CHANGED",
     "Hop",
     "Kernel",
+    "LAZY_BITS",
     "LISTENERS",
     "Library",
     "ListType",

@@ -26,6 +26,7 @@ from .key import FUNCTIONALITIES, KEYSET_BITS
 from .keyset import FUNCTIONALITY_MASK, above, keyset
 
 AUTOCAST_KEYS = keyset(*(name for name in FUNCTIONALITIES if name.startswith("Autocast")))
+LAZY_BITS = keyset("Conjugate", "Negative", "ZeroTensor")  # of tensors whose elements are not what lies in memory
 
 # Note [Flags above the keys]
 # What specialised code is made for is a keyset and a few facts about the state. The facts stand as flags in bits above
@@ -209,7 +210,8 @@ _derive(vars(DEFAULT))
 # What an active dispatch mode adds to every call: the key at which it is asked, and the key that remembers the state
 # in which the user made the call.
 PYTHON_KEYS = keyset("Python", "PythonTLSSnapshot")
-ABOVE_PYTHON = above("Python")
+# What a handler has not to see again. A lazy bit is there whoever calls: a handler may meet it on what it holds.
+ABOVE_PYTHON = above("Python") & ~LAZY_BITS
 
 
 def with_modes(state: State, modes: tuple[Any, ...]) -> State:

@@ -24,6 +24,10 @@ uint64 = np.uint64
 # These stand for what the dtype needs: a zero, and the way from and to what the storage holds.
 zero, widen, narrow = np.float64(0), as_is, as_is
 
+# Which of the two factors, and of what is added to their product, are to be conjugated.
+Conjugated = tuple[bool, bool, bool]
+NONE = (False, False, False)
+
 # --- small products --------------------------------------------------------------------------------------------------
 
 
@@ -131,17 +135,26 @@ def empty(shape: tuple[int, ...], dtype: str) -> Operand:
 
 
 def matmul(
-    out: Operand, a: Operand, b: Operand, bias: Operand | None = None, *, alpha: float = 1, beta: float = 1
+    out: Operand,
+    a: Operand,
+    b: Operand,
+    bias: Operand | None = None,
+    *,
+    alpha: complex = 1,
+    beta: complex = 1,
+    conj: Conjugated = NONE,
 ) -> None:
     """out = alpha * (a @ b) + beta * bias. Shapes [..., n, k] @ [..., k, m] -> [..., n, m]; `bias` broadcasts.
 
     With beta == 0 the bias is not read, so that NaN in it does not spread. `out` may be the bias, not a factor.
-    An empty k gives zeros. All operands have one dtype.
+    An empty k gives zeros. All operands have one dtype. `conj`: which of a, b and bias are to be conjugated.
     """
     compute = DTYPES[out.dtype].compute
     biased = bias is not None and beta != 0
     in_place = compute == out.dtype != "bool" and not (biased and bias.array is out.array)  # type: ignore[union-attr]  # biased
     x, y = _compute(a), _compute(b)
+    both = conj[0] and conj[1]  # then it is done to the product
+    x, y = x.conj() if conj[0] and not both else x, y.conj() if conj[1] and not both else y
     allow_threads(numel(out.shape) * a.shape[-1])
     if out.dtype == "bool":
         result = np.matmul(x.astype(np.int64), y.astype(np.int64)) != 0
@@ -150,10 +163,12 @@ def matmul(
         np.matmul(x, y, out=result)
     else:
         result = np.matmul(x, y)
+    if both:
+        np.conjugate(result, out=result)
     if alpha != 1:
         result *= result.dtype.type(alpha)
     if bias is not None and biased:
-        added = _compute(bias)
+        added = _compute(bias).conj() if conj[2] else _compute(bias)
         result += added if beta == 1 else added * result.dtype.type(beta)
     if in_place:
         return
@@ -171,31 +186,53 @@ def bmm(out: Operand, a: Operand, b: Operand) -> None:
     matmul(out, a, b)
 
 
-def addmm(out: Operand, bias: Operand, a: Operand, b: Operand, *, alpha: float = 1, beta: float = 1) -> None:
+def addmm(
+    out: Operand,
+    bias: Operand,
+    a: Operand,
+    b: Operand,
+    *,
+    alpha: complex = 1,
+    beta: complex = 1,
+    conj: Conjugated = NONE,
+) -> None:
     """out = beta * bias + alpha * (a @ b)."""
-    matmul(out, a, b, bias, alpha=alpha, beta=beta)
+    matmul(out, a, b, bias, alpha=alpha, beta=beta, conj=conj)
 
 
 # --- for callers that remember what is to be done for operands that look alike ---------------------------------------
 
 
-def ready_matmul(out: Operand, a: Operand, b: Operand) -> Callable[..., object]:
+def ready_matmul(out: Operand, a: Operand, b: Operand, *, conj: Conjugated = NONE) -> Callable[..., object]:
     """`matmul` of matrices or batches of them, as `f(out, out_at, a, a_at, b, b_at)`."""
     if is_small(a, b):
         return ready(_entry(out.dtype, False), _matrices(out), _tables(a, b, out, a, b), FEW)
-    return _ready_blas(bare(out), bare(a), bare(b))
+    return _ready_blas(bare(out), bare(a), bare(b), conj)
 
 
 def ready_addmm(
-    out: Operand, bias: Operand, a: Operand, b: Operand, *, alpha: float = 1, beta: float = 1
+    out: Operand,
+    bias: Operand,
+    a: Operand,
+    b: Operand,
+    *,
+    alpha: complex = 1,
+    beta: complex = 1,
+    conj: Conjugated = NONE,
 ) -> Callable[..., object]:
     """The same with something added, as `f(out, out_at, bias, bias_at, a, a_at, b, b_at)`. `bias` has `out`'s shape."""
     out, bias, a, b = bare(out), bare(bias), bare(a), bare(b)
     if beta == 0 or DTYPES[out.dtype].kind != "float" or DTYPES[out.dtype].compute != out.dtype:
         return lambda to, to_at, c, c_at, x, x_at, y, y_at: matmul(
-            moved(out, to, to_at), moved(a, x, x_at), moved(b, y, y_at), moved(bias, c, c_at), alpha=alpha, beta=beta
+            moved(out, to, to_at),
+            moved(a, x, x_at),
+            moved(b, y, y_at),
+            moved(bias, c, c_at),
+            alpha=alpha,
+            beta=beta,
+            conj=conj,
         )
-    alpha, beta = float(alpha), float(beta)
+    alpha, beta = float(alpha), float(beta)  # type: ignore[arg-type]  # the dtype is real
     if is_small(a, b):
         return ready(_entry(out.dtype, True), _matrices(out), (*_tables(a, b, out, a, b, bias), alpha, beta), FEW)
     multiply = _ready_blas(out, a, b)
@@ -238,10 +275,13 @@ def moved(like: Operand, array: np.ndarray, offset: int) -> Operand:
     return like._replace(array=array, offset=offset)
 
 
-def _ready_blas(out: Operand, a: Operand, b: Operand) -> Callable[..., object]:
+def _ready_blas(out: Operand, a: Operand, b: Operand, conj: Conjugated = NONE) -> Callable[..., object]:
     info, dense = DTYPES[out.dtype], is_contiguous(out.shape, out.strides)
-    if not dense or info.kind not in ("float", "complex") or info.compute != out.dtype or len(out.shape) != 2:
-        return lambda to, to_at, x, x_at, y, y_at: matmul(moved(out, to, to_at), moved(a, x, x_at), moved(b, y, y_at))
+    plain = dense and not any(conj) and len(out.shape) == 2
+    if not plain or info.kind not in ("float", "complex") or info.compute != out.dtype:
+        return lambda to, to_at, x, x_at, y, y_at: matmul(
+            moved(out, to, to_at), moved(a, x, x_at), moved(b, y, y_at), conj=conj
+        )
     see_out, see_a, see_b, work = _matrix_of(out), _matrix_of(a), _matrix_of(b), numel(out.shape) * a.shape[1]
 
     def product(to: np.ndarray, to_at: int, x: np.ndarray, x_at: int, y: np.ndarray, y_at: int) -> None:

@@ -1,7 +1,7 @@
 """Copying and converting between any two operands, putting several together, and filling one.
 
 A copy is the elementwise loop whose scalar function is the identity, so that it broadcasts, converts and walks any
-strides. Read next: `convert.py` for what a conversion means.
+strides. On the way it may conjugate or negate what it copies. Read next: `convert.py` for what a conversion means.
 """
 
 import math
@@ -22,8 +22,24 @@ def identity(x):
     return x
 
 
+def conjugate(x):
+    return x.conjugate()
+
+
+def negative(x):
+    return -x
+
+
+def negative_conjugate(x):
+    return -x.conjugate()
+
+
 def real_part(x):
     return x.real
+
+
+def negative_real_part(x):
+    return -x.real
 
 
 def arange_loop(lo, hi, out, out_at, start, step):
@@ -36,25 +52,31 @@ store_one = float  # replaced by the store of the output's dtype
 
 _COPY = Elementwise("copy", identity)
 _REAL = Elementwise("copy_real", real_part)
+_CONJUGATE, _NEGATIVE = Elementwise("copy_conj", conjugate), Elementwise("copy_neg", negative)
+_NEGATIVE_CONJUGATE = Elementwise("copy_neg_conj", negative_conjugate)
+_NEGATIVE_REAL = Elementwise("copy_neg_real", negative_real_part)
 _ARANGE: dict[str, Kernel] = {}
 
 
-def copy(out: Operand, x: Operand) -> None:
-    """Write `x`, broadcast to the shape of `out`, into `out`, converted to its dtype. They must not overlap partly."""
-    if moves_16_bits(out, x):
+def copy(out: Operand, x: Operand, *, conj: bool = False, neg: bool = False) -> None:
+    """Write `x`, broadcast to the shape of `out`, into `out`, converted to its dtype. They must not overlap partly.
+
+    conj, neg: whether to write the conjugates, the negatives.
+    """
+    if moves_16_bits(out, x) and not neg:
         out, x = as_bits(out), as_bits(x)
-    _loops(out, x).run(out, x)
+    _loops(out, x, conj, neg).run(out, x)
 
 
-def ready_copy(out: Operand, x: Operand) -> Callable[..., object]:
+def ready_copy(out: Operand, x: Operand, *, conj: bool = False, neg: bool = False) -> Callable[..., object]:
     """`copy` for all operands that look like these, for callers that remember it: `f(out, out_at, x, x_at)`.
 
     The operands of the calls share no memory.
     """
-    if moves_16_bits(out, x):
+    if moves_16_bits(out, x) and not neg:
         move = ready_copy(as_bits(out), as_bits(x))
         return lambda out, out_at, x, x_at: move(out.view(np.int16), out_at, x.view(np.int16), x_at)
-    loops = _loops(out, x)
+    loops = _loops(out, x, conj, neg)
     launch = loops.prepare((out,), (x,), None)
     return ready(launch.entry, launch.units, launch.tables, launch.work)
 
@@ -68,9 +90,15 @@ def as_bits(x: Operand) -> Operand:
     return x._replace(dtype="int16", array=x.array.view(np.int16))
 
 
-def _loops(out: Operand, x: Operand) -> Elementwise:
-    drops_imaginary = DTYPES[x.dtype].kind == "complex" and DTYPES[out.dtype].kind not in ("complex", "bool")
-    return _REAL if drops_imaginary else _COPY
+def _loops(out: Operand, x: Operand, conj: bool = False, neg: bool = False) -> Elementwise:
+    is_complex, to = DTYPES[x.dtype].kind == "complex", DTYPES[out.dtype].kind
+    if to == "bool":  # whether it is zero
+        return _COPY
+    if is_complex and to != "complex":
+        return _NEGATIVE_REAL if neg else _REAL
+    if conj and is_complex:
+        return _NEGATIVE_CONJUGATE if neg else _CONJUGATE
+    return _NEGATIVE if neg else _COPY
 
 
 def fill(out: Operand, value: Number) -> None:

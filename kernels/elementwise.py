@@ -62,6 +62,7 @@ def usually(usual: Callable, *, when: Callable) -> Callable[[Callable], Callable
     return mark
 
 
+MEANT_BY_BODIES = ("complex",)  # Python's own, which a loop must not hide from the bodies in its program
 LAUNCHES = 4096  # remembered per operator; then it starts afresh
 
 
@@ -102,7 +103,8 @@ class Elementwise:
     """
 
     def __init__(self, name: str, body: Body, *, outputs: int = 1, keep: Sequence[int] = (), cost: int = 1) -> None:
-        self.name, self.body, self.outputs, self.keep, self.cost = name, body, outputs, frozenset(keep), cost
+        self.name = f"{name}_loop" if name in MEANT_BY_BODIES else name
+        self.body, self.outputs, self.keep, self.cost = body, outputs, frozenset(keep), cost
         self._entries: dict[tuple, Entry] = {}
         self._launches: dict[tuple, Launch] = {}
 

@@ -34,6 +34,7 @@ with collector_paused():
         blends,
         cholesky,
         comparison,
+        complex_numbers,
         constant_pad,
         contractions,
         conversions,
@@ -77,6 +78,7 @@ with collector_paused():
         pairs,
         parts,
         plain_methods,
+        polar,
         pooling,
         random,
         rectifiers,
@@ -103,6 +105,7 @@ with collector_paused():
         upsampling,
         view_copies,
         views,
+        zero_tensors,
     )
 
 __all__ = [
@@ -116,6 +119,7 @@ __all__ = [
     "blends",
     "cholesky",
     "comparison",
+    "complex_numbers",
     "constant_pad",
     "contractions",
     "conversions",
@@ -159,6 +163,7 @@ __all__ = [
     "pairs",
     "parts",
     "plain_methods",
+    "polar",
     "pooling",
     "random",
     "rectifiers",
@@ -185,4 +190,5 @@ __all__ = [
     "upsampling",
     "view_copies",
     "views",
+    "zero_tensors",
 ]

@@ -5,6 +5,7 @@ A Python number may stand for the second operand. It is handed down as it is: `x
 
 from __future__ import annotations
 
+import cmath
 import math
 from typing import Any
 
@@ -432,9 +433,18 @@ def pow_grad_base(grad: Tensor, self: Tensor, exponent: Tensor) -> Tensor:
 def pow_grad_exponent(grad: Tensor, self: Any, exponent: Tensor, result: Tensor) -> Tensor:
     """x^n log x; 0 where x = 0 and n >= 0, the limit."""
     if not isinstance(self, Tensor):
-        return grad * (result * math.log(self)) if self > 0 else grad * (result * (math.nan if self < 0 else 0.0))
-    at_zero = (self == 0).logical_and(exponent >= 0)
-    return grad * (result * self.log()).masked_fill(at_zero, 0)
+        return grad * (result * log_of_number(self, exponent._dtype.is_complex))
+    limit = exponent >= 0 if not exponent._dtype.is_complex else (exponent.imag == 0).logical_and(exponent.real >= 0)
+    return grad * (result * self.log()).masked_fill((self == 0).logical_and(limit), 0)
+
+
+def log_of_number(base: Any, in_complex: bool) -> Any:
+    """The logarithm; NaN for a negative number among reals. That of zero stands beside a power of zero, and is one."""
+    if base == 0:
+        return 0.0
+    if in_complex or isinstance(base, complex):
+        return cmath.log(base)
+    return math.log(base) if base > 0 else math.nan
 
 
 pow_op.derivative(self=pow_grad_self)

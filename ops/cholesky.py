@@ -69,7 +69,7 @@ def cholesky_backward(grad: Any, factor: Any, upper: bool) -> Any:
 
 
 cholesky_ex_op.derivative(
-    self=lambda grad, result0, upper: cholesky_backward(grad, result0, upper), nondifferentiable=(1,)
+    self=lambda grad, result0, upper: cholesky_backward(grad, result0, upper), nondifferentiable=(1,), for_complex=True
 )
 
 linalg_cholesky_op = Operator("linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", out="out")
@@ -109,7 +109,7 @@ def cholesky_body(out: Tensor, self: Tensor, upper: bool) -> None:
     raise_for(info, "cholesky", len(self._shape) == 2)
 
 
-cholesky_op.derivative(self=lambda grad, result, upper: cholesky_backward(grad, result, upper))
+cholesky_op.derivative(self=lambda grad, result, upper: cholesky_backward(grad, result, upper), for_complex=True)
 cholesky = public(cholesky_op)
 
 # --- with the factor -------------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ def cholesky_inverse_backward(grad: Any, self: Any, result: Any, upper: bool) ->
     return -self.triu().matmul(inner).triu() if upper else -inner.matmul(self.tril()).tril()
 
 
-cholesky_inverse_op.derivative(self=cholesky_inverse_backward)
+cholesky_inverse_op.derivative(self=cholesky_inverse_backward, for_complex=True)
 cholesky_inverse = public(cholesky_inverse_op)
 
 cholesky_solve_op = Operator("cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", out="out")
@@ -174,7 +174,7 @@ def cholesky_solve_backward(grad: Any, input2: Any, result: Any, upper: bool) ->
     return of_b, -input2.triu().matmul(moved).triu() if upper else -moved.matmul(input2.tril()).tril()
 
 
-cholesky_solve_op.derivative((("self", "input2"), cholesky_solve_backward))
+cholesky_solve_op.derivative((("self", "input2"), cholesky_solve_backward), for_complex=True)
 out_by_copy(cholesky_solve_op)
 cholesky_solve = public(cholesky_solve_op)
 

@@ -18,6 +18,7 @@ from redispatch import kernels
 from redispatch.autograd import ONES_LIKE, ZEROS
 from redispatch.dispatch import (
     ARGUMENT_TYPES,
+    LAZY_BITS,
     STATE,
     TensorBase,
     call,
@@ -31,6 +32,9 @@ from redispatch.dispatch import (
 from redispatch.dispatch.layers import autocast
 from redispatch.dispatch.layers.ad_inplace_or_view import ADINPLACEORVIEW, BELOW_ADINPLACEORVIEW
 from redispatch.dispatch.layers.autograd import BELOW_AUTOGRAD, any_wants_gradient
+from redispatch.dispatch.layers.conjugate import CONJUGATE
+from redispatch.dispatch.layers.negative import NEGATIVE
+from redispatch.dispatch.layers.zero_tensor import ZERO_TENSOR
 from redispatch.dispatch.marks import inline, leaf
 from redispatch.tensor import (
     CPU,
@@ -131,7 +135,10 @@ def move(target: Tensor, source: Tensor) -> Tensor:
     if source._device.type == "meta":
         raise NotImplementedError(NO_DATA)
     if target._device.type == source._device.type == "cpu":
-        kernels.copy(target._operand, source._operand)
+        if looks_of(source).bits & ZERO_TENSOR:
+            kernels.fill(target._operand, 0)
+        else:
+            kernels.copy(target._operand, source._operand, **on_the_way(target, source))
         return target
     return copy_inplace_op.functional(target, source)
 
@@ -188,7 +195,13 @@ def ready_to_copy(target: Tensor, source: Tensor) -> Any:
     """What copies such a tensor into such another one; None where they are not both in the CPU's memory."""
     if target._array is None or source._array is None:
         return None
-    return kernels.ready_copy(target._operand, source._operand)
+    return kernels.ready_copy(target._operand, source._operand, **on_the_way(target, source))
+
+
+def on_the_way(target: Tensor, source: Tensor) -> dict[str, bool]:
+    """What a copy from memory to memory has to do, as both tensors are to show the same: kernels.copy's options."""
+    bits = looks_of(target).bits ^ looks_of(source).bits
+    return {"conj": bits & CONJUGATE != 0, "neg": bits & NEGATIVE != 0}
 
 
 # --- numbers to be stored ---------------------------------------------------------------------------------------------
@@ -204,6 +217,7 @@ def clone_kernel(self: Tensor, format: memory_format | None) -> Tensor:
     return copied(self, None, None, format)
 
 
+clone_op.understands("Conjugate", "Negative", "ZeroTensor")
 clone_op.derivative(self=lambda grad: grad)
 clone = public(clone_op)
 
@@ -311,14 +325,24 @@ def copy_inplace_otherwise(self: Tensor, src: Any) -> Tensor:
         return self
     check_no_internal_overlap(self)
     if not isinstance(src, Tensor):
-        return fill_scalar_kernel(self, src)
+        return fill_scalar_kernel(self, in_memory(src, self))
     check_broadcasts_to(self, src)
     if self._device.type == "meta":
         return self
     if src._device.type == "meta":
         raise NotImplementedError(NO_DATA)
-    kernels.copy(self._operand, apart(src, self, elementwise=True)._operand)
+    if looks_of(src).bits & ZERO_TENSOR:
+        return zero_kernel(self)
+    flags = on_the_way(self, src)
+    kernels.copy(self._operand, apart(src, self, elementwise=True)._operand, **flags)
     return self
+
+
+def in_memory(number: Any, target: Tensor) -> Any:
+    """The number that is to lie in memory where `target` is to show `number`."""
+    bits = looks_of(target).bits
+    number = number.conjugate() if bits & CONJUGATE else number
+    return -number if bits & NEGATIVE else number
 
 
 def check_broadcasts_to(target: Tensor, *sources: Tensor) -> None:
@@ -330,6 +354,7 @@ def check_broadcasts_to(target: Tensor, *sources: Tensor) -> None:
         raise RuntimeError(f"output with shape {list(target._shape)} doesn't match the broadcast shape {list(shape)}")
 
 
+copy_inplace_op.understands("Conjugate", "Negative", "ZeroTensor")
 copy_inplace_op.derivative(self=lambda grad: zeros_of(grad), src=lambda grad: grad, node="CopyBackwards")
 copy_ = public(copy_inplace_op, function=False)
 
@@ -452,6 +477,8 @@ def _set_data(self: Tensor, value: Any) -> None:
         record.accumulator = None  # it expects gradients of the former dtype
     if self._device != value._device:
         self._keyset = shared((self._keyset & ~empty((0,), self._dtype, self._device)._keyset) | value._keyset)
+    if (self._keyset ^ value._keyset) & LAZY_BITS:
+        self._keyset = shared((self._keyset & ~LAZY_BITS) | (value._keyset & LAZY_BITS))
     show_same(self, value)
 
 
@@ -661,7 +688,7 @@ def isclose_composite(self: Tensor, other: Tensor, rtol: float, atol: float, equ
     x: Any = self
     y: Any = other
     close = x == y
-    if equal_nan and x.is_floating_point():
+    if equal_nan and (x.is_floating_point() or x.is_complex()):
         close = close | ((x != x) & (y != y))
     if rtol == 0 and atol == 0:
         return close

@@ -362,6 +362,8 @@ def full_like_kernel(
     return filled(like(self, dtype, device, pin_memory, format), fill_value)
 
 
+empty_like_op.understands("Conjugate", "Negative", "ZeroTensor")
+full_like_op.understands("Conjugate", "Negative", "ZeroTensor")
 for _op in (empty_like_op, zeros_like_op, ones_like_op, full_like_op):
     _op.not_differentiable()
 

@@ -40,6 +40,7 @@ from redispatch.dispatch import (
     Tag,
     call,
     define,
+    fallthrough_kernel,
     impl,
     own_namespace,
     place_of,
@@ -154,6 +155,13 @@ class Operator:
         assert form is not None, f"{self.schema} is declared without that form"
         return _registering(form, ("CompositeImplicitAutograd",), False)
 
+    def understands(self, *keys: str, form: OpOverload | None = None) -> None:
+        """Has calls with these lazy bits come through to the kernel, which knows what to do with them: those of all
+        forms, or of one."""
+        for op in self.forms if form is None else (form,):
+            for key in keys:
+                impl(op, key, fallthrough_kernel, convention="positional", place=declared_at())
+
     # Rules for the layers ----------------------------------------------------------------------------------------
 
     def derivative(
@@ -162,6 +170,7 @@ class Operator:
         *joint: tuple[tuple[str, ...], Function],
         node: str | None = None,
         nondifferentiable: tuple[int, ...] = (),
+        for_complex: bool = False,
         **formulas: Function,
     ) -> None:
         """Declares the gradient of each input: `self=lambda grad, other: grad * other`.
@@ -169,9 +178,11 @@ class Operator:
         A formula's parameter names say what it needs and what is therefore saved: `grad`, `result`, any argument,
         `<argument>_shape`; see autograd/derivative.py. `joint` formulas, `(("a", "b"), f)`, yield several inputs at
         once. `node` is the name of the node, by default MulBackward0 for mul; `nondifferentiable` outputs get none.
+        Formulas are written as for real numbers, and what they give for complex ones follows, unless they are
+        `for_complex` ones themselves; see autograd/conjugate.py.
         """
         op.rules = rules = [((name,), formula) for name, formula in formulas.items()] + list(joint)
-        op.node = node or node_name(op.base_name)
+        op.node, op.for_complex = node or node_name(op.base_name), for_complex
         for form in (op.functional, op.inplace):
             if form is not None:
                 differentiable(
@@ -179,6 +190,7 @@ class Operator:
                     op.node,
                     rules,
                     nondifferentiable_outputs=nondifferentiable,
+                    for_complex=for_complex,
                     place=declared_at(),
                     later=True,
                 )

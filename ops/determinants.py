@@ -103,6 +103,7 @@ def epsilon(kind: dtype) -> float:
 det_lu_op.derivative(
     A=lambda grad, A, result0, result1, result2: det_backward(grad, A, result0, result1, result2),
     nondifferentiable=(1, 2),
+    for_complex=True,
 )
 
 linalg_det_op = Operator("linalg_det(Tensor A) -> Tensor", out="out")
@@ -176,6 +177,7 @@ def slogdet_backward(grads: Any, A: Any, sign: Any, LU: Any, pivots: Any) -> Any
 slogdet_lu_op.derivative(
     A=lambda grads, A, result0, result2, result3: slogdet_backward(grads[:2], A, result0, result2, result3),
     nondifferentiable=(2, 3),
+    for_complex=True,
 )
 
 linalg_slogdet_op = Operator("linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", out="out")

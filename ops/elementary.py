@@ -33,6 +33,7 @@ def neg_element(self):
 
 
 neg_op.derivative(self=lambda grad: -grad)
+neg_op.understands("Negative", form=neg_op.inplace)  # in place, what lies in memory is negated
 neg = public(neg_op)
 
 abs_op = pointwise(
@@ -103,7 +104,7 @@ def sgn_backward(grad: Any, self: Any, result: Any) -> Any:
     return ((grad - along) / size).masked_fill(size == 0, 0)
 
 
-sgn_op.derivative(self=sgn_backward)
+sgn_op.derivative(self=sgn_backward, for_complex=True)
 sgn = public(sgn_op)
 
 floor_op = pointwise(

@@ -1,8 +1,11 @@
 """The three Fourier transforms that all others are made of: from reals, to reals, and complex both ways.
 
 numpy's FFT computes them, in float64 for float64 and else in float32. `normalization` is 0 for no factor, 1 for
-1 / sqrt(n), 2 for 1 / n. They have no derivative yet, which needs the parts of complex tensors: a backward through
-one says so.
+1 / sqrt(n), 2 for 1 / n. The transform is a symmetric matrix times the elements, so that the derivative of one is the
+same transform again (see autograd/conjugate.py for what becomes of it for complex numbers). Where one leaves out half
+of what a transform of reals gives, the derivative takes care of the half that is not there.
+
+Read next: fft.py, which gives them their public faces.
 """
 
 from __future__ import annotations
@@ -13,8 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from redispatch.dispatch import ops
 from redispatch.tensor import Tensor, as_numpy, dtype, dtypes, wrap_dim
 
+from .from_data import from_numpy
 from .structured import Meta, Structured
 
 fft_r2c_op = Structured("_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", out="out")
@@ -87,3 +92,40 @@ def fft_c2c_body(out: Tensor, self: Tensor, dim: Sequence[int], normalization: i
     axes, x = axes_of(self, dim), as_numpy(self)
     found: Any = np.fft.fftn(x, axes=axes) if forward else np.fft.ifftn(x, axes=axes, norm="forward")
     as_numpy(out)[...] = found * factor(normalization, math.prod(self._shape[d] for d in axes))
+
+
+# --- derivatives ------------------------------------------------------------------------------------------------------
+
+
+def fft_c2c_gradient(grad: Any, dim: Sequence[int], normalization: int, forward: bool) -> Any:
+    return fft_c2c_op.functional(grad, dim, normalization, forward)
+
+
+def fft_r2c_gradient(grad: Any, self_shape: Any, dim: Sequence[int], normalization: int, onesided: bool) -> Any:
+    """The inverse transform of what is there; zeros stand for the half that was left out. Of it, the real part."""
+    if not onesided:
+        return fft_c2c_op.functional(grad, dim, normalization, False).real
+    last = dim[-1]
+    missing = self_shape[last] - grad.shape[last]
+    if missing:
+        shape = [*grad.shape]
+        shape[last] = missing
+        grad = ops.aten.cat.default([grad, grad.new_zeros(shape)], last)
+    return fft_c2c_op.functional(grad, dim, normalization, False).real
+
+
+def fft_c2r_gradient(grad: Any, dim: Sequence[int], normalization: int, last_dim_size: int) -> Any:
+    """The onesided transform. What the inverse has counted twice, since the other half follows from it, is doubled."""
+    found = fft_r2c_op.functional(grad, dim, normalization, True)
+    last, twice = dim[-1], last_dim_size - found.shape[dim[-1]]
+    if twice <= 0:
+        return found
+    shape = [1] * found.dim()
+    shape[last] = found.shape[last]
+    factors = [2.0 if 0 < k <= twice else 1.0 for k in range(shape[last])]
+    return found * from_numpy(np.array(factors, found.dtype.to_real().numpy)).reshape(shape)
+
+
+fft_c2c_op.derivative(self=fft_c2c_gradient)
+fft_r2c_op.derivative(self=fft_r2c_gradient, for_complex=True)
+fft_c2r_op.derivative(self=fft_c2r_gradient, for_complex=True)

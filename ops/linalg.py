@@ -11,9 +11,10 @@ from typing import Any
 
 from redispatch import kernels
 from redispatch.dispatch import call, ops
+from redispatch.dispatch.layers.conjugate import CONJUGATE
 from redispatch.dispatch.marks import frozen, inline
 from redispatch.kernels import Operand, broadcast_shapes
-from redispatch.tensor import Tensor, dtypes
+from redispatch.tensor import Tensor, dtypes, looks_of
 
 from .declare import Operator
 from .extremes import c_name, check_out_dtype
@@ -72,9 +73,12 @@ def scale(grad: Any, factor: Any) -> Any:
     return grad if factor == 1 else grad * factor
 
 
-def whole(self: Tensor, *factors: Any) -> list[Any]:
-    """`alpha` and `beta` as the dtype of integers has them: cut off at the point."""
-    return [int(f) if self._dtype.category <= dtypes.INTEGER else f for f in factors]
+def whole(out: Tensor, *factors: Any) -> list[Any]:
+    """`alpha` and `beta` as the memory of the result has them: cut off at the point for integers, conjugated where it
+    is a conjugate view."""
+    if out._dtype.category <= dtypes.INTEGER:
+        return [int(f) for f in factors]
+    return [f.conjugate() for f in factors] if looks_of(out).bits & CONJUGATE else [*factors]
 
 
 # --- mm --------------------------------------------------------------------------------------------------------------
@@ -99,12 +103,19 @@ def mm_meta(self: Tensor, mat2: Tensor) -> Meta:
 @mm_op.body
 def mm_body(out: Tensor, self: Tensor, mat2: Tensor) -> None:
     check_out_dtype(out, self._dtype)
-    kernels.mm(out._operand, self._operand, mat2._operand)
+    kernels.matmul(out._operand, self._operand, mat2._operand, conj=conjugated(out, self, mat2))
 
 
 @mm_op.loop
 def mm_loop(out: Tensor, self: Tensor, mat2: Tensor) -> Run:
-    return kernels.ready_matmul(out._operand, self._operand, mat2._operand)
+    return kernels.ready_matmul(out._operand, self._operand, mat2._operand, conj=conjugated(out, self, mat2))
+
+
+def conjugated(out: Tensor, a: Tensor, b: Tensor, bias: Tensor | None = None) -> tuple[bool, bool, bool]:
+    """Which operands of a product are to be conjugated in memory: those that differ in this from the result."""
+    wanted = looks_of(out).bits & CONJUGATE
+    flags = [x is not None and looks_of(x).bits & CONJUGATE != wanted for x in (a, b, bias)]
+    return flags[0], flags[1], flags[2]
 
 
 def column_major(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
@@ -122,6 +133,7 @@ def right_gradient(grad: Any, mat1: Any, shape: Any, stride: Any) -> Any:
     return grad.t().mm(mat1).t() if column_major(shape, stride) else mat1.t().mm(grad)
 
 
+mm_op.understands("Conjugate")
 mm_op.derivative(
     self=lambda grad, mat2, self_shape, self_stride: left_gradient(grad, mat2, self_shape, self_stride),
     mat2=lambda grad, self, mat2_shape, mat2_stride: right_gradient(grad, self, mat2_shape, mat2_stride),
@@ -147,14 +159,15 @@ def bmm_meta(self: Tensor, mat2: Tensor) -> Meta:
 @bmm_op.body
 def bmm_body(out: Tensor, self: Tensor, mat2: Tensor) -> None:
     check_out_dtype(out, self._dtype)
-    kernels.bmm(out._operand, self._operand, mat2._operand)
+    kernels.matmul(out._operand, self._operand, mat2._operand, conj=conjugated(out, self, mat2))
 
 
 @bmm_op.loop
 def bmm_loop(out: Tensor, self: Tensor, mat2: Tensor) -> Run:
-    return kernels.ready_matmul(out._operand, self._operand, mat2._operand)
+    return kernels.ready_matmul(out._operand, self._operand, mat2._operand, conj=conjugated(out, self, mat2))
 
 
+bmm_op.understands("Conjugate")
 bmm_op.derivative(
     self=lambda grad, mat2: grad.bmm(mat2.transpose(1, 2)),
     mat2=lambda grad, self: self.transpose(1, 2).bmm(grad),
@@ -204,15 +217,16 @@ def addmm_meta(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Any, alpha: Any) 
 @addmm_op.body
 def addmm_body(out: Tensor, self: Tensor, mat1: Tensor, mat2: Tensor, beta: Any, alpha: Any) -> None:
     check_out_dtype(out, self._dtype)
-    alpha, beta = whole(self, alpha, beta)
-    kernels.addmm(out._operand, expanded(self, out), mat1._operand, mat2._operand, alpha=alpha, beta=beta)
+    alpha, beta = whole(out, alpha, beta)
+    conj = conjugated(out, mat1, mat2, self)
+    kernels.addmm(out._operand, expanded(self, out), mat1._operand, mat2._operand, alpha=alpha, beta=beta, conj=conj)
 
 
 @addmm_op.loop
 def addmm_loop(out: Tensor, self: Tensor, mat1: Tensor, mat2: Tensor, beta: Any, alpha: Any) -> Run:
-    alpha, beta = whole(self, alpha, beta)
-    added = expanded(self, out)
-    return kernels.ready_addmm(out._operand, added, mat1._operand, mat2._operand, alpha=alpha, beta=beta)
+    alpha, beta = whole(out, alpha, beta)
+    conj, added = conjugated(out, mat1, mat2, self), expanded(self, out)
+    return kernels.ready_addmm(out._operand, added, mat1._operand, mat2._operand, alpha=alpha, beta=beta, conj=conj)
 
 
 def expanded(self: Tensor, out: Tensor) -> Operand:
@@ -221,6 +235,7 @@ def expanded(self: Tensor, out: Tensor) -> Operand:
     return self._operand._replace(shape=tuple(out._shape), strides=steps)
 
 
+addmm_op.understands("Conjugate")
 addmm_op.derivative(
     self=lambda grad, beta: scale(grad, beta),
     mat1=lambda grad, mat2, mat1_shape, mat1_stride, alpha: scale(
@@ -262,6 +277,7 @@ def baddbmm_loop(out: Tensor, self: Tensor, batch1: Tensor, batch2: Tensor, beta
     return addmm_loop(out, self, batch1, batch2, beta, alpha)
 
 
+baddbmm_op.understands("Conjugate")
 baddbmm_op.derivative(
     self=lambda grad, beta: scale(grad, beta),
     batch1=lambda grad, batch2, alpha: scale(grad.bmm(batch2.transpose(1, 2)), alpha),
@@ -372,12 +388,12 @@ def dot_meta(self: Tensor, tensor: Tensor) -> Meta:
 @dot_op.body
 def dot_body(out: Tensor, self: Tensor, tensor: Tensor) -> None:
     check_out_dtype(out, self._dtype)
-    kernels.matmul(as_matrix(out), row(self), column(tensor))
+    kernels.matmul(as_matrix(out), row(self), column(tensor), conj=conjugated(out, self, tensor))
 
 
 @dot_op.loop
 def dot_loop(out: Tensor, self: Tensor, tensor: Tensor) -> Run:
-    return kernels.ready_matmul(as_matrix(out), row(self), column(tensor))
+    return kernels.ready_matmul(as_matrix(out), row(self), column(tensor), conj=conjugated(out, self, tensor))
 
 
 def row(vec: Tensor) -> Any:
@@ -389,9 +405,31 @@ def as_matrix(number: Tensor) -> Any:
     return number._operand._replace(shape=(1, 1), strides=(1, 1))
 
 
+dot_op.understands("Conjugate")
 dot_op.derivative(self=lambda grad, tensor: grad * tensor, tensor=lambda grad, self: grad * self)
 dot_op.autocast(cuda="promote")
 dot = public(dot_op)
+
+vdot_op = Planned("vdot(Tensor self, Tensor other) -> Tensor", out="out")
+
+
+@vdot_op.meta
+def vdot_meta(self: Tensor, other: Tensor) -> Meta:
+    return dot_meta(self, other)
+
+
+@vdot_op.loop
+def vdot_loop(out: Tensor, self: Tensor, other: Tensor) -> Run:
+    """The product of the conjugate of `self` with `other`, as the inner product of complex vectors is defined."""
+    first, second, none = conjugated(out, self, other)
+    conj = (first != self._dtype.is_complex, second, none)
+    return kernels.ready_matmul(as_matrix(out), row(self), column(other), conj=conj)
+
+
+vdot_op.understands("Conjugate")
+vdot_op.derivative(self=lambda grad, other: grad.conj() * other, other=lambda grad, self: grad * self, for_complex=True)
+vdot_op.autocast(cuda="promote")
+vdot = public(vdot_op)
 
 outer_op = Operator("outer(Tensor self, Tensor vec2) -> Tensor")
 

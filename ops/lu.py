@@ -129,7 +129,9 @@ def lu_factor_backward(grad: Any, LU: Any, pivots: Any) -> Any:
 
 
 lu_factor_ex_op.derivative(
-    A=lambda grad, result0, result1: lu_factor_backward(grad, result0, result1), nondifferentiable=(1, 2)
+    A=lambda grad, result0, result1: lu_factor_backward(grad, result0, result1),
+    nondifferentiable=(1, 2),
+    for_complex=True,
 )
 
 lu_factor_op = Operator(
@@ -224,6 +226,7 @@ def lu_body(outs: tuple[Tensor, ...], A: Tensor, pivot: bool) -> None:
 lu_op.derivative(
     A=lambda grads, result0, result1, result2: plu_backward(grads[1], grads[2], result0, result1, result2),
     nondifferentiable=(0,),
+    for_complex=True,
 )
 linalg_lu = public(lu_op, method=False)
 
@@ -270,6 +273,7 @@ lu_unpack_op.derivative(
         packed_backward(*grads[1:], *LU_data_shape[-2:]) if unpack_data else None
     ),
     nondifferentiable=(0,),
+    for_complex=True,
 )
 lu_unpack = public(lu_unpack_op)
 
@@ -331,7 +335,8 @@ linalg_lu_solve_op.derivative(
         lambda grad, LU, pivots, result, left, adjoint, needs: lu_solve_backward(
             grad, LU, pivots, result, left, adjoint, needs
         ),
-    )
+    ),
+    for_complex=True,
 )
 
 lu_solve_op = Operator("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", out="out")

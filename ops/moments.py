@@ -92,14 +92,19 @@ def std_dim_composite(self: Tensor, dim: Any, unbiased: bool, keepdim: bool) -> 
 @var_correction_op.meta
 @std_correction_op.meta
 def var_meta(self: Tensor, dim: Any, correction: Any, keepdim: bool) -> Meta:
-    if not self._dtype.is_floating_point:
+    if self._dtype.category < dtypes.FLOATING:
         raise RuntimeError("std and var only support floating point and complex dtypes")
     dims = reduced_dims(dim, len(self._shape))
-    return Meta(reduced_shape(self._shape, dims, keepdim), self._dtype, self._device)
+    return Meta(reduced_shape(self._shape, dims, keepdim), self._dtype.to_real(), self._device)
 
 
 def squared_difference(x, mean):
     return (x - mean) * (x - mean)
+
+
+def squared_distance(x, mean):
+    difference = x - mean
+    return difference.real * difference.real + difference.imag * difference.imag
 
 
 def quotient(x, divisor):
@@ -110,7 +115,7 @@ def root_of_quotient(x, divisor):
     return math.sqrt(x / divisor)
 
 
-SQUARED_DIFFERENCE = Elementwise("squared_difference", squared_difference)
+SQUARED_DIFFERENCE = Elementwise("squared_difference", {"float": squared_difference, "complex": squared_distance})
 QUOTIENT = Elementwise("quotient", quotient)
 ROOT_OF_QUOTIENT = Elementwise("root_of_quotient", root_of_quotient)
 
@@ -120,9 +125,10 @@ def ready_var(name: str, finish: Elementwise, out: Tensor, self: Tensor, dim: An
     dims = reduced_dims(dim, len(self._shape))
     freedom = count_of(self._shape, dims) - (1 if correction is None else correction)
     divisor, kept, x = float(max(freedom, 0)), reduced_shape(self._shape, dims, True), self._operand
-    mean, squares, total = scratch(kept), scratch(self._shape), scratch(kept)
+    wide = dtypes.complex128 if self._dtype.is_complex else dtypes.float64
+    mean, squares, total = scratch(kept, wide), scratch(self._shape), scratch(kept)
     form_mean = kernels.MEAN.ready(mean, x, dims)
-    form_squares = SQUARED_DIFFERENCE.loop((squares,), (x, mean), "float64").run
+    form_squares = SQUARED_DIFFERENCE.loop((squares,), (x, mean), wide.name).run
     add_up = kernels.SUM.ready(total, squares, dims)
     total = total._replace(shape=tuple(out._shape), strides=kernels.contiguous_strides(out._shape))
     divide = finish.loop((out._operand,), (total, divisor), "float64").run
@@ -131,7 +137,7 @@ def ready_var(name: str, finish: Elementwise, out: Tensor, self: Tensor, dim: An
     def run(to: np.ndarray, to_at: int, x: np.ndarray, x_at: int) -> None:
         if freedom <= 0:
             warn_of_freedom(name)
-        mean, squares, total = np.empty(few), np.empty(many), np.empty(few)
+        mean, squares, total = np.empty(few, wide.array), np.empty(many), np.empty(few)
         form_mean(mean, 0, x, x_at)
         form_squares(squares, 0, x, x_at, mean, 0)
         add_up(total, 0, squares, 0)
@@ -192,14 +198,17 @@ vector_norm_op = Planned(
 @vector_norm_op.meta
 def vector_norm_meta(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Meta:
     own = self._dtype
-    if not own.is_floating_point:
+    if own.category < dtypes.FLOATING:
         raise RuntimeError(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {own.tensor_name}"
         )
-    if dtype is not None and not dtype.is_floating_point:
+    if dtype is not None and dtype.category < dtypes.FLOATING:
         raise RuntimeError(
             f"linalg.vector_norm: dtype should be floating point or complex, but got {dtype.tensor_name}"
         )
+    if dtype is not None and dtype.is_complex != own.is_complex:
+        kind = "complex" if own.is_complex else "real"
+        raise RuntimeError(f"linalg.vector_norm: dtype should be {kind} for {kind} inputs, but got {dtype.tensor_name}")
     if dtype is not None and dtype.itemsize < own.itemsize:
         raise RuntimeError(
             f"linalg.vector_norm: the dtype of the input ({own.tensor_name}) should be convertible without narrowing "
@@ -208,7 +217,7 @@ def vector_norm_meta(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any
     dims = reduced_dims(dim, len(self._shape))
     if (ord < 0 or ord == math.inf) and not self._shape.numel():
         check_has_identity(self, ord, dim, dims)
-    return Meta(reduced_shape(self._shape, dims, keepdim), dtype or own, self._device)
+    return Meta(reduced_shape(self._shape, dims, keepdim), (dtype or own).to_real(), self._device)
 
 
 def check_has_identity(self: Tensor, ord: Any, dim: Any, dims: tuple[int, ...]) -> None:
@@ -230,8 +239,16 @@ def squared(x):
     return float64(x) * float64(x)
 
 
+def squared_modulus(x):
+    return float64(x.real) * float64(x.real) + float64(x.imag) * float64(x.imag)
+
+
 def magnitude(x):
     return abs(float64(x))
+
+
+def modulus(x):
+    return float64(np.abs(x))
 
 
 def root(acc, total):
@@ -239,21 +256,33 @@ def root(acc, total):
 
 
 def absolute(x):
-    return abs(x)
+    return np.abs(x)
 
 
 def power_of_magnitude(x, p):
-    return abs(x) ** p
+    return np.abs(x) ** p
+
+
+def power_of_modulus(x, p):
+    return np.abs(x) ** p.real
 
 
 def power(x, p):
     return x**p
 
 
-NORM_1 = Reduction("norm_1", lambda dtype: Recipe(magnitude, np.float64(0), add_to, as_counted))
-NORM_2 = Reduction("norm_2", lambda dtype: Recipe(squared, np.float64(0), add_to, root))
+def size_of(dtype: str) -> Any:
+    return modulus if dtype.startswith("complex") else magnitude
+
+
+def square_of(dtype: str) -> Any:
+    return squared_modulus if dtype.startswith("complex") else squared
+
+
+NORM_1 = Reduction("norm_1", lambda dtype: Recipe(size_of(dtype), np.float64(0), add_to, as_counted))
+NORM_2 = Reduction("norm_2", lambda dtype: Recipe(square_of(dtype), np.float64(0), add_to, root))
 ABSOLUTE = Elementwise("absolute", absolute)
-POWER_OF_MAGNITUDE = Elementwise("power_of_magnitude", power_of_magnitude)
+POWER_OF_MAGNITUDE = Elementwise("power_of_magnitude", {"float": power_of_magnitude, "complex": power_of_modulus})
 POWER = Elementwise("power", power)
 
 
@@ -272,14 +301,15 @@ def vector_norm_loop(out: Tensor, self: Tensor, ord: Any, dim: Any, keepdim: boo
 
 def run_norm(out: Operand, x: Operand, ord: Any, dims: tuple[int, ...]) -> None:
     """The norms that take several passes."""
+    wide = "complex128" if x.dtype.startswith("complex") else "float64"
     if math.isinf(ord):
         sizes, largest = scratch(x.shape), scratch(out.shape)
-        ABSOLUTE.run(sizes, x, dtype="float64")
+        ABSOLUTE.run(sizes, x, dtype=wide)
         (kernels.AMAX if ord > 0 else kernels.AMIN).run(largest, sizes, dims)
         kernels.copy(out, largest)
     else:
         powers, total = scratch(x.shape), scratch(out.shape)
-        POWER_OF_MAGNITUDE.run(powers, x, float(ord), dtype="float64")
+        POWER_OF_MAGNITUDE.run(powers, x, float(ord), dtype=wide)
         kernels.SUM.run(total, powers, dims)
         POWER.run(out, total, 1 / float(ord), dtype="float64")
 
@@ -291,17 +321,17 @@ def vector_norm_backward(grad: Any, self: Any, result: Any, ord: Any, dim: Any, 
     if ord == 0:
         return None
     if ord == 1:
-        return self.sign() * grad
+        return self.sgn() * grad
     if ord == 2:
         return self * (grad / norm).masked_fill(norm == 0, 0)
     if math.isinf(ord):
         magnitudes = self.abs()
         mask = (magnitudes == norm) | ((magnitudes != magnitudes) & (norm != norm))
-        return self.sign() * (grad / mask.sum(dim, True)) * mask
+        return self.sgn() * (grad / mask.sum(dim, True)) * mask
     if ord < 1:
-        own = (self.sign() * self.abs() ** (ord - 1)).masked_fill(self == 0, 0)
+        own = (self.sgn() * self.abs() ** (ord - 1)).masked_fill(self == 0, 0)
         return own * (grad * norm ** (1 - ord))
-    own = self * self.abs() ** (ord - 2) if ord > 2 else self.sign() * self.abs() ** (ord - 1)
+    own = self * self.abs() ** (ord - 2) if ord > 2 else self.sgn() * self.abs() ** (ord - 1)
     return own * (grad / norm ** (ord - 1)).masked_fill(norm == 0, 0)
 
 
@@ -389,7 +419,7 @@ def logsumexp_body(out: Tensor, self: Tensor, dim: Any, keepdim: bool) -> None:
 def complex_logsumexp(x: np.ndarray, dims: tuple[int, ...], keepdim: bool) -> np.ndarray:
     """The same for complex numbers, relative to the largest real part."""
     top = x.real.max(axis=dims, keepdims=True, initial=-np.inf)
-    top[~np.isfinite(top)] = 0
+    top = np.where(np.isfinite(top), top, 0)
     with np.errstate(divide="ignore"):
         found = np.log(np.exp(x - top).sum(axis=dims, keepdims=True)) + top
     return found if keepdim else found.squeeze(axis=dims)

@@ -162,11 +162,21 @@ logaddexp2_op = pointwise(
 )
 
 
-@logaddexp_op.scalar
 def logaddexp_elements(self, other):
     """log(e^x + e^y), from the larger of the two, so that nothing overflows."""
     top = self if self > other or self != self else other
     return top if self == other and abs(self) == math.inf else top + kernels.log1p(kernels.exp(-abs(self - other)))
+
+
+def logaddexp_complex(self, other):
+    """The same from that of the larger real part."""
+    top, low = (self, other) if self.real >= other.real or self.real != self.real else (other, self)
+    if top.real == low.real and abs(top.real) == math.inf:
+        return low if low.real < 0 else kernels.log(kernels.exp(low) + kernels.exp(top))
+    return top + kernels.log1p(kernels.exp(low - top))
+
+
+logaddexp_op.scalar(float=logaddexp_elements, complex=logaddexp_complex)
 
 
 @logaddexp2_op.scalar

@@ -7,6 +7,7 @@ are. Shapes broadcast, strides follow the inputs', and `promotion` says in which
     float    the same, integers as the default float      exp, div, sigmoid
     compare  computed in the common dtype, stored as bool eq, lt, logical_and
     real     the same, complex results stored as real     abs
+    complex  the same, stored as complex numbers          polar
 
 Note [A plan for arguments that look alike]
 What a call comes down to (dtypes, shape, strides, which loop) depends on how its tensors look and on the types of its
@@ -329,6 +330,8 @@ class Pointwise(Structured):
             raise not_implemented(self.unsupported[common.name], common)
         if promotion == "compare":
             return common, dtypes.bool
+        if promotion == "complex":
+            return common, common.to_complex()
         return common, common.to_real() if promotion == "real" else common
 
     def loop_into_fresh(self, variant: Variant, plan: Plan, result: Tensor, args: tuple[Any, ...]) -> Loop:

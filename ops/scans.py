@@ -79,6 +79,8 @@ def cumprod_backward(grad: Any, self: Any, result: Any, dim: int) -> Any:
     """
     if not self.dim():
         return grad
+    if self._dtype is not result._dtype:
+        self = self.to(result._dtype)
     zero = self == 0
     if STATE.get().grad_enabled and self._array is not None and as_numpy(zero).any():
         return (grad.unsqueeze(dim) * running_products_of_others(self, dim % self.dim())).sum(dim % self.dim() + 1)
@@ -125,13 +127,16 @@ def logcumsumexp_loop(out: Tensor, self: Tensor, dim: int) -> Run:
 
 
 def logcumsumexp_backward(grad: Any, self: Any, result: Any, dim: int) -> Any:
-    """The sum over i >= k of grad[i] * exp(x[k] - result[i]), in logarithms: positive and negative gradients apart."""
-    size = grad.abs().log()
+    """The sum over i >= k of grad[i] * exp(x[k] - result[i]), in logarithms: positive and negative gradients apart,
+    unless they are complex, where each has a logarithm."""
 
     def share(log_grad: Any) -> Any:
         return ((log_grad - result).flip(dim).logcumsumexp(dim).flip(dim) + self).exp()
 
-    none = -_LARGEST.get(self.dtype.name, 3.3895e38)  # not -inf, whose differences would be NaN
+    none = -_LARGEST.get(self.dtype.to_real().name, 3.3895e38)  # not -inf, whose differences would be NaN
+    if grad.is_complex():
+        return share(grad.log().masked_fill(grad == 0, none))
+    size = grad.abs().log()
     return share(size.masked_fill(grad <= 0, none)) - share(size.masked_fill(grad >= 0, none))
 
 

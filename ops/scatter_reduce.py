@@ -26,7 +26,7 @@ from .scatter_gather import (
     same_as_first,
     start_from,
 )
-from .structured import Meta
+from .structured import Meta, not_implemented
 
 REDUCE = ("sum", "prod", "mean", "amax", "amin")
 
@@ -47,6 +47,8 @@ index_reduce_op = WrittenInPlace(
 def scatter_reduce_meta(self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool) -> Meta:
     if reduce not in REDUCE:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    if self._dtype.is_complex and reduce in ("amax", "amin"):
+        raise not_implemented(f"scatter_gather_tensor_cpu_reduce_{reduce}", self._dtype)
     return check_scatter(self, dim, index, src)
 
 
@@ -55,6 +57,8 @@ def index_reduce_meta(self: Tensor, dim: int, index: Tensor, source: Tensor, red
     axis = wrap_dim(dim, len(self._shape))
     if reduce not in REDUCE or reduce == "sum":
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    if self._dtype.is_complex and reduce in ("amax", "amin"):
+        raise not_implemented("index_func_", self._dtype)
     if len(index._shape) > 1:
         raise IndexError(
             f"index_reduce_(): Index is supposed to be a vector, but got dim: {len(index._shape)} with type: "
@@ -106,9 +110,19 @@ def mean_of_integers(total, count):
     return total // count if count > 0 else total
 
 
+def mean_of_complex(total, count):
+    return total / count.real if count.real > 0 else total
+
+
 MEAN = Elementwise(
     "mean_of_parts",
-    {"float": mean_of_floats, "int": mean_of_integers, "uint": mean_of_integers, "bool": mean_of_floats},
+    {
+        "complex": mean_of_complex,
+        "float": mean_of_floats,
+        "int": mean_of_integers,
+        "uint": mean_of_integers,
+        "bool": mean_of_floats,
+    },
 )
 
 

@@ -107,6 +107,7 @@ solve_lu_op.derivative(
         lambda grad, A, B, result0, result1, result2, left: solve_backward(grad, A, B, result0, result1, result2, left),
     ),
     nondifferentiable=(1, 2, 3),
+    for_complex=True,
 )
 
 solve_ex_op = Operator(
@@ -160,8 +161,7 @@ def inv_body(outs: tuple[Tensor, ...], A: Tensor, check_errors: bool) -> None:
 
 
 inv_ex_op.derivative(
-    A=lambda grad, result0: -result0.mH.matmul(grad.matmul(result0.mH)),
-    nondifferentiable=(1,),
+    A=lambda grad, result0: -result0.mH.matmul(grad.matmul(result0.mH)), nondifferentiable=(1,), for_complex=True
 )
 
 inv_op = Operator("linalg_inv(Tensor A) -> Tensor", out="out")
@@ -225,7 +225,7 @@ def solve_triangular_backward(
     return triangle(of_a, upper, unitriangular), of_b
 
 
-solve_triangular_op.derivative((("self", "B"), solve_triangular_backward))
+solve_triangular_op.derivative((("self", "B"), solve_triangular_backward), for_complex=True)
 linalg_solve_triangular = public(solve_triangular_op, method=False)
 
 triangular_solve_op = Several(
@@ -281,5 +281,5 @@ def triangular_solve_backward(
     return of_b, of_a if of_clone is None else of_a + of_clone
 
 
-triangular_solve_op.derivative((("self", "A"), triangular_solve_backward))
+triangular_solve_op.derivative((("self", "A"), triangular_solve_backward), for_complex=True)
 triangular_solve = public(triangular_solve_op)

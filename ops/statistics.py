@@ -12,7 +12,7 @@ from typing import Any
 from redispatch import kernels
 from redispatch.dispatch import ops
 from redispatch.kernels import Elementwise
-from redispatch.tensor import Tensor, as_numpy, wrap_dim
+from redispatch.tensor import Tensor, as_numpy, dtypes, wrap_dim
 
 from .declare import Operator
 from .moments import CORRECTION, QUOTIENT, ROOT_OF_QUOTIENT, ready_var, std_backward, var_backward, var_meta
@@ -84,10 +84,10 @@ def with_mean(name: str, finish: Elementwise, backward: Callable[..., Any]) -> A
     corrected = PlannedSeveral(f"{name}.correction(Tensor self, {CORRECTION}) -> (Tensor, Tensor)", tags=REDUCTION)
 
     def metas(self: Tensor, dim: Any, correction: Any, keepdim: bool) -> tuple[Meta, Meta]:
-        if not self._dtype.is_floating_point:
+        if self._dtype.category < dtypes.FLOATING:
             raise RuntimeError(f"{name} only support floating point and complex dtypes")
-        one = var_meta(self, dim, correction, keepdim)
-        return one, one
+        spread = var_meta(self, dim, correction, keepdim)
+        return spread, spread._replace(dtype=self._dtype)
 
     def loop(outs: tuple[Tensor, Tensor], self: Tensor, dim: Any, correction: Any, keepdim: bool) -> Run:
         dims = reduced_dims(dim, len(self._shape))
@@ -102,7 +102,7 @@ def with_mean(name: str, finish: Elementwise, backward: Callable[..., Any]) -> A
 
     corrected.metas(metas)
     corrected.loop(loop)
-    corrected.derivative(self=backward)
+    corrected.derivative(self=backward, for_complex=True)
     plain.implicit(lambda self, unbiased: corrected.functional(self, None, correction=int(unbiased)))
     of_dims.implicit(
         lambda self, dim, unbiased, keepdim: corrected.functional(self, dim, correction=int(unbiased), keepdim=keepdim)

@@ -20,10 +20,10 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from redispatch.dispatch import impl
+from redispatch.dispatch import impl, shared
 from redispatch.dispatch.marks import leaf
 from redispatch.kernels import Operand, copy, has_internal_overlap, is_dense, overlap
-from redispatch.tensor import META, Size, Tensor, can_cast, device, dtype, empty, lay_out
+from redispatch.tensor import META, Size, Tensor, can_cast, device, dtype, empty, lay_out, looks_of
 
 from .declare import Function, Operator
 
@@ -221,9 +221,12 @@ def same_place(a: Operand, b: Operand) -> bool:
 
 
 def copy_of(value: Tensor) -> Tensor:
-    """A dense copy with memory of its own."""
+    """A dense copy with memory of its own, in which the same lies: lazy bits stay."""
     fresh = empty(value._shape, value._dtype, value._device)
     copy(fresh._operand, value._operand)
+    bits = looks_of(value).bits
+    if bits:
+        fresh._keyset, fresh._looks = shared(fresh._keyset | bits), None
     return fresh
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from redispatch.dispatch import call
 from redispatch.tensor import Tensor, contiguous_format
 
+from .complex_numbers import conj_view_op, neg_view_op, view_as_complex_op, view_as_real_op
 from .copying import alias_op, copied, detach_op
 from .declare import Operator
 from .out_forms import copy_into_out
@@ -61,7 +62,7 @@ def copying(view: Operator) -> Operator:
     if not several:
         copy_into_out(op)
     if view.rules:
-        op.derivative(*view.rules, node=f"{view.node}_copy")
+        op.derivative(*view.rules, node=f"{view.node}_copy", for_complex=view.for_complex)
     else:
         op.not_differentiable()
     return op
@@ -71,6 +72,10 @@ def dense(shown: Tensor) -> Tensor:
     return copied(shown, None, None, contiguous_format)
 
 
+conj_copy_op = copying(conj_view_op)
+neg_view_copy_op = copying(neg_view_op)
+view_as_real_copy_op = copying(view_as_real_op)
+view_as_complex_copy_op = copying(view_as_complex_op)
 alias_copy_op = copying(alias_op)
 as_strided_copy_op = copying(as_strided_op)
 detach_copy_op = copying(detach_op)
@@ -92,6 +97,10 @@ unsqueeze_copy_op = copying(unsqueeze_op)
 view_copy_op = copying(view_op)
 view_copy_dtype_op = copying(view_dtype_op)
 
+_conj_copy = public(conj_copy_op, method=False)
+_neg_view_copy = public(neg_view_copy_op, method=False)
+view_as_real_copy = public(view_as_real_copy_op, method=False)
+view_as_complex_copy = public(view_as_complex_copy_op, method=False)
 alias_copy = public(alias_copy_op, method=False)
 as_strided_copy = public(as_strided_copy_op, method=False)
 detach_copy = public(detach_copy_op, method=False)

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 from redispatch import kernels
 from redispatch.dispatch import call
+from redispatch.dispatch.layers.conjugate import CONJUGATE
+from redispatch.dispatch.layers.negative import NEGATIVE
 from redispatch.dispatch.marks import inline, leaf
 from redispatch.kernels import infer_view_strides
 from redispatch.tensor import Tensor, contiguous_format, dtype, looks_of, overridable_property, view_over, wrap_dim
@@ -89,6 +91,10 @@ view_dtype_op = Operator("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor
 @view_dtype_op.explicit
 def view_dtype_kernel(self: Tensor, to: dtype) -> Tensor:
     """The same bytes read as elements of another size: the last dimension shrinks or grows."""
+    bits = looks_of(self).bits if to is not self._dtype else 0
+    if bits & (CONJUGATE | NEGATIVE):
+        kind = "conjugate view tensors" if bits & CONJUGATE else "tensors with negative bit set"
+        raise RuntimeError(f"torch.Tensor.view is not supported for {kind} when converting to a different dtype.")
     shape, stride, offset = tuple(self._shape), self._stride, self._offset
     old: Any = self._dtype.itemsize
     new: Any = to.itemsize
@@ -123,6 +129,7 @@ unsafe_view_op = Operator("_unsafe_view(Tensor self, SymInt[] size) -> Tensor")
 
 # A view that nobody is to know of, because its base is a temporary that nobody else has.
 give_view(unsafe_view_op, viewed, "unsafe_view_kernel")
+unsafe_view_op.understands("Conjugate", "Negative", "ZeroTensor")
 unsafe_view_op.derivative(self=lambda grad, self_shape: grad.reshape(self_shape))
 
 reshape_op = composite_view(Operator("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)"))
@@ -671,32 +678,3 @@ split_with_sizes = public(split_with_sizes_op)
 chunk = public(chunk_op)
 tensor_split = public(tensor_split_sections_op, tensor_split_indices_op)
 unbind = public(unbind_op)
-
-# --- the real part ----------------------------------------------------------------------------------------------------
-
-real_op = composite_view(Operator("real(Tensor(a) self) -> Tensor(a)"))
-
-
-@real_op.implicit
-def real_part(self: Tensor) -> Tensor:
-    """The tensor itself: a real number is its own real part."""
-    if self._dtype.is_complex:
-        raise NotImplementedError("real() of complex tensors needs view_as_real, which is not built yet")
-    return self
-
-
-real = public(real_op, method=False)
-
-
-def _real(self: Tensor) -> Tensor:
-    return real_op.functional(self)
-
-
-def _imag(self: Tensor) -> Tensor:
-    if not self._dtype.is_complex:
-        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-    raise NotImplementedError("imag of complex tensors needs view_as_real, which is not built yet")
-
-
-Tensor.real = overridable_property(_real)  # type: ignore[attr-defined]
-Tensor.imag = overridable_property(_imag)  # type: ignore[attr-defined]

@@ -44,6 +44,7 @@ from .tensor import (
     no_memory,
     overridable,
     overridable_property,
+    shown,
     wrap_dim,
 )
 
@@ -95,6 +96,7 @@ __all__ = [
     "mould",
     "number_dtype",
     "no_memory",
+    "shown",
     "overridable",
     "overridable_property",
     "preserve_format",

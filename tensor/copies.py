@@ -12,7 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from redispatch.dispatch import STATE, handle_torch_function, overridden, within
+from redispatch.dispatch import (
+    LAZY_BITS,
+    STATE,
+    handle_torch_function,
+    keyset,
+    overridden,
+    runtime_keys,
+    shared,
+    within,
+)
 
 from .devices import CPU, device
 from .dtypes import dtype
@@ -61,11 +70,14 @@ def _copied(self: Any, memo: dict[int, Any]) -> Any:
                 f"that properly implement clone(), but for {type(self).__name__} it gave {type(result).__name__}"
             )
         return result
+    if self._keyset & LAZY_BITS:
+        return self.clone()
     return rebuild(type(self), copy.deepcopy(self._storage, memo), *_geometry(self))
 
 
 def _geometry(self: Any) -> tuple[Any, ...]:
-    return self._dtype, self._device, tuple(self._shape), self._stride, self._offset
+    bits = tuple(key.name for key in runtime_keys(self._keyset & LAZY_BITS))
+    return self._dtype, self._device, tuple(self._shape), self._stride, self._offset, bits
 
 
 def rebuild(
@@ -76,9 +88,12 @@ def rebuild(
     shape: tuple[int, ...],
     stride: tuple[int, ...],
     offset: int,
+    bits: tuple[str, ...] = (),
 ) -> Any:
-    """A tensor of class `kind` over a storage."""
+    """A tensor of class `kind` over a storage, with the lazy bits of these names."""
     plain = tensor_over(storage, storage.typed(element), Size(shape), stride, offset, element, on)
+    if bits:
+        plain._keyset = shared(plain._keyset | keyset(*bits))
     return plain if kind is Tensor else shell(kind, plain)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from redispatch.dispatch import ARGUMENT_TYPES, BACKEND_OF_DEVICE, VALUE_CLASSES, DispatchKey, Slot, keyset
+from redispatch.dispatch import ARGUMENT_TYPES, BACKEND_OF_DEVICE, VALUE_CLASSES, DispatchKey, Slot, keyset, shared
 
 # The names that PyTorch knows, in the order of its error message; those without kernels here fail when used.
 DEVICE_TYPES = [
@@ -89,15 +89,16 @@ def _type_name(value: Any) -> str:
 CPU = device("cpu")
 META = device("meta")
 
-_KEYSETS: dict[tuple[str, bool], int] = {}
+_KEYSETS: dict[tuple[str, bool, int], int] = {}
 
 
-def device_keyset(type: str, inference: bool = False) -> int:
-    """The keys that a dense tensor on this device type carries; an inference tensor's if `inference`.
+def device_keyset(type: str, inference: bool = False, bits: int = 0) -> int:
+    """The keys that a dense tensor on this device type carries, with these lazy bits; an inference tensor's if
+    `inference`.
 
     A tensor made in inference mode has no autograd and no version: neither of these layers is to see it.
     """
-    found = _KEYSETS.get((type, inference))
+    found = _KEYSETS.get((type, inference, bits))
     if found is None:
         backend = BACKEND_OF_DEVICE[type]
         names = [backend]
@@ -105,7 +106,7 @@ def device_keyset(type: str, inference: bool = False) -> int:
             names.append(f"Autocast{backend}")
         if not inference:
             names += ["ADInplaceOrView", f"Autograd{backend}"]
-        found = _KEYSETS[type, inference] = keyset(*names)
+        found = _KEYSETS[type, inference, bits] = shared(keyset(*names) | bits)
     return found
 
 

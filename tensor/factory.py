@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from redispatch.dispatch import STATE
+from redispatch.dispatch import LAZY_BITS, STATE
 from redispatch.dispatch.marks import frozen, inline
 from redispatch.kernels import contiguous_strides
 
@@ -127,7 +127,8 @@ def view_over(base: Tensor, shape: Any, stride: tuple[int, ...], offset: int, el
     It is the layer ADInplaceOrView that makes it a view in autograd's sense, version counter included.
     """
     t = _new(Tensor)
-    t._keyset = device_keyset(base._device.type, base._counter is None)
+    plain = device_keyset(base._device.type, base._counter is None)
+    t._keyset = plain if base._keyset is plain else view_keyset(base)
     t._counter = None if base._counter is None else [0]
     t._autograd = None
     t._store = base._storage
@@ -146,6 +147,11 @@ def view_over(base: Tensor, shape: Any, stride: tuple[int, ...], offset: int, el
     return t
 
 
+def view_keyset(base: Tensor) -> int:
+    """The keys of a plain tensor over the memory of any tensor: lazy bits go with the memory."""
+    return device_keyset(base._device.type, base._counter is None, base._keyset & LAZY_BITS)
+
+
 @frozen
 class Window:
     """What views that look alike have in common, and how many elements behind the base's first one they begin."""
@@ -159,7 +165,8 @@ class Window:
     def __init__(self, looks: Looks, start: int) -> None:
         self.looks, self.start = looks, start
         kind = looks.device.type
-        self.keyset, self.inference_keyset = device_keyset(kind), device_keyset(kind, True)
+        self.keyset = device_keyset(kind, bits=looks.bits)
+        self.inference_keyset = device_keyset(kind, True, looks.bits)
 
 
 @inline

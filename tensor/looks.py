@@ -1,4 +1,4 @@
-"""Looks: what a kernel's choice depends on, as one object: dtype, shape, strides and device.
+"""Looks: what a kernel's choice depends on, as one object: dtype, shape, strides, device, and the lazy bits, if any.
 
 Operators remember what they decided for arguments that look alike. Four facts for each argument make a slow key; one
 object of identity hash makes a fast one (62 against 300 ns for two tensors). So looks are interned: tensors that look
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from redispatch.dispatch import LAZY_BITS
 from redispatch.dispatch.marks import leaf
 
 from .devices import device
@@ -26,10 +27,11 @@ _INTERNED: dict[tuple[Any, ...], Looks] = {}
 class Looks:
     """How a tensor looks; its memory, offset and class aside. Immutable."""
 
-    __slots__ = ("dtype", "shape", "stride", "device")
+    __slots__ = ("dtype", "shape", "stride", "device", "bits")
 
-    def __init__(self, element: dtype, shape: Size, stride: tuple[int, ...], on: device) -> None:
+    def __init__(self, element: dtype, shape: Size, stride: tuple[int, ...], on: device, bits: int) -> None:
         self.dtype, self.shape, self.stride, self.device = element, shape, stride, on
+        self.bits = bits  # those in LAZY_BITS: whether the elements are the conjugates of what lies in memory, ...
 
     def __repr__(self) -> str:
         return f"Looks({self.dtype}, {tuple(self.shape)}, {self.stride}, {self.device})"
@@ -40,18 +42,19 @@ def looks_of(tensor: Any) -> Looks:
     """How a tensor looks. Where it counts: `tensor._looks or looks_of(tensor)` saves most of the calls."""
     looks = tensor._looks
     if looks is None:
-        looks = tensor._looks = interned(tensor._dtype, tensor._shape, tensor._stride, tensor._device)
+        bits = tensor._keyset & LAZY_BITS
+        looks = tensor._looks = interned(tensor._dtype, tensor._shape, tensor._stride, tensor._device, bits)
     return looks
 
 
-def interned(element: dtype, shape: Size, stride: tuple[int, ...], on: device) -> Looks:
+def interned(element: dtype, shape: Size, stride: tuple[int, ...], on: device, bits: int = 0) -> Looks:
     """The one object for these looks, as long as the table holds it."""
-    key = (element, shape, stride, on)
+    key = (element, shape, stride, on, bits)
     found = _INTERNED.get(key)
     if found is None:
         if len(_INTERNED) >= LIMIT:
             _INTERNED.clear()
-        found = _INTERNED.setdefault(key, Looks(element, shape, stride, on))
+        found = _INTERNED.setdefault(key, Looks(*key))
     return found
 
 
@@ -62,8 +65,8 @@ def lay_out(tensor: Any, shape: Size, stride: tuple[int, ...], offset: int) -> N
 
 
 def show_same(tensor: Any, other: Any) -> None:
-    """Has a tensor, a new or an existing one, show the very elements that another tensor shows."""
+    """Has a tensor, a new or an existing one, show the memory that another tensor shows; its lazy bits are its own."""
     tensor._storage, tensor._array = other._storage, other._array
     tensor._shape, tensor._stride, tensor._offset = other._shape, other._stride, other._offset
     tensor._dtype, tensor._device = other._dtype, other._device
-    tensor._looks = other._looks
+    tensor._looks = None

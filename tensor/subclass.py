@@ -93,7 +93,7 @@ def make_wrapper_subclass(
     t._counter = [0]
     t._autograd = None
     t._view = None
-    t._looks = looks
+    t._looks = None if _extra_dispatch_keys else looks
     if requires_grad:
         SET_REQUIRES_GRAD()(t, True)
     return t

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from redispatch.dispatch import (
+    LAZY_BITS,
     STATE,
     VALUE_CLASSES,
     Slot,
@@ -34,7 +35,10 @@ from redispatch.dispatch import (
     overridden,
     without_subclasses,
 )
+from redispatch.dispatch.layers.conjugate import CONJUGATE
+from redispatch.dispatch.layers.negative import NEGATIVE
 from redispatch.dispatch.layers.python import has_handler
+from redispatch.dispatch.layers.zero_tensor import ZERO_TENSOR
 from redispatch.dispatch.override import PLAIN_TENSORS, PLAIN_TYPES
 from redispatch.kernels import Operand, check_view, is_contiguous, last_element
 
@@ -347,13 +351,25 @@ class Tensor(TensorBase, metaclass=TensorMeta):
     def is_quantized(self) -> bool:
         return False
 
+    # Note [Lazy bits]
+    # What a tensor shows may be the conjugates or the negatives of what lies in its memory, or zeros where there is no
+    # memory at all. A key in its keyset says so (dispatch/layers/lazy_bit.py), and no slot of its own: an ordinary
+    # tensor is not asked. Whoever reads memory without an operator asks `is_lazy`.
+
     @overridable
     def is_conj(self) -> bool:
-        return False
+        """Whether the elements are the conjugates of what lies in memory."""
+        return self._keyset & CONJUGATE != 0
 
     @overridable
     def is_neg(self) -> bool:
-        return False
+        """Whether the elements are the negatives of what lies in memory."""
+        return self._keyset & NEGATIVE != 0
+
+    @overridable
+    def _is_zerotensor(self) -> bool:
+        """Whether all elements are zero and take no memory."""
+        return self._keyset & ZERO_TENSOR != 0
 
     # Versions, views, gradients -------------------------------------------------------------------------------
 
@@ -434,6 +450,10 @@ class Tensor(TensorBase, metaclass=TensorMeta):
             )
         if self._dtype.name == "bfloat16":
             raise TypeError("Got unsupported ScalarType BFloat16")
+        if self._keyset & LAZY_BITS:
+            if not force:
+                raise lazy_to_numpy(self)
+            return self.detach().clone().numpy()
         array = as_numpy(self)
         self._storage.resizable = False
         return array
@@ -443,7 +463,9 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         """The values as nested lists of Python numbers; a number for a tensor without dimensions."""
         if has_handler(type(self)) and self._array is None:
             raise RuntimeError(f".tolist() is not supported for tensor subclasses, got {type(self).__name__}")
-        return as_numpy(self).tolist()
+        if self._is_zerotensor():
+            raise RuntimeError("tolist() shouldn't be called on a tensor with unallocated storage")
+        return as_numpy(self.resolve_conj().resolve_neg() if self._keyset & LAZY_BITS else self).tolist()
 
     @overridable
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -603,6 +625,25 @@ def as_numpy(tensor: Tensor) -> np.ndarray:
     return np.ndarray(tensor._shape, tensor._dtype.numpy, array, tensor._offset * size, strides)
 
 
+def shown(tensor: Tensor) -> np.ndarray:
+    """The elements of a CPU tensor as numpy has them, lazy bits worked out. Asks no operator."""
+    if tensor._keyset & ZERO_TENSOR:
+        return np.zeros(tensor._shape, tensor._dtype.numpy)
+    values = as_numpy(tensor)
+    values = values.conj() if tensor._keyset & CONJUGATE else values
+    return -values if tensor._keyset & NEGATIVE else values
+
+
+def lazy_to_numpy(tensor: Tensor) -> RuntimeError:
+    """What is raised where numpy is to see memory that does not hold the elements themselves."""
+    if tensor._keyset & ZERO_TENSOR:
+        return RuntimeError(" Cannot convert a ZeroTensor to numpy. Set force=True if you need the zero array.")
+    bit, way = ("conjugate", "conj") if tensor._keyset & CONJUGATE else ("negative", "neg")
+    return RuntimeError(
+        f"Can't call numpy() on Tensor that has {bit} bit set. Use tensor.resolve_{way}().numpy() instead."
+    )
+
+
 def no_memory(tensor: Tensor) -> Exception:
     """The error for using the memory of a tensor that has none, or whose storage was made too small for it."""
     if tensor._device.type != "cpu":
@@ -633,8 +674,8 @@ def describe(tensor: Tensor, contents: str | None = None) -> str:
     prefix = "tensor(" if kind is Tensor or kind.__dict__.get("_prints_as_tensor") else f"{kind.__name__}("
     if contents is not None:
         return f"{prefix}{contents}{''.join(', ' + suffix for suffix in suffixes)})"
-    has_values = tensor._array is not None
-    values = as_numpy(tensor) if has_values else None
+    has_values = tensor._array is not None or tensor._keyset & ZERO_TENSOR != 0
+    values = shown(tensor) if has_values else None
     if values is not None and tensor._dtype.itemsize == 2 and tensor._dtype.is_floating_point:
         values = values.astype(np.float32)
     return format_tensor(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from redispatch.tensor import Tensor, as_numpy, dtype
+from redispatch.tensor import Tensor, dtype, shown
 
 # (relative, absolute) by dtype; every other dtype must be equal
 TOLERANCES = {
@@ -121,9 +121,9 @@ def attribute_difference(actual: Tensor, expected: Tensor, checks: Mapping[str, 
     for name in ("layout", "device", "dtype"):
         facts.append((name, name, getattr(actual, name), getattr(expected, name)))
     facts.append(("stride", "stride()", actual.stride(), expected.stride()))
-    for name, shown, mine, other in facts:
+    for name, asked, mine, other in facts:
         if checks.get(name, True) and mine != other:
-            return f"The values for attribute '{shown}' do not match: {mine} != {other}.{at(where)}"
+            return f"The values for attribute '{asked}' do not match: {mine} != {other}.{at(where)}"
     return ""
 
 
@@ -131,7 +131,7 @@ def values(tensor: Tensor) -> np.ndarray:
     """The values, in a numpy dtype that can compute with them: 16-bit floats are widened."""
     if tensor.device.type == "meta":
         raise ValueError("Comparing meta tensors is not supported: they have no values")
-    found = as_numpy(tensor.detach())
+    found = shown(tensor.detach())
     return found.astype(np.float32) if tensor.dtype.name in ("bfloat16", "float16") else found
 
 

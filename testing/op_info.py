@@ -121,7 +121,7 @@ class Maker:
         made = self.dtype if "dtype" not in options else options.pop("dtype")
         if made is dtypes.bool:
             low, high = 0, 2
-        grad = self.requires_grad and made.is_floating_point
+        grad = self.requires_grad and (made.is_floating_point or made.is_complex)
         return make_tensor(shape, dtype=made, low=low, high=high, requires_grad=grad, generator=self._random, **options)
 
     def distinct(self, *shape: int, step: float = 0.5) -> Tensor:
@@ -139,7 +139,7 @@ class Maker:
     def values(self, numbers: Any, dtype: dtype | None = None) -> Tensor:
         """A tensor of these very numbers."""
         made = tensor(numbers, dtype=dtype or self.dtype)
-        return made.requires_grad_() if self.requires_grad and made.is_floating_point() else made
+        return made.requires_grad_() if self.requires_grad and made._dtype.category >= dtypes.FLOATING else made
 
     def index(self, *shape: int, below: int, low: int = 0) -> Tensor:
         """Indices from [low, below)."""
@@ -154,8 +154,8 @@ Errors = Callable[[Maker], Iterable[ErrorInput]]
 
 # What skips may name: the generic tests of tests/op_db/
 PROPERTIES = frozenset(
-    "reference bfloat16 meta inplace out layouts expanded gradients second_gradients dispatch_mode function_mode "
-    "subclass trace inference parity errors recording".split()
+    "reference bfloat16 meta inplace out layouts expanded gradients second_gradients complex_gradients dispatch_mode "
+    "function_mode subclass trace inference parity errors recording".split()
 )
 
 

@@ -1,9 +1,32 @@
 """The layers, from the top of the key stack down: one boxed function per key, for every operator.
 
 function modes and `__torch_function__` come before the dispatcher (`dispatch/override.py`); then
-python (its snapshot key) > autocast > autograd > ad_inplace_or_view > python > backend_select > backends, meta.
+python (its snapshot key) > autocast > autograd > ad_inplace_or_view > zero_tensor > negative > conjugate > python >
+backend_select > backends, meta.
 """
 
-from . import ad_inplace_or_view, autocast, autograd, backend_select, meta, not_yet, python
+from . import (
+    ad_inplace_or_view,
+    autocast,
+    autograd,
+    backend_select,
+    conjugate,
+    meta,
+    negative,
+    not_yet,
+    python,
+    zero_tensor,
+)
 
-__all__ = ["ad_inplace_or_view", "autocast", "autograd", "backend_select", "meta", "not_yet", "python"]
+__all__ = [
+    "ad_inplace_or_view",
+    "autocast",
+    "autograd",
+    "backend_select",
+    "conjugate",
+    "meta",
+    "negative",
+    "not_yet",
+    "python",
+    "zero_tensor",
+]

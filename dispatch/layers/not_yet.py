@@ -24,8 +24,5 @@ skipped(
     "VmapMode",
     "Batched",
     "Tracer",
-    "ZeroTensor",
-    "Negative",
-    "Conjugate",
     "Functionalize",
 )

@@ -9,6 +9,7 @@ from .arrangements import ARRANGEMENTS
 from .attention import ATTENTION
 from .batch_norm import BATCH_NORM
 from .comparison import COMPARISON
+from .complex_numbers import COMPLEX_NUMBERS
 from .contractions import CONTRACTIONS, DIAGONALS
 from .convolution import CONVOLUTION
 from .copying import COPYING
@@ -85,6 +86,7 @@ op_db = [
     *PAIRS,
     *CONTRACTIONS,
     *DIAGONALS,
+    *COMPLEX_NUMBERS,
     *VIEW_COPIES,
     *STATISTICS,
     *HISTOGRAMS,

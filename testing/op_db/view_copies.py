@@ -5,6 +5,7 @@ from __future__ import annotations
 from redispatch.dispatch import OPERATORS
 
 from ..op_info import OpInfo
+from .complex_numbers import COMPLEX_NUMBERS
 from .copying import COPYING
 from .views import VIEWS
 
@@ -17,6 +18,6 @@ def copy_of(info: OpInfo) -> str:
 
 VIEW_COPIES = [
     info.but(copy_of(info), function=None)
-    for info in (*VIEWS, *COPYING)
+    for info in (*VIEWS, *COPYING, *COMPLEX_NUMBERS)
     if info.op.schema.returns and copy_of(info) in OPERATORS and info.name != "aten::lift_fresh"
 ]

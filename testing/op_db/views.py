@@ -263,5 +263,4 @@ VIEWS = [
         lambda self, dim=0: list(np.moveaxis(self, dim, 0)),
         errors=failing("Dimension specified as 0 but tensor has no dimensions", (), error=IndexError),
     ),
-    OpInfo("real", calls([(2, 3)], [()], [(0, 3)]), np.real),
 ]

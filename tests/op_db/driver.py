@@ -50,7 +50,7 @@ def values(x):
         return x.numpy
     if not isinstance(x, Tensor):
         return x
-    x = x.detach()
+    x = x.detach().resolve_conj().resolve_neg()
     return (x.float() if x.dtype in (rd.bfloat16, rd.float16) else x).numpy().copy()
 
 

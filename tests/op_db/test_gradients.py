@@ -10,6 +10,7 @@ from redispatch.utils import _pytree as pytree
 from .driver import as_list, each, run, skip_where_it_does_not_hold
 
 DIFFERENTIABLE = [info for info in op_db if info.gradients and rd.float64 in info.dtypes]
+COMPLEX = [info for info in op_db if info.gradients and "complex128" not in (*info.refused, *info.not_sampled)]
 
 
 def as_function(info, sample):
@@ -22,7 +23,7 @@ def as_function(info, sample):
         for place, x in zip(places, tensors, strict=True):
             filled[place] = x.clone() if info.mutates and place == 0 else x
         if info.hermitian:
-            filled[0] = (filled[0] + filled[0].mT) / 2
+            filled[0] = (filled[0] + filled[0].mH) / 2
         args, kwargs = pytree.tree_unflatten(filled, spec)
         results = as_list(run(info, SampleInput(args[0], tuple(args[1:]), kwargs)))
         return tuple(x for x in results if isinstance(x, Tensor) and x.requires_grad)
@@ -42,6 +43,32 @@ def test_gradients_are_those_of_finite_differences(info, dtype):
             checked += any(x.numel() for x in tensors)
             assert gradcheck(function, tensors), sample
     assert checked, f"{info}: no sample has a gradient"
+
+
+@each(COMPLEX, lambda info: [rd.complex128], long=lambda info, dtype: not info.is_cheap)
+def test_gradients_of_complex_numbers_are_those_of_finite_differences(info, dtype):
+    skip_where_it_does_not_hold(info, "gradients")
+    skip_where_it_does_not_hold(info, "complex_gradients")
+    checked = 0
+    for sample in info.sample_inputs(dtype, requires_grad=True, thorough=False):
+        function, tensors = as_function(info, sample)
+        if "gradients" in sample.skips or not tensors or is_refused(function, tensors) or not function(*tensors):
+            continue
+        checked += any(x.numel() for x in tensors)
+        assert gradcheck(function, tensors), sample
+        if checked == 1 and "second_gradients" not in info.skips:
+            assert gradgradcheck(function, tensors), sample
+    assert checked, f"{info}: no sample has a gradient"
+
+
+def is_refused(function, tensors):
+    """Whether the operator does not compute these arguments for complex numbers."""
+    try:
+        with rd.no_grad():
+            function(*tensors)
+    except NotImplementedError:
+        return True
+    return False
 
 
 @each(DIFFERENTIABLE, lambda info: [rd.float64])

@@ -14,7 +14,7 @@ import numpy as np
 
 from redispatch.autograd.graph import Node
 from redispatch.dispatch import STATE, describe
-from redispatch.tensor import Tensor, UntypedStorage, as_numpy
+from redispatch.tensor import Tensor, UntypedStorage, shown
 
 ADDRESS = re.compile(r"0x[0-9a-f]+")
 
@@ -148,7 +148,7 @@ def held(x):
     """The values in a tensor's memory, exactly: with the bits where there is a NaN, whose sign is not printed."""
     if x._array is None:
         return None
-    array = as_numpy(x)
+    array = shown(x)
     words = array.astype(np.float32) if array.dtype.kind == "V" or array.dtype.itemsize == 2 else array
     nans = words.dtype.kind in "fc" and np.isnan(words).any()
     return f"{words.tolist()}{' ' + array.tobytes().hex() if nans else ''}"

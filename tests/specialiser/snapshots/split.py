@@ -21,7 +21,7 @@ def split_Tensor(self, split_size):
                 result_2._counter = self._counter
                 if result_2._dtype.category >= 2:
                     former = self._view
-                    if result_2._dtype is not self._dtype or type(result_2) is not Tensor:
+                    if result_2._dtype is not self._dtype or result_2._keyset is not self._keyset or type(result_2) is not Tensor:
                         enter_other_view(result_2, self, op, [self, split_size, 0], 0, MULTI_OUTPUT_NODE)
                     else:
                         if former is None:
@@ -68,7 +68,7 @@ def split_Tensor(self, split_size):
             result_3._counter = self._counter
             if result_3._dtype.category >= 2:
                 former_2 = self._view
-                if result_3._dtype is not self._dtype or type(result_3) is not Tensor:
+                if result_3._dtype is not self._dtype or result_3._keyset is not self._keyset or type(result_3) is not Tensor:
                     enter_other_view(result_3, self, op, [self, split_size, 0], 0, MULTI_OUTPUT_NODE)
                 else:
                     if former_2 is None:

@@ -44,7 +44,7 @@ def view(self, size):
             result_2._counter = self._counter
             if result_2._dtype.category >= 2:
                 former = self._view
-                if result_2._dtype is not self._dtype:
+                if result_2._dtype is not self._dtype or result_2._keyset is not self._keyset:
                     enter_other_view(result_2, self, op, [self, size], 0, DEFAULT_CREATION)
                 else:
                     if former is None:
@@ -110,7 +110,7 @@ def view(self, size):
         result_3._counter = self._counter
         if result_3._dtype.category >= 2:
             former_2 = self._view
-            if result_3._dtype is not self._dtype:
+            if result_3._dtype is not self._dtype or result_3._keyset is not self._keyset:
                 enter_other_view(result_3, self, op, [self, size], 0, DEFAULT_CREATION)
             else:
                 if former_2 is None:

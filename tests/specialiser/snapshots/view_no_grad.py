@@ -33,7 +33,7 @@ def view(self, size):
         result._counter = self._counter
         if result._dtype.category >= 2:
             former = self._view
-            if result._dtype is not self._dtype:
+            if result._dtype is not self._dtype or result._keyset is not self._keyset:
                 enter_other_view(result, self, op, [self, size], 0, NO_GRAD_MODE)
             else:
                 if former is None:

@@ -1,0 +1,78 @@
+"""Lazy bits: what the layers Conjugate, Negative and ZeroTensor have in common.
+
+A tensor may carry a bit which says that its elements are not what lies in memory but the conjugates of that, or the
+negatives, or that they are all zero and nothing lies in memory at all. The bit is a dispatch key in the tensor's
+keyset, so that tensors without it pay nothing: they never come here. A call with such a tensor stops at the key of its
+bit. An operator that knows what to do with the bit has a fallthrough there; for all others, the elements are worked out
+first:
+
+    a view            runs as it is: the bit goes with the memory, from the base to its views
+    a read argument   is cloned: a clone has its elements in memory, and no bit
+    a written one     is cloned, too; the call writes the clone, which is then copied back through the bit
+
+Read next: conjugate.py, negative.py, zero_tensor.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..base import TensorBase
+from ..interpreter import run
+from ..marks import inline, pure
+from ..operator import OpOverload
+from ..rules import Slot
+from ..schema import FunctionSchema
+from ..tags import Tag
+from .ad_inplace_or_view import written_results
+
+# (tensor) -> a tensor of the same elements that has no lazy bit; through the dispatcher
+CLONE: Slot[Callable[[Any], Any]] = Slot("what works out the elements of a lazy tensor")
+# (target, source): has the target show the source's elements, in the source's shape; through the dispatcher
+STORE: Slot[Callable[[Any, Any], None]] = Slot("what writes through a lazy bit")
+
+
+@inline
+def run_worked_out(op: OpOverload, keyset: int, stack: list[Any], bit: int) -> Any:
+    """Runs `op`, with the keys below that of the bit, on arguments none of which has the bit."""
+    below = keyset & (bit - 1)
+    if is_about_memory(op):
+        return run(op, below, stack)
+    schema = op.schema
+    given = [worked_out(schema, position, value, bit) for position, value in enumerate(stack)]
+    result = run(op, below, given)
+    for position in schema.mutable_positions:
+        write_back(stack[position], given[position])
+    return written_results(schema, stack, result)
+
+
+@pure
+def is_about_memory(op: OpOverload) -> bool:
+    """Whether `op` asks where elements lie and not what they are."""
+    return op.schema.is_view or Tag.inplace_view in op.tags
+
+
+@inline
+def worked_out(schema: FunctionSchema, position: int, value: Any, bit: int) -> Any:
+    """One argument, with no bit."""
+    if position in schema.tensor_positions:
+        return CLONE()(value) if isinstance(value, TensorBase) and value._keyset & bit else value
+    if position in schema.tensor_list_positions:
+        return [CLONE()(x) if isinstance(x, TensorBase) and x._keyset & bit else x for x in value or ()]
+    return value
+
+
+@inline
+def write_back(lazy: Any, written: Any) -> None:
+    """Copies what a call has written to the argument that stood there."""
+    if isinstance(written, list):
+        for target, source in zip(lazy, written, strict=True):
+            write_back_one(target, source)
+    elif written is not lazy:
+        write_back_one(lazy, written)
+
+
+def write_back_one(lazy: Any, written: Any) -> None:
+    if written is not lazy:
+        STORE()(lazy, written)

@@ -1,0 +1,60 @@
+"""ZeroTensor: zeros that take no memory, for derivatives that are known to vanish.
+
+A product with such a tensor is one again, and a sum is the other term: these operators have kernels at this key.
+Others get a zero in memory, expanded to the shape. Such a tensor cannot be written: there is no place for what would be
+stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..base import TensorBase
+from ..interpreter import run
+from ..keyset import below
+from ..keyset import keyset as keys
+from ..marks import inline
+from ..operator import OpOverload
+from ..rules import Slot
+from .ad_inplace_or_view import tensors_in
+from .layer import layer
+from .lazy_bit import is_about_memory
+
+ZERO_TENSOR = keys("ZeroTensor")
+BELOW_ZERO_TENSOR = below("ZeroTensor")
+
+# (tensor) -> zeros of its shape and dtype that lie in memory
+ZEROS_IN_MEMORY: Slot[Callable[[Any], Any]] = Slot("what gives a ZeroTensor memory")
+
+
+@layer("ZeroTensor")
+def zero_tensor(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
+    """Runs `op` on zeros in memory. RuntimeError where it would write to a ZeroTensor."""
+    if is_about_memory(op):
+        return run(op, keyset & BELOW_ZERO_TENSOR, stack)
+    for position in op.schema.mutable_positions:
+        refuse_zero_tensors(stack[position])
+    given = [in_memory(value) for value in stack]
+    return run(op, keyset & BELOW_ZERO_TENSOR, given)
+
+
+@inline
+def in_memory(value: Any) -> Any:
+    """One argument: a tensor, a list of them, or anything else."""
+    if isinstance(value, list):
+        return [in_memory_one(item) for item in value]
+    return in_memory_one(value)
+
+
+def in_memory_one(value: Any) -> Any:
+    return ZEROS_IN_MEMORY()(value) if isinstance(value, TensorBase) and value._keyset & ZERO_TENSOR else value
+
+
+def refuse_zero_tensors(written: Any) -> None:
+    """Raises RuntimeError where an argument to be written has no memory."""
+    if any(tensor._keyset & ZERO_TENSOR for tensor in tensors_in(written)):
+        raise RuntimeError(
+            "ZeroTensors are immutable. Please use the materialized zero tensor obtained using .clone() if you want a "
+            "mutable tensor."
+        )
