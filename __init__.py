@@ -132,8 +132,6 @@ from .ops.complex_numbers import (
     conj_physical,
     conj_physical_,
     imag,
-    is_conj,
-    is_neg,
     real,
     resolve_conj,
     resolve_neg,

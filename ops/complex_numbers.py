@@ -33,7 +33,6 @@ from .copying import (
     resize_inplace_op,
 )
 from .declare import Operator
-from .overridable import overridable_function
 from .public import public
 from .structured import Meta, resize_out
 from .views import select_op
@@ -114,19 +113,6 @@ def resolve_neg_composite(self: Any) -> Tensor:
 
 _conj, _neg_view, conj = public(conj_view_op), public(neg_view_op), public(conj_op)
 resolve_conj, resolve_neg = public(resolve_conj_op), public(resolve_neg_op)
-
-
-@overridable_function
-def is_conj(input: Any) -> bool:
-    """Whether the tensor is a conjugate view."""
-    return input.is_conj()
-
-
-@overridable_function
-def is_neg(input: Any) -> bool:
-    """Whether the tensor is a negative view."""
-    return input.is_neg()
-
 
 # --- conjugates in memory ---------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ def inquiry(schema: str, answer: Callable[..., Any]) -> Operator:
     """An operator that looks at its arguments and answers."""
     op = Operator(schema)
     op.implicit(answer)
+    op.understands("Conjugate", "Negative", "ZeroTensor")
     return op
 
 
@@ -69,6 +70,8 @@ requires_grad_op = inquiry(
 
 set_data_op = Operator("set_data(Tensor(a!) self, Tensor new_data) -> ()")
 retain_grad_op = Operator("retain_grad(Tensor(a!) self) -> ()")
+set_data_op.understands("Conjugate", "Negative", "ZeroTensor")
+retain_grad_op.understands("Conjugate", "Negative", "ZeroTensor")
 
 
 @set_data_op.implicit

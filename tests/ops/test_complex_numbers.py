@@ -193,7 +193,7 @@ def test_a_parameter_and_data_take_the_bit_along():
 def test_bits_in_inference_mode_and_on_the_meta_device():
     with rd.inference_mode():
         c = numbers(2).conj()
-        assert c.is_conj() and (c * 1).tolist() == c.tolist() and not c.real.is_neg()
+        assert c.is_conj() and rd.is_conj(c) and (c * 1).tolist() == c.tolist() and not c.real.is_neg()
     assert rd.ones(2, dtype=rd.complex64, device="meta").conj().is_conj()
 
 
