@@ -149,6 +149,15 @@ from .ops.contractions import (
     tensordot,
     trace,
 )
+from .ops.convolution import (
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+    convolution,
+)
 from .ops.copying import (
     allclose,
     clone,
@@ -247,6 +256,12 @@ from .ops.from_data import (
     numel,
     tensor,
 )
+from .ops.grid_sampling import (
+    affine_grid_generator,
+    grid_sampler,
+    grid_sampler_2d,
+    grid_sampler_3d,
+)
 from .ops.histograms import (
     histogram,
     histogramdd,
@@ -294,6 +309,17 @@ from .ops.margin_losses import (
     hinge_embedding_loss,
     margin_ranking_loss,
     triplet_margin_loss,
+)
+from .ops.max_pooling import (
+    adaptive_max_pool1d,
+    max_pool1d,
+    max_pool1d_with_indices,
+    max_pool2d,
+    max_pool3d,
+)
+from .ops.mean_pooling import (
+    adaptive_avg_pool1d,
+    avg_pool1d,
 )
 from .ops.moments import (
     logsumexp,
@@ -460,6 +486,12 @@ from .ops.shape import (
     tril,
     triu,
     vstack,
+)
+from .ops.shuffles import (
+    channel_shuffle,
+    native_channel_shuffle,
+    pixel_shuffle,
+    pixel_unshuffle,
 )
 from .ops.softmax import (
     log_softmax,

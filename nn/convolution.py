@@ -8,15 +8,11 @@ from typing import Any
 from redispatch.ops import creation
 
 from . import functional, init
+from .images import each
 from .module import Module
 from .parameter import Parameter
 
 PADDINGS = ("zeros", "reflect", "replicate", "circular")
-
-
-def each(value: Any, dims: int) -> tuple[int, ...]:
-    """One number for each dimension."""
-    return (value,) * dims if isinstance(value, int) else tuple(value)
 
 
 class _Convolution(Module):
@@ -33,15 +29,16 @@ class _Convolution(Module):
         in_channels: int,
         out_channels: int,
         kernel_size: Any,
-        stride: Any,
-        padding: Any,
-        dilation: Any,
-        output_padding: Any,
-        groups: int,
-        bias: bool,
-        padding_mode: str,
-        device: Any,
-        dtype: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        output_padding: Any = 0,
     ) -> None:
         super().__init__()
         if groups <= 0:
@@ -54,8 +51,6 @@ class _Convolution(Module):
             raise ValueError(f"Invalid padding string {padding!r}, should be one of {{'same', 'valid'}}")
         if padding_mode not in PADDINGS:
             raise ValueError(f"padding_mode must be one of {set(PADDINGS)}, but got padding_mode='{padding_mode}'")
-        if padding_mode != "zeros":
-            raise NotImplementedError(f"padding_mode={padding_mode!r} is not supported yet; pad the input and pass 0")
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
         self.kernel_size, self.stride = each(kernel_size, self.dims), each(stride, self.dims)
         self.padding = padding if isinstance(padding, str) else each(padding, self.dims)
@@ -95,30 +90,27 @@ class _Convolution(Module):
             parts.append(f"groups={self.groups}")
         if self.bias is None:
             parts.append("bias=False")
+        if self.padding_mode != "zeros":
+            parts.append(f"padding_mode={self.padding_mode}")
         return ", ".join(parts)
 
 
 class _Forward(_Convolution):
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        how = (kernel_size, stride, padding, dilation, 0, groups, bias, padding_mode, device, dtype)
-        super().__init__(in_channels, out_channels, *how)
-
     def forward(self, input: Any) -> Any:
         convolve = getattr(functional, f"conv{self.dims}d")
-        return convolve(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+        padding: Any = self.padding
+        if self.padding_mode != "zeros":
+            input, padding = functional.pad(input, self.widths(), self.padding_mode), 0
+        return convolve(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+    def widths(self) -> list[int]:
+        """The padding as `functional.pad` takes it: two widths for each dimension, the last one first."""
+        if not isinstance(self.padding, str):
+            return [width for width in reversed(self.padding) for _ in range(2)]
+        if self.padding == "valid":
+            return [0] * (2 * self.dims)
+        totals = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size, strict=True)]
+        return [width for total in reversed(totals) for width in (total // 2, total - total // 2)]
 
 
 class Conv1d(_Forward):
@@ -159,8 +151,8 @@ class _Transposed(_Convolution):
     ) -> None:
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
-        how = (kernel_size, stride, padding, dilation, output_padding, groups, bias, padding_mode, device, dtype)
-        super().__init__(in_channels, out_channels, *how)
+        how = (kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype)
+        super().__init__(in_channels, out_channels, *how, output_padding=output_padding)
 
     def forward(self, input: Any, output_size: Any = None) -> Any:
         """`output_size` chooses among the sizes that a convolution with this stride would shrink to the input's."""

@@ -18,8 +18,8 @@ from redispatch.ops import (
     convolution,
     distances,
     linalg,
-    mean_pooling,
     normalization,
+    shuffles,
 )
 from redispatch.ops import batch_norm as batch_normalization
 from redispatch.ops import bilinear as bilinear_forms
@@ -29,7 +29,7 @@ from redispatch.ops.softmax import log_softmax as log_softmax_operator
 from redispatch.ops.softmax import softmax as softmax_operator
 from redispatch.tensor import Size, Tensor, contiguous_format, dtypes
 
-from . import dropouts, images, loss_functions, piecewise
+from . import dropouts, images, loss_functions, piecewise, pools
 
 linear = linalg.linear
 pad = images.pad
@@ -85,55 +85,30 @@ pairwise_distance = distances.pairwise_distance
 pdist = distances.pdist
 threshold = piecewise.threshold
 bilinear = bilinear_forms.bilinear
-avg_pool1d, avg_pool2d, avg_pool3d = mean_pooling.avg_pool1d, mean_pooling.avg_pool2d, mean_pooling.avg_pool3d
-adaptive_avg_pool1d = mean_pooling.adaptive_avg_pool1d
-
-
-def _pooling(dims: int) -> Any:
-    """`max_pool2d`, for two dimensions."""
-    both = getattr(ops.aten, f"max_pool{dims}d_with_indices")
-    plain = getattr(ops.aten, f"max_pool{dims}d")
-
-    def pool(
-        input: Tensor,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        dilation: Any = 1,
-        ceil_mode: bool = False,
-        return_indices: bool = False,
-    ) -> Any:
-        chosen = both if return_indices else plain
-        lists = [_listed(n, dims) for n in (kernel_size, [] if stride is None else stride, padding, dilation)]
-        return chosen(input, *lists, ceil_mode)
-
-    pool.__name__ = pool.__qualname__ = f"max_pool{dims}d"
-    pool.__doc__ = "The largest element of each window; with `return_indices` also where in the image it is."
-    return overridable_function(pool)
-
-
-def _listed(value: Any, dims: int) -> list[int]:
-    return [value] * dims if isinstance(value, int) else list(value)
-
-
-max_pool1d, max_pool2d, max_pool3d = _pooling(1), _pooling(2), _pooling(3)
-
-
-def _adaptive(dims: int) -> Any:
-    """`adaptive_avg_pool2d`, for two dimensions."""
-    pool = getattr(ops.aten, f"adaptive_avg_pool{dims}d")
-
-    def adaptive(input: Tensor, output_size: Any) -> Tensor:
-        sizes = [output_size] * dims if output_size is None else _listed(output_size, dims)
-        kept = input.shape[-dims:]
-        return pool(input, [own if size is None else size for size, own in zip(sizes, kept, strict=True)])
-
-    adaptive.__name__ = adaptive.__qualname__ = f"adaptive_avg_pool{dims}d"
-    adaptive.__doc__ = "The means of so many windows, which cover the image; None keeps a size."
-    return overridable_function(adaptive)
-
-
-adaptive_avg_pool2d, adaptive_avg_pool3d = _adaptive(2), _adaptive(3)
+avg_pool1d, avg_pool2d, avg_pool3d = pools.avg_pool1d, pools.avg_pool2d, pools.avg_pool3d
+max_pool1d, max_pool1d_with_indices = pools.max_pool1d, pools.max_pool1d_with_indices
+max_pool2d, max_pool2d_with_indices = pools.max_pool2d, pools.max_pool2d_with_indices
+max_pool3d, max_pool3d_with_indices = pools.max_pool3d, pools.max_pool3d_with_indices
+max_unpool1d, max_unpool2d, max_unpool3d = pools.max_unpool1d, pools.max_unpool2d, pools.max_unpool3d
+lp_pool1d, lp_pool2d, lp_pool3d = pools.lp_pool1d, pools.lp_pool2d, pools.lp_pool3d
+adaptive_avg_pool1d = pools.adaptive_avg_pool1d
+adaptive_avg_pool2d = pools.adaptive_avg_pool2d
+adaptive_avg_pool3d = pools.adaptive_avg_pool3d
+adaptive_max_pool1d = pools.adaptive_max_pool1d
+adaptive_max_pool1d_with_indices = pools.adaptive_max_pool1d_with_indices
+adaptive_max_pool2d = pools.adaptive_max_pool2d
+adaptive_max_pool2d_with_indices = pools.adaptive_max_pool2d_with_indices
+adaptive_max_pool3d = pools.adaptive_max_pool3d
+adaptive_max_pool3d_with_indices = pools.adaptive_max_pool3d_with_indices
+fractional_max_pool2d = pools.fractional_max_pool2d
+fractional_max_pool2d_with_indices = pools.fractional_max_pool2d_with_indices
+fractional_max_pool3d = pools.fractional_max_pool3d
+fractional_max_pool3d_with_indices = pools.fractional_max_pool3d_with_indices
+local_response_norm = pools.local_response_norm
+fold, unfold = images.fold, images.unfold
+grid_sample, affine_grid = images.grid_sample, images.affine_grid
+pixel_shuffle, pixel_unshuffle = shuffles.pixel_shuffle, shuffles.pixel_unshuffle
+channel_shuffle, native_channel_shuffle = shuffles.channel_shuffle, shuffles.native_channel_shuffle
 
 # --- activations ---------------------------------------------------------------------------------------------------
 

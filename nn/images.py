@@ -1,4 +1,4 @@
-"""Images, as functions: padding, resizing, sampling. `functional` names them with the others."""
+"""Images, as functions: padding, resizing, sampling, windows as columns. `functional` names them with the others."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from redispatch.ops import mean_pooling, padding, upsampling
+from redispatch.ops import folding, grid_sampling, mean_pooling, padding, upsampling
 from redispatch.ops.overridable import overridable_function
 from redispatch.tensor import Tensor
+
+
+def each(value: Any, dims: int) -> tuple[Any, ...]:
+    """One item for each dimension."""
+    return tuple(value) if isinstance(value, list | tuple) else (value,) * dims
 
 
 @overridable_function
@@ -161,3 +166,96 @@ def _deprecated(name: str) -> None:
     warnings.warn(
         f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.", UserWarning, stacklevel=4
     )
+
+
+# --- sampling --------------------------------------------------------------------------------------------------------
+
+INTERPOLATIONS = ("bilinear", "nearest", "bicubic")  # by their numbers
+OUTSIDES = ("zeros", "border", "reflection")
+
+
+@overridable_function
+def grid_sample(
+    input: Tensor,
+    grid: Tensor,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """The values of images (n, channels, ...) at the points of a grid (n, ..., 2 or 3), with coordinates from -1 to 1.
+
+    mode: "bilinear", "nearest" or "bicubic". padding_mode: "zeros", "border" or "reflection", for points outside.
+    align_corners: -1 and 1 are the middles of the corner elements, and not the edges of the image.
+    """
+    if mode not in INTERPOLATIONS:
+        raise ValueError(
+            f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
+        )
+    if padding_mode not in OUTSIDES:
+        raise ValueError(
+            "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: "
+            f"'{padding_mode}'"
+        )
+    how = (INTERPOLATIONS.index(mode), OUTSIDES.index(padding_mode), _aligned("grid_sample", align_corners))
+    return grid_sampling.grid_sampler(input, grid, *how)
+
+
+@overridable_function
+def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
+    """The grid of points to which affine maps theta[n, 2, 3] take the elements of images of this size; [n, 3, 4] in 3d.
+
+    Errors: ValueError for maps of another shape or dtype, NotImplementedError for other sizes.
+    """
+    align = _aligned("affine_grid", align_corners)
+    if not theta.is_floating_point():
+        raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
+    axes = len(size) - 2
+    if axes not in (2, 3):
+        raise NotImplementedError(
+            "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size "
+            f"{size}."
+        )
+    if theta.dim() != 3 or tuple(theta.shape[-2:]) != (axes, axes + 1):
+        raise ValueError(
+            f"Expected a batch of {axes}D affine matrices of shape Nx{axes}x{axes + 1} for size {size}. Got "
+            f"{theta.shape}."
+        )
+    if align and min(size[-axes:]) == 1:
+        warnings.warn(
+            "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True. This "
+            "is not an intended use case of affine_grid. See the documentation of affine_grid for details.",
+            UserWarning,
+            stacklevel=3,
+        )
+    elif min(size) <= 0:
+        raise ValueError(f"Expected non-zero, positive output size. Got {size}")
+    return grid_sampling.affine_grid_generator(theta, list(size), align)
+
+
+def _aligned(name: str, align_corners: bool | None) -> bool:
+    """The choice; False, with a warning, where none was made."""
+    if align_corners is None:
+        warnings.warn(
+            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please "
+            f"specify align_corners=True if the old behavior is desired. See the documentation of {name} for details.",
+            UserWarning,
+            stacklevel=4,
+        )
+    return bool(align_corners)
+
+
+# --- windows as columns ----------------------------------------------------------------------------------------------
+
+
+@overridable_function
+def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
+    """The windows of images (n, channels, height, width) as columns: (n, channels * elements of a window, windows)."""
+    return folding.im2col(input, *(each(n, 2) for n in (kernel_size, dilation, padding, stride)))
+
+
+@overridable_function
+def fold(
+    input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> Tensor:
+    """Columns added up to images of this size, each element where `unfold` takes it from."""
+    return folding.col2im(input, *(each(n, 2) for n in (output_size, kernel_size, dilation, padding, stride)))

@@ -68,3 +68,46 @@ def test_a_convolutional_network_tells_horizontal_from_vertical_bars():
         loss.backward()
         optimizer.step()
     assert loss < 0.2
+
+
+# --- largest elements, there and back ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_unpooling_puts_the_largest_where_they_were(dims):
+    x = rd.randperm(4**dims).reshape(1, 1, *[4] * dims).double()
+    pool = getattr(rd.nn, f"MaxPool{dims}d")(2, return_indices=True)
+    unpool = getattr(rd.nn, f"MaxUnpool{dims}d")(2)
+    values, places = pool(x)
+    back = unpool(values, places)
+    assert back.shape == x.shape
+    assert rd.equal(back, x * (back != 0))
+    assert unpool(values, places, output_size=[5] * dims).shape == (1, 1, *[5] * dims)
+    with pytest.raises(ValueError, match="must be between 2 and 6"):
+        unpool(values, places, output_size=[7] * dims)
+
+
+def test_adaptive_largest_elements_cover_the_image():
+    x = rd.arange(12.0).reshape(1, 3, 4)
+    values, places = rd.nn.AdaptiveMaxPool2d((None, 2), return_indices=True)(x)
+    assert values.tolist() == [[[1.0, 3.0], [5.0, 7.0], [9.0, 11.0]]]
+    assert places.tolist() == [[[1, 3], [5, 7], [9, 11]]]
+
+
+def test_random_windows_are_the_same_for_the_same_seed():
+    x = rd.rand(1, 2, 9, 9)
+    layer = rd.nn.FractionalMaxPool2d(2, output_ratio=0.5)
+    found = []
+    for _ in range(2):
+        rd.manual_seed(3)
+        found.append(layer(x))
+    assert found[0].shape == (1, 2, 4, 4)
+    assert rd.equal(*found)
+    with pytest.raises(ValueError, match="requires specifying either an output size, or a pooling ratio"):
+        rd.nn.FractionalMaxPool2d(2)
+
+
+def test_the_norm_of_a_window_is_that_of_its_elements():
+    x = rd.tensor([[[3.0, 4.0, 5.0, 12.0]]])
+    assert rd.nn.LPPool1d(2, 2)(x).tolist() == [[[5.0, 13.0]]]
+    assert rd.nn.LPPool1d(float("inf"), 2)(x).tolist() == [[[4.0, 12.0]]]
