@@ -336,6 +336,12 @@ from .ops.number_forms import (
     clamp_max,
     clamp_min,
 )
+from .ops.orthogonal import (
+    geqrf,
+    orgqr,
+    ormqr,
+    qr,
+)
 from .ops.pair_losses import (
     binary_cross_entropy_with_logits,
     kl_div,
@@ -529,6 +535,9 @@ from .ops.statistics import (
     quantile,
     std_mean,
     var_mean,
+)
+from .ops.spectra import (
+    svd,
 )
 from .ops.trigonometry import (
     acos,

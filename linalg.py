@@ -17,17 +17,30 @@ from redispatch.ops.lu import linalg_lu_factor_ex as lu_factor_ex
 from redispatch.ops.lu import linalg_lu_solve as lu_solve
 from redispatch.ops.matrices import LinAlgError
 from redispatch.ops.moments import vector_norm
+from redispatch.ops.orthogonal import linalg_householder_product as householder_product
+from redispatch.ops.orthogonal import linalg_qr as qr
 from redispatch.ops.solving import linalg_inv as inv
 from redispatch.ops.solving import linalg_inv_ex as inv_ex
 from redispatch.ops.solving import linalg_solve as solve
 from redispatch.ops.solving import linalg_solve_ex as solve_ex
 from redispatch.ops.solving import linalg_solve_triangular as solve_triangular
+from redispatch.ops.spectra import linalg_eig as eig
+from redispatch.ops.spectra import linalg_eigh as eigh
+from redispatch.ops.spectra import linalg_eigvals as eigvals
+from redispatch.ops.spectra import linalg_eigvalsh as eigvalsh
+from redispatch.ops.spectra import linalg_svd as svd
+from redispatch.ops.spectra import linalg_svdvals as svdvals
 
 __all__ = [
     "LinAlgError",
     "cholesky",
     "cholesky_ex",
     "det",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "householder_product",
     "inv",
     "inv_ex",
     "ldl_factor",
@@ -37,9 +50,12 @@ __all__ = [
     "lu_factor",
     "lu_factor_ex",
     "lu_solve",
+    "qr",
     "slogdet",
     "solve",
     "solve_ex",
     "solve_triangular",
+    "svd",
+    "svdvals",
     "vector_norm",
 ]

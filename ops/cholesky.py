@@ -15,7 +15,6 @@ from redispatch.tensor import Tensor, dtypes
 
 from .declare import Operator
 from .matrices import (
-    check_errors_op,
     check_floating,
     check_has_lapack,
     check_pair,
@@ -25,9 +24,10 @@ from .matrices import (
     common_batch,
     for_each_matrix,
     integers,
-    out_by_copy,
     raise_for,
+    some_results,
 )
+from .out_forms import copy_into_out
 from .public import public
 from .several import Several
 from .solving import solve_triangular_op
@@ -75,14 +75,7 @@ cholesky_ex_op.derivative(
 linalg_cholesky_op = Operator("linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", out="out")
 
 
-@linalg_cholesky_op.implicit
-def linalg_cholesky_composite(self: Tensor, upper: bool) -> Tensor:
-    L, info = cholesky_ex_op.functional(self, upper=upper, check_errors=False)
-    check_errors_op.functional(info, "linalg.cholesky", is_matrix=len(self._shape) == 2)
-    return L
-
-
-out_by_copy(linalg_cholesky_op)
+some_results(linalg_cholesky_op, cholesky_ex_op, lambda self, upper: (self, upper, False), check="linalg.cholesky")
 linalg_cholesky_ex = public(cholesky_ex_op, method=False)
 linalg_cholesky = public(linalg_cholesky_op, method=False)
 
@@ -175,7 +168,7 @@ def cholesky_solve_backward(grad: Any, input2: Any, result: Any, upper: bool) ->
 
 
 cholesky_solve_op.derivative((("self", "input2"), cholesky_solve_backward), for_complex=True)
-out_by_copy(cholesky_solve_op)
+copy_into_out(cholesky_solve_op)
 cholesky_solve = public(cholesky_solve_op)
 
 # --- L D Lᵀ ----------------------------------------------------------------------------------------------------------
@@ -207,12 +200,13 @@ ldl_factor_op = Operator(
 )
 
 
-@ldl_factor_op.implicit
-def ldl_factor_composite(self: Tensor, hermitian: bool) -> tuple[Tensor, Tensor]:
-    LD, pivots, info = ldl_factor_ex_op.functional(self, hermitian=hermitian, check_errors=False)
-    check_errors_op.functional(info, "torch.linalg.ldl_factor", is_matrix=len(self._shape) == 2)
-    return LD, pivots
-
+some_results(
+    ldl_factor_op,
+    ldl_factor_ex_op,
+    lambda self, hermitian: (self, hermitian, False),
+    results=(0, 1),
+    check="torch.linalg.ldl_factor",
+)
 
 ldl_solve_op = Structured(
     "linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor", out="out"
@@ -247,7 +241,6 @@ def ldl_solve_body(out: Tensor, LD: Tensor, pivots: Tensor, B: Tensor, hermitian
     for_each_matrix(one, (out,), LD, B, pivots, vectors=1)
 
 
-out_by_copy(ldl_factor_op)
 linalg_ldl_factor_ex = public(ldl_factor_ex_op, method=False)
 linalg_ldl_factor = public(ldl_factor_op, method=False)
 linalg_ldl_solve = public(ldl_solve_op, method=False)

@@ -23,8 +23,8 @@ from .matrices import (
     conj,
     for_each_matrix,
     integers,
-    out_by_copy,
     real_dtype,
+    some_results,
 )
 from .public import public
 from .several import Several
@@ -110,17 +110,8 @@ linalg_det_op = Operator("linalg_det(Tensor A) -> Tensor", out="out")
 det_op = Operator("det(Tensor self) -> Tensor")
 
 
-@linalg_det_op.implicit
-def linalg_det_composite(A: Tensor) -> Tensor:
-    return det_lu_op.functional(A)[0]
-
-
-@det_op.implicit
-def det_composite(self: Tensor) -> Tensor:
-    return det_lu_op.functional(self)[0]
-
-
-out_by_copy(linalg_det_op)
+some_results(linalg_det_op, det_lu_op, lambda A: (A,))
+some_results(det_op, det_lu_op, lambda A: (A,))
 linalg_det = public(linalg_det_op, method=False)
 det = public(det_op)
 
@@ -185,11 +176,8 @@ slogdet_op = Operator("slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)",
 logdet_op = Operator("logdet(Tensor self) -> Tensor")
 
 
-@linalg_slogdet_op.implicit
-@slogdet_op.implicit
-def slogdet_composite(A: Tensor) -> tuple[Tensor, Tensor]:
-    sign, logabsdet, _, _ = slogdet_lu_op.functional(A)
-    return sign, logabsdet
+some_results(linalg_slogdet_op, slogdet_lu_op, lambda A: (A,), results=(0, 1))
+some_results(slogdet_op, slogdet_lu_op, lambda A: (A,), results=(0, 1))
 
 
 @logdet_op.implicit
@@ -203,8 +191,6 @@ def logdet_composite(self: Any) -> Any:
     return ops.aten.where.self(sign == -1, ops.aten.scalar_tensor.default(float("nan"), dtype=sign.dtype), logabsdet)
 
 
-out_by_copy(linalg_slogdet_op)
-out_by_copy(slogdet_op)
 linalg_slogdet = public(linalg_slogdet_op, method=False)
 slogdet = public(slogdet_op)
 logdet = public(logdet_op)

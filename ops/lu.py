@@ -15,7 +15,6 @@ from redispatch.tensor import Tensor, as_numpy, dtypes, overridable
 
 from .declare import Operator
 from .matrices import (
-    check_errors_op,
     check_floating,
     check_has_lapack,
     check_same_dtype,
@@ -26,9 +25,9 @@ from .matrices import (
     common_batch,
     for_each_matrix,
     integers,
-    out_by_copy,
     raise_for,
     row_major,
+    some_results,
 )
 from .overridable import overridable_function
 from .public import public
@@ -140,14 +139,9 @@ lu_factor_op = Operator(
 )
 
 
-@lu_factor_op.implicit
-def lu_factor_composite(A: Tensor, pivot: bool) -> tuple[Tensor, Tensor]:
-    LU, pivots, info = lu_factor_ex_op.functional(A, pivot=pivot, check_errors=False)
-    check_errors_op.functional(info, "torch.linalg.lu_factor", is_matrix=len(A._shape) == 2)
-    return LU, pivots
-
-
-out_by_copy(lu_factor_op)
+some_results(
+    lu_factor_op, lu_factor_ex_op, lambda A, pivot: (A, pivot, False), results=(0, 1), check="torch.linalg.lu_factor"
+)
 linalg_lu_factor_ex = public(lu_factor_ex_op, method=False)
 linalg_lu_factor = public(lu_factor_op, method=False)
 
@@ -156,9 +150,7 @@ lu_with_info_op = Operator(
 )
 
 
-@lu_with_info_op.implicit
-def lu_with_info_composite(self: Tensor, pivot: bool, check_errors: bool) -> Any:
-    return lu_factor_ex_op.functional(self, pivot=pivot, check_errors=check_errors)
+some_results(lu_with_info_op, lu_factor_ex_op, lambda *args: args, results=(0, 1, 2))
 
 
 @overridable_function
@@ -347,6 +339,10 @@ def lu_solve_composite(self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tens
     return linalg_lu_solve_op.functional(LU_data, LU_pivots, self)
 
 
-out_by_copy(lu_solve_op)
+@lu_solve_op.kernel_out("CompositeImplicitAutograd")
+def lu_solve_out(self: Tensor, LU_data: Tensor, LU_pivots: Tensor, out: Tensor) -> Tensor:
+    return linalg_lu_solve_op.out(LU_data, LU_pivots, self, out=out)  # type: ignore[misc]  # it has an out= form
+
+
 linalg_lu_solve = public(linalg_lu_solve_op, method=False)
 lu_solve = public(lu_solve_op)

@@ -16,9 +16,10 @@ from redispatch.dispatch.marks import leaf
 from redispatch.kernels import broadcast_shapes, contiguous_strides
 from redispatch.tensor import Tensor, as_numpy, dtype, dtypes
 
+from .creation import empty_op
 from .declare import Operator
-from .extremes import check_out_dtype
-from .structured import Meta, resize_out
+from .several import Several
+from .structured import Meta
 
 Shape = tuple[int, ...]
 
@@ -232,24 +233,35 @@ def error_of(name: str, start: str, info: int) -> Exception:
     return LinAlgError(f"{start}Unknown error code: {info}.")
 
 
-# --- out= forms of operators that are written in others --------------------------------------------------------------
+# --- operators that are some of another's results --------------------------------------------------------------------
 
 
-def out_by_copy(op: Operator, castable: bool = False) -> None:
-    """The out= form computes the functional one and copies its result, or results.
+def some_results(
+    op: Operator, below: Several, inputs: Callable[..., Sequence[Any]], results: tuple[int, ...] = (0,), check: str = ""
+) -> None:
+    """Makes `op`, and its out= form, of `below`: called with these inputs, it gives these of its results.
 
-    castable: whether it may be of another dtype that the result can be stored in.
+    check: the name under which the last result, which says how it went, is checked; "" if it is not.
     """
-    assert op.out is not None
 
-    @op.kernel_out("CompositeExplicitAutograd")
-    def computed_and_copied(*args: Any) -> Any:
-        count = len(op.schema.returns)
-        inputs, outs = args[:-count], args[-count:]
-        found = call(op.functional, list(inputs))
-        for out, result in zip(outs, found if count > 1 else (found,), strict=True):
-            if not castable:
-                check_out_dtype(out, result._dtype)
-            resize_out(out, Meta(tuple(result.shape), result._dtype, result._device, tuple(result.stride())))
-            out.copy_(result)
-        return outs if count > 1 else outs[0]
+    def chosen(found: Sequence[Any]) -> Any:
+        if check:
+            check_errors_op.functional(found[-1], check, is_matrix=not found[-1]._shape)
+        return found[results[0]] if len(results) == 1 else tuple(found[i] for i in results)
+
+    def functional(*args: Any) -> Any:
+        return chosen(call(below.functional, list(inputs(*args))))
+
+    def into_out(*args: Any) -> Any:
+        given, outs = inputs(*args[: -len(results)]), dict(zip(results, args[-len(results) :], strict=True))
+        metas = below.metas_function(*given)
+        targets = [
+            outs[i] if i in outs else empty_op.functional([0], dtype=meta.dtype, device=meta.device)
+            for i, meta in enumerate(metas)
+        ]
+        call(below.out, [*given, *targets])  # type: ignore[arg-type]  # it has an out= form
+        return chosen(targets)
+
+    op.implicit(functional)
+    if op.out is not None:
+        op.kernel_out("CompositeImplicitAutograd")(into_out)

@@ -17,7 +17,6 @@ from redispatch.tensor import Tensor, as_numpy
 
 from .declare import Operator
 from .matrices import (
-    check_errors_op,
     check_floating,
     check_has_lapack,
     check_pair,
@@ -30,8 +29,8 @@ from .matrices import (
     conj,
     for_each_matrix,
     integers,
-    out_by_copy,
     raise_for,
+    some_results,
 )
 from .public import public
 from .several import Several
@@ -117,21 +116,8 @@ solve_ex_op = Operator(
 solve_op = Operator("linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", out="out")
 
 
-@solve_ex_op.implicit
-def solve_ex_composite(A: Tensor, B: Tensor, left: bool, check_errors: bool) -> tuple[Tensor, Tensor]:
-    result, _, _, info = solve_lu_op.functional(A, B, left=left, check_errors=check_errors)
-    return result, info
-
-
-@solve_op.implicit
-def solve_composite(A: Tensor, B: Tensor, left: bool) -> Tensor:
-    result, _, _, info = solve_lu_op.functional(A, B, left=left, check_errors=False)
-    check_errors_op.functional(info, "torch.linalg.solve", is_matrix=len(A._shape) == 2)
-    return result
-
-
-out_by_copy(solve_ex_op)
-out_by_copy(solve_op)
+some_results(solve_ex_op, solve_lu_op, lambda *args: args, results=(0, 3))
+some_results(solve_op, solve_lu_op, lambda A, B, left: (A, B, left, False), check="torch.linalg.solve")
 linalg_solve_ex = public(solve_ex_op, method=False)
 linalg_solve = public(solve_op, method=False)
 
@@ -168,16 +154,8 @@ inv_op = Operator("linalg_inv(Tensor A) -> Tensor", out="out")
 inverse_op = Operator("inverse(Tensor self) -> Tensor", out="out")
 
 
-@inv_op.implicit
-@inverse_op.implicit
-def inv_composite(A: Tensor) -> Tensor:
-    inverse, info = inv_ex_op.functional(A)
-    check_errors_op.functional(info, "linalg.inv", is_matrix=len(A._shape) == 2)
-    return inverse
-
-
-out_by_copy(inv_op)
-out_by_copy(inverse_op)
+some_results(inv_op, inv_ex_op, lambda A: (A, False), check="linalg.inv")
+some_results(inverse_op, inv_ex_op, lambda A: (A, False), check="linalg.inv")
 linalg_inv_ex = public(inv_ex_op, method=False)
 linalg_inv = public(inv_op, method=False)
 inverse = public(inverse_op)

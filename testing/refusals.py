@@ -107,11 +107,13 @@ REFUSED_BY = {
         var var.dim var.correction std std.dim std.correction linalg_vector_norm logaddexp
     """,
     "bucsilhg": """
-        _cholesky_solve_helper _linalg_det _linalg_slogdet _linalg_solve_ex _lu_with_info cholesky
-        cholesky_inverse cholesky_solve det inverse linalg_cholesky linalg_cholesky_ex linalg_det linalg_inv
-        linalg_inv_ex linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve linalg_lu linalg_lu_factor
-        linalg_lu_factor_ex linalg_lu_solve linalg_slogdet linalg_solve linalg_solve_ex linalg_solve_triangular
-        logdet lu_solve slogdet triangular_solve
+        _cholesky_solve_helper _linalg_det _linalg_eigh _linalg_eigvals _linalg_slogdet _linalg_solve_ex
+        _linalg_svd _lu_with_info cholesky cholesky_inverse cholesky_solve det geqrf inverse linalg_cholesky
+        linalg_cholesky_ex linalg_det linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh
+        linalg_householder_product linalg_inv linalg_inv_ex linalg_ldl_factor linalg_ldl_factor_ex
+        linalg_ldl_solve linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve linalg_qr linalg_slogdet
+        linalg_solve linalg_solve_ex linalg_solve_triangular linalg_svd linalg_svdvals logdet lu_solve orgqr
+        ormqr qr slogdet svd triangular_solve
     """,
     "bhgfdFD": """
         __lshift__.Scalar __lshift__.Tensor __rshift__.Scalar __rshift__.Tensor bincount bitwise_left_shift.Tensor

@@ -40,6 +40,7 @@ from .searching import SEARCHING
 from .shape import SHAPE
 from .sorting import SORTING
 from .statistics import BILINEAR, HISTOGRAMS, INTEGRALS, SEGMENTS, STATISTICS
+from .spectra import ORTHOGONAL, SPECTRA
 from .view_copies import VIEW_COPIES
 from .views import VIEWS
 
@@ -55,6 +56,8 @@ op_db = [
     *MOMENTS,
     *LINALG,
     *MATRICES,
+    *ORTHOGONAL,
+    *SPECTRA,
     *CONVOLUTION,
     *ATTENTION,
     *POOLING,

@@ -77,6 +77,12 @@ KNOWN: dict[str, dict[str, str]] = {
     "isclose": {"operators": "mul.Tensor and add.Tensor with a number, where PyTorch's C++ calls the overloads Scalar"},
     "lift_fresh": {"node": "what is fresh has no history to record"},
     "narrow_copy": {"gradient errors": "PyTorch's gradient does not take negative starts"},
+    **dict.fromkeys(
+        ["linalg_householder_product", "orgqr"], {"operators": "PyTorch saves the result, too, and detaches it"}
+    ),
+    **dict.fromkeys(
+        ["_linalg_svd", "linalg_svd", "svd"], {"values": "the signs of vectors, which are those of the LAPACK in use"}
+    ),
     "lu_unpack": {"gradient errors": "PyTorch's fails for factors that were not wanted; ours is none"},
     "native_dropout": {"looks": "PyTorch gives an empty mask the dtype of the input, others bool"},
     "native_batch_norm_backward": dict.fromkeys(["node", "gradient errors"], "its derivative is not declared yet"),
