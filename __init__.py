@@ -323,13 +323,19 @@ from .ops.mean_pooling import (
 )
 from .ops.moments import (
     logsumexp,
-    norm,
     std,
     var,
 )
 from .ops.normalization import (
     layer_norm,
     native_layer_norm,
+)
+from .ops.norms import (
+    dist,
+    frobenius_norm,
+    norm,
+    nuclear_norm,
+    renorm,
 )
 from .ops.number_forms import (
     clamp,

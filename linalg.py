@@ -16,7 +16,9 @@ from redispatch.ops.lu import linalg_lu_factor as lu_factor
 from redispatch.ops.lu import linalg_lu_factor_ex as lu_factor_ex
 from redispatch.ops.lu import linalg_lu_solve as lu_solve
 from redispatch.ops.matrices import LinAlgError
-from redispatch.ops.moments import vector_norm
+from redispatch.ops.moments import linalg_vector_norm as vector_norm
+from redispatch.ops.norms import linalg_matrix_norm as matrix_norm
+from redispatch.ops.norms import linalg_norm as norm
 from redispatch.ops.orthogonal import linalg_householder_product as householder_product
 from redispatch.ops.orthogonal import linalg_qr as qr
 from redispatch.ops.solving import linalg_inv as inv
@@ -50,6 +52,8 @@ __all__ = [
     "lu_factor",
     "lu_factor_ex",
     "lu_solve",
+    "matrix_norm",
+    "norm",
     "qr",
     "slogdet",
     "solve",

@@ -19,10 +19,9 @@ from redispatch.kernels import Elementwise, Operand
 from redispatch.kernels import exp as exp_
 from redispatch.kernels import log as log_
 from redispatch.kernels.reduce import Recipe, Reduction
-from redispatch.tensor import Tensor, as_numpy, dtype, dtypes, empty, get_default_dtype, overridable
+from redispatch.tensor import Tensor, as_numpy, dtype, dtypes, empty, get_default_dtype
 
 from .declare import Operator
-from .overridable import overridable_function
 from .planned import Planned, Run
 from .public import public
 from .reductions import (
@@ -339,35 +338,6 @@ vector_norm_op.derivative(self=vector_norm_backward)
 vector_norm_op.autocast(cuda="fp32_set_opt_dtype")
 linalg_vector_norm = public(vector_norm_op, method=False)
 
-
-@overridable_function
-def vector_norm(
-    x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Tensor | None = None
-) -> Tensor:
-    """`linalg.vector_norm`: (sum |x|^ord)^(1/ord); the largest |x| for inf, how many are not 0 for 0."""
-    return linalg_vector_norm(x, ord, dim, keepdim, dtype=dtype, out=out)
-
-
-@overridable_function
-def norm(
-    input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Tensor | None = None, dtype: Any = None
-) -> Tensor:
-    """The p-norm of all elements, or of those along `dim`; "fro" is the 2-norm.
-
-    Errors: RuntimeError for a norm of matrices other than "fro", which this library has not.
-    """
-    if isinstance(p, str) and p != "fro":
-        raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
-    order = 2 if p is None or p == "fro" else p
-    return linalg_vector_norm(input, order, dim, keepdim, dtype=dtype, out=out)
-
-
-def norm_method(self: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
-    """See `norm`."""
-    return norm(self, p, dim, keepdim, dtype=dtype)
-
-
-Tensor.norm = overridable(norm_method)  # type: ignore[attr-defined]
 
 # --- logsumexp -------------------------------------------------------------------------------------------------------
 

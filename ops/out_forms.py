@@ -14,7 +14,7 @@ from redispatch.tensor import Tensor
 from .copying import copy_inplace_op
 from .declare import Operator
 from .extremes import check_out_dtype
-from .structured import Meta, resize_out
+from .structured import Meta, check_can_cast, resize_out
 
 
 def copy_into_out(op: Operator) -> None:
@@ -33,3 +33,16 @@ def filled(out: Tensor, result: Tensor) -> Tensor:
     check_out_dtype(out, result._dtype)
     resize_out(out, Meta(result._shape, result._dtype, result._device, result._stride))
     return copy_inplace_op.functional(out, result)
+
+
+def resize_and_copy_into_out(op: Operator) -> None:
+    """The same for an operator that is written in others, as its out= form is then: by `resize_` and `copy_`."""
+    assert op.out is not None, f"{op.schema} is declared without an out= form"
+
+    def into_out(*args: Any) -> Tensor:
+        *inputs, out = args
+        result = call(op.functional, inputs)
+        check_can_cast(result._dtype, out._dtype)
+        return out.resize_(result._shape).copy_(result)
+
+    impl(op.out, "CompositeImplicitAutograd", into_out, convention="positional", place=place_of(copy_into_out))
