@@ -532,6 +532,9 @@ from .ops.special import (
     mvlgamma,
     polygamma,
 )
+from .ops.spectra import (
+    svd,
+)
 from .ops.statistics import (
     corrcoef,
     cov,
@@ -541,9 +544,6 @@ from .ops.statistics import (
     quantile,
     std_mean,
     var_mean,
-)
-from .ops.spectra import (
-    svd,
 )
 from .ops.trigonometry import (
     acos,

@@ -23,7 +23,6 @@ from .matrices import (
     conj,
     for_each_matrix,
     integers,
-    real_dtype,
     some_results,
 )
 from .public import public
@@ -97,7 +96,7 @@ def cofactors(A: Any) -> Any:
 
 def epsilon(kind: dtype) -> float:
     """The distance from 1 to the next number."""
-    return float(np.finfo(real_dtype(kind).numpy).eps)
+    return float(np.finfo(kind.to_real().numpy).eps)
 
 
 det_lu_op.derivative(
@@ -129,7 +128,7 @@ def slogdet_metas(A: Tensor) -> tuple[Meta, ...]:
     batch = A._shape[:-2]
     return (
         Meta(batch, A._dtype, A._device),
-        Meta(batch, real_dtype(A._dtype), A._device),
+        Meta(batch, A._dtype.to_real(), A._device),
         column_major(A._shape, A),
         integers(A._shape[:-1], A),
     )

@@ -126,15 +126,6 @@ def integers(shape: Sequence[int], x: Tensor) -> Meta:
     return Meta(tuple(shape), dtypes.int32, x._device)
 
 
-def real_dtype(kind: dtype) -> dtype:
-    """The dtype of a complex number's parts."""
-    return {"complex64": dtypes.float32, "complex128": dtypes.float64}.get(kind.name, kind)
-
-
-def complex_dtype(kind: dtype) -> dtype:
-    return {"float32": dtypes.complex64, "float64": dtypes.complex128}.get(kind.name, kind)
-
-
 def common_batch(*shapes: Sequence[int]) -> Shape:
     """The batch that matrices of these shapes broadcast to."""
     return tuple(broadcast_shapes(*(tuple(shape[:-2]) for shape in shapes)))

@@ -351,5 +351,5 @@ def renorm_backward(grad: Any, self: Any, p: Any, dim: int, maxnorm: Any) -> Any
     return ops.aten.where.self(norm > maxnorm, scaled, grad)
 
 
-renorm_op.derivative(self=renorm_backward)
+renorm_op.derivative(self=renorm_backward, for_complex=True)
 renorm = public(renorm_op)

@@ -118,7 +118,9 @@ def qr_backward_square(of_q: Any, of_r: Any, Q: Any, R: Any) -> Any:
     return solve_triangular_op.functional(R.mH, moved, upper=False, left=False)
 
 
-linalg_qr_op.derivative(A=lambda grads, result0, result1, mode: qr_backward(grads, result0, result1, mode))
+linalg_qr_op.derivative(
+    A=lambda grads, result0, result1, mode: qr_backward(grads, result0, result1, mode), for_complex=True
+)
 qr_op = Operator("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", out="Q")
 some_results(qr_op, linalg_qr_op, lambda self, some: (self, "reduced" if some else "complete"), results=(0, 1))
 linalg_qr = public(linalg_qr_op, method=False)
@@ -239,7 +241,7 @@ def householder_product_backward(grad: Any, input: Any, tau: Any) -> tuple[Any, 
     return reflect_backward(grad, input, tau, start)[:2]
 
 
-householder_product_op.derivative((("input", "tau"), householder_product_backward))
+householder_product_op.derivative((("input", "tau"), householder_product_backward), for_complex=True)
 orgqr_op = Operator("orgqr(Tensor self, Tensor input2) -> Tensor", out="out")
 
 
@@ -315,5 +317,5 @@ def ormqr_backward(
     return of_vectors, of_tau, of_other
 
 
-ormqr_op.derivative((("self", "input2", "input3"), ormqr_backward))
+ormqr_op.derivative((("self", "input2", "input3"), ormqr_backward), for_complex=True)
 ormqr = public(ormqr_op)

@@ -168,6 +168,8 @@ class OpInfo:
     reference:  the same on numpy arrays (16-bit floats come as float32), None where nothing in numpy is.
     gradients:  whether it has a gradient at all; where it has none, nothing is recorded.
     hermitian:  whether the first tensor is taken for symmetric; tests of gradients make it so before the call.
+    definite:   what tests of gradients look at, a function of the results: vectors that may have any sign have no
+                gradient of their own.
     random:     whether results depend on the generator, which is then seeded before each call.
     representative: whether it stands for all pointwise operators in tests that would take too long with each.
     function:   where the public function is, "nn.functional.gelu"; by default `redispatch.<name>`, if it is this.
@@ -182,6 +184,7 @@ class OpInfo:
     dtypes: tuple[dtype, ...] = ALL
     gradients: bool = True
     hermitian: bool = False
+    definite: Callable[[Any], Any] | None = None
     random: bool = False
     representative: bool = False
     function: str | None = None

@@ -97,14 +97,15 @@ REFUSED_BY = {
         sub.Scalar sub.Tensor tensordot trace
     """,
     "bucsil": """
-        var_mean var_mean.dim var_mean.correction std_mean std_mean.dim std_mean.correction
-        reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward replication_pad1d_backward
-        replication_pad2d_backward replication_pad3d_backward
-        soft_margin_loss soft_margin_loss_backward
-        addcdiv embedding_renorm_ lerp.Scalar lerp.Tensor logcumsumexp mean mean.dim native_batch_norm_backward
-        native_dropout native_group_norm_backward normal.float_float normal_ rand
-        rand.generator rand_like randn randn.generator randn_like silu uniform_
-        var var.dim var.correction std std.dim std.correction linalg_vector_norm logaddexp
+        addcdiv dist embedding_renorm_ frobenius_norm.dim lerp.Scalar lerp.Tensor linalg_matrix_norm
+        linalg_matrix_norm.str_ord linalg_norm linalg_norm.ord_str linalg_vector_norm logaddexp logcumsumexp
+        mean mean.dim native_batch_norm_backward native_dropout native_group_norm_backward norm.Scalar
+        norm.ScalarOpt_dim norm.ScalarOpt_dim_dtype norm.ScalarOpt_dtype normal.float_float normal_ rand
+        rand.generator rand_like randn randn.generator randn_like reflection_pad1d_backward
+        reflection_pad2d_backward reflection_pad3d_backward renorm replication_pad1d_backward
+        replication_pad2d_backward replication_pad3d_backward silu soft_margin_loss soft_margin_loss_backward
+        std std.correction std.dim std_mean std_mean.correction std_mean.dim uniform_ var var.correction var.dim
+        var_mean var_mean.correction var_mean.dim
     """,
     "bucsilhg": """
         _cholesky_solve_helper _linalg_det _linalg_eigh _linalg_eigvals _linalg_slogdet _linalg_solve_ex
@@ -112,8 +113,8 @@ REFUSED_BY = {
         linalg_cholesky_ex linalg_det linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh
         linalg_householder_product linalg_inv linalg_inv_ex linalg_ldl_factor linalg_ldl_factor_ex
         linalg_ldl_solve linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve linalg_qr linalg_slogdet
-        linalg_solve linalg_solve_ex linalg_solve_triangular linalg_svd linalg_svdvals logdet lu_solve orgqr
-        ormqr qr slogdet svd triangular_solve
+        linalg_solve linalg_solve_ex linalg_solve_triangular linalg_svd linalg_svdvals logdet lu_solve
+        nuclear_norm nuclear_norm.dim orgqr ormqr qr slogdet svd triangular_solve
     """,
     "bhgfdFD": """
         __lshift__.Scalar __lshift__.Tensor __rshift__.Scalar __rshift__.Tensor bincount bitwise_left_shift.Tensor

@@ -26,6 +26,7 @@ from .loss import LOSS
 from .margin_losses import MARGIN_LOSSES
 from .matrices import MATRICES
 from .max_pooling import MAX_POOLING
+from .norms import NORMS
 from .number_forms import BLENDS, NUMBER_FORMS
 from .pair_losses import PAIR_LOSSES
 from .pairs import PAIRS
@@ -39,8 +40,8 @@ from .resampling import PADDING, UPSAMPLING
 from .searching import SEARCHING
 from .shape import SHAPE
 from .sorting import SORTING
-from .statistics import BILINEAR, HISTOGRAMS, INTEGRALS, SEGMENTS, STATISTICS
 from .spectra import ORTHOGONAL, SPECTRA
+from .statistics import BILINEAR, HISTOGRAMS, INTEGRALS, SEGMENTS, STATISTICS
 from .view_copies import VIEW_COPIES
 from .views import VIEWS
 
@@ -58,6 +59,7 @@ op_db = [
     *MATRICES,
     *ORTHOGONAL,
     *SPECTRA,
+    *NORMS,
     *CONVOLUTION,
     *ATTENTION,
     *POOLING,

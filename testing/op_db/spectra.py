@@ -134,6 +134,18 @@ def ormqr_errors(make: Maker) -> Iterator[ErrorInput]:
     yield ErrorInput(sample(make(4, 3), make(3), make(3, 2)), RuntimeError, text)
 
 
+def sizes_of_vectors(results: Any) -> Any:
+    """Eigenvalues, and eigenvectors without their phases."""
+    values, vectors = results
+    return values, vectors.abs()
+
+
+def sizes_of_pairs(results: Any) -> Any:
+    """Singular values, and what is the same for all pairs of vectors that belong to them."""
+    U, S, V = results
+    return U.abs(), S, V.abs()
+
+
 NO_NULL_SPACE = "what completes the vectors to a square matrix is not unique"
 R_ALONE = "without Q there is no derivative"
 SYMMETRIC = {"expanded": EQUAL_ROWS["expanded"]}
@@ -184,6 +196,7 @@ SPECTRA = [
         shapes(*TALL_AND_WIDE),
         svd,
         FLOATS,
+        definite=sizes_of_pairs,
         skips=EQUAL_ROWS,
         errors=svd_errors,
     ),
@@ -196,6 +209,7 @@ SPECTRA = [
         ),
         svd,
         FLOATS,
+        definite=sizes_of_pairs,
         function="linalg.svd",
         skips=EQUAL_ROWS,
     ),
@@ -211,6 +225,7 @@ SPECTRA = [
         shapes(*TALL_AND_WIDE),
         svd,
         FLOATS,
+        definite=sizes_of_pairs,
         skips=EQUAL_ROWS,
     ),
     OpInfo(
@@ -218,6 +233,7 @@ SPECTRA = [
         both(shapes((3, 3), (2, 3, 3), (0, 3, 3), kind=symmetric), shapes((3, 3), kind=symmetric, UPLO="U")),
         lambda A, UPLO="L": (np.linalg.eigvalsh(A, UPLO), None),
         FLOATS,
+        definite=sizes_of_vectors,
         hermitian=True,
         skips=SYMMETRIC,
         errors=eigh_errors,
@@ -227,6 +243,7 @@ SPECTRA = [
         both(shapes((3, 3), (2, 3, 3), (0, 3, 3), kind=symmetric), shapes((3, 3), kind=symmetric, UPLO="U")),
         lambda A, UPLO="L": (np.linalg.eigvalsh(A, UPLO), None),
         FLOATS,
+        definite=sizes_of_vectors,
         hermitian=True,
         function="linalg.eigh",
         skips=SYMMETRIC,
@@ -244,6 +261,7 @@ SPECTRA = [
         shapes((3, 3), (2, 3, 3), (0, 3, 3), (0, 0)),
         None,
         FLOATS,
+        definite=sizes_of_vectors,
         function="linalg.eig",
         skips=EQUAL_ROWS,
         errors=eig_errors,

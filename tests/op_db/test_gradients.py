@@ -25,7 +25,8 @@ def as_function(info, sample):
         if info.hermitian:
             filled[0] = (filled[0] + filled[0].mH) / 2
         args, kwargs = pytree.tree_unflatten(filled, spec)
-        results = as_list(run(info, SampleInput(args[0], tuple(args[1:]), kwargs)))
+        results = run(info, SampleInput(args[0], tuple(args[1:]), kwargs))
+        results = as_list(info.definite(results) if info.definite else results)
         return tuple(x for x in results if isinstance(x, Tensor) and x.requires_grad)
 
     return function, tuple(leaves[i] for i in places)

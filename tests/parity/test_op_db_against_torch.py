@@ -78,7 +78,8 @@ KNOWN: dict[str, dict[str, str]] = {
     "lift_fresh": {"node": "what is fresh has no history to record"},
     "narrow_copy": {"gradient errors": "PyTorch's gradient does not take negative starts"},
     **dict.fromkeys(
-        ["linalg_householder_product", "orgqr"], {"operators": "PyTorch saves the result, too, and detaches it"}
+        ["linalg_householder_product", "orgqr"],
+        {"operators": "PyTorch saves the result, too, and detaches it", "gradients": "PyTorch has none for no columns"},
     ),
     **dict.fromkeys(
         ["_linalg_svd", "linalg_svd", "svd"], {"values": "the signs of vectors, which are those of the LAPACK in use"}
@@ -156,7 +157,7 @@ def value(x):
         return values.astype(np.float32) if x.dtype is rd.bfloat16 else values
     if isinstance(x, torch.Tensor):
         x = torch.zeros_like(x) if x._is_zerotensor() else x.detach()
-        return (x.float() if x.dtype is torch.bfloat16 else x).numpy()
+        return (x.float() if x.dtype is torch.bfloat16 else x).resolve_conj().resolve_neg().numpy()
     return x
 
 
@@ -314,6 +315,10 @@ def report():
 
 # What differs only in dtypes beyond OpInfo.dtypes -> why
 KNOWN_IN_DTYPES: dict[str, dict[str, str]] = {
+    **dict.fromkeys(
+        ["norm.ScalarOpt_dtype", "norm.ScalarOpt_dim_dtype"],
+        {"errors": "PyTorch expects the norm of complex numbers to be complex, and fails"},
+    ),
     **dict.fromkeys(
         ["affine_grid_generator", "affine_grid_generator_backward"],
         {"values": "coordinates from -1 to 1 mean nothing in uint8"},
