@@ -180,7 +180,8 @@ def ready_layer_norm_backward(
     """The gradients of `rows` dense rows, and those of weight and bias: `outs`, each of which may be left out.
 
     Returns `f(*outs, grad, at, x, at, mean, at, rstd, at, weight, at)`, an array and an offset for each, the weight's
-    only if it has a dtype; what comes behind is not read. The first four inputs have one dtype, and the weight computes in the type in which they do.
+    only if it has a dtype; what comes behind is not read. The first four inputs have one dtype, and the weight computes
+    in the type in which they do.
     """
     blocks, compute = -(-rows // ROWS), DTYPES[dtype].compute
     storage, there = DTYPES[dtype].storage, [out is not None for out in outs]

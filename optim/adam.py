@@ -16,11 +16,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from redispatch.ops import arithmetic, creation
+from redispatch.ops import arithmetic
 from redispatch.ops.fused_updates import adam_op, adamw_op, foreach_add_op
-from redispatch.tensor import preserve_format
 
-from .optimizer import Group, Optimizer, check_lr, check_not_negative, number
+from .optimizer import Group, Optimizer, begin, check_betas, check_lr, check_not_negative, count_step, number
 
 
 class Adam(Optimizer):
@@ -49,9 +48,7 @@ class Adam(Optimizer):
         check_lr(lr)
         check_not_negative("epsilon value", eps)
         betas = number(betas[0]), number(betas[1])
-        for index, beta in enumerate(betas):
-            if not 0 <= beta < 1:
-                raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
+        check_betas(betas)
         check_not_negative("weight_decay value", weight_decay)
         defaults = {
             "lr": lr,
@@ -70,6 +67,8 @@ class Adam(Optimizer):
 
     def update_all(self, params: list[Any], group: Group) -> None:
         """All at once, by one operator; one after the other where the steps are recorded, or are complex."""
+        if not params:
+            return
         if group["differentiable"] or any(param.is_complex() for param in params):
             super().update_all(params, group)
             return
@@ -108,19 +107,14 @@ class Adam(Optimizer):
                 param.mul_(1 - lr * group["weight_decay"])
             else:
                 grad = grad.add(param, alpha=group["weight_decay"])
-        state["step"] += 1
+        step = count_step(state)
         mean = state["exp_avg"].mul_(beta1).add_(grad, alpha=1 - beta1)
         square = state["exp_avg_sq"].mul_(beta2).add_(grad * grad, alpha=1 - beta2)
         if group["amsgrad"]:
             square = arithmetic.maximum(state["max_exp_avg_sq"], square, out=state["max_exp_avg_sq"])
         # The divisors of the means are numbers: they go into the step size and the root, not into every element twice.
-        step = state["step"].item()
         root = (square.sqrt() / math.sqrt(1 - beta2**step)).add_(group["eps"])
         param.add_(mean / root, alpha=-lr / (1 - beta1**step))
 
     def _start(self, param: Any, state: dict[str, Any], group: Group) -> None:
-        # A tensor, so that checkpoints go between this and PyTorch; on the CPU, since its value is read in every step.
-        state["step"] = creation.zeros(())
-        names = ["exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if group["amsgrad"] else [])]
-        for name in names:
-            state[name] = creation.zeros_like(param, memory_format=preserve_format)
+        begin(param, state, "exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if group["amsgrad"] else []))

@@ -21,7 +21,8 @@ from redispatch.autograd import RemovableHandle, enable_grad, set_grad_enabled
 from redispatch.nn.checkpoint import registered
 from redispatch.nn.module import clear_grad
 from redispatch.nn.typename import typename
-from redispatch.tensor import Tensor
+from redispatch.ops import creation
+from redispatch.tensor import Tensor, preserve_format
 
 Group = dict[str, Any]
 Hooks = OrderedDict[int, Callable[..., Any]]
@@ -334,3 +335,28 @@ def check_not_negative(what: str, value: Any) -> None:
     """Raises ValueError for a negative option, or NaN."""
     if not value >= 0:
         raise ValueError(f"Invalid {what}: {value}")
+
+
+def check_betas(betas: Any) -> None:
+    """Raises ValueError for a share of a running mean that is not in [0, 1)."""
+    for index, beta in enumerate(betas):
+        if not 0 <= beta < 1:
+            raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
+
+
+def begin(param: Any, state: dict[str, Any], *names: str) -> None:
+    """The state before the first step: a count of steps and, under each name, zeros like the parameter."""
+    # A tensor, so that checkpoints go between this and PyTorch; on the CPU, since its value is read in every step.
+    state["step"] = creation.zeros(())
+    for name in names:
+        state[name] = zeros_like(param)
+
+
+def zeros_like(param: Any) -> Any:
+    return creation.zeros_like(param, memory_format=preserve_format)
+
+
+def count_step(state: dict[str, Any]) -> float:
+    """Which step this is, from 1."""
+    state["step"] += 1
+    return state["step"].item()

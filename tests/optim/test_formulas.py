@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import redispatch as rd
-from redispatch import nn
+from redispatch import nn, optim
 from redispatch.optim import SGD, Adam, AdamW
 
 rng = np.random.default_rng(0)
@@ -35,6 +35,93 @@ def adam(p, gradients, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, 
     return p
 
 
+def adagrad(p, gradients, lr=0.01, lr_decay=0.0, start=0.0, eps=1e-10):
+    total = np.full_like(p, start)
+    for t, g in enumerate(gradients):
+        total = total + g**2
+        p = p - lr / (1 + t * lr_decay) * g / (np.sqrt(total) + eps)
+    return p
+
+
+def adadelta(p, gradients, lr=1.0, rho=0.9, eps=1e-6):
+    square = moved = np.zeros_like(p)
+    for g in gradients:
+        square = rho * square + (1 - rho) * g**2
+        step = g * np.sqrt(moved + eps) / np.sqrt(square + eps)
+        moved = rho * moved + (1 - rho) * step**2
+        p = p - lr * step
+    return p
+
+
+def adamax(p, gradients, lr=2e-3, betas=(0.9, 0.999), eps=1e-8):
+    m = largest = np.zeros_like(p)
+    for t, g in enumerate(gradients, 1):
+        m = betas[0] * m + (1 - betas[0]) * g
+        largest = np.maximum(betas[1] * largest, np.abs(g) + eps)
+        p = p - lr / (1 - betas[0] ** t) * m / largest
+    return p
+
+
+def rmsprop(p, gradients, lr=0.01, alpha=0.99, eps=1e-8, momentum=0.0, centered=False):
+    square = mean = b = np.zeros_like(p)
+    for g in gradients:
+        square = alpha * square + (1 - alpha) * g**2
+        mean = alpha * mean + (1 - alpha) * g
+        b = momentum * b + g / (np.sqrt(square - mean**2 if centered else square) + eps)
+        p = p - lr * b
+    return p
+
+
+def rprop(p, gradients, lr=0.01, etas=(0.5, 1.2), step_sizes=(1e-6, 50)):
+    before, step = np.zeros_like(p), np.full_like(p, lr)
+    for g in gradients:
+        turn = np.sign(g * before)
+        step = np.clip(step * np.where(turn < 0, etas[0], np.where(turn > 0, etas[1], 1)), *step_sizes)
+        before = np.where(turn < 0, 0, g)
+        p = p - step * np.sign(before)
+    return p
+
+
+def nadam(p, gradients, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, momentum_decay=4e-3):
+    m = v = np.zeros_like(p)
+    product = 1.0
+    for t, g in enumerate(gradients, 1):
+        mu, ahead = (betas[0] * (1 - 0.96 ** (k * momentum_decay) / 2) for k in (t, t + 1))
+        product *= mu
+        m = betas[0] * m + (1 - betas[0]) * g
+        v = betas[1] * v + (1 - betas[1]) * g**2
+        mean = ahead * m / (1 - product * ahead) + (1 - mu) * g / (1 - product)
+        p = p - lr * mean / (np.sqrt(v / (1 - betas[1] ** t)) + eps)
+    return p
+
+
+def radam(p, gradients, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    m = v = np.zeros_like(p)
+    most = 2 / (1 - betas[1]) - 1
+    for t, g in enumerate(gradients, 1):
+        m = betas[0] * m + (1 - betas[0]) * g
+        v = betas[1] * v + (1 - betas[1]) * g**2
+        step = lr * m / (1 - betas[0] ** t)
+        length = most - 2 * t * betas[1] ** t / (1 - betas[1] ** t)
+        if length > 5:
+            root = np.sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length))
+            step = step * root * np.sqrt(1 - betas[1] ** t) / (np.sqrt(v) + eps)
+        p = p - step
+    return p
+
+
+def adafactor(p, gradients, lr=0.01, beta2_decay=-0.8, eps=1e-3, d=1.0):
+    row, column = np.zeros((len(p), 1)), np.zeros((1, p.shape[1]))
+    for t, g in enumerate(gradients, 1):
+        share = t**beta2_decay
+        row = row + share * ((g**2).mean(1, keepdims=True) - row)
+        column = column + share * ((g**2).mean(0, keepdims=True) - column)
+        update = g / np.sqrt(row @ column / row.mean())
+        update = update / max(1, np.sqrt((update**2).mean()) / d)
+        p = p - min(lr, 1 / np.sqrt(t)) * max(eps, np.sqrt((p**2).mean())) * update
+    return p
+
+
 CASES = [
     (SGD, sgd, {"lr": 0.1}),
     (SGD, sgd, {"lr": 0.1, "momentum": 0.9, "dampening": 0.1, "weight_decay": 0.01}),
@@ -42,6 +129,15 @@ CASES = [
     (Adam, adam, {}),
     (Adam, adam, {"lr": 0.01, "betas": (0.8, 0.99), "eps": 1e-3, "weight_decay": 0.1, "amsgrad": True}),
     (AdamW, lambda *args, **options: adam(*args, **options, decoupled=True), {"lr": 0.01, "weight_decay": 0.3}),
+    (optim.Adagrad, adagrad, {"lr": 0.1, "lr_decay": 0.1}),
+    (optim.Adadelta, adadelta, {"lr": 0.5, "rho": 0.8}),
+    (optim.Adamax, adamax, {"lr": 0.05}),
+    (optim.RMSprop, rmsprop, {"momentum": 0.5}),
+    (optim.RMSprop, rmsprop, {"centered": True, "alpha": 0.9}),
+    (optim.Rprop, rprop, {"lr": 0.1, "step_sizes": (0.02, 0.2)}),
+    (optim.NAdam, nadam, {"lr": 0.01}),
+    (optim.RAdam, radam, {"lr": 0.01, "betas": (0.9, 0.99)}),
+    (optim.Adafactor, adafactor, {"lr": 0.1}),
 ]
 
 
@@ -53,7 +149,8 @@ def test_twenty_steps_follow_the_formula(optimizer, reference, options, dtype):
     for gradient in GRADIENTS:
         parameter.grad = rd.from_numpy(gradient.astype(dtype))
         made.step()
-    tolerance = {"float32": 2e-6, "float64": 1e-14}[dtype]
+    # NAdam's product of shares is a float32 of its state, as in PyTorch.
+    tolerance = {"float32": 2e-6, "float64": 1e-14 if optimizer is not optim.NAdam else 2e-8}[dtype]
     np.testing.assert_allclose(parameter.detach().numpy(), reference(START, GRADIENTS, **options), tolerance, tolerance)
 
 
@@ -87,6 +184,56 @@ def test_adam_counts_a_write_for_each_parameter_and_records_nothing():
     version = parameter._version
     Adam([parameter]).step()
     assert parameter._version > version and parameter.is_leaf and parameter.requires_grad
+
+
+def test_averaged_sgd_begins_its_mean_two_steps_behind_t0():
+    parameter = nn.Parameter(rd.zeros(1, dtype=rd.float64))
+    optimizer = optim.ASGD([parameter], lr=1.0, lambd=0.0, t0=2)
+    seen = []
+    for _ in range(6):
+        parameter.grad = rd.ones(1, dtype=rd.float64)
+        optimizer.step()
+        seen.append(parameter.item())
+    assert seen == [-1, -2, -3, -4, -5, -6]
+    assert optimizer.state[parameter]["ax"].item() == pytest.approx(np.mean(seen[3:]), rel=1e-6)
+
+
+@pytest.mark.parametrize("line_search", [None, "strong_wolfe"])
+def test_lbfgs_finds_the_minimum_of_a_parabola_in_a_few_steps(line_search):
+    x = nn.Parameter(rd.tensor([3.0, -2.0], dtype=rd.float64))
+    optimizer = optim.LBFGS([x], line_search_fn=line_search)
+    stretch = rd.tensor([1.0, 10.0], dtype=rd.float64)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (stretch * (x - 1) ** 2).sum()
+        loss.backward()
+        return loss
+
+    assert optimizer.step(closure).item() == 94.0
+    assert x.tolist() == pytest.approx([1, 1], abs=1e-5)
+
+
+def test_muon_takes_steps_whose_singular_values_are_near_one():
+    matrix = nn.Parameter(rd.zeros(6, 4))
+    matrix.grad = rd.from_numpy(rng.standard_normal((6, 4)).astype("float32"))
+    optim.Muon([matrix], lr=1.0, weight_decay=0.0).step()
+    values = np.linalg.svd(matrix.detach().numpy(), compute_uv=False) / np.sqrt(6 / 4)
+    assert (0.6 < values).all() and (values < 1.4).all()
+    with pytest.raises(ValueError, match="Muon only supports 2D parameters"):
+        optim.Muon([nn.Parameter(rd.zeros(3))])
+
+
+def test_there_is_no_sparse_adam():
+    with pytest.raises(NotImplementedError, match="please consider Adam instead"):
+        optim.SparseAdam([nn.Parameter(rd.zeros(3))])
+
+
+def test_a_step_without_any_gradient_does_nothing():
+    for kind in {case[0] for case in CASES}:
+        parameter = nn.Parameter(rd.ones(2))
+        kind([parameter]).step()
+        assert parameter.tolist() == [1, 1]
 
 
 def test_a_learning_rate_may_be_a_tensor():

@@ -1,97 +1,18 @@
-"""Learning rate schedules: after each epoch (or batch), `scheduler.step()` sets the learning rate of every group.
+"""Schedules by a factor: each epoch's rate is the present one times something, or the initial one.
 
-`get_lr` says what the rates become in epoch `last_epoch`. Most schedules change the present rate by a factor, and so
-several of them can act on one optimizer; LambdaLR starts from the initial rate each time. Making a scheduler is its
-step into epoch 0.
-
-Read this file from LRScheduler down; each schedule's formula is in its docstring, with t for the epoch.
+Each schedule's formula is in its docstring, with t for the epoch. Read next: cycles.py.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections import Counter
 from collections.abc import Iterable
 from types import FunctionType
 from typing import Any
 
-from redispatch.tensor import Tensor
-
-from .optimizer import Optimizer, number
-
-
-class LRScheduler:
-    """Sets the learning rates of an optimizer's groups; a subclass gives `get_lr`.
-
-    `last_epoch` is the epoch to go on from; then the groups must have an "initial_lr".
-    Errors: TypeError for what is no optimizer, KeyError for a group without "initial_lr".
-    """
-
-    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
-        self.optimizer = optimizer
-        for number_of_group, group in enumerate(optimizer.param_groups):
-            if last_epoch == -1:
-                group.setdefault("initial_lr", copied(group["lr"]))
-            elif "initial_lr" not in group:
-                raise KeyError(
-                    f"param 'initial_lr' is not specified in param_groups[{number_of_group}] when resuming scheduler "
-                    "with last_epoch >= 0.\nThis typically happens when:\n1. You're trying to resume training from a "
-                    "checkpoint but haven't properly loaded the optimizer state\n2. You're using last_epoch >= 0 for a "
-                    "fresh training run (not recommended)"
-                )
-        self.base_lrs = [copied(group["initial_lr"]) for group in optimizer.param_groups]
-        self.last_epoch = last_epoch
-        self._step_count = 0
-        self._is_initial = True
-        self.step()
-        self._is_initial = False
-
-    def get_lr(self) -> list[Any]:
-        """The rates of all groups in epoch `last_epoch`; the optimizer still has those of the epoch before."""
-        raise NotImplementedError(f"{type(self).__name__} does not give get_lr()")
-
-    def get_last_lr(self) -> list[Any]:
-        """The rates that the last step set."""
-        return self._last_lr
-
-    def step(self) -> None:
-        """Goes on to the next epoch. To be called after the optimizer's step; warns where there was none yet."""
-        if self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
-            warnings.warn(
-                "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you "
-                "should call them in the opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure "
-                "to do this will result in PyTorch skipping the first value of the learning rate schedule. See "
-                "more details at https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate",
-                UserWarning,
-                stacklevel=2,
-            )
-        self._step_count += 1
-        self.last_epoch += 1
-        for group, rate in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
-            if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(number(rate))
-            else:
-                group["lr"] = rate
-        self._last_lr = self._present()
-
-    def _present(self) -> list[Any]:
-        """The rates that the optimizer has now."""
-        return [copied(group["lr"]) for group in self.optimizer.param_groups]
-
-    def _times(self, factor: float) -> list[Any]:
-        """The present rates times a factor."""
-        return [group["lr"] * factor for group in self.optimizer.param_groups]
-
-    def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer."""
-        return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes over what `state_dict()` of such a scheduler gave."""
-        self.__dict__.update(state_dict)
+from ..optimizer import Optimizer
+from .scheduler import LRScheduler
 
 
 class _LambdaScheduler(LRScheduler):
@@ -237,6 +158,21 @@ class LinearLR(LRScheduler):
         return self._times(1 + slope / (self.total_iters * self.start_factor + (t - 1) * slope))
 
 
+class PolynomialLR(LRScheduler):
+    """Initial rate · (1 - t / total_iters)^power, and 0 from then on: the present rate holds that of t - 1."""
+
+    def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
+        self.total_iters = total_iters
+        self.power = power
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list[Any]:
+        if self._is_initial or self.last_epoch > self.total_iters:
+            return self._present()
+        now, before = (1 - t / self.total_iters for t in (self.last_epoch, self.last_epoch - 1))
+        return self._times((now / before) ** self.power)
+
+
 class CosineAnnealingLR(LRScheduler):
     """eta_min + (initial rate - eta_min) · c(t), with c(t) = (1 + cos(π t / T_max)) / 2: down in T_max epochs, then up.
 
@@ -263,8 +199,3 @@ class CosineAnnealingLR(LRScheduler):
 
     def _share(self, t: int) -> float:
         return (1 + math.cos(math.pi * t / self.T_max)) / 2
-
-
-def copied(rate: Any) -> Any:
-    """A rate that does not change when the optimizer's does, if it is a tensor."""
-    return rate.clone() if isinstance(rate, Tensor) else rate
