@@ -43,6 +43,7 @@ from .indexing import (
     index_select,
     index_shape,
     ready_index,
+    ready_index_put,
     scatter,
 )
 from .loss import nll_loss, nll_loss_backward, ready_nll_loss
@@ -239,6 +240,7 @@ __all__ = [
     "ready_layer_norm_backward",
     "ready_fill",
     "ready_index",
+    "ready_index_put",
     "ready_log_softmax",
     "ready_log_softmax_backward",
     "ready_logcumsumexp",

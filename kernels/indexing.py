@@ -10,7 +10,6 @@ all indices first. The functions return None, or a `BadIndex` for the caller to 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -263,21 +262,26 @@ def _ready_take(
     return take
 
 
-def _fold_in(offsets: Operand, index: Operand, scale: int, size: int) -> bool:
-    """Adds where an index points to the offsets, of one shape with it. False where it points outside."""
+def _ready_fold_in(offsets: Operand, index: Operand) -> Callable[..., object]:
+    """`f(offsets, at, index, index_at, scale, size, bad)`, which adds where an index of that shape points to."""
     walk = plan(offsets.shape, (offsets.strides, index.strides))
     if walk.numel == 0:
-        return True
+        return lambda *arrays: None
     arrays = ("int64[]", "int64[]", "int64[]", "int64", array_type(index.dtype), "int64")
     entry = _FOLD.entry("int64", "int64", *arrays, "int64", "int64", "int64[]")
-    bad = np.zeros(1, np.int64)
-    args = (walk.sizes, walk.strides, offsets.array, offsets.offset, index.array, index.offset)
-    parallel_for(entry, walk.numel, (*args, scale, size, bad))
-    return not bad[0]
+    return ready(entry, walk.numel, (walk.sizes, walk.strides))
 
 
 def _put(x: Operand, index: Operand, source: Operand, scale: int, how: str, skip: int = NEVER) -> None:
     """All three of one shape; positions are in bounds. Serial and in order, since two positions may be equal."""
+    put = _ready_put(x, index, source, scale, how, skip)
+    put(source.array, source.offset, index.array, index.offset, x.array, x.offset)
+
+
+def _ready_put(
+    x: Operand, index: Operand, source: Operand, scale: int, how: str, skip: int = NEVER
+) -> Callable[..., None]:
+    """`f(source, source_at, index, index_at, x, x_at)` that does `_put` for operands that look like these."""
     # the walk must not follow x's order: with "replace", the last of equal positions wins in row-major order
     sizes, strides = _row_major(x.shape, (source.strides, index.strides, x.strides))
     entry = _PUT.get((how, x.dtype, index.dtype))
@@ -294,11 +298,14 @@ def _put(x: Operand, index: Operand, source: Operand, scale: int, how: str, skip
             *(array, "int64", array_type(index.dtype), "int64", array, "int64", "int64", "int64"),
         )
         _PUT[how, x.dtype, index.dtype] = entry
-    args = (sizes, strides, source.array, source.offset, index.array, index.offset, x.array, x.offset, scale, skip)
-    serial_for(entry, numel(x.shape), args)
+    elements = numel(x.shape)
+
+    def put(*arrays: Any) -> None:
+        serial_for(entry, elements, (sizes, strides, *arrays, scale, skip))
+
+    return put
 
 
-@lru_cache(4096)
 def _row_major(shape: Ints, all_strides: tuple[Ints, ...]) -> tuple[np.ndarray, np.ndarray]:
     sizes = np.array(shape or (1,), np.int64)
     return sizes, np.array([step for strides in all_strides for step in (strides or (1,))], np.int64)
@@ -434,17 +441,31 @@ def _spread(x: Operand, indices: Mapping[int, Operand]) -> tuple[Ints, Operand, 
     return shape, x._replace(shape=shape, strides=rest), widened
 
 
-def _fold(x: Operand, indices: Mapping[int, Operand]) -> Operand | BadIndex:
-    """Where the indices point to together, counted from the first element of `x`; of the shape that they share."""
+def _ready_fold(x: Operand, indices: Mapping[int, Operand]) -> tuple[Operand, Callable[..., np.ndarray | BadIndex]]:
+    """What looks like the folded indices, and what folds: `f(index, at, ...)` gives where they point to together.
+
+    That is counted from the first element of `x`, and has the shape that the indices share.
+    """
     common = broadcast_shapes(*(one.shape for one in indices.values()))
-    offsets = Operand(np.zeros(numel(common), np.int64), "int64", common, contiguous_strides(common))
+    count = numel(common)
+    like = Operand(np.zeros(0, np.int64), "int64", common, contiguous_strides(common))
+    steps = []
     for d, one in indices.items():
-        wide = one._replace(shape=common, strides=broadcast_strides(one.shape, one.strides, common))
-        if not _fold_in(offsets, wide, x.strides[d], x.shape[d]):
-            bad = first_bad(one, x.shape[d], wrap=True, dim=d)
-            assert bad is not None
-            return bad
-    return offsets
+        wide = one._replace(strides=broadcast_strides(one.shape, one.strides, common), shape=common)
+        steps.append((_ready_fold_in(like, wide), x.strides[d], x.shape[d], d, one[1:4]))
+
+    def fold(*arrays: Any) -> np.ndarray | BadIndex:
+        offsets, bad = np.zeros(count, np.int64), np.zeros(1, np.int64)
+        for k, (fold_in, scale, size, d, looks) in enumerate(steps):
+            array, at = arrays[2 * k : 2 * k + 2]
+            fold_in(offsets, 0, array, at, scale, size, bad)
+            if bad[0]:
+                found = first_bad(Operand(array, *looks, at), size, wrap=True, dim=d)
+                assert found is not None
+                return found
+        return offsets
+
+    return like, fold
 
 
 def _used(indices: Sequence[Operand | None]) -> dict[int, Operand]:
@@ -475,15 +496,14 @@ def ready_index(out: Operand, x: Operand, indices: Sequence[Operand | None]) -> 
             return None if fits else first_bad(Operand(index, *looks, at), size, wrap=True, dim=d)
 
         return run_one
-    all_looks = [one[1:4] for one in (out, x, *used.values())]  # dtype, shape, strides; the memory is not to be kept
+    like, fold = _ready_fold(x, used)
+    take = _ready_take(out, widened(like), rest, 1, INT64_MAX)
 
-    def run(*arrays: Any) -> BadIndex | None:
-        pairs = zip(arrays[::2], all_looks, arrays[1::2], strict=True)
-        to, from_, *folded = [Operand(array, *looks, at) for array, looks, at in pairs]
-        offsets = _fold(from_, dict(zip(used, folded, strict=True)))
+    def run(out: Any, out_at: int, x: Any, x_at: int, *arrays: Any) -> BadIndex | None:
+        offsets = fold(*arrays)
         if isinstance(offsets, BadIndex):
             return offsets
-        _take(to, widened(offsets), rest._replace(array=from_.array, offset=from_.offset), 1, INT64_MAX)
+        take(out, out_at, offsets, 0, x, x_at)
         return None
 
     return run
@@ -493,11 +513,25 @@ def index_put(
     x: Operand, indices: Sequence[Operand | None], source: Operand, *, accumulate: bool = False
 ) -> BadIndex | None:
     """x[indices] = source, or += with `accumulate`, where equal positions add up. `source` broadcasts."""
+    arrays = [part for one in (x, source, *_used(indices).values()) for part in (one.array, one.offset)]
+    return ready_index_put(x, indices, source, accumulate=accumulate)(*arrays)
+
+
+def ready_index_put(
+    x: Operand, indices: Sequence[Operand | None], source: Operand, *, accumulate: bool = False
+) -> Callable[..., BadIndex | None]:
+    """`index_put` for all operands that look like these: `f(x, x_at, source, source_at, index, at, ...)`."""
     used = _used(indices)
-    offsets = _fold(x, used)
-    if isinstance(offsets, BadIndex):
-        return offsets
+    like, fold = _ready_fold(x, used)
     shape, rest, widened = _spread(x, used)
     spread = source._replace(shape=shape, strides=broadcast_strides(source.shape, source.strides, shape))
-    _put(rest, widened(offsets), spread, 1, "sum" if accumulate else "replace")
-    return None
+    put = _ready_put(rest, widened(like), spread, 1, "sum" if accumulate else "replace")
+
+    def run(x: Any, x_at: int, source: Any, source_at: int, *arrays: Any) -> BadIndex | None:
+        offsets = fold(*arrays)
+        if isinstance(offsets, BadIndex):
+            return offsets
+        put(source, source_at, offsets, 0, x, x_at)
+        return None
+
+    return run

@@ -10,6 +10,7 @@ Read next: from_data.py, for tensors made of Python data and numpy arrays.
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -186,12 +187,18 @@ def remembered(key: Any, made: Tensor, value: Any) -> Tensor:
     return made
 
 
+@cache
+def name_of(kind: np.dtype) -> str:
+    """A numpy dtype's name, which numpy puts together anew each time, in 3 us."""
+    return kind.name
+
+
 def written(result: Tensor, values: Any) -> Tensor:
     """`result`, with the values of a numpy array, converted to its dtype. The array has the result's shape."""
     if result._device.type == "meta":
         return result
     dense = np.ascontiguousarray(values)
-    name = dense.dtype.name
+    name = name_of(dense.dtype)
     flat = dense.reshape(-1).view(kernels.DTYPES[name].storage)
     source = Operand(flat, name, tuple(result._shape), contiguous_strides(result._shape))
     if result._array is not None:
@@ -536,10 +543,10 @@ def linspace_values(start: Any, end: Any, steps: int, dtype: dtype) -> np.ndarra
     if steps == 1:
         return np.array([start], compute)
     step = (compute(end) - compute(start)) / compute(max(steps - 1, 1))
-    index = np.arange(steps)
-    rising = compute(start) + step * index.astype(compute)
-    falling = compute(end) - step * (steps - 1 - index).astype(compute)
-    return np.where(index < steps // 2, rising, falling)
+    half = steps // 2
+    rising = compute(start) + step * np.arange(half).astype(compute)
+    falling = compute(end) - step * np.arange(steps - 1 - half, -1, -1).astype(compute)
+    return np.concatenate([rising, falling])
 
 
 linspace_op.not_differentiable()

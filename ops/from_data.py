@@ -356,6 +356,8 @@ def whole_numbers(numbers: list[Any], target: dtype) -> np.ndarray:
     try:
         array = np.array([int(number) for number in numbers], np.int64)
         fits = bool(((array >= low) & (array <= high)).all())
+        if not target.is_signed:  # a negative int wraps around, a negative float does not
+            fits = fits and not any(isinstance(number, float) and number < 0 for number in numbers)
     except OverflowError:
         if any(isinstance(number, int) for number in numbers if not -(2**63) <= number < 2**63):
             raise ValueError("Overflow when unpacking long long") from None

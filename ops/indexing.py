@@ -24,7 +24,7 @@ import numpy as np
 from redispatch import kernels
 from redispatch.dispatch import STATE, call_overridden, overridden
 from redispatch.dispatch.marks import inline, leaf
-from redispatch.kernels import Operand, broadcast_shapes, index_shape, output_strides
+from redispatch.kernels import Operand, broadcast_shapes, has_internal_overlap, index_shape, output_strides
 from redispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, fresh, looks_of, mould, overridable, strided
 
 from .copying import alias_op, copy_inplace_op, copy_strides, fill_inplace_scalar_op, fill_inplace_tensor_op, move
@@ -33,7 +33,8 @@ from .declare import Operator
 from .from_data import tensor
 from .geometry import selected
 from .numbers import storable
-from .planned import Plan
+from .planned import Plan, Run
+from .pointwise import shares_memory
 from .public import public
 from .scatter_gather import masked_fill_inplace, nonzero_kernel, warn_if_expanded
 from .structured import apart, common_device, copy_of, overlapping, same_place
@@ -217,12 +218,32 @@ index_op.derivative(
 )
 
 
+PUTS: dict[Any, Run] = {}  # by looks, of the tensor, the values and the integer indices: what writes
+
+
 @index_put_op.kernel_inplace("CPU", "Meta", dispatches=True)
 def index_put_kernel(self: Tensor, indices: Indices, values: Tensor, accumulate: bool) -> Tensor:
     """Writes `values`, which broadcast, at the indices; with `accumulate` adds, and equal indices add up.
 
     Without `accumulate`, the last of the values for one place wins.
     """
+    put = PUTS.get(put_key(self, indices, values, accumulate))
+    given = [index for index in indices if index is not None]
+    if put is None or self._array is None or any(shares_memory(x, self) for x in (values, *given)):
+        return index_put_first(self, indices, values, accumulate)
+    arrays = [part for x in (self, values, *given) for part in (x._array, x._offset)]
+    if put(*arrays) is not None:
+        raise first_bad_index(self, indices)
+    return self
+
+
+def put_key(self: Tensor, indices: Indices, values: Tensor, accumulate: bool) -> Any:
+    looks = [None if index is None else index._looks or looks_of(index) for index in indices]
+    return (self._looks or looks_of(self), values._looks or looks_of(values), accumulate, *looks)
+
+
+def index_put_first(self: Tensor, indices: Indices, values: Tensor, accumulate: bool) -> Tensor:
+    """The same the long way: for looks seen for the first time, for masks, for shared memory, and off the CPU."""
     if not indices:
         raise IndexError("at least one index must be provided")
     if is_mask_fill(self, indices, values) and not accumulate:
@@ -237,7 +258,7 @@ def index_put_kernel(self: Tensor, indices: Indices, values: Tensor, accumulate:
             f"{self._dtype.tensor_name} for the destination and {values._dtype.tensor_name} for the source."
         )
     warn_if_expanded(self, "index_put_")
-    indices = integer_indices(self, indices)
+    given, indices = indices, integer_indices(self, indices)
     if all(index is None for index in indices):
         target_shape: tuple[int, ...] = tuple(self._shape)
     else:
@@ -254,9 +275,15 @@ def index_put_kernel(self: Tensor, indices: Indices, values: Tensor, accumulate:
         return self
     if 0 in target_shape:
         return self
+    unmasked = len(given) == len(indices) and all(a is b for a, b in zip(given, indices, strict=True))
     indices = [index if index is None else distinct(index, self) for index in indices]
     if kernels.index_put(self._operand, operands(indices), values._operand, accumulate=accumulate) is not None:
         raise first_bad_index(self, indices)
+    if unmasked and not has_internal_overlap(self._shape, self._stride):
+        if len(PUTS) >= REMEMBERED:
+            PUTS.clear()
+        put = kernels.ready_index_put(self._operand, operands(indices), values._operand, accumulate=accumulate)
+        PUTS[put_key(self, indices, values, accumulate)] = put
     return self
 
 

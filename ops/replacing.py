@@ -17,6 +17,7 @@ from redispatch.tensor import Tensor, dtypes, empty, wrap_dim
 from .copying import local_scalar_dense_op, move
 from .creation import preserved_strides
 from .declare import Operator
+from .numbers import storable
 from .public import public
 from .scatter_gather import (
     ReadAtPlaces,
@@ -172,7 +173,7 @@ def index_fill_inplace(self: Tensor, dim: int, index: Tensor, value: Any) -> Ten
     if self._device.type == "meta":
         return self
     one = empty((), self._dtype)
-    kernels.fill(one._operand, value)
+    kernels.fill(one._operand, storable(value, self._dtype))
     target, where = as_lines(self._operand), as_lines(index._operand)
     bad = kernels.first_bad(where, target.shape[axis], wrap=True, dim=axis)
     raise_bad(bad, IndexError)

@@ -215,3 +215,21 @@ def test_modes_see_what_pytorchs_modes_see():
     assert seen(lambda: rd.Tensor(2, 3)) == ["empty.memory_format"]
     assert seen(lambda: rd.arange(1, 3)) == ["arange.start"]
     assert seen(lambda: rd.ones(2)) == ["ones"]
+
+
+@pytest.mark.parametrize("value", [-1.5, -0.5, 300, 300.7, float("nan")])
+def test_numbers_that_do_not_fit_are_refused_wherever_they_are_written(value):
+    x = rd.zeros(3, dtype=rd.uint8)
+    writes = [
+        lambda: x.__setitem__(0, value),
+        lambda: x.__setitem__(rd.tensor([1]), value),
+        lambda: x.fill_(value),
+        lambda: x.masked_fill_(x == 0, value),
+        lambda: x.index_fill_(0, rd.tensor([0]), value),
+        lambda: rd.full((2,), value, dtype=rd.uint8),
+        lambda: rd.tensor([1, value], dtype=rd.uint8),
+    ]
+    for write in writes:
+        with pytest.raises(RuntimeError, match="value cannot be converted to type uint8(_t)? without overflow"):
+            write()
+    assert rd.tensor([-1], dtype=rd.uint8).index_fill_(0, rd.tensor([0]), -2).tolist() == [254]
