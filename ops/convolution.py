@@ -22,13 +22,15 @@ from redispatch.tensor import (
     empty,
 )
 
-from .declare import Operator
+from .declare import Operator, taking
 from .public import public
 from .structured import Meta, Structured
 
 ARGUMENTS = (
     "SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups"
 )
+
+HOW = ("stride", "padding", "dilation", "transposed", "output_padding", "groups")
 
 convolution_op = Structured(f"convolution(Tensor input, Tensor weight, Tensor? bias, {ARGUMENTS}) -> Tensor", out="out")
 convolution_backward_op = Operator(
@@ -276,20 +278,12 @@ def add_to_channels(result: Tensor, bias: Tensor) -> None:
 
 @convolution_backward_op.kernel("CPU", "Meta")
 def convolution_backward_kernel(
-    grad_output: Tensor,
-    input: Tensor,
-    weight: Tensor,
-    bias_sizes: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    transposed: bool,
-    output_padding: Any,
-    groups: int,
-    output_mask: Sequence[bool],
+    grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: Any, *how_and_mask: Any
 ) -> tuple[Any, Any, Any]:
     """(gradient of the input, of the weight, of the bias), each None where the mask does not ask for it."""
-    setting = Setting(input, weight, None, stride, padding, dilation, transposed, output_padding, groups)
+    *how, output_mask = how_and_mask
+    setting = Setting(input, weight, None, *how)
+    transposed = setting.transposed
     made, compute = setting.result_shape(input, weight), compute_dtype(input)
     if tuple(grad_output._shape) != made:
         raise RuntimeError(
@@ -322,45 +316,22 @@ def convolution_backward_kernel(
     )
 
 
-def convolution_gradients(
-    grad: Any,
-    input: Any,
-    weight: Any,
-    bias: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    transposed: bool,
-    output_padding: Any,
-    groups: int,
-    needs: Sequence[bool],
-) -> Any:
+@taking("grad", "input", "weight", "bias", *HOW, "needs")
+def convolution_gradients(grad: Any, input: Any, weight: Any, bias: Any, *how_and_needs: Any) -> Any:
+    *how, needs = how_and_needs
     sizes = None if bias is None else list(bias._shape)
-    how = (stride, padding, dilation, transposed, output_padding, groups)
     return convolution_backward_op.functional(grad, input, weight, sizes, *how, list(needs))
 
 
 convolution_op.derivative((("input", "weight", "bias"), convolution_gradients))
 
 
-def second_gradients(
-    grads: Sequence[Any],
-    grad_output: Any,
-    input: Any,
-    weight: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    transposed: bool,
-    output_padding: Any,
-    groups: int,
-    output_mask: Sequence[bool],
-    needs: Sequence[bool],
-) -> Any:
+@taking("grads", "grad_output", "input", "weight", *HOW, "output_mask", "needs")
+def second_gradients(grads: Sequence[Any], grad_output: Any, input: Any, weight: Any, *rest: Any) -> Any:
     """A convolution is linear in the input and in the weight; so are its gradients in these and in `grad_output`."""
+    *how, output_mask, needs = rest
     given = iter(grads)  # of the results that are there
     of_input, of_weight, of_bias = (next(given) if there else None for there in output_mask)
-    how = (stride, padding, dilation, transposed, output_padding, groups)
     convolve, backward = convolution_op.functional, convolution_backward_op.functional
     to_grad = to_input = to_weight = None
     if needs[0]:

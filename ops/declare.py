@@ -208,18 +208,25 @@ class Operator:
             autocast.register_policy(self.functional, device, getattr(autocast, policy))
 
 
-class through:  # noqa: N801  # it reads as the function that it stands for
-    """A formula that calls an operator with what these parameters mean: `through(op, "grad", "self", "dim")`.
+class Formula:
+    """A function as a formula whose parameters have these names: it gets what they mean, by position."""
 
-    The same as `lambda grad, self, dim: op.functional(grad, self, dim)`, for operators whose arguments are many.
-    """
-
-    def __init__(self, op: Operator, *parameters: str) -> None:
-        self.op = op.functional
+    def __init__(self, function: Function, parameters: Sequence[str]) -> None:
+        self.function = function
         self.__signature__ = Signature([Parameter(name, Parameter.POSITIONAL_ONLY) for name in parameters])
 
     def __call__(self, *values: Any) -> Any:
-        return self.op(*values)
+        return self.function(*values)
+
+
+def taking(*parameters: str) -> Callable[[Function], Formula]:
+    """Makes a formula of the decorated function, which may gather what it hands on: `def gradient(grad, *how)`."""
+    return lambda function: Formula(function, parameters)
+
+
+def through(op: Operator, *parameters: str) -> Formula:
+    """The formula that calls an operator with what these parameters mean: `through(op, "grad", "self", "dim")`."""
+    return Formula(op.functional, parameters)
 
 
 def _registering(op: OpOverload, keys: tuple[str, ...], dispatches: bool) -> Callable[[Function], Function]:
