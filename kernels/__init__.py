@@ -18,6 +18,7 @@ from .compile import Kernel
 from .convolution import Product, Windows
 from .copy import arange, copy, fill, ready_cat, ready_copy, ready_fill
 from .ctc import ctc_loss, ctc_loss_backward
+from .depthwise import Depthwise
 from .elementwise import Elementwise, Loop, usually
 from .geometry import (
     broadcast_shapes,
@@ -125,6 +126,7 @@ __all__ = [
     "CUMSUM",
     "DTYPES",
     "DType",
+    "Depthwise",
     "Elementwise",
     "Kernel",
     "Loop",

@@ -133,17 +133,6 @@ def put_loop(lo, hi, elements, windows, out, out_at, places, places_at, x, x_at)
                 out[uint64(out_at + n * elements + at)] = x[uint64(x_at + i)]
 
 
-@integral
-def divisor_of(g, k, j, i):
-    """By what the sum of a window is divided."""
-    if g[9] != 0:
-        return g[9]
-    od, oh, ow = g[3], g[4], g[5]
-    y_at = 10 + 3 * od
-    w_at = y_at + 3 * oh
-    return g[10 + 2 * od + k] * g[y_at + 2 * oh + j] * g[w_at + 2 * ow + i]
-
-
 def mean_loop(lo, hi, g, out, out_at, x, x_at):
     """Of images lo <= n < hi the mean of each window."""
     d, h, w, od, oh, ow = g[0], g[1], g[2], g[3], g[4], g[5]
@@ -152,15 +141,19 @@ def mean_loop(lo, hi, g, out, out_at, x, x_at):
     for n in range(lo, hi):
         image, to = x_at + n * d * h * w, out_at + n * od * oh * ow
         for k in range(od):
+            z_first, z_last, z_extent = g[z_at + k], g[z_at + od + k], g[z_at + 2 * od + k]
             for j in range(oh):
+                first, last, extent = g[y_at + j], g[y_at + oh + j], z_extent * g[y_at + 2 * oh + j]
                 for i in range(ow):
+                    left, right = g[w_at + i], g[w_at + ow + i]
                     total = zero
-                    for z in range(g[z_at + k], g[z_at + od + k]):
-                        for y in range(g[y_at + j], g[y_at + oh + j]):
+                    for z in range(z_first, z_last):
+                        for y in range(first, last):
                             row = image + (z * h + y) * w
-                            for at in range(row + g[w_at + i], row + g[w_at + ow + i]):
+                            for at in range(row + left, row + right):
                                 total += widen(x[uint64(at)])
-                    out[uint64(to)] = narrow(total / divisor_of(g, k, j, i))
+                    divisor = g[9] if g[9] != 0 else extent * g[w_at + 2 * ow + i]
+                    out[uint64(to)] = narrow(total / divisor)
                     to += 1
 
 
@@ -172,13 +165,16 @@ def spread_loop(lo, hi, g, out, out_at, grad, grad_at):
     for n in range(lo, hi):
         image, of = out_at + n * d * h * w, grad_at + n * od * oh * ow
         for k in range(od):
+            z_first, z_last, z_extent = g[z_at + k], g[z_at + od + k], g[z_at + 2 * od + k]
             for j in range(oh):
+                first, last, extent = g[y_at + j], g[y_at + oh + j], z_extent * g[y_at + 2 * oh + j]
                 for i in range(ow):
-                    share = grad[uint64(of)] / divisor_of(g, k, j, i)
-                    for z in range(g[z_at + k], g[z_at + od + k]):
-                        for y in range(g[y_at + j], g[y_at + oh + j]):
+                    left, right = g[w_at + i], g[w_at + ow + i]
+                    share = grad[uint64(of)] / (g[9] if g[9] != 0 else extent * g[w_at + 2 * ow + i])
+                    for z in range(z_first, z_last):
+                        for y in range(first, last):
                             row = image + (z * h + y) * w
-                            for at in range(row + g[w_at + i], row + g[w_at + ow + i]):
+                            for at in range(row + left, row + right):
                                 out[uint64(at)] += share
                     of += 1
 

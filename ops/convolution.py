@@ -145,15 +145,18 @@ class Setting:
         channels = weight._shape[1] * self.groups if self.transposed else weight._shape[0]
         return (input._shape[0], channels, *sizes)
 
-    def product(self, image: Sequence[int], counts: Sequence[int], weight: Tensor) -> kernels.Product:
-        """The matrix products, where windows move over an image of this size in so many places."""
+    def product(
+        self, image: Sequence[int], counts: Sequence[int], weight: Tensor
+    ) -> kernels.Product | kernels.Depthwise:
+        """What computes it, where windows move over an image of this size in so many places."""
         lists = (image, counts, weight._shape[2:], self.stride, self.padding, self.dilation)
         missing = 3 - self.dims
         fillers = (1, 1, 1, 1, 0, 1)
         windows = kernels.Windows(*((f,) * missing + tuple(one) for one, f in zip(lists, fillers, strict=True)))
-        return kernels.Product(
-            windows, self.groups, weight._shape[1] * self.groups, weight._shape[0], compute_dtype(weight).name
-        )
+        into, out, dtype = weight._shape[1] * self.groups, weight._shape[0], compute_dtype(weight).name
+        if into == self.groups > 1:
+            return kernels.Depthwise(windows, into, out, dtype)
+        return kernels.Product(windows, self.groups, into, out, dtype)
 
 
 def spread_over(name: str, values: Sequence[int], dims: int) -> list[int]:

@@ -84,3 +84,28 @@ def test_images_that_lie_channels_last_give_such_results():
     y = layer(x)
     assert y.is_contiguous(memory_format=rd.channels_last)
     assert_close(y.contiguous(), layer(x.contiguous()))
+
+
+@pytest.mark.parametrize("stride, padding, dilation", [(1, 1, 1), (2, 0, 1), (1, 2, 2)])
+@pytest.mark.parametrize("each", [1, 2])
+def test_a_channel_for_itself_is_convolved_as_if_alone(stride, padding, dilation, each):
+    x = rd.randn(2, 3, 6, 7, dtype=rd.float64, requires_grad=True)
+    weight = rd.randn(3 * each, 1, 3, 2, dtype=rd.float64, requires_grad=True)
+    how = (None, stride, padding, dilation)
+    together = rd.conv2d(x, weight, *how, 3)
+    parts = zip(x.split(1, 1), weight.split(each), strict=True)
+    alone = rd.cat([rd.conv2d(image, window, *how) for image, window in parts], 1)
+    assert_close(together, alone)
+    found, expected = (rd.autograd.grad(y.square().sum(), (x, weight)) for y in (together, alone))
+    for mine, wanted in zip(found, expected, strict=True):
+        assert_close(mine, wanted)
+
+
+def test_what_is_no_number_stays_in_its_channel():
+    x = rd.ones(1, 2, 3, 3)
+    x[0, 0, 1, 1] = float("nan")
+    weight = rd.ones(2, 1, 3, 3, requires_grad=True)
+    y = rd.conv2d(x, weight, None, 1, 1, 1, 2)
+    assert y[0, 0].isnan().all() and not y[0, 1].isnan().any()
+    (grad,) = rd.autograd.grad(y.sum(), weight)
+    assert grad[0].isnan().all() and not grad[1].isnan().any()
