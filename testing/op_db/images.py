@@ -67,8 +67,11 @@ def sampled_back(grad: Any, x: Any, grid: Any, mode: int, padding: int, align: b
 
 
 def points(make: Maker, *shape: int) -> Any:
-    """A grid with points in the image and around it, none at a bend."""
-    return make.values((1.37 * np.sin(1.7 * np.arange(1, 1 + int(np.prod(shape))))).reshape(shape).tolist())
+    """A grid with points in the image and around it, none at a bend; 0 and 1 where there are no fractions."""
+    numbers: Any = 1.37 * np.sin(1.7 * np.arange(1, 1 + int(np.prod(shape))))
+    if not (make.dtype.is_floating_point or make.dtype.is_complex):
+        numbers = (numbers > 0).astype(int)
+    return make.values(numbers.reshape(shape).tolist())
 
 
 MODES = {2: (0, 1, 2), 3: (0, 1)}

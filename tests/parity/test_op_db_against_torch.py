@@ -324,7 +324,7 @@ KNOWN_IN_DTYPES: dict[str, dict[str, str]] = {
         {"values": "coordinates from -1 to 1 mean nothing in uint8"},
     ),
     **dict.fromkeys(
-        ["grid_sampler", "grid_sampler_2d", "grid_sampler_2d_backward", "grid_sampler_3d_backward"],
+        ["grid_sampler", "grid_sampler_2d", "grid_sampler_2d_backward", "grid_sampler_3d", "grid_sampler_3d_backward"],
         {"values": "PyTorch computes float16 in float16, ours in float32"},
     ),
     **dict.fromkeys(
