@@ -5,12 +5,15 @@ numpy's FFT computes them, in float64 for float64 and else in float32. `normaliz
 same transform again (see autograd/conjugate.py for what becomes of it for complex numbers). Where one leaves out half
 of what a transform of reals gives, the derivative takes care of the half that is not there.
 
-Read next: fft.py, which gives them their public faces.
+Note [Transformed dimensions lie innermost]
+The result is dense: the dimensions that are transformed change fastest, and among these, as among the others, the order
+is that of the input's strides. It is PyTorch's, with the library that it uses on the CPU.
+
+Read next: fft.py, which makes the public functions of these three.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,6 +34,10 @@ fft_c2c_op = Structured("_fft_c2c(Tensor self, SymInt[] dim, int normalization, 
 COMPLEX = {"float32": dtypes.complex64, "float64": dtypes.complex128}
 REAL = {"complex64": dtypes.float32, "complex128": dtypes.float64}
 
+# numpy's words for a normalization. What it calls "forward" has the factor on the way there, none on the way back.
+THERE: Any = ("backward", "ortho", "forward")
+BACK: Any = ("forward", "ortho", "backward")
+
 
 def in_kind(self: Tensor, kinds: dict[str, dtype], wanted: str) -> dtype:
     if self._dtype.name not in kinds:
@@ -42,34 +49,45 @@ def axes_of(self: Tensor, dim: Sequence[int]) -> list[int]:
     return [wrap_dim(d, len(self._shape)) for d in dim]
 
 
-def factor(normalization: int, count: int) -> float:
-    return {0: 1.0, 1: 1 / math.sqrt(count), 2: 1 / count}[normalization] if count else 1.0
+def strides_behind(
+    shape: Sequence[int], stride: Sequence[int], axes: Sequence[int], last: int | None = None
+) -> tuple[int, ...]:
+    """The strides of a result of this shape: Note [Transformed dimensions lie innermost]. `last` changes fastest."""
+    others = sorted((d for d in range(len(shape)) if d not in axes), key=lambda d: -stride[d])
+    order = [*others, *sorted((d for d in axes if d != last), key=lambda d: -stride[d])]
+    order += [] if last is None else [last]
+    steps, step = [0] * len(shape), 1
+    for d in reversed(order):
+        steps[d] = step
+        step *= max(shape[d], 1)
+    return tuple(steps)
 
 
 @fft_r2c_op.meta
 def fft_r2c_meta(self: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -> Meta:
     kind = in_kind(self, COMPLEX, "floating-point")
-    shape = list(self._shape)
-    if onesided and dim:
-        last = axes_of(self, dim)[-1]
+    shape, axes = list(self._shape), axes_of(self, dim)
+    last = axes[-1] if axes else None
+    if onesided and last is not None:
         shape[last] = shape[last] // 2 + 1
-    return Meta(tuple(shape), kind, self._device)
+    return Meta(tuple(shape), kind, self._device, strides_behind(shape, self._stride, axes, last))
 
 
 @fft_r2c_op.body
 def fft_r2c_body(out: Tensor, self: Tensor, dim: Sequence[int], normalization: int, onesided: bool) -> None:
     """The transform over `dim`; `onesided` leaves out the half of the last one that follows from the other."""
     axes, x = axes_of(self, dim), as_numpy(self)
-    found = np.fft.rfftn(x, axes=axes) if onesided else np.fft.fftn(x, axes=axes)
-    as_numpy(out)[...] = found * factor(normalization, math.prod(self._shape[d] for d in axes))
+    transform = np.fft.rfftn if onesided else np.fft.fftn
+    as_numpy(out)[...] = transform(x, axes=axes, norm=THERE[normalization]) if axes else x
 
 
 @fft_c2r_op.meta
 def fft_c2r_meta(self: Tensor, dim: Sequence[int], normalization: int, last_dim_size: int) -> Meta:
     kind = in_kind(self, REAL, "complex")
-    shape = list(self._shape)
-    shape[axes_of(self, dim)[-1]] = last_dim_size
-    return Meta(tuple(shape), kind, self._device)
+    shape, axes = list(self._shape), axes_of(self, dim)
+    stride = strides_behind(shape, self._stride, axes[:-1]) if axes[:-1] else self._stride
+    shape[axes[-1]] = last_dim_size
+    return Meta(tuple(shape), kind, self._device, strides_behind(shape, stride, axes[-1:]))
 
 
 @fft_c2r_op.body
@@ -77,21 +95,21 @@ def fft_c2r_body(out: Tensor, self: Tensor, dim: Sequence[int], normalization: i
     """The inverse of a onesided transform of reals, which had `last_dim_size` elements along the last of `dim`."""
     axes = axes_of(self, dim)
     sizes = [self._shape[d] for d in axes[:-1]] + [last_dim_size]
-    found = np.fft.irfftn(as_numpy(self), s=sizes, axes=axes, norm="forward")
-    as_numpy(out)[...] = found * factor(normalization, math.prod(sizes))
+    as_numpy(out)[...] = np.fft.irfftn(as_numpy(self), s=sizes, axes=axes, norm=BACK[normalization])
 
 
 @fft_c2c_op.meta
 def fft_c2c_meta(self: Tensor, dim: Sequence[int], normalization: int, forward: bool) -> Meta:
     in_kind(self, REAL, "complex")
-    return Meta(self._shape, self._dtype, self._device)
+    strides = strides_behind(self._shape, self._stride, axes_of(self, dim))
+    return Meta(self._shape, self._dtype, self._device, strides)
 
 
 @fft_c2c_op.body
 def fft_c2c_body(out: Tensor, self: Tensor, dim: Sequence[int], normalization: int, forward: bool) -> None:
     axes, x = axes_of(self, dim), as_numpy(self)
-    found: Any = np.fft.fftn(x, axes=axes) if forward else np.fft.ifftn(x, axes=axes, norm="forward")
-    as_numpy(out)[...] = found * factor(normalization, math.prod(self._shape[d] for d in axes))
+    transform, norms = (np.fft.fftn, THERE) if forward else (np.fft.ifftn, BACK)
+    as_numpy(out)[...] = transform(x, axes=axes, norm=norms[normalization]) if axes else x
 
 
 # --- derivatives ------------------------------------------------------------------------------------------------------
@@ -103,14 +121,11 @@ def fft_c2c_gradient(grad: Any, dim: Sequence[int], normalization: int, forward:
 
 def fft_r2c_gradient(grad: Any, self_shape: Any, dim: Sequence[int], normalization: int, onesided: bool) -> Any:
     """The inverse transform of what is there; zeros stand for the half that was left out. Of it, the real part."""
-    if not onesided:
-        return fft_c2c_op.functional(grad, dim, normalization, False).real
-    last = dim[-1]
-    missing = self_shape[last] - grad.shape[last]
+    missing = self_shape[dim[-1]] - grad.shape[dim[-1]] if onesided else 0
     if missing:
         shape = [*grad.shape]
-        shape[last] = missing
-        grad = ops.aten.cat.default([grad, grad.new_zeros(shape)], last)
+        shape[dim[-1]] = missing
+        grad = ops.aten.cat.default([grad, grad.new_zeros(shape)], dim[-1])
     return fft_c2c_op.functional(grad, dim, normalization, False).real
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from redispatch.tensor import Tensor
+from redispatch.tensor import Tensor, dtypes
 
 from .creation import ones_like_op
 from .pointwise import pointwise
 from .public import public
+from .structured import not_implemented
 
 # --- from two reals ---------------------------------------------------------------------------------------------------
 
@@ -24,8 +25,20 @@ polar_op = pointwise(
 
 
 @complex_op.check
+def check_parts(real: Tensor, imag: Tensor) -> None:
+    check_alike(real, imag)
+    if real._dtype is dtypes.float16:
+        raise NotImplementedError("there are no complex numbers of 16-bit floats here: convert the parts to float32")
+
+
 @polar_op.check
-def check_parts(first: Tensor, second: Tensor) -> None:
+def check_polar(abs: Tensor, angle: Tensor) -> None:
+    check_alike(abs, angle)
+    if abs._dtype is dtypes.float16:
+        raise not_implemented("polar_cpu", abs._dtype)
+
+
+def check_alike(first: Tensor, second: Tensor) -> None:
     names = first._dtype.tensor_name, second._dtype.tensor_name
     if not {"Float", "Double", "Half"}.issuperset(names):
         raise RuntimeError(
@@ -34,10 +47,6 @@ def check_parts(first: Tensor, second: Tensor) -> None:
     if names[0] != names[1]:
         raise RuntimeError(
             f"Expected object of scalar type {names[0]} but got scalar type {names[1]} for second argument"
-        )
-    if names[0] == "Half":
-        raise NotImplementedError(
-            "complex numbers of two 16-bit floats are not supported: convert the parts to float32"
         )
 
 

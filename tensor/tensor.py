@@ -631,7 +631,8 @@ def shown(tensor: Tensor) -> np.ndarray:
         return np.zeros(tensor._shape, tensor._dtype.numpy)
     values = as_numpy(tensor)
     values = values.conj() if tensor._keyset & CONJUGATE else values
-    return -values if tensor._keyset & NEGATIVE else values
+    is_negated = tensor._keyset & NEGATIVE and values.dtype != bool  # -1 is True as well
+    return -values if is_negated else values
 
 
 def lazy_to_numpy(tensor: Tensor) -> RuntimeError:

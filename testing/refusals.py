@@ -19,13 +19,22 @@ LETTERS = {
 }
 
 REFUSED_BY = {
+    "hgFD": """
+        fft_rfft fft_ihfft fft_rfft2 fft_ihfft2 fft_rfftn fft_ihfftn
+    """,
+    "hg": """
+        fft_fft fft_ifft fft_irfft fft_hfft fft_fft2 fft_ifft2 fft_irfft2 fft_hfft2 fft_fftn fft_ifftn
+        fft_irfftn fft_hfftn
+    """,
     "bucsilhgfd": """
+        istft _fft_c2r _fft_c2c
         _conj _conj_copy imag view_as_real view_as_real_copy
     """,
     "bucsilhFD": """
         rrelu rrelu_with_noise
     """,
     "bucsilFD": """
+        fft_fftfreq fft_rfftfreq
         adaptive_max_pool2d adaptive_max_pool2d_backward fractional_max_pool2d fractional_max_pool2d_backward
         adaptive_max_pool3d adaptive_max_pool3d_backward fractional_max_pool3d fractional_max_pool3d_backward
         max_unpool2d max_unpool3d adaptive_max_pool1d max_pool2d_with_indices_backward
@@ -108,6 +117,7 @@ REFUSED_BY = {
         var_mean var_mean.correction var_mean.dim
     """,
     "bucsilhg": """
+        stft stft.center
         _cholesky_solve_helper _linalg_det _linalg_eigh _linalg_eigvals _linalg_slogdet _linalg_solve_ex
         _linalg_svd _lu_with_info cholesky cholesky_inverse cholesky_solve det geqrf inverse linalg_cholesky
         linalg_cholesky_ex linalg_det linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh
@@ -180,6 +190,8 @@ REFUSED = {
 
 # Their samples need numbers that these dtypes do not hold.
 NOT_SAMPLED: dict[str, tuple[str, ...]] = {
+    "_neg_view": ("bool",),
+    "_neg_view_copy": ("bool",),
     "retain_grad": ("bool", "uint8", "int8", "int16", "int32", "int64"),
     "cov": ("bool",),
     "corrcoef": ("bool", "complex64", "complex128"),
@@ -187,8 +199,6 @@ NOT_SAMPLED: dict[str, tuple[str, ...]] = {
     "max_pool3d_with_indices_backward": ("bfloat16",),
     "avg_pool2d_backward": ("bfloat16",),
     "avg_pool3d_backward": ("bfloat16",),
-    "_fft_c2r": ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"),
-    "_fft_c2c": ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"),
     "searchsorted.Tensor": ("complex64", "complex128"),
     "searchsorted.Scalar": ("complex64", "complex128"),
     "bucketize.Tensor": ("complex64", "complex128"),

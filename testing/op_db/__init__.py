@@ -16,6 +16,7 @@ from .copying import COPYING
 from .creation import CREATION
 from .distances import DISTANCES, SIZES
 from .elementary import ELEMENTARY
+from .fft import FFT
 from .fourier import EMBEDDING_BAG, FOURIER
 from .fused_updates import FUSED_UPDATES
 from .images import FOLDING, GRIDS, SHUFFLES
@@ -85,6 +86,7 @@ op_db = [
     *SIZES,
     *BATCH_NORM,
     *EMBEDDING_BAG,
+    *FFT,
     *FOURIER,
     *FUSED_UPDATES,
     *SEARCHING,

@@ -80,6 +80,8 @@ def test_a_view_of_the_memory_as_another_dtype_is_refused():
     x = numbers(2)
     with pytest.raises(RuntimeError, match="view_as_real doesn't work on unresolved conjugated tensors.  To resolve"):
         rd.view_as_real(x.conj())
+    with pytest.raises(RuntimeError, match="Tensor must have a storage_offset divisible by 2"):
+        rd.view_as_complex(rd.ones(3)[1:])
     with pytest.raises(RuntimeError, match="not supported for conjugate view tensors when converting to a different"):
         x.conj().view(rd.float64)
     with pytest.raises(RuntimeError, match="not supported for tensors with negative bit set when converting"):
