@@ -1,15 +1,18 @@
 """The graph that backward walks, and the engine that walks it.
 
 Read in this order: hooks, node, accumulate, saved, views, copy_slices, history, derivative, formulas, keeping,
-operator_node, straight, no_derivative, engine, api; then what stands beside: grad_mode, anomaly, watch, function,
-op_function, graph, gradcheck, variable.
+operator_node, straight, no_derivative, engine, api; then forward mode and transforms: grad_level, transposition,
+forward, duals, jvp_level, forward_ad; then what stands beside: grad_mode, anomaly, watch, function, op_function,
+graph, gradcheck, variable.
 """
 
-from . import function, grad_mode, graph
+from . import forward_ad, function, grad_mode, graph
 from .anomaly import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly
 from .api import GradientEdge, backward, grad
 from .derivative import differentiable
+from .forward import FORWARD
 from .function import Function, FunctionCtx, once_differentiable
+from .grad_level import GradLevel
 from .grad_mode import (
     enable_grad,
     inference_mode,
@@ -20,6 +23,7 @@ from .grad_mode import (
 )
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck
 from .hooks import RemovableHandle
+from .jvp_level import JvpLevel
 from .needs import ONES_LIKE, ZEROS
 from .no_derivative import NoDerivative
 from .node import Node
@@ -28,10 +32,13 @@ from .saved import SavedTensor
 from .variable import Variable
 
 __all__ = [
+    "FORWARD",
     "Function",
     "FunctionCtx",
+    "GradLevel",
     "GradcheckError",
     "GradientEdge",
+    "JvpLevel",
     "NoDerivative",
     "Node",
     "ONES_LIKE",
@@ -43,6 +50,7 @@ __all__ = [
     "detect_anomaly",
     "differentiable",
     "enable_grad",
+    "forward_ad",
     "function",
     "grad",
     "grad_mode",

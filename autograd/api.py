@@ -43,13 +43,14 @@ def backward(
     grad_variables: Any = None,
     inputs: Any = None,
 ) -> None:
-    """Adds the gradients of `tensors` to the `.grad` of the leaves that they were computed from.
+    """Adds the gradients of `tensors` to the `.grad` of the leaves that they were computed from. Not under a transform.
 
     tensors: a tensor, a GradientEdge or a sequence of them; grad_tensors: their gradients, which scalars may omit.
     inputs: where to accumulate; by default in every leaf.
     Errors: RuntimeError where a tensor does not require grad, a gradient is missing or does not fit, or what the graph
     had saved was let go or overwritten.
     """
+    refuse_under_transforms()
     if grad_variables is not None:
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
@@ -158,6 +159,14 @@ def grad(
     return dict(zip(inputs, found, strict=True)) if type(inputs) is dict else tuple(found)
 
 
+def refuse_under_transforms() -> None:
+    if STATE.get().levels:
+        raise RuntimeError(
+            "backward() called inside a functorch transform. This is not supported, please use functorch.grad or "
+            "functorch.vjp instead or call backward() outside of functorch transforms."
+        )
+
+
 def as_places(value: Any) -> tuple[Any, ...]:
     return (value,) if isinstance(value, (Tensor, GradientEdge)) else tuple(value)
 
@@ -238,6 +247,7 @@ def tensor_backward(
     inputs: Any = None,
 ) -> None:
     """Adds the gradient of this tensor to the `.grad` of the leaves that it was computed from."""
+    refuse_under_transforms()
     if inputs is not None or not (gradient is None or isinstance(gradient, Tensor)):
         return backward(self, gradient, retain_graph, create_graph, inputs=inputs)
     first = first_gradient(0, self, gradient)
@@ -273,7 +283,14 @@ def set_requires_grad(
 
 @overridable
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
-    """Sets whether gradients are wanted, and returns the tensor."""
+    """Sets whether gradients are wanted, and returns the tensor. RuntimeError under a transform."""
+    if STATE.get().levels:
+        raise RuntimeError(
+            "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) "
+            "inside of a function being transformed by a functorch transform. This is unsupported, please attempt to "
+            "use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside "
+            "of a function being transformed instead."
+        )
     set_requires_grad(self, requires_grad, allowed="only Tensors of floating point dtype")
     return self
 

@@ -64,6 +64,7 @@ def differentiable(
     for_complex: bool = True,
     place: str,
     later: bool = False,
+    pointwise: bool = False,
 ) -> Undo:
     """Declares the derivative of `op`; returns what takes it back.
 
@@ -71,13 +72,14 @@ def differentiable(
     value for one input (for a Tensor[], a list), a tuple for several. None stands for zero.
     `nondifferentiable_outputs` None means all. Not `for_complex`: the formulas say what the gradients of real
     numbers are, and those of complex ones follow (conjugate.py). With `later`, they are read when first needed.
+    `pointwise`: each element of the result depends on one element of each argument alone (forward.py makes use of it).
     Errors: TypeError where a formula asks for something that the schema does not have.
     """
 
     def make() -> OperatorDerivative:
         every = range(len(op.schema.returns))
         none = every if nondifferentiable_outputs is None else nondifferentiable_outputs
-        return OperatorDerivative(op, name, formulas, none, for_complex)
+        return OperatorDerivative(op, name, formulas, none, for_complex, pointwise)
 
     return DERIVATIVES.add_later(op, make, place) if later else DERIVATIVES.add(op, make(), place)
 
@@ -93,8 +95,10 @@ class OperatorDerivative:
         formulas: Formulas,
         nondifferentiable: Sequence[int] = (),
         for_complex: bool = True,
+        pointwise: bool = False,
     ) -> None:
         schema = op.schema
+        self.pointwise = pointwise
         reading = Reading(op, formulas)
         self.op = op
         self.formulas, self.inputs, self.covered = reading.formulas, reading.inputs, reading.covered

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from redispatch.dispatch import DEFAULT, LAZY_BITS, STATE, OpOverload, call, wants_gradient, within
+from redispatch.dispatch import DEFAULT, LAZY_BITS, STATE, OpOverload, State, call, wants_gradient, within
 from redispatch.dispatch.layers.ad_inplace_or_view import AS_VIEW, base_position, returns_one_tensor
 from redispatch.dispatch.layers.python import has_handler
 from redispatch.dispatch.marks import inline, leaf
@@ -196,12 +196,17 @@ def current_grad_fn(tensor: Any) -> Any:
         return None
     refuse_restricted(tensor, "its base or another view of its base has been")
     remake = view.replay or strided_step(tensor)
-    with within(DEFAULT):  # the user's modes have seen the view being made; this is bookkeeping
+    with within(bookkeeping(STATE.get())):
         fresh = remake(view.base)
     record.grad_fn = None if fresh._autograd is None else fresh._autograd.grad_fn
     record.output_nr = 0
     view.version = tensor._counter[0]
     return record.grad_fn
+
+
+def bookkeeping(state: State) -> State:
+    """The state in which a view is made anew: the user's modes have seen it being made. Transforms are to see it."""
+    return state.replace(modes=(), function_modes=(), grad_enabled=True) if state.levels else DEFAULT
 
 
 def check_write(tensor: Any) -> None:

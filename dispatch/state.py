@@ -80,6 +80,9 @@ class State:
     autocast_cache: Any  # the casts made in the outermost autocast region, or None
     entry: State | None  # the state in which the running operator was called by the user
     tracer: Any  # what records every hop, or None
+    levels: tuple[Any, ...]  # the function transforms (vmap, grad, jvp) that are at work, the innermost last
+    dual_level: Any  # the level of forward mode that is entered, or None
+    outside: State | None  # while the innermost of them is at work on a call: the state for what is outside of it
 
     _FIELDS = tuple(__annotations__)
     keys: StateKeys  # added: `included` with the flags, Note [Flags above the keys]; kept: all but `excluded`
@@ -155,6 +158,32 @@ class State:
             found = self.memo["answering function"] = self.replace(function_modes=self.function_modes[:-1])
         return found
 
+    def under(self, level: Any) -> State:
+        """This state with one more transform at work, the innermost."""
+        return self.replace(levels=(*self.levels, level), included=self.included | TRANSFORM_FRONT)
+
+    def outer(self) -> State:
+        """The state in which what is outside of the innermost transform runs.
+
+        It records as it did where the transform was entered: a `no_grad` inside is the transform's own affair.
+        """
+        found = self.memo.get("outer")
+        if found is None:
+            *rest, level = self.levels
+            included = self.included if rest else self.included & ~TRANSFORM_FRONT
+            records = self.grad_enabled if level.records_outside is None else level.records_outside
+            found = self.memo["outer"] = self.replace(levels=tuple(rest), included=included, grad_enabled=records)
+        return found
+
+    def differentiating(self) -> State:
+        """The state in which the innermost transform, one that differentiates, has the layers of autograd at work."""
+        found = self.memo.get("differentiating")
+        if found is None:
+            found = self.memo["differentiating"] = self.replace(
+                included=TRANSFORM_BACK, excluded=self.excluded | NOT_DIFFERENTIATING, outside=self.outer()
+            )
+        return found
+
     def forget(self) -> None:
         """Drops what was remembered: states that hold this one would be freed by the garbage collector alone."""
         self.memo.clear()
@@ -203,6 +232,9 @@ vars(DEFAULT).update(
     autocast_cache=None,
     entry=None,
     tracer=None,
+    levels=(),
+    dual_level=None,
+    outside=None,
     memo={},
 )
 _derive(vars(DEFAULT))
@@ -212,6 +244,14 @@ _derive(vars(DEFAULT))
 PYTHON_KEYS = keyset("Python", "PythonTLSSnapshot")
 # What a handler has not to see again. A lazy bit is there whoever calls: a handler may meet it on what it holds.
 ABOVE_PYTHON = above("Python") & ~LAZY_BITS
+
+# What function transforms need: the key at which the innermost one takes every call, and the key at which it hands a
+# call on to what is outside of it. Between the two a transform that differentiates has autograd's layers to itself.
+TRANSFORM_FRONT = keyset("FuncTorchDynamicLayerFrontMode")
+TRANSFORM_BACK = keyset("ADInplaceOrView", "FuncTorchDynamicLayerBackMode")
+NOT_DIFFERENTIATING = FUNCTIONALITY_MASK & ~(
+    keyset("ADInplaceOrView", "FuncTorchDynamicLayerBackMode", "AutogradCPU", "AutogradOther") | AUTOCAST_KEYS
+)
 
 
 def with_modes(state: State, modes: tuple[Any, ...]) -> State:

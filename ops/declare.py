@@ -32,7 +32,7 @@ from collections.abc import Callable, Sequence
 from inspect import Parameter, Signature
 from typing import Any
 
-from redispatch.autograd import differentiable
+from redispatch.autograd import FORWARD, differentiable
 from redispatch.dispatch import (
     NUMBER_FOR_TENSOR,
     FunctionSchema,
@@ -74,6 +74,7 @@ class Operator:
 
     rules: Sequence[tuple[tuple[str, ...], Function]] = ()
     node = ""
+    elementwise = False  # whether each element of the result depends on one element of each argument alone
 
     def __init__(
         self,
@@ -193,6 +194,7 @@ class Operator:
                     for_complex=for_complex,
                     place=declared_at(),
                     later=True,
+                    pointwise=op.elementwise,
                 )
 
     def not_differentiable(self) -> None:
@@ -201,6 +203,15 @@ class Operator:
             if form is not None:
                 name, place = node_name(form._opname), declared_at()
                 differentiable(form, name, [], nondifferentiable_outputs=None, place=place, later=True)
+
+    def forward(self, rule: Any) -> None:
+        """Declares the tangent of the result: "linear", or a function of (arguments, tangents, result).
+
+        Needed for speed alone: without it, the tangent follows from the derivative (autograd/forward.py).
+        """
+        for form in (self.functional, self.inplace):
+            if form is not None:
+                FORWARD.add(form, rule, declared_at())
 
     def autocast(self, **policies: str) -> None:
         """Puts the functional form on the autocast lists: `autocast(cpu="lower_precision_fp", cuda="fp32")`."""

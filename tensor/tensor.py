@@ -171,6 +171,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
 
         def __getattr__(self, name: str) -> Any: ...
 
+    _tangent: Any = None  # in forward mode: see autograd/duals.py
     __array_priority__ = 1000  # numpy leaves `ndarray + tensor` to us
     _is_param = False
 
@@ -660,6 +661,8 @@ def no_memory(tensor: Tensor) -> Exception:
 
 def describe(tensor: Tensor, contents: str | None = None) -> str:
     """The tensor as PyTorch prints it. Asks no operator, so that it is safe inside any handler."""
+    if hasattr(tensor, "_level"):
+        return describe_wrapped(tensor)
     suffixes = []
     if tensor._autograd is not None:
         try:
@@ -671,6 +674,8 @@ def describe(tensor: Tensor, contents: str | None = None) -> str:
                 suffixes.append(f"grad_fn=<{type(node).__name__}>")
             elif tensor._autograd.requires_grad:
                 suffixes.append("requires_grad=True")
+    if tensor._tangent is not None:
+        suffixes.append(f"tangent={describe(tensor._tangent)}")
     kind = type(tensor)
     prefix = "tensor(" if kind is Tensor or kind.__dict__.get("_prints_as_tensor") else f"{kind.__name__}("
     if contents is not None:
@@ -688,6 +693,15 @@ def describe(tensor: Tensor, contents: str | None = None) -> str:
         suffixes=suffixes,
         prefix=prefix,
     )
+
+
+def describe_wrapped(tensor: Any) -> str:
+    """A wrapper of a transform: whose it is, and the value in it."""
+    number = tensor._level.number if tensor._level.alive else -2
+    batch = "" if tensor._bdim is None else f"bdim={tensor._bdim}, "
+    name = "GradTrackingTensor" if tensor._bdim is None else "BatchedTensor"
+    value = "\n".join(f"    {line}" for line in describe(tensor._value).splitlines())
+    return f"{name}(lvl={number}, {batch}value=\n{value}\n)"
 
 
 def check_grad(tensor: Tensor, grad: Any) -> None:

@@ -1,8 +1,8 @@
 """The layers, from the top of the key stack down: one boxed function per key, for every operator.
 
 function modes and `__torch_function__` come before the dispatcher (`dispatch/override.py`); then
-python (its snapshot key) > autocast > autograd > ad_inplace_or_view > zero_tensor > negative > conjugate > python >
-backend_select > backends, meta.
+transforms > python (its snapshot key) > autocast > autograd > ad_inplace_or_view > zero_tensor > negative > conjugate >
+python > backend_select > backends, meta.
 """
 
 from . import (
@@ -15,6 +15,7 @@ from . import (
     negative,
     not_yet,
     python,
+    transforms,
     zero_tensor,
 )
 
@@ -28,5 +29,6 @@ __all__ = [
     "negative",
     "not_yet",
     "python",
+    "transforms",
     "zero_tensor",
 ]

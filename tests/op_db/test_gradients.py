@@ -14,7 +14,10 @@ COMPLEX = [info for info in op_db if info.gradients and "complex128" not in (*in
 
 
 def as_function(info, sample):
-    """(a function of the sample's tensors that require grad, these tensors)"""
+    """(a function of the sample's tensors that require grad, these tensors)
+
+    The function gives those of the results that have a gradient.
+    """
     leaves, spec = pytree.tree_flatten((sample.arguments, dict(sample.kwargs)))
     places = [i for i, x in enumerate(leaves) if isinstance(x, Tensor) and x.requires_grad]
 
@@ -27,8 +30,12 @@ def as_function(info, sample):
         args, kwargs = pytree.tree_unflatten(filled, spec)
         results = run(info, SampleInput(args[0], tuple(args[1:]), kwargs))
         results = as_list(info.definite(results) if info.definite else results)
-        return tuple(x for x in results if isinstance(x, Tensor) and x.requires_grad)
+        results = [x for x in results if isinstance(x, Tensor)]
+        if not differentiable:  # known from the first call, which is made on the sample's own tensors
+            differentiable.extend(i for i, x in enumerate(results) if x.requires_grad)
+        return tuple(results[i] for i in differentiable)
 
+    differentiable = []
     return function, tuple(leaves[i] for i in places)
 
 

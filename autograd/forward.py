@@ -1,0 +1,139 @@
+"""Forward mode: the tangent of a result, from the tangents of the arguments.
+
+    op.forward(lambda self, other, self_t, other_t: ...)       where a formula is known
+    op.forward("linear")                                        the operator itself, applied to the tangents
+
+Most operators say nothing, because their tangent follows from what is there already:
+
+- A view, and every operator that is linear in all its differentiable arguments at once: the same call on the tangents.
+- A pointwise operator: its derivative is one number per element, so what the backward formula does to a gradient is
+  what happens to a tangent (for complex numbers, its conjugate: the formula multiplies by the conjugate derivative).
+- Anything else: backward is a linear map of the gradient, u -> J^T u; and the transpose of that map is J. So the
+  backward formulas are run under a level of their own, and differentiated with respect to u. (The trick is folklore;
+  https://j-towns.github.io/2017/06/12/A-new-trick.html tells it.)
+
+So what can be differentiated twice backward can be differentiated forward. A declared rule is there for speed.
+
+Read next: transposition.py, jvp_level.py, forward_ad.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from redispatch.dispatch import DispatchKey, OpOverload, RuleTable, call
+from redispatch.dispatch.layers.autograd import DERIVATIVES
+
+from .derivative import OperatorDerivative
+from .transposition import flat, is_differentiable, is_given, is_tensor, transposed, value_of, zeros_like
+
+LINEAR = "linear"
+
+# What is known of an operator besides: LINEAR, POINTWISE, or a function of (arguments, tangents, result)
+FORWARD: RuleTable[Any] = RuleTable("forward derivative")
+
+
+def composite_kernel(op: OpOverload) -> Any:
+    """The kernel of an operator that is written in other operators and is differentiated through these; or None."""
+    kernels = op.registrations.get(DispatchKey.CompositeImplicitAutograd)
+    return kernels[-1] if kernels and op not in DERIVATIVES else None
+
+
+def tangent_of_call(op: OpOverload, stack: list[Any], tangents: list[Any], run: Callable[[], Any]) -> tuple[Any, Any]:
+    """(result, its tangent) of a call that `run` makes; None stands for zero, a list of them for several results.
+
+    `tangents` is parallel to the stack. A view's tangent is a view of the tangent; a written argument's tangent is
+    returned like any other, and is for the caller to put in its place.
+    Errors: NotImplementedError for an operator that has no derivative from which its tangent would follow.
+    """
+    rule = DERIVATIVES.get(op)
+    if not any(map(is_given, tangents)) or (isinstance(rule, OperatorDerivative) and not rule.covered):
+        return run(), None
+    known: Any = FORWARD.get(op) or (LINEAR if op.schema.is_view else None)
+    if known == LINEAR:
+        return run(), call(op, linear_arguments(op, stack, tangents))
+    if rule is None and known is None:
+        raise no_forward(op)
+    written = op.schema.mutable_positions
+    if written:  # what the formulas ask for is what there was before
+        stack = [value.clone() if p in written and is_tensor(value) else value for p, value in enumerate(stack)]
+    result = run()
+    if known is not None:
+        tangent = known(stack, tangents, result)
+    elif isinstance(rule, OperatorDerivative) and rule.pointwise and not mixes_complex(stack, result):
+        tangent = pointwise_tangent(rule, stack, tangents, result)
+    else:
+        tangent = transposed(op, rule, stack, tangents, result)
+    return result, own(tangent, flat(tangents))
+
+
+def own(tangent: Any, given: list[Any]) -> Any:
+    """The tangent of a new tensor in memory of its own: a write of the tensor is to change no other one's tangent."""
+    if isinstance(tangent, list | tuple):
+        return [own(one, given) for one in tangent]
+    if tangent is None:
+        return None
+    shared = tangent._view is not None or any(
+        tangent is one or (one is not None and tangent._array is one._array is not None) for one in given
+    )
+    return tangent.clone() if shared else tangent
+
+
+def no_forward(op: OpOverload) -> NotImplementedError:
+    return NotImplementedError(
+        f"Trying to use forward AD with {op.schema.base_name} that does not support it because it has not been "
+        "implemented yet: the operator has no derivative from which its tangent would follow. Register one."
+    )
+
+
+# Linear --------------------------------------------------------------------------------------------------------------
+
+
+def linear_arguments(op: OpOverload, stack: list[Any], tangents: list[Any]) -> list[Any]:
+    """The arguments with tangents in the place of all that can have one, zeros where there are none."""
+    arguments = list(stack)
+    for position in op.schema.tensor_positions:
+        if is_differentiable(stack[position]):
+            arguments[position] = filled(tangents[position], stack[position])
+    for position in op.schema.tensor_list_positions:
+        if stack[position]:
+            given = tangents[position] or [None] * len(stack[position])
+            arguments[position] = [filled(t, x) for t, x in zip(given, stack[position], strict=True)]
+    return arguments
+
+
+def filled(tangent: Any, like: Any) -> Any:
+    """A tangent, or zeros where there is none."""
+    return zeros_like(like) if tangent is None and is_differentiable(like) else tangent
+
+
+# Pointwise -----------------------------------------------------------------------------------------------------------
+
+
+def mixes_complex(stack: list[Any], result: Any) -> bool:
+    """Whether real and complex tensors are in one call: then a derivative is more than one number per element."""
+    return len({value._dtype.is_complex for value in (*stack, result) if is_differentiable(value)}) > 1
+
+
+def pointwise_tangent(rule: OperatorDerivative, stack: list[Any], tangents: list[Any], result: Any) -> Any:
+    """The sum over the arguments of derivative times tangent."""
+    conjugate = result._dtype.is_complex
+    total = None
+    for formula in rule.formulas:
+        for place, number in enumerate(formula.inputs):
+            tangent = tangents[rule.inputs[number]]
+            if tangent is None:
+                continue
+            tangent = tangent.to(result._dtype).expand(result._shape)
+            needs = tuple(i == place for i in range(len(formula.inputs)))
+            gradient = tangent.conj() if conjugate else tangent
+            part = formula.function(
+                *[value_of(rule, need, stack, [result], [gradient], needs) for need in formula.needs]
+            )
+            if len(formula.inputs) > 1:
+                part = None if part is None else part[place]
+            if part is not None:
+                part = (part.conj() if conjugate else part).to(result._dtype)
+                total = part if total is None else total + part
+    return total

@@ -1,0 +1,170 @@
+"""Forward mode for users: `redispatch.autograd.forward_ad`, by custom called fwAD.
+
+    with fwAD.dual_level():
+        x = fwAD.make_dual(primal, tangent)
+        y, moved = fwAD.unpack_dual(f(x))       # f(primal), and how it moves where x moves along `tangent`
+
+A dual tensor is a view of its primal with a tangent beside it. While a level is entered, every call stops at a key of
+its own, ForwardAD, which `define_key` puts above those of autograd: so tangents are computed by calls that are recorded
+(forward over reverse), and modes and subclasses see them. Outside of a level nothing is asked.
+
+Read next: forward.py, what the tangent of a result is.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from redispatch.dispatch import STATE, OpOverload, Setting, below, define_key, keyset, run, within
+from redispatch.dispatch.layers.layer import layer
+
+from .duals import put, tangent_of
+from .forward import composite_kernel, tangent_of_call
+
+__all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
+
+define_key("ForwardAD", above="Tracer")
+FORWARD_AD = keyset("ForwardAD")
+BELOW_FORWARD_AD = below("ForwardAD")
+
+
+class DualLevel:
+    """The level that is entered: it knows the tensors to which it gave a tangent, and takes it back."""
+
+    def __init__(self) -> None:
+        self._duals: list[weakref.ref[Any]] = []
+
+    def attach(self, tensor: Any, tangent: Any) -> Any:
+        if tangent is not None:
+            tensor._tangent = tangent
+            self._duals.append(weakref.ref(tensor))
+        return tensor
+
+    def clear(self) -> None:
+        for one in self._duals:
+            tensor = one()
+            if tensor is not None:
+                tensor._tangent = None
+        self._duals.clear()
+
+
+@layer("ForwardAD")
+def forward_ad(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
+    """Runs the operator below, and works out the tangent of its result."""
+    state = STATE.get()
+    kernel = composite_kernel(op)
+    if kernel is not None:
+        return kernel.boxed(op, keyset, stack)
+    with within(state.excluding(FORWARD_AD)):
+        return with_tangent(op, keyset & BELOW_FORWARD_AD, stack, state.dual_level)
+
+
+def with_tangent(op: OpOverload, keyset: int, stack: list[Any], level: DualLevel) -> Any:
+    tangents = [tangent_of(value) for value in stack]
+    if op.schema.is_out and any(tangent is not None for tangent in tangents):
+        raise NotImplementedError(
+            f"Trying to use forward AD with {op._opname}_{op._overloadname} that does not support it because it is an "
+            "out= function"
+        )
+    result, tangent = tangent_of_call(op, stack, tangents, lambda: run(op, keyset, stack))
+    return put(op.schema, stack, result, tangent, level.attach)
+
+
+# For users -----------------------------------------------------------------------------------------------------------
+
+
+class UnpackedDualTensor(NamedTuple):
+    """A tensor without its tangent, and the tangent, None for zero."""
+
+    primal: Any
+    tangent: Any
+
+
+def enter_dual_level() -> int:
+    """Enters the level in which dual tensors may be made, and returns its number, 0: there is one at a time."""
+    state = STATE.get()
+    if state.dual_level is not None:
+        raise RuntimeError("Nested forward mode AD is not supported at the moment")
+    STATE.set(state.replace(dual_level=DualLevel(), included=state.included | FORWARD_AD))
+    return 0
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
+    """Leaves the level: all tangents are gone."""
+    state = STATE.get()
+    if level not in (None, 0):
+        raise RuntimeError(
+            "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
+        )
+    if state.dual_level is None:
+        raise RuntimeError("Dual level must be a positive number.")
+    state.dual_level.clear()
+    STATE.set(state.replace(dual_level=None, included=state.included & ~FORWARD_AD))
+
+
+@contextmanager
+def dual_level() -> Iterator[int]:
+    """A region in which dual tensors may be made; tangents do not outlive it."""
+    level = enter_dual_level()
+    try:
+        yield level
+    finally:
+        exit_dual_level(level=level)
+
+
+def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
+    """A view of `tensor` with `tangent` beside it.
+
+    Errors: RuntimeError where no level is entered, the shapes differ, or `tensor` is dual already; ValueError for
+    tensors that are neither floating point nor complex.
+    """
+    state = STATE.get()
+    if state.dual_level is None or (level is not None and level < 0):
+        raise RuntimeError(
+            "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
+        )
+    for name, one in (("primal", tensor), ("tangent", tangent)):
+        if not (one.is_floating_point() or one.is_complex()):
+            raise ValueError(f"Expected {name} to be floating point or complex, but got: {one.dtype}")
+    if tensor._shape != tangent._shape:
+        raise RuntimeError(
+            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+            f"supported. Tensor is of size {list(tensor._shape)} while the given forward gradient is of size "
+            f"{list(tangent._shape)}."
+        )
+    if tangent_of(tensor) is not None:
+        raise RuntimeError(
+            "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not "
+            "supported."
+        )
+    if tangent._stride != tensor._stride:  # views of the dual are to be views of the tangent, too
+        tangent = tensor.new_empty_strided(tensor._shape, tensor._stride, dtype=tangent.dtype).copy_(tangent)
+    with within(state.excluding(FORWARD_AD)):
+        return state.dual_level.attach(tensor.alias(), tangent)
+
+
+def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
+    """The tensor without its tangent, a view, and the tangent; outside of a level, the tensor itself and None."""
+    state = STATE.get()
+    if state.dual_level is None or (level is not None and level < 0):
+        return UnpackedDualTensor(tensor, None)
+    with within(state.excluding(FORWARD_AD)):
+        return UnpackedDualTensor(tensor.alias(), tangent_of(tensor))
+
+
+class _set_fwd_grad_enabled(Setting):
+    """A region in which tangents are computed, or not."""
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = mode
+        super().__init__(excluded=lambda state: state.excluded & ~FORWARD_AD if mode else state.excluded | FORWARD_AD)
+
+    def clone(self) -> _set_fwd_grad_enabled:
+        return _set_fwd_grad_enabled(self.mode)
+
+
+def _is_fwd_grad_enabled() -> bool:
+    return not STATE.get().excluded & FORWARD_AD

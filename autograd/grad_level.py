@@ -1,0 +1,96 @@
+"""GradLevel: what `grad` and `vjp` are while they are at work.
+
+Every tensor is a wrapper with a history of its own. A call passes through the layers of autograd as any call does, but
+only through these; then, at BackMode, it goes on with the wrappers' values, outside. So what is recorded here is a
+graph of wrappers, and its backward is a computation like any other, which levels outside may watch.
+
+Source: PyTorch's functorch (GradInterpreterPtr). Read next: transposition.py, forward.py, jvp_level.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from redispatch.dispatch import STATE, OpOverload, State, call, wants_gradient, within
+from redispatch.dispatch.layers.transforms import Level, each_tensor
+from redispatch.tensor import SET_REQUIRES_GRAD, Tensor
+from redispatch.tensor.wrapped import level_of, look_like_value, without_dead, wrapped
+
+from .engine import run_backward
+from .history import gradient_edge
+
+
+class GradLevel(Level):
+    """`grad` or `vjp` at work."""
+
+    def entered(self, state: State) -> State:
+        self.records_outside = state.grad_enabled
+        return state.under(self).with_grad(True)
+
+    def process(self, op: OpOverload, stack: list[Any]) -> Any:
+        refuse_captured_writes(self, op, stack)
+        lifted = each_tensor(op.schema, stack, self.lift)
+        with within(STATE.get().differentiating()):
+            result = call(op, lifted)
+        for position in op.schema.mutable_positions:
+            refresh(lifted[position])
+        return result
+
+    def lift(self, tensor: Any) -> Any:
+        """A tensor as one of this level. What comes from outside is a constant here."""
+        return tensor if level_of(tensor) is self else wrapped(without_dead(tensor), self)
+
+    def wrap(self, value: Any) -> Any:
+        return wrapped(value, self)
+
+    def unwrap(self, tensor: Any) -> Any:
+        return tensor._value if getattr(tensor, "_level", None) is self else tensor
+
+    def leaf(self, value: Any) -> Any:
+        """A tensor of the level outside as one of this level, of which gradients are wanted."""
+        tensor = wrapped(self.unwrap(without_dead(value)), self)
+        SET_REQUIRES_GRAD()(tensor, True, "only Tensors of floating point dtype")
+        return tensor
+
+    def gradients(
+        self, outputs: Sequence[Any], leaves: Sequence[Any], seeds: Sequence[Any], retain_graph: bool = False
+    ) -> list[Any]:
+        """The gradients of `outputs`, which have the gradients `seeds`, with respect to `leaves`: values of the level
+        outside, None where nothing depends on a leaf.
+
+        As long as this level is at work, it need not record its own backward; levels outside do if they want to. Later,
+        the backward pass is a computation like any other.
+        """
+        roots = [(gradient_edge(out), seed) for out, seed in zip(outputs, seeds, strict=True) if wants_gradient(out)]
+        roots = [(edge, seed) for edge, seed in roots if edge is not None and seed is not None]
+        if not roots:
+            return [None] * len(leaves)
+        targets: Any = [gradient_edge(leaf) for leaf in leaves]
+        edges: Any = [edge for edge, _ in roots]
+        recorded = not self.alive and STATE.get().grad_enabled
+        found = run_backward(
+            edges, [seed for _, seed in roots], retain_graph=retain_graph, create_graph=recorded, targets=targets
+        )
+        return [None if gradient is None else self.unwrap(gradient) for gradient in found]
+
+
+def refresh(written: Any) -> None:
+    """Has wrappers that a call wrote look like their values: an operator such as `t_` changes a shape."""
+    for one in written if isinstance(written, list | tuple) else (written,):
+        if level_of(one) is not None and one._value._shape != one._shape:
+            look_like_value(one)
+
+
+def refuse_captured_writes(level: Level, op: OpOverload, stack: list[Any]) -> None:
+    """Raises RuntimeError where a call would write a tensor from outside: nobody would see the gradient of that."""
+    for position in op.schema.mutable_positions:
+        written = stack[position]
+        for one in written if isinstance(written, list | tuple) else (written,):
+            if isinstance(one, Tensor) and level_of(one) is not level:
+                raise RuntimeError(
+                    "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place "
+                    f"operation ({op.qualified_name}) that would mutate a captured Tensor. This is not supported; "
+                    "please rewrite the function being transformed to explicitly accept the mutated Tensor(s) as "
+                    "inputs."
+                )

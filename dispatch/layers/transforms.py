@@ -1,0 +1,154 @@
+"""Transforms: vmap, grad and jvp take the calls that are made under them, the innermost first.
+
+A transform at work is a *level*. The tensors that it watches are wrappers, each of which holds a value of the level
+outside: a plain tensor, or a wrapper of another level. A call goes
+
+    FuncTorchDynamicLayerFrontMode   to the innermost level, which works out what it means for the values in its
+    ...                              wrappers, by calls of its own
+    FuncTorchDynamicLayerBackMode    and these go on to the level outside of it, and in the end to plain tensors.
+
+So each level knows nothing of the others, and they compose in any order. What a level does is its own affair
+(autograd/levels.py, ops/batching.py); here is only how calls come to it and leave it.
+
+A wrapper can outlive its level: a function returned it by a side door, or kept it. Outside, a level that only watched
+its values is gone without a trace (FuncTorchGradWrapper); what was batched has no meaning any more (FuncTorchBatched).
+
+Source: PyTorch's functorch, whose interpreter stack this is. Read next: tensor/wrapped.py, autograd/levels.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+from ..base import TensorBase
+from ..interpreter import call
+from ..operator import OpOverload
+from ..schema import FunctionSchema
+from ..state import STATE, State, within
+from .layer import layer
+
+
+class Level:
+    """A transform at work. A subclass says what a call means (`process`), and knows its wrappers."""
+
+    number: int  # from 1, counted from the outermost
+    alive = True  # until the transform is left
+    records_outside: bool | None = None  # whether calls that leave it are recorded outside; None: as inside
+
+    def process(self, op: OpOverload, stack: list[Any]) -> Any:
+        """The result of a call that is made under this level."""
+        raise NotImplementedError
+
+    def wrap(self, value: Any) -> Any:
+        """A tensor of the level outside as one of this level."""
+        raise NotImplementedError
+
+    def unwrap(self, tensor: Any) -> Any:
+        """The value in a wrapper of this level; anything else as it is."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        state = STATE.get()
+        self.number = len(state.levels) + 1
+        self._token = STATE.set(self.entered(state))
+        return self
+
+    def entered(self, state: State) -> State:
+        """The state in which the transformed function runs."""
+        return state.under(self)
+
+    def __exit__(self, *error: object) -> None:
+        self.alive = False
+        STATE.reset(self._token)
+
+
+@layer("FuncTorchDynamicLayerFrontMode")
+def front(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
+    """Hands the call to the innermost level."""
+    return STATE.get().levels[-1].process(op, stack)
+
+
+@layer("FuncTorchDynamicLayerBackMode")
+def back(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
+    """Makes the call outside of the innermost level, on the values in its wrappers; wraps what comes back."""
+    state = STATE.get()
+    level = state.levels[-1]
+    values = each_tensor(op.schema, stack, level.unwrap)
+    with within(state.outside):  # type: ignore[arg-type]  # this key is included in such states alone
+        result = call(op, values)
+    return each_result(op.schema, stack, result, level.wrap)
+
+
+def each_tensor(schema: FunctionSchema, stack: list[Any], change: Callable[[Any], Any]) -> list[Any]:
+    """The stack with each tensor changed, those in lists included."""
+    changed = list(stack)
+    for position in schema.tensor_positions:
+        if isinstance(stack[position], TensorBase):
+            changed[position] = change(stack[position])
+    for position in schema.tensor_list_positions:
+        if stack[position]:
+            changed[position] = [change(item) if isinstance(item, TensorBase) else item for item in stack[position]]
+    return changed
+
+
+def each_result(schema: FunctionSchema, stack: list[Any], result: Any, change: Callable[[Any], Any]) -> Any:
+    """The result with each tensor changed; what was written is the very argument that was passed."""
+    if isinstance(result, tuple):
+        returns = schema.returns
+        return tuple(
+            result_of(schema, stack, index, one, change) if len(returns) > 1 else each_item(one, change)
+            for index, one in enumerate(result)
+        )
+    return result_of(schema, stack, 0, result, change)
+
+
+def result_of(schema: FunctionSchema, stack: list[Any], index: int, result: Any, change: Callable[[Any], Any]) -> Any:
+    aliased = schema.return_aliases[index] if index < len(schema.return_aliases) else ()
+    if aliased and schema.returns[index].is_write and stack[aliased[0]] is not None:
+        return stack[aliased[0]]
+    return each_item(result, change)
+
+
+def each_item(value: Any, change: Callable[[Any], Any]) -> Any:
+    if isinstance(value, TensorBase):
+        return change(value)
+    if isinstance(value, list | tuple):
+        return type(value)(each_item(item, change) for item in value)
+    return value
+
+
+# Wrappers that have outlived their level ------------------------------------------------------------------------------
+
+
+@layer("FuncTorchGradWrapper")
+def grad_wrapper(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
+    """Calls the operator on what levels that are gone had watched."""
+    return call(op, each_tensor(op.schema, stack, outside_of_levels))
+
+
+def outside_of_levels(tensor: Any) -> Any:
+    """What a wrapper held. RuntimeError where its level is at work, but not here: in another thread, say."""
+    bare = without_dead(tensor)
+    if getattr(bare, "_level", None) is not None:
+        raise RuntimeError(
+            "a tensor of a grad, vjp or jvp that is at work elsewhere was used where that transform is not: in another "
+            "thread, or in a hook that runs outside of it"
+        )
+    return bare
+
+
+def without_dead(tensor: Any) -> Any:
+    """What a wrapper held whose level is gone; other tensors as they are."""
+    while (level := getattr(tensor, "_level", None)) is not None and not level.alive:
+        tensor = level.unwrap(tensor)
+    return tensor
+
+
+@layer("FuncTorchBatched")
+def batched(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
+    """Refuses a batched tensor outside of its vmap."""
+    raise RuntimeError(
+        f"{op}: a tensor that vmap had batched was used after vmap returned; nobody says any more what its batch "
+        "dimension means. Return the tensor from the function, so that vmap hands out the whole batch."
+    )

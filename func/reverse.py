@@ -1,0 +1,121 @@
+"""Reverse mode as functions of functions: `vjp`, `grad`, `grad_and_value`.
+
+The function runs under a GradLevel of its own, so that what it computes is recorded there, and its gradients are
+computations which levels outside may transform again: `grad(grad(f))`, `vmap(grad(f))`.
+
+Read next: autograd/grad_level.py, what a level does; forward.py.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from redispatch.autograd import GradLevel
+from redispatch.tensor import Tensor
+from redispatch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
+
+from .arguments import Argnums, chosen, flat_tensors, replaced, split_aux
+
+NAME = "vjp(f, *primals)"
+
+
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """(func(*primals), vjp_fn), where `vjp_fn(cotangents)` gives the primals' gradients, a tuple; aux comes third.
+
+    primals: pytrees of floating-point tensors. The result's tensors, and the cotangents', have the shapes of
+    func's output. `vjp_fn` may be called several times.
+    Errors: RuntimeError for outputs that are no tensors, and cotangents that do not match them.
+    """
+    level = GradLevel()
+    with level:
+        flat, spec = flat_tensors(
+            primals, lambda one: f"vjp(f, *primals): expected only tensors in primals, got {type(one)}"
+        )
+        leaves = [level.leaf(one) for one in flat]
+        output, aux = split_aux(func(*tree_unflatten(leaves, spec)), has_aux, NAME)
+        results, out_spec = flat_tensors(
+            output,
+            lambda one: (
+                f"vjp(f, *primals): expected f(*primals) to return only tensors, got unsupported type {type(one)}"
+            ),
+        )
+        values = [level.unwrap(one) for one in results]
+        aux = tree_map_only(Tensor, level.unwrap, aux)
+
+    def vjp_fn(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
+        seeds, given = tree_flatten(cotangents)
+        if given != out_spec:
+            raise RuntimeError(
+                f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
+                f"function. cotangents: {given}, primal output: {out_spec}"
+            )
+        for index, (seed, value) in enumerate(zip(seeds, values, strict=True)):
+            check_cotangent(index, seed, value)
+        found = level.gradients(results, leaves, seeds, retain_graph=retain_graph)
+        found = [one if one is not None else leaf.new_zeros(leaf._shape) for one, leaf in zip(found, flat, strict=True)]
+        return tree_unflatten(found, spec)
+
+    made = tree_unflatten(values, out_spec), vjp_fn
+    return (*made, aux) if has_aux else made
+
+
+def check_cotangent(index: int, seed: Any, value: Any) -> None:
+    if not isinstance(seed, Tensor):
+        raise RuntimeError(f"vjp_fn(cotangents): expected only tensors, got {type(seed)}")
+    if seed._shape != value._shape:
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{index}] has a shape of {seed._shape} and output[{index}] has a shape of "
+            f"{value._shape}."
+        )
+
+
+def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that gives (gradient, value) of `func`, whose output is a scalar.
+
+    With `has_aux`, `func` gives (output, aux), and what is made of it (gradient, (value, aux)).
+    argnums: the arguments to differentiate, pytrees of tensors each. Errors: RuntimeError for another output.
+    """
+
+    @functools.wraps(func)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        name = "grad_and_value(f)(*args)"
+        with GradLevel() as level:
+            flat, spec = tree_flatten(chosen(args, argnums))
+            leaves = [level.leaf(one) if isinstance(one, Tensor) else one for one in flat]
+            lifted = tree_map_only(Tensor, level.lift, (args, kwargs))
+            arguments = replaced(lifted[0], argnums, tree_unflatten(leaves, spec))
+            output, aux = split_aux(func(*arguments, **lifted[1]), has_aux, name)
+            if not isinstance(output, Tensor):
+                raise RuntimeError(f"{name}: Expected f(*args) to return a Tensor, got {type(output)}")
+            if output.dim() != 0:
+                raise RuntimeError(
+                    f"{name}: Expected f(*args) to return a scalar Tensor, got tensor with {output.dim()} dims. Maybe "
+                    "you wanted to use the vjp or jacrev APIs instead?"
+                )
+            tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+            found = iter(level.gradients([output], tensors, [output.new_ones(())]))
+            value = level.unwrap(output)
+            aux = tree_map_only(Tensor, level.unwrap, aux)
+        grads = [one if not isinstance(one, Tensor) else or_zeros(next(found), one) for one in flat]
+        tree = tree_unflatten(grads, spec)
+        return (tree, (value, aux)) if has_aux else (tree, value)
+
+    return gradient
+
+
+def or_zeros(gradient: Any, like: Any) -> Any:
+    return like.new_zeros(like._shape) if gradient is None else gradient
+
+
+def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that gives the gradient of `func`, whose output is a scalar; with `has_aux` (gradient, aux)."""
+    both = grad_and_value(func, argnums, has_aux)
+
+    @functools.wraps(func)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        found, value = both(*args, **kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return gradient

@@ -1,0 +1,89 @@
+"""Wrapped: a tensor as the function under a transform sees it, around a value of the level outside.
+
+Under `grad` it looks like its value, and has a history of its own. Under `vmap` it looks like one of the many that its
+value holds along the dimension `bdim`. Under `jvp` it has a tangent beside its value. It has no memory: every call on
+it goes to its level (dispatch/layers/transforms.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from redispatch.dispatch import _disabled_torch_function_impl, keyset, shared
+from redispatch.dispatch.layers.transforms import without_dead
+from redispatch.dispatch.marks import leaf
+
+from .devices import device_keyset
+from .looks import lay_out
+from .size import Size
+from .tensor import Tensor
+
+WATCHED = keyset("FuncTorchGradWrapper")
+BATCHED = keyset("FuncTorchBatched")
+_KEYS: dict[tuple[str, int], int] = {}
+
+
+class Wrapped(Tensor):
+    """See above. `_value`: the tensor inside; `_level`: whose wrapper it is; `_bdim`: the batch dimension or None."""
+
+    __torch_function__ = staticmethod(_disabled_torch_function_impl)
+    _value: Any
+    _level: Any
+    _bdim: int | None
+    _tangent: Any
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise RuntimeError(
+            "a tensor under a transform (vmap, grad, jvp) cannot be pickled: it is part of a computation"
+        )
+
+
+@leaf
+def wrapped(value: Tensor, level: Any, bdim: int | None = None, tangent: Any = None) -> Any:
+    """A wrapper of `level`: like `value`; or, with `bdim`, like one of the tensors along that dimension of it."""
+    t: Any = object.__new__(Wrapped)
+    t._keyset = keys_of_wrapper(value._device.type, WATCHED if bdim is None else BATCHED)
+    t._counter = [0]
+    t._autograd = None
+    t._store = None
+    t._array = None
+    t._dtype = value._dtype
+    t._device = value._device
+    t._view = None
+    t._looks = None
+    t._value = value
+    t._level = level
+    t._bdim = bdim
+    t._tangent = tangent
+    look_like_value(t)
+    return t
+
+
+def look_like_value(wrapper: Any) -> None:
+    """Has a wrapper look as its value does now: an operator may have changed its shape in place."""
+    value, bdim = wrapper._value, wrapper._bdim
+    shape, stride = value._shape, value._stride
+    if bdim is not None:
+        shape = Size(shape[:bdim] + shape[bdim + 1 :])
+        stride = stride[:bdim] + stride[bdim + 1 :]
+    lay_out(wrapper, shape, stride, value._offset)
+
+
+def keys_of_wrapper(device: str, kind: int) -> int:
+    found = _KEYS.get((device, kind))
+    if found is None:
+        found = _KEYS[device, kind] = shared(device_keyset(device) | kind)
+    return found
+
+
+def level_of(tensor: Any) -> Any:
+    """The level whose wrapper a tensor is; None for a plain tensor, and where that level is gone."""
+    level = getattr(tensor, "_level", None)
+    return level if level is not None and level.alive else None
+
+
+def is_wrapped(tensor: Any) -> bool:
+    return type(tensor) is Wrapped
+
+
+__all__ = ["Wrapped", "is_wrapped", "level_of", "look_like_value", "without_dead", "wrapped"]

@@ -1,0 +1,67 @@
+"""Forward mode agrees with reverse mode: <u, J t> is <J^T u, t>, for every operator; so do the two kinds of levels."""
+
+import numpy as np
+
+import redispatch as rd
+from redispatch.autograd import forward_ad as fwAD
+from redispatch.autograd import grad
+from redispatch.func import jvp, vjp
+
+from .driver import each, skip_where_it_does_not_hold
+from .test_gradients import DIFFERENTIABLE, as_function
+
+
+def directions(tensors, seed=0):
+    rng = np.random.default_rng(seed)
+    return [rd.from_numpy(rng.standard_normal(tuple(x.shape))).to(x.dtype) for x in tensors]
+
+
+def inner(xs, ys):
+    """The real inner product of two lists of tensors."""
+    pairs = [(x.detach().numpy(), y.detach().numpy()) for x, y in zip(xs, ys, strict=True) if x is not None]
+    return sum(float(np.real(np.sum(np.conj(x) * y))) for x, y in pairs)
+
+
+def sample_with_gradient(info, dtype):
+    for sample in info.sample_inputs(dtype, requires_grad=True):
+        if "gradients" not in sample.skips:
+            function, tensors = as_function(info, sample)
+            if tensors and function(*tensors) and any(x.numel() for x in tensors):
+                yield sample, function, tensors
+
+
+@each(DIFFERENTIABLE, lambda info: [rd.float64])
+def test_tangents_are_those_that_backward_implies(info, dtype):
+    skip_where_it_does_not_hold(info, "gradients")
+    checked = 0
+    for sample, function, tensors in list(sample_with_gradient(info, dtype))[:4]:
+        moves = directions(tensors)
+        with fwAD.dual_level():
+            duals = [fwAD.make_dual(x, t) for x, t in zip(tensors, moves, strict=True)]
+            unpacked = [fwAD.unpack_dual(y) for y in function(*duals)]
+        outputs = function(*tensors)
+        seeds = directions(outputs, 1)
+        gradients = grad(outputs, tensors, seeds, allow_unused=True)
+        forward = inner([tangent for _, tangent in unpacked], seeds)
+        assert np.isclose(forward, inner(gradients, moves), rtol=1e-6, atol=1e-9), sample
+        checked += 1
+    assert checked
+
+
+@each(DIFFERENTIABLE, lambda info: [rd.float64])
+def test_levels_give_the_same_as_the_plain_modes(info, dtype):
+    skip_where_it_does_not_hold(info, "gradients")
+    for sample, function, tensors in list(sample_with_gradient(info, dtype))[:1]:
+        plain = tuple(x.detach() for x in tensors)
+        moves = tuple(directions(tensors))
+
+        outputs = function(*tensors)
+        seeds = directions(outputs, 1)
+        gradients = grad(outputs, tensors, seeds, allow_unused=True)
+        _, pull = vjp(function, *plain)
+        pulled = pull(tuple(seeds))
+        for ours, theirs in zip(pulled, gradients, strict=True):
+            theirs = rd.zeros_like(ours) if theirs is None else theirs
+            assert np.allclose(ours.numpy(), theirs.numpy(), rtol=1e-6, atol=1e-9, equal_nan=True), sample
+        _, pushed = jvp(function, plain, moves)
+        assert np.isclose(inner(pushed, seeds), inner(gradients, moves), rtol=1e-6, atol=1e-9), sample
