@@ -10,7 +10,7 @@ This file is the public face: every name of `redispatch.X`, by the room that it 
 dispatch, tensor, kernels, ops, autograd; docs/architecture.md draws them.
 """
 
-from . import _C, _ops, amp, autograd, backends, fft, library, linalg, nn, optim, overrides, serialization, utils
+from . import _C, _ops, amp, autograd, backends, fft, func, library, linalg, nn, optim, overrides, serialization, utils
 from . import ops as _operators
 from .amp import autocast, get_autocast_dtype, is_autocast_available, is_autocast_enabled
 from .autograd import (

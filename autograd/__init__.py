@@ -3,10 +3,10 @@
 Read in this order: hooks, node, accumulate, saved, views, copy_slices, history, derivative, formulas, keeping,
 operator_node, straight, no_derivative, engine, api; then forward mode and transforms: grad_level, transposition,
 forward, duals, jvp_level, forward_ad; then what stands beside: grad_mode, anomaly, watch, function, op_function,
-graph, gradcheck, variable.
+functional, graph, gradcheck, variable.
 """
 
-from . import forward_ad, function, grad_mode, graph
+from . import forward_ad, function, functional, grad_mode, graph
 from .anomaly import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly
 from .api import GradientEdge, backward, grad
 from .derivative import differentiable
@@ -52,6 +52,7 @@ __all__ = [
     "enable_grad",
     "forward_ad",
     "function",
+    "functional",
     "grad",
     "grad_mode",
     "gradcheck",

@@ -66,10 +66,10 @@ def overwrite(tensor: Any, tangent: Any, attach: Any) -> None:
     if former is None and tangent is None:
         return
     if tangent is None:
-        tangent = zeros_like(tensor)
+        tangent = zeros_like(former)
     view = tensor._view
     if former is None and view is not None:
-        attach(view.base, zeros_like(view.base))
+        attach(view.base, zeros_like(getattr(view.base, "_value", view.base)))
         former = tangent_of(tensor)
     if former is None or former._shape != tangent._shape or former.is_leaf and former.requires_grad:
         attach(tensor, tangent)

@@ -280,7 +280,7 @@ def prod_backward(grad: Any, self: Any, dim: int) -> Any:
     gradient itself is to be differentiated and there are zeros, the products of the others are formed one by one.
     """
     zero = self == 0
-    if STATE.get().grad_enabled and self._array is not None and as_numpy(zero).any():
+    if STATE.get().grad_enabled and (zero._array is None or as_numpy(zero).any()):
         return grad * products_of_others(self, dim)
     zeros = zero.sum(dim, True)
     rest = self.masked_fill(zero, 1)

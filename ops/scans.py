@@ -81,9 +81,9 @@ def cumprod_backward(grad: Any, self: Any, result: Any, dim: int) -> Any:
         return grad
     if self._dtype is not result._dtype:
         self = self.to(result._dtype)
-    zero = self == 0
-    if STATE.get().grad_enabled and self._array is not None and as_numpy(zero).any():
-        return (grad.unsqueeze(dim) * running_products_of_others(self, dim % self.dim())).sum(dim % self.dim() + 1)
+    zero, dim = self == 0, dim % self.dim()
+    if STATE.get().grad_enabled and (zero._array is None or as_numpy(zero).any()):
+        return (grad.unsqueeze(dim) * running_products_of_others(self, dim)).sum(dim + 1)
     zeros = zero.cumsum(dim)
     first = zero & (zeros == 1)
     rest = self.masked_fill(first, 1)
@@ -143,7 +143,14 @@ def logcumsumexp_backward(grad: Any, self: Any, result: Any, dim: int) -> Any:
 _LARGEST = {"float16": 65504.0, "float64": 1.7976e308}  # finite numbers as large as there are, nearly
 
 
+def logcumsumexp_tangent(arguments: list[Any], tangents: list[Any], result: Any) -> Any:
+    """The mean of the tangents up to each element, weighted by exp(x)."""
+    (self, dim), (tangent, _) = arguments, tangents
+    return (tangent * (self - self.amax(dim, True)).exp()).cumsum(dim) / (self - self.amax(dim, True)).exp().cumsum(dim)
+
+
 logcumsumexp_op.derivative(self=logcumsumexp_backward)
+logcumsumexp_op.forward(logcumsumexp_tangent)
 logcumsumexp = public(logcumsumexp_op)
 
 # --- cummax, cummin --------------------------------------------------------------------------------------------------

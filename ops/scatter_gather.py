@@ -513,7 +513,7 @@ def masked_select_kernel(self: Tensor, mask: Tensor) -> Tensor:
 
 def masked_select_backward(grad: Any, self_shape: Sequence[int], mask: Any) -> Tensor:
     shape = broadcast_shapes(tuple(self_shape), tuple(mask.shape))
-    return grad.new_zeros(shape).index_put([mask.expand(shape)], grad)
+    return grad.new_zeros(shape).masked_scatter(mask, grad)
 
 
 masked_select_op.derivative(self=masked_select_backward)

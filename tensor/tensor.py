@@ -617,6 +617,9 @@ def as_numpy(tensor: Tensor) -> np.ndarray:
     them."""
     array = tensor._array
     if array is None:
+        inside = getattr(tensor, "_value", None)  # of a wrapper that looks as its value does
+        if inside is not None and tensor._bdim is None:
+            return as_numpy(inside)
         raise no_memory(tensor)
     if not tensor._shape.numel():  # its offset may lie behind the end of the memory, which numpy refuses
         return np.empty(tensor._shape, tensor._dtype.numpy)

@@ -154,8 +154,8 @@ Errors = Callable[[Maker], Iterable[ErrorInput]]
 
 # What skips may name: the generic tests of tests/op_db/
 PROPERTIES = frozenset(
-    "reference bfloat16 meta inplace out layouts expanded gradients second_gradients complex_gradients dispatch_mode "
-    "function_mode subclass trace inference parity errors recording".split()
+    "reference bfloat16 meta inplace out layouts expanded gradients second_gradients complex_gradients forward "
+    "dispatch_mode function_mode subclass trace inference parity errors recording".split()
 )
 
 

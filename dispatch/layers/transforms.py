@@ -77,7 +77,8 @@ def back(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
     values = each_tensor(op.schema, stack, level.unwrap)
     with within(state.outside):  # type: ignore[arg-type]  # this key is included in such states alone
         result = call(op, values)
-    return each_result(op.schema, stack, result, level.wrap)
+    given = {id(value): tensor for value, tensor in zip(values, stack, strict=True) if isinstance(value, TensorBase)}
+    return each_result(op.schema, stack, result, lambda one: given[id(one)] if id(one) in given else level.wrap(one))
 
 
 def each_tensor(schema: FunctionSchema, stack: list[Any], change: Callable[[Any], Any]) -> list[Any]:

@@ -158,7 +158,9 @@ ATTENTION = [
         dtypes=FLOATS,
         function="nn.functional.scaled_dot_product_attention",
         errors=wrong,
-        skips={"second_gradients": "the fused kernel's backward has no derivative, as in PyTorch"},
+        skips=dict.fromkeys(
+            ["second_gradients", "forward"], "the fused kernel's backward has no derivative, as in PyTorch"
+        ),
     ),
     OpInfo(
         "_scaled_dot_product_flash_attention_for_cpu",
@@ -166,7 +168,7 @@ ATTENTION = [
         attended_by_kernel,
         dtypes=FLOATS,
         errors=kernel_wrong,
-        skips={"second_gradients": "its backward has no derivative, as in PyTorch"},
+        skips=dict.fromkeys(["second_gradients", "forward"], "its backward has no derivative, as in PyTorch"),
     ),
     OpInfo(
         "_scaled_dot_product_flash_attention_for_cpu_backward",

@@ -1,6 +1,7 @@
 """Forward mode agrees with reverse mode: <u, J t> is <J^T u, t>, for every operator; so do the two kinds of levels."""
 
 import numpy as np
+import pytest
 
 import redispatch as rd
 from redispatch.autograd import forward_ad as fwAD
@@ -33,6 +34,7 @@ def sample_with_gradient(info, dtype):
 @each(DIFFERENTIABLE, lambda info: [rd.float64])
 def test_tangents_are_those_that_backward_implies(info, dtype):
     skip_where_it_does_not_hold(info, "gradients")
+    skip_where_it_does_not_hold(info, "forward")
     checked = 0
     for sample, function, tensors in list(sample_with_gradient(info, dtype))[:4]:
         moves = directions(tensors)
@@ -51,6 +53,7 @@ def test_tangents_are_those_that_backward_implies(info, dtype):
 @each(DIFFERENTIABLE, lambda info: [rd.float64])
 def test_levels_give_the_same_as_the_plain_modes(info, dtype):
     skip_where_it_does_not_hold(info, "gradients")
+    skip_where_it_does_not_hold(info, "forward")
     for sample, function, tensors in list(sample_with_gradient(info, dtype))[:1]:
         plain = tuple(x.detach() for x in tensors)
         moves = tuple(directions(tensors))
@@ -58,7 +61,12 @@ def test_levels_give_the_same_as_the_plain_modes(info, dtype):
         outputs = function(*tensors)
         seeds = directions(outputs, 1)
         gradients = grad(outputs, tensors, seeds, allow_unused=True)
-        _, pull = vjp(function, *plain)
+        try:
+            _, pull = vjp(function, *plain)
+        except RuntimeError as error:
+            if "would mutate a captured Tensor" in str(error):
+                pytest.skip("it writes arguments that have no gradient, which transforms refuse")
+            raise
         pulled = pull(tuple(seeds))
         for ours, theirs in zip(pulled, gradients, strict=True):
             theirs = rd.zeros_like(ours) if theirs is None else theirs
