@@ -59,7 +59,7 @@ def direction(v: Any, others: Sequence[Any], many: bool, name: str) -> tuple[Any
         if len(others) != 1 or others[0].numel() != 1:
             which = "inputs" if name in ("jvp", "hvp", "vhp") else "outputs"
             raise RuntimeError(
-                f"The vector v can only be None if the user-provided function returns a single Tensor with a single "
+                "The vector v can only be None if the user-provided function returns a single Tensor with a single "
                 "element."
                 if which == "outputs"
                 else "The vector v can only be None if the input to the user-provided function is a single Tensor with "

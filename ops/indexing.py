@@ -26,6 +26,7 @@ from redispatch.dispatch import STATE, call_overridden, overridden
 from redispatch.dispatch.marks import inline, leaf
 from redispatch.kernels import Operand, broadcast_shapes, has_internal_overlap, index_shape, output_strides
 from redispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, fresh, looks_of, mould, overridable, strided
+from redispatch.tensor.wrapped import is_batched
 
 from .copying import alias_op, copy_inplace_op, copy_strides, fill_inplace_scalar_op, fill_inplace_tensor_op, move
 from .creation import empty_op
@@ -449,7 +450,7 @@ class Taking:
             raise IndexError(WRONG_INDEX.format(type(item).__name__))
 
     def take_tensor(self, item: Tensor, position: int) -> None:
-        if not item._shape and item._dtype.category <= 1 and item._device.type != "meta":
+        if not item._shape and item._dtype.category <= 1 and item._device.type != "meta" and not is_batched(item):
             if item._dtype is dtypes.bool or item._dtype is dtypes.uint8:
                 self.x = unsqueeze_op.functional(self.x, self.dim)
                 self.take_flag(bool(item.item()), unsqueezed=True)

@@ -507,6 +507,11 @@ class Tensor(TensorBase, metaclass=TensorMeta):
             raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
         if self._shape.numel() > 1:
             raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+        if getattr(self, "_bdim", None) is not None:
+            raise RuntimeError(
+                "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't "
+                "support that yet, please file an issue at https://github.com/pytorch/pytorch/issues ."
+            )
         return bool(self.item())
 
     @overridable

@@ -86,4 +86,13 @@ def is_wrapped(tensor: Any) -> bool:
     return type(tensor) is Wrapped
 
 
-__all__ = ["Wrapped", "is_wrapped", "level_of", "look_like_value", "without_dead", "wrapped"]
+def is_batched(tensor: Any) -> bool:
+    """Whether a tensor stands for others, of some vmap, on any level: then its values are not one thing."""
+    while type(tensor) is Wrapped:
+        if tensor._bdim is not None:
+            return True
+        tensor = tensor._value
+    return False
+
+
+__all__ = ["Wrapped", "is_batched", "is_wrapped", "level_of", "look_like_value", "without_dead", "wrapped"]

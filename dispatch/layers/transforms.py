@@ -24,6 +24,7 @@ from typing import Any, Self
 from ..base import TensorBase
 from ..interpreter import call
 from ..operator import OpOverload
+from ..rules import RuleTable
 from ..schema import FunctionSchema
 from ..state import STATE, State, within
 from .layer import layer
@@ -153,3 +154,11 @@ def batched(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
         f"{op}: a tensor that vmap had batched was used after vmap returned; nobody says any more what its batch "
         "dimension means. Return the tensor from the function, so that vmap hands out the whole batch."
     )
+
+
+# vmap: what an operator does to batches ------------------------------------------------------------------------------
+
+# By operator: a function of (op, values, dims, size), called outside of the level. `values` is the stack with the
+# batched tensors in it, `dims` says along which dimension each is batched (None: not at all; for lists, a list), `size`
+# is that of the batch. It gives (result, dims of the result).
+BATCHING: RuleTable[Callable[..., Any]] = RuleTable("batching rule")

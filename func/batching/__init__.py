@@ -1,0 +1,98 @@
+"""Batching rules: what an operator does to a whole batch, derived from the operator's shape class.
+
+Most operators need no rule of their own. How shapes go through an operator is nearly always one of a few ways, and the
+way is known from its tags, its schema, or the lists below:
+
+    pointwise   broadcast from the right                              add, exp, where         pointwise.py
+    dims        name the dimensions they work along, or sizes         sum, cumsum, view       by_dims.py
+    full        work along all dimensions                             max, median             reductions.py
+    leading     work on the last dimensions, whatever is in front     tril, linalg_inv        by_dims.py
+    matrices    products of matrices and vectors                      mm, addmm, dot          products.py
+    images      take any number of images                             max_pool2d, upsample    images.py
+    indices     take tensors of indices                               index, embedding        indices.py
+    random      draw numbers                                          rand, bernoulli         random.py
+    dynamic     the shape or a number depends on values: refused      nonzero, item           refused.py
+
+The rest is called once for each example (fallback.py), with a warning that says how to give it a rule.
+
+Read next: common.py, by_dims.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from redispatch.dispatch import OpOverload, Tag
+
+from .by_dims import dims_rule, leading_rule
+from .fallback import one_by_one
+from .images import IMAGES, images_rule
+from .pointwise import pointwise_rule
+from .reductions import FULL, full_rule
+from .refused import refuse
+
+POINTWISE = frozenset(
+    """
+    empty_like zeros_like ones_like full_like fill fill_ zero_ copy_ copy clone _to_copy alias detach detach_ lift_fresh
+    lift_fresh_copy masked_fill masked_fill_ native_dropout_backward view.dtype isin.Tensor_Scalar isin.Scalar_Tensor
+    threshold_backward gelu_backward silu_backward mse_loss_backward elu_backward leaky_relu_backward hardtanh_backward
+    hardsigmoid_backward hardswish_backward hardshrink_backward softshrink_backward _prelu_kernel bucketize.Tensor
+    isposinf isneginf _conj _neg_view conj_physical resolve_conj resolve_neg real imag view_as_real
+    """.split()
+)
+
+DIMS = frozenset(
+    """
+    sum.dim_IntList mean.dim prod.dim_int all.dim all.dims any.dim any.dims count_nonzero.dim_IntList var.correction
+    std.correction var_mean.correction std_mean.correction linalg_vector_norm logsumexp amax amin max.dim min.dim aminmax argmax argmin
+    nansum median.dim nanmedian.dim mode kthvalue topk sort sort.stable cumsum cumsum_ cumprod cumprod_ logcumsumexp
+    cummax cummin _softmax _log_softmax _softmax_backward_data _log_softmax_backward_data _safe_softmax glu glu_backward
+    flip diag_embed diagonal diagonal_copy diagonal_scatter diagonal_backward select_backward slice_backward
+    unfold_backward select_scatter slice_scatter stack cat gather scatter scatter_ scatter_add scatter_add_
+    scatter_reduce scatter_reduce_ new_empty new_zeros new_ones new_full transpose transpose_ unsqueeze unsqueeze_
+    squeeze.dim squeeze.dims squeeze_.dim squeeze_.dims permute view _unsafe_view select slice unbind split
+    split_with_sizes unfold fft_fft renorm linalg_cross _fft_r2c _fft_c2c _fft_c2r nansum
+    """.split()
+)
+
+LEADING = frozenset(
+    """
+    tril tril_ triu triu_ constant_pad_nd _cdist_forward _cdist_backward linalg_inv_ex linalg_cholesky_ex linalg_qr
+    linalg_svd _linalg_svd linalg_eigh _linalg_eigh linalg_eig linalg_eigvals _linalg_det _linalg_slogdet
+    _linalg_solve_ex linalg_lu_factor_ex linalg_lu linalg_lu_solve linalg_solve_triangular linalg_matrix_exp
+    linalg_householder_product linalg_ldl_factor_ex linalg_ldl_solve cholesky cholesky_solve cholesky_inverse
+    triangular_solve lu_unpack linalg_pinv.atol_rtol_tensor pixel_shuffle pixel_unshuffle _linalg_check_errors bmm
+    baddbmm
+    """.split()
+)
+
+Rule = Callable[..., Any]
+
+
+@lru_cache(None)
+def rule_of(op: OpOverload) -> Rule:
+    """The batching rule of an operator that has declared none."""
+    if op.schema.is_out:
+        return refuse(op, "out")
+    tags = set(op.tags)
+    if Tag.dynamic_output_shape in tags or Tag.data_dependent_output in tags:
+        return refuse(op, "dynamic")
+    if named(op, FULL):
+        return full_rule
+    if named(op, POINTWISE) or Tag.pointwise in tags:
+        return pointwise_rule
+    if named(op, DIMS):
+        return dims_rule
+    if named(op, LEADING):
+        return leading_rule
+    if named(op, IMAGES):
+        return images_rule
+    return refuse(op, "view") if op.schema.is_view else one_by_one
+
+
+def named(op: OpOverload, names: Any) -> bool:
+    """Whether a list has the operator: by its name with the overload, or by its name for all overloads."""
+    name = op.qualified_name.removeprefix("aten::")
+    return name in names or (op.namespace == "aten" and op._opname in names)

@@ -1,0 +1,66 @@
+"""The operator once for each example: for what has no batching rule."""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+from typing import Any
+
+from redispatch.dispatch import OpOverload, call, ops
+
+from .common import dims_of_result, each, is_tensor
+
+_WARNED: set[str] = set()
+
+
+def one_by_one(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
+    """The results of all examples, stacked; what an example writes, it writes into the batch."""
+    warn(op)
+    if size == 0:
+        raise RuntimeError(
+            f"{op.schema.name}: The fallback path does not support vmap over dims of size 0, because nobody has seen "
+            "what the operator makes of an example. Give the operator a batching rule: library.register_vmap"
+        )
+    check_writes(op, values, dims)
+    results = []
+    for index in range(size):
+        results.append(call(op, each(op.schema, values, dims, partial(example, index))))
+    if op.schema.mutable_positions:
+        return results[0], None
+    result = stacked(results)
+    return result, dims_of_result(op, result)
+
+
+def example(index: int, value: Any, dim: int | None) -> Any:
+    return value if dim is None else value.select(dim, index)
+
+
+def stacked(results: list[Any]) -> Any:
+    if isinstance(results[0], tuple | list):
+        return type(results[0])(stacked([result[i] for result in results]) for i in range(len(results[0])))
+    return ops.aten.stack.default(results, 0) if is_tensor(results[0]) else results[0]
+
+
+def check_writes(op: OpOverload, values: list[Any], dims: list[Any]) -> None:
+    """Raises RuntimeError where each example would write the same tensor."""
+    for position in op.schema.mutable_positions:
+        if is_tensor(values[position]) and dims[position] is None:
+            raise RuntimeError(
+                f"vmap: {op.schema.name}(self, *extra_args) is not possible because there exists a Tensor `other` in "
+                "extra_args that has more elements than `self`. This happened due to `other` being vmapped over but "
+                "`self` not being vmapped over in a vmap. Please try to use out-of-place operators instead of "
+                f"{op.schema.name}."
+            )
+
+
+def warn(op: OpOverload) -> None:
+    """Says once for each operator that it is slow, and what to do."""
+    if op.qualified_name not in _WARNED:
+        _WARNED.add(op.qualified_name)
+        warnings.warn(
+            "There is a performance drop because we have not yet implemented the batching rule for "
+            f"{op.qualified_name}. It is called once for each example. To give it a rule: "
+            f"redispatch.library.register_vmap({op.qualified_name!r}, rule).",
+            UserWarning,
+            stacklevel=2,
+        )

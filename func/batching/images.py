@@ -1,0 +1,56 @@
+"""Operators on images, of which they take any number: a batch of batches of images is one long batch.
+
+An example is one image, or already a batch of them. One image more is just that; of several, the batch dimension and
+the images' are made one, and parted again in the results.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from redispatch.dispatch import OpOverload, call
+
+from .common import each, is_tensor, rank, ranks, whole
+
+# the number of dimensions of one image, the channels' included: operators on such images
+BY_RANK = {
+    2: """
+        reflection_pad1d replication_pad1d reflection_pad1d_backward replication_pad1d_backward
+        upsample_nearest1d _upsample_nearest_exact1d upsample_linear1d
+    """,
+    3: """
+        max_pool2d_with_indices max_pool2d_with_indices_backward avg_pool2d avg_pool2d_backward _adaptive_avg_pool2d
+        _adaptive_avg_pool2d_backward adaptive_max_pool2d adaptive_max_pool2d_backward fractional_max_pool2d
+        reflection_pad2d replication_pad2d reflection_pad2d_backward replication_pad2d_backward upsample_nearest2d
+        _upsample_nearest_exact2d upsample_bilinear2d upsample_bicubic2d im2col col2im grid_sampler_2d max_unpool2d
+        _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention_for_cpu_backward
+    """,
+    4: """
+        max_pool3d_with_indices max_pool3d_with_indices_backward avg_pool3d avg_pool3d_backward _adaptive_avg_pool3d
+        _adaptive_avg_pool3d_backward adaptive_max_pool3d reflection_pad3d replication_pad3d reflection_pad3d_backward
+        replication_pad3d_backward upsample_nearest3d _upsample_nearest_exact3d upsample_trilinear3d grid_sampler_3d
+        max_unpool3d
+    """,
+}
+IMAGES = {name: rank for rank, names in BY_RANK.items() for name in names.split()}
+
+
+def images_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
+    """All images one after the other; the results in batches again."""
+    count = max(ranks(op.schema, values, dims))
+    several = count > IMAGES[op._opname]
+
+    def placed(value: Any, dim: int | None) -> Any:
+        moved = whole(value, dim, size)
+        return moved.flatten(0, 1) if several and rank(value, dim) == count else moved
+
+    result = call(op, each(op.schema, values, dims, placed))
+    if several:
+        result = parted(result, size)
+    return result, [0] * len(result) if isinstance(result, tuple) else 0
+
+
+def parted(result: Any, size: int) -> Any:
+    if isinstance(result, tuple):
+        return tuple(parted(one, size) for one in result)
+    return result.unflatten(0, (size, -1)) if is_tensor(result) and result.dim() else result

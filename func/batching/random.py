@@ -1,0 +1,81 @@
+"""Operators that draw numbers: for each example others, or for all the same; vmap's `randomness` says which."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from redispatch.dispatch import OpOverload, Tag, call
+
+from .common import each, front, is_tensor, padded, ranks, whole
+from .fallback import one_by_one
+
+ERROR = (
+    "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
+    "randomness flags on vmap or perform the randomness operation out of vmap"
+)
+
+
+def is_random(op: OpOverload) -> bool:
+    return Tag.nondeterministic_seeded in op.tags
+
+
+def random_call(op: OpOverload, values: list[Any], dims: list[Any], level: Any) -> Any:
+    """(result, its batch dimension). RuntimeError where random operators are not allowed."""
+    if level.randomness == "error":
+        raise RuntimeError(ERROR)
+    batched = any(dim is not None for dim in dims)
+    if level.randomness == "same":
+        return same_for_all(op, values, dims, level.size, batched)
+    schema = op.schema
+    tensors = [p for p in schema.tensor_positions if is_tensor(values[p])]
+    if schema.mutable_positions and dims[schema.mutable_positions[0]] is None:
+        raise RuntimeError(
+            f"vmap: {op.schema.name} would draw other numbers for each example into one tensor that is not batched. "
+            "Make the tensor inside the function, from an input (`x.new_empty(...)`), or use randomness='same'."
+        )
+    if not tensors:
+        arguments = list(values)
+        for position, argument in enumerate(schema.arguments):
+            if argument.name == "size":
+                arguments[position] = [level.size, *values[position]]
+                return call(op, arguments), 0
+        return one_by_one(op, values, dims, level.size)
+    wanted = max(ranks(schema, values, dims))
+    first = tensors[0]
+
+    def placed(value: Any, dim: int | None) -> Any:
+        return whole(value, dim, level.size) if value is values[first] else padded(value, dim, wanted)
+
+    return call(op, each(schema, values, dims, placed)), tuple_of_zeros(op)
+
+
+def tuple_of_zeros(op: OpOverload) -> Any:
+    return [0] * len(op.schema.returns) if len(op.schema.returns) > 1 else 0
+
+
+def same_for_all(op: OpOverload, values: list[Any], dims: list[Any], size: int, batched: bool) -> Any:
+    """One draw. Where the operator asks for a tensor's shape, that of an example; where it draws from its values, it
+    cannot be the same for all."""
+    if not batched:
+        return call(op, values), None
+    if op.schema.mutable_positions:
+        position = op.schema.mutable_positions[0]
+        target = front(values[position], dims[position])
+        if size:
+            arguments = [value if p != position else target[0] for p, value in enumerate(values)]
+            if any(dim is not None for p, dim in enumerate(dims) if p != position):
+                raise RuntimeError("vmap: " + SAME)
+            call(op, arguments)
+            target[1:].copy_(target[:1].expand(target[1:].shape))
+        return values[position], None
+    if op._opname in SHAPE_ONLY:
+        example = each(op.schema, values, dims, lambda value, dim: value if dim is None else value.select(dim, 0))
+        return call(op, example), None
+    raise RuntimeError("vmap: " + SAME)
+
+
+SHAPE_ONLY = ("rand_like", "randn_like", "randint_like", "native_dropout")
+SAME = (
+    "the same numbers for all examples cannot be drawn where the distribution itself is batched: use "
+    "randomness='different'"
+)

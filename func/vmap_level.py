@@ -1,0 +1,91 @@
+"""VmapLevel: what `vmap` is while it is at work.
+
+A wrapper looks like one example; its value holds all of them, along one dimension. A call means: the operator, for each
+example. A batching rule says how to do that for all at once, by calls outside on the values (batching/). Operators that
+are written in others are taken apart first, and what has no rule is called once for each example.
+
+Source: PyTorch's functorch (VmapInterpreterPtr). Read next: batching/__init__.py, vmap.py.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from redispatch.autograd.forward import composite_kernel
+from redispatch.autograd.grad_level import refresh
+from redispatch.dispatch import STATE, OpOverload, call, within
+from redispatch.dispatch.layers.transforms import BATCHING, Level, each_tensor, result_of
+from redispatch.tensor import Tensor
+from redispatch.tensor.wrapped import without_dead, wrapped
+
+from .batching import rule_of
+from .batching.random import is_random, random_call
+
+RANDOMNESS = ("error", "different", "same")
+
+
+class VmapLevel(Level):
+    """`vmap` at work. size: of the batch; randomness: what random operators do, one of the words above."""
+
+    def __init__(self, size: int, randomness: str) -> None:
+        self.size, self.randomness = size, randomness
+
+    def process(self, op: OpOverload, stack: list[Any]) -> Any:
+        values = each_tensor(op.schema, stack, self.unwrap)
+        dims = [self.dims_of(value) for value in stack]
+        if is_random(op):
+            return self.handed_out(op, stack, self.outside(lambda: random_call(op, values, dims, self)))
+        if not any(map(is_batched, dims)):
+            return self.outside(lambda: call(op, values))
+        rule = BATCHING.get(op)
+        if rule is None:
+            kernel = composite_kernel(op)
+            if kernel is not None:
+                return kernel.boxed(op, 0, stack)
+            rule = rule_of(op)
+        if getattr(rule, "decomposes", False):  # written in terms of one example, as the operator is
+            return rule(*stack)
+        return self.handed_out(op, stack, self.outside(lambda: rule(op, values, dims, self.size)))
+
+    def outside(self, run: Any) -> Any:
+        with within(STATE.get().outer()):
+            return run()
+
+    def handed_out(self, op: OpOverload, stack: list[Any], found: tuple[Any, Any]) -> Any:
+        """The result in wrappers; what was written is the argument itself."""
+        result, dims = found
+        for position in op.schema.mutable_positions:
+            refresh(stack[position])
+        if isinstance(result, tuple | list) and len(op.schema.returns) > 1:
+            every = dims if isinstance(dims, tuple | list) else [dims] * len(result)
+            return tuple(
+                result_of(op.schema, stack, index, one, partial(self.wrap, dim=dim))
+                for index, (one, dim) in enumerate(zip(result, every, strict=True))
+            )
+        return result_of(op.schema, stack, 0, result, lambda value: self.wrap(value, dims))
+
+    def dims_of(self, value: Any) -> Any:
+        """Along which dimension an argument is batched here; None: it is not."""
+        if isinstance(value, list):
+            return [self.dims_of(item) for item in value]
+        return value._bdim if getattr(value, "_level", None) is self else None
+
+    def wrap(self, value: Any, dim: int | None = None) -> Any:
+        return value if dim is None or not isinstance(value, Tensor) else wrapped(value, self, bdim=dim)
+
+    def unwrap(self, tensor: Any) -> Any:
+        return tensor._value if getattr(tensor, "_level", None) is self else without_dead(tensor)
+
+    def batch_of(self, tensor: Tensor, dim: int) -> Tensor:
+        """The whole batch behind a tensor of this level, along `dim`; what is not batched, repeated."""
+        own = self.dims_of(tensor)
+        with within(STATE.get().outer()):
+            value = self.unwrap(tensor)
+            if own is None:
+                return value.expand((self.size, *value.shape)).movedim(0, dim)
+            return value.movedim(own, dim)
+
+
+def is_batched(dims: Any) -> bool:
+    return any(map(is_batched, dims)) if isinstance(dims, list) else dims is not None
