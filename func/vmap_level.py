@@ -20,6 +20,7 @@ from redispatch.tensor import Tensor
 from redispatch.tensor.wrapped import without_dead, wrapped
 
 from .batching import rule_of
+from .batching.common import Decomposition
 from .batching.random import is_random, random_call
 
 RANDOMNESS = ("error", "different", "same")
@@ -38,15 +39,22 @@ class VmapLevel(Level):
             return self.handed_out(op, stack, self.outside(lambda: random_call(op, values, dims, self)))
         if not any(map(is_batched, dims)):
             return self.outside(lambda: call(op, values))
-        rule = BATCHING.get(op)
+        rule: Any = BATCHING.get(op)
         if rule is None:
             kernel = composite_kernel(op)
             if kernel is not None:
                 return kernel.boxed(op, 0, stack)
             rule = rule_of(op)
-        if getattr(rule, "decomposes", False):  # written in terms of one example, as the operator is
-            return rule(*stack)
-        return self.handed_out(op, stack, self.outside(lambda: rule(op, values, dims, self.size)))
+        if isinstance(rule, Decomposition):
+            result = rule.function(op, stack)
+            if result is not NotImplemented:
+                return result
+            rule = rule.otherwise
+        result, dims = self.outside(lambda: rule(op, values, dims, self.size))
+        for value, tensor in zip(values, stack, strict=True):
+            if result is value and isinstance(value, Tensor):  # an operator that may give back what it was given
+                return tensor
+        return self.handed_out(op, stack, (result, dims))
 
     def outside(self, run: Any) -> Any:
         with within(STATE.get().outer()):

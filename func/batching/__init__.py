@@ -11,6 +11,7 @@ way is known from its tags, its schema, or the lists below:
     images      take any number of images                             max_pool2d, upsample    images.py
     indices     take tensors of indices                               index, embedding        indices.py
     random      draw numbers                                          rand, bernoulli         random.py
+    losses      pointwise, then reduced if asked for                  mse_loss                losses.py
     dynamic     the shape or a number depends on values: refused      nonzero, item           refused.py
 
 The rest is called once for each example (fallback.py), with a warning that says how to give it a rule.
@@ -27,18 +28,20 @@ from typing import Any
 from redispatch.dispatch import OpOverload, Tag
 
 from .by_dims import dims_rule, leading_rule
+from .common import Decomposition
 from .fallback import one_by_one
 from .images import IMAGES, images_rule
+from .losses import LOSS, LOSS_BACKWARD
 from .pointwise import pointwise_rule
 from .reductions import FULL, full_rule
 from .refused import refuse
 
 POINTWISE = frozenset(
     """
-    empty_like zeros_like ones_like full_like fill fill_ zero_ copy_ copy clone _to_copy alias detach detach_ lift_fresh
-    lift_fresh_copy masked_fill masked_fill_ native_dropout_backward view.dtype isin.Tensor_Scalar isin.Scalar_Tensor
-    threshold_backward gelu_backward silu_backward mse_loss_backward elu_backward leaky_relu_backward hardtanh_backward
-    hardsigmoid_backward hardswish_backward hardshrink_backward softshrink_backward _prelu_kernel bucketize.Tensor
+    empty_like zeros_like ones_like full_like fill.Scalar fill_.Scalar zero_ copy_ clone _to_copy alias detach detach_
+    lift_fresh lift_fresh_copy masked_fill.Scalar masked_fill_.Scalar view.dtype isin.Tensor_Scalar threshold_backward
+    gelu_backward silu_backward elu_backward leaky_relu_backward hardtanh_backward hardsigmoid_backward
+    hardswish_backward hardshrink_backward softshrink_backward native_dropout_backward _prelu_kernel bucketize.Scalar
     isposinf isneginf _conj _neg_view conj_physical resolve_conj resolve_neg real imag view_as_real
     """.split()
 )
@@ -46,14 +49,14 @@ POINTWISE = frozenset(
 DIMS = frozenset(
     """
     sum.dim_IntList mean.dim prod.dim_int all.dim all.dims any.dim any.dims count_nonzero.dim_IntList var.correction
-    std.correction var_mean.correction std_mean.correction linalg_vector_norm logsumexp amax amin max.dim min.dim aminmax argmax argmin
-    nansum median.dim nanmedian.dim mode kthvalue topk sort sort.stable cumsum cumsum_ cumprod cumprod_ logcumsumexp
-    cummax cummin _softmax _log_softmax _softmax_backward_data _log_softmax_backward_data _safe_softmax glu glu_backward
-    flip diag_embed diagonal diagonal_copy diagonal_scatter diagonal_backward select_backward slice_backward
-    unfold_backward select_scatter slice_scatter stack cat gather scatter scatter_ scatter_add scatter_add_
-    scatter_reduce scatter_reduce_ new_empty new_zeros new_ones new_full transpose transpose_ unsqueeze unsqueeze_
-    squeeze.dim squeeze.dims squeeze_.dim squeeze_.dims permute view _unsafe_view select slice unbind split
-    split_with_sizes unfold fft_fft renorm linalg_cross _fft_r2c _fft_c2c _fft_c2r nansum
+    std.correction var_mean.correction std_mean.correction linalg_vector_norm logsumexp amax amin max.dim min.dim
+    aminmax argmax argmin nansum median.dim nanmedian.dim mode kthvalue topk sort sort.stable cumsum cumsum_ cumprod
+    cumprod_ logcumsumexp cummax cummin _softmax _log_softmax _softmax_backward_data _log_softmax_backward_data
+    _safe_softmax glu glu_backward flip diag_embed diagonal diagonal_copy diagonal_scatter diagonal_backward
+    select_backward slice_backward unfold_backward select_scatter slice_scatter stack cat gather scatter scatter_
+    scatter_add scatter_add_ scatter_reduce scatter_reduce_ new_empty new_zeros new_ones new_full transpose transpose_
+    unsqueeze unsqueeze_ squeeze.dim squeeze.dims squeeze_.dim squeeze_.dims permute view _unsafe_view select slice
+    unbind split split_with_sizes unfold fft_fft renorm linalg_cross _fft_r2c _fft_c2c _fft_c2r nansum
     """.split()
 )
 
@@ -68,7 +71,7 @@ LEADING = frozenset(
     """.split()
 )
 
-Rule = Callable[..., Any]
+Rule = Callable[..., Any] | Decomposition
 
 
 @lru_cache(None)
@@ -81,15 +84,17 @@ def rule_of(op: OpOverload) -> Rule:
         return refuse(op, "dynamic")
     if named(op, FULL):
         return full_rule
-    if named(op, POINTWISE) or Tag.pointwise in tags:
-        return pointwise_rule
+    if any(argument.name == "reduction" for argument in op.schema.arguments) and len(op.schema.returns) == 1:
+        return LOSS_BACKWARD if op._opname.endswith("_backward") else LOSS
+    if named(op, POINTWISE) or Tag.pointwise in tags:  # most backwards want all their arguments of one shape
+        return leading_rule if op._opname.endswith("_backward") else pointwise_rule
     if named(op, DIMS):
         return dims_rule
     if named(op, LEADING):
         return leading_rule
     if named(op, IMAGES):
         return images_rule
-    return refuse(op, "view") if op.schema.is_view else one_by_one
+    return refuse(op, "view") if op.schema.is_view or Tag.inplace_view in tags else one_by_one
 
 
 def named(op: OpOverload, names: Any) -> bool:

@@ -14,16 +14,19 @@ from .common import dims_of_result, each, is_tensor, ranks, shifted, whole
 
 DIMENSIONS = ("dim", "dims", "dim0", "dim1", "dim2", "axis0", "axis1", "axis", "dimension")
 SIZES = ("size", "sizes", "input_sizes", "input_size", "self_sizes", "sym_sizes")
-ONE_MORE = ("unsqueeze", "unsqueeze_", "stack", "unsqueeze_copy")  # the result has a dimension that examples have not
+ONE_MORE = ("unsqueeze", "unsqueeze_", "stack", "unsqueeze_copy", "diag_embed")  # their dimensions are the result's
 
 
 def dims_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     """Batches in front, what is not batched repeated; dimensions counted one further. Examples without dimensions get
     one meanwhile, since for them dimension 0 means the whole."""
     schema = op.schema
+    sizes = next((i for i, argument in enumerate(schema.arguments) if argument.name in SIZES), None)
     count = max(ranks(schema, values, dims), default=0)
+    if sizes is not None and schema.arguments[sizes].name.startswith("input"):
+        count = len(values[sizes])  # what was selected from, say: the backward of a view names its dimensions
     more = op._opname in ONE_MORE
-    lonely = count == 0 and not more
+    lonely = count == 0 and not more and sizes is None
     arguments = each(schema, values, dims, lambda value, dim: whole(value, dim, size))
     if lonely:
         arguments = each(schema, arguments, dims, lambda value, dim: value.unsqueeze(1))
@@ -31,8 +34,8 @@ def dims_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> 
         value = values[position]
         if argument.name in DIMENSIONS and not is_tensor(value):
             arguments[position] = all_or_shifted(argument, value, count + more, lonely)
-        elif argument.name in SIZES and isinstance(value, list | tuple):
-            arguments[position] = [size, *value]
+    if sizes is not None:
+        arguments[sizes] = [size, *values[sizes]]
     result = call(op, arguments)
     if lonely and not op.schema.mutable_positions:
         result = without_helper(result)
@@ -68,9 +71,3 @@ def leading_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) 
 
     result = call(op, each(op.schema, values, dims, placed))
     return result, dims_of_result(op, result)
-
-
-def like_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
-    """Operators on one tensor whose examples it takes as they come: copies, and tensors like another."""
-    position = op.schema.tensor_positions[0]
-    return call(op, values), dims[position]

@@ -6,9 +6,22 @@ all batches to the front, where dimension d of an example is dimension d + 1 of 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from redispatch.dispatch import FunctionSchema, TensorBase
+from redispatch.dispatch import FunctionSchema, OpOverload, TensorBase
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """A batching rule that says what an operator is for one example, in other operators or another case of itself.
+
+    function: of (op, stack), called under the level; where it gives NotImplemented, the rule `otherwise` holds.
+    """
+
+    function: Callable[[OpOverload, list[Any]], Any]
+    otherwise: Callable[..., Any]
 
 
 def is_tensor(value: Any) -> bool:

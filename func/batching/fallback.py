@@ -25,7 +25,7 @@ def one_by_one(op: OpOverload, values: list[Any], dims: list[Any], size: int) ->
     results = []
     for index in range(size):
         results.append(call(op, each(op.schema, values, dims, partial(example, index))))
-    if op.schema.mutable_positions:
+    if op.schema.mutable_positions and all(returned.is_write for returned in op.schema.returns):
         return results[0], None
     result = stacked(results)
     return result, dims_of_result(op, result)

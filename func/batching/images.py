@@ -11,6 +11,7 @@ from typing import Any
 from redispatch.dispatch import OpOverload, call
 
 from .common import each, is_tensor, rank, ranks, whole
+from .fallback import one_by_one
 
 # the number of dimensions of one image, the channels' included: operators on such images
 BY_RANK = {
@@ -38,16 +39,25 @@ IMAGES = {name: rank for rank, names in BY_RANK.items() for name in names.split(
 def images_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     """All images one after the other; the results in batches again."""
     count = max(ranks(op.schema, values, dims))
-    several = count > IMAGES[op._opname]
+    image = IMAGES[op._opname]
+    several = count > image
+    if any(own is not None and rank(value, own) < image for value, own in tensors(values, dims)):
+        return one_by_one(op, values, dims, size)
 
     def placed(value: Any, dim: int | None) -> Any:
+        if rank(value, dim) < image:  # a mask that is the same for all
+            return value
         moved = whole(value, dim, size)
-        return moved.flatten(0, 1) if several and rank(value, dim) == count else moved
+        return moved.flatten(0, 1) if several else moved
 
     result = call(op, each(op.schema, values, dims, placed))
     if several:
         result = parted(result, size)
     return result, [0] * len(result) if isinstance(result, tuple) else 0
+
+
+def tensors(values: list[Any], dims: list[Any]) -> list[tuple[Any, Any]]:
+    return [(value, dim) for value, dim in zip(values, dims, strict=True) if is_tensor(value)]
 
 
 def parted(result: Any, size: int) -> Any:

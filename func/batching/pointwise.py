@@ -9,16 +9,24 @@ from __future__ import annotations
 from typing import Any
 
 from redispatch.dispatch import OpOverload, call
-from redispatch.tensor import dtypes, result_type
+from redispatch.tensor import channels_last, channels_last_3d, dtypes, memory_format, result_type
 
-from .common import each, is_tensor, padded, rank, ranks
+from .common import each, front, is_tensor, padded, rank, ranks
 
 
 def pointwise_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     """Each example's dimensions after the batch's, missing ones of size 1."""
     wanted = max(ranks(op.schema, values, dims))
+    if any(value in (channels_last, channels_last_3d) for value in values if isinstance(value, memory_format)):
+        return in_memory_format(op, values, dims, size)
     values = settled(op, values, dims, wanted)
     return call(op, each(op.schema, values, dims, lambda value, dim: padded(value, dim, wanted))), 0
+
+
+def in_memory_format(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
+    """A copy whose format is said for batches of images: the batch and that of the images as one."""
+    first = front(values[0], dims[0])
+    return call(op, [first.flatten(0, 1), *values[1:]]).unflatten(0, (size, -1)), 0
 
 
 def settled(op: OpOverload, values: list[Any], dims: list[Any], wanted: int) -> list[Any]:

@@ -6,10 +6,12 @@ from typing import Any
 
 from redispatch.dispatch import OpOverload, call, ops
 from redispatch.dispatch.layers.transforms import BATCHING
-from redispatch.ops.shape import repeat_op, roll_op
+from redispatch.ops.scattering import as_strided_scatter_op
+from redispatch.ops.shape import cat_op, repeat_op, roll_op
 from redispatch.ops.views import as_strided_op, expand_op, permute_op, squeeze_op, t_op
+from redispatch.tensor import contiguous_format
 
-from .common import front, padded, rank, shifted
+from .common import front, padded, rank, shifted, whole
 
 aten = ops.aten
 PLACE = "func/batching/views.py"
@@ -58,6 +60,16 @@ def as_strided_rule(op: OpOverload, values: list[Any], dims: list[Any], size: in
     return aten.as_strided.default(x, [size, *sizes], [x.stride(0), *strides], start), 0
 
 
+def as_strided_scatter_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
+    """The part of a copy's memory that `as_strided_rule` would show, written."""
+    self, source, sizes, strides, offset = values
+    copy = whole(self, dims[0], size).clone(memory_format=contiguous_format)
+    start = 0 if offset is None else offset
+    part = aten.as_strided.default(copy, [size, *sizes], [copy.stride(0), *strides], start)
+    part.copy_(whole(source, dims[1], size))
+    return copy, 0
+
+
 def roll_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     self, shifts, along = values
     x = front(self, dims[0])
@@ -66,7 +78,17 @@ def roll_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> 
     return aten.roll.default(x.reshape(size, -1), shifts, [1]).view(x.shape), 0
 
 
+def cat_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
+    """Examples without elements and of one dimension stand for nothing, as they do outside."""
+    tensors, dim = values
+    ranked = [(x, own, rank(x, own)) for x, own in zip(tensors, dims[0], strict=True)]
+    count = max(n for *_, n in ranked)
+    told = [(x, own) for x, own, n in ranked if not (n == 1 and count != 1 and x.numel() == 0)]
+    return aten.cat.default([whole(x, own, size) for x, own in told], shifted(dim, count)), 0
+
+
 for declared, rule in [
+    (cat_op, cat_rule),
     (expand_op, expand_rule),
     (repeat_op, repeat_rule),
     (permute_op, permute_rule),
@@ -74,5 +96,6 @@ for declared, rule in [
     (squeeze_op, squeeze_rule),
     (as_strided_op, as_strided_rule),
     (roll_op, roll_rule),
+    (as_strided_scatter_op, as_strided_scatter_rule),
 ]:
     BATCHING.add(declared.functional, rule, PLACE)

@@ -17,7 +17,14 @@ from redispatch.utils import _pytree as pytree
 from .driver import as_list, each, run, skip_where_it_does_not_hold
 from .test_gradients import DIFFERENTIABLE
 
-REFUSED = ("dynamic shape", "calling .item()", "isn't supported yet", "could not generate a fallback", "out= or view")
+REFUSED = (
+    "dynamic shape",
+    "calling .item()",
+    "isn't supported yet",
+    "could not generate a fallback",
+    "out= or view",
+    "match the broadcast shape",
+)
 WRITES = "is not possible because there exists a Tensor"
 
 
@@ -55,7 +62,7 @@ def parted(sample, which):
 
 def looped(function, batched):
     """What vmap should give: the function of each example, the results stacked."""
-    results = [function(*(x[i] for x in batched)) for i in range(len(batched[0]))]
+    results = [function(*(x[i].clone() for x in batched)) for i in range(len(batched[0]))]
     return [rd.stack([one[place] for one in results]) for place in range(len(results[0]))]
 
 
@@ -84,6 +91,8 @@ def compare(info, sample, which, in_dim):
 @each(op_db)
 def test_a_batch_gives_what_its_examples_give(info, dtype):
     skip_where_it_does_not_hold(info, "vmap")
+    if info.reference is None and "empty" in str(info):
+        pytest.skip("its values are not defined")
     if info.random:
         pytest.skip("each call draws other numbers: see tests/func/test_randomness.py")
     compared = 0
