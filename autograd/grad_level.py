@@ -15,7 +15,7 @@ from typing import Any
 from redispatch.dispatch import STATE, OpOverload, State, call, wants_gradient, within
 from redispatch.dispatch.layers.transforms import Level, each_tensor
 from redispatch.tensor import SET_REQUIRES_GRAD, Tensor
-from redispatch.tensor.wrapped import level_of, look_like_value, without_dead, wrapped
+from redispatch.tensor.wrapped import level_of, look_like_values, without_dead, wrapped
 
 from .engine import run_backward
 from .history import gradient_edge
@@ -32,10 +32,7 @@ class GradLevel(Level):
         refuse_captured_writes(self, op, stack)
         lifted = each_tensor(op.schema, stack, self.lift)
         with within(STATE.get().differentiating()):
-            result = call(op, lifted)
-        for position in op.schema.mutable_positions:
-            refresh(lifted[position])
-        return result
+            return call(op, lifted)
 
     def lift(self, tensor: Any) -> Any:
         """A tensor as one of this level. What comes from outside is a constant here."""
@@ -46,6 +43,9 @@ class GradLevel(Level):
 
     def unwrap(self, tensor: Any) -> Any:
         return tensor._value if getattr(tensor, "_level", None) is self else tensor
+
+    def refresh(self, written: Any) -> None:
+        look_like_values(written)
 
     def leaf(self, value: Any) -> Any:
         """A tensor of the level outside as one of this level, of which gradients are wanted."""
@@ -73,13 +73,6 @@ class GradLevel(Level):
             edges, [seed for _, seed in roots], retain_graph=retain_graph, create_graph=recorded, targets=targets
         )
         return [None if gradient is None else self.unwrap(gradient) for gradient in found]
-
-
-def refresh(written: Any) -> None:
-    """Has wrappers that a call wrote look like their values: an operator such as `t_` changes a shape."""
-    for one in written if isinstance(written, list | tuple) else (written,):
-        if level_of(one) is not None and one._value._shape != one._shape:
-            look_like_value(one)
 
 
 def refuse_captured_writes(level: Level, op: OpOverload, stack: list[Any]) -> None:

@@ -13,11 +13,11 @@ from typing import Any
 from redispatch.dispatch import STATE, OpOverload, call, within
 from redispatch.dispatch.layers.ad_inplace_or_view import tie_to_base
 from redispatch.dispatch.layers.transforms import Level, each_tensor
-from redispatch.tensor.wrapped import is_wrapped, level_of, without_dead, wrapped
+from redispatch.tensor.wrapped import is_wrapped, level_of, look_like_values, without_dead, wrapped
 
 from .duals import put, tangent_of
 from .forward import composite_kernel, tangent_of_call
-from .grad_level import refresh, refuse_captured_writes
+from .grad_level import refuse_captured_writes
 
 
 class JvpLevel(Level):
@@ -34,7 +34,7 @@ class JvpLevel(Level):
             result, tangent = tangent_of_call(op, values, tangents, lambda: call(op, values))
             result = put(op.schema, stack, result, tangent, self.attach)
         for position in op.schema.mutable_positions:
-            refresh(stack[position])
+            look_like_values(stack[position])
         if op.schema.is_view:
             tie_to_base(op, stack, result)
         return result

@@ -13,11 +13,10 @@ from functools import partial
 from typing import Any
 
 from redispatch.autograd.forward import composite_kernel
-from redispatch.autograd.grad_level import refresh
-from redispatch.dispatch import STATE, OpOverload, call, within
+from redispatch.dispatch import STATE, OpOverload, Tag, call, within
 from redispatch.dispatch.layers.transforms import BATCHING, Level, each_tensor, result_of
 from redispatch.tensor import Tensor
-from redispatch.tensor.wrapped import without_dead, wrapped
+from redispatch.tensor.wrapped import look_like_values, without_dead, wrapped
 
 from .batching import rule_of
 from .batching.common import Decomposition
@@ -50,6 +49,8 @@ class VmapLevel(Level):
             if result is not NotImplemented:
                 return result
             rule = rule.otherwise
+        if Tag.inplace_view in op.tags:
+            return self.turned(op, stack, values, dims, rule)
         result, dims = self.outside(lambda: rule(op, values, dims, self.size))
         for value, tensor in zip(values, stack, strict=True):
             if result is value and isinstance(value, Tensor):  # an operator that may give back what it was given
@@ -60,11 +61,23 @@ class VmapLevel(Level):
         with within(STATE.get().outer()):
             return run()
 
+    def turned(self, op: OpOverload, stack: list[Any], values: list[Any], dims: list[Any], rule: Any) -> Any:
+        """An operator that changes how its argument looks, in place: the wrapper gets another view of the batch."""
+        written = stack[0]
+
+        def view() -> Any:
+            values[0] = values[0].alias()
+            return rule(op, values, dims, self.size)
+
+        written._value, written._bdim = self.outside(view)
+        look_like_values(written)
+        return written
+
     def handed_out(self, op: OpOverload, stack: list[Any], found: tuple[Any, Any]) -> Any:
         """The result in wrappers; what was written is the argument itself."""
         result, dims = found
         for position in op.schema.mutable_positions:
-            refresh(stack[position])
+            look_like_values(stack[position])
         if isinstance(result, tuple | list) and len(op.schema.returns) > 1:
             every = dims if isinstance(dims, tuple | list) else [dims] * len(result)
             return tuple(

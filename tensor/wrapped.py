@@ -69,6 +69,13 @@ def look_like_value(wrapper: Any) -> None:
     lay_out(wrapper, shape, stride, value._offset)
 
 
+def look_like_values(written: Any) -> None:
+    """The same for each wrapper that a call wrote: a tensor, or a list."""
+    for one in written if isinstance(written, list | tuple) else (written,):
+        if level_of(one) is not None and (one._bdim is not None or one._value._shape != one._shape):
+            look_like_value(one)
+
+
 def keys_of_wrapper(device: str, kind: int) -> int:
     found = _KEYS.get((device, kind))
     if found is None:
@@ -95,4 +102,13 @@ def is_batched(tensor: Any) -> bool:
     return False
 
 
-__all__ = ["Wrapped", "is_batched", "is_wrapped", "level_of", "look_like_value", "without_dead", "wrapped"]
+__all__ = [
+    "Wrapped",
+    "is_batched",
+    "is_wrapped",
+    "level_of",
+    "look_like_value",
+    "look_like_values",
+    "without_dead",
+    "wrapped",
+]

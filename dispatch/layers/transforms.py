@@ -49,6 +49,10 @@ class Level:
         """The value in a wrapper of this level; anything else as it is."""
         raise NotImplementedError
 
+    def refresh(self, written: Any) -> None:
+        """Has wrappers that a call wrote look like their values: an operator such as `t_` changes a shape."""
+        raise NotImplementedError
+
     def __enter__(self) -> Self:
         state = STATE.get()
         self.number = len(state.levels) + 1
@@ -78,6 +82,8 @@ def back(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
     values = each_tensor(op.schema, stack, level.unwrap)
     with within(state.outside):  # type: ignore[arg-type]  # this key is included in such states alone
         result = call(op, values)
+    for position in op.schema.mutable_positions:
+        level.refresh(stack[position])
     given = {id(value): tensor for value, tensor in zip(values, stack, strict=True) if isinstance(value, TensorBase)}
     return each_result(op.schema, stack, result, lambda one: given[id(one)] if id(one) in given else level.wrap(one))
 
@@ -161,4 +167,4 @@ def batched(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
 # By operator: a function of (op, values, dims, size), called outside of the level. `values` is the stack with the
 # batched tensors in it, `dims` says along which dimension each is batched (None: not at all; for lists, a list), `size`
 # is that of the batch. It gives (result, dims of the result).
-BATCHING: RuleTable[Callable[..., Any]] = RuleTable("batching rule")
+BATCHING: RuleTable[Any] = RuleTable("batching rule")

@@ -41,7 +41,7 @@ POINTWISE = frozenset(
     empty_like zeros_like ones_like full_like fill.Scalar fill_.Scalar zero_ copy_ clone _to_copy alias detach detach_
     lift_fresh lift_fresh_copy masked_fill.Scalar masked_fill_.Scalar view.dtype isin.Tensor_Scalar threshold_backward
     gelu_backward silu_backward elu_backward leaky_relu_backward hardtanh_backward hardsigmoid_backward
-    hardswish_backward hardshrink_backward softshrink_backward native_dropout_backward _prelu_kernel bucketize.Scalar
+    hardswish_backward hardshrink_backward softshrink_backward native_dropout_backward _prelu_kernel
     isposinf isneginf _conj _neg_view conj_physical resolve_conj resolve_neg real imag view_as_real
     """.split()
 )
@@ -71,6 +71,13 @@ LEADING = frozenset(
     """.split()
 )
 
+LOSSES = frozenset(
+    """
+    mse_loss mse_loss_backward smooth_l1_loss smooth_l1_loss_backward huber_loss huber_loss_backward soft_margin_loss
+    soft_margin_loss_backward binary_cross_entropy binary_cross_entropy_backward binary_cross_entropy_with_logits
+    """.split()
+)
+
 Rule = Callable[..., Any] | Decomposition
 
 
@@ -84,7 +91,7 @@ def rule_of(op: OpOverload) -> Rule:
         return refuse(op, "dynamic")
     if named(op, FULL):
         return full_rule
-    if any(argument.name == "reduction" for argument in op.schema.arguments) and len(op.schema.returns) == 1:
+    if named(op, LOSSES):
         return LOSS_BACKWARD if op._opname.endswith("_backward") else LOSS
     if named(op, POINTWISE) or Tag.pointwise in tags:  # most backwards want all their arguments of one shape
         return leading_rule if op._opname.endswith("_backward") else pointwise_rule

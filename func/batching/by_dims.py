@@ -10,7 +10,8 @@ from typing import Any
 
 from redispatch.dispatch import OpOverload, call
 
-from .common import dims_of_result, each, is_tensor, ranks, shifted, whole
+from .common import dims_of_result, each, is_tensor, rank, ranks, shifted, whole
+from .fallback import one_by_one
 
 DIMENSIONS = ("dim", "dims", "dim0", "dim1", "dim2", "axis0", "axis1", "axis", "dimension")
 SIZES = ("size", "sizes", "input_sizes", "input_size", "self_sizes", "sym_sizes")
@@ -21,7 +22,8 @@ def dims_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> 
     """Batches in front, what is not batched repeated; dimensions counted one further. Examples without dimensions get
     one meanwhile, since for them dimension 0 means the whole."""
     schema = op.schema
-    sizes = next((i for i, argument in enumerate(schema.arguments) if argument.name in SIZES), None)
+    named = (i for i, argument in enumerate(schema.arguments) if argument.name in SIZES)
+    sizes = next((i for i in named if isinstance(values[i], list | tuple)), None)
     count = max(ranks(schema, values, dims), default=0)
     if sizes is not None and schema.arguments[sizes].name.startswith("input"):
         count = len(values[sizes])  # what was selected from, say: the backward of a view names its dimensions
@@ -39,7 +41,7 @@ def dims_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> 
     result = call(op, arguments)
     if lonely and not op.schema.mutable_positions:
         result = without_helper(result)
-    return result, dims_of_result(op, result)
+    return result, dims_of_result(op, result, size)
 
 
 def all_or_shifted(argument: Any, dim: Any, count: int, lonely: bool) -> Any:
@@ -59,15 +61,15 @@ def without_helper(result: Any) -> Any:
 def leading_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     """Operators on the last dimensions, which take any number of others in front: linear algebra, triangles, padding.
 
-    Tensors of fewer dimensions than others get them behind the batch.
+    Where examples have different numbers of dimensions, only the operator knows which of them broadcast.
     """
-    wanted = max(ranks(op.schema, values, dims))
+    found = [rank(value, dim) for value, dim in zip(values, dims, strict=True) if is_tensor(value)]
+    names = [argument.name for argument, value in zip(op.schema.arguments, values, strict=True) if is_tensor(value)]
+    found = [count + (name in ONE_LESS) for count, name in zip(found, names, strict=True)]
+    if len(set(found)) > 1:
+        return one_by_one(op, values, dims, size)
+    result = call(op, each(op.schema, values, dims, lambda value, dim: whole(value, dim, size)))
+    return result, dims_of_result(op, result, size)
 
-    def placed(value: Any, dim: int | None) -> Any:
-        moved = whole(value, dim, size)
-        for _ in range(wanted - (moved.dim() - 1)):
-            moved = moved.unsqueeze(1)
-        return moved
 
-    result = call(op, each(op.schema, values, dims, placed))
-    return result, dims_of_result(op, result)
+ONE_LESS = ("pivots", "LU_pivots", "tau")  # vectors that come with matrices

@@ -89,8 +89,8 @@ def position_of(schema: FunctionSchema, name: str) -> int | None:
     return next((i for i, argument in enumerate(schema.arguments) if argument.name == name), None)
 
 
-def dims_of_result(op: Any, result: Any, dim: int = 0) -> Any:
-    """The batch's dimension in each result: the same for all that are tensors."""
+def dims_of_result(op: Any, result: Any, size: int) -> Any:
+    """The batch's dimension in each result: the first, but for what an operator was told to leave empty."""
     if isinstance(result, tuple) and len(op.schema.returns) > 1:
-        return [dim] * len(result)
-    return dim
+        return [dims_of_result(None, one, size) if is_tensor(one) else 0 for one in result]
+    return 0 if not is_tensor(result) or result.shape[:1] == (size,) else None

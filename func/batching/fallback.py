@@ -28,7 +28,7 @@ def one_by_one(op: OpOverload, values: list[Any], dims: list[Any], size: int) ->
     if op.schema.mutable_positions and all(returned.is_write for returned in op.schema.returns):
         return results[0], None
     result = stacked(results)
-    return result, dims_of_result(op, result)
+    return result, dims_of_result(op, result, size)
 
 
 def example(index: int, value: Any, dim: int | None) -> Any:

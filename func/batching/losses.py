@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from redispatch.dispatch import OpOverload, call
+from redispatch.dispatch.layers.transforms import BATCHING
+from redispatch.ops.loss import nll2d_backward_op, nll2d_forward_op, nll_backward_op, nll_forward_op
 
 from .by_dims import leading_rule
 from .common import Decomposition
+from .fallback import one_by_one
 from .pointwise import pointwise_rule
 
 NONE, MEAN = 0, 1
@@ -29,6 +32,40 @@ def reduced_by_example(op: OpOverload, stack: list[Any]) -> Any:
     result = call(op, stack)
     return result.mean() if reduction == MEAN else result.sum()
 
+
+def weights_of(self: Any, target: Any, weight: Any, ignore_index: int) -> tuple[Any, Any, Any]:
+    """(targets, those that are ignored as 0; the weight of each; the dimension of the classes)"""
+    ignored = target == ignore_index
+    chosen = target.masked_fill(ignored, 0)
+    factors = self.new_ones(target.shape) if weight is None else weight.index_select(0, chosen.reshape(-1))
+    return chosen, factors.reshape(target.shape).masked_fill(ignored, 0), 1 if self.dim() > 1 else 0
+
+
+def nll_forward(op: OpOverload, stack: list[Any]) -> Any:
+    """-score of the target, weighted; the mean is over the weights. What is seen of one example, in other operators."""
+    self, target, weight, reduction, ignore_index = stack
+    chosen, factors, classes = weights_of(self, target, weight, ignore_index)
+    terms = -self.gather(classes, chosen.unsqueeze(classes)).squeeze(classes) * factors
+    if reduction == NONE and self.dim() > 1:
+        return terms, self.new_zeros(())
+    total = factors.sum()
+    return (terms.sum() / total if reduction == MEAN else terms.sum()), total
+
+
+def nll_backward(op: OpOverload, stack: list[Any]) -> Any:
+    grad, self, target, weight, reduction, ignore_index, total = stack
+    chosen, factors, classes = weights_of(self, target, weight, ignore_index)
+    shares = (grad / total if reduction == MEAN else grad) * -factors
+    return self.new_zeros(self.shape).scatter(classes, chosen.unsqueeze(classes), shares.unsqueeze(classes))
+
+
+for declared, function in [
+    (nll_forward_op, nll_forward),
+    (nll2d_forward_op, nll_forward),
+    (nll_backward_op, nll_backward),
+    (nll2d_backward_op, nll_backward),
+]:
+    BATCHING.add(declared.functional, Decomposition(function, otherwise=one_by_one), "func/batching/losses.py")
 
 LOSS = Decomposition(reduced_by_example, otherwise=pointwise_rule)
 LOSS_BACKWARD = Decomposition(reduced_by_example, otherwise=leading_rule)

@@ -8,6 +8,7 @@ from redispatch.dispatch import OpOverload, call, ops
 from redispatch.dispatch.layers.transforms import BATCHING
 from redispatch.ops.scattering import as_strided_scatter_op
 from redispatch.ops.shape import cat_op, repeat_op, roll_op
+from redispatch.ops.view_copies import as_strided_copy_op
 from redispatch.ops.views import as_strided_op, expand_op, permute_op, squeeze_op, t_op
 from redispatch.tensor import contiguous_format
 
@@ -57,7 +58,7 @@ def as_strided_rule(op: OpOverload, values: list[Any], dims: list[Any], size: in
     self, sizes, strides, offset = values
     x = front(self, dims[0])
     start = x.storage_offset() if offset is None else offset
-    return aten.as_strided.default(x, [size, *sizes], [x.stride(0), *strides], start), 0
+    return call(op, [x, [size, *sizes], [x.stride(0), *strides], start]), 0
 
 
 def as_strided_scatter_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
@@ -95,6 +96,7 @@ for declared, rule in [
     (t_op, transpose_rule),
     (squeeze_op, squeeze_rule),
     (as_strided_op, as_strided_rule),
+    (as_strided_copy_op, as_strided_rule),
     (roll_op, roll_rule),
     (as_strided_scatter_op, as_strided_scatter_rule),
 ]:

@@ -34,7 +34,8 @@ def sample_with_gradient(info, dtype):
 @each(DIFFERENTIABLE, lambda info: [rd.float64])
 def test_tangents_are_those_that_backward_implies(info, dtype):
     skip_where_it_does_not_hold(info, "gradients")
-    skip_where_it_does_not_hold(info, "forward")
+    for needed in ("forward", "second_gradients"):
+        skip_where_it_does_not_hold(info, needed)
     checked = 0
     for sample, function, tensors in list(sample_with_gradient(info, dtype))[:4]:
         moves = directions(tensors)
@@ -53,7 +54,8 @@ def test_tangents_are_those_that_backward_implies(info, dtype):
 @each(DIFFERENTIABLE, lambda info: [rd.float64])
 def test_levels_give_the_same_as_the_plain_modes(info, dtype):
     skip_where_it_does_not_hold(info, "gradients")
-    skip_where_it_does_not_hold(info, "forward")
+    for needed in ("forward", "second_gradients"):
+        skip_where_it_does_not_hold(info, needed)
     for sample, function, tensors in list(sample_with_gradient(info, dtype))[:1]:
         plain = tuple(x.detach() for x in tensors)
         moves = tuple(directions(tensors))
