@@ -23,6 +23,7 @@ from .autograd import (
 )
 from .dispatch import DispatchKey, DispatchKeySet, Hop, Tag, define_backend, define_key, explain, ops
 from .dispatch.config import config
+from .func import vmap
 from .kernels import get_num_threads, set_num_threads
 from .ops import random  # not a file here: run from this folder, it would stand before Python's own `random`
 from .ops.activations import (

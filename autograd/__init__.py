@@ -24,7 +24,7 @@ from .grad_mode import (
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck
 from .hooks import RemovableHandle
 from .jvp_level import JvpLevel
-from .needs import ONES_LIKE, ZEROS
+from .needs import BATCHED, ONES_LIKE, ZEROS
 from .no_derivative import NoDerivative
 from .node import Node
 from .op_function import register_function_derivative
@@ -32,6 +32,7 @@ from .saved import SavedTensor
 from .variable import Variable
 
 __all__ = [
+    "BATCHED",
     "FORWARD",
     "Function",
     "FunctionCtx",

@@ -17,7 +17,7 @@ from .accumulate import hooks_of_leaf
 from .engine import Target, run_backward
 from .history import gradient_edge
 from .hooks import HookDict, RemovableHandle
-from .needs import ONES_LIKE, ZEROS
+from .needs import BATCHED, ONES_LIKE, ZEROS
 from .node import Node
 from .views import current_grad_fn
 
@@ -135,7 +135,7 @@ def grad(
             stacklevel=2,
         )
     if is_grads_batched:
-        raise NotImplementedError("grad(is_grads_batched=True) needs vmap, which is not built yet")
+        return grads_of_a_batch(outputs, inputs, places, options)
     gradients = first_gradients(places, grad_outputs)
     found = run_backward(
         [root_edge(index, place) for index, place in enumerate(places)],
@@ -165,6 +165,31 @@ def refuse_under_transforms() -> None:
             "backward() called inside a functorch transform. This is not supported, please use functorch.grad or "
             "functorch.vjp instead or call backward() outside of functorch transforms."
         )
+
+
+def grads_of_a_batch(outputs: Any, inputs: Any, places: Sequence[Place], options: dict[str, Any]) -> Any:
+    """`grad` where each of the `grad_outputs` is a batch of gradients, along dimension 0; and so are the results."""
+    given = options["grad_outputs"]
+    given = (given,) if isinstance(given, Tensor) else tuple(given)
+    for index, (gradient, place) in enumerate(zip(given, places, strict=True)):
+        if gradient is not None and isinstance(place, Tensor) and gradient._shape[1:] != place._shape:
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
+                "dimension. The sizes of the remaining dimensions are expected to match the shape of corresponding "
+                f"output, but a mismatch was detected: grad_output[{index}] has a shape of {gradient._shape} and "
+                f"output[{index}] has a shape of {place._shape}. If you only want some tensors in `grad_output` to be "
+                "considered batched, consider using vmap."
+            )
+    single = {**options, "is_grads_batched": False, "allow_unused": True}
+    whole = [place for place, gradient in enumerate(given) if gradient is not None]
+
+    def of_one(*batch: Any) -> Any:
+        seeds: list[Any] = [None] * len(given)
+        for place, gradient in zip(whole, batch, strict=True):
+            seeds[place] = gradient
+        return grad(outputs, inputs, **{**single, "grad_outputs": seeds})
+
+    return BATCHED()(of_one, tuple(given[place] for place in whole))
 
 
 def as_places(value: Any) -> tuple[Any, ...]:

@@ -18,11 +18,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from redispatch.dispatch import STATE, OpOverload, Setting, below, define_key, keyset, run, within
+from redispatch.dispatch import STATE, OpOverload, Setting, below, define_key, keyset, run, wants_gradient, within
 from redispatch.dispatch.layers.layer import layer
 
 from .duals import put, tangent_of
 from .forward import composite_kernel, tangent_of_call
+from .function import DUAL_CALL, Function
+from .function_levels import asked_for_tangents, paired, tangents_by_user
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 
@@ -72,6 +74,26 @@ def with_tangent(op: OpOverload, keyset: int, stack: list[Any], level: DualLevel
     result, tangent = tangent_of_call(op, stack, tangents, lambda: run(op, keyset, stack))
     return put(op.schema, stack, result, tangent, level.attach)
 
+
+def dual_call(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`cls.apply` where arguments may have tangents: forward runs without, then the user's jvp says what they become."""
+    state = STATE.get()
+    tangents = [tangent_of(value) for value in args]
+    with within(state.excluding(FORWARD_AD).replace(dual_level=None)):
+        output = cls.apply(*args, **kwargs)
+        if all(tangent is None for tangent in tangents):
+            return output
+        if cls.setup_context is Function.setup_context:
+            ctx = cls._context_class(tuple(wants_gradient(value) for value in args))
+            with within(STATE.get().with_grad(False)):
+                cls.forward(ctx, *args, **kwargs)
+            moved = asked_for_tangents(cls, ctx, tangents, output)
+        else:
+            moved = tangents_by_user(cls, args, tangents, output)
+    return paired(output, moved, state.dual_level.attach)
+
+
+DUAL_CALL.fill(dual_call)
 
 # For users -----------------------------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from redispatch.dispatch import STATE, wants_gradient, within
+from redispatch.dispatch import STATE, Slot, wants_gradient, within
 from redispatch.dispatch.layers.ad_inplace_or_view import bump_version
 from redispatch.tensor import CreationMeta, Tensor, dtypes, looks_of
 
@@ -247,8 +247,12 @@ class Function:
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
             args, kwargs = bound.args, bound.kwargs
-        ctx = cls._context_class(tuple([wants_gradient(value) for value in args]))
         state = STATE.get()
+        if state.levels:
+            return state.levels[-1].apply_function(cls, args)
+        if state.dual_level is not None and any(is_dual(value) for value in args):
+            return DUAL_CALL()(cls, args, kwargs)
+        ctx = cls._context_class(tuple([wants_gradient(value) for value in args]))
         node = cls._node_class(ctx, args) if state.grad_enabled and True in ctx.needs_input_grad else None
         token = STATE.set(state.with_grad(False))
         try:
@@ -263,6 +267,14 @@ class Function:
         if node is not None and ctx.to_save:
             node.save(ctx.to_save)
         return result
+
+
+def is_dual(value: Any) -> bool:
+    return isinstance(value, Tensor) and (value._tangent is not None or value._view is not None)
+
+
+# (Function, args, kwargs) -> the result of `apply` where an argument may have a tangent: forward_ad.py
+DUAL_CALL: Slot[Callable[..., Any]] = Slot("how a Function is called in forward mode")
 
 
 def takes_just(function: Callable[..., Any], count: int) -> bool:

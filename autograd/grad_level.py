@@ -18,6 +18,8 @@ from redispatch.tensor import SET_REQUIRES_GRAD, Tensor
 from redispatch.tensor.wrapped import level_of, look_like_values, without_dead, wrapped
 
 from .engine import run_backward
+from .function import Function
+from .function_levels import apply_recorded
 from .history import gradient_edge
 
 
@@ -43,6 +45,9 @@ class GradLevel(Level):
 
     def unwrap(self, tensor: Any) -> Any:
         return tensor._value if getattr(tensor, "_level", None) is self else tensor
+
+    def apply_function(self, cls: type[Function], args: tuple[Any, ...]) -> Any:
+        return apply_recorded(self, cls, args)
 
     def refresh(self, written: Any) -> None:
         look_like_values(written)

@@ -17,6 +17,8 @@ from redispatch.tensor.wrapped import is_wrapped, level_of, look_like_values, wi
 
 from .duals import put, tangent_of
 from .forward import composite_kernel, tangent_of_call
+from .function import Function
+from .function_levels import apply_with_tangents
 from .grad_level import refuse_captured_writes
 
 
@@ -44,6 +46,9 @@ class JvpLevel(Level):
         if isinstance(value, list):
             return [self.tangent_of(item) for item in value]
         return tangent_of(value) if level_of(value) is self else None
+
+    def apply_function(self, cls: type[Function], args: tuple[Any, ...]) -> Any:
+        return apply_with_tangents(self, cls, args)
 
     def attach(self, tensor: Any, tangent: Any) -> Any:
         """A wrapper with this tangent: `tensor` itself, if it is one of this level."""

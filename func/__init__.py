@@ -1,11 +1,29 @@
 """Functions of functions: `vmap`, `grad`, `vjp`, `jvp` and what is made of them. They nest in any order.
 
-Read in this order: arguments, reverse, forward, vmap, vmap_level, batching/.
+Read in this order: arguments, reverse, forward, vmap, vmap_level, batching/, jacobians, modules.
 """
 
 from .batching import indices, products, views, writes  # their operators' rules are entered when they are imported
 from .forward import jvp, linearize
+from .jacobians import hessian, jacfwd, jacrev
+from .modules import functional_call, stack_module_state
 from .reverse import grad, grad_and_value, vjp
 from .vmap import vmap
 
-__all__ = ["grad", "grad_and_value", "indices", "jvp", "linearize", "products", "views", "vjp", "vmap", "writes"]
+__all__ = [
+    "functional_call",
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "indices",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "products",
+    "stack_module_state",
+    "views",
+    "vjp",
+    "vmap",
+    "writes",
+]

@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from redispatch.autograd import BATCHED
 from redispatch.dispatch import ops
 from redispatch.tensor import Tensor
 from redispatch.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_structure, tree_unflatten
@@ -191,3 +192,21 @@ def run_in_chunks(
         for i, dim in enumerate(places)
     ]
     return tree_unflatten(joined, out_spec)
+
+
+def mapped(function: Callable[..., Any], batches: tuple[Any, ...]) -> Any:
+    """The function's results for a batch; what is None for each example stays None."""
+
+    def kept(*examples: Any) -> Any:
+        found = function(*examples)
+        leaves, spec = tree_flatten(found, is_leaf=lambda one: one is None)
+        known.append((spec, [leaf is not None for leaf in leaves]))
+        return tuple(leaf for leaf in leaves if leaf is not None)
+
+    known: list[Any] = []
+    results = iter(vmap(kept)(*batches))
+    spec, given = known[0]
+    return tree_unflatten([next(results) if there else None for there in given], spec)
+
+
+BATCHED.fill(mapped)

@@ -12,8 +12,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from redispatch.autograd import Function
 from redispatch.autograd.forward import composite_kernel
-from redispatch.dispatch import STATE, OpOverload, Tag, call, within
+from redispatch.dispatch import STATE, OpOverload, Tag, call, ops, within
 from redispatch.dispatch.layers.transforms import BATCHING, Level, each_tensor, result_of
 from redispatch.tensor import Tensor
 from redispatch.tensor.wrapped import look_like_values, without_dead, wrapped
@@ -21,6 +22,7 @@ from redispatch.tensor.wrapped import look_like_values, without_dead, wrapped
 from .batching import rule_of
 from .batching.common import Decomposition
 from .batching.random import is_random, random_call
+from .function_rule import apply_mapped
 
 RANDOMNESS = ("error", "different", "same")
 
@@ -38,6 +40,8 @@ class VmapLevel(Level):
             return self.handed_out(op, stack, self.outside(lambda: random_call(op, values, dims, self)))
         if not any(map(is_batched, dims)):
             return self.outside(lambda: call(op, values))
+        if Tag.inplace_view in op.tags and dims[0] is not None and op._opname not in ("resize_", "set_", "detach_"):
+            return self.turned(op, stack, values, dims)
         rule: Any = BATCHING.get(op)
         if rule is None:
             kernel = composite_kernel(op)
@@ -49,27 +53,26 @@ class VmapLevel(Level):
             if result is not NotImplemented:
                 return result
             rule = rule.otherwise
-        if Tag.inplace_view in op.tags:
-            return self.turned(op, stack, values, dims, rule)
         result, dims = self.outside(lambda: rule(op, values, dims, self.size))
         for value, tensor in zip(values, stack, strict=True):
             if result is value and isinstance(value, Tensor):  # an operator that may give back what it was given
                 return tensor
         return self.handed_out(op, stack, (result, dims))
 
+    def apply_function(self, cls: type[Function], args: tuple[Any, ...]) -> Any:
+        return apply_mapped(self, cls, args)
+
     def outside(self, run: Any) -> Any:
         with within(STATE.get().outer()):
             return run()
 
-    def turned(self, op: OpOverload, stack: list[Any], values: list[Any], dims: list[Any], rule: Any) -> Any:
+    def turned(self, op: OpOverload, stack: list[Any], values: list[Any], dims: list[Any]) -> Any:
         """An operator that changes how its argument looks, in place: the wrapper gets another view of the batch."""
+        overload = "int" if op._opname == "transpose_" else op._overloadname
+        view = getattr(getattr(ops.aten, op._opname.removesuffix("_")), overload)
         written = stack[0]
-
-        def view() -> Any:
-            values[0] = values[0].alias()
-            return rule(op, values, dims, self.size)
-
-        written._value, written._bdim = self.outside(view)
+        rule: Any = BATCHING.get(view) or rule_of(view)
+        written._value, written._bdim = self.outside(lambda: rule(view, values, dims, self.size))
         look_like_values(written)
         return written
 
