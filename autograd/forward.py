@@ -7,7 +7,7 @@ Most operators say nothing, because their tangent follows from what is there alr
 
 - A view, and every operator that is linear in all its differentiable arguments at once: the same call on the tangents.
 - A pointwise operator: its derivative is one number per element, so what the backward formula does to a gradient is
-  what happens to a tangent (for complex numbers, its conjugate: the formula multiplies by the conjugate derivative).
+  what happens to a tangent.
 - Anything else: backward is a linear map of the gradient, u -> J^T u; and the transpose of that map is J. So the
   backward formulas are run under a level of their own, and differentiated with respect to u. (The trick is folklore;
   https://j-towns.github.io/2017/06/12/A-new-trick.html tells it.)
@@ -61,7 +61,7 @@ def tangent_of_call(op: OpOverload, stack: list[Any], tangents: list[Any], run: 
     result = run()
     if known is not None:
         tangent = known(stack, tangents, result)
-    elif isinstance(rule, OperatorDerivative) and rule.pointwise and not mixes_complex(stack, result):
+    elif isinstance(rule, OperatorDerivative) and is_one_number(rule, stack, result):
         tangent = pointwise_tangent(rule, stack, tangents, result)
     else:
         tangent = transposed(op, rule, stack, tangents, result)
@@ -111,14 +111,17 @@ def filled(tangent: Any, like: Any) -> Any:
 # Pointwise -----------------------------------------------------------------------------------------------------------
 
 
-def mixes_complex(stack: list[Any], result: Any) -> bool:
-    """Whether real and complex tensors are in one call: then a derivative is more than one number per element."""
-    return len({value._dtype.is_complex for value in (*stack, result) if is_differentiable(value)}) > 1
+def is_one_number(rule: OperatorDerivative, stack: list[Any], result: Any) -> bool:
+    """Whether the derivative of an element is one number, which the formula multiplies by.
+
+    So it is for real numbers. For complex ones the formula must be that of a holomorphic function (conjugate.py).
+    """
+    kinds = {value._dtype.is_complex for value in (*stack, result) if is_differentiable(value)}
+    return rule.pointwise and (kinds == {False} or (kinds == {True} and not rule.for_complex))
 
 
 def pointwise_tangent(rule: OperatorDerivative, stack: list[Any], tangents: list[Any], result: Any) -> Any:
     """The sum over the arguments of derivative times tangent."""
-    conjugate = result._dtype.is_complex
     total = None
     for formula in rule.formulas:
         for place, number in enumerate(formula.inputs):
@@ -127,13 +130,12 @@ def pointwise_tangent(rule: OperatorDerivative, stack: list[Any], tangents: list
                 continue
             tangent = tangent.to(result._dtype).expand(result._shape)
             needs = tuple(i == place for i in range(len(formula.inputs)))
-            gradient = tangent.conj() if conjugate else tangent
             part = formula.function(
-                *[value_of(rule, need, stack, [result], [gradient], needs) for need in formula.needs]
+                *[value_of(rule, need, stack, [result], [tangent], needs) for need in formula.needs]
             )
             if len(formula.inputs) > 1:
                 part = None if part is None else part[place]
             if part is not None:
-                part = (part.conj() if conjugate else part).to(result._dtype)
+                part = part.to(result._dtype)
                 total = part if total is None else total + part
     return total

@@ -76,7 +76,7 @@ def with_tangent(op: OpOverload, keyset: int, stack: list[Any], level: DualLevel
 
 
 def dual_call(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`cls.apply` where arguments may have tangents: forward runs without, then the user's jvp says what they become."""
+    """`cls.apply` where arguments may have tangents: forward runs without, the user's jvp says the rest."""
     state = STATE.get()
     tangents = [tangent_of(value) for value in args]
     with within(state.excluding(FORWARD_AD).replace(dual_level=None)):

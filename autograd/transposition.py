@@ -16,6 +16,7 @@ from typing import Any
 from redispatch.dispatch import OpOverload, TensorBase, call
 from redispatch.tensor import dtypes
 
+from .conjugate import conjugates, one_complex
 from .derivative import OperatorDerivative
 from .formulas import Need, fact_of
 from .grad_level import GradLevel
@@ -43,6 +44,8 @@ def gradients_by_formulas(
     rule: OperatorDerivative, stack: list[Any], tangents: list[Any], outputs: Sequence[Any], seeds: Sequence[Any]
 ) -> list[Any]:
     """The gradients of the arguments that have tangents, parallel to the stack, as the declared formulas give them."""
+    twice = not rule.for_complex and one_complex(seeds)  # a formula of real numbers, between two conjugates
+    seeds = conjugates(seeds) if twice else seeds
     found: list[Any] = [[None] * len(value) if isinstance(value, list) else None for value in stack]
     for formula in rule.formulas:
         positions = [rule.inputs[number] for number in formula.inputs]
@@ -63,7 +66,9 @@ def gradients_by_formulas(
         ):
             if one is not None:
                 found[position] = list(one) if position in rule.lists else one
-    return found
+    if not twice:
+        return found
+    return [conjugates(one) if isinstance(one, list) else conjugates([one])[0] for one in found]
 
 
 def given(tangents: list[Any], position: int, stack: list[Any]) -> list[Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from redispatch.dispatch import _disabled_torch_function_impl, keyset, shared
+from redispatch.dispatch import LAZY_BITS, _disabled_torch_function_impl, keyset, shared
 from redispatch.dispatch.layers.transforms import without_dead
 from redispatch.dispatch.marks import leaf
 
@@ -42,7 +42,7 @@ class Wrapped(Tensor):
 def wrapped(value: Tensor, level: Any, bdim: int | None = None, tangent: Any = None) -> Any:
     """A wrapper of `level`: like `value`; or, with `bdim`, like one of the tensors along that dimension of it."""
     t: Any = object.__new__(Wrapped)
-    t._keyset = keys_of_wrapper(value._device.type, WATCHED if bdim is None else BATCHED)
+    t._keyset = keys_of_wrapper(value, WATCHED if bdim is None else BATCHED)
     t._counter = [0]
     t._autograd = None
     t._store = None
@@ -76,10 +76,12 @@ def look_like_values(written: Any) -> None:
             look_like_value(one)
 
 
-def keys_of_wrapper(device: str, kind: int) -> int:
-    found = _KEYS.get((device, kind))
+def keys_of_wrapper(value: Tensor, kind: int) -> int:
+    """The keys of a dense tensor on the value's device, the wrapper's own, and the lazy bits of the value."""
+    key = value._device.type, kind | value._keyset & LAZY_BITS
+    found = _KEYS.get(key)
     if found is None:
-        found = _KEYS[device, kind] = shared(device_keyset(device) | kind)
+        found = _KEYS[key] = shared(device_keyset(key[0]) | key[1])
     return found
 
 
