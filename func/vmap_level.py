@@ -24,6 +24,7 @@ from .batching.common import Decomposition
 from .batching.random import is_random, random_call
 from .function_rule import apply_mapped
 
+NO_VIEWS = ("resize_", "resize_as_", "set_", "detach_")  # they change how a tensor looks, and are no views of it
 RANDOMNESS = ("error", "different", "same")
 
 
@@ -40,7 +41,7 @@ class VmapLevel(Level):
             return self.handed_out(op, stack, self.outside(lambda: random_call(op, values, dims, self)))
         if not any(map(is_batched, dims)):
             return self.outside(lambda: call(op, values))
-        if Tag.inplace_view in op.tags and dims[0] is not None and op._opname not in ("resize_", "set_", "detach_"):
+        if Tag.inplace_view in op.tags and dims[0] is not None and op._opname not in NO_VIEWS:
             return self.turned(op, stack, values, dims)
         rule: Any = BATCHING.get(op)
         if rule is None:

@@ -322,7 +322,7 @@ def vector_norm_backward(grad: Any, self: Any, result: Any, ord: Any, dim: Any, 
     if ord == 1:
         return self.sgn() * grad
     if ord == 2:
-        return self * (grad / norm).masked_fill(norm == 0, 0)
+        return self * (grad / norm.masked_fill(norm == 0, 1)).masked_fill(norm == 0, 0)
     if math.isinf(ord):
         magnitudes = self.abs()
         mask = (magnitudes == norm) | ((magnitudes != magnitudes) & (norm != norm))
@@ -331,7 +331,7 @@ def vector_norm_backward(grad: Any, self: Any, result: Any, ord: Any, dim: Any, 
         own = (self.sgn() * self.abs() ** (ord - 1)).masked_fill(self == 0, 0)
         return own * (grad * norm ** (1 - ord))
     own = self * self.abs() ** (ord - 2) if ord > 2 else self.sgn() * self.abs() ** (ord - 1)
-    return own * (grad / norm ** (ord - 1)).masked_fill(norm == 0, 0)
+    return own * (grad / norm.masked_fill(norm == 0, 1) ** (ord - 1)).masked_fill(norm == 0, 0)
 
 
 vector_norm_op.derivative(self=vector_norm_backward)

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from redispatch.autograd import is_grad_enabled
-from redispatch.dispatch import ops
+from redispatch.dispatch import STATE, ops
 from redispatch.kernels import lapack
 from redispatch.tensor import Tensor, as_numpy, dtypes, shown
 
@@ -35,7 +34,8 @@ from .structured import Meta, Structured
 
 def records(A: Tensor) -> bool:
     """Whether a gradient may be wanted, for which vectors are computed, too."""
-    return A.requires_grad and is_grad_enabled()
+    state = STATE.get()
+    return (A.requires_grad and state.grad_enabled) or bool(state.levels) or state.dual_level is not None
 
 
 def skew(x: Any) -> Any:

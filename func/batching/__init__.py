@@ -56,7 +56,7 @@ DIMS = frozenset(
     select_backward slice_backward unfold_backward select_scatter slice_scatter stack cat gather scatter scatter_
     scatter_add scatter_add_ scatter_reduce scatter_reduce_ new_empty new_zeros new_ones new_full transpose transpose_
     unsqueeze unsqueeze_ squeeze.dim squeeze.dims squeeze_.dim squeeze_.dims permute view _unsafe_view select slice
-    unbind split split_with_sizes unfold fft_fft renorm linalg_cross _fft_r2c _fft_c2c _fft_c2r nansum
+    unbind split split_with_sizes unfold fft_fft linalg_cross _fft_r2c _fft_c2c _fft_c2r nansum
     """.split()
 )
 

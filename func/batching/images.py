@@ -21,7 +21,7 @@ BY_RANK = {
     """,
     3: """
         max_pool2d_with_indices max_pool2d_with_indices_backward avg_pool2d avg_pool2d_backward _adaptive_avg_pool2d
-        _adaptive_avg_pool2d_backward adaptive_max_pool2d adaptive_max_pool2d_backward fractional_max_pool2d
+        _adaptive_avg_pool2d_backward adaptive_max_pool2d adaptive_max_pool2d_backward
         reflection_pad2d replication_pad2d reflection_pad2d_backward replication_pad2d_backward upsample_nearest2d
         _upsample_nearest_exact2d upsample_bilinear2d upsample_bicubic2d im2col grid_sampler_2d max_unpool2d
         _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention_for_cpu_backward

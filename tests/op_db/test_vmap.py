@@ -24,6 +24,7 @@ REFUSED = (
     "could not generate a fallback",
     "out= or view",
     "match the broadcast shape",
+    "requires_grad_() (or",
 )
 WRITES = "is not possible because there exists a Tensor"
 
