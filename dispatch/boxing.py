@@ -135,15 +135,12 @@ def checked(schema: FunctionSchema, result: Any) -> Any:
             raise no_tensor(schema, result)
         return result
     if not returns:
-        return checked_nothing(schema, result)
+        if result is not None:
+            raise wrong_results(schema, result)
+        return None
     if not (isinstance(result, tuple | list) and len(result) == len(returns)):
         raise wrong_results(schema, result)
     return tuple(result)
-
-
-def checked_nothing(schema: FunctionSchema, result: Any) -> None:
-    if result is not None:
-        raise wrong_results(schema, result)
 
 
 def no_tensor(schema: FunctionSchema, result: Any) -> RuntimeError:

@@ -170,6 +170,10 @@ class PlannedSeveral(Remembering):
     metas_function: Callable[..., tuple[Meta | None, ...]]
     loop_function: Callable[..., Run]
 
+    def __init__(self, schema: str, **options: Any) -> None:
+        super().__init__(schema, **options)
+        self.may_leave_out = "output_mask" in self.names
+
     def metas(self, function: Callable[..., tuple[Meta | None, ...]]) -> Callable[..., tuple[Meta | None, ...]]:
         """Registers what says the results' looks, and with it the kernel of the meta device."""
         self.metas_function = function
@@ -193,11 +197,12 @@ class PlannedSeveral(Remembering):
         plan = self.plans.get(facts)
         if plan is None:
             plan = self.new_plan(facts, args)
-        results = tuple(fresh_or_none(plan.moulds[k]) for k in range(len(self.functional.schema.returns)))
+        if self.may_leave_out:
+            return run_some(self, plan, args)
+        results = tuple(fresh(plan.moulds[k]) for k in range(len(self.functional.schema.returns)))  # type: ignore[arg-type]
         filled: list[Any] = []
         for result in results:
-            if result is not None:
-                filled += (result._array, 0)
+            filled += (result._array, 0)
         plan.run(*filled, *self.operands(args))
         return results
 
@@ -217,9 +222,13 @@ class PlannedSeveral(Remembering):
         return plan
 
 
-@inline
-def fresh_or_none(mould: Mould | None) -> Tensor | None:
-    return None if mould is None else fresh(mould)
+@leaf
+def run_some(op: PlannedSeveral, plan: SeveralPlan, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The call of an operator that makes only those results which its mask asks for."""
+    results = tuple(None if mould is None else fresh(mould) for mould in plan.moulds)
+    filled = [part for result in results if result is not None for part in (result._array, 0)]
+    plan.run(*filled, *op.operands(args))
+    return results
 
 
 def on_dense(run: Run, outs: int, inputs: Sequence[tuple[Tensor, dtype]]) -> Run:
