@@ -236,6 +236,9 @@ from .ops.elementary import (
     sqrt,
     trunc,
 )
+from .ops.embedding_bag import (
+    embedding_bag,
+)
 from .ops.extremes import (
     amax,
     amin,

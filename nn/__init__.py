@@ -25,8 +25,8 @@ from .containers import ModuleDict, ModuleList, Sequential
 from .convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .distance import CosineSimilarity, PairwiseDistance
 from .dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
-from .flatten import Flatten
-from .linear import Identity, Linear
+from .flatten import Flatten, Unflatten
+from .linear import Bilinear, Identity, Linear
 from .loss import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -112,7 +112,7 @@ from .rectifiers import (
 )
 from .response_norm import CrossMapLRN2d, LocalResponseNorm
 from .shuffles import ChannelShuffle, Fold, PixelShuffle, PixelUnshuffle, Unfold
-from .sparse import Embedding
+from .sparse import Embedding, EmbeddingBag
 from .upsampling import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
 
 __all__ = [
@@ -180,6 +180,7 @@ __all__ = [
     "Dropout3d",
     "ELU",
     "Embedding",
+    "EmbeddingBag",
     "FeatureAlphaDropout",
     "Flatten",
     "GELU",
@@ -196,7 +197,9 @@ __all__ = [
     "L1Loss",
     "LayerNorm",
     "LeakyReLU",
+    "Bilinear",
     "Linear",
+    "Unflatten",
     "LinearCrossEntropyLoss",
     "LogSigmoid",
     "LogSoftmax",

@@ -19,6 +19,7 @@ from redispatch.ops import (
     distances,
     linalg,
     normalization,
+    scatter_gather,
     shuffles,
 )
 from redispatch.ops import batch_norm as batch_normalization
@@ -29,7 +30,7 @@ from redispatch.ops.softmax import log_softmax as log_softmax_operator
 from redispatch.ops.softmax import softmax as softmax_operator
 from redispatch.tensor import Size, Tensor, contiguous_format, dtypes
 
-from . import dropouts, images, loss_functions, piecewise, pools
+from . import bags, dropouts, images, loss_functions, piecewise, pools
 
 linear = linalg.linear
 pad = images.pad
@@ -85,6 +86,7 @@ pairwise_distance = distances.pairwise_distance
 pdist = distances.pdist
 threshold = piecewise.threshold
 bilinear = bilinear_forms.bilinear
+embedding, embedding_bag = scatter_gather.functional_embedding, bags.embedding_bag
 avg_pool1d, avg_pool2d, avg_pool3d = pools.avg_pool1d, pools.avg_pool2d, pools.avg_pool3d
 max_pool1d, max_pool1d_with_indices = pools.max_pool1d, pools.max_pool1d_with_indices
 max_pool2d, max_pool2d_with_indices = pools.max_pool2d, pools.max_pool2d_with_indices
@@ -296,31 +298,6 @@ def _check_several(shape: Sequence[int]) -> None:
     """Raises ValueError where a channel has one value only: it has no variance."""
     if math.prod(shape) == shape[1]:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {Size(shape)}")
-
-
-@overridable_function
-def embedding(
-    input: Tensor,
-    weight: Tensor,
-    padding_idx: int | None = None,
-    max_norm: float | None = None,
-    norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False,
-    sparse: bool = False,
-) -> Tensor:
-    """Rows of `weight` by number: a result of shape [*input.shape, columns]. The row `padding_idx` gets no gradient.
-
-    Errors: AssertionError for a `padding_idx` that is no row, IndexError for an index that is none.
-    """
-    if max_norm is not None:
-        raise NotImplementedError("embedding(): max_norm, which renormalises rows in place, is not supported")
-    if padding_idx is None:
-        padding_idx = -1
-    else:
-        rows = weight.size(0)
-        assert -rows <= padding_idx < rows, "Padding_idx must be within num_embeddings"
-        padding_idx %= rows
-    return ops.aten.embedding.default(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
 @overridable_function

@@ -12,16 +12,26 @@ from typing import Any
 
 import numpy as np
 
+from redispatch.dispatch import call
 from redispatch.tensor import Size, Tensor, as_numpy, dtypes, empty
 
 from .declare import Operator
+from .public import public
 
 SUM, MEAN, MAX = 0, 1, 2
 
-embedding_bag_op = Operator(
-    "_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, "
-    "bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) "
-    "-> (Tensor, Tensor, Tensor, Tensor)"
+_BAGS = "Tensor weight, Tensor indices, Tensor offsets"
+_OPTIONS = (
+    "bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, "
+    "bool include_last_offset=False"
+)
+_RESULTS = "(Tensor, Tensor, Tensor, Tensor)"
+embedding_bag_op = Operator(f"_embedding_bag({_BAGS}, {_OPTIONS}, int padding_idx=-1) -> {_RESULTS}")
+forward_only_op = Operator(f"_embedding_bag_forward_only({_BAGS}, {_OPTIONS}, int padding_idx=-1) -> {_RESULTS}")
+bag_op = Operator(f"embedding_bag({_BAGS}, {_OPTIONS}) -> {_RESULTS}")
+bag_padding_op = Operator(
+    f"embedding_bag.padding_idx({_BAGS}, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, "
+    f"bool include_last_offset, int? padding_idx) -> {_RESULTS}"
 )
 
 
@@ -74,6 +84,7 @@ def fresh(values: np.ndarray) -> Tensor:
 
 
 @embedding_bag_op.kernel("CPU")
+@forward_only_op.kernel("CPU")
 def embedding_bag_kernel(
     weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool, mode: int, sparse: bool,
     factors: Any, include_last_offset: bool, padding_idx: int,
@@ -127,6 +138,7 @@ def needs_no_bags(weight: Tensor, mode: int, padding_idx: int) -> bool:
 
 
 @embedding_bag_op.kernel("Meta")
+@forward_only_op.kernel("Meta")
 def embedding_bag_meta(
     weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool, mode: int, sparse: bool,
     factors: Any, include_last_offset: bool, padding_idx: int,
@@ -182,3 +194,33 @@ def embedding_bag_backward(
 
 
 embedding_bag_op.derivative((("weight", "per_sample_weights"), embedding_bag_backward), nondifferentiable=(1, 2, 3))
+forward_only_op.not_differentiable()
+
+
+@bag_padding_op.implicit
+def embedding_bag_composite(
+    weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: bool, mode: int, sparse: bool,
+    factors: Any, include_last_offset: bool, padding_idx: int | None,
+) -> Any:  # fmt: skip
+    """The bags, by the operator that notes what a gradient needs, or by the one that does not."""
+    rows = weight.shape[0]
+    if padding_idx is None:
+        padding_idx = -1
+    elif not -rows <= padding_idx < rows:
+        raise RuntimeError(
+            f"padding_idx must be within the number of embeddings, {-rows} through {rows - 1}, but got {padding_idx}"
+        )
+    else:
+        padding_idx %= rows
+    trained = weight.requires_grad or (factors is not None and factors.requires_grad)
+    chosen = embedding_bag_op if trained else forward_only_op
+    options = (scale_grad_by_freq, mode, sparse, factors, include_last_offset, padding_idx)
+    return call(chosen.functional, [weight, indices, offsets, *options])
+
+
+@bag_op.implicit
+def embedding_bag_without_padding(*args: Any) -> Any:
+    return embedding_bag_composite(*args, None)
+
+
+embedding_bag = public(bag_padding_op, bag_op, method=False)

@@ -673,6 +673,9 @@ def functional_embedding(
     return embedding_op.functional(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
+functional_embedding.__name__ = functional_embedding.__qualname__ = "embedding"
+
+
 embedding_renorm_op = Operator(
     "embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!)",
     tags=("inplace",),

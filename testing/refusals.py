@@ -53,6 +53,7 @@ REFUSED_BY = {
         smooth_l1_loss
         nanmean segment_reduce
         _segment_reduce_backward
+        _embedding_bag_forward_only embedding_bag embedding_bag.padding_idx
         _adaptive_avg_pool2d _adaptive_avg_pool3d _embedding_bag _log_softmax
         _log_softmax_backward_data _native_batch_norm_legit _native_batch_norm_legit.no_stats
         _native_batch_norm_legit_no_training _prelu_kernel _scaled_dot_product_attention_math _softmax

@@ -29,6 +29,7 @@ from .matrices import MATRICES
 from .max_pooling import MAX_POOLING
 from .norms import NORMS
 from .number_forms import BLENDS, NUMBER_FORMS
+from .packing import PACKING
 from .pair_losses import PAIR_LOSSES
 from .pairs import PAIRS
 from .parts import PARTS
@@ -102,6 +103,7 @@ op_db = [
     *BILINEAR,
     *ARRANGEMENTS,
     *INQUIRIES,
+    *PACKING,
     *ALIASES,
     *PARTS,
 ]

@@ -75,9 +75,23 @@ def bags(make: Maker) -> Iterator[SampleInput]:
     )
 
 
+def bags_without_padding(make: Maker) -> Iterator[SampleInput]:
+    for given in bags(make):
+        if len(given.arguments) < 9:
+            yield given
+
+
+def bags_with_all(make: Maker) -> Iterator[SampleInput]:
+    """The same with all arguments given."""
+    usual = (False, SUM, False, None, False, None)
+    for given in bags(make):
+        rest = given.args[2:]
+        yield SampleInput(given.input, (*given.args[:2], *rest, *usual[len(rest) :]), skips=given.skips)
+
+
 def bagged(
     weight: Any, indices: Any, offsets: Any, scale: bool = False, mode: int = SUM, sparse: bool = False,
-    factors: Any = None, last: bool = False, padding: int = -1,
+    factors: Any = None, last: bool = False, padding: int | None = -1,
 ) -> Any:  # fmt: skip
     ends = [*offsets[1:], *([] if last else [len(indices)])]
     result = []
@@ -105,4 +119,7 @@ FOURIER = [
 ]
 EMBEDDING_BAG = [
     OpInfo("_embedding_bag", bags, bagged, FLOATS, errors=bag_errors),
+    OpInfo("_embedding_bag_forward_only", bags, bagged, FLOATS, gradients=False),
+    OpInfo("embedding_bag", bags_without_padding, bagged, FLOATS),
+    OpInfo("embedding_bag.padding_idx", bags_with_all, bagged, FLOATS),
 ]

@@ -75,6 +75,10 @@ KNOWN: dict[str, dict[str, str]] = {
     "bilinear": {"gradient looks": "the step of a dimension of size 1"},
     "block_diag": {"gradient looks": "parts of one gradient, where PyTorch copies some of them"},
     "combinations": dict.fromkeys(["operators", "node"], "ours takes the elements; PyTorch selects from all tuples"),
+    "_pad_packed_sequence": dict.fromkeys(
+        ["operators", "node"], "rows are put where they belong all at once, not step by step"
+    ),
+    "pad_sequence": {"gradient looks": "the step of a dimension of size 1"},
     "slice_inverse": {"gradients": "none is none; PyTorch's is a tensor of zeros"},
     "copy": dict.fromkeys(["node", "gradient errors"], "ours has a derivative; PyTorch's has none"),
     "einsum": dict.fromkeys(["operators", "node"], "the same products; ours puts no dimensions of size 1 in between"),
@@ -364,6 +368,10 @@ KNOWN_IN_DTYPES: dict[str, dict[str, str]] = {
     **dict.fromkeys(["_trilinear", "bilinear"], {"values": "the product of two is rounded before it meets the third"}),
     **dict.fromkeys(
         ["gradient.tensorarrayint", "gradient.tensorarray"], {"error text": "it is the difference that is refused"}
+    ),
+    **dict.fromkeys(
+        ["_embedding_bag", "_embedding_bag_forward_only", "embedding_bag", "embedding_bag.padding_idx"],
+        {"error text": "PyTorch calls the type of the weight now one way, now another"},
     ),
     "clamp": {"error text": "PyTorch's structured kernel writes bool in the place of Bool"},
     "linspace": {"values": "PyTorch wraps a negative start in uint8 before it counts"},

@@ -12,7 +12,8 @@ from redispatch.autograd import no_grad
 from redispatch.ops import creation, shape
 from redispatch.tensor import Tensor
 
-from .typename import typename
+from ..typename import typename
+from . import rnn
 
 
 def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Any:
