@@ -417,6 +417,16 @@ from .ops.rectifiers import (
     selu,
     threshold,
 )
+from .ops.recurrent import (
+    gru,
+    gru_cell,
+    lstm,
+    lstm_cell,
+    rnn_relu,
+    rnn_relu_cell,
+    rnn_tanh,
+    rnn_tanh_cell,
+)
 from .ops.reductions import (
     all,
     any,

@@ -81,6 +81,7 @@ REFUSED_BY = {
         unique_dim_consecutive
     """,
     "bFD": """
+        rnn_relu.input rnn_relu.data rnn_relu_cell
         mvlgamma
         fix divide.Tensor_mode clip.Tensor
         hinge_embedding_loss margin_ranking_loss mse_loss_backward smooth_l1_loss_backward
@@ -93,6 +94,7 @@ REFUSED_BY = {
         threshold_backward topk trunc
     """,
     "b": """
+        rnn_tanh_cell
         triplet_margin_loss pairwise_distance
         affine_grid_generator affine_grid_generator_backward
         _foreach_add_.Scalar
@@ -107,6 +109,7 @@ REFUSED_BY = {
         sub.Scalar sub.Tensor tensordot trace
     """,
     "bucsil": """
+        lstm.input lstm.data lstm_cell gru.input gru.data gru_cell rnn_tanh.input rnn_tanh.data
         addcdiv dist embedding_renorm_ frobenius_norm.dim lerp.Scalar lerp.Tensor linalg_matrix_norm
         linalg_matrix_norm.str_ord linalg_norm linalg_norm.ord_str linalg_vector_norm logaddexp logcumsumexp
         mean mean.dim native_batch_norm_backward native_dropout native_group_norm_backward norm.Scalar

@@ -36,6 +36,7 @@ from .parts import PARTS
 from .pooling import POOLING
 from .random import RANDOM
 from .rectifiers import RECTIFIERS
+from .recurrent import RECURRENT
 from .reductions import EXTREMES, MOMENTS, REDUCTIONS, SCANS
 from .replacing import REPLACING
 from .resampling import PADDING, UPSAMPLING
@@ -82,6 +83,7 @@ op_db = [
     *BLENDS,
     *NUMBER_FORMS,
     *RECTIFIERS,
+    *RECURRENT,
     *REPLACING,
     *DISTANCES,
     *SIZES,

@@ -57,6 +57,7 @@ KNOWN: dict[str, dict[str, str]] = {
     "_ctc_loss": {"errors 2": "PyTorch reads whatever lies behind the scores of the classes"},
     "binary_cross_entropy_backward": {"gradients": "PyTorch adds 1e-12 to the variance where ours is at least that"},
     "ctc_loss.IntList": {"operators": "lift_fresh of the lengths, where PyTorch's C++ fills an empty tensor unseen"},
+    "lstm.input": dict.fromkeys(["operators", "node"], "PyTorch's CPU has one operator of oneDNN for a layer"),
     "multi_margin_loss": {"values": "PyTorch leaves the loss of no samples unset"},
     "pairwise_distance": dict.fromkeys(
         ["operators", "node"], "linalg_vector_norm, where PyTorch has norm.ScalarOpt_dim"
