@@ -91,9 +91,11 @@ def fma(a, b, c):
     from fractions import Fraction  # here, because importing it takes 3 ms
 
     kind = type(a)
-    if not (np.isfinite(a) and np.isfinite(b) and np.isfinite(c) and a * b + c):
+    if not (np.isfinite(a) and np.isfinite(b) and np.isfinite(c)):
         return a * b + c
     exact = Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))
+    if not exact:
+        return a * b + c  # a zero, with its sign
     wide = float(exact)
     if kind is np.float32 and wide != exact and np.float64(wide).view(np.int64) & 1 == 0:
         wide = float(

@@ -285,7 +285,8 @@ class Program:
 def _primitives_digest() -> bytes:
     """A hash of the files that say what primitives compile to."""
     here = Path(__file__).parent
-    files = [here / "primitives.py", here / "program.py", *sorted((here / "vecmath").glob("*.py"))]
+    files = [here / "primitives.py", here / "program.py"]
+    files += [*sorted((here / "vecmath").glob("*.py")), *sorted((here / "special").glob("*.py"))]
     return digest(*(file.read_bytes() for file in files))
 
 
