@@ -40,7 +40,7 @@ from .override import (
     without_overrides,
     without_subclasses,
 )
-from .registry import FALLBACKS, LISTENERS, OPERATORS, caller, place_of
+from .registry import FALLBACKS, LATE, LISTENERS, OPERATORS, caller, place_of
 from .rules import RuleTable, Slot
 from .schema import NO_DEFAULT, Argument, FunctionSchema, ListType, OptionalType
 from .schema_parser import parse_schema
@@ -67,6 +67,7 @@ __all__ = [
     "Hop",
     "Kernel",
     "LAZY_BITS",
+    "LATE",
     "LISTENERS",
     "Library",
     "ListType",

@@ -22,7 +22,7 @@ from .key import DispatchKey, key_named
 from .keyset import DispatchKeySet, describe, runtime_keys
 from .marks import frozen, pure
 from .override import handle_torch_function, overridden, overriding
-from .registry import FALLBACKS, LISTENERS, LOCK, OPERATORS, OVERLOADS, Undo
+from .registry import FALLBACKS, LISTENERS, LOCK, OPERATORS, OVERLOADS, Undo, load_late
 from .schema import FunctionSchema
 from .schema_text import SchemaText
 from .specialiser.site import Site
@@ -329,6 +329,8 @@ class _OpNamespace:
         with LOCK:
             if f"{self.name}::{name}" in OVERLOADS:
                 return self.__dict__.setdefault(name, OpOverloadPacket(self.name, name))
+        if load_late(f"{self.name}::{name}"):
+            return getattr(self, name)
         raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
 
     def __dir__(self) -> list[str]:
@@ -372,6 +374,8 @@ LISTENERS.append(overloads_changed)
 def operator_named(name: str) -> OpOverload:
     """The operator "ns::name.overload" ("ns::name" for the default overload). RegistrationError where there is none."""
     op = OPERATORS.get(name.removesuffix(".default"))
+    if op is None and load_late(name):
+        op = OPERATORS.get(name.removesuffix(".default"))
     if op is None:
         stem = name.split(".")[0]
         near = [known for known in OPERATORS if known.split(".")[0] == stem or known.split("::")[-1] == stem]

@@ -6,6 +6,7 @@ Read next: operator.py, library.py.
 
 from __future__ import annotations
 
+import importlib
 import sys
 import threading
 from collections.abc import Callable
@@ -22,6 +23,10 @@ OPERATORS: dict[str, OpOverload] = {}  # "aten::add.Tensor" -> operator, in the 
 OVERLOADS: dict[str, dict[str, OpOverload]] = {}  # "aten::add" -> {"Tensor": operator, ...}: the same, by packet
 FALLBACKS: dict[DispatchKey, list[Kernel]] = {}  # the kernel that answers at a key where an operator has none
 LOCK = threading.RLock()  # held while a table is changed, never while one is read
+
+# How the names of operators begin that few programs need -> the module that defines them, which is imported when one is
+# looked for: to declare an overload takes 0.1 ms, and there are families of two hundred.
+LATE: dict[str, str] = {}
 
 # called with ("defined" | "removed", operator) after either has happened
 LISTENERS: list[Callable[[str, OpOverload], None]] = []
@@ -54,6 +59,15 @@ def add_operator(op: OpOverload) -> Undo:
         _tell("removed", op)
 
     return undo
+
+
+def load_late(name: str) -> bool:
+    """Defines the late operators among which one of this name would be; whether there is one now."""
+    for beginning, module in LATE.items():
+        if name.startswith(beginning):
+            importlib.import_module(module)
+            return name.partition(".")[0] in OVERLOADS
+    return False
 
 
 def add_fallback(key: DispatchKey, kernel: Kernel) -> Undo:

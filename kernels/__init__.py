@@ -8,7 +8,7 @@ Read `operand.py`, `geometry.py`, `overlap.py`; then `program.py`, `compile.py`,
 `elementwise.py` and the families after it.
 """
 
-from . import lapack, pooling
+from . import lapack, pooling, special
 from .adam import adam
 from .argreduce import extreme_with_indices, ready_extreme
 from .assembly import busiest_loop
@@ -265,6 +265,7 @@ __all__ = [
     "softmax",
     "softmax_backward",
     "softplus",
+    "special",
     "tan",
     "tan_moderate",
     "tanh",

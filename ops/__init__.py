@@ -46,6 +46,7 @@ with collector_paused():
         determinants,
         diagonals,
         distances,
+        distributions,
         dropout,
         dunders,
         elementary,
@@ -84,6 +85,7 @@ with collector_paused():
         plain_methods,
         polar,
         random,
+        ranges,
         rectifiers,
         recurrent,
         reductions,
@@ -111,6 +113,7 @@ with collector_paused():
         upsampling,
         view_copies,
         views,
+        windows,
         zero_tensors,
     )
 
@@ -137,6 +140,7 @@ __all__ = [
     "determinants",
     "diagonals",
     "distances",
+    "distributions",
     "dropout",
     "dunders",
     "elementary",
@@ -175,6 +179,7 @@ __all__ = [
     "plain_methods",
     "polar",
     "random",
+    "ranges",
     "rectifiers",
     "recurrent",
     "reductions",
@@ -203,4 +208,5 @@ __all__ = [
     "view_copies",
     "views",
     "zero_tensors",
+    "windows",
 ]

@@ -551,7 +551,6 @@ def linspace_values(start: Any, end: Any, steps: int, dtype: dtype) -> np.ndarra
 
 linspace_op.not_differentiable()
 linspace_op.out = linspace_out_op.functional
-linspace = public(linspace_op)
 
 # --- eye -------------------------------------------------------------------------------------------------------------
 

@@ -47,7 +47,7 @@ from redispatch.dispatch import (
 )
 from redispatch.dispatch.layers import ad_inplace_or_view, autocast, backend_select
 from redispatch.dispatch.marks import frozen, inline, leaf
-from redispatch.dispatch.schema_text import SchemaText
+from redispatch.dispatch.schema_text import SchemaText, head
 
 from .core_aten import CORE
 
@@ -270,16 +270,31 @@ def node_name(base_name: str) -> str:
 CAPITALS = re.compile(r"(?:^|_|(?<=\d))([a-z]?)")  # the first letter of a word, and one behind a digit
 
 
-def alias(name: str, of: Operator, *, numbers: bool = False, tags: tuple[str, ...] = ()) -> Operator:
-    """A second name: the operator `name` with the arguments and the forms of another one, which it calls.
+def alias(
+    name: str,
+    of: Operator,
+    *,
+    overload: str | None = None,
+    inplace: bool = True,
+    out: str | None = None,
+    numbers: bool = False,
+    tags: tuple[str, ...] = (),
+) -> Operator:
+    """A second name: the operator `name` with the arguments of another one, and its forms, which it calls.
 
+    overload, out: the overload names, where they are others.
+    inplace: whether it has the other one's in-place form, too.
     numbers: whether a Python number may stand for a tensor argument.
     """
-    schema = f"{name}{of.text.text.removeprefix(of.text.name)}"
-    out = of.out._overloadname if of.out else None
-    made = Operator(schema, inplace=of.inplace is not None, out=out, numbers=numbers, tags=tags)
-    for form, target in zip(made.forms, of.forms, strict=True):
-        made.composite(form)(calling(target))
+    arguments = of.text.text[of.text.text.index("(") :]
+    named = head(name, of.text.overload_name if overload is None else overload)
+    into = (out or of.out._overloadname) if of.out else None
+    written = inplace and of.inplace is not None
+    made = Operator(f"{named}{arguments}", inplace=written, out=into, numbers=numbers, tags=tags)
+    targets = (of.functional, of.inplace if written else None, of.out)
+    for form, target in zip((made.functional, made.inplace, made.out), targets, strict=True):
+        if form is not None and target is not None:
+            made.composite(form)(calling(target))
     return made
 
 

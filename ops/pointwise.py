@@ -449,8 +449,10 @@ def as_it_is(number: Any) -> Any:
 
 def fit_of(compute: dtype) -> Callable[[Any], Any] | None:
     """How Python numbers get into loops that compute in this dtype; None where they do as they are."""
-    if compute.category != dtypes.INTEGER or compute.itemsize == 8:
+    if compute.category != dtypes.INTEGER:
         return None
+    if compute.itemsize == 8:
+        return as_long
     return partial(wrapped, 8 * compute.itemsize, compute.is_signed)
 
 
@@ -460,6 +462,17 @@ def wrapped(bits: int, signed: bool, number: Any) -> Any:
         return number
     low = number & ((1 << bits) - 1)
     return low - (1 << bits) if signed and low >> (bits - 1) else low
+
+
+def as_long(number: Any) -> Any:
+    """A Python number for int64: an unsigned one of 64 bits wraps."""
+    if type(number) is not int or -(2**63) <= number < 2**63:
+        return number
+    if number >= 2**64:
+        raise OverflowError("int too big to convert")
+    if number < 0:
+        raise OverflowError("can't convert negative int to unsigned")
+    return number - 2**64
 
 
 def fitting(loop: Loop, fit: Callable[[Any], Any], positions: tuple[int, ...], args: tuple[Any, ...]) -> Loop:
@@ -478,7 +491,13 @@ def fitting(loop: Loop, fit: Callable[[Any], Any], positions: tuple[int, ...], a
             given[place] = fit(given[place])
         loop.run(*given)
 
-    return Loop(None, loop.numel, fitted) if places else loop
+    def fitted_if_need_be(*values: Any) -> None:
+        try:
+            loop.run(*values)
+        except OverflowError:  # a number of more than 63 bits: seldom, so that to look at each would be dear
+            fitted(*values)
+
+    return Loop(None, loop.numel, fitted_if_need_be if fit is as_long else fitted) if places else loop
 
 
 def pointwise(schema: str, **options: Any) -> Pointwise:

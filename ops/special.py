@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from redispatch import kernels
+from redispatch.dispatch import LATE, ops
 from redispatch.tensor import Tensor, overridable
 
 from .declare import Operator
@@ -167,4 +168,70 @@ def mvlgamma_backward(grad: Any, self: Any, p: int) -> Any:
 mvlgamma_op.derivative(self=mvlgamma_backward)
 mvlgamma = public(mvlgamma_op)
 
+# --- incomplete gamma functions --------------------------------------------------------------------------------------
+
+NOT_FLOATING = ("bool", "uint8", "int8", "int16", "int32", "int64", *COMPLEX)
+igamma_op = pointwise(
+    "igamma(Tensor self, Tensor other) -> Tensor",
+    inplace=True,
+    out="out",
+    cost=256,
+    unsupported=dict.fromkeys(NOT_FLOATING, "igamma_cpu"),
+)
+igammac_op = pointwise(
+    "igammac(Tensor self, Tensor other) -> Tensor",
+    inplace=True,
+    out="out",
+    cost=256,
+    unsupported=dict.fromkeys(NOT_FLOATING, "igammac_cpu"),
+)
+
+
+@igamma_op.scalar
+def igamma_elements(self, other):
+    return kernels.special.lower_gamma(self, other)
+
+
+@igammac_op.scalar
+def igammac_elements(self, other):
+    return kernels.special.upper_gamma(self, other)
+
+
+def gamma_density(self: Any, other: Any) -> Any:
+    """x^(a - 1) e^(-x) / gamma(a)"""
+    return ((self - 1) * other.log() - other - self.lgamma()).exp()
+
+
+def no_derivative_of_igamma(grad: Any) -> Any:
+    raise NotImplementedError("the derivative for 'igamma: input' is not implemented.")
+
+
+def no_derivative_of_igammac(grad: Any) -> Any:
+    raise NotImplementedError("the derivative for 'igammac: input' is not implemented.")
+
+
+igamma_op.derivative(self=no_derivative_of_igamma, other=lambda grad, self, other: grad * gamma_density(self, other))
+igammac_op.derivative(self=no_derivative_of_igammac, other=lambda grad, self, other: -grad * gamma_density(self, other))
+igamma = public(igamma_op)
+igammac = public(igammac_op)
+
+# --- a Bessel function -----------------------------------------------------------------------------------------------
+
+i0_op = real_function("i0(Tensor self) -> Tensor", "i0_vml_cpu", 64)
+
+
+@i0_op.scalar
+def i0_element(self):
+    return kernels.special.modified_bessel_i0(self)
+
+
+def modified_bessel_ratio_at_zero(i1: Any, x: Any) -> Any:
+    """I1(x) / x, which is 1/2 at 0."""
+    return (i1 / x).masked_fill(x == 0, 0.5)
+
+
+i0_op.derivative(self=lambda grad, self: grad * ops.aten.special_i1.default(self))
+i0 = public(i0_op)
+
+LATE["aten::special_"] = "redispatch.special"  # with its operators: special_functions.py, special_names.py
 erfinv_op.autocast(cuda="fp32")

@@ -312,8 +312,8 @@ def is_factory(op: OpOverload) -> bool:
 
 
 def arguments(op: OpOverload) -> list[Any]:
-    """The schema's arguments; of a factory, those that its out= form takes, too."""
-    if not is_factory(op):
+    """The schema's arguments; of an operator that is told how to make its result, those that its out= form takes."""
+    if all(argument.name != "pin_memory" for argument in op.schema.arguments):
         return list(op.schema.arguments)
     return [argument for argument in op.schema.arguments if argument.name not in FACTORY_OPTIONS]
 

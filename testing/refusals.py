@@ -21,10 +21,31 @@ LETTERS = {
 REFUSED_BY = {
     "hgFD": """
         fft_rfft fft_ihfft fft_rfft2 fft_ihfft2 fft_rfftn fft_ihfftn
+        special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1 special_modified_bessel_i0
+        special_modified_bessel_i1 special_modified_bessel_k0 special_modified_bessel_k1
+        special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1 special_spherical_bessel_j0
+        special_airy_ai special_erfcx special_log_ndtr special_ndtri special_zeta special_zeta.self_scalar
+        special_zeta.other_scalar special_chebyshev_polynomial_t special_chebyshev_polynomial_t.x_scalar
+        special_chebyshev_polynomial_t.n_scalar special_chebyshev_polynomial_u
+        special_chebyshev_polynomial_u.x_scalar special_chebyshev_polynomial_u.n_scalar
+        special_chebyshev_polynomial_v special_chebyshev_polynomial_v.x_scalar
+        special_chebyshev_polynomial_v.n_scalar special_chebyshev_polynomial_w
+        special_chebyshev_polynomial_w.x_scalar special_chebyshev_polynomial_w.n_scalar
+        special_shifted_chebyshev_polynomial_t special_shifted_chebyshev_polynomial_t.x_scalar
+        special_shifted_chebyshev_polynomial_t.n_scalar special_shifted_chebyshev_polynomial_u
+        special_shifted_chebyshev_polynomial_u.x_scalar special_shifted_chebyshev_polynomial_u.n_scalar
+        special_shifted_chebyshev_polynomial_v special_shifted_chebyshev_polynomial_v.x_scalar
+        special_shifted_chebyshev_polynomial_v.n_scalar special_shifted_chebyshev_polynomial_w
+        special_shifted_chebyshev_polynomial_w.x_scalar special_shifted_chebyshev_polynomial_w.n_scalar
+        special_hermite_polynomial_h special_hermite_polynomial_h.x_scalar special_hermite_polynomial_h.n_scalar
+        special_hermite_polynomial_he special_hermite_polynomial_he.x_scalar special_hermite_polynomial_he.n_scalar
+        special_laguerre_polynomial_l special_laguerre_polynomial_l.x_scalar special_laguerre_polynomial_l.n_scalar
+        special_legendre_polynomial_p special_legendre_polynomial_p.x_scalar special_legendre_polynomial_p.n_scalar
     """,
     "hg": """
         fft_fft fft_ifft fft_irfft fft_hfft fft_fft2 fft_ifft2 fft_irfft2 fft_hfft2 fft_fftn fft_ifftn
         fft_irfftn fft_hfftn
+        binomial
     """,
     "bucsilhgfd": """
         istft _fft_c2r _fft_c2c
@@ -40,6 +61,10 @@ REFUSED_BY = {
         max_unpool2d max_unpool3d adaptive_max_pool1d max_pool2d_with_indices_backward
         max_pool3d_with_indices_backward _adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward
         requires_grad_
+        bartlett_window bartlett_window.periodic blackman_window blackman_window.periodic cauchy_ hamming_window
+        hamming_window.periodic hamming_window.periodic_alpha hamming_window.periodic_alpha_beta hann_window
+        hann_window.periodic kaiser_window kaiser_window.beta kaiser_window.periodic log_normal_ multinomial poisson
+        igamma igammac special_gammainc special_gammaincc special_softmax special_log_softmax special_round
         frac frexp.Tensor nextafter round.decimals polygamma_
         grid_sampler grid_sampler_2d grid_sampler_2d_backward grid_sampler_3d grid_sampler_3d_backward
         _fused_adam_ _fused_adamw_ native_layer_norm_backward
@@ -68,6 +93,10 @@ REFUSED_BY = {
     """,
     "FD": """
         nansum
+        i0 special_i0e special_i1 special_i1e special_entr special_ndtr special_xlog1py special_xlog1py.self_scalar
+        special_xlog1py.other_scalar special_erf special_erfc special_erfinv special_logit special_i0
+        special_digamma special_psi special_polygamma special_gammaln special_xlogy special_xlogy.self_scalar
+        special_xlogy.other_scalar
         signbit isposinf isneginf  deg2rad rad2deg xlogy.Scalar_Other xlogy.Scalar_Self
         arctan2 divide.Scalar_mode less.Tensor less.Scalar less_equal.Tensor less_equal.Scalar greater.Tensor
         greater.Scalar greater_equal.Tensor greater_equal.Scalar clip
@@ -82,6 +111,8 @@ REFUSED_BY = {
     """,
     "bFD": """
         rnn_relu.input rnn_relu.data rnn_relu_cell
+        geometric_ range range.step
+        special_multigammaln
         mvlgamma
         fix divide.Tensor_mode clip.Tensor
         hinge_embedding_loss margin_ranking_loss mse_loss_backward smooth_l1_loss_backward
@@ -96,6 +127,8 @@ REFUSED_BY = {
     "b": """
         rnn_tanh_cell
         triplet_margin_loss pairwise_distance
+        linspace.Scalar_Tensor linspace.Tensor_Scalar linspace.Tensor_Tensor logspace logspace.Scalar_Tensor
+        logspace.Tensor_Scalar logspace.Tensor_Tensor
         affine_grid_generator affine_grid_generator_backward
         _foreach_add_.Scalar
         vdot
@@ -199,6 +232,7 @@ NOT_SAMPLED: dict[str, tuple[str, ...]] = {
     "retain_grad": ("bool", "uint8", "int8", "int16", "int32", "int64"),
     "cov": ("bool",),
     "corrcoef": ("bool", "complex64", "complex128"),
+    "binomial": ("bool", "uint8", "int8", "int16", "int32", "int64", "complex64", "complex128"),  # a ValueError
     "max_pool2d_with_indices_backward": ("bfloat16",),
     "max_pool3d_with_indices_backward": ("bfloat16",),
     "avg_pool2d_backward": ("bfloat16",),

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from ..program import primitive
+from ..program import integral, primitive
 from ..vecmath.define import by_body, compiled
 from ..vecmath.exponential import exp
 from ..vecmath.trigonometric import cos, sin
@@ -49,11 +49,17 @@ def airy_ai(x):
     return by_body(airy_ai_float64, x)
 
 
+@integral
+def place(n):
+    """Where the values at the whole number n stand."""
+    return int(n) + 9
+
+
 def taylor(x):
     """About the nearest integer n: a_(k+2) (k + 2) (k + 1) = n a_k + a_(k-1)."""
     n = np.floor(x + 0.5)
     h = x - n
-    before, here, following = 0.0, VALUES[int(n) + 9], SLOPES[int(n) + 9]
+    before, here, following = 0.0, VALUES[place(n)], SLOPES[place(n)]
     total, power = here + following * h, h
     for k in range(30):
         before, here, following = here, following, (n * here + before) / ((k + 2.0) * (k + 1.0))

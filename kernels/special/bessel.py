@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from ..program import primitive
+from ..program import integral, primitive
 from ..vecmath.define import by_body, compiled
 from ..vecmath.logarithm import log
 from ..vecmath.trigonometric import cos, sin
@@ -51,9 +51,15 @@ def spherical_bessel_j0(x):
     return by_body(spherical_bessel_j0_float64, x)
 
 
+@integral
+def highest(x):
+    """The even order, far above x, at which the recurrence starts."""
+    return 20 if x < 1 else 2 * int(x / 2 + 25)
+
+
 def by_recurrence(x):
     """(J0, J1, Y0, Y1) for 0 < x < 25."""
-    order = 20 if x < 1.0 else 2 * int(0.5 * x + 25.0)
+    order = highest(x)
     above, here = 0.0, TINY
     whole, even, odd, first = 0.0, 0.0, 0.0, 0.0
     for k in range(order, 0, -1):

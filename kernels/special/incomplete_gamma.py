@@ -13,7 +13,7 @@ from ..program import polynomial, primitive
 from ..vecmath.define import by_body, compiled
 from ..vecmath.exponential import exp, expm1
 from ..vecmath.gamma import hurwitz_zeta, lgamma
-from ..vecmath.logarithm import log, log1p
+from ..vecmath.logarithm import log
 
 # B_2k / (2k (2k - 1)): Stirling's series
 STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
@@ -38,10 +38,11 @@ def zeta(s, q):
     return by_body(zeta_float64, s, q)
 
 
-def log1p_rest(t):
-    """log(1 + t) - t for t > -1."""
+def log_of_ratio(x, a):
+    """log(x / a) - t with t = x / a - 1, which is nearly -t^2 / 2 for small t."""
+    t = (x - a) / a
     if abs(t) > 0.4:
-        return log1p(t) - t
+        return log(x / a) - t
     r = t / (2.0 + t)  # the logarithm is 2 (r + r^3 / 3 + r^5 / 5 + ...), and 2 r - t = -r t
     square = r * r
     total, power = 0.0, r * square
@@ -57,7 +58,7 @@ def leading(a, x):
         return exp(a * log(x) - x - lgamma(a + 1.0))
     v = 1.0 / a
     square = v * v
-    return exp(a * log1p_rest((x - a) * v) - v * polynomial(square, STIRLING)) / np.sqrt(2.0 * math.pi * a)
+    return exp(a * log_of_ratio(x, a) - v * polynomial(square, STIRLING)) / np.sqrt(2.0 * math.pi * a)
 
 
 def series(a, x):

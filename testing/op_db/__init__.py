@@ -35,6 +35,7 @@ from .pairs import PAIRS
 from .parts import PARTS
 from .pooling import POOLING
 from .random import RANDOM
+from .ranges import RANGES, WINDOWS
 from .rectifiers import RECTIFIERS
 from .recurrent import RECURRENT
 from .reductions import EXTREMES, MOMENTS, REDUCTIONS, SCANS
@@ -43,6 +44,7 @@ from .resampling import PADDING, UPSAMPLING
 from .searching import SEARCHING
 from .shape import SHAPE
 from .sorting import SORTING
+from .special import SPECIAL
 from .spectra import ORTHOGONAL, SPECTRA
 from .statistics import BILINEAR, HISTOGRAMS, INTEGRALS, SEGMENTS, STATISTICS
 from .view_copies import VIEW_COPIES
@@ -108,6 +110,9 @@ op_db = [
     *PACKING,
     *ALIASES,
     *PARTS,
+    *SPECIAL,
+    *RANGES,
+    *WINDOWS,
 ]
 
 # Operators that no OpInfo covers: qualified name -> the reason. tests/op_db/test_coverage.py keeps this list short.

@@ -1,4 +1,4 @@
-"""Samples of ops/random.py, dropout.py and rrelu.py.
+"""Samples of ops/random.py, distributions.py, dropout.py and rrelu.py.
 
 What a generator draws is nobody's to predict, so the reference says what can be known: the shape, and a range. It
 gives the lowest and the highest value that may come, and the test looks whether all lie between.
@@ -99,7 +99,7 @@ def fresh(name: str, samples: Any, dtypes: Any = FLOATS) -> list[OpInfo]:
     ]
 
 
-def moved(name: str, samples: Any) -> OpInfo:
+def moved(name: str, samples: Any, **options: Any) -> OpInfo:
     """An operator whose results are recorded, and whose gradient is declared to be zero."""
     return drawn(
         name,
@@ -110,6 +110,7 @@ def moved(name: str, samples: Any) -> OpInfo:
             "second_gradients": "the gradient is declared to be zero",
         },
         gradients=True,
+        **options,
     )
 
 
@@ -146,6 +147,52 @@ def dropout_gradients(make: Maker) -> Iterator[SampleInput]:
 
 def dropout_gradient(grad_output: Any, mask: Any, scale: float) -> Any:
     return grad_output * mask * scale
+
+
+# --- further distributions --------------------------------------------------------------------------------------------
+
+
+def rates(make: Maker) -> Iterator[SampleInput]:
+    for shape in ((2, 3), (), (0, 3)):
+        yield sample(make(*shape, low=0, high=30))
+
+
+def trials(make: Maker) -> Iterator[SampleInput]:
+    for shape in ((2, 3), (), (0, 3)):
+        yield sample(make(*shape, low=0, high=30).detach(), make(*shape, low=0, high=1).detach())
+
+
+def negative_rate(make: Maker) -> Iterator[ErrorInput]:
+    text = "invalid Poisson rate, expected rate to be non-negative"
+    yield ErrorInput(sample(make.values([-1.0])), RuntimeError, text)
+
+
+def whole_trials(make: Maker) -> Iterator[ErrorInput]:
+    text = "binomial only supports floating-point dtypes for count, got: Long"
+    yield ErrorInput(sample(make.index(2, below=5), make(2, low=0, high=1)), ValueError, text)
+    text = "Found dtype Float but expected Double"
+    yield ErrorInput(sample(make(2), make(2, dtype=dtypes.float32)), RuntimeError, text)
+
+
+def weights(make: Maker) -> Iterator[SampleInput]:
+    yield sample(make(4, low=0.5, high=2), 3)
+    yield sample(make(2, 3, low=0.5, high=2), 2)
+    yield sample(make(2, 3, low=0.5, high=2), 5, True)
+    yield sample(make(0, 3), 2)
+
+
+def bad_weights(make: Maker) -> Iterator[ErrorInput]:
+    x = make.values([1.0, 2.0])
+    text = "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
+    yield ErrorInput(sample(x, 3), RuntimeError, text)
+    yield ErrorInput(sample(x, 0), RuntimeError, "cannot sample n_sample <= 0 samples")
+    yield ErrorInput(sample(make(1, 1, 1), 1), RuntimeError, "prob_dist must be 1 or 2 dim")
+    text = "invalid multinomial distribution (sum of probabilities <= 0)"
+    yield ErrorInput(sample(make.values([0.0, 0.0]), 1), RuntimeError, text)
+    text = "probability tensor contains either `inf`, `nan` or element < 0"
+    yield ErrorInput(sample(make.values([-1.0, 2.0]), 1), RuntimeError, text)
+    text = "multinomial only supports floating-point dtypes for input, got: Long"
+    yield ErrorInput(sample(make.index(2, below=3), 1), RuntimeError, text)
 
 
 # --- rrelu ------------------------------------------------------------------------------------------------------------
@@ -189,6 +236,12 @@ RANDOM = [
     drawn("uniform_", filled(-1, 2)),
     drawn("normal_", filled(1, 2)),
     drawn("exponential_", filled(2)),
+    drawn("cauchy_", filled(1, 2)),
+    drawn("log_normal_", filled(1, 0.5)),
+    drawn("geometric_", filled(0.25), NUMBERS),
+    moved("poisson", rates, errors=negative_rate),
+    drawn("binomial", trials, errors=whole_trials),
+    drawn("multinomial", weights, errors=bad_weights),
     drawn("bernoulli_.Tensor", probability_tensors, ALL),
     drawn("random_", filled(), NUMBERS),
     drawn("random_.from", filled(-3, 3), NUMBERS),

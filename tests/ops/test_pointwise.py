@@ -201,3 +201,16 @@ def test_what_is_declared_later_counts_for_calls_that_were_planned_before():
     op.check(refuse)
     with pytest.raises(RuntimeError, match="refused"):
         op.functional(x, how=1)
+
+
+def test_numbers_of_64_bits_without_a_sign_wrap_in_int64():
+    x = rd.tensor([1, 2])
+    assert (x + 2**63).tolist() == [1 - 2**63, 2 - 2**63]
+    assert (x * (2**64 - 1)).tolist() == [-1, -2]
+    assert (2**63 - x).tolist() == [2**63 - 1, 2**63 - 2]
+    assert (x | (2**64 - 1)).tolist() == [-1, -1]
+    assert x.add_(2**63).tolist() == [1 - 2**63, 2 - 2**63]
+    with pytest.raises(OverflowError, match="int too big to convert"):
+        x + 2**64
+    with pytest.raises(OverflowError, match="can't convert negative int to unsigned"):
+        x - (-(2**63) - 1)

@@ -1,0 +1,74 @@
+"""`redispatch.special` comes when it is asked for, and is PyTorch's module in its names, faces and refusals."""
+
+import subprocess
+import sys
+
+import pytest
+
+import redispatch as rd
+from redispatch.dispatch import OPERATORS, operator_named
+from redispatch.utils._python_dispatch import TorchDispatchMode
+
+
+@pytest.mark.parametrize(
+    "asking",
+    [
+        "rd.special.entr(rd.ones(1))",
+        "rd.ops.aten.special_entr.default(rd.ones(1))",
+        "rd.i0(rd.ones(1, requires_grad=True)).backward()",
+        "rd.library.Library('aten', 'IMPL').impl('special_entr', lambda self: self, 'Meta', allow_override=True)",
+    ],
+)
+def test_its_operators_are_declared_when_one_is_asked_for(asking):
+    program = f"""
+import sys, redispatch as rd
+from redispatch.dispatch import OPERATORS
+assert 'redispatch.special' not in sys.modules
+assert not any(name.startswith('aten::special_') for name in OPERATORS)
+{asking}
+assert 'aten::special_zeta.self_scalar' in OPERATORS
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_special_operator_that_is_not_there_is_an_ordinary_error():
+    with pytest.raises(AttributeError, match="object has no attribute 'special_nothing'"):
+        _ = rd.ops.aten.special_nothing
+    with pytest.raises(Exception, match="there is no operator 'aten::special_entr.nothing'"):
+        operator_named("aten::special_entr.nothing")
+    with pytest.raises(AttributeError, match="module 'redispatch' has no attribute 'nothing'"):
+        _ = rd.nothing
+
+
+def test_every_operator_has_its_face():
+    special = {name.split("::special_")[1].split(".")[0] for name in OPERATORS if name.startswith("aten::special_")}
+    assert special == set(rd.special.__all__)
+
+
+def test_what_modes_see():
+    class Log(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(str(func).removeprefix("aten."))
+            return func(*args, **(kwargs or {}))
+
+    seen = []
+    x = rd.tensor([0.5, 1.5])
+    with Log():
+        rd.special.expit(x)
+        rd.special.xlogy(2, x)
+        rd.special.zeta(2, x)
+        rd.special.chebyshev_polynomial_t(x, 2)
+        rd.special.ndtr(x)
+        rd.special.round(x)
+    assert seen == [
+        "sigmoid.default", "xlogy.Scalar_Self", "special_zeta.self_scalar", "special_chebyshev_polynomial_t.n_scalar",
+        "mul.Scalar", "erf.default", "add.Scalar", "mul.Scalar", "round.decimals",
+    ]  # fmt: skip
+
+
+def test_derivatives_that_nobody_has_are_refused_when_they_are_needed():
+    a, x = rd.ones(2, requires_grad=True), rd.ones(2)
+    for call, name in ((lambda: rd.igamma(a, x), "igamma: input"), (lambda: rd.special.zeta(a + 1, x), "zeta")):
+        with pytest.raises(NotImplementedError, match=f"the derivative for '{name}' is not implemented."):
+            call().sum().backward()
+    assert not rd.special.bessel_j0(a).requires_grad
