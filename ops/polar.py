@@ -1,4 +1,4 @@
-"""Complex numbers from their parts, and by direction and distance: complex, polar, angle, sgn, isreal.
+"""Complex numbers from their parts, and by direction and distance: complex, polar, angle.
 
 None of these functions is holomorphic. The gradient of a complex number is dL/dx + i dL/dy (autograd/conjugate.py), so
 a step dz changes the loss by the real part of conj(grad) dz, and each formula is what stands beside dz, dr, ... there.
