@@ -11,7 +11,7 @@ or, in complex numbers again, grad_z = conj(f'(z)) grad_w = conj(f'(z) conj(grad
 `grad * f'(z)`, serves complex numbers, too, if it is given the conjugate of the gradient and what it yields is
 conjugated. It may have any form that is linear in `grad`: a product of matrices, a sum over an index, a view.
 Conjugates are lazy views (ops/complex_numbers.py), and two of them cancel: along a chain of such functions nothing is
-ever conjugated.
+conjugated but at its two ends.
 
 For functions that are not holomorphic (conj, the parts of a number, its angle) there is nothing to follow from: their
 formulas are written for complex numbers (`for_complex`), and so are those of linear algebra, as its books have them.
