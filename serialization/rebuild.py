@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from redispatch.dispatch import keyset, shared
 from redispatch.kernels import check_view
 from redispatch.nn.parameter import Parameter
 from redispatch.ops.legacy import TypedStorage
@@ -24,7 +25,7 @@ def rebuild_tensor(
     metadata: Any = None,
 ) -> Tensor:
     """A tensor over a storage that has a dtype."""
-    return over(storage.untyped(), storage.dtype, storage_offset, size, stride, requires_grad)
+    return over(storage.untyped(), storage.dtype, storage_offset, size, stride, requires_grad, metadata)
 
 
 def rebuild_tensor_of(
@@ -39,16 +40,32 @@ def rebuild_tensor_of(
 ) -> Tensor:
     """The same where the storage does not say the dtype."""
     untyped = storage.untyped() if isinstance(storage, TypedStorage) else storage
-    return over(untyped, element, storage_offset, size, stride, requires_grad)
+    return over(untyped, element, storage_offset, size, stride, requires_grad, metadata)
 
 
-def over(storage: UntypedStorage, element: dtype, offset: int, size: Any, stride: Any, requires_grad: bool) -> Tensor:
-    """A tensor over a storage. RuntimeError where it would reach past it."""
+# What a tensor's elements still need to have done to them, by the name in its metadata: the key that notes it
+LAZY_BITS = {"conj": "Conjugate", "neg": "Negative"}
+
+
+def lazy_bits_of(x: Any) -> dict[str, bool]:
+    """The metadata of a tensor: which bits it has."""
+    return {name: True for name, key in LAZY_BITS.items() if x._keyset & keyset(key)}
+
+
+def over(
+    storage: UntypedStorage, element: dtype, offset: int, size: Any, stride: Any, requires_grad: bool, metadata: Any
+) -> Tensor:
+    """A tensor over a storage. RuntimeError where it would reach past it, or has a bit that its dtype cannot have."""
     shape, steps = Size(size), tuple(stride)
     if not all(type(number) is int for number in (offset, *shape, *steps)):
         raise RuntimeError("load: sizes, strides and offsets must be integers")
     check_view(shape, steps, offset, storage.nbytes() // element.itemsize)
     made = tensor_over(storage, storage.typed(element), shape, steps, offset, element, storage.device)
+    for name, is_set in (metadata or {}).items():
+        if name not in LAZY_BITS or (name == "conj" and not element.is_complex):
+            raise RuntimeError(f"load: a tensor of {element} cannot be {name!r}")
+        if is_set:
+            made._keyset = shared(made._keyset | keyset(LAZY_BITS[name]))
     return made.requires_grad_(requires_grad)
 
 

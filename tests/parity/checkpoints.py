@@ -29,6 +29,8 @@ def contents(library: Any) -> dict[str, Any]:
         "transposed": x.t(),
         "column": x[:, 1],
         "empty": library.empty(0, 2),
+        "conjugate": library.tensor([1 + 2j]).conj(),
+        "negative": library.tensor([1 + 2j]).conj().imag,
         "meta": library.empty(2, 3, device="meta"),
         "parameter": library.nn.Parameter(library.ones(2), requires_grad=False),
         "tagged": tagged,

@@ -83,6 +83,13 @@ def test_tensors_keep_requires_grad_and_attributes_and_lose_their_history():
     assert z.requires_grad and z.is_leaf
 
 
+def test_what_is_still_to_be_done_to_the_elements_is_kept():
+    x, y = rd.tensor([1 + 2j]), rd.tensor([3 + 4j])
+    conjugate, negative = back([x.conj(), y.conj().imag])
+    assert conjugate.is_conj() and conjugate.tolist() == [1 - 2j]
+    assert negative.is_neg() and negative.tolist() == [-4]
+
+
 def test_storages_come_back():
     typed, untyped = back([rd.FloatStorage([1.0, 2.0], _quiet=True), rd.ones(2).untyped_storage()])
     assert typed.tolist() == [1.0, 2.0] and untyped.nbytes() == 8
