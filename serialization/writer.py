@@ -97,7 +97,8 @@ def data_reduced(x: Any, requires_grad: bool) -> tuple[Any, tuple[Any, ...]]:
     shape, stride = tuple(x._shape), tuple(x._stride)
     if x._storage.has_data:
         storage = TypedStorage(wrap_storage=x._storage, dtype=x._dtype, _quiet=True)
-        parts = (storage, x._offset, shape, stride, requires_grad, OrderedDict[Any, Any]())
+        hooks: Any = OrderedDict()
+        parts = (storage, x._offset, shape, stride, requires_grad, hooks)
         bits = rebuild.lazy_bits_of(x)
         return rebuild.rebuild_tensor, (*parts, bits) if bits else parts
     if type(x) is Tensor:
