@@ -21,6 +21,9 @@ from .activation import (
     Tanh,
 )
 from .adaptive import AdaptiveLogSoftmaxWithLoss
+from .attention import (
+    MultiheadAttention,
+)
 from .batch_norm import (
     BatchNorm1d,
     BatchNorm2d,
@@ -136,6 +139,13 @@ from .rnn import (
 )
 from .shuffles import ChannelShuffle, Fold, PixelShuffle, PixelUnshuffle, Unfold
 from .sparse import Embedding, EmbeddingBag
+from .transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)
 from .upsampling import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
 
 __all__ = [
@@ -155,6 +165,7 @@ __all__ = [
     "BatchNorm1d",
     "BatchNorm2d",
     "BatchNorm3d",
+    "Bilinear",
     "Buffer",
     "CELU",
     "CTCLoss",
@@ -212,9 +223,7 @@ __all__ = [
     "LSTMCell",
     "LayerNorm",
     "LeakyReLU",
-    "Bilinear",
     "Linear",
-    "Unflatten",
     "LinearCrossEntropyLoss",
     "LocalResponseNorm",
     "LogSigmoid",
@@ -234,6 +243,7 @@ __all__ = [
     "MultiLabelMarginLoss",
     "MultiLabelSoftMarginLoss",
     "MultiMarginLoss",
+    "MultiheadAttention",
     "NLLLoss",
     "PReLU",
     "PairwiseDistance",
@@ -273,8 +283,14 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
     "Threshold",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
     "TripletMarginLoss",
     "TripletMarginWithDistanceLoss",
+    "Unflatten",
     "Unfold",
     "Upsample",
     "UpsamplingBilinear2d",

@@ -30,7 +30,7 @@ from redispatch.ops.softmax import log_softmax as log_softmax_operator
 from redispatch.ops.softmax import softmax as softmax_operator
 from redispatch.tensor import Size, Tensor, contiguous_format, dtypes
 
-from . import bags, dropouts, images, loss_functions, piecewise, pools
+from . import attention_functions, bags, dropouts, images, loss_functions, piecewise, pools
 
 linear = linalg.linear
 pad = images.pad
@@ -40,6 +40,7 @@ conv1d, conv2d, conv3d = convolution.conv1d, convolution.conv2d, convolution.con
 conv_transpose1d, conv_transpose2d = convolution.conv_transpose1d, convolution.conv_transpose2d
 conv_transpose3d = convolution.conv_transpose3d
 scaled_dot_product_attention = attention.scaled_dot_product_attention
+multi_head_attention_forward = attention_functions.multi_head_attention_forward
 alpha_dropout, feature_alpha_dropout = dropouts.alpha_dropout, dropouts.feature_alpha_dropout
 dropout, dropout1d, dropout2d, dropout3d = dropouts.dropout, dropouts.dropout1d, dropouts.dropout2d, dropouts.dropout3d
 celu, celu_ = piecewise.celu, piecewise.celu_

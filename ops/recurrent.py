@@ -153,9 +153,9 @@ def all_weights(params: Sequence[Any], has_biases: bool, projected: bool) -> lis
         raise RuntimeError("got an incorrect number of RNN parameters")
     found = []
     for k in range(0, len(params), each):
-        own = list(params[k : k + each])
-        projection = own.pop() if projected else None
-        found.append(Weights(own[0], own[1], *own[2:], projection=projection))
+        own = params[k : k + each]
+        biases = own[2:4] if has_biases else (None, None)
+        found.append(Weights(own[0], own[1], biases[0], biases[1], own[-1] if projected else None))
     return found
 
 
