@@ -34,6 +34,10 @@ from .ops.activations import (
     relu,
     sigmoid,
 )
+from .ops.added_products import (
+    addbmm,
+    addr,
+)
 from .ops.aliases import (
     absolute,
     arccos,
@@ -149,7 +153,6 @@ from .ops.contractions import (
     einsum,
     inner,
     kron,
-    matrix_power,
     tensordot,
     trace,
 )
@@ -310,6 +313,10 @@ from .ops.linalg import (
     outer,
     vdot,
 )
+from .ops.low_rank import (
+    pca_lowrank,
+    svd_lowrank,
+)
 from .ops.lu import (
     lu,
     lu_solve,
@@ -320,6 +327,13 @@ from .ops.margin_losses import (
     hinge_embedding_loss,
     margin_ranking_loss,
     triplet_margin_loss,
+)
+from .ops.matrix_functions import (
+    chain_matmul,
+    cross,
+    matrix_exp,
+    matrix_power,
+    vander,
 )
 from .ops.max_pooling import (
     adaptive_max_pool1d,
@@ -399,6 +413,9 @@ from .ops.polar import (
     polar,
 )
 from .ops.polar import complex_ as complex
+from .ops.pseudo_inverse import (
+    pinverse,
+)
 from .ops.random import (
     Generator,
     bernoulli,

@@ -16,11 +16,25 @@ from redispatch.ops.lu import linalg_lu_factor as lu_factor
 from redispatch.ops.lu import linalg_lu_factor_ex as lu_factor_ex
 from redispatch.ops.lu import linalg_lu_solve as lu_solve
 from redispatch.ops.matrices import LinAlgError
+from redispatch.ops.matrix_functions import linalg_cross as cross
+from redispatch.ops.matrix_functions import linalg_diagonal as diagonal
+from redispatch.ops.matrix_functions import linalg_matmul as matmul
+from redispatch.ops.matrix_functions import linalg_matrix_exp as matrix_exp
+from redispatch.ops.matrix_functions import linalg_matrix_power as matrix_power
+from redispatch.ops.matrix_functions import linalg_multi_dot as multi_dot
+from redispatch.ops.matrix_functions import linalg_tensorinv as tensorinv
+from redispatch.ops.matrix_functions import linalg_tensorsolve as tensorsolve
+from redispatch.ops.matrix_functions import linalg_vander as vander
+from redispatch.ops.matrix_functions import linalg_vecdot as vecdot
 from redispatch.ops.moments import linalg_vector_norm as vector_norm
 from redispatch.ops.norms import linalg_matrix_norm as matrix_norm
 from redispatch.ops.norms import linalg_norm as norm
 from redispatch.ops.orthogonal import linalg_householder_product as householder_product
 from redispatch.ops.orthogonal import linalg_qr as qr
+from redispatch.ops.pseudo_inverse import linalg_cond as cond
+from redispatch.ops.pseudo_inverse import linalg_lstsq as lstsq
+from redispatch.ops.pseudo_inverse import linalg_matrix_rank as matrix_rank
+from redispatch.ops.pseudo_inverse import linalg_pinv as pinv
 from redispatch.ops.solving import linalg_inv as inv
 from redispatch.ops.solving import linalg_inv_ex as inv_ex
 from redispatch.ops.solving import linalg_solve as solve
@@ -37,7 +51,10 @@ __all__ = [
     "LinAlgError",
     "cholesky",
     "cholesky_ex",
+    "cond",
+    "cross",
     "det",
+    "diagonal",
     "eig",
     "eigh",
     "eigvals",
@@ -48,12 +65,19 @@ __all__ = [
     "ldl_factor",
     "ldl_factor_ex",
     "ldl_solve",
+    "lstsq",
     "lu",
     "lu_factor",
     "lu_factor_ex",
     "lu_solve",
+    "matmul",
+    "matrix_exp",
     "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "multi_dot",
     "norm",
+    "pinv",
     "qr",
     "slogdet",
     "solve",
@@ -61,5 +85,9 @@ __all__ = [
     "solve_triangular",
     "svd",
     "svdvals",
+    "tensorinv",
+    "tensorsolve",
+    "vander",
+    "vecdot",
     "vector_norm",
 ]

@@ -214,7 +214,7 @@ def least_squares(a: Matrix, b: Matrix, rcond: float, driver: str) -> tuple[Matr
         _, x, _, rank, info = routine("gelsy", a)(a, x, order, rcond, int(size.real))
     elif driver == "gelsd":
         size, *sizes, _ = routine("gelsd_lwork", a)(m, n, count, rcond)
-        x, values, rank, info = routine("gelsd", a)(a, x, int(size.real), *sizes, rcond)
+        x, values, rank, info = routine("gelsd", a)(a, x, int(size.real), *(int(n) for n in sizes), rcond)
     else:
         size, _ = routine("gelss_lwork", a)(m, n, count, rcond)
         _, x, values, rank, _, info = routine("gelss", a)(a, x, rcond, int(size.real))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from redispatch.kernels import lapack
-from redispatch.tensor import Tensor, dtypes
+from redispatch.tensor import Tensor, as_numpy, dtypes
 
 from .declare import Operator
 from .matrices import (
@@ -233,8 +233,23 @@ def ldl_solve_meta(LD: Tensor, pivots: Tensor, B: Tensor, hermitian: bool) -> Me
     return Meta(shape, B._dtype, common_device(LD, B), column_strides(shape))
 
 
+def blocks_fit(pivots: np.ndarray) -> bool:
+    """Whether LAPACK stays in the matrix: rows count from 1, and two that form a block have the same negative one."""
+    n, i = len(pivots), 0
+    while i < n:
+        pair = pivots[i] < 0
+        if not 1 <= abs(pivots[i]) <= n or (pair and (i + 1 == n or pivots[i + 1] != pivots[i])):
+            return False
+        i += 2 if pair else 1
+    return True
+
+
 @ldl_solve_op.body
 def ldl_solve_body(out: Tensor, LD: Tensor, pivots: Tensor, B: Tensor, hermitian: bool) -> None:
+    numbers = as_numpy(pivots)
+    if not all(blocks_fit(numbers[at]) for at in np.ndindex(numbers.shape[:-1])):
+        raise RuntimeError("torch.linalg.ldl_solve: these are no pivots as ldl_factor gives them")
+
     def one(factors: np.ndarray, b: np.ndarray, exchanges: np.ndarray) -> np.ndarray:
         return lapack.ldl_solve(factors, exchanges, b, hermitian)
 

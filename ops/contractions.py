@@ -1,4 +1,4 @@
-"""Products over chosen dimensions: einsum, tensordot, inner, kron, matrix_power; and trace.
+"""Products over chosen dimensions: einsum, tensordot, inner, kron; and trace.
 
 All are rearranged so that `bmm` or `mm` does the work. Read next: linalg.py.
 """
@@ -12,9 +12,10 @@ from typing import Any
 from redispatch import kernels
 from redispatch.dispatch import call_overridden, ops, overridden
 from redispatch.dispatch import trace as call_trace
-from redispatch.tensor import Tensor, contiguous_format, dtypes, wrap_dim
+from redispatch.tensor import Tensor, dtypes, wrap_dim
 
 from .declare import Operator
+from .out_forms import resize_and_copy_into_out
 from .overridable import overridable_function
 from .public import public
 from .structured import Meta, Structured
@@ -65,8 +66,8 @@ matrix_trace = public(trace_op, method=False)
 # --- tensordot, inner, kron ------------------------------------------------------------------------------------------
 
 tensordot_op = Operator("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor")
-inner_op = Operator("inner(Tensor self, Tensor other) -> Tensor")
-kron_op = Operator("kron(Tensor self, Tensor other) -> Tensor")
+inner_op = Operator("inner(Tensor self, Tensor other) -> Tensor", out="out")
+kron_op = Operator("kron(Tensor self, Tensor other) -> Tensor", out="out")
 
 
 @tensordot_op.implicit
@@ -124,6 +125,8 @@ def kron_composite(self: Any, other: Any) -> Any:
     return shown(product, [n * m for n, m in zip(ours, theirs, strict=True)])
 
 
+resize_and_copy_into_out(inner_op)
+resize_and_copy_into_out(kron_op)
 inner = public(inner_op)
 kron = public(kron_op)
 
@@ -278,36 +281,3 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     if not given:
         raise RuntimeError("einsum(): must provide at least one operand")
     return einsum_op.functional(equation, list(given))
-
-
-# --- powers and chains of matrices -----------------------------------------------------------------------------------
-
-matrix_power_op = Operator("matrix_power(Tensor self, int n) -> Tensor")
-linalg_matrix_power_op = Operator("linalg_matrix_power(Tensor self, int n) -> Tensor")
-
-
-@matrix_power_op.implicit
-@linalg_matrix_power_op.implicit
-def matrix_power_composite(self: Any, n: int) -> Any:
-    """The product of n equal matrices, by squaring."""
-    if self.dim() < 2 or self.shape[-1] != self.shape[-2]:
-        raise RuntimeError(
-            "linalg.matrix_power: A must be batches of square matrices, but they are "
-            f"{' by '.join(str(size) for size in self.shape[-2:])} matrices"
-        )
-    if n < 0:
-        raise NotImplementedError("matrix_power: negative powers need the inverse, which is not built yet")
-    if not n:
-        made = self.clone(memory_format=contiguous_format)
-        return made.copy_(ops.aten.eye.default(self.shape[-1], dtype=self.dtype, device=self.device))
-    result, base = None, self
-    while n:
-        if n & 1:
-            result = base if result is None else result.matmul(base)
-        n >>= 1
-        if n:
-            base = base.matmul(base)
-    return result.clone() if result is self else result
-
-
-matrix_power = public(matrix_power_op)

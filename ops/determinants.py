@@ -12,7 +12,7 @@ import numpy as np
 from redispatch.autograd import is_grad_enabled
 from redispatch.dispatch import ops
 from redispatch.kernels import is_contiguous, lapack
-from redispatch.tensor import Tensor, dtype
+from redispatch.tensor import Tensor
 
 from .declare import Operator
 from .matrices import (
@@ -69,17 +69,14 @@ def det_body(outs: tuple[Tensor, ...], A: Tensor) -> None:
 
 
 def det_backward(grad: Any, A: Any, result: Any, LU: Any, pivots: Any) -> Any:
-    """d det = det tr(A⁻¹ dA), so the gradient is that of the determinant times its conjugate times A⁻ᴴ."""
+    """d det = det tr(A⁻¹ dA), so the gradient is grad conj(det) A⁻ᴴ: the cofactors, which every matrix has."""
     if not A.numel():
         return A.new_zeros(A.shape)
+    if result._device.type != "meta" and bool((result == 0).any()):
+        return cofactors(A) * grad.unsqueeze(-1).unsqueeze(-1)
     diagonal = (grad * conj(result)).unsqueeze(-1).expand(pivots.shape).diag_embed()
     if not is_grad_enabled():
-        # det is smooth, so a singular matrix may be replaced by one that is nearly so.
-        zeros = LU.diagonal(0, -2, -1) == 0
-        LU = LU + (zeros * epsilon(A._dtype)).to(LU.dtype).diag_embed()
         return ops.aten.linalg_lu_solve.default(LU, pivots, diagonal, adjoint=not lies_by_rows(A))
-    if bool((result == 0).any()):
-        return cofactors(A) * grad.unsqueeze(-1).unsqueeze(-1)
     return ops.aten.linalg_solve.default(A.mH, diagonal)
 
 
@@ -92,11 +89,6 @@ def cofactors(A: Any) -> Any:
     from_right = ops.aten.cat.default([S[..., 1:].flip(-1).cumprod(-1).flip(-1), ones], -1)
     others = orientation.unsqueeze(-1) * (from_left * from_right)
     return (U * others.unsqueeze(-2)).matmul(Vh)
-
-
-def epsilon(kind: dtype) -> float:
-    """The distance from 1 to the next number."""
-    return float(np.finfo(kind.to_real().numpy).eps)
 
 
 det_lu_op.derivative(

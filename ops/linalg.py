@@ -18,6 +18,7 @@ from redispatch.tensor import Tensor, dtypes, looks_of
 
 from .declare import Operator
 from .extremes import c_name, check_out_dtype
+from .out_forms import resize_and_copy_into_out
 from .planned import Planned, Run
 from .public import public
 from .structured import Meta, Structured, common_device
@@ -431,7 +432,8 @@ vdot_op.derivative(self=lambda grad, other: grad.conj() * other, other=lambda gr
 vdot_op.autocast(cuda="promote")
 vdot = public(vdot_op)
 
-outer_op = Operator("outer(Tensor self, Tensor vec2) -> Tensor")
+outer_op = Operator("outer(Tensor self, Tensor vec2) -> Tensor", out="out")
+ger_op = Operator("ger(Tensor self, Tensor vec2) -> Tensor", out="out")
 
 
 @outer_op.implicit
@@ -442,8 +444,16 @@ def outer_composite(self: Any, vec2: Any) -> Any:
     return self.reshape(self.shape[0], 1).mul(vec2)
 
 
+@ger_op.implicit
+def ger_composite(self: Any, vec2: Any) -> Any:
+    """The older name of outer."""
+    return outer_op.functional(self, vec2)
+
+
+resize_and_copy_into_out(outer_op)
+resize_and_copy_into_out(ger_op)
 outer = public(outer_op)
-ger = public(outer_op, name="ger")
+ger = public(ger_op)
 
 # --- matmul ----------------------------------------------------------------------------------------------------------
 

@@ -126,6 +126,11 @@ def integers(shape: Sequence[int], x: Tensor) -> Meta:
     return Meta(tuple(shape), dtypes.int32, x._device)
 
 
+def epsilon(kind: dtype) -> float:
+    """The distance from 1 to the next number."""
+    return float(np.finfo(kind.to_real().numpy).eps)
+
+
 def common_batch(*shapes: Sequence[int]) -> Shape:
     """The batch that matrices of these shapes broadcast to."""
     return tuple(broadcast_shapes(*(tuple(shape[:-2]) for shape in shapes)))

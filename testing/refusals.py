@@ -140,6 +140,7 @@ REFUSED_BY = {
         abs addcmul addmm addmv baddbmm bmm bucketize.Tensor dot einsum l1_loss linear linspace
         matmul mm mv neg pow.Tensor_Tensor rsub.Scalar rsub.Tensor searchsorted.Tensor
         sub.Scalar sub.Tensor tensordot trace
+        addbmm chain_matmul cross linalg_cross linalg_matmul linalg_matrix_power linalg_multi_dot matrix_power
     """,
     "bucsil": """
         lstm.input lstm.data lstm_cell gru.input gru.data gru_cell rnn_tanh.input rnn_tanh.data
@@ -152,6 +153,7 @@ REFUSED_BY = {
         replication_pad2d_backward replication_pad3d_backward silu soft_margin_loss soft_margin_loss_backward
         std std.correction std.dim std_mean std_mean.correction std_mean.dim uniform_ var var.correction var.dim
         var_mean var_mean.correction var_mean.dim
+        linalg_matrix_exp linalg_vecdot matrix_exp
     """,
     "bucsilhg": """
         stft stft.center
@@ -162,6 +164,10 @@ REFUSED_BY = {
         linalg_ldl_solve linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve linalg_qr linalg_slogdet
         linalg_solve linalg_solve_ex linalg_solve_triangular linalg_svd linalg_svdvals logdet lu_solve
         nuclear_norm nuclear_norm.dim orgqr ormqr qr slogdet svd triangular_solve
+        linalg_cond linalg_cond.p_str linalg_lstsq linalg_matrix_rank linalg_matrix_rank.atol_rtol_float
+        linalg_matrix_rank.atol_rtol_tensor linalg_matrix_rank.tol_tensor linalg_pinv
+        linalg_pinv.atol_rtol_float linalg_pinv.atol_rtol_tensor linalg_pinv.rcond_tensor linalg_tensorinv
+        linalg_tensorsolve pinverse
     """,
     "bhgfdFD": """
         __lshift__.Scalar __lshift__.Tensor __rshift__.Scalar __rshift__.Tensor bincount bitwise_left_shift.Tensor
@@ -215,6 +221,9 @@ REFUSED_BY = {
     "bu": """
         gradient.scalarint gradient.scalararray gradient.array gradient.scalarrayint gradient.scalarrayarray
         gradient.tensorarrayint gradient.tensorarray
+    """,
+    "bhg": """
+        linalg_vander
     """,
     "buc": """
         view.dtype

@@ -26,6 +26,7 @@ from .linalg import LINALG
 from .loss import LOSS
 from .margin_losses import MARGIN_LOSSES
 from .matrices import MATRICES
+from .matrix_functions import MATRIX_FUNCTIONS, PSEUDO_INVERSES
 from .max_pooling import MAX_POOLING
 from .norms import NORMS
 from .number_forms import BLENDS, NUMBER_FORMS
@@ -65,6 +66,8 @@ op_db = [
     *ORTHOGONAL,
     *SPECTRA,
     *NORMS,
+    *PSEUDO_INVERSES,
+    *MATRIX_FUNCTIONS,
     *CONVOLUTION,
     *ATTENTION,
     *POOLING,

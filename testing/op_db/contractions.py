@@ -47,12 +47,6 @@ def equation_errors(make: Maker) -> Iterator[ErrorInput]:
     yield ErrorInput(sample("ij->ik", [make(2, 3)]), RuntimeError, text)
 
 
-def powers(make: Maker) -> Iterator[SampleInput]:
-    for n in (0, 1, 2, 5):
-        yield sample(make(2, 2), n)
-    yield sample(make(2, 3, 3), 3)
-
-
 def trace_errors(make: Maker) -> Iterator[ErrorInput]:
     yield ErrorInput(sample(make(2)), RuntimeError, "trace: expected a matrix, but got tensor with dim 1")
 
@@ -104,8 +98,6 @@ CONTRACTIONS = [
     OpInfo(
         "einsum", equations, lambda equation, tensors: np.einsum(equation, *tensors), FLOATS, errors=equation_errors
     ),
-    OpInfo("matrix_power", powers, np.linalg.matrix_power, FLOATS),
-    OpInfo("linalg_matrix_power", powers, np.linalg.matrix_power, FLOATS),
 ]
 DIAGONALS = [
     OpInfo("diag_embed", lines, embedded, NUMBERS),

@@ -107,6 +107,24 @@ KNOWN: dict[str, dict[str, str]] = {
     **dict.fromkeys(
         ["_linalg_svd", "linalg_svd", "svd"], {"values": "the signs of vectors, which are those of the LAPACK in use"}
     ),
+    **dict.fromkeys(
+        [
+            "linalg_matrix_rank",
+            "linalg_matrix_rank.atol_rtol_float",
+            "linalg_matrix_rank.atol_rtol_tensor",
+            "linalg_matrix_rank.tol_tensor",
+        ],
+        {"operators": "PyTorch makes an empty result first"},
+    ),
+    **dict.fromkeys(
+        ["linalg_cond", "linalg_cond.p_str"],
+        dict.fromkeys(["operators", "gradient errors"], "PyTorch writes over the inverse that its derivative needs"),
+    ),
+    "linalg_lstsq": {"gradients": "the last bits of float32"},
+    "vander": {
+        "gradient error text": "PyTorch counts one version less",
+        "operators": "PyTorch asks an operator which dtype integers are promoted to",
+    },
     "lu_unpack": {"gradient errors": "PyTorch's fails for factors that were not wanted; ours is none"},
     "native_dropout": {"looks": "PyTorch gives an empty mask the dtype of the input, others bool"},
     "native_batch_norm_backward": dict.fromkeys(["node", "gradient errors"], "its derivative is not declared yet"),
@@ -338,6 +356,7 @@ def report():
 
 # What differs only in dtypes beyond OpInfo.dtypes -> why
 KNOWN_IN_DTYPES: dict[str, dict[str, str]] = {
+    **dict.fromkeys(["matrix_exp", "linalg_matrix_exp"], {"values": "PyTorch's overflows in 16 bits"}),
     **dict.fromkeys(
         ["norm.ScalarOpt_dtype", "norm.ScalarOpt_dim_dtype"],
         {"errors": "PyTorch expects the norm of complex numbers to be complex, and fails"},

@@ -1,0 +1,287 @@
+"""Factors make up the matrix again; what dispatch modes see; what is said of matrices that have no inverse."""
+
+# ruff: noqa: E501  (error texts stay whole, so that they can be searched for)
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import redispatch as rd
+from redispatch.autograd import gradcheck
+from redispatch.testing import assert_close
+from redispatch.utils._python_dispatch import TorchDispatchMode
+
+RANDOM = np.random.RandomState(0)
+KINDS = ["float32", "float64", "complex64", "complex128"]
+SHAPES = [(3, 3), (4, 3), (3, 4), (2, 3, 3), (2, 4, 3), (2, 1, 3, 4), (0, 3, 3)]
+
+
+def random(*shape, dtype="float64"):
+    values = RANDOM.standard_normal(shape)
+    return rd.tensor(
+        values + 1j * RANDOM.standard_normal(shape) if "complex" in dtype else values, dtype=getattr(rd, dtype)
+    )
+
+
+def square(*shape, dtype="float64"):
+    return random(*shape, dtype=dtype) + 4 * rd.eye(shape[-1], dtype=getattr(rd, dtype))
+
+
+def seen(function):
+    names = []
+
+    class Log(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            names.append(str(func).removeprefix("aten.").removesuffix(".default"))
+            return func(*args, **(kwargs or {}))
+
+    with Log():
+        function()
+    return " ".join(names)
+
+
+# --- factors ----------------------------------------------------------------------------------------------------------
+
+
+def close(found, wanted):
+    loose = 1e-4 if wanted.dtype in (rd.float32, rd.complex64) else 1e-10
+    assert_close(found, wanted, rtol=loose, atol=loose)
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_factors_make_up_the_matrix(shape, dtype):
+    A = random(*shape, dtype=dtype)
+    P, L, U = rd.linalg.lu(A)
+    close(P @ L @ U, A)
+    for mode in ("reduced", "complete"):
+        Q, R = rd.linalg.qr(A, mode)
+        close(Q @ R, A)
+        close(Q.mH @ Q, rd.eye(Q.shape[-1], dtype=A.dtype).expand(*Q.shape[:-2], -1, -1))
+    for full in (False, True):
+        U, S, Vh = rd.linalg.svd(A, full)
+        k = S.shape[-1]
+        close((U[..., :k] * S.unsqueeze(-2)) @ Vh[..., :k, :], A)
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+def test_eigenvectors_are_only_stretched(dtype):
+    A = random(2, 4, 4, dtype=dtype)
+    values, vectors = rd.linalg.eig(A)
+    close(A.to(vectors.dtype) @ vectors, vectors * values.unsqueeze(-2))
+    H = A + A.mH
+    values, vectors = rd.linalg.eigh(H)
+    close(H @ vectors, vectors * values.unsqueeze(-2))
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+def test_factors_of_hermitian_matrices(dtype):
+    A = square(2, 3, 3, dtype=dtype)
+    H = A @ A.mH
+    L = rd.linalg.cholesky(H)
+    close(L @ L.mH, H)
+    U = rd.linalg.cholesky(H, upper=True)
+    close(U.mH @ U, H)
+    B = random(2, 3, 2, dtype=dtype)
+    close(H @ rd.cholesky_solve(B, L), B)
+    close(H @ rd.linalg.ldl_solve(*rd.linalg.ldl_factor(H, hermitian=True), B, hermitian=True), B)
+
+
+@pytest.mark.parametrize("adjoint", [False, True])
+@pytest.mark.parametrize("left", [False, True])
+def test_equations_are_solved_from_either_side_and_for_the_adjoint(left, adjoint):
+    A, B = square(2, 3, 3, dtype="complex128"), random(2, 3, 3, dtype="complex128")
+    X = rd.linalg.lu_solve(*rd.linalg.lu_factor(A), B, left=left, adjoint=adjoint)
+    given = A.mH if adjoint else A
+    close(given @ X if left else X @ given, B)
+
+
+def test_matrices_lie_as_they_like():
+    A = square(3, 3)
+    lying = rd.zeros(6, 6, dtype=rd.float64)[::2, 1::2].t().copy_(A)
+    for function in (rd.linalg.inv, rd.det, rd.linalg.eigvals, rd.linalg.svdvals, rd.matrix_exp):
+        close(function(lying), function(A))
+
+
+def test_matrices_without_elements():
+    assert rd.linalg.det(rd.zeros(2, 0, 0)).tolist() == [1, 1]
+    assert rd.linalg.inv(rd.zeros(0, 0)).shape == (0, 0)
+    assert rd.linalg.svd(rd.zeros(3, 0))[0].tolist() == rd.eye(3).tolist()
+    assert rd.linalg.lstsq(rd.zeros(0, 3), rd.zeros(0, 2)).solution.tolist() == [[0, 0]] * 3
+    assert rd.linalg.matrix_rank(rd.zeros(2, 0, 3)).tolist() == [0, 0]
+    assert rd.linalg.cond(rd.zeros(2, 0, 0)).tolist() == [0, 0]
+    assert rd.linalg.matrix_norm(rd.zeros(0, 3), math.inf).item() == 0
+    assert rd.linalg.pinv(rd.zeros(3, 0)).shape == (0, 3)
+
+
+def test_the_rank_counts_what_is_above_the_tolerance():
+    A = rd.tensor([4.0, 1.0, 0.1]).diag()
+    assert rd.linalg.matrix_rank(A).item() == 3
+    assert rd.linalg.matrix_rank(A, atol=0.5).item() == 2
+    assert rd.linalg.matrix_rank(A, rtol=0.5).item() == 1
+    assert rd.linalg.matrix_rank(A, rd.tensor([0.5, 2.0])).tolist() == [2, 1]
+    close(rd.linalg.pinv(A, atol=0.5), rd.tensor([0.25, 1.0, 0.0]).diag())
+
+
+def test_the_condition_of_a_singular_matrix_is_infinite():
+    assert rd.linalg.cond(rd.zeros(2, 2), 1).item() == math.inf
+    assert rd.linalg.cond(rd.tensor([2.0, 1.0]).diag()).item() == 2
+
+
+def test_least_squares_by_each_driver():
+    A, B = random(5, 3), random(5, 2)
+    wanted, sums, _, values = np.linalg.lstsq(A.numpy(), B.numpy())
+    for driver in ("gels", "gelsy", "gelsd", "gelss"):
+        found = rd.linalg.lstsq(A, B, driver=driver)
+        close(found.solution, rd.tensor(wanted))
+        assert found.rank.tolist() == ([] if driver == "gels" else 3)
+        if driver != "gelsy":
+            close(found.residuals, rd.tensor(sums))
+        if driver in ("gelsd", "gelss"):
+            close(found.singular_values, rd.tensor(values))
+
+
+def test_the_residuals_have_a_gradient():
+    A, B = random(2, 4, 3).requires_grad_(), random(2, 4, 2).requires_grad_()
+    assert gradcheck(lambda a, b: rd.linalg.lstsq(a, b, driver="gels")[:2], (A, B))
+
+
+def test_the_determinant_of_a_singular_matrix_has_a_gradient():
+    """The matrix of cofactors."""
+    A = rd.tensor([[1.0, 2.0], [2.0, 4.0]], dtype=rd.float64, requires_grad=True)
+    for create_graph in (False, True):  # PyTorch gives zeros without a graph
+        (found,) = rd.autograd.grad(rd.det(A), A, create_graph=create_graph)
+        close(found.detach(), rd.tensor([[4.0, -2.0], [-2.0, 1.0]], dtype=rd.float64))
+
+
+def test_products_of_chains_take_the_cheapest_order():
+    a, b, c = rd.ones(2, 50), rd.ones(50, 3), rd.ones(3, 40)
+    shapes = []
+
+    class Shapes(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            if func is rd.ops.aten.mm.default:
+                shapes.append(tuple(tuple(x.shape) for x in args))
+            return func(*args, **(kwargs or {}))
+
+    with Shapes():
+        rd.linalg.multi_dot([a, b, c])
+    assert shapes == [((2, 50), (50, 3)), ((2, 3), (3, 40))]
+    with pytest.warns(UserWarning, match="torch.chain_matmul is deprecated"):
+        assert rd.chain_matmul(a, b, c).shape == (2, 40)
+
+
+def test_a_few_random_vectors_find_a_matrix_of_low_rank():
+    rd.manual_seed(0)
+    A = random(8, 2) @ random(2, 6)
+    for matrix in (A, A.mT):
+        U, S, V = rd.svd_lowrank(matrix, q=3)
+        close((U * S) @ V.mT, matrix)
+    U, S, V = rd.pca_lowrank(A, q=2)
+    close((U * S) @ V.mT, A - A.mean(0))
+    with pytest.raises(ValueError, match=r"q\(=7\) must be non-negative integer and not greater than min\(m, n\)=6"):
+        rd.pca_lowrank(A, q=7)
+
+
+# --- what modes see ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "operators"),
+    [
+        (rd.linalg.inv, "linalg_inv_ex _linalg_check_errors"),
+        (lambda A: rd.linalg.solve(A, A), "_linalg_solve_ex _linalg_check_errors"),
+        (rd.linalg.det, "_linalg_det"),
+        (rd.linalg.slogdet, "_linalg_slogdet"),
+        (rd.linalg.lu_factor, "linalg_lu_factor_ex _linalg_check_errors"),
+        (rd.linalg.svd, "_linalg_svd"),
+        (rd.linalg.eigvalsh, "_linalg_eigh"),
+        (rd.linalg.eigvals, "linalg_eig"),
+        (lambda A: rd.linalg.matrix_norm(A, 2), "permute _linalg_svd amax"),
+        (lambda A: rd.linalg.norm(A, 1), "linalg_vector_norm amax"),
+        (lambda A: rd.linalg.pinv(A, rtol=0.1), "full full linalg_pinv.atol_rtol_tensor"),
+        (lambda A: rd.linalg.cond(A), "_linalg_svd slice.Tensor slice.Tensor div.Tensor squeeze.dim"),
+        (lambda A: A.matrix_power(-1), "linalg_inv_ex _linalg_check_errors"),
+        (lambda A: rd.linalg.vecdot(A, A), "mul.Tensor sum.dim_IntList"),
+        (lambda A: rd.linalg.inv(A, out=rd.empty(0, dtype=A.dtype)), "empty.memory_format empty.memory_format linalg_inv_ex.inverse _linalg_check_errors"),
+    ],
+)  # fmt: skip
+def test_modes_see_the_operators_below(call, operators):
+    A = square(3, 3)
+    assert seen(lambda: call(A)) == operators
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+ZEROS = [[0.0, 0.0], [0.0, 0.0]]
+ONE_OF_TWO = rd.tensor([[[1.0, 0.0], [0.0, 1.0]], ZEROS])
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "text"),
+    [
+        (lambda: rd.linalg.inv(rd.tensor(ZEROS)), rd.linalg.LinAlgError, "linalg.inv: The diagonal element 1 is zero, the inversion could not be completed because the input matrix is singular."),
+        (lambda: rd.linalg.solve(ONE_OF_TWO, rd.ones(2, 2)), rd.linalg.LinAlgError, "torch.linalg.solve: (Batch element 1): The solver failed because the input matrix is singular."),
+        (lambda: rd.linalg.solve_ex(ONE_OF_TWO, rd.ones(2, 2), check_errors=True), rd.linalg.LinAlgError, "torch.linalg.solve_ex: (Batch element 1): The solver failed because the input matrix is singular."),
+        (lambda: rd.linalg.cholesky(-rd.eye(2)), rd.linalg.LinAlgError, "linalg.cholesky: The factorization could not be completed because the input is not positive-definite (the leading minor of order 1 is not positive-definite)."),
+        (lambda: rd.cholesky_inverse(rd.zeros(2, 2)), rd.linalg.LinAlgError, "cholesky_inverse: The diagonal element 1 is zero, the inversion could not be completed because the input matrix is singular."),
+        (lambda: rd.linalg.svd(rd.full((2, 2), math.nan)), rd.linalg.LinAlgError, "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values."),
+        (lambda: rd.linalg.eigvals(rd.full((2, 2), math.nan)), RuntimeError, "torch.linalg.eig: input tensor should not contain infs or NaNs."),
+        (lambda: rd.linalg.inv(rd.ones(2, 2, dtype=rd.int64)), RuntimeError, "linalg.inv: Expected a floating point or complex tensor as input. Got Long"),
+        (lambda: rd.linalg.inv(rd.ones(2, 2, dtype=rd.float16)), RuntimeError, "linalg.inv: Low precision dtypes not supported. Got Half"),
+        (lambda: rd.linalg.det(rd.ones(2, 2, dtype=rd.float16)), NotImplementedError, "\"lu_cpu\" not implemented for 'Half'"),
+        (lambda: rd.linalg.inv(rd.eye(2), out=rd.empty(2, 2, dtype=rd.float64)), RuntimeError, "Expected out tensor to have dtype float, but got double instead"),
+        (lambda: rd.norm(rd.ones(2, 2, 2), "nuc"), RuntimeError, "linalg.matrix_norm: dim must be a 2-tuple. Got 0 1 2"),
+        (lambda: rd.norm(rd.ones(2), "x"), RuntimeError, "linalg.matrix_norm: Order x not supported."),
+        (lambda: rd.lu_unpack(rd.eye(2), rd.tensor([3, 3], dtype=rd.int32)), RuntimeError, "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly pass the result of lu_factor?"),
+        (lambda: rd.linalg.lu_solve(rd.eye(2), rd.tensor([0, 9], dtype=rd.int32), rd.eye(2)), RuntimeError, "Pivots given to lu_solve must all be smaller or equal to LU.size(-2). Did you properly pass the result of lu_factor?"),
+        (lambda: rd.linalg.ldl_solve(rd.eye(2), rd.tensor([7, 7], dtype=rd.int32), rd.eye(2)), RuntimeError, "torch.linalg.ldl_solve: these are no pivots as ldl_factor gives them"),
+        (lambda: rd.linalg.ldl_solve(rd.eye(2), rd.tensor([1, -2], dtype=rd.int32), rd.eye(2)), RuntimeError, "torch.linalg.ldl_solve: these are no pivots as ldl_factor gives them"),
+        (lambda: rd.ormqr(rd.ones(4, 3), rd.ones(3), rd.ones(3, 2)), RuntimeError, "torch.ormqr: other.shape[-2] must be equal to input.shape[-2]"),
+    ],
+)  # fmt: skip
+def test_errors(call, kind, text):
+    with pytest.raises(kind) as raised:
+        call()
+    assert str(raised.value) == text
+
+
+def test_what_has_no_derivative_says_so():
+    A = rd.ones(4, 3, requires_grad=True)
+    cases = [
+        (lambda: rd.linalg.qr(A, "r")[1], "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use linalg.qr(A, mode='reduced') if you are going to differentiate through linalg.qr."),
+        (lambda: rd.linalg.qr(A, "complete")[0], "The QR decomposition is not differentiable when mode='complete' and nrows > ncols."),
+        (lambda: rd.geqrf(A)[0], "the derivative for 'geqrf' is not implemented."),
+    ]  # fmt: skip
+    for call, text in cases:
+        with pytest.raises(RuntimeError) as raised:
+            call().sum().backward()
+        assert str(raised.value) == text
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (lambda A: rd.linalg.eig(A)[1], "linalg_eig"),
+        (lambda A: rd.linalg.eigh(A @ A.mH)[1], "linalg_eigh"),
+        (lambda A: rd.linalg.svd(A)[0], "svd"),
+    ],
+)
+def test_a_function_of_the_phase_of_vectors_has_no_gradient(function, name):
+    A = square(3, 3, dtype="complex128").requires_grad_()
+    with pytest.raises(RuntimeError, match=f"{name}_backward: The .* in the complex case are specified up to"):
+        function(A).real.sum().backward()
+
+
+def test_the_default_dimension_of_cross_is_the_first_of_three():
+    with pytest.warns(UserWarning, match="Using torch.cross without specifying the dim arg is deprecated"):
+        assert rd.cross(rd.eye(3)[:, :2], rd.ones(3, 2)).shape == (3, 2)
+
+
+def test_importing_the_library_imports_no_scipy():
+    program = "import sys, redispatch; print(any(name.partition('.')[0] == 'scipy' for name in sys.modules))"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "False"
