@@ -57,10 +57,14 @@ def is_about_memory(op: OpOverload) -> bool:
 def worked_out(schema: FunctionSchema, position: int, value: Any, bit: int) -> Any:
     """One argument, with no bit."""
     if position in schema.tensor_positions:
-        return CLONE()(value) if isinstance(value, TensorBase) and value._keyset & bit else value
-    if position in schema.tensor_list_positions:
-        return [CLONE()(x) if isinstance(x, TensorBase) and x._keyset & bit else x for x in value or ()]
+        return clone_of(value) if isinstance(value, TensorBase) and value._keyset & bit else value
+    if position in schema.tensor_list_positions and value is not None:
+        return [clone_of(x) if isinstance(x, TensorBase) and x._keyset & bit else x for x in value]
     return value
+
+
+def clone_of(tensor: Any) -> TensorBase:
+    return CLONE()(tensor)
 
 
 @inline

@@ -17,6 +17,7 @@ from ..keyset import keyset as keys
 from ..marks import inline
 from ..operator import OpOverload
 from ..rules import Slot
+from ..schema import FunctionSchema
 from .ad_inplace_or_view import tensors_in
 from .layer import layer
 from .lazy_bit import is_about_memory
@@ -35,20 +36,22 @@ def zero_tensor(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
         return run(op, keyset & BELOW_ZERO_TENSOR, stack)
     for position in op.schema.mutable_positions:
         refuse_zero_tensors(stack[position])
-    given = [in_memory(value) for value in stack]
+    given = [in_memory(op.schema, position, value) for position, value in enumerate(stack)]
     return run(op, keyset & BELOW_ZERO_TENSOR, given)
 
 
 @inline
-def in_memory(value: Any) -> Any:
-    """One argument: a tensor, a list of them, or anything else."""
-    if isinstance(value, list):
-        return [in_memory_one(item) for item in value]
-    return in_memory_one(value)
+def in_memory(schema: FunctionSchema, position: int, value: Any) -> Any:
+    """One argument, with its zeros in memory."""
+    if position in schema.tensor_positions:
+        return zeros_of(value) if isinstance(value, TensorBase) and value._keyset & ZERO_TENSOR else value
+    if position in schema.tensor_list_positions and value is not None:
+        return [zeros_of(x) if isinstance(x, TensorBase) and x._keyset & ZERO_TENSOR else x for x in value]
+    return value
 
 
-def in_memory_one(value: Any) -> Any:
-    return ZEROS_IN_MEMORY()(value) if isinstance(value, TensorBase) and value._keyset & ZERO_TENSOR else value
+def zeros_of(tensor: Any) -> TensorBase:
+    return ZEROS_IN_MEMORY()(tensor)
 
 
 def refuse_zero_tensors(written: Any) -> None:

@@ -73,6 +73,10 @@ def two():
     return x(), x()
 
 
+def conjugate():
+    return rd.ones(2, 3, dtype=rd.complex64).conj()
+
+
 def meta():
     return rd.ones(2, 3, device="meta")
 
@@ -98,6 +102,8 @@ calling("add_autocast", lambda: aten.add.Tensor, two, autocast)
 calling("add_number", lambda: aten.add.Tensor, lambda: (x(), 2))
 calling("add_alpha", lambda: aten.add.Tensor, two, alpha=2)
 calling("add_in_place", lambda: aten.add_.Tensor, two)
+calling("add_conjugate", lambda: aten.add.Tensor, lambda: (conjugate(), conjugate()), rd.no_grad)
+calling("add_conjugate_in_place", lambda: aten.add_.Tensor, lambda: (conjugate(), conjugate()), rd.no_grad)
 calling("add_in_place_inference", lambda: aten.add_.Tensor, two, rd.inference_mode)
 calling("add_out", lambda: aten.add.out, two, out=rd.ones(2, 3))
 
