@@ -52,7 +52,7 @@ def erfinv_element(self):
     return kernels.erfinv(self)
 
 
-erfinv_op.derivative(self=lambda grad, result: grad * (result * result).exp() / TWO_OVER_ROOT_PI)
+erfinv_op.derivative(self=lambda grad, self: grad * self.erfinv().square().exp() / TWO_OVER_ROOT_PI)
 erfinv = public(erfinv_op)
 
 lgamma_op = real_function("lgamma(Tensor self) -> Tensor", "lgamma_vml_cpu", 32)

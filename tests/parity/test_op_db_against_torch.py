@@ -30,7 +30,14 @@ TRANSFORMS = (
 
 # operator -> what differs -> why
 KNOWN: dict[str, dict[str, str]] = {
-    **dict.fromkeys(["polygamma", "polygamma_"], {"values": "PyTorch's is exact to 8 digits"}),
+    **dict.fromkeys(["polygamma", "polygamma_", "special_polygamma"], {"values": "PyTorch's is exact to 8 digits"}),
+    **dict.fromkeys(["digamma", "special_digamma", "special_psi"], {"gradients": "PyTorch's trigamma, to 8 digits"}),
+    **dict.fromkeys(
+        ["special_bessel_j0", "special_bessel_j1", "special_bessel_y0", "special_bessel_y1"],
+        {"values": "PyTorch's are exact to 6 digits near their zeros; ours are mpmath's"},
+    ),
+    "special_airy_ai": {"values": "PyTorch's is exact to fewer digits below 0; ours is mpmath's"},
+    "special_log_ndtr": {"operators": "PyTorch keeps the result, with which its gradient cancels far below 0"},
     "_cdist_forward": {"values": "PyTorch's way by matrix products is less exact: ours does them in float64"},
     **dict.fromkeys(
         ["_fft_c2c", "_fft_c2r", "_fft_r2c", "stft", "stft.center", *(f"fft_{name}" for name in TRANSFORMS)],
@@ -397,7 +404,7 @@ KNOWN_IN_DTYPES: dict[str, dict[str, str]] = {
     "linspace": {"values": "PyTorch wraps a negative start in uint8 before it counts"},
     "native_dropout": {"looks": "PyTorch gives an empty mask the dtype of the input, others bool"},
     **dict.fromkeys(
-        ["polygamma", "polygamma_"],
+        ["polygamma", "polygamma_", "special_polygamma"],
         {"values": "PyTorch's is exact to 8 digits", "error text": "PyTorch calls the second one trigamma"},
     ),
     "sum_to_size": {"looks": "a tensor of that size is given back as it is"},
