@@ -76,7 +76,9 @@ linalg_cholesky_op = Operator("linalg_cholesky(Tensor self, *, bool upper=False)
 
 
 some_results(linalg_cholesky_op, cholesky_ex_op, lambda self, upper: (self, upper, False), check="linalg.cholesky")
+cholesky_ex_op.autocast(cpu="fp32")
 linalg_cholesky_ex = public(cholesky_ex_op, method=False)
+linalg_cholesky_op.autocast(cpu="fp32")
 linalg_cholesky = public(linalg_cholesky_op, method=False)
 
 cholesky_op = Structured("cholesky(Tensor self, bool upper=False) -> Tensor", out="out")
@@ -103,6 +105,7 @@ def cholesky_body(out: Tensor, self: Tensor, upper: bool) -> None:
 
 
 cholesky_op.derivative(self=lambda grad, result, upper: cholesky_backward(grad, result, upper), for_complex=True)
+cholesky_op.autocast(cpu="fp32")
 cholesky = public(cholesky_op)
 
 # --- with the factor -------------------------------------------------------------------------------------------------
@@ -131,6 +134,7 @@ def cholesky_inverse_backward(grad: Any, self: Any, result: Any, upper: bool) ->
 
 
 cholesky_inverse_op.derivative(self=cholesky_inverse_backward, for_complex=True)
+cholesky_inverse_op.autocast(cpu="fp32")
 cholesky_inverse = public(cholesky_inverse_op)
 
 cholesky_solve_op = Operator("cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", out="out")
@@ -169,6 +173,7 @@ def cholesky_solve_backward(grad: Any, input2: Any, result: Any, upper: bool) ->
 
 cholesky_solve_op.derivative((("self", "input2"), cholesky_solve_backward), for_complex=True)
 copy_into_out(cholesky_solve_op)
+cholesky_solve_op.autocast(cpu="fp32")
 cholesky_solve = public(cholesky_solve_op)
 
 # --- L D Lᵀ ----------------------------------------------------------------------------------------------------------

@@ -151,6 +151,7 @@ lu_with_info_op = Operator(
 
 
 some_results(lu_with_info_op, lu_factor_ex_op, lambda *args: args, results=(0, 1, 2))
+lu_with_info_op.autocast(cpu="fp32")
 
 
 @overridable_function
@@ -345,4 +346,5 @@ def lu_solve_out(self: Tensor, LU_data: Tensor, LU_pivots: Tensor, out: Tensor) 
 
 
 linalg_lu_solve = public(linalg_lu_solve_op, method=False)
+lu_solve_op.autocast(cpu="fp32")
 lu_solve = public(lu_solve_op)

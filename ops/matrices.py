@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from redispatch.dispatch import call
+from redispatch.dispatch import call, fallthrough_kernel, impl, place_of
 from redispatch.dispatch.marks import leaf
 from redispatch.kernels import broadcast_shapes, contiguous_strides
 from redispatch.tensor import Tensor, as_numpy, dtype, dtypes
@@ -176,7 +176,14 @@ def check_errors_kernel(info: Tensor, api_name: str, is_matrix: bool) -> None:
         raise_for(info, api_name, is_matrix)
 
 
-check_errors_op.not_differentiable()
+# There is no result that could have a gradient.
+impl(
+    check_errors_op.functional,
+    "Autograd",
+    fallthrough_kernel,
+    convention="positional",
+    place=place_of(check_errors_kernel),
+)
 
 
 def raise_for(info: Any, name: str, is_matrix: bool) -> None:

@@ -185,7 +185,9 @@ def chain_matmul_composite(matrices: Sequence[Any]) -> Any:
 
 resize_and_copy_into_out(multi_dot_op)
 resize_and_copy_into_out(chain_matmul_op)
+multi_dot_op.autocast(cuda="lower_precision_fp")
 linalg_multi_dot = public(multi_dot_op, method=False)
+chain_matmul_op.autocast(cuda="lower_precision_fp")
 chain_of_matrices = public(chain_matmul_op, method=False)
 
 
@@ -254,7 +256,9 @@ def tensorsolve_composite(self: Any, other: Any, dims: Sequence[int] | None) -> 
 
 resize_and_copy_into_out(tensorinv_op)
 resize_and_copy_into_out(tensorsolve_op)
+tensorinv_op.autocast(cpu="fp32")
 linalg_tensorinv = public(tensorinv_op, method=False)
+tensorsolve_op.autocast(cpu="fp32")
 linalg_tensorsolve = public(tensorsolve_op, method=False)
 
 # --- vander ----------------------------------------------------------------------------------------------------------
@@ -316,6 +320,7 @@ def vecdot_composite(x: Any, y: Any, dim: int) -> Any:
 
 
 resize_and_copy_into_out(vecdot_op)
+vecdot_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
 linalg_vecdot = public(vecdot_op, method=False)
 
 linalg_cross_op = Structured("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", out="out")
@@ -383,6 +388,7 @@ def cross_out(self: Tensor, other: Tensor, dim: int | None, out: Tensor) -> Tens
 
 
 linalg_cross = public(linalg_cross_op, method=False)
+cross_op.autocast(cuda="promote")
 cross = public(cross_op)
 
 linalg_diagonal_op = Operator("linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)")

@@ -115,6 +115,8 @@ def matrix_norm_str_composite(self: Any, ord: str, dim: Sequence[int], keepdim: 
     return of_singular_values(self, dims, keepdim, dtype, lambda x: x.sum([-1], keepdim))
 
 
+matrix_norm_op.autocast(cuda="fp32_set_opt_dtype")
+matrix_norm_str_op.autocast(cuda="fp32_set_opt_dtype")
 linalg_matrix_norm = public(matrix_norm_op, matrix_norm_str_op, method=False)
 
 # --- linalg.norm -----------------------------------------------------------------------------------------------------
@@ -280,7 +282,10 @@ def nuclear_norm_dim_composite(self: Tensor, dim: Sequence[int], keepdim: bool) 
 
 for _op in (frobenius_norm_op, nuclear_norm_op, nuclear_norm_dim_op):
     resize_and_copy_into_out(_op)
+frobenius_norm_op.autocast(cuda="fp32")
 frobenius_norm = public(frobenius_norm_op, method=False)
+nuclear_norm_op.autocast(cuda="fp32")
+nuclear_norm_dim_op.autocast(cuda="fp32")
 nuclear_norm = public(nuclear_norm_dim_op, nuclear_norm_op, method=False)
 
 # --- dist, renorm ----------------------------------------------------------------------------------------------------
@@ -299,6 +304,7 @@ dist_op.derivative(
     other=lambda grad, self, other, result, p: -norm_backward(grad, self - other, result, p),
 )
 copy_into_out(dist_op)
+dist_op.autocast(cuda="fp32")
 dist = public(dist_op)
 
 renorm_op = Structured("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", inplace=True, out="out")
@@ -352,4 +358,5 @@ def renorm_backward(grad: Any, self: Any, p: Any, dim: int, maxnorm: Any) -> Any
 
 
 renorm_op.derivative(self=renorm_backward, for_complex=True)
+renorm_op.autocast(cuda="fp32")
 renorm = public(renorm_op)

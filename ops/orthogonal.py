@@ -123,7 +123,9 @@ linalg_qr_op.derivative(
 )
 qr_op = Operator("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", out="Q")
 some_results(qr_op, linalg_qr_op, lambda self, some: (self, "reduced" if some else "complete"), results=(0, 1))
+linalg_qr_op.autocast(cpu="fp32")
 linalg_qr = public(linalg_qr_op, method=False)
+qr_op.autocast(cpu="fp32")
 qr = public(qr_op)
 
 geqrf_op = Several("geqrf(Tensor self) -> (Tensor a, Tensor tau)", out="a")
@@ -148,6 +150,7 @@ def geqrf_backward(grads: Any) -> Any:
 
 
 geqrf_op.derivative(self=geqrf_backward)
+geqrf_op.autocast(cpu="fp32")
 geqrf = public(geqrf_op)
 
 # --- products of reflections -----------------------------------------------------------------------------------------
@@ -255,7 +258,9 @@ def orgqr_out(self: Tensor, input2: Tensor, out: Tensor) -> Tensor:
     return householder_product_op.out(self, input2, out=out)  # type: ignore[misc]  # it has an out= form
 
 
+householder_product_op.autocast(cpu="fp32")
 linalg_householder_product = public(householder_product_op, method=False)
+orgqr_op.autocast(cpu="fp32")
 orgqr = public(orgqr_op)
 
 ormqr_op = Structured(
@@ -318,4 +323,5 @@ def ormqr_backward(
 
 
 ormqr_op.derivative((("self", "input2", "input3"), ormqr_backward), for_complex=True)
+ormqr_op.autocast(cpu="fp32")
 ormqr = public(ormqr_op)

@@ -164,6 +164,7 @@ copy_into_out(pinv_tensor_op)
 for _op in (pinv_float_op, pinv_rcond_op, pinv_rcond_tensor_op):
     resize_and_copy_into_out(_op)
 linalg_pinv = public(pinv_tensor_op, pinv_float_op, pinv_rcond_tensor_op, pinv_rcond_op, method=False)
+pinverse_op.autocast(cpu="fp32")
 pinverse = public(pinverse_op)
 
 # --- matrix_rank -----------------------------------------------------------------------------------------------------
@@ -221,6 +222,10 @@ def rank_tol_tensor_composite(input: Tensor, tol: Tensor, hermitian: bool) -> Te
 
 for _op in (rank_tensor_op, rank_float_op, rank_tol_op, rank_tol_tensor_op):
     resize_and_copy_into_out(_op)
+rank_tensor_op.autocast(cpu="fp32")
+rank_float_op.autocast(cpu="fp32")
+rank_tol_op.autocast(cpu="fp32")
+rank_tol_tensor_op.autocast(cpu="fp32")
 linalg_matrix_rank = public(rank_tensor_op, rank_float_op, rank_tol_tensor_op, rank_tol_op, method=False)
 
 # --- cond ------------------------------------------------------------------------------------------------------------
@@ -271,6 +276,8 @@ def cond_str_composite(self: Tensor, p: str) -> Tensor:
 
 for _op in (cond_op, cond_str_op):
     resize_and_copy_into_out(_op)
+cond_op.autocast(cpu="fp32")
+cond_str_op.autocast(cpu="fp32")
 linalg_cond = public(cond_op, cond_str_op, method=False)
 
 # --- lstsq -----------------------------------------------------------------------------------------------------------
@@ -395,4 +402,5 @@ def lstsq_backward(grads: Any, self: Any, b: Any, result0: Any) -> tuple[Any, An
 
 
 lstsq_op.derivative((("self", "b"), lstsq_backward), nondifferentiable=(2, 3), for_complex=True)
+lstsq_op.autocast(cpu="fp32")
 linalg_lstsq = public(lstsq_op, method=False)

@@ -119,6 +119,7 @@ solve_op = Operator("linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tens
 some_results(solve_ex_op, solve_lu_op, lambda *args: args, results=(0, 3))
 some_results(solve_op, solve_lu_op, lambda A, B, left: (A, B, left, False), check="torch.linalg.solve")
 linalg_solve_ex = public(solve_ex_op, method=False)
+solve_op.autocast(cpu="fp32")
 linalg_solve = public(solve_op, method=False)
 
 # --- inv -------------------------------------------------------------------------------------------------------------
@@ -156,8 +157,11 @@ inverse_op = Operator("inverse(Tensor self) -> Tensor", out="out")
 
 some_results(inv_op, inv_ex_op, lambda A: (A, False), check="linalg.inv")
 some_results(inverse_op, inv_ex_op, lambda A: (A, False), check="linalg.inv")
+inv_ex_op.autocast(cpu="fp32")
 linalg_inv_ex = public(inv_ex_op, method=False)
+inv_op.autocast(cpu="fp32")
 linalg_inv = public(inv_op, method=False)
+inverse_op.autocast(cpu="fp32")
 inverse = public(inverse_op)
 
 # --- triangular matrices ---------------------------------------------------------------------------------------------
@@ -260,4 +264,5 @@ def triangular_solve_backward(
 
 
 triangular_solve_op.derivative((("self", "A"), triangular_solve_backward), for_complex=True)
+triangular_solve_op.autocast(cpu="fp32")
 triangular_solve = public(triangular_solve_op)

@@ -152,7 +152,9 @@ some_results(
     linalg_svd_op, svd_uv_op, lambda A, full_matrices, driver: (A, full_matrices, True, driver), results=(0, 1, 2)
 )
 some_results(svdvals_op, svd_uv_op, lambda A, driver: (A, False, records(A), driver), results=(1,))
+linalg_svd_op.autocast(cpu="fp32")
 linalg_svd = public(linalg_svd_op, method=False)
+svdvals_op.autocast(cpu="fp32")
 linalg_svdvals = public(svdvals_op, method=False)
 
 svd_op = Operator("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", out="U")
@@ -179,6 +181,7 @@ def svd_out(self: Any, some: bool, compute_uv: bool, *outs: Any) -> tuple[Any, .
     return outs
 
 
+svd_op.autocast(cpu="fp32")
 svd = public(svd_op)
 
 # --- eigh ------------------------------------------------------------------------------------------------------------
@@ -244,7 +247,9 @@ eigh_op = Operator(
 eigvalsh_op = Operator('linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor', out="out")
 some_results(eigh_op, eigh_v_op, lambda self, UPLO: (self, UPLO, True), results=(0, 1))
 some_results(eigvalsh_op, eigh_v_op, lambda self, UPLO: (self, UPLO, records(self)))
+eigh_op.autocast(cpu="fp32")
 linalg_eigh = public(eigh_op, method=False)
+eigvalsh_op.autocast(cpu="fp32")
 linalg_eigvalsh = public(eigvalsh_op, method=False)
 
 # --- eig -------------------------------------------------------------------------------------------------------------
@@ -316,5 +321,7 @@ def eig_backward(grads: Any, L: Any, V: Any) -> Any:
 
 eig_op.derivative(self=lambda grads, result0, result1: eig_backward(grads, result0, result1), for_complex=True)
 some_results(eigvals_op, eig_op, lambda self: (self,))
+eig_op.autocast(cpu="fp32")
 linalg_eig = public(eig_op, method=False)
+eigvals_op.autocast(cpu="fp32")
 linalg_eigvals = public(eigvals_op, method=False)

@@ -285,3 +285,11 @@ def test_importing_the_library_imports_no_scipy():
     program = "import sys, redispatch; print(any(name.partition('.')[0] == 'scipy' for name in sys.modules))"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "False"
+
+
+def test_autocast_computes_in_float32_what_16_bits_are_too_few_for():
+    A = square(3, 3, dtype="bfloat16")
+    with rd.autocast("cpu", dtype=rd.bfloat16):
+        assert rd.linalg.inv(A).dtype is rd.float32
+        assert rd.linalg.svdvals(A).dtype is rd.float32
+        assert rd.linalg.vecdot(A.float(), A.float()).dtype is rd.bfloat16
