@@ -10,11 +10,12 @@ Read next: module.py.
 from __future__ import annotations
 
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from redispatch.autograd import Function, is_grad_enabled
+from redispatch.autograd import Function, RemovableHandle, is_grad_enabled
 from redispatch.tensor import Tensor
 
 
@@ -51,29 +52,83 @@ class ForwardHook:
         return result if changed is None else changed
 
 
+# --- hooks of all modules --------------------------------------------------------------------------------------------
+
+
+class Everywhere(NamedTuple):
+    """A hook of all modules: which of a module's tables it stands before, and as what it would be there."""
+
+    table: str
+    hook: Any
+
+
+EVERYWHERE: OrderedDict[int, Everywhere] = OrderedDict()  # by the number of the handle that takes it away again
+
+
+def registered_everywhere(table: str, hook: Any) -> RemovableHandle:
+    handle = RemovableHandle(EVERYWHERE)
+    EVERYWHERE[handle.id] = Everywhere(table, hook)
+    return handle
+
+
+def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls `hook(module, args)` before the forward of every module, before the module's own hooks."""
+    return registered_everywhere("_forward_pre_hooks", ForwardHook(hook))
+
+
+def register_module_forward_hook(
+    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
+    """Calls `hook(module, args, result)` after the forward of every module, before the module's own hooks."""
+    return registered_everywhere("_forward_hooks", ForwardHook(hook, with_kwargs, always_call))
+
+
+def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls `hook(module, grad_output)` before backward enters any module."""
+    return registered_everywhere("_backward_pre_hooks", hook)
+
+
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls `hook(module, grad_input, grad_output)` when the gradients of any module's inputs are there."""
+    return registered_everywhere("_backward_hooks", hook)
+
+
+def hooks_of(module: Any, table: str) -> dict[int, Any]:
+    """Those of all modules, then the module's own."""
+    everywhere = {number: each.hook for number, each in EVERYWHERE.items() if each.table == table}
+    return {**everywhere, **getattr(module, table)}
+
+
+# --- one call --------------------------------------------------------------------------------------------------------
+
+
 def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`module.forward(*args, **kwargs)` with all hooks around it."""
     called = set()
     result = None
     try:
         # 1. What runs before forward, and may change its arguments.
-        for hook in list(module._forward_pre_hooks.values()):
+        for hook in hooks_of(module, "_forward_pre_hooks").values():
             args, kwargs = hook.before(module, args, kwargs)
         # 2. From here on, backward passes through our identities.
         backward = None
-        if module._backward_hooks or module._backward_pre_hooks:
-            backward = BackwardHooks(module)
+        backward_hooks, backward_pre_hooks = (
+            hooks_of(module, "_backward_hooks"),
+            hooks_of(module, "_backward_pre_hooks"),
+        )
+        if backward_hooks or backward_pre_hooks:
+            backward = BackwardHooks(module, list(backward_hooks.values()), list(backward_pre_hooks.values()))
             args = backward.around_inputs(args)
         # 3. The module itself.
         result = module.forward(*args, **kwargs)
         # 4. What runs after it, and may change its result.
-        for number, hook in list(module._forward_hooks.items()):
+        for number, hook in hooks_of(module, "_forward_hooks").items():
             called.add(number)
             result = hook.after(module, args, kwargs, result)
         return result if backward is None else backward.around_outputs(result)
     except Exception:
         # 5. Where something raised: those which are called always. What they raise must not hide the first error.
-        for number, hook in module._forward_hooks.items():
+        for number, hook in hooks_of(module, "_forward_hooks").items():
             if hook.always_call and number not in called:
                 try:
                     result = hook.after(module, args, kwargs, result)
@@ -102,10 +157,8 @@ class BackwardHookFunction(Function):
 class BackwardHooks:
     """One call's backward hooks: keeps the gradients of the outputs until those of the inputs are there."""
 
-    def __init__(self, module: Any) -> None:
-        self.module = module
-        self.hooks = list(module._backward_hooks.values())
-        self.pre_hooks = list(module._backward_pre_hooks.values())
+    def __init__(self, module: Any, hooks: list[Any], pre_hooks: list[Any]) -> None:
+        self.module, self.hooks, self.pre_hooks = module, hooks, pre_hooks
         self.grad_outputs: tuple[Any, ...] | None = None
         self.input_count = 0
         self.inputs_differ = False  # whether any input has a gradient

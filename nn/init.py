@@ -16,6 +16,8 @@ from typing import Any
 
 from redispatch.autograd import no_grad
 from redispatch.ops import comparison, creation
+from redispatch.ops.orthogonal import linalg_qr as qr
+from redispatch.ops.random import randperm
 from redispatch.tensor import dtypes
 
 # --- Fills and distributions --------------------------------------------------------------------------------------
@@ -98,6 +100,61 @@ def eye_(tensor: Any) -> Any:
         raise ValueError("Only tensors with 2 dimensions are supported")
     with no_grad():
         return tensor.copy_(creation.eye(*tensor.shape, dtype=tensor.dtype, device=tensor.device))
+
+
+def dirac_(tensor: Any, groups: int = 1) -> Any:
+    """The weight of a convolution that hands its channels through: 1 in the middle of each channel's own kernel.
+
+    Errors: ValueError for other than 3, 4 or 5 dimensions, or where the groups do not divide the outputs.
+    """
+    if tensor.dim() not in (3, 4, 5):
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    outputs, inputs, *kernel = tensor.shape
+    if outputs % groups:
+        raise ValueError("dim 0 must be divisible by groups")
+    if tensor.is_meta:
+        return tensor
+    each, middle = outputs // groups, [size // 2 for size in kernel]
+    with no_grad():
+        tensor.zero_()
+        for group in range(groups):
+            for channel in range(min(each, inputs)):
+                tensor[(group * each + channel, channel, *middle)] = 1
+        return tensor
+
+
+def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
+    """A matrix with orthonormal rows or columns, drawn evenly from all such, times `gain`; the dimensions behind the
+    first count as one. Errors: ValueError for fewer than two dimensions.
+
+    By the QR factors of a matrix of normal numbers, with the signs chosen so that r has a positive diagonal.
+    """
+    if tensor.dim() < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    if not tensor.numel() or tensor.is_meta:
+        return tensor
+    rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
+    flat = tensor.new_empty((rows, columns)).normal_(0, 1, generator=generator)
+    with no_grad():
+        q, r = qr(flat.t() if rows < columns else flat)
+        q = q * r.diagonal().sign()
+        q = q.t() if rows < columns else q
+        return tensor.copy_(q.reshape(tensor.shape)).mul_(gain)
+
+
+def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = None) -> Any:
+    """Normal numbers, with this share of zeros in each column. Errors: ValueError for what is no matrix."""
+    if tensor.dim() != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    if tensor.is_meta:
+        return tensor
+    rows, columns = tensor.shape
+    zeros = math.ceil(sparsity * rows)
+    with no_grad():
+        tensor.normal_(0, std, generator=generator)
+        for column in range(columns):
+            tensor[randperm(rows)[:zeros], column] = 0
+        return tensor
 
 
 # --- Glorot's and He's schemes ------------------------------------------------------------------------------------

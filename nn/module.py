@@ -25,7 +25,7 @@ from redispatch.ops import creation
 from redispatch.tensor import Tensor, device, dtypes
 
 from .checkpoint import Checkpointable, registered
-from .hooks import ForwardHook, call_with_hooks
+from .hooks import EVERYWHERE, ForwardHook, call_with_hooks
 from .parameter import Parameter
 
 
@@ -61,7 +61,13 @@ class Module(Checkpointable):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """`forward`, with the hooks around it where there are any."""
-        if self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks:
+        if (
+            self._forward_hooks
+            or self._forward_pre_hooks
+            or self._backward_hooks
+            or self._backward_pre_hooks
+            or EVERYWHERE
+        ):
             return call_with_hooks(self, args, kwargs)
         return self.forward(*args, **kwargs)
 

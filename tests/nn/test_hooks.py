@@ -4,6 +4,7 @@ import pytest
 
 import redispatch as rd
 from redispatch import nn
+from redispatch.nn import hooks
 
 
 class Double(nn.Module):
@@ -103,3 +104,25 @@ def test_a_backward_hook_must_keep_the_number_of_gradients():
         RuntimeError, match="Backward hook returned an invalid number of grad_input, got 2, but expected 1"
     ):
         module(x).sum().backward()
+
+
+def test_hooks_of_all_modules_come_before_a_modules_own():
+    seen = []
+    net = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    net[1].register_forward_hook(lambda module, args, result: seen.append("own"))
+    handles = [
+        hooks.register_module_forward_pre_hook(lambda module, args: seen.append(("before", type(module).__name__))),
+        hooks.register_module_forward_hook(lambda module, args, result: seen.append(("after", type(module).__name__))),
+        hooks.register_module_full_backward_pre_hook(lambda module, grads: seen.append("in")),
+        hooks.register_module_full_backward_hook(lambda module, grads, others: seen.append("out")),
+    ]
+    try:
+        net(rd.ones(1, 2, requires_grad=True)).sum().backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    assert seen[:3] == [("before", "Sequential"), ("before", "Linear"), ("after", "Linear")]
+    assert seen[3:7] == [("before", "ReLU"), ("after", "ReLU"), "own", ("after", "Sequential")]
+    assert sorted(seen[7:]) == ["in"] * 3 + ["out"] * 3
+    net(rd.ones(1, 2))
+    assert seen[13:] == ["own"]  # the others are gone

@@ -126,3 +126,35 @@ def test_parameters_go_into_one_vector_and_back():
     assert net.weight.tolist() == [[0, 1], [2, 3]] and net.bias.tolist() == [4, 5]
     with pytest.raises(TypeError, match="expected torch.Tensor, but got: int"):
         nn.utils.vector_to_parameters(3, net.parameters())
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (5, 3), (4, 2, 3)])
+def test_orthogonal_rows_or_columns(shape):
+    matrix = init.orthogonal_(rd.empty(*shape), gain=2.0).flatten(1)
+    product = matrix @ matrix.t() if matrix.shape[0] <= matrix.shape[1] else matrix.t() @ matrix
+    assert rd.allclose(product, 4 * rd.eye(len(product)), atol=1e-5)
+
+
+def test_dirac_hands_channels_through():
+    weight = init.dirac_(rd.empty(4, 2, 3, 3), groups=2)
+    x = rd.randn(1, 4, 5, 5)
+    assert rd.allclose(nn.functional.conv2d(x, weight, padding=1, groups=2), x)
+
+
+def test_sparse_zeroes_a_share_of_each_column():
+    matrix = init.sparse_(rd.empty(10, 3), 0.35)
+    assert (matrix == 0).sum(0).tolist() == [4, 4, 4]
+
+
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (lambda: init.dirac_(rd.empty(2, 2)), "Only tensors with 3, 4, or 5 dimensions are supported"),
+        (lambda: init.dirac_(rd.empty(3, 2, 2), groups=2), "dim 0 must be divisible by groups"),
+        (lambda: init.orthogonal_(rd.empty(3)), "Only tensors with 2 or more dimensions are supported"),
+        (lambda: init.sparse_(rd.empty(3), 0.5), "Only tensors with 2 dimensions are supported"),
+    ],
+)
+def test_what_has_too_few_dimensions_is_an_error(call, text):
+    with pytest.raises(ValueError, match=text):
+        call()
