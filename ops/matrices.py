@@ -195,45 +195,49 @@ def raise_for(info: Any, name: str, is_matrix: bool) -> None:
         raise error_of(name, f"{name}:{where} ", int(numbers[failed[0]]))
 
 
+# What a number of LAPACK's means, by a word in the name of the function; the first one counts.
+REASONS = (
+    (
+        "inv",
+        "The diagonal element {0} is zero, the inversion could not be completed because the input matrix is singular.",
+    ),
+    ("solve", "The solver failed because the input matrix is singular."),
+    (
+        "cholesky",
+        "The factorization could not be completed because the input is not positive-definite (the leading minor of "
+        "order {0} is not positive-definite).",
+    ),
+    (
+        "eig",
+        "The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated "
+        "eigenvalues (error code: {0}).",
+    ),
+    (
+        "svd",
+        "The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated "
+        "singular values (error code: {0}).",
+    ),
+    (
+        "lstsq",
+        "The least squares solution could not be computed because the input matrix does not have full rank (error "
+        "code: {0}).",
+    ),
+    (
+        "lu_factor",
+        "U[{0},{0}] is zero and using it on lu_solve would result in a division by zero. If you still want to perform "
+        "the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)",
+    ),
+    ("", "Unknown error code: {0}."),
+)
+NOT_FINITE = "The algorithm failed to converge because the input matrix contained non-finite values."
+
+
 def error_of(name: str, start: str, info: int) -> Exception:
-    if "inv" in name:
-        return LinAlgError(
-            f"{start}The diagonal element {info} is zero, the inversion could not be completed because the input "
-            "matrix is singular."
-        )
-    if "solve" in name:
-        return LinAlgError(f"{start}The solver failed because the input matrix is singular.")
-    if "cholesky" in name:
-        return LinAlgError(
-            f"{start}The factorization could not be completed because the input is not positive-definite (the leading "
-            f"minor of order {info} is not positive-definite)."
-        )
-    if "eig" in name or "syevd" in name:
-        return LinAlgError(
-            f"{start}The algorithm failed to converge because the input matrix is ill-conditioned or has too many "
-            f"repeated eigenvalues (error code: {info})."
-        )
+    reason = next(reason for word, reason in REASONS if word in name)
     if "svd" in name and info < 0:
-        return LinAlgError(
-            f"{start}The algorithm failed to converge because the input matrix contained non-finite values."
-        )
-    if "svd" in name:
-        return LinAlgError(
-            f"{start}The algorithm failed to converge because the input matrix is ill-conditioned or has too many "
-            f"repeated singular values (error code: {info})."
-        )
-    if "lstsq" in name:
-        return LinAlgError(
-            f"{start}The least squares solution could not be computed because the input matrix does not have full rank "
-            f"(error code: {info})."
-        )
-    if "lu_factor" in name:
-        return RuntimeError(
-            f"{start}U[{info},{info}] is zero and using it on lu_solve would result in a division by zero. If you "
-            "still want to perform the factorization, consider calling linalg.lu(A, pivot) or "
-            "linalg.lu_factor_ex(A, pivot)"
-        )
-    return LinAlgError(f"{start}Unknown error code: {info}.")
+        reason = NOT_FINITE
+    kind = RuntimeError if "lu_factor" in name else LinAlgError
+    return kind(start + reason.format(info))
 
 
 # --- operators that are some of another's results --------------------------------------------------------------------

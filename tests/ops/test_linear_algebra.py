@@ -157,6 +157,12 @@ def test_the_determinant_of_a_singular_matrix_has_a_gradient():
         close(found.detach(), rd.tensor([[4.0, -2.0], [-2.0, 1.0]], dtype=rd.float64))
 
 
+def test_the_determinant_has_a_gradient_for_each_example():
+    A = square(2, 3, 3)
+    found = rd.func.vmap(rd.func.grad(rd.det))(A)
+    close(found, rd.det(A)[:, None, None] * rd.linalg.inv(A).mT)
+
+
 def test_products_of_chains_take_the_cheapest_order():
     a, b, c = rd.ones(2, 50), rd.ones(50, 3), rd.ones(3, 40)
     shapes = []
