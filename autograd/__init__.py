@@ -1,9 +1,9 @@
 """The graph that backward walks, and the engine that walks it.
 
 Read in this order: hooks, node, accumulate, saved, views, copy_slices, history, derivative, formulas, keeping,
-operator_node, straight, no_derivative, engine, api; then forward mode and transforms: grad_level, transposition,
-forward, duals, jvp_level, forward_ad; then what stands beside: grad_mode, anomaly, watch, function, op_function,
-functional, graph, gradcheck, variable.
+operator_node, straight, no_derivative, engine, current_pass, api; then forward mode and transforms: grad_level,
+transposition, forward, duals, jvp_level, forward_ad; then what stands beside: grad_mode, anomaly, watch, function,
+op_function, functional, graph, gradcheck, variable.
 """
 
 from . import forward_ad, function, functional, grad_mode, graph

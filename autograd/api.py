@@ -14,12 +14,14 @@ from redispatch.dispatch import STATE, handle_torch_function, overridden, overri
 from redispatch.tensor import SET_REQUIRES_GRAD, AutogradRecord, Tensor, overridable
 
 from .accumulate import hooks_of_leaf
+from .current_pass import run_announced
 from .engine import Target, run_backward
 from .history import gradient_edge
 from .hooks import HookDict, RemovableHandle
 from .needs import BATCHED, ONES_LIKE, ZEROS
 from .node import Node
 from .views import current_grad_fn
+from .watch import WATCH
 
 
 class GradientEdge(NamedTuple):
@@ -76,7 +78,8 @@ def backward(
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     gradients = first_gradients(outputs, grad_tensors)
     targets = [target_edge(place, accumulate=True) for place in inputs or ()]
-    run_backward(
+    run = run_announced if WATCH.on else run_backward
+    run(
         [root_edge(index, output) for index, output in enumerate(outputs)],
         gradients,
         retain_graph=create_graph if retain_graph is None else retain_graph,
@@ -137,7 +140,8 @@ def grad(
     if is_grads_batched:
         return grads_of_a_batch(outputs, inputs, places, options)
     gradients = first_gradients(places, grad_outputs)
-    found = run_backward(
+    run = run_announced if WATCH.on else run_backward
+    found = run(
         [root_edge(index, place) for index, place in enumerate(places)],
         gradients,
         retain_graph=create_graph if retain_graph is None else retain_graph,
@@ -277,7 +281,8 @@ def tensor_backward(
         return backward(self, gradient, retain_graph, create_graph, inputs=inputs)
     first = first_gradient(0, self, gradient)
     retain_graph = create_graph if retain_graph is None else retain_graph
-    run_backward([root_edge(0, self)], [first], retain_graph=retain_graph, create_graph=create_graph)
+    run = run_announced if WATCH.on else run_backward
+    run([root_edge(0, self)], [first], retain_graph=retain_graph, create_graph=create_graph)
     return None
 
 
