@@ -5,7 +5,7 @@ from types import ModuleType
 
 
 def __getattr__(name: str) -> ModuleType:
-    """`checkpoint` and `data` are imported when first asked for: lower rooms use this one, and few programs need them."""
+    """`checkpoint` and `data` are imported when first asked for: lower rooms use this one, few programs need them."""
     if name in ("checkpoint", "data"):
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
