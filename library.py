@@ -1,6 +1,6 @@
 """`redispatch.library`: define operators and register for them, with PyTorch's names.
 
-The work is done in dispatch/library.py (libraries) and ops/custom_op.py (the decorator).
+The work is done in dispatch/library.py (libraries), ops/custom_op.py (the decorator) and testing/op_check.py (opcheck).
 """
 
 from __future__ import annotations
@@ -20,24 +20,31 @@ from redispatch.dispatch import (
     operator_named,
     place_of,
 )
-from redispatch.ops.custom_op import CustomOpDef, custom_op, definition_of
-from redispatch.ops.infer_schema import infer_schema
+from redispatch.ops.custom_op import CustomOpDef, custom_op, definition_of, register_batching
+from redispatch.ops.infer_schema import PyTree, infer_schema
+from redispatch.ops.kernel_promises import check_parameters
 
 __all__ = [
     "KernelHandle",
     "CustomOpDef",
     "Library",
+    "PyTree",
     "custom_op",
     "define",
     "fallthrough_kernel",
+    "get_ctx",
     "get_kernel",
     "impl",
+    "impl_abstract",
     "infer_schema",
     "register_autocast",
     "register_autograd",
     "register_fake",
     "register_kernel",
     "register_torch_dispatch",
+    "register_vmap",
+    "triton_op",
+    "wrap_triton",
     "_scoped_library",
 ]
 
@@ -92,10 +99,26 @@ def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Li
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         if _is_custom(op):
             return definition_of(op).register_fake(function)
+        check_parameters(function, operator_named(_name(op)))
         _library(lib, _name(op).partition("::")[0]).impl(_name(op), function, "Meta")
         return function
 
     return register if func is None else register(func)
+
+
+def impl_abstract(qualname: str, func: Callable[..., Any] | None = None, *, lib: Library | None = None) -> Any:
+    """The former name of `register_fake`."""
+    return register_fake(qualname, func, lib=lib)
+
+
+def get_ctx() -> Any:
+    """What a fake asks for a size that depends on data. RuntimeError: here sizes are numbers, known to the fake."""
+    raise RuntimeError(
+        "get_ctx(): this operator may return an output Tensor with data-dependent shape. A fake runs on meta tensors. "
+        "Meta Tensors don't support operators with outputs that have data-dependent shapes, because every size is a "
+        "number; there are no symbols for unknown ones. Give the operator no fake, or have it return a tensor of the "
+        "largest size and the number of elements that count."
+    )
 
 
 def register_autograd(
@@ -118,6 +141,36 @@ def register_autocast(op: Any, device_type: str, cast_inputs: Any, /) -> None:
 def register_torch_dispatch(op: Any, torch_dispatch_class: type, func: Any = None, /) -> Any:
     """Registers a custom operator's own handler for a mode or subclass; see `CustomOpDef.register_torch_dispatch`."""
     return definition_of(op).register_torch_dispatch(torch_dispatch_class, func)
+
+
+def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None) -> Any:
+    """Registers what an operator does to a batch, `func(info, in_dims, *args)`; see `CustomOpDef.register_vmap`."""
+    if _is_custom(op):
+        return definition_of(op).register_vmap(func)
+    operator = operator_named(_name(op))
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        undo = register_batching(operator, function, place_of(function))
+        _library(lib, operator.namespace).undo_with(undo)
+        return function
+
+    return register if func is None else register(func)
+
+
+def triton_op(name: str, fn: Any = None, /, *, mutates_args: Any, schema: str | None = None) -> Any:
+    """RuntimeError: there is no Triton here. `custom_op` makes an operator of a function that launches any kernel."""
+    raise RuntimeError(
+        f"triton_op({name!r}): this library neither runs nor traces Triton kernels. Use custom_op: its function may "
+        "launch kernels compiled by whatever you like"
+    )
+
+
+def wrap_triton(triton_kernel: Callable[..., Any], /) -> Any:
+    """RuntimeError: see `triton_op`."""
+    raise RuntimeError(
+        f"wrap_triton({getattr(triton_kernel, '__name__', triton_kernel)}): this library neither runs nor traces "
+        "Triton kernels; wrap the function that launches the kernel by custom_op"
+    )
 
 
 class KernelHandle:

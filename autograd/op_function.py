@@ -30,7 +30,13 @@ def register_function_derivative(
     `backward(ctx, *grads)` gives one gradient (or None) per argument that can be passed by position; a list for a list
     of tensors. `setup_context(ctx, inputs, output)` runs after each recorded call; where the schema has keyword-only
     arguments, it gets them as `keyword_only_inputs`.
+    Errors: RuntimeError for an operator that writes an argument or returns a view of one.
     """
+    if op.schema.is_mutable or op.schema.is_view:
+        raise RuntimeError(
+            f"Cannot register autograd formula for non-functional operator {op} with schema {op.schema}. Please create "
+            "a functional operator and register an autograd formula for that."
+        )
     return DERIVATIVES.add(op, FunctionDerivative(op, backward, setup_context), place)
 
 

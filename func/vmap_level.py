@@ -14,15 +14,16 @@ from typing import Any
 
 from redispatch.autograd import Function
 from redispatch.autograd.forward import composite_kernel
-from redispatch.dispatch import STATE, OpOverload, Tag, call, ops, within
-from redispatch.dispatch.layers.transforms import BATCHING, Level, each_tensor, result_of
+from redispatch.dispatch import STATE, OpOverload, Tag, call, ops, unbind, within
+from redispatch.dispatch.layers.transforms import BATCHING, ByUser, Level, each_tensor, result_of
 from redispatch.tensor import Tensor
 from redispatch.tensor.wrapped import look_like_values, without_dead, wrapped
+from redispatch.utils._pytree import _broadcast_to_and_flatten, tree_flatten
 
 from .batching import rule_of
 from .batching.common import Decomposition
 from .batching.random import is_random, random_call
-from .function_rule import apply_mapped
+from .function_rule import VmapInfo, apply_mapped
 
 NO_VIEWS = ("resize_", "resize_as_", "set_", "detach_")  # they change how a tensor looks, and are no views of it
 RANDOMNESS = ("error", "different", "same")
@@ -54,11 +55,29 @@ class VmapLevel(Level):
             if result is not NotImplemented:
                 return result
             rule = rule.otherwise
+        if isinstance(rule, ByUser):
+            return self.handed_out(op, stack, self.by_user(rule, op, values, dims))
         result, dims = self.outside(lambda: rule(op, values, dims, self.size))
         for value, tensor in zip(values, stack, strict=True):
             if result is value and isinstance(value, Tensor):  # an operator that may give back what it was given
                 return tensor
         return self.handed_out(op, stack, (result, dims))
+
+    def by_user(self, rule: ByUser, op: OpOverload, values: list[Any], dims: list[Any]) -> tuple[Any, Any]:
+        """(result, dims of the result) by a rule that a user registered. RuntimeError where they do not fit."""
+        args, kwargs = unbind(op.schema, values)
+        info, in_dims = VmapInfo(self.size, self.randomness), tuple(dims[: len(args)])
+        found = self.outside(lambda: rule.function(info, in_dims, *args, **kwargs))
+        if not (isinstance(found, tuple) and len(found) == 2):
+            raise RuntimeError(
+                "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure "
+                f"compatible with the output; the rule of {op} returned {found!r}"
+            )
+        result, out_dims = found
+        leaves, spec = tree_flatten(result)
+        if _broadcast_to_and_flatten(out_dims, spec) is None:
+            raise RuntimeError(f"the batching rule of {op} returned out_dims {out_dims} for {len(leaves)} results")
+        return result, out_dims
 
     def apply_function(self, cls: type[Function], args: tuple[Any, ...]) -> Any:
         return apply_mapped(self, cls, args)

@@ -13,11 +13,12 @@ The schema follows from the annotations. The function becomes the kernel of ever
 what the result looks like without data; a derivative makes it differentiable. Everything that holds for operators
 of the library holds for it: modes, subclasses, autocast, traces.
 
-Read next: infer_schema.py; dispatch/library.py, on which this is built.
+Read next: infer_schema.py, kernel_promises.py, tree_arguments.py; dispatch/library.py, on which this is built.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -30,18 +31,21 @@ from redispatch.dispatch import (
     MissingKernelError,
     OpOverload,
     RegistrationError,
-    TensorBase,
     caller,
     operator_named,
     place_of,
     within,
 )
 from redispatch.dispatch.layers import ad_inplace_or_view, autocast, backend_select
-from redispatch.dispatch.layers.python import TORCH_DISPATCH, has_handler
-from redispatch.dispatch.marks import inline, leaf
-from redispatch.tensor import Tensor
+from redispatch.dispatch.layers.python import TORCH_DISPATCH
+from redispatch.dispatch.layers.transforms import BATCHING, ByUser
+from redispatch.dispatch.marks import inline
+from redispatch.dispatch.registry import Undo
 
-from .infer_schema import infer_schema
+from .custom_forms import functional_schema, inplace_form, on_copies, out_form
+from .infer_schema import infer_schema, tree_parameters
+from .kernel_promises import check_parameters, owns_its_memory, with_declared_aliases
+from .tree_arguments import TreeArguments
 
 Function = Callable[..., Any]
 
@@ -69,7 +73,8 @@ def custom_op(
     def make(function: Function) -> CustomOpDef:
         text = infer_schema(function, mutates_args=mutates_args) if schema is None else schema
         namespace, op_name = parse_name(name)
-        made = CustomOpDef(namespace, op_name, text, function, tags)
+        trees = tree_arguments_of(function) if schema is None else None
+        made = CustomOpDef(namespace, op_name, text, function, tags, trees)
         made.register_kernel(device_types)(function)
         return made
 
@@ -87,10 +92,19 @@ def parse_name(name: str) -> tuple[str, str]:
 class CustomOpDef(HasEntryPoint):
     """A custom operator: call it; give it kernels, a fake, a derivative, autocast by its `register_` methods."""
 
-    def __init__(self, namespace: str, name: str, schema: str, function: Function, tags: Any = None) -> None:
+    def __init__(
+        self,
+        namespace: str,
+        name: str,
+        schema: str,
+        function: Function,
+        tags: Any = None,
+        trees: TreeArguments | None = None,
+    ) -> None:
         self._namespace, self._name = namespace, name
         self._qualname = f"{namespace}::{name}"
         self._init_fn = function
+        self._trees = trees  # how pytrees become arguments of the schema, where there are any
         self._fake: Function | None = None
         self._kernels: dict[str | None, Function] = {}
         self._disabled: set[str] = set()
@@ -104,7 +118,7 @@ class CustomOpDef(HasEntryPoint):
             self._lib.define(f"{name}{schema}", tags=tags or ())
             self._opoverload: OpOverload = operator_named(self._qualname)
             self._opoverload.place = place_of(function)
-            self.__call__ = self._opoverload.__call__
+            self.__call__ = self._opoverload.__call__ if trees is None else self._called_with_trees
             self._lib.impl(self._opoverload, self._run_fake, "Meta")
         except BaseException:
             self._lib._destroy()
@@ -115,6 +129,10 @@ class CustomOpDef(HasEntryPoint):
 
     def __repr__(self) -> str:
         return f"<CustomOpDef({self._qualname})>"
+
+    def _called_with_trees(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the operator on a user's arguments, of which some are pytrees."""
+        return self._opoverload(**self._trees.spread(args, kwargs))  # type: ignore[union-attr]  # there are some
 
     # Kernels ------------------------------------------------------------------------------------------------------
 
@@ -137,15 +155,17 @@ class CustomOpDef(HasEntryPoint):
     def _checked(self, function: Function, device_type: str | None) -> Function:
         """The kernel, with the promise checked that no result is or aliases an argument."""
 
-        op = self._opoverload
+        op, trees, origin = self._opoverload, self._trees, self._init_fn
+        if trees is not None:
+            function, origin = trees.for_schema(function), trees.for_schema(origin)
 
         @inline
         def kernel(*args: Any, **kwargs: Any) -> Any:
-            chosen = self._init_fn if self._disabled and device_type in self._disabled else function
+            chosen = origin if self._disabled and device_type in self._disabled else function
             with within(STATE.get().with_grad(False)):  # autograd has had its turn: look at the numbers as you like
                 result = chosen(*args, **kwargs)
             if not owns_its_memory(result, (*args, *kwargs.values())):
-                check_no_alias(op, chosen, (*args, *kwargs.values()), result)
+                result = with_declared_aliases(op, chosen, args, kwargs, result)
             return tuple(result) if len(op.schema.returns) > 1 and isinstance(result, list) else result
 
         kernel.__name__ = kernel.__qualname__ = getattr(function, "__name__", self._name)
@@ -167,11 +187,14 @@ class CustomOpDef(HasEntryPoint):
     def register_fake(self, fn: Function, /) -> Function:
         """Registers what says the looks of the result: the same parameters, results made by `empty_like` and the
         like."""
-        self._fake = fn
+        check_parameters(fn, self._opoverload, self._trees)
+        self._fake = fn if self._trees is None else self._trees.for_schema(fn)
         return fn
 
     def _run_fake(self, *args: Any, **kwargs: Any) -> Any:
         if self._fake is None:
+            if self._opoverload.schema.is_mutable and not self._opoverload.schema.returns:
+                return None  # there is no result, and what is written looks as before
             raise MissingKernelError(
                 f"There was no fake impl registered for {self}. This is necessary for torch.compile/export/fx tracing "
                 f"to work. Please use `{self._init_fn.__name__}.register_fake` to add an fake impl.",
@@ -185,13 +208,10 @@ class CustomOpDef(HasEntryPoint):
         `setup_context(ctx, inputs, output)` keeps what it needs: `ctx.save_for_backward(x)`, `ctx.n = n`.
         Errors: RuntimeError for an operator that writes an argument.
         """
-        schema = self._opoverload.schema
-        if schema.is_mutable or schema.is_view:
-            raise RuntimeError(
-                f"Cannot register autograd formula for non-functional operator {self} with schema {schema}. Please "
-                "create a functional operator and register an autograd formula for that."
-            )
-        undo = register_function_derivative(self._opoverload, backward, setup_context, place=place_of(backward))
+        place = place_of(backward)
+        if self._trees is not None:
+            backward, setup_context = self._trees.for_backward(backward), self._trees.for_setup(setup_context)
+        undo = register_function_derivative(self._opoverload, backward, setup_context, place=place)
         self._lib.undo_with(undo)
 
     def register_autocast(self, device_type: str, cast_inputs: Any) -> None:
@@ -203,6 +223,20 @@ class CustomOpDef(HasEntryPoint):
         if device_type not in autocast.KEY_OF_DEVICE:
             raise ValueError(f"Unsupported device type for autocast: {device_type}")
         self._lib.undo_with(autocast.register_policy(self._opoverload, device_type, to_given_dtype))
+
+    def register_vmap(self, fn: Function | None = None, /) -> Any:
+        """Registers what the operator does to a batch: `fn(info, in_dims, *args)` gives (result, dims of the result).
+
+        info: has `batch_size` and `randomness`. in_dims: for each argument the dimension of the batch, None where there
+        is none. A decorator without `fn`.
+        """
+
+        def register(function: Function) -> Function:
+            rule = function if self._trees is None else self._trees.for_vmap(function)
+            self._lib.undo_with(register_batching(self._opoverload, rule, place_of(function)))
+            return function
+
+        return register if fn is None else register(fn)
 
     def register_torch_dispatch(self, torch_dispatch_class: type, fn: Function | None = None, /) -> Any:
         """Registers what is called for this operator in the place of a mode's or subclass's `__torch_dispatch__`.
@@ -216,6 +250,29 @@ class CustomOpDef(HasEntryPoint):
             return function
 
         return register if fn is None else register(fn)
+
+    # Other forms ------------------------------------------------------------------------------------------------------
+
+    def inplace_form(self) -> OpOverload:
+        """Defines `name_`, which writes the result into the first argument; its gradient is that of this operator."""
+        return inplace_form(self._opoverload, self._lib)
+
+    def out_form(self) -> OpOverload:
+        """Defines the overload `name.out`, which writes the results into `out`, or `out0`, `out1`, ..."""
+        return out_form(self._opoverload, self._lib)
+
+    def functional_form(self) -> CustomOpDef:
+        """Defines `name_functional`, which writes nothing: it returns what this operator would have written.
+
+        It is a custom operator of its own, and can be given a derivative and a batching rule.
+        """
+        schema = str(functional_schema(self._opoverload.schema))
+        name, parameters = schema[: schema.index("(")].partition("::")[2], schema[schema.index("(") :]
+        made = CustomOpDef(self._namespace, name, parameters, on_copies(self._opoverload))
+        made.register_kernel(None)(made._init_fn)
+        made.register_fake(made._init_fn)
+        self._lib.undo_with(made._lib._destroy)
+        return made
 
 
 class _Restored:
@@ -236,38 +293,21 @@ def same_definition(a: Function, b: Function) -> bool:
     return (a.__module__, a.__qualname__) == (b.__module__, b.__qualname__) and "<lambda>" not in a.__qualname__
 
 
-@inline
-def owns_its_memory(result: Any, args: Iterable[Any]) -> bool:
-    """Whether a result is certainly a tensor which is none of the arguments and shares no memory with any."""
-    return type(result) is Tensor and result._store is None and not any(value is result for value in args)
+def tree_arguments_of(function: Function) -> TreeArguments | None:
+    """How the pytrees among a function's parameters travel; None where there are none."""
+    names = tree_parameters(function)
+    return TreeArguments(inspect.signature(function), names) if names else None
 
 
-@leaf
-def check_no_alias(op: OpOverload, function: Function, args: Iterable[Any], result: Any) -> None:
-    """RuntimeError where a result is an argument, or shares memory with one or with another result."""
-    results = [value for value in (result if isinstance(result, tuple | list) else (result,))]
-    seen = {id(value._storage) for value in flat(args)}
-    for value in flat(results):
-        if has_handler(type(value)):
-            continue  # a wrapper's storage says nothing about the memory inside
-        if id(value._storage) in seen:
-            raise RuntimeError(
-                f"{op.name()} (with implementation in {function.__module__}): The output of this custom operator (1) "
-                "must not also be an input to this custom operator and (2) may not alias any inputs to this custom "
-                "operator or other returns. The most common way to trigger this error is if we have y = custom_op(x) "
-                "and y and x are the same Tensor. Please instead return a clone of the offending output tensor(s) "
-                "(e.g. return x.clone()) or refactor the custom operator to not return y."
-            )
-        seen.add(id(value._storage))
-
-
-def flat(values: Iterable[Any]) -> Iterable[Any]:
-    """The tensors among values, those inside lists and tuples too."""
-    for value in values:
-        if isinstance(value, TensorBase):
-            yield value
-        elif isinstance(value, list | tuple):
-            yield from flat(value)
+def register_batching(op: OpOverload, rule: Function, place: str) -> Undo:
+    """Gives an operator a user's batching rule. NotImplementedError where a tensor can only be passed by name."""
+    schema = op.schema
+    if any(position >= schema.kwarg_only_start for position in schema.tensor_positions + schema.tensor_list_positions):
+        raise NotImplementedError(
+            "register_vmap with kwarg-only Tensor args. In the original definition of the op, please make your tensors "
+            f"not kwarg-only. Got: {schema}"
+        )
+    return BATCHING.add(op, ByUser(rule), place)
 
 
 def definition_of(op: Any) -> CustomOpDef:

@@ -23,7 +23,13 @@ BASE = {
     str: "str",
     dtype: "ScalarType",
     device: "Device",
+    object: "Any",
+    Any: "Any",
 }
+# The annotation of a parameter that takes a tree of containers with tensors in it: tuples, dicts, dataclasses, ...
+PyTree = typing.NewType("PyTree", object)
+TREE_SUFFIX = "_tree"  # of the argument that carries the structure
+
 NUMBERS = ({int, float, bool}, {int, float}, {int, float, complex, bool}, {int, float, complex})
 
 
@@ -42,11 +48,15 @@ def infer_schema(
     def fail(problem: str) -> typing.NoReturn:
         raise ValueError(f"infer_schema(func): {problem} Got func with signature {signature})")
 
+    if isinstance(written, str) and written != "unknown":
+        raise ValueError(
+            "mutates_args must either be a sequence of the names of the arguments that are mutated or the string "
+            "'unknown'. "
+        )
     hints = _hints(prototype_function, fail)
     parts: list[str] = []
-    letters = iter(range(len(signature.parameters)))
     keywords = False
-    for name, parameter in signature.parameters.items():
+    for position, (name, parameter) in enumerate(signature.parameters.items()):
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             fail("We do not support positional-only args, varargs, or varkwargs.")
         if parameter.kind is parameter.KEYWORD_ONLY and not keywords:
@@ -54,14 +64,18 @@ def infer_schema(
             keywords = True
         if parameter.annotation is parameter.empty:
             fail(f"Parameter {name} must have a type annotation.")
-        text = schema_type(hints[name])
+        text = "Tensor[]" if is_tree(hints[name]) else schema_type(hints[name])
         if text is None:
-            fail(f"Parameter {name} has unsupported type {hints[name]}. The valid types are: {VALID}.")
-        if name in written or (written == "unknown" and text.startswith("Tensor")):
+            fail(f"Parameter {name} has unsupported type {hints[name]}. {tuple_advice(hints[name])}{VALID}.")
+        if text.startswith("Tensor") if written == "unknown" else name in written:
             if not text.startswith("Tensor"):
                 fail(f"Parameter {name} is in mutable_args but only Tensors or collections of Tensors can be mutated")
-            text = text.replace("Tensor", f"Tensor(a{next(letters)}!)", 1)
+            text = text.replace("Tensor", f"Tensor(a{position}!)", 1)
+        if is_tree(hints[name]) and parameter.default is not parameter.empty:
+            fail(f"Parameter {name} is a pytree, which cannot have a default value.")
         parts.append(f"{text} {name}{_default(name, parameter, fail)}")
+        if is_tree(hints[name]):
+            parts.append(f"Any {name}{TREE_SUFFIX}")
     if not isinstance(written, str) and written - set(signature.parameters):
         fail(
             f"{written - set(signature.parameters)} in mutates_args were not found in the custom op's signature. "
@@ -72,14 +86,41 @@ def infer_schema(
         fail("No return type annotation was provided. Please add one.")
     returns = returned_types(hints.get("return"))
     if returns is None:
-        fail(f"Return has unsupported type {hints.get('return')}. The valid types are: {VALID}.")
+        fail(f"Return has unsupported type {hints.get('return')}. {VALID}.")
     return f"{op_name or ''}({', '.join(parts)}) -> {returns}"
 
 
 VALID = (
-    "Tensor, int, float, bool, str, torch.dtype, torch.device, numbers (Union[int, float, bool]), and Optional, "
-    "Sequence and List of them"
+    "The valid types are: Tensor, int, float, bool, str, torch.dtype, torch.device, numbers (Union[int, float, bool]), "
+    "and Optional, Sequence and List of them; object for any Python object; PyTree and dict for what holds tensors"
 )
+
+
+def is_tree(annotation: Any) -> bool:
+    """Whether a parameter takes a pytree, which travels as two arguments: its tensors, and everything else."""
+    return annotation is PyTree or annotation is dict or typing.get_origin(annotation) is dict
+
+
+def tree_parameters(function: Callable[..., Any]) -> frozenset[str]:
+    """The names of a function's parameters that are pytrees."""
+    hints = typing.get_type_hints(function)
+    return frozenset(name for name, hint in hints.items() if name != "return" and is_tree(hint))
+
+
+def tuple_advice(annotation: Any) -> str:
+    """What to do about a tuple, whose length a schema cannot say."""
+    if typing.get_origin(annotation) is not tuple:
+        return ""
+    elements = {element for element in typing.get_args(annotation) if element is not ...}
+    instead = f"For example, typing.List[{_name(elements.pop())}]. " if len(elements) == 1 else ""
+    return (
+        "We do not support Tuple inputs in schema. As a workaround, please try to use List instead, or annotate it as "
+        f"redispatch.library.PyTree. {instead}"
+    )
+
+
+def _name(annotation: Any) -> str:
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
 
 
 def _hints(function: Callable[..., Any], fail: Callable[[str], typing.NoReturn]) -> dict[str, Any]:

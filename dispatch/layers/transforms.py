@@ -19,6 +19,7 @@ Source: PyTorch's functorch, whose interpreter stack this is. Read next: tensor/
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Self
 
 from ..base import TensorBase
@@ -168,3 +169,13 @@ def batched(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
 # batched tensors in it, `dims` says along which dimension each is batched (None: not at all; for lists, a list), `size`
 # is that of the batch. It gives (result, dims of the result).
 BATCHING: RuleTable[Any] = RuleTable("batching rule")
+
+
+@dataclass(frozen=True)
+class ByUser:
+    """A batching rule in that table which a user wrote: `function(info, in_dims, *args, **kwargs)`.
+
+    `info` says the size of the batch and what random operators do; in_dims are those of `args` alone.
+    """
+
+    function: Callable[..., Any]

@@ -164,10 +164,8 @@ def test_an_operator_that_writes_without_derivative_cannot_spoil_gradients():
         RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation."
     ):
         op(x)
-    y = x * 1
-    op(y)
-    with pytest.raises(RuntimeError, match="Trying to backward through t.f.default"):
-        y.backward()
+    with pytest.raises(RuntimeError, match="writes its argument 'self', which is part of a graph"):
+        op(x * 1)
 
 
 def test_a_derivative_may_be_written_like_a_function():

@@ -8,7 +8,7 @@ def fill(x, value):
         if x._counter is None:
             raise inference_tensor_written()
         # CPU: fill (default backend kernel), ops/custom_op.py
-        chosen = self._init_fn if self._disabled and device_type_cell.cell_contents in self._disabled else function
+        chosen = origin if self._disabled and device_type_cell.cell_contents in self._disabled else origin
         state = get_state()
         inner = state.memo.get(autograd_adinplaceorview) or state.after(autograd_adinplaceorview)
         token = set_state(inner)
@@ -17,7 +17,7 @@ def fill(x, value):
         finally:
             reset_state(token)
         if not (type(result) is Tensor and (result._store is None and (not (x is result or value is result)))):
-            check_no_alias(op, chosen, (x, value), result)
+            result = with_declared_aliases(op, chosen, (x, value), {}, result)
         if result is not None:
             raise wrong_results(schema, result)
         if x._counter is not None:
@@ -27,18 +27,18 @@ def fill(x, value):
     if x._counter is None:
         raise inference_tensor_written()
     # CPU: fill (default backend kernel), ops/custom_op.py
-    chosen_2 = self._init_fn if self._disabled and device_type_cell.cell_contents in self._disabled else function
+    chosen_2 = origin if self._disabled and device_type_cell.cell_contents in self._disabled else origin
     state = get_state()
     inner_2 = state.memo.get(autograd_adinplaceorview) or state.after(autograd_adinplaceorview)
     token_2 = set_state(inner_2)
     try:
-        result_2 = chosen_2(x, value)
+        result_3 = chosen_2(x, value)
     finally:
         reset_state(token_2)
-    if not (type(result_2) is Tensor and (result_2._store is None and (not (x is result_2 or value is result_2)))):
-        check_no_alias(op, chosen_2, (x, value), result_2)
-    if result_2 is not None:
-        raise wrong_results(schema, result_2)
+    if not (type(result_3) is Tensor and (result_3._store is None and (not (x is result_3 or value is result_3)))):
+        result_3 = with_declared_aliases(op, chosen_2, (x, value), {}, result_3)
+    if result_3 is not None:
+        raise wrong_results(schema, result_3)
     if x._counter is not None:
         x._counter[0] += 1
     return None

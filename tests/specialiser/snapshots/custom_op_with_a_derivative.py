@@ -15,7 +15,7 @@ def bump(x):
         node.counts = None
         begin_context(node, (x._autograd is not None and x._autograd.requires_grad, False))
         # CPU: bump (default backend kernel), ops/custom_op.py
-        chosen = self._init_fn if self._disabled and device_type_cell.cell_contents in self._disabled else function
+        chosen = origin if self._disabled and device_type_cell.cell_contents in self._disabled else origin
         state = get_state()
         inner = state.memo.get(autograd) or state.after(autograd)
         token = set_state(inner)
@@ -24,7 +24,7 @@ def bump(x):
         finally:
             reset_state(token)
         if not (type(result_2) is Tensor and result_2._store is None and not (x is result_2)):
-            check_no_alias(op, chosen, (x,), result_2)
+            result_2 = with_declared_aliases(op, chosen, (x,), {}, result_2)
         if not isinstance(result_2, TensorBase):
             raise no_tensor(schema, result_2)
         if isinstance(result_2, TensorBase):
@@ -45,16 +45,16 @@ def bump(x):
                 return result_2
         return finish_otherwise(op, node, [x, 1.0], result_2)
     # CPU: bump (default backend kernel), ops/custom_op.py
-    chosen_2 = self._init_fn if self._disabled and device_type_cell.cell_contents in self._disabled else function
+    chosen_2 = origin if self._disabled and device_type_cell.cell_contents in self._disabled else origin
     state = get_state()
     inner_2 = state.memo.get(autograd) or state.after(autograd)
     token_2 = set_state(inner_2)
     try:
-        result_3 = chosen_2(x)
+        result_4 = chosen_2(x)
     finally:
         reset_state(token_2)
-    if not (type(result_3) is Tensor and result_3._store is None and not (x is result_3)):
-        check_no_alias(op, chosen_2, (x,), result_3)
-    if not isinstance(result_3, TensorBase):
-        raise no_tensor(schema, result_3)
-    return result_3
+    if not (type(result_4) is Tensor and result_4._store is None and not (x is result_4)):
+        result_4 = with_declared_aliases(op, chosen_2, (x,), {}, result_4)
+    if not isinstance(result_4, TensorBase):
+        raise no_tensor(schema, result_4)
+    return result_4

@@ -1,0 +1,383 @@
+"""Custom operators: what they take and return, what they may write, and how every layer learns of them."""
+
+import re
+from typing import List, Tuple  # noqa: UP035  # as users write them
+
+import pytest
+
+import redispatch as rd
+from redispatch import library
+from redispatch.library import Library, PyTree, custom_op
+from redispatch.utils._python_dispatch import TorchDispatchMode
+
+
+class Seen(TorchDispatchMode):
+    def __init__(self):
+        self.calls = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.calls.append((str(func), args))
+        return func(*args, **(kwargs or {}))
+
+
+def doubling(name="t::double"):
+    @custom_op(name, mutates_args=())
+    def double(x: rd.Tensor) -> rd.Tensor:
+        return x * 2
+
+    return double
+
+
+# Schemas ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_tuple_is_refused_with_what_to_write_instead():
+    def f(x: Tuple[int, int]) -> rd.Tensor:  # noqa: UP006
+        return rd.ones(x)
+
+    with pytest.raises(ValueError, match="We do not support Tuple inputs in schema") as problem:
+        custom_op("t::f", f, mutates_args=())
+    assert "typing.List[int]" in str(problem.value) and "PyTree" in str(problem.value)
+
+
+def test_written_arguments_are_numbered_by_their_place():
+    def f(n: int, x: rd.Tensor, ys: List[rd.Tensor]) -> None:  # noqa: UP006
+        pass
+
+    made = library.infer_schema(f, mutates_args={"ys"})
+    assert made == "(SymInt n, Tensor x, Tensor(a2!)[] ys) -> ()"
+    assert library.infer_schema(f, mutates_args="unknown") == "(SymInt n, Tensor(a1!) x, Tensor(a2!)[] ys) -> ()"
+    with pytest.raises(ValueError, match="mutates_args must either be a sequence .* or the string 'unknown'"):
+        library.infer_schema(f, mutates_args="x")
+
+
+# What operators take ------------------------------------------------------------------------------------------------
+
+
+def test_a_pytree_travels_as_its_tensors_and_the_rest():
+    @custom_op("t::affine", mutates_args=())
+    def affine(x: rd.Tensor, params: dict[str, rd.Tensor], how: PyTree) -> rd.Tensor:
+        scale, (offset, times) = how
+        return x * params["weight"] * scale + offset * times
+
+    schema = "t::affine(Tensor x, Tensor[] params, Any params_tree, Tensor[] how, Any how_tree) -> Tensor"
+    assert str(affine._opoverload.schema) == schema
+    x, weight, offset = rd.ones(2), rd.full((2,), 3.0), rd.ones(2)
+    with Seen() as seen:
+        assert affine(x, {"weight": weight}, (2, (offset, 5))).tolist() == [11, 11]
+    name, args = seen.calls[0]
+    assert name == "t.affine.default" and args[1][0] is weight and args[3][0] is offset
+    assert affine(x, how=(1, (offset, 0)), params={"weight": weight}).tolist() == [3, 3]
+
+
+def test_the_gradient_of_a_pytree_is_a_pytree():
+    @custom_op("t::scaled", mutates_args=())
+    def scaled(params: dict[str, rd.Tensor], n: int, *, pair: PyTree) -> rd.Tensor:
+        return params["a"] * n + params["b"]
+
+    def backward(ctx, grad):
+        return {"a": grad * ctx.n, "b": None}, None
+
+    def setup(ctx, inputs, keyword_only_inputs, output):
+        assert inputs[0].keys() == {"a", "b"} and keyword_only_inputs == {"pair": (1, "one")}
+        ctx.n = inputs[1]
+
+    a, b = (rd.ones(2, requires_grad=True) for _ in range(2))
+    scaled.register_autograd(backward, setup_context=setup)
+    scaled({"a": a, "b": b}, 3, pair=(1, "one")).sum().backward()
+    assert a.grad.tolist() == [3, 3] and b.grad is None
+
+
+def test_a_pytree_has_no_default():
+    def f(x: PyTree = ()) -> rd.Tensor:
+        return rd.ones(1)
+
+    with pytest.raises(ValueError, match="Parameter x is a pytree, which cannot have a default value"):
+        custom_op("t::f", f, mutates_args=())
+
+
+def test_a_gradient_of_another_structure_is_refused():
+    @custom_op("t::first", mutates_args=())
+    def first(params: dict[str, rd.Tensor]) -> rd.Tensor:
+        return params["a"].clone()
+
+    first.register_autograd(lambda ctx, grad: {"a": grad, "b": grad})
+    with pytest.raises(RuntimeError, match="expected gradients of the structure of the argument"):
+        first({"a": rd.ones(1, requires_grad=True)}).sum().backward()
+
+
+def test_opaque_objects_reach_the_kernel_as_they_are():
+    class Plan:
+        factor = 3
+
+    @custom_op("t::planned", mutates_args=())
+    def planned(x: rd.Tensor, plan: object) -> rd.Tensor:
+        return x * plan.factor
+
+    assert planned(rd.ones(2), Plan()).tolist() == [3, 3]
+    assert str(planned._opoverload.schema) == "t::planned(Tensor x, Any plan) -> Tensor"
+
+
+def test_a_fake_that_does_not_take_the_arguments_is_refused_at_once():
+    with pytest.raises(TypeError, match=r"does not take the arguments of t::double\(Tensor x\) -> Tensor: .*'y'"):
+        doubling().register_fake(lambda x, y: x)
+    with Library("t", "FRAGMENT") as lib:
+        lib.define("g(Tensor x, *, int n) -> Tensor")
+        with pytest.raises(TypeError, match="does not take the arguments of t::g"):
+            library.register_fake("t::g", lambda x: x, lib=lib)
+
+
+# What operators return ----------------------------------------------------------------------------------------------
+
+
+def test_an_undeclared_alias_is_refused_and_named():
+    @custom_op("t::twice_the_same", mutates_args=())
+    def twice_the_same(x: rd.Tensor) -> tuple[rd.Tensor, rd.Tensor]:
+        y = x.clone()
+        return y, y.view(-1)
+
+    with pytest.raises(
+        RuntimeError, match="may not alias any inputs.*(?s:.*)output 1, which shares memory with output 0"
+    ):
+        twice_the_same(rd.ones(2))
+    same = custom_op("t::same", lambda x: x, mutates_args=(), schema="(Tensor x) -> Tensor")
+    with rd.no_grad(), pytest.raises(RuntimeError, match="output 0, which shares memory with argument 'x'"):
+        same(rd.ones(2))
+
+
+def test_a_declared_alias_is_a_view():
+    tail = custom_op("t::tail", lambda x: x[1:], mutates_args=(), schema="(Tensor(a) x) -> Tensor(a)")
+    x = rd.zeros(3)
+    tail(x).add_(1)
+    assert x.tolist() == [0, 1, 1] and x._version == 1 and tail(x)._base is x
+
+
+def test_a_declared_alias_may_be_the_argument_itself():
+    same = custom_op("t::same", lambda x: x, mutates_args=(), schema="(Tensor(a) x) -> Tensor(a)")
+    x = rd.zeros(3)
+    view = same(x)
+    assert view is not x and view._base is x and view.data_ptr() == x.data_ptr()
+
+
+def test_a_written_argument_may_be_returned():
+    increase = custom_op("t::increase", lambda x: x.add_(1), mutates_args=(), schema="(Tensor(a!) x) -> Tensor(a!)")
+    x = rd.zeros(2)
+    assert increase(x) is x and x.tolist() == [1, 1]
+
+
+# Writing, and gradients ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def double_in_place():
+    @custom_op("t::double_in_place", mutates_args={"x"})
+    def double_in_place(x: rd.Tensor, by: rd.Tensor) -> None:
+        x.mul_(by)
+
+    return double_in_place
+
+
+def test_a_leaf_that_requires_grad_is_not_written(double_in_place):
+    leaf = rd.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
+        double_in_place(leaf, rd.ones(2))
+    with rd.no_grad():
+        double_in_place(leaf, rd.full((2,), 2.0))
+    assert leaf.tolist() == [2, 2]
+
+
+def test_a_tensor_of_a_graph_is_not_written_where_nothing_could_differentiate_that(double_in_place):
+    """PyTorch records nothing, and its gradient is that of another program: 3 where 6 is right."""
+    y = rd.ones(2, requires_grad=True) * 3
+    with pytest.raises(RuntimeError, match=r"writes its argument 'x', which is part of a graph(?s:.*)to fix +call it"):
+        double_in_place(y, rd.full((2,), 2.0))
+    assert y.tolist() == [3, 3] and y._version == 0
+
+
+def test_what_is_written_with_gradients_wanted_of_other_inputs_fails_in_backward(double_in_place):
+    buffer = rd.ones(2)
+    double_in_place(buffer, rd.ones(2, requires_grad=True))
+    assert buffer.requires_grad
+    with pytest.raises(RuntimeError, match="no autograd formula was registered"):
+        buffer.sum().backward()
+
+
+def test_a_saved_tensor_notices_the_write(double_in_place):
+    x, w = rd.ones(2), rd.ones(2, requires_grad=True)
+    y = w * x
+    double_in_place(x, rd.ones(2))
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+@pytest.mark.parametrize("schema", ["f(Tensor(a!) x) -> ()", "f(Tensor(a) x) -> Tensor(a)"])
+def test_an_operator_that_writes_or_views_gets_no_derivative(schema):
+    with Library("t", "FRAGMENT") as lib:
+        lib.define(schema)
+        with pytest.raises(
+            RuntimeError, match="Cannot register autograd formula for non-functional operator t.f.default"
+        ):
+            library.register_autograd("t::f", lambda ctx, grad: grad, lib=lib)
+
+
+# vmap ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_batching_rule_is_told_where_the_batches_are():
+    @custom_op("t::weighted", mutates_args=())
+    def weighted(x: rd.Tensor, w: rd.Tensor, *, n: int = 1) -> tuple[rd.Tensor, rd.Tensor]:
+        return x * w * n, x + w
+
+    told = []
+
+    @weighted.register_vmap
+    def rule(info, in_dims, x, w, *, n=1):
+        told.append((info.batch_size, info.randomness, in_dims, n))
+        first, second = weighted(x, w.unsqueeze(-1), n=n)
+        return (first, second), (1, 1)
+
+    x, w = rd.ones(2, 5), rd.full((2,), 3.0)
+    first, second = rd.vmap(lambda x: weighted(x, w, n=2), in_dims=1, randomness="same")(x)
+    assert told == [(5, "same", (1, None), 2)]
+    assert first.tolist() == [[6, 6]] * 5 and second.tolist() == [[4, 4]] * 5
+
+
+def test_a_batching_rule_of_a_list_or_pytree_gets_their_structure():
+    @custom_op("t::total", mutates_args=())
+    def total(xs: list[rd.Tensor], params: PyTree) -> rd.Tensor:
+        return xs[0] + xs[1] + params["b"] * params["n"]
+
+    told = []
+
+    @library.register_vmap("t::total")
+    def rule(info, in_dims, xs, params):
+        told.append((in_dims, params["n"]))
+        return total(xs, params), 0
+
+    batched, one = rd.ones(3), rd.ones(())
+    result = rd.vmap(lambda x, b: total([x, one], {"b": b, "n": 4}))(batched, batched)
+    assert result.tolist() == [6, 6, 6]
+    assert told == [(([0, None], {"b": 0, "n": None}), 4)]
+
+
+def test_a_batching_rule_must_give_dims_that_fit():
+    double = doubling()
+    double.register_vmap(lambda info, in_dims, x: x)
+    with pytest.raises(RuntimeError, match="to have two returns, an output and out_dims"):
+        rd.vmap(double)(rd.ones(2))
+    with pytest.raises(RuntimeError, match="batching rule already"):
+        double.register_vmap(lambda info, in_dims, x: (x, 0))
+
+
+def test_gradients_of_batches_go_through_the_operators_that_a_rule_calls():
+    double = doubling()
+    double.register_autograd(lambda ctx, grad: grad * 2)
+    double.register_vmap(lambda info, in_dims, x: (double(x), in_dims[0]))
+    x = rd.ones(3, 2)
+    assert rd.vmap(rd.func.grad(lambda x: double(x).sum()))(x).tolist() == [[2, 2]] * 3
+
+
+def test_a_batching_rule_for_tensors_passed_by_name_is_refused():
+    with Library("t", "FRAGMENT") as lib:
+        lib.define("f(Tensor x, *, Tensor w) -> Tensor")
+        with pytest.raises(NotImplementedError, match="register_vmap with kwarg-only Tensor args"):
+            library.register_vmap("t::f", lambda info, in_dims, x, w: (x, 0), lib=lib)
+
+
+def test_a_rule_goes_with_its_library():
+    with Library("t", "FRAGMENT") as lib:
+        lib.define("f(Tensor x) -> Tensor")
+        lib.impl("f", lambda x: x + 1, "CompositeExplicitAutograd")
+        library.register_vmap("t::f", lambda info, in_dims, x: (x * 10, in_dims[0]), lib=lib)
+        assert rd.vmap(rd.ops.t.f)(rd.ones(2)).tolist() == [10, 10]
+        lib._undo.pop()()
+        with pytest.warns(UserWarning, match=re.escape("register_vmap('t::f', rule)")):
+            assert rd.vmap(rd.ops.t.f)(rd.ones(2)).tolist() == [2, 2]
+
+
+# What there is not --------------------------------------------------------------------------------------------------
+
+
+def test_sizes_that_depend_on_data_are_refused_with_what_to_do():
+    @custom_op("t::found", mutates_args=())
+    def found(x: rd.Tensor) -> rd.Tensor:
+        return x.nonzero()
+
+    @library.impl_abstract("t::found")
+    def fake(x):
+        return x.new_empty((library.get_ctx().new_dynamic_size(), x.dim()), dtype=rd.int64)
+
+    with pytest.raises(RuntimeError, match="Meta Tensors don't support operators .* data-dependent shapes"):
+        found(rd.ones(3, device="meta"))
+
+
+def test_triton_is_refused():
+    with pytest.raises(RuntimeError, match=r"triton_op\('t::f'\): .* Use custom_op"):
+        library.triton_op("t::f", mutates_args=())
+    with pytest.raises(RuntimeError, match=r"wrap_triton\(len\): .* by custom_op"):
+        library.wrap_triton(len)
+
+
+# Forms derived from one definition ----------------------------------------------------------------------------------
+
+
+def test_the_in_place_form_writes_its_first_argument_and_has_the_gradient():
+    double = doubling()
+    double.register_autograd(lambda ctx, grad: grad * 2)
+    double_ = double.inplace_form()
+    assert str(double_.schema) == "t::double_(Tensor(a!) x) -> Tensor(a!)"
+    x = rd.ones(2)
+    assert rd.ops.t.double_(x) is x and x.tolist() == [2, 2] and x._version == 1
+    leaf = rd.ones(2, requires_grad=True)
+    y = leaf * 3
+    double_(y)
+    (y * y).sum().backward()
+    assert leaf.grad.tolist() == [72, 72]  # (2 * 3 * x)² has the slope 72 x
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        double_(leaf)
+    assert rd.vmap(double_)(rd.ones(3, 1)).tolist() == [[2]] * 3
+
+
+def test_the_out_form_writes_and_resizes_its_out():
+    double = doubling()
+    out_form = double.out_form()
+    assert str(out_form.schema) == "t::double.out(Tensor x, *, Tensor(a!) out) -> Tensor(a!)"
+    out = rd.empty(0)
+    assert rd.ops.t.double(rd.ones(2), out=out) is out and out.tolist() == [2, 2] and out._version == 1
+    with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+        out_form(rd.ones(2, requires_grad=True), out=rd.empty(2))
+
+
+def test_the_out_form_of_several_results_has_an_out_for_each():
+    @custom_op("t::both", mutates_args=())
+    def both(x: rd.Tensor) -> tuple[rd.Tensor, rd.Tensor]:
+        return x + 1, x - 1
+
+    form = both.out_form()
+    outs = rd.empty(2), rd.empty(2)
+    results = form(rd.ones(2), out0=outs[0], out1=outs[1])
+    assert results[0] is outs[0] and results[1] is outs[1]
+    assert [out.tolist() for out in outs] == [[2, 2], [0, 0]]
+
+
+def test_the_functional_form_returns_what_would_have_been_written(double_in_place):
+    made = double_in_place.functional_form()
+    assert str(made._opoverload.schema) == "t::double_in_place_functional(Tensor x, Tensor by) -> Tensor x_out"
+    x, by = rd.ones(2), rd.full((2,), 2.0)
+    assert made(x, by).tolist() == [2, 2] and x.tolist() == [1, 1]
+    assert made(rd.empty(2, device="meta"), rd.empty(2, device="meta")).shape == (2,)
+    made.register_autograd(lambda ctx, grad: (grad * 2, None))
+    x.requires_grad_()
+    made(x, by).sum().backward()
+    assert x.grad.tolist() == [2, 2]
+    double_in_place._lib._destroy()
+    assert not hasattr(rd.ops.t, "double_in_place_functional")
+
+
+def test_what_has_no_such_form_says_what_would_have(double_in_place):
+    with pytest.raises(ValueError, match=r"has no in-place form: expected \(Tensor x, ...\) -> Tensor"):
+        double_in_place.inplace_form()
+    with pytest.raises(ValueError, match="has no out form: expected an operator that returns new tensors"):
+        double_in_place.out_form()
+    with pytest.raises(ValueError, match="expected an operator that writes arguments"):
+        doubling().functional_form()
