@@ -1,4 +1,4 @@
-"""Gradient clipping, and parameters as one vector."""
+"""Gradient clipping, and parameters as one vector. Read next: parametrize.py, fusion.py, rnn.py."""
 
 from __future__ import annotations
 
@@ -13,7 +13,27 @@ from redispatch.ops import creation, shape
 from redispatch.tensor import Tensor
 
 from ..typename import typename
-from . import rnn
+from . import fusion, parametrizations, parametrize, rnn
+from .fusion import fuse_conv_bn_eval, fuse_conv_bn_weights, fuse_linear_bn_eval, fuse_linear_bn_weights
+from .init import skip_init
+
+__all__ = [
+    "clip_grad_norm_",
+    "clip_grad_value_",
+    "clip_grads_with_norm_",
+    "fuse_conv_bn_eval",
+    "fuse_conv_bn_weights",
+    "fuse_linear_bn_eval",
+    "fuse_linear_bn_weights",
+    "fusion",
+    "get_total_norm",
+    "parameters_to_vector",
+    "parametrizations",
+    "parametrize",
+    "rnn",
+    "skip_init",
+    "vector_to_parameters",
+]
 
 
 def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Any:

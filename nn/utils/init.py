@@ -1,0 +1,18 @@
+"""skip_init: a module whose parameters are not drawn, for one that is loaded anyway."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from ..module import Module
+
+
+def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
+    """An instance with undefined values. Errors: RuntimeError for what is no Module or takes no `device`."""
+    if not issubclass(module_cls, Module):
+        raise RuntimeError(f"Expected a Module; got {module_cls}")
+    if "device" not in inspect.signature(module_cls).parameters:
+        raise RuntimeError("Module must support a 'device' arg to skip initialization")
+    device = kwargs.pop("device", "cpu")
+    return module_cls(*args, device="meta", **kwargs).to_empty(device=device)

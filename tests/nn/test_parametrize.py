@@ -1,0 +1,153 @@
+"""Parameters that are computed: what is saved, set, copied and taken away; norms of weights; fused batch norms."""
+
+import copy
+import pickle
+
+import pytest
+
+import redispatch as rd
+from redispatch import nn
+from redispatch.nn.utils import fuse_conv_bn_eval, fuse_linear_bn_eval, parametrizations, parametrize, skip_init
+from redispatch.testing import assert_close
+
+
+class Symmetric(nn.Module):
+    def forward(self, x):
+        return x.triu() + x.triu(1).t()
+
+    def right_inverse(self, x):
+        return x.triu()
+
+
+class Doubled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return 2 * x
+
+
+def symmetric():
+    return parametrize.register_parametrization(nn.Linear(3, 3), "weight", Symmetric())
+
+
+def test_the_attribute_is_computed_from_a_parameter():
+    layer = symmetric()
+    assert type(layer).__name__ == "ParametrizedLinear" and isinstance(layer, nn.Linear)
+    assert_close(layer.weight, layer.weight.t())
+    assert [name for name, _ in layer.named_parameters()] == ["bias", "parametrizations.weight.original"]
+    layer(rd.ones(2, 3)).sum().backward()
+    assert not layer.parametrizations.weight.original.grad.tril(-1).any()
+    assert parametrize.is_parametrized(layer, "weight") and not parametrize.is_parametrized(layer, "bias")
+    assert parametrize.type_before_parametrizations(layer) is nn.Linear
+
+
+def test_setting_the_attribute_sets_the_parameter():
+    layer, wanted = symmetric(), rd.tensor([[1.0, 2, 3], [2, 4, 5], [3, 5, 6]])
+    layer.weight = wanted
+    assert_close(layer.weight, wanted)
+    assert_close(layer.parametrizations.weight.original, wanted.triu())
+
+
+def test_several_run_one_after_the_other_and_once_where_values_are_cached():
+    layer, doubled = symmetric(), Doubled()
+    once = layer.weight
+    parametrize.register_parametrization(layer, "weight", doubled)
+    doubled.calls = 0
+    with parametrize.cached():
+        assert_close(layer.weight, 2 * once)
+        assert layer.weight is layer.weight
+    assert doubled.calls == 1
+    assert layer.weight is not layer.weight
+    with pytest.raises(RuntimeError, match="parametrization Doubled does not implement right_inverse"):
+        layer.weight = once
+
+
+@pytest.mark.parametrize("leave", [True, False])
+def test_taken_away_it_is_a_parameter_again(leave):
+    layer = symmetric()
+    value, original = layer.weight.detach(), layer.parametrizations.weight.original
+    parametrize.remove_parametrizations(layer, "weight", leave_parametrized=leave)
+    assert type(layer) is nn.Linear and list(dict(layer.named_parameters())) == ["bias", "weight"]
+    assert layer.weight is original and isinstance(layer.weight, nn.Parameter)
+    assert rd.equal(layer.weight, value) is leave
+    with pytest.raises(ValueError, match="does not have a parametrization on weight"):
+        parametrize.remove_parametrizations(layer, "weight")
+
+
+def test_copies_are_apart_and_pickles_refused():
+    layer = symmetric()
+    other = copy.deepcopy(layer)
+    with rd.no_grad():
+        other.parametrizations.weight.original.zero_()
+    assert layer.weight.any() and not other.weight.any()
+    with pytest.raises(RuntimeError, match="only supported through state_dict"):
+        pickle.dumps(layer)
+
+
+def test_what_changes_the_shape_or_is_not_there_is_an_error():
+    with pytest.raises(ValueError, match="may not change the shape of the tensor"):
+        parametrize.register_parametrization(nn.Linear(2, 3), "weight", nn.Flatten(0))
+    with pytest.raises(ValueError, match="a parametrized element with name 'width'"):
+        parametrize.register_parametrization(nn.Linear(2, 3), "width", nn.Identity())
+
+
+# --- norms of weights -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dim", [0, 1, None])
+def test_weight_norm_keeps_the_weight_and_learns_its_length_apart(dim):
+    layer = nn.Linear(3, 4)
+    before = layer.weight.detach().clone()
+    parametrizations.weight_norm(layer, dim=dim)
+    assert_close(layer.weight, before)
+    length, direction = layer.parametrizations.weight.originals()
+    with rd.no_grad():
+        length.mul_(2)
+        direction.mul_(5)
+    assert_close(layer.weight, 2 * before)
+    assert length.shape == {0: (4, 1), 1: (1, 3), None: ()}[dim]
+
+
+def test_weight_norm_reads_older_checkpoints():
+    layer = parametrizations.weight_norm(nn.Linear(2, 2))
+    saved = {"bias": rd.zeros(2), "weight_g": rd.ones(2, 1), "weight_v": rd.eye(2)}
+    layer.load_state_dict(saved)
+    assert_close(layer.weight, rd.eye(2))
+
+
+@pytest.mark.parametrize("layer", [nn.Linear(5, 4), nn.Conv2d(3, 4, 2), nn.ConvTranspose2d(3, 4, 2)])
+def test_spectral_norm_makes_the_largest_singular_value_one(layer):
+    rd.manual_seed(0)
+    parametrizations.spectral_norm(layer, n_power_iterations=30)
+    matrix = layer.weight.movedim(1, 0) if isinstance(layer, nn.ConvTranspose2d) else layer.weight
+    assert_close(rd.linalg.svdvals(matrix.flatten(1)).max(), rd.tensor(1.0), rtol=1e-3, atol=1e-3)
+    layer.eval()
+    assert rd.equal(layer.weight, layer.weight)
+    with pytest.raises(ValueError, match="has no parameter or buffer with name 'width'"):
+        parametrizations.spectral_norm(nn.Linear(2, 2), "width")
+
+
+# --- batch norms taken in, initial values left out --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("transpose", [False, True])
+def test_a_fused_convolution_does_what_both_do(transpose):
+    conv = (nn.ConvTranspose2d if transpose else nn.Conv2d)(3, 4, 3, bias=transpose).eval()
+    norm, x = nn.BatchNorm2d(4), rd.randn(2, 3, 6, 6)
+    norm(conv(x))  # its statistics are of something
+    norm.eval()
+    assert_close(fuse_conv_bn_eval(conv, norm, transpose)(x), norm(conv(x)), rtol=1e-4, atol=1e-5)
+    linear, norm = nn.Linear(3, 4).eval(), nn.BatchNorm1d(4).eval()
+    assert_close(fuse_linear_bn_eval(linear, norm)(x[..., 0, 0]), norm(linear(x[..., 0, 0])), rtol=1e-4, atol=1e-5)
+    with pytest.raises(AssertionError, match="Fusion only for eval!"):
+        fuse_conv_bn_eval(conv.train(), norm)
+
+
+def test_a_module_may_be_made_without_its_initial_values():
+    layer = skip_init(nn.Linear, 3, 4)
+    assert layer.weight.shape == (4, 3) and layer.weight.device.type == "cpu"
+    with pytest.raises(RuntimeError, match="Module must support a 'device' arg"):
+        skip_init(nn.ReLU)
