@@ -199,7 +199,7 @@ class PlannedSeveral(Remembering):
             plan = self.new_plan(facts, args)
         if self.may_leave_out:
             return run_some(self, plan, args)
-        results = tuple(fresh(plan.moulds[k]) for k in range(len(self.functional.schema.returns)))  # type: ignore[arg-type]
+        results = tuple(fresh(plan.moulds[k]) for k in range(len(self.functional.schema.returns)))
         filled: list[Any] = []
         for result in results:
             filled += (result._array, 0)
