@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from redispatch.dispatch import STATE, handle_torch_function, overridden, overriding, wants_gradient
-from redispatch.tensor import SET_REQUIRES_GRAD, AutogradRecord, Tensor, overridable
+from redispatch.tensor import SET_REQUIRES_GRAD, AutogradRecord, Tensor, dtypes, overridable
 
 from .accumulate import hooks_of_leaf
 from .current_pass import run_announced
@@ -236,6 +236,8 @@ def first_gradients(outputs: Sequence[Place], gradients: Any) -> list[Any]:
 
 
 def first_gradient(index: int, output: Place, given: Any) -> Any:
+    if given is None and type(output) is Tensor and not output._shape and output._dtype.category == dtypes.FLOATING:
+        return ONES_LIKE()(output) if wants_gradient(output) else None  # a loss, as nearly always
     if isinstance(output, GradientEdge):
         looks: Any = output.node.outputs[output.output_nr]  # an output that has an edge has looks
         shape, dtype, device = looks.shape, looks.dtype, looks.device

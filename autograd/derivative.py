@@ -107,6 +107,7 @@ class OperatorDerivative:
         self.for_complex = for_complex
         self.lists = frozenset(schema.tensor_list_positions)
         self.has_list = any(position in self.lists for position in self.inputs)
+        self.has_one_output = len(schema.returns) == 1 and not any_list(schema.returns)
         self.all_take_grad = all(formula.takes_grad for formula in self.formulas)
         written = schema.mutable_positions
         self.undeclared = tuple(p for p in schema.tensor_positions if p not in self.covered and p not in written)

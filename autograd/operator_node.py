@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from redispatch.dispatch.marks import inline
 
-from .conjugate import any_complex, conjugates
+from .conjugate import any_complex, conjugates, one_complex
 from .formulas import Formula, Need
 from .node import Node
 from .saved import FREED, kept_result_value, kept_value
@@ -50,13 +50,15 @@ def all_gradients(
     rule: OperatorDerivative, node: Any, gradients: list[Any], wanted: Sequence[bool] | None = None
 ) -> Sequence[Any]:
     """`some_gradients` for a rule without lists, where somebody waits behind every edge: that comes to a few lines."""
-    if wanted is not None or (not rule.for_complex and any_complex(gradients)):
+    if wanted is not None:
         return some_gradients(rule, node, gradients, wanted)
     if (rule.kept and node.kept is None) or (rule.results and node.results is None):  # let go: who asks for it?
         return some_gradients(rule, node, gradients)
     grad = gradients[0]
     if grad is None and (rule.all_take_grad or no_gradient(gradients)):
         return [None for _ in rule.inputs]
+    if not rule.for_complex and (grad._dtype.is_complex if rule.has_one_output else one_complex(gradients)):
+        return some_gradients(rule, node, gradients)
     edges = node.next_edges
     found: list[Any] = [None for _ in rule.inputs]
     for formula in rule.formulas:

@@ -21,7 +21,7 @@ from redispatch.tensor.wrapped import look_like_values, without_dead, wrapped
 from redispatch.utils._pytree import _broadcast_to_and_flatten, tree_flatten
 
 from .batching import rule_of
-from .batching.common import Decomposition
+from .batching.common import Decomposition, is_batched
 from .batching.random import is_random, random_call
 from .function_rule import VmapInfo, apply_mapped
 
@@ -38,7 +38,7 @@ class VmapLevel(Level):
     def process(self, op: OpOverload, stack: list[Any]) -> Any:
         values = each_tensor(op.schema, stack, self.unwrap)
         dims = [self.dims_of(value) for value in stack]
-        if is_random(op):
+        if is_random(op) and composite_kernel(op) is None:
             return self.handed_out(op, stack, self.outside(lambda: random_call(op, values, dims, self)))
         if not any(map(is_batched, dims)):
             return self.outside(lambda: call(op, values))
@@ -129,7 +129,3 @@ class VmapLevel(Level):
             if own is None:
                 return value.expand((self.size, *value.shape)).movedim(0, dim)
             return value.movedim(own, dim)
-
-
-def is_batched(dims: Any) -> bool:
-    return any(map(is_batched, dims)) if isinstance(dims, list) else dims is not None

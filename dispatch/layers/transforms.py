@@ -78,6 +78,10 @@ def front(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
 @layer("FuncTorchDynamicLayerBackMode")
 def back(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
     """Makes the call outside of the innermost level, on the values in its wrappers; wraps what comes back."""
+    return made_outside(op, stack)
+
+
+def made_outside(op: OpOverload, stack: list[Any]) -> Any:
     state = STATE.get()
     level = state.levels[-1]
     values = each_tensor(op.schema, stack, level.unwrap)

@@ -24,6 +24,11 @@ class Decomposition:
     otherwise: Callable[..., Any]
 
 
+def is_batched(dims: Any) -> bool:
+    """Whether some tensor of an argument is batched, or of all arguments."""
+    return any(map(is_batched, dims)) if isinstance(dims, list) else dims is not None
+
+
 def is_tensor(value: Any) -> bool:
     return isinstance(value, TensorBase)
 

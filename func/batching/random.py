@@ -6,7 +6,7 @@ from typing import Any
 
 from redispatch.dispatch import OpOverload, Tag, call
 
-from .common import each, front, is_tensor, padded, ranks, whole
+from .common import each, front, is_batched, is_tensor, padded, ranks, whole
 from .fallback import one_by_one
 
 ERROR = (
@@ -23,7 +23,7 @@ def random_call(op: OpOverload, values: list[Any], dims: list[Any], level: Any) 
     """(result, its batch dimension). RuntimeError where random operators are not allowed."""
     if level.randomness == "error":
         raise RuntimeError(ERROR)
-    batched = any(dim is not None for dim in dims)
+    batched = is_batched(dims)
     if level.randomness == "same":
         return same_for_all(op, values, dims, level.size, batched)
     schema = op.schema
@@ -63,7 +63,7 @@ def same_for_all(op: OpOverload, values: list[Any], dims: list[Any], size: int, 
         target = front(values[position], dims[position])
         if size:
             arguments = [value if p != position else target[0] for p, value in enumerate(values)]
-            if any(dim is not None for p, dim in enumerate(dims) if p != position):
+            if any(is_batched(dim) for p, dim in enumerate(dims) if p != position):
                 raise RuntimeError("vmap: " + SAME)
             call(op, arguments)
             target[1:].copy_(target[:1].expand(target[1:].shape))
@@ -74,7 +74,7 @@ def same_for_all(op: OpOverload, values: list[Any], dims: list[Any], size: int, 
     raise RuntimeError("vmap: " + SAME)
 
 
-SHAPE_ONLY = ("rand_like", "randn_like", "randint_like", "native_dropout")
+SHAPE_ONLY = ("rand_like", "randn_like", "randint_like", "native_dropout", "empty_like")
 SAME = (
     "the same numbers for all examples cannot be drawn where the distribution itself is batched: use "
     "randomness='different'"

@@ -1,0 +1,134 @@
+"""Dual tensors: what has a tangent, what happens to it, and when it is gone."""
+
+import pytest
+
+import redispatch as rd
+from redispatch.autograd import forward_ad as fwAD
+from redispatch.autograd import functional, grad
+from redispatch.testing import assert_close
+from redispatch.utils._python_dispatch import TorchDispatchMode
+
+X = rd.tensor([1.0, 2.0, 3.0], dtype=rd.float64)
+T = rd.tensor([1.0, 0.0, 2.0], dtype=rd.float64)
+
+
+def tangent(x):
+    return fwAD.unpack_dual(x).tangent
+
+
+def test_tangents_follow_the_operators():
+    with fwAD.dual_level():
+        x = fwAD.make_dual(X, T)
+        assert_close(tangent(x * x), 2 * X * T)
+        assert_close(tangent(x.sum()), T.sum())
+        assert_close(tangent(x.softmax(0)).sum(), rd.zeros((), dtype=rd.float64))
+        assert tangent(x > 1) is None and tangent(x.detach()) is None
+
+
+def test_tangents_do_not_outlive_their_level():
+    with fwAD.dual_level():
+        x = fwAD.make_dual(X, T)
+    assert tangent(x) is None and fwAD.unpack_dual(x).primal is x
+
+
+def test_views_share_their_bases_tangent():
+    with fwAD.dual_level():
+        base = rd.zeros(4, dtype=rd.float64)
+        view, other = base[:3], base[2:]
+        view.copy_(fwAD.make_dual(X, T))
+        assert tangent(base).tolist() == [1, 0, 2, 0] and tangent(other).tolist() == [2, 0]
+        other.mul_(3)
+        assert tangent(view).tolist() == [1, 0, 6]
+        base.zero_()
+        assert tangent(view).tolist() == [0, 0, 0]
+
+
+def test_a_write_changes_no_other_tensors_tangent():
+    with fwAD.dual_level():
+        x = fwAD.make_dual(X, T)
+        x.clone().mul_(5)
+        assert_close(tangent(x), T)
+    assert T.tolist() == [1, 0, 2]
+
+
+def test_forward_over_reverse():
+    w = X.clone().requires_grad_()
+    with fwAD.dual_level():
+        moved = tangent((fwAD.make_dual(w, T) ** 3).sum())
+        (second,) = grad(moved, w)
+    assert_close(second, 6 * X * T)
+
+
+def test_modes_see_the_tangents_being_computed():
+    seen = []
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, op, types, args=(), kwargs=None):
+            seen.append(str(op))
+            return op(*args, **(kwargs or {}))
+
+    with fwAD.dual_level():
+        x = fwAD.make_dual(X, T)
+        with Watch():
+            x.exp()
+    assert seen[0] == "aten.exp.default" and "aten.mul.Tensor" in seen
+
+
+def test_a_dual_tensor_shows_its_tangent():
+    with fwAD.dual_level():
+        assert repr(fwAD.make_dual(rd.ones(2), rd.zeros(2))) == "tensor([1., 1.], tangent=tensor([0., 0.]))"
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda x: fwAD.make_dual(x, rd.ones(2, dtype=rd.float64)), RuntimeError, "different size"),
+        (lambda x: fwAD.make_dual(x.long(), x), ValueError, "Expected primal to be floating point"),
+        (lambda x: fwAD.make_dual(fwAD.make_dual(x, x), x), RuntimeError, "already has a forward gradient"),
+        (lambda x: fwAD.enter_dual_level(), RuntimeError, "Nested forward mode AD is not supported"),
+        (lambda x: rd.add(fwAD.make_dual(x, x), 1, out=rd.empty(3)), NotImplementedError, "it is an out= function"),
+    ],
+)
+def test_what_is_refused(call, error, message):
+    with fwAD.dual_level(), pytest.raises(error, match=message):
+        call(X)
+
+
+def test_outside_of_a_level_nothing_can_be_made():
+    with pytest.raises(RuntimeError, match="make sure to enter_dual_level"):
+        fwAD.make_dual(X, T)
+    with pytest.raises(RuntimeError, match="Dual level must be a positive number"):
+        fwAD.exit_dual_level()
+
+
+# autograd.functional --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", ["reverse-mode", "forward-mode"])
+def test_jacobians_of_several_inputs_and_outputs(strategy):
+    found = functional.jacobian(lambda x, y: (x * y, x.sum()), (X, T), strategy=strategy)
+    assert_close(found[0], (rd.diag(T), rd.diag(X)))
+    assert_close(found[1], (rd.ones_like(X), rd.zeros_like(X)))
+
+
+def test_hessians_and_products_with_them():
+    def cubes(x):
+        return (x**3).sum()
+
+    assert_close(functional.hessian(cubes, X), rd.diag(6 * X))
+    assert_close(functional.hvp(cubes, X, T)[1], 6 * X * T)
+    assert_close(functional.vhp(cubes, X, T)[1], 6 * X * T)
+
+
+def test_products_with_jacobians():
+    def scaled(x):
+        return x * x.sum()
+
+    jacobian = functional.jacobian(scaled, X)
+    assert_close(functional.jvp(scaled, X, T)[1], jacobian @ T)
+    assert_close(functional.vjp(scaled, X, T)[1], T @ jacobian)
+
+
+def test_strict_asks_that_outputs_depend_on_inputs():
+    with pytest.raises(RuntimeError, match="does not require gradients"):
+        functional.jacobian(lambda x: T, X, strict=True)

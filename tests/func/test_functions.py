@@ -1,0 +1,111 @@
+"""A user's autograd.Function under transforms."""
+
+import pytest
+
+import redispatch as rd
+from redispatch.autograd import Function
+from redispatch.autograd import forward_ad as fwAD
+from redispatch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
+from redispatch.testing import assert_close
+
+X = rd.tensor([1.0, 2.0, 3.0], dtype=rd.float64)
+S = rd.tensor(2.0, dtype=rd.float64)
+BATCH = rd.stack([X, X + 1])
+
+
+class Cube(Function):
+    """s x^3, with everything that a transform may ask for."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, s):
+        return x**3 * s
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, s = ctx.saved_tensors
+        return 3 * x * x * g * s, (g * x**3).sum()
+
+    @staticmethod
+    def jvp(ctx, t, ts):
+        x, s = ctx.saved_tensors
+        moved = 3 * x * x * t * s
+        return moved if ts is None else moved + x**3 * ts
+
+
+class Ruled(Function):
+    """Twice x, by a vmap of its own."""
+
+    @staticmethod
+    def forward(x):
+        return x * 2
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, g):
+        return 2 * g
+
+    @staticmethod
+    def vmap(info, in_dims, x):
+        assert info.batch_size == 2 and info.randomness == "error"
+        return x * 2, in_dims[0]
+
+
+def cube(x):
+    return Cube.apply(x, S).sum()
+
+
+def test_gradients_of_gradients():
+    assert_close(grad(cube)(X), 6 * X**2)
+    assert_close(grad(lambda x: grad(cube)(x).sum())(X), 12 * X)
+    assert_close(hessian(cube)(X), rd.diag(12 * X))
+
+
+def test_forward_mode_asks_jvp():
+    assert_close(jvp(cube, (X,), (X,))[1], (6 * X**3).sum())
+    assert_close(jacfwd(cube)(X), 6 * X**2) and assert_close(jacrev(cube)(X), 6 * X**2)
+    with fwAD.dual_level():
+        result = fwAD.unpack_dual(Cube.apply(fwAD.make_dual(X, X), S))
+    assert_close(result.tangent, 6 * X**3)
+
+
+@pytest.mark.parametrize("batched", [lambda f: vmap(grad(f)), lambda f: grad(lambda x: vmap(f)(x).sum())])
+def test_a_generated_rule(batched):
+    assert_close(batched(cube)(BATCH), 6 * BATCH**2)
+
+
+def test_the_gradient_of_what_is_not_batched_is_summed_over_the_batch():
+    found = grad(lambda s: vmap(lambda x: Cube.apply(x, s).sum())(BATCH).sum())(S)
+    assert_close(found, (BATCH**3).sum())
+
+
+def test_a_rule_by_the_user():
+    assert_close(vmap(Ruled.apply)(BATCH), 2 * BATCH)
+    assert_close(vmap(grad(lambda x: Ruled.apply(x).sum()))(BATCH), rd.full_like(BATCH, 2))
+
+
+def test_what_is_missing_is_named():
+    class Joined(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+    class Unruled(Function):
+        forward = staticmethod(lambda x: x * 2)
+        setup_context = staticmethod(lambda ctx, inputs, output: None)
+
+    with pytest.raises(RuntimeError, match="must override the setup_context staticmethod"):
+        grad(lambda x: Joined.apply(x).sum())(X)
+    with pytest.raises(RuntimeError, match="does not have vmap support"):
+        vmap(Unruled.apply)(BATCH)
+    with pytest.raises(NotImplementedError, match="must implement the jvp function"):
+        jvp(Unruled.apply, (X,), (X,))

@@ -1,0 +1,248 @@
+"""grad, vjp, jvp and vmap: what they give, how they nest, and what they refuse."""
+
+import pytest
+
+import redispatch as rd
+from redispatch import func, nn
+from redispatch.func import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp, vmap
+from redispatch.testing import assert_close
+
+X = rd.tensor([1.0, 2.0, 3.0], dtype=rd.float64)
+T = rd.tensor([1.0, 0.0, 2.0], dtype=rd.float64)
+
+
+def wave(x):
+    return (x.sin() * x).sum()
+
+
+def slope(x):
+    return x.cos() * x + x.sin()
+
+
+# Derivatives ----------------------------------------------------------------------------------------------------------
+
+
+def test_grad_is_the_gradient():
+    assert_close(grad(wave)(X), slope(X))
+    found, value = grad_and_value(wave)(X)
+    assert_close(found, slope(X)) and assert_close(value, wave(X))
+
+
+def test_grad_nests():
+    assert_close(grad(lambda x: grad(wave)(x).sum())(X), 2 * X.cos() - X * X.sin())
+
+
+def test_forward_over_reverse_and_reverse_over_forward_agree():
+    second = (2 * X.cos() - X * X.sin()) * T
+    assert_close(jvp(grad(wave), (X,), (T,))[1], second)
+    assert_close(grad(lambda x: jvp(wave, (x,), (T,))[1])(X), second)
+
+
+def test_vjp_may_be_called_several_times():
+    output, pull = vjp(lambda x: (x * 2, x.exp()), X)
+    assert_close(output, (X * 2, X.exp()))
+    for _ in range(2):
+        assert_close(pull((T, T)), (2 * T + X.exp() * T,))
+
+
+def test_a_linearized_function_runs_once():
+    calls = []
+
+    def counted(x):
+        calls.append(1)
+        return x.exp()
+
+    _, push = linearize(counted, X)
+    assert_close(push(T), X.exp() * T) and assert_close(push(X), X.exp() * X)
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("jacobian", [jacrev, jacfwd])
+def test_jacobians_have_the_structure_of_outputs_and_inputs(jacobian):
+    found = jacobian(lambda x, y: {"product": x * y, "sum": x.sum()}, argnums=(0, 1))(X, T)
+    assert_close(found["product"], (rd.diag(T), rd.diag(X)))
+    assert_close(found["sum"], (rd.ones_like(X), rd.zeros_like(X)))
+
+
+def test_hessian_of_a_cube():
+    assert_close(hessian(lambda x: (x**3).sum())(X), rd.diag(6 * X))
+
+
+def test_no_grad_inside_is_the_affair_of_the_innermost_level():
+    def partly(x):
+        with rd.no_grad():
+            fixed = x * x
+        return (x * fixed).sum()
+
+    assert_close(grad(partly)(X), X * X)
+    assert_close(grad(lambda x: grad(partly)(x).sum())(X), 2 * X)
+
+
+def test_ordinary_autograd_goes_through_a_transform():
+    w = rd.ones(3, dtype=rd.float64, requires_grad=True)
+    grad(lambda x: (x * x * w).sum())(X).sum().backward()
+    assert_close(w.grad, 2 * X)
+    with rd.no_grad():
+        assert not grad(lambda x: (x * x * w).sum())(X).requires_grad
+
+
+def test_writes_of_own_tensors_are_differentiated():
+    def written(x):
+        y = x.clone()
+        y[0] = y[1] * 2
+        y.mul_(x)
+        return y.sum()
+
+    assert_close(grad(written)(X), rd.tensor([4.0, 6.0, 6.0], dtype=rd.float64))
+    assert_close(jvp(written, (X,), (T,))[1], (grad(written)(X) * T).sum())
+
+
+def test_writing_a_captured_tensor_is_refused():
+    captured = rd.zeros(3, dtype=rd.float64)
+    with pytest.raises(RuntimeError, match="would mutate a captured Tensor"):
+        grad(lambda x: captured.add_(x).sum())(X)
+    assert captured.tolist() == [0, 0, 0]
+
+
+def test_a_tensor_that_outlives_its_level_is_its_value():
+    kept = []
+    grad(lambda x: (kept.append(x * 2), x.sum())[1])(X)
+    assert_close(kept[0] + 1, 2 * X + 1)
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: grad(lambda x: x * 2)(X), "to return a scalar Tensor, got tensor with 1 dims"),
+        (lambda: grad(lambda x: 1)(X), "to return a Tensor, got <class 'int'>"),
+        (lambda: grad(lambda x: x.sum(), argnums=2)(X), "Got argnum=2, but only 1 positional inputs"),
+        (lambda: grad(lambda x: x.requires_grad_().sum())(X), "attempting to call Tensor.requires_grad_"),
+        (lambda: grad(lambda x: x.sum().backward())(X), "backward\\(\\) called inside a functorch transform"),
+        (lambda: grad(lambda x: x.sum())(rd.ones(2).long()), "only Tensors of floating point dtype can require"),
+        (lambda: vjp(lambda x: 3, X), "to return only tensors, got unsupported type"),
+        (lambda: jvp(lambda x: x, (X,), (T[:2],)), "different size than that of the original Tensor"),
+    ],
+)
+def test_what_cannot_be_differentiated_is_refused(call, message):
+    with pytest.raises(RuntimeError, match=message):
+        call()
+    assert not rd.dispatch.STATE.get().levels
+
+
+# vmap -----------------------------------------------------------------------------------------------------------------
+
+
+def test_vmap_maps_any_dimension_to_any():
+    x = rd.arange(6.0).view(2, 3)
+    assert_close(vmap(lambda row: row.cumsum(0))(x), x.cumsum(1))
+    assert_close(vmap(lambda column: column.cumsum(0), in_dims=1, out_dims=1)(x), x.cumsum(0))
+
+
+def test_vmap_nests_and_takes_pytrees():
+    a, b = rd.randn(2, 3, 4), rd.randn(3, 4)
+    assert_close(vmap(vmap(rd.dot), in_dims=(0, None))(a, b), (a * b).sum(2))
+    found = vmap(lambda d: {"sum": d["x"] + d["y"]}, in_dims=({"x": 0, "y": None},))({"x": a, "y": b})
+    assert_close(found["sum"], a + b)
+
+
+def test_chunks_give_the_same():
+    x = rd.randn(5, 3)
+    assert_close(vmap(lambda row: row.softmax(0), chunk_size=2)(x), x.softmax(1))
+
+
+def test_gradients_of_each_example():
+    model = nn.Linear(3, 2)
+    inputs, targets = rd.randn(4, 3), rd.tensor([0, 1, 1, 0])
+
+    def loss(parameters, x, target):
+        return nn.functional.cross_entropy(func.functional_call(model, parameters, (x,))[None], target[None])
+
+    parameters = {name: value.detach() for name, value in model.named_parameters()}
+    found = vmap(grad(loss), in_dims=(None, 0, 0))(parameters, inputs, targets)
+    for i in range(4):
+        one = grad(loss)(parameters, inputs[i], targets[i])
+        assert_close({name: value[i] for name, value in found.items()}, one)
+
+
+def test_an_ensemble_is_a_stack_of_modules():
+    models = [nn.Linear(3, 2) for _ in range(3)]
+    parameters, buffers = func.stack_module_state(models)
+    x = rd.randn(5, 3)
+    found = vmap(lambda p, b: func.functional_call(models[0], (p, b), (x,)))(parameters, buffers)
+    assert_close(found, rd.stack([model(x) for model in models]))
+
+
+def test_promotion_is_that_of_an_example():
+    narrow, wide = rd.ones(2, dtype=rd.float32), rd.ones(3, dtype=rd.float64)
+    assert vmap(lambda number: number + narrow)(wide).dtype is rd.float32
+    assert vmap(lambda a, b: a + b)(rd.ones(3), wide).dtype is rd.float64
+
+
+def test_in_place_changes_of_shape_concern_the_example_alone():
+    x = rd.randn(2, 3)
+    assert vmap(lambda row: row.unsqueeze_(0).transpose_(0, 1))(x).shape == (2, 3, 1)
+    assert x.shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda: vmap(lambda x: x)(rd.tensor(1.0)), ValueError, "that input is a Tensor of dimensionality 0"),
+        (lambda: vmap(lambda x, y: x + y)(rd.ones(2), rd.ones(3)), ValueError, "got sizes \\[2, 3\\]"),
+        (lambda: vmap(lambda x: x, in_dims=(None,))(rd.ones(2)), ValueError, "at least one Tensor to vmap over"),
+        (lambda: vmap(lambda x: 3)(rd.ones(2)), ValueError, "must only return Tensors"),
+        (lambda: vmap(lambda x: x if x > 0 else -x)(rd.ones(2)), RuntimeError, "data-dependent control flow"),
+        (lambda: vmap(lambda x: x.item())(rd.ones(2)), RuntimeError, "vmap over calling .item()"),
+        (lambda: vmap(rd.nonzero)(rd.ones(2, 2)), RuntimeError, "output dynamic shape"),
+        (lambda: vmap(lambda x: x[x > 0])(rd.ones(2, 2)), RuntimeError, "indexing with a boolean mask"),
+        (lambda: vmap(lambda x: x + rd.rand(1))(rd.ones(2)), RuntimeError, "randomness error mode"),
+    ],
+)
+def test_what_cannot_be_batched_is_refused(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+    assert not rd.dispatch.STATE.get().levels
+
+
+def test_what_vmap_kept_to_itself_has_no_meaning_outside():
+    kept = []
+    vmap(lambda x: (kept.append(x * 2), x)[1])(rd.ones(2))
+    with pytest.raises(RuntimeError, match="used after vmap returned"):
+        kept[0] + 1
+
+
+def test_what_has_no_rule_is_called_for_each_example_with_a_warning():
+    with pytest.warns(UserWarning, match="batching rule for"):
+        from redispatch.func.batching.fallback import _WARNED
+
+        _WARNED.clear()
+        found = vmap(lambda x: rd.histc(x, 3, 0, 1))(rd.tensor([[0.0, 0.5], [1.0, 1.0]]))
+    assert found.tolist() == [[1, 1, 0], [0, 0, 2]]
+
+
+# Random numbers -------------------------------------------------------------------------------------------------------
+
+
+def test_random_numbers_are_the_same_or_different_as_asked():
+    x = rd.zeros(3, 4)
+    for draw in (rd.randn_like, lambda row: rd.randn(4), lambda row: row.new_empty(4).normal_()):
+        same = vmap(lambda row, draw=draw: row + draw(row), randomness="same")(x)
+        assert_close(same[0], same[1]) and assert_close(same[0], same[2])
+        different = vmap(lambda row, draw=draw: row + draw(row), randomness="different")(x)
+        assert not rd.equal(different[0], different[1])
+
+
+def test_dropout_under_vmap():
+    x = rd.ones(3, 1000)
+    kept = vmap(lambda row: nn.functional.dropout(row, 0.5), randomness="different")(x)
+    assert all(300 < (row != 0).sum().item() < 700 for row in kept)
+    assert not rd.equal(kept[0], kept[1])
+
+
+# Pictures -------------------------------------------------------------------------------------------------------------
+
+
+def test_wrappers_say_what_they_are():
+    seen = []
+    vmap(grad(lambda x: (seen.append(repr(x)), x.sum())[1]))(rd.ones(2, 3))
+    assert seen[0].startswith("GradTrackingTensor(lvl=2, value=\n    BatchedTensor(lvl=1, bdim=0, value=\n")
