@@ -37,6 +37,7 @@ __all__ = [
     "impl",
     "impl_abstract",
     "infer_schema",
+    "opcheck",
     "register_autocast",
     "register_autograd",
     "register_fake",
@@ -155,6 +156,13 @@ def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Li
         return function
 
     return register if func is None else register(func)
+
+
+def opcheck(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, **options: Any) -> dict[str, Any]:
+    """What each test says of an operator called with these arguments; see testing/op_check.py for them."""
+    from redispatch.testing import op_check  # lazily: it brings tables with it that tests alone need
+
+    return op_check.opcheck(op, args, kwargs, **options)
 
 
 def triton_op(name: str, fn: Any = None, /, *, mutates_args: Any, schema: str | None = None) -> Any:
