@@ -804,7 +804,8 @@ globals().update(_LEGACY_TYPES)  # FloatTensor, LongStorage and so on
 
 
 def __getattr__(name: str) -> _ModuleType:
-    """`special` is imported when it is first asked for: its two hundred operators would take a sixth of the time."""
-    if name == "special":
-        return _import_module(f"{__name__}.special")
+    """`special` is imported when it is first asked for: its two hundred operators would take a sixth of the time.
+    `array_api` is written in the names above."""
+    if name in ("special", "array_api"):
+        return _import_module(f"{__name__}.{name}")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

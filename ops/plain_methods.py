@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from redispatch.tensor import (
@@ -105,6 +106,31 @@ def module_load(self: Any, other: Any, assign: bool = False) -> Any:
     if assign:
         return other.detach()
     return self.copy_(other).detach()
+
+
+# --- the array API standard -------------------------------------------------------------------------------------------
+
+
+@overridable
+def __array_namespace__(self: Any, *, api_version: str | None = None) -> Any:
+    """The module with the functions of the Python array API standard.
+
+    Errors: ValueError for a version that it does not hold to.
+    """
+    if api_version not in (None, *ARRAY_API_VERSIONS):
+        raise ValueError(f"the array API of {api_version!r} is not there, only {', '.join(ARRAY_API_VERSIONS)}")
+    return import_module("redispatch.array_api")  # here: it is written in public names, and so stands above this room
+
+
+ARRAY_API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+
+
+@overridable
+def to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
+    """The array on another device; itself if it is there. Errors: ValueError for a stream, as there are none."""
+    if stream is not None:
+        raise ValueError(f"to_device(): there are no streams, got {stream!r}")
+    return self.to(device)
 
 
 # --- memory -----------------------------------------------------------------------------------------------------------
@@ -209,6 +235,8 @@ def no(self: Any) -> bool:
 COO, ROWS, COLUMNS = "sparse coordinate tensor", "sparse row compressed tensor", "sparse column compressed tensor"
 
 METHODS: dict[str, Any] = {
+    "__array_namespace__": __array_namespace__,
+    "to_device": to_device,
     "apply_": apply_,
     "map_": map_,
     "map2_": map2_,

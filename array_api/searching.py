@@ -1,0 +1,111 @@
+"""Searching, sorting, and arrays as sets."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import redispatch as rd
+from redispatch import Tensor
+
+from .promotion import Axes, axes_of, together
+
+
+def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Where the greatest element stands, the first of equal ones; without an axis, in all elements in a row."""
+    return rd.argmax(x, axis, keepdims)
+
+
+def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Where the smallest element stands, the first of equal ones; without an axis, in all elements in a row."""
+    return rd.argmin(x, axis, keepdims)
+
+
+def count_nonzero(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """How many elements are not zero, along these axes."""
+    return (x != 0).sum(axes_of(x, axis), keepdims) if x.ndim else (x != 0).to(rd.int64)
+
+
+def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
+    """The places of elements that are not zero, by axis. Errors: ValueError for an array without dimensions."""
+    if not x.ndim:
+        raise ValueError("nonzero() needs an array with at least one dimension")
+    return tuple(rd.nonzero(x, as_tuple=True))
+
+
+def searchsorted(
+    x1: Tensor,
+    x2: Tensor | float,
+    /,
+    *,
+    side: Literal["left", "right"] = "left",
+    sorter: Tensor | None = None,
+) -> Tensor:
+    """Where each element of `x2` belongs in the sorted `x1`: before equal ones ("left"), or behind them."""
+    x1, x2 = together(x1, x2)
+    return rd.searchsorted(x1, x2, side=side, sorter=None if sorter is None else sorter.to(rd.int64))
+
+
+def where(condition: Tensor, x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
+    """The elements of `x1` where the condition holds, else those of `x2`."""
+    return rd.where(condition, *together(x1, x2))
+
+
+def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """The order of the elements along an axis, as indices."""
+    return rd.sort(x, dim=axis, descending=descending, stable=stable)[1]
+
+
+def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """The elements in order along an axis. PyTorch's `sort` returns the indices, too."""
+    return rd.sort(x, dim=axis, descending=descending, stable=stable)[0]
+
+
+class UniqueAll(NamedTuple):
+    """What `unique_all` returns."""
+
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCounts(NamedTuple):
+    """What `unique_counts` returns."""
+
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverse(NamedTuple):
+    """What `unique_inverse` returns."""
+
+    values: Tensor
+    inverse_indices: Tensor
+
+
+def unique_all(x: Tensor, /) -> UniqueAll:
+    """The distinct elements, where each stands first, which one each element is, and how often each is there.
+
+    NaNs are distinct from one another.
+    """
+    values, inverse, counts = rd.unique(x, return_inverse=True, return_counts=True)
+    grouped = rd.sort(inverse.reshape(-1), stable=True)[1]
+    first = grouped[rd.cumsum(counts, 0) - counts]
+    return UniqueAll(values, first, inverse, counts)
+
+
+def unique_counts(x: Tensor, /) -> UniqueCounts:
+    """The distinct elements, and how often each is there."""
+    values, counts = rd.unique(x, return_counts=True)
+    return UniqueCounts(values, counts)
+
+
+def unique_inverse(x: Tensor, /) -> UniqueInverse:
+    """The distinct elements, and which of them each element is."""
+    values, inverse = rd.unique(x, return_inverse=True)
+    return UniqueInverse(values, inverse)
+
+
+def unique_values(x: Tensor, /) -> Tensor:
+    """The distinct elements."""
+    return rd.unique(x)
