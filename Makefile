@@ -4,12 +4,13 @@ PYTHON ?= python3
 PYTEST_WORKERS ?= 2
 TORCH  ?= torch==2.13.0
 GROUP  ?=
+ARRAY_API_TESTS ?=
 BIN    := .venv/bin
 TORCH_BIN := .venv-torch/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-long lint docs bench parity clean
+.PHONY: help demo test test-long lint docs bench parity array-api clean
 
 help:  ## list these targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +41,14 @@ bench: .venv-torch/.ready  ## time ours against torch in one process (GROUP=disp
 
 parity: .venv-torch/.ready  ## compare behaviour with real torch, operator by operator
 	$(TORCH_BIN)/pytest tests/parity
+
+array-api:  ## run the suite of the array API standard (ARRAY_API_TESTS=where data-apis/array-api-tests is checked out)
+	@test -d "$(ARRAY_API_TESTS)/array_api_tests" || { echo "Say where data-apis/array-api-tests is checked out:" \
+		"make array-api ARRAY_API_TESTS=../array-api-tests" >&2; exit 1; }
+	$(MAKE) .venv/.has-test
+	$(BIN)/pip install --quiet --disable-pip-version-check -r "$(ARRAY_API_TESTS)/requirements.txt"
+	cd "$(ARRAY_API_TESTS)" && ARRAY_API_TESTS_MODULE=redispatch.array_api ARRAY_API_TESTS_VERSION=2024.12 \
+		"$(CURDIR)/$(BIN)/pytest" array_api_tests --skips-file "$(CURDIR)/tests/array_api/skips.txt"
 
 clean:  ## remove environments, builds and caches
 	rm -rf .venv .venv-torch build *.egg-info docs/_build docs/jupyter_execute .pytest_cache .mypy_cache .ruff_cache .hypothesis .grimp_cache \

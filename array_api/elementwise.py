@@ -69,7 +69,6 @@ positive = unary(rd.positive)
 real = unary(rd.real)
 reciprocal = unary(rd.reciprocal)
 round = unary(rd.round)
-sign = unary(rd.sgn, "sign")  # `sign` is for real numbers
 signbit = unary(rd.signbit)
 sin = unary(rd.sin)
 sinh = unary(rd.sinh)
@@ -105,13 +104,25 @@ multiply = binary(rd.multiply)
 nextafter = binary(rd.nextafter)
 not_equal = binary(rd.not_equal)
 pow = binary(rd.pow)
-remainder = binary(rd.remainder)
 subtract = binary(rd.subtract)
 
 
 def conj(x: Tensor, /) -> Tensor:
     """The complex conjugate, computed: a lazy one could not be handed to other libraries."""
     return rd.conj_physical(x)
+
+
+def remainder(x1: Tensor | complex, x2: Tensor | complex, /) -> Tensor:
+    """What is left of `x1` by division by `x2`, with the sign of `x2`, a zero too."""
+    x1, x2 = together(x1, x2)
+    rest = rd.remainder(x1, x2)
+    return rd.where(rest == 0, rd.copysign(rest, x2), rest) if rest.dtype.is_floating_point else rest
+
+
+def sign(x: Tensor, /) -> Tensor:
+    """-1, 0 or 1; of complex numbers, the direction from 0. NaN remains NaN, where PyTorch gives 0."""
+    found = rd.sgn(x)
+    return rd.where(rd.isnan(x), x, found) if x.dtype.is_floating_point else found
 
 
 def clip(x: Tensor, /, min: Tensor | float | None = None, max: Tensor | float | None = None) -> Tensor:

@@ -88,7 +88,7 @@ def unique_all(x: Tensor, /) -> UniqueAll:
 
     NaNs are distinct from one another.
     """
-    values, inverse, counts = rd.unique(x, return_inverse=True, return_counts=True)
+    values, inverse, counts = distinct(x)
     grouped = rd.sort(inverse.reshape(-1), stable=True)[1]
     first = grouped[rd.cumsum(counts, 0) - counts]
     return UniqueAll(values, first, inverse, counts)
@@ -96,16 +96,25 @@ def unique_all(x: Tensor, /) -> UniqueAll:
 
 def unique_counts(x: Tensor, /) -> UniqueCounts:
     """The distinct elements, and how often each is there."""
-    values, counts = rd.unique(x, return_counts=True)
+    values, _, counts = distinct(x)
     return UniqueCounts(values, counts)
 
 
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
     """The distinct elements, and which of them each element is."""
-    values, inverse = rd.unique(x, return_inverse=True)
+    values, inverse, _ = distinct(x)
     return UniqueInverse(values, inverse)
 
 
 def unique_values(x: Tensor, /) -> Tensor:
     """The distinct elements."""
-    return rd.unique(x)
+    return distinct(x)[0]
+
+
+def distinct(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The distinct elements, their inverse and counts. Complex ones, which PyTorch refuses, as pairs of numbers."""
+    if not x.dtype.is_complex:
+        return rd.unique(x, return_inverse=True, return_counts=True)
+    pairs = rd.view_as_real(x.resolve_conj().reshape(-1)) + 0.0  # -0.0 becomes 0.0, which it equals
+    values, inverse, counts = rd.unique(pairs, dim=0, return_inverse=True, return_counts=True)
+    return rd.view_as_complex(values), inverse.reshape(x.shape), counts

@@ -121,7 +121,7 @@ def unique_dim_kernel(
 def runs(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Where runs of equal rows begin, the run that each row is in, and how long each is."""
     changes = np.ones(len(rows), bool)
-    changes[1:] = (rows[1:] != rows[:-1]).reshape(len(rows) - 1, -1).any(1) if len(rows) else False
+    changes[1:] = (rows[1:] != rows[:-1]).any(axis=tuple(range(1, rows.ndim)))
     first = np.flatnonzero(changes)
     return first, np.cumsum(changes) - 1, np.diff(np.append(first, len(rows)))
 

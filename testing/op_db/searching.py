@@ -33,6 +33,7 @@ def values(*flags: bool) -> Any:
 def slices(make: Maker) -> Iterator[SampleInput]:
     yield sample(few(make, 6, 2), 0, True, True, True)
     yield sample(few(make, 2, 5), -1, True, True, True)
+    yield sample(few(make, 1, 3), 0, True, True, True)
 
 
 def neighbours(make: Maker) -> Iterator[SampleInput]:

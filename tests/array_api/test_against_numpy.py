@@ -97,6 +97,7 @@ fft.hfft(z) fft.ihfft(f) fft.ihfft(f,norm="forward") fft.fftfreq(5) fft.fftfreq(
 fft.fftshift(f,axes=1) fft.ifftshift(f,axes=(0,)) fft.fftshift(k)
 """  # noqa: E501  # a table reads better by topic than by width
 
+
 def calls():
     """The lines one by one: a call ends where its brackets are closed."""
     depth, start = 0, None
