@@ -1,1 +1,1 @@
-"""PyTorch's private names for what its own tests use, over `redispatch.testing`."""
+"""PyTorch's private names for what its own tests are made of, as programs import them."""

@@ -1,0 +1,10 @@
+"""PyTorch's module path of modes/fake_tensor.py."""
+
+from redispatch.modes.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+)
+
+__all__ = ["DataDependentOutputException", "DynamicOutputShapeException", "FakeTensor", "FakeTensorMode"]

@@ -1,0 +1,229 @@
+"""FakeTensorMode: programs run without data: shapes, strides, dtypes and devices alone.
+
+    with FakeTensorMode() as mode:
+        y = model(rd.empty(64, 3, 224, 224, device="cuda"))     # no memory, no GPU
+        print(y.shape, y.device)
+
+A FakeTensor says that it is on some device, and holds a tensor on the meta device. The mode runs every operator on
+these, and dresses the results again. What depends on values is refused: an operator whose result's shape does
+(DynamicOutputShapeException), or one that gives a Python number (DataDependentOutputException), unless the number is
+that of a constant, which is remembered until it is written.
+
+What it teaches: a mode and a subclass together. The subclass brings its mode along, so that fake tensors stay fake
+outside of the region, too. How serious it is: for every day, where every operator has a meta kernel.
+
+Source: PyTorch's FakeTensorMode. Read next: tensor/subclass.py; subclasses/two_tensor.py.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import redispatch as rd
+from redispatch.tensor import lay_out  # how a tensor comes to look otherwise in place
+from redispatch.utils import _python_dispatch as dispatch
+from redispatch.utils import _pytree as pytree
+from redispatch.utils._python_dispatch import TorchDispatchMode
+
+META = rd.device("meta")
+
+
+class DynamicOutputShapeException(RuntimeError):
+    """The shape of a result depends on values, and there are none. `func`: the operator."""
+
+    def __init__(self, func: Any) -> None:
+        super().__init__(str(func))
+        self.func = func
+
+
+class DataDependentOutputException(RuntimeError):
+    """A result is a Python value of a tensor without values. `func`: the operator."""
+
+    def __init__(self, func: Any) -> None:
+        super().__init__(str(func))
+        self.func = func
+
+
+class FakeTensor(rd.Tensor):
+    """A tensor with a face and no data. `fake_mode` runs its operators; `constant`: its value, where it is known."""
+
+    meta: rd.Tensor
+    fake_mode: FakeTensorMode
+    fake_device: rd.device
+    constant: rd.Tensor | None
+
+    @staticmethod
+    def __new__(
+        cls, fake_mode: FakeTensorMode, elem: rd.Tensor, device: Any, *, constant: rd.Tensor | None = None
+    ) -> FakeTensor:
+        """A fake of `elem`, a meta tensor, on `device`."""
+        made = rd.Tensor._make_wrapper_subclass(
+            cls,
+            elem.shape,
+            elem.stride(),
+            elem.storage_offset(),
+            dtype=elem.dtype,
+            device=device,
+            requires_grad=elem.requires_grad,
+        )
+        made.meta, made.fake_mode, made.fake_device, made.constant = elem, fake_mode, rd.device(device), constant
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        fakes = [one for one in pytree.tree_leaves((args, kwargs)) if isinstance(one, FakeTensor)]
+        modes = {id(fake.fake_mode): fake.fake_mode for fake in fakes}
+        if len(modes) > 1:
+            first, second, *_ = modes.values()
+            raise AssertionError(f"Mixing fake modes NYI: {first!r} and {second!r} in {func}")
+        (mode,) = modes.values()
+        with mode:
+            return func(*args, **(kwargs or {}))
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        facts = [f"device='{self.fake_device}'"] if self.fake_device.type != "cpu" else []
+        facts.append(f"size={tuple(self.shape)}")
+        if self.dtype is not rd.get_default_dtype():
+            facts.append(f"dtype={self.dtype}")
+        if self.grad_fn is not None:
+            facts.append(f"grad_fn=<{type(self.grad_fn).__name__}>")
+        elif self.requires_grad:
+            facts.append("requires_grad=True")
+        return f"FakeTensor(..., {', '.join(facts)})"
+
+
+class FakeTensorMode(TorchDispatchMode):
+    """The mode in which tensors are fake. One at a time: entering another one puts it in the place of the first.
+
+    allow_non_fake_inputs: whether real tensors may meet fake ones; they become fake then.
+    """
+
+    def __init__(self, *, allow_non_fake_inputs: bool = False, allow_fallback_kernels: bool = True) -> None:
+        self.allow_non_fake_inputs = allow_non_fake_inputs
+        self.allow_fallback_kernels = allow_fallback_kernels
+        self._fakes: dict[int, tuple[weakref.ref[rd.Tensor], weakref.ref[FakeTensor]]] = {}
+        self._former: list[FakeTensorMode | None] = []
+
+    # One mode of this kind, below all others ----------------------------------------------------------------------
+
+    def __enter__(self) -> FakeTensorMode:
+        modes = dispatch._get_current_dispatch_mode_stack()
+        former = next((mode for mode in modes if isinstance(mode, FakeTensorMode)), None)
+        self._former.append(former)
+        restack([self, *(mode for mode in modes if mode is not former)])
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        former = self._former.pop()
+        rest = [mode for mode in dispatch._get_current_dispatch_mode_stack() if mode is not self]
+        restack(rest if former is None else [former, *rest])
+
+    # Making fakes --------------------------------------------------------------------------------------------------
+
+    def from_tensor(self, tensor: rd.Tensor) -> FakeTensor:
+        """The fake of a tensor: the same one each time, as long as both live."""
+        if isinstance(tensor, FakeTensor):
+            if tensor.fake_mode is not self:
+                raise AssertionError(f"Mixing fake modes NYI: {tensor.fake_mode!r} and {self!r}")
+            return tensor
+        known = self._fakes.get(id(tensor))
+        fake = known[1]() if known is not None and known[0]() is tensor else None
+        if fake is None:
+            elem = rd.empty_strided(tuple(tensor.shape), tensor.stride(), dtype=tensor.dtype, device=META)
+            fake = FakeTensor(self, elem, tensor.device)
+            fake.requires_grad_(tensor.requires_grad and tensor.is_leaf)
+            self._fakes[id(tensor)] = weakref.ref(tensor), weakref.ref(fake)
+            if isinstance(tensor, rd.nn.Parameter):
+                fake._is_param = True
+        return fake
+
+    # Running operators ---------------------------------------------------------------------------------------------
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        leaves = pytree.tree_leaves((args, kwargs))
+        fakes = [one for one in leaves if isinstance(one, FakeTensor)]
+        real = [one for one in leaves if isinstance(one, rd.Tensor) and not isinstance(one, FakeTensor)]
+        if str(func) == "aten.lift_fresh.default" and real:
+            return self.constant(real[0])
+        if real and not self.allow_non_fake_inputs:
+            raise AssertionError(
+                "Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with "
+                f"'allow_non_fake_inputs'. Found in {func}({', '.join(map(shown, args))})"
+            )
+        self.refuse_what_needs_values(func, fakes)
+        if str(func) == "aten._local_scalar_dense.default":
+            return func(fakes[0].constant)
+        device = self.device_of(func, leaves, kwargs)
+        if "device" in kwargs or not fakes and takes_device(func):
+            kwargs["device"] = META
+        args, kwargs = pytree.tree_map_only(rd.Tensor, lambda one: self.from_tensor(one).meta, (args, kwargs))
+        result = func(*args, **kwargs)
+        return self.dressed(func, fakes, result, device)
+
+    def constant(self, value: rd.Tensor) -> FakeTensor:
+        """A tensor made from Python numbers: its values are known."""
+        made = self.from_tensor(value)
+        made.constant = value if value.numel() <= 1 else None
+        return made
+
+    def refuse_what_needs_values(self, func: Any, fakes: list[FakeTensor]) -> None:
+        if rd.Tag.dynamic_output_shape in func.tags and not is_index_by_integers(func):
+            raise DynamicOutputShapeException(func)
+        if rd.Tag.data_dependent_output in func.tags and not (fakes and all(one.constant is not None for one in fakes)):
+            raise DataDependentOutputException(func)
+
+    def device_of(self, func: Any, leaves: list[Any], kwargs: dict[str, Any]) -> Any:
+        """Where the result says it is: where it was asked to be, or where its arguments are.
+
+        Errors: RuntimeError where arguments with dimensions are on two devices.
+        """
+        if kwargs.get("device") is not None:
+            return kwargs["device"]
+        tensors = [one for one in leaves if isinstance(one, rd.Tensor)]
+        wide = [one.device for one in tensors if one.dim()] or [one.device for one in tensors]
+        if len(set(map(str, wide))) > 1:
+            first, second = list(dict.fromkeys(map(str, wide)))[:2]
+            raise RuntimeError(
+                f"Unhandled FakeTensor Device Propagation for {func}, found two different devices {first}, {second}"
+            )
+        return wide[0] if wide else rd.device("cpu")
+
+    def dressed(self, func: Any, fakes: list[FakeTensor], result: Any, device: Any) -> Any:
+        """The result as fake tensors; what was written is the argument itself, looking as it does now."""
+        by_meta = {id(fake.meta): fake for fake in fakes}
+
+        def one(value: rd.Tensor) -> FakeTensor:
+            known = by_meta.get(id(value))
+            if known is None:
+                return FakeTensor(self, value, device)
+            known.constant = None
+            if known.shape != value.shape or known.stride() != value.stride():
+                lay_out(known, value.shape, value.stride(), value.storage_offset())
+            return known
+
+        return pytree.tree_map_only(rd.Tensor, one, result)
+
+
+def restack(modes: list[Any]) -> None:
+    """Makes these the active dispatch modes, the innermost last."""
+    while dispatch._len_torch_dispatch_stack():
+        dispatch._pop_mode()
+    for mode in modes:
+        dispatch._push_mode(mode)
+
+
+def takes_device(func: Any) -> bool:
+    return any(argument.name == "device" for argument in func._schema.arguments)
+
+
+def is_index_by_integers(func: Any) -> bool:
+    """Whether it is `index`, whose shape depends on values with a mask alone: then its meta kernel says so."""
+    return str(func) == "aten.index.Tensor"
+
+
+def shown(value: Any) -> str:
+    if isinstance(value, rd.Tensor) and not isinstance(value, FakeTensor):
+        return f"tensor([...], size={tuple(value.shape)})"
+    return repr(value)
