@@ -51,7 +51,7 @@ array-api:  ## run the suite of the array API standard (ARRAY_API_TESTS=where da
 		"$(CURDIR)/$(BIN)/pytest" array_api_tests --skips-file "$(CURDIR)/tests/array_api/skips.txt"
 
 clean:  ## remove environments, builds and caches
-	rm -rf .venv .venv-torch build *.egg-info docs/_build docs/jupyter_execute .pytest_cache .mypy_cache .ruff_cache .hypothesis .grimp_cache \
+	rm -rf .venv .venv-torch build *.egg-info docs/_build docs/jupyter_execute docs/reference .pytest_cache .mypy_cache .ruff_cache .hypothesis .grimp_cache \
 		.import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

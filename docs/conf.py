@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import os
+from pathlib import Path
 
 os.environ.setdefault("REDISPATCH_QUIET", "1")  # pages show what cells print, and not what was compiled for them
 
@@ -26,3 +27,14 @@ html_title = "redispatch"
 html_static_path = ["_static"]
 html_css_files = ["wide.css"]
 html_show_sphinx = False
+
+
+def setup(app):
+    """Before the pages are read, those of the operator reference are made from the registry."""
+
+    def write_reference(app):
+        from redispatch.reference import write  # here: it declares all operators, which only a build needs
+
+        write(Path(app.srcdir) / "reference")
+
+    app.connect("builder-inited", write_reference)

@@ -25,7 +25,9 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+from redispatch.autograd.forward import composite_kernel
 from redispatch.dispatch import OpOverload, Tag
+from redispatch.dispatch.layers.transforms import BATCHING
 
 from .by_dims import dims_rule, leading_rule
 from .common import Decomposition
@@ -33,6 +35,7 @@ from .fallback import one_by_one
 from .images import IMAGES, images_rule
 from .losses import LOSS, LOSS_BACKWARD
 from .pointwise import pointwise_rule
+from .random import is_random
 from .reductions import FULL, full_rule
 from .refused import refuse
 
@@ -81,27 +84,67 @@ LOSSES = frozenset(
 Rule = Callable[..., Any] | Decomposition
 
 
+def shape_class(op: OpOverload) -> str:
+    """How shapes go through the operator: a word of the list above; "composite" for what is written in other operators,
+    "out" and "view" for what vmap refuses, and "other" for what is called once for each example."""
+    if op.schema.is_out:
+        return "out"
+    if composite_kernel(op) is not None:
+        return "composite"
+    if is_random(op):
+        return "random"
+    place = BATCHING.place(op)
+    return class_without_rule(op) if place is None else OWN_RULES.get(place, "other")
+
+
+OWN_RULES = {  # the classes of operators that have a rule of their own, by where it is
+    "func/batching/indices.py": "indices",
+    "func/batching/losses.py": "losses",
+    "func/batching/products.py": "matrices",
+    "func/batching/views.py": "dims",
+    "func/batching/writes.py": "pointwise",
+}
+
+
+def class_without_rule(op: OpOverload) -> str:
+    """The same for an operator that has declared no rule, by its tags, its schema and the lists."""
+    tags = set(op.tags)
+    if Tag.dynamic_output_shape in tags or Tag.data_dependent_output in tags:
+        return "dynamic"
+    if named(op, LOSSES):
+        return "losses"
+    if named(op, FULL):
+        return "full" if op._overloadname == "default" else "dims"
+    if named(op, POINTWISE) or Tag.pointwise in tags:
+        return "pointwise"
+    for name, names in (("dims", DIMS), ("leading", LEADING), ("images", IMAGES)):
+        if named(op, names):
+            return name
+    return "view" if op.schema.is_view or Tag.inplace_view in tags else "other"
+
+
 @lru_cache(None)
 def rule_of(op: OpOverload) -> Rule:
     """The batching rule of an operator that has declared none."""
-    if op.schema.is_out:
-        return refuse(op, "out")
-    tags = set(op.tags)
-    if Tag.dynamic_output_shape in tags or Tag.data_dependent_output in tags:
-        return refuse(op, "dynamic")
-    if named(op, FULL):
-        return full_rule
-    if named(op, LOSSES):
-        return LOSS_BACKWARD if op._opname.endswith("_backward") else LOSS
-    if named(op, POINTWISE) or Tag.pointwise in tags:  # most backwards want all their arguments of one shape
-        return leading_rule if op._opname.endswith("_backward") else pointwise_rule
-    if named(op, DIMS):
-        return dims_rule
-    if named(op, LEADING):
+    found = "out" if op.schema.is_out else class_without_rule(op)
+    if found in ("out", "dynamic", "view"):
+        return refuse(op, found)
+    backward = op._opname.endswith("_backward")
+    if found == "losses":
+        return LOSS_BACKWARD if backward else LOSS
+    if found == "pointwise" and backward:  # most backwards want all their arguments of one shape
         return leading_rule
-    if named(op, IMAGES):
-        return images_rule
-    return refuse(op, "view") if op.schema.is_view or Tag.inplace_view in tags else one_by_one
+    return RULES[found]
+
+
+RULES: dict[str, Rule] = {
+    "full": full_rule,
+    "pointwise": pointwise_rule,
+    "dims": dims_rule,
+    "leading": leading_rule,
+    "images": images_rule,
+    "other": one_by_one,
+}
 
 
 def named(op: OpOverload, names: Any) -> bool:
