@@ -12,6 +12,7 @@ Read next: op_db/arithmetic.py, for how a family is written; tests/op_db/.
 from __future__ import annotations
 
 import importlib
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -277,6 +278,14 @@ class OpInfo:
         """
         implicit = "CompositeImplicitAutograd" in {key.name for key in self.op.registrations}
         return self.representative or not ("pointwise" in self.op.tags or implicit)
+
+    def is_left_by(self, test: str) -> bool:
+        """Whether a generic test leaves the operator to other tests, and to the long run.
+
+        Operators that are not cheap to test are many and alike. Each test takes a third of them, another third than the
+        next test does; so each is tried by some tests, and each test tries all kinds.
+        """
+        return not self.is_cheap and zlib.crc32(f"{test} {self}".encode()) % 3 != 0
 
     def sample_inputs(
         self, dtype: dtype, requires_grad: bool = False, thorough: bool | None = None

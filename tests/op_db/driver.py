@@ -11,16 +11,26 @@ from redispatch.testing.op_info import SampleInput
 from redispatch.utils import _pytree as pytree
 
 
-def each(infos=op_db, dtypes=lambda info: [info.main_dtype], long=lambda info, dtype: False):
-    """Parametrizes a test by operator and dtype; by default the main dtype of each."""
-    return pytest.mark.parametrize(
-        "info, dtype",
-        [
-            pytest.param(info, dtype, id=f"{info}-{dtype.name}", marks=pytest.mark.long if long(info, dtype) else [])
-            for info in infos
-            for dtype in dtypes(info)
-        ],
-    )
+def each(infos=op_db, dtypes=lambda info: [info.main_dtype], long=None):
+    """Parametrizes a test by operator and dtype; by default the main dtype of each.
+
+    long: which of them are left to the long run; by default what `OpInfo.is_left_by` says.
+    """
+
+    def parametrized(test):
+        left = long or (lambda info, dtype: info.is_left_by(test.__name__))
+        return pytest.mark.parametrize(
+            "info, dtype",
+            [
+                pytest.param(
+                    info, dtype, id=f"{info}-{dtype.name}", marks=pytest.mark.long if left(info, dtype) else []
+                )
+                for info in infos
+                for dtype in dtypes(info)
+            ],
+        )(test)
+
+    return parametrized
 
 
 def thinned(infos):

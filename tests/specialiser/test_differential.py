@@ -158,15 +158,25 @@ def contexts_of(info, form):
 
 
 def each_form(part):
-    return pytest.mark.parametrize(
-        "info, form, op, contexts",
-        [
-            pytest.param(info, form, op, contexts_of(info, form)[part], id=f"{op.name().removeprefix('aten::')}")
-            for info in op_db
-            for form, op in forms(info)
-            if contexts_of(info, form)[part]
-        ],
-    )
+    def parametrized(test):
+        return pytest.mark.parametrize(
+            "info, form, op, contexts",
+            [
+                pytest.param(
+                    info,
+                    form,
+                    op,
+                    contexts_of(info, form)[part],
+                    id=f"{op.name().removeprefix('aten::')}",
+                    marks=pytest.mark.long if info.is_left_by(test.__name__ + form) else [],
+                )
+                for info in op_db
+                for form, op in forms(info)
+                if contexts_of(info, form)[part]
+            ],
+        )(test)
+
+    return parametrized
 
 
 def compare(info, form, op, contexts):
