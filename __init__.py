@@ -15,6 +15,7 @@ from types import ModuleType as _ModuleType
 
 from . import _C, _ops, amp, autograd, backends, fft, func, library, linalg, nn, optim, overrides, serialization, utils
 from . import ops as _operators
+from ._higher_order_ops import cond, while_loop
 from .amp import autocast, get_autocast_dtype, is_autocast_available, is_autocast_enabled
 from .autograd import (
     enable_grad,

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from redispatch.dispatch import DispatchKey, OpOverload, OpOverloadPacket, ops
+from redispatch.dispatch.higher_order import HIGHER_ORDER as _higher_order_ops
+from redispatch.dispatch.higher_order import HigherOrderOperator, TransformType
 
-__all__ = ["DispatchKey", "OpOverload", "OpOverloadPacket", "ops", "resolve_key"]
+__all__ = [
+    "DispatchKey",
+    "HigherOrderOperator",
+    "OpOverload",
+    "OpOverloadPacket",
+    "TransformType",
+    "_higher_order_ops",
+    "ops",
+    "resolve_key",
+]
 
 
 def resolve_key(op: OpOverload, key: DispatchKey) -> DispatchKey:

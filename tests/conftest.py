@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from redispatch.dispatch import DEFAULT, FALLBACKS, LISTENERS, NUMBER_FOR_TENSOR, OPERATORS, STATE
 from redispatch.dispatch.base import ARGUMENT_TYPES, BACKEND_OF_DEVICE
+from redispatch.dispatch.higher_order import HIGHER_ORDER
 from redispatch.dispatch.key import _BACKEND_AT, _FUNCTIONALITY_AT, _RUNTIME, KEYS
 from redispatch.dispatch.library import _DEFINING
 from redispatch.dispatch.registry import OVERLOADS, forget_entries
@@ -28,7 +29,16 @@ TESTS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 PACKAGE = os.path.dirname(os.path.dirname(TESTS)) + os.sep
 
 # Registries that are one container each, and whose values are never changed in place.
-REGISTRIES = [OPERATORS, FALLBACKS, NUMBER_FOR_TENSOR, ARGUMENT_TYPES, BACKEND_OF_DEVICE, _DEFINING, LISTENERS]
+REGISTRIES = [
+    OPERATORS,
+    FALLBACKS,
+    NUMBER_FOR_TENSOR,
+    ARGUMENT_TYPES,
+    BACKEND_OF_DEVICE,
+    _DEFINING,
+    LISTENERS,
+    HIGHER_ORDER,
+]
 KEY_TABLES = [KEYS, _BACKEND_AT, _FUNCTIONALITY_AT, _RUNTIME]
 
 
