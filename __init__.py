@@ -10,10 +10,13 @@ This file is the public face: every name of `redispatch.X`, by the room that it 
 dispatch, tensor, kernels, ops, autograd; docs/architecture.md draws them.
 """
 
-from importlib import import_module as _import_module
-from types import ModuleType as _ModuleType
+from ._collector import resume as _resume  # isort: split
 
-from . import _C, _ops, amp, autograd, backends, fft, func, library, linalg, nn, optim, overrides, serialization, utils
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING
+from typing import Any as _Any
+
+from . import _C, _ops, amp, autograd, backends, fft, func, library, linalg, overrides, utils
 from . import ops as _operators
 from ._higher_order_ops import cond, while_loop
 from .amp import autocast, get_autocast_dtype, is_autocast_available, is_autocast_enabled
@@ -732,7 +735,6 @@ from .ops.written_over import (
     xlogy_,
 )
 from .ops.zero_tensors import _efficientzerotensor
-from .serialization import load, save
 from .tensor import (
     Size,
     Tensor,
@@ -804,9 +806,26 @@ __version__ = "0.1.0"
 globals().update(_LEGACY_TYPES)  # FloatTensor, LongStorage and so on
 
 
-def __getattr__(name: str) -> _ModuleType:
-    """`special` is imported when it is first asked for: its two hundred operators would take a sixth of the time.
-    `array_api` is written in the names above."""
-    if name in ("special", "array_api"):
+if TYPE_CHECKING:
+    from . import array_api, nn, optim, serialization, special
+    from .serialization import load, save
+
+# Imported when first asked for: what not every program uses, and would be a third of the time of `import redispatch`.
+_LATE = ("array_api", "nn", "optim", "serialization", "special")
+_LATE_NAMES = {"load": "serialization", "save": "serialization"}
+
+
+def __getattr__(name: str) -> _Any:
+    """A part of the library that is imported late."""
+    if name in _LATE:
         return _import_module(f"{__name__}.{name}")
+    if name in _LATE_NAMES:
+        return getattr(_import_module(f"{__name__}.{_LATE_NAMES[name]}"), name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATE, *_LATE_NAMES})
+
+
+_resume()
