@@ -16,9 +16,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from redispatch.dispatch import Argument, FunctionSchema, Library, OpOverload, operator_named
+from redispatch.dispatch import STATE, Argument, FunctionSchema, Library, OpOverload, operator_named, wants_gradient
 from redispatch.dispatch.layers import ad_inplace_or_view
 from redispatch.dispatch.schema import TENSOR, AliasInfo
+from redispatch.utils._pytree import tree_leaves
 
 from .out_forms import filled
 
@@ -37,7 +38,7 @@ def inplace_form(op: OpOverload, lib: Library) -> OpOverload:
     )
 
     def write_into_first(x: Any, *args: Any, **kwargs: Any) -> Any:
-        result = op(x, *args, **kwargs)
+        result = op(x.clone() if is_recorded((x, args, kwargs)) else x, *args, **kwargs)
         if result.shape != x.shape:
             raise RuntimeError(
                 f"{made.name}: the result has shape {list(result.shape)}, which is not that of the argument to be "
@@ -116,6 +117,13 @@ def copied(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [copied(item) for item in value]
     return value if value is None else value.clone()
+
+
+def is_recorded(arguments: Any) -> bool:
+    """Whether a derivative may keep these arguments, so that what is to be written must be copied before."""
+    state = STATE.get()
+    wanted = state.grad_enabled and any(map(wants_gradient, tree_leaves(arguments)))
+    return wanted or bool(state.levels) or state.dual_level is not None
 
 
 def is_plain(schema: FunctionSchema) -> bool:

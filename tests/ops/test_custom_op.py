@@ -335,7 +335,25 @@ def test_the_in_place_form_writes_its_first_argument_and_has_the_gradient():
     assert leaf.grad.tolist() == [72, 72]  # (2 * 3 * x)² has the slope 72 x
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
         double_(leaf)
+    double.register_vmap(lambda info, in_dims, x: (double(x), in_dims[0]))
     assert rd.vmap(double_)(rd.ones(3, 1)).tolist() == [[2]] * 3
+
+
+def test_the_in_place_form_leaves_its_derivative_what_it_keeps():
+    @custom_op("t::square", mutates_args=())
+    def square(x: rd.Tensor) -> rd.Tensor:
+        return x * x
+
+    def keep(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    square.register_autograd(lambda ctx, grad: grad * 2 * ctx.saved_tensors[0], setup_context=keep)
+    square_ = square.inplace_form()
+    leaf = rd.full((2,), 5.0, requires_grad=True)
+    y = leaf * 1
+    square_(y).sum().backward()
+    assert y.tolist() == [25, 25] and leaf.grad.tolist() == [10, 10]
+    assert rd.func.grad(lambda x: square_(x * 1).sum())(leaf.detach()).tolist() == [10, 10]
 
 
 def test_the_out_form_writes_and_resizes_its_out():
