@@ -10,7 +10,7 @@ TORCH_BIN := .venv-torch/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-long lint docs bench parity array-api clean
+.PHONY: help demo test test-long lint docs stubs bench parity array-api clean
 
 help:  ## list these targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ lint: .venv/.has-lint  ## formatting, lint, types, and which room imports which
 
 docs: .venv/.has-docs  ## build the documentation into docs/_build/html; a warning is an error
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+
+stubs: .venv/.has-test  ## write the stubs for type checkers anew, from the operators' schemas
+	$(BIN)/python -m redispatch.stubs
 
 bench: .venv-torch/.ready  ## time ours against torch in one process (GROUP=dispatch|kernels|train for one group)
 	$(TORCH_BIN)/python tests/bench/run.py $(GROUP)

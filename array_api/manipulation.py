@@ -35,7 +35,7 @@ def flip(x: Tensor, /, *, axis: Axes = None) -> Tensor:
 
 
 def moveaxis(x: Tensor, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Tensor:
-    return rd.moveaxis(x, source, destination)
+    return rd.moveaxis(x, axes_in_order(source), axes_in_order(destination))
 
 
 def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:

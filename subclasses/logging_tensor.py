@@ -48,7 +48,7 @@ class LoggingTensor(rd.Tensor):
     """
 
     elem: rd.Tensor
-    log: Log
+    log: Log  # type: ignore[assignment]  # stands before the method of that name
     label: str  # `name` is taken: every tensor has it
 
     @staticmethod
