@@ -37,12 +37,15 @@ def cond_of_a_batch(level: Any, pred: Any, true_fn: Any, false_fn: Any, operands
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Any = ()) -> Any:
     """`true_fn(*operands)` or `false_fn(*operands)`.
 
-    pred: a bool, or a tensor with one element. operands: pytrees of tensors.
+    pred: a tensor with one element; where it is a number, there is nothing to decide, and no operator is called.
+    operands: pytrees of tensors.
     Errors: RuntimeError for other arguments.
     """
-    if not isinstance(pred, bool | Tensor):
+    if isinstance(pred, bool | int | float):
+        return branch(pred, true_fn, false_fn, operands)
+    if not isinstance(pred, Tensor):
         raise RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")
-    if isinstance(pred, Tensor) and pred.numel() != 1:
+    if pred.numel() != 1:
         raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
     if not callable(true_fn) or not callable(false_fn):
         raise RuntimeError("Expect both branches to be callable.")

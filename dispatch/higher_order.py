@@ -120,7 +120,8 @@ class HigherOrderOperator(abc.ABC):
         """What a call does to its arguments. NotImplementedError: it has none unless a subclass says so."""
         raise NotImplementedError(
             f"HigherOrderOperator {self._name} does not implement a gen_schema. This is OK as long as the hop is "
-            "functional. "
+            "functional. e.g. it should not mutate its inputs and there are no input, output aliasing via views or "
+            "direct referencing."
         )
 
     # Registering --------------------------------------------------------------------------------------------------
@@ -329,7 +330,7 @@ class _HigherOrderNamespace:
     def __getattr__(self, name: str) -> HigherOrderOperator:
         if name in HIGHER_ORDER:
             return HIGHER_ORDER[name]
-        raise AttributeError(f"'_OpNamespace' 'higher_order' object has no attribute '{name}'")
+        raise AttributeError(f"'_HigherOrderNamespace' 'torch.ops.higher_order' object has no attribute '{name}'")
 
     def __dir__(self) -> list[str]:
         return sorted(HIGHER_ORDER)

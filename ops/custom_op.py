@@ -71,7 +71,7 @@ def custom_op(
     """
 
     def make(function: Function) -> CustomOpDef:
-        text = infer_schema(function, mutates_args=mutates_args) if schema is None else schema
+        text = infer_schema(function, mutates_args=mutates_args, tags=tags) if schema is None else schema
         namespace, op_name = parse_name(name)
         trees = tree_arguments_of(function) if schema is None else None
         made = CustomOpDef(namespace, op_name, text, function, tags, trees)

@@ -13,6 +13,7 @@ import typing
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from redispatch.dispatch import Tag
 from redispatch.tensor import Tensor, device, dtype, dtypes
 
 BASE = {
@@ -34,11 +35,17 @@ NUMBERS = ({int, float, bool}, {int, float}, {int, float, complex, bool}, {int, 
 
 
 def infer_schema(
-    prototype_function: Callable[..., Any], /, *, mutates_args: str | Iterable[str], op_name: str | None = None
+    prototype_function: Callable[..., Any],
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    op_name: str | None = None,
+    tags: Any = (),
 ) -> str:
     """The schema of an operator whose kernels look like this function.
 
-    mutates_args: the names of the arguments that it writes, or "unknown": every tensor.
+    mutates_args: the names of the arguments that it writes, or "unknown": every tensor. tags: with `Tag.inplace` it
+    returns its first argument, with `Tag.out` those that it writes, which are passed by name.
     Errors: ValueError for a parameter without annotation or with one that stands for no schema type, for `*args`,
     and for a name in `mutates_args` that is no parameter.
     """
@@ -55,6 +62,7 @@ def infer_schema(
         )
     hints = _hints(prototype_function, fail)
     parts: list[str] = []
+    aliases: dict[str, str] = {}  # of what is written: its name -> its letter
     keywords = False
     for position, (name, parameter) in enumerate(signature.parameters.items()):
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
@@ -71,6 +79,7 @@ def infer_schema(
             if not text.startswith("Tensor"):
                 fail(f"Parameter {name} is in mutable_args but only Tensors or collections of Tensors can be mutated")
             text = text.replace("Tensor", f"Tensor(a{position}!)", 1)
+            aliases[name] = f"a{position}"
         if is_tree(hints[name]) and parameter.default is not parameter.empty:
             fail(f"Parameter {name} is a pytree, which cannot have a default value.")
         parts.append(f"{text} {name}{_default(name, parameter, fail)}")
@@ -87,6 +96,11 @@ def infer_schema(
     returns = returned_types(hints.get("return"))
     if returns is None:
         fail(f"Return has unsupported type {hints.get('return')}. {VALID}.")
+    given = [tags] if isinstance(tags, str) else list(tags or ())
+    if Tag.inplace in given:
+        returns = returned_first(signature, hints, aliases, written, returns, fail)
+    elif Tag.out in given:
+        returns = returned_outs(signature, aliases, parts, returns, fail)
     return f"{op_name or ''}({', '.join(parts)}) -> {returns}"
 
 
@@ -94,6 +108,55 @@ VALID = (
     "The valid types are: Tensor, int, float, bool, str, torch.dtype, torch.device, numbers (Union[int, float, bool]), "
     "and Optional, Sequence and List of them; object for any Python object; PyTree and dict for what holds tensors"
 )
+
+
+def returned_first(
+    signature: inspect.Signature,
+    hints: dict[str, Any],
+    aliases: dict[str, str],
+    written: Any,
+    returns: str,
+    fail: Callable[[str], typing.NoReturn],
+) -> str:
+    """The results of an operator that returns the first argument, which is all that it writes."""
+    parameters = signature.parameters.values()
+    first = next((p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD), None)
+    if first is None:
+        fail("torch.Tag.inplace requires a positional Tensor argument.")
+    if schema_type(hints[first]) != "Tensor":
+        fail("torch.Tag.inplace requires the first positional argument to be a Tensor.")
+    if isinstance(written, str) or set(written) != {first}:
+        fail(
+            "torch.Tag.inplace requires mutates_args to contain exactly the first positional argument, got "
+            f"{written if isinstance(written, str) else tuple(written)}."
+        )
+    if returns != "Tensor":
+        fail("torch.Tag.inplace requires the return annotation to be torch.Tensor.")
+    return f"Tensor({aliases[first]}!)"
+
+
+def returned_outs(
+    signature: inspect.Signature,
+    aliases: dict[str, str],
+    parts: list[str],
+    returns: str,
+    fail: Callable[[str], typing.NoReturn],
+) -> str:
+    """The results of an operator that returns what it writes, all of it tensors passed by name."""
+    if not aliases:
+        fail("torch.Tag.out requires at least one mutable keyword-only Tensor argument.")
+    for name, letter in aliases.items():
+        if signature.parameters[name].kind is not inspect.Parameter.KEYWORD_ONLY:
+            fail("torch.Tag.out requires mutable arguments to be keyword-only.")
+        if f"Tensor({letter}!) {name}" not in parts:
+            fail("torch.Tag.out only supports mutable keyword-only Tensor arguments.")
+    if returns != ("Tensor" if len(aliases) == 1 else f"({', '.join(['Tensor'] * len(aliases))})"):
+        fail(
+            "torch.Tag.out requires the return annotation to match the mutable keyword-only Tensor arguments "
+            f"{tuple(aliases)}."
+        )
+    outs = [f"Tensor({letter}!)" for letter in aliases.values()]
+    return outs[0] if len(outs) == 1 else f"({', '.join(outs)})"
 
 
 def is_tree(annotation: Any) -> bool:

@@ -51,6 +51,49 @@ def test_written_arguments_are_numbered_by_their_place():
         library.infer_schema(f, mutates_args="x")
 
 
+def test_operators_tagged_inplace_or_out_return_what_they_write():
+    @custom_op("t::scale_", mutates_args={"x"}, tags=rd.Tag.inplace)
+    def scale_(x: rd.Tensor, by: float) -> rd.Tensor:
+        return x.mul_(by)
+
+    @custom_op("t::split", mutates_args={"low", "high"}, tags=[rd.Tag.out])
+    def split(x: rd.Tensor, *, low: rd.Tensor, high: rd.Tensor) -> tuple[rd.Tensor, rd.Tensor]:
+        return low.copy_(x.clamp(max=0)), high.copy_(x.clamp(min=0))
+
+    assert str(scale_._opoverload.schema) == "t::scale_(Tensor(a0!) x, float by) -> Tensor(a0!)"
+    written = "*, Tensor(a1!) low, Tensor(a2!) high"
+    assert str(split._opoverload.schema) == f"t::split(Tensor x, {written}) -> (Tensor(a1!), Tensor(a2!))"
+    x, low, high = rd.tensor([-1.0, 1.0]), rd.empty(2), rd.empty(2)
+    assert scale_(x, 2.0) is x and x.tolist() == [-2, 2]
+    results = split(x, low=low, high=high)
+    assert results[0] is low and results[1] is high and high.tolist() == [0, 2]
+
+
+def nothing(x: rd.Tensor) -> None: ...
+def number(n: int) -> rd.Tensor: ...
+def same(x: rd.Tensor) -> rd.Tensor: ...
+def by_name(*, out: rd.Tensor) -> None: ...
+def listed(*, out: List[rd.Tensor]) -> rd.Tensor: ...  # noqa: UP006
+
+
+@pytest.mark.parametrize(
+    ("function", "written", "tag", "text"),
+    [
+        (by_name, {"out"}, "inplace", "requires a positional Tensor argument"),
+        (number, (), "inplace", "requires the first positional argument to be a Tensor"),
+        (same, (), "inplace", r"mutates_args to contain exactly the first positional argument, got \(\)"),
+        (nothing, {"x"}, "inplace", "requires the return annotation to be torch.Tensor"),
+        (same, (), "out", "requires at least one mutable keyword-only Tensor argument"),
+        (same, {"x"}, "out", "requires mutable arguments to be keyword-only"),
+        (listed, {"out"}, "out", "only supports mutable keyword-only Tensor arguments"),
+        (by_name, {"out"}, "out", r"match the mutable keyword-only Tensor arguments \('out',\)"),
+    ],
+)
+def test_a_tag_that_does_not_fit_the_function_is_refused(function, written, tag, text):
+    with pytest.raises(ValueError, match=text):
+        library.infer_schema(function, mutates_args=written, tags=rd.Tag(tag))
+
+
 # What operators take ------------------------------------------------------------------------------------------------
 
 
