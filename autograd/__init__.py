@@ -18,6 +18,7 @@ from .grad_mode import (
     inference_mode,
     is_grad_enabled,
     is_inference_mode_enabled,
+    is_transformed,
     no_grad,
     set_grad_enabled,
 )
@@ -64,6 +65,7 @@ __all__ = [
     "is_anomaly_enabled",
     "is_grad_enabled",
     "is_inference_mode_enabled",
+    "is_transformed",
     "no_grad",
     "once_differentiable",
     "register_function_derivative",

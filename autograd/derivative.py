@@ -35,6 +35,7 @@ from redispatch.tensor import dtypes
 from .formulas import Formulas, KeptResult, Reading, fact_of
 from .history import (
     can_be_retied,
+    check_each_write,
     check_writes,
     gradient_edges,
     is_new_view,
@@ -152,7 +153,10 @@ class OperatorDerivative:
         if op.schema.is_out:
             refuse_out(op)
         for position in op.schema.mutable_positions:
-            check_writes(stack[position])
+            if position in self.lists:
+                check_each_write(stack[position])
+            else:
+                check_writes(stack[position])
         if self.may_be_idle and not self.wanted_of(stack):
             return None
         node = self.node_class()

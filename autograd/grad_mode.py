@@ -23,6 +23,12 @@ def is_grad_enabled() -> bool:
     return STATE.get().grad_enabled
 
 
+def is_transformed() -> bool:
+    """Whether a transform or forward mode is at work: then derivatives may be wanted of tensors that do not say so."""
+    state = STATE.get()
+    return bool(state.levels) or state.dual_level is not None
+
+
 def is_inference_mode_enabled() -> bool:
     """Whether new tensors are inference tensors now."""
     return STATE.get().inference

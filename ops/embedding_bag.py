@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from redispatch.autograd import is_transformed
 from redispatch.dispatch import call
 from redispatch.tensor import Size, Tensor, as_numpy, dtypes, empty
 
@@ -212,7 +213,7 @@ def embedding_bag_composite(
         )
     else:
         padding_idx %= rows
-    trained = weight.requires_grad or (factors is not None and factors.requires_grad)
+    trained = weight.requires_grad or (factors is not None and factors.requires_grad) or is_transformed()
     chosen = embedding_bag_op if trained else forward_only_op
     options = (scale_grad_by_freq, mode, sparse, factors, include_last_offset, padding_idx)
     return call(chosen.functional, [weight, indices, offsets, *options])

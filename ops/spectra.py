@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from redispatch.dispatch import STATE, ops
+from redispatch.autograd import is_grad_enabled, is_transformed
+from redispatch.dispatch import ops
 from redispatch.kernels import lapack
 from redispatch.tensor import Tensor, as_numpy, dtypes, shown
 
@@ -34,8 +35,7 @@ from .structured import Meta, Structured
 
 def records(A: Tensor) -> bool:
     """Whether a gradient may be wanted, for which vectors are computed, too."""
-    state = STATE.get()
-    return (A.requires_grad and state.grad_enabled) or bool(state.levels) or state.dual_level is not None
+    return (A.requires_grad and is_grad_enabled()) or is_transformed()
 
 
 def skew(x: Any) -> Any:

@@ -40,11 +40,17 @@ def ad_inplace_or_view(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
     schema = op.schema
     if schema.is_mutable and not state.inference:
         for position in schema.mutable_positions:
-            refuse_inference_tensors(stack[position])
+            if position in schema.tensor_list_positions:
+                refuse_inference_tensors_in(stack[position])
+            else:
+                refuse_inference_tensors(stack[position])
     with within(state.excluding(ADINPLACEORVIEW)):
         result = run(op, keyset & BELOW_ADINPLACEORVIEW, stack)
     for position in schema.mutable_positions:
-        bump_versions(stack[position])
+        if position in schema.tensor_list_positions:
+            bump_each_version(stack[position])
+        else:
+            bump_versions(stack[position])
     if schema.is_view:
         tie_to_base(op, stack, result)
         return result

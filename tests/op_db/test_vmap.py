@@ -25,6 +25,7 @@ REFUSED = (
     "out= or view",
     "match the broadcast shape",
     "requires_grad_() (or",
+    "data pointer on an invalid python storage",  # lengths are read
 )
 WRITES = "is not possible because there exists a Tensor"
 
