@@ -46,7 +46,7 @@ def inplace_form(op: OpOverload, lib: Library) -> OpOverload:
             )
         return x.copy_(result)
 
-    return defined(lib, made, write_into_first, "CompositeImplicitAutograd")
+    return defined(lib, made, write_into_first, "CompositeImplicitAutograd", op.place)
 
 
 def out_form(op: OpOverload, lib: Library) -> OpOverload:
@@ -75,7 +75,7 @@ def out_form(op: OpOverload, lib: Library) -> OpOverload:
             filled(out, result)
         return tuple(given) if count > 1 else given[0]
 
-    return defined(lib, made, write_into_outs, "CompositeExplicitAutograd")
+    return defined(lib, made, write_into_outs, "CompositeExplicitAutograd", op.place)
 
 
 def functional_schema(schema: FunctionSchema) -> FunctionSchema:
@@ -136,11 +136,12 @@ def written(argument: Argument, letter: str) -> Argument:
     return replace(argument, alias_info=AliasInfo(frozenset(letter), frozenset(letter), is_write=True))
 
 
-def defined(lib: Library, schema: FunctionSchema, kernel: Callable[..., Any], key: str) -> OpOverload:
-    """A new operator of a library, with its kernel."""
+def defined(lib: Library, schema: FunctionSchema, kernel: Callable[..., Any], key: str, place: str) -> OpOverload:
+    """A new operator of a library, with its kernel; it was written where the one is that it follows from."""
     kernel.__name__ = kernel.__qualname__ = schema.base_name
     lib.define(str(schema))
     op = operator_named(schema.qualified_name)
+    op.place = place
     lib.impl(op, kernel, key)
     lib.undo_with(ad_inplace_or_view.register_alias_tracking(op))
     return op

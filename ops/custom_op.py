@@ -269,6 +269,7 @@ class CustomOpDef(HasEntryPoint):
         schema = str(functional_schema(self._opoverload.schema))
         name, parameters = schema[: schema.index("(")].partition("::")[2], schema[schema.index("(") :]
         made = CustomOpDef(self._namespace, name, parameters, on_copies(self._opoverload))
+        made._opoverload.place = self._opoverload.place
         made.register_kernel(None)(made._init_fn)
         made.register_fake(made._init_fn)
         self._lib.undo_with(made._lib._destroy)

@@ -1,12 +1,16 @@
 """Custom operators: what they take and return, what they may write, and how every layer learns of them."""
 
 import re
+from itertools import permutations
 from typing import List, Tuple  # noqa: UP035  # as users write them
 
 import pytest
 
 import redispatch as rd
 from redispatch import library
+from redispatch.dispatch import OPERATORS
+from redispatch.dispatch.layers.autograd import DERIVATIVES
+from redispatch.dispatch.layers.transforms import BATCHING
 from redispatch.library import Library, PyTree, custom_op
 from redispatch.utils._python_dispatch import TorchDispatchMode
 
@@ -442,3 +446,46 @@ def test_what_has_no_such_form_says_what_would_have(double_in_place):
         double_in_place.out_form()
     with pytest.raises(ValueError, match="expected an operator that writes arguments"):
         doubling().functional_form()
+
+
+# How it is undone ---------------------------------------------------------------------------------------------------
+
+
+def counts():
+    return len(OPERATORS), len(BATCHING), len(DERIVATIVES)
+
+
+def test_a_definition_that_runs_again_replaces_all_that_came_of_the_first():
+    def define():
+        @custom_op("t::f", mutates_args=())
+        def f(x: rd.Tensor) -> rd.Tensor:
+            return x * 2
+
+        f.register_fake(lambda x: rd.empty_like(x))
+        f.register_autograd(lambda ctx, grad: grad * 2)
+        f.register_vmap(lambda info, in_dims, x: (f(x), in_dims[0]))
+        f.register_autocast("cpu", rd.float32)
+        return f, f.inplace_form(), f.out_form()
+
+    before = counts()
+    for _ in range(2):
+        made, in_place, out = define()
+        assert counts() == (before[0] + 3, before[1] + 1, before[2] + 1)
+    assert in_place.place == out.place == made._opoverload.place and "test_custom_op.py" in out.place
+    made._lib._destroy()
+    assert counts() == before and not hasattr(rd.ops.t, "f")
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_rules_of_several_libraries_go_in_any_order(order):
+    before = counts()
+    libraries = [Library("t", "FRAGMENT") for _ in range(3)]
+    libraries[0].define("g(Tensor x) -> Tensor")
+    libraries[0].impl("g", lambda x: x + 1, "CPU")
+    library.register_vmap("t::g", lambda info, in_dims, x: (x, in_dims[0]), lib=libraries[1])
+    library.register_autograd("t::g", lambda ctx, grad: grad, lib=libraries[2])
+    library.register_fake("t::g", lambda x: x.clone(), lib=libraries[2])
+    assert counts() != before
+    for index in order:
+        libraries[index]._destroy()
+    assert counts() == before and not hasattr(rd.ops.t, "g")
