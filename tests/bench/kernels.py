@@ -216,6 +216,57 @@ def bmm(t):
     return lambda: t.bmm(x, y)
 
 
+# --- the layers of networks ---
+
+
+@row("sort of 1M", target=0.8)
+def sort(t):
+    x = t.randn(N)
+    return lambda: t.sort(x)
+
+
+@row("topk of each row, 10 of 1000")
+def topk(t):
+    x = matrix(t)
+    return lambda: t.topk(x, 10)
+
+
+@row("max_pool2d 8 x 32 x 64 x 64, 2", target=0.8)
+def max_pool(t):
+    x = t.randn(8, 32, 64, 64)
+    return lambda: t.nn.functional.max_pool2d(x, 2)
+
+
+@row("conv2d 8 x 32 x 32 x 32, 3", target=2.0)
+def conv(t):
+    x, w = t.randn(8, 32, 32, 32), t.randn(32, 32, 3, 3)
+    return lambda: t.nn.functional.conv2d(x, w)
+
+
+@row("layer_norm of 1024 x 1024", target=0.9)
+def layer_norm(t):
+    x, w, b = t.randn(1024, 1024), t.ones(1024), t.zeros(1024)
+    return lambda: t.nn.functional.layer_norm(x, (1024,), w, b)
+
+
+@row("cross_entropy of 1024 x 1024", target=0.9)
+def cross_entropy(t):
+    x, y = t.randn(1024, 1024), t.arange(1024)
+    return lambda: t.nn.functional.cross_entropy(x, y)
+
+
+@row("attention 4 x 8 x 256 x 64, causal", target=1.2)
+def attention(t):
+    q, k, v = (t.randn(4, 8, 256, 64) for _ in range(3))
+    return lambda: t.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+@row("embedding of 64 x 512, rows of 64", target=1.2)
+def embedding(t):
+    table, indices = t.randn(10_000, 64), t.randint(0, 10_000, (64, 512))
+    return lambda: t.nn.functional.embedding(indices, table)
+
+
 # --- random numbers ---
 
 
