@@ -31,7 +31,7 @@ def tangent_of(value: Any) -> Any:
 
 def part_of(view: Any, tangent: Any) -> Any:
     """The part of the base's tangent that belongs to `view`."""
-    return (view._view.replay or strided_step(view))(tangent)
+    return (view._view.replay or strided_step(view, view._view.base))(tangent)
 
 
 def put(schema: FunctionSchema, stack: list[Any], result: Any, tangent: Any, attach: Any) -> Any:

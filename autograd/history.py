@@ -286,7 +286,7 @@ def rebase(tensor: Any, node: Node) -> None:
         raise RuntimeError("Functions which modify views in-place must return a single Variable")
     node.add_output(tensor)
     base = tensor._view.base
-    view_of = tensor._view.replay or strided_step(tensor)
+    view_of = tensor._view.replay or strided_step(tensor, base)
     copy_slices = CopySlices(base, gradient_edge(base), view_of, node)
     set_edge(base, copy_slices, 0)
     current_grad_fn(tensor)  # out of date since the write; made anew, from the base

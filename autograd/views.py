@@ -98,10 +98,10 @@ def operator_step(op: OpOverload, stack: list[Any], index: int) -> Callable[[Any
     return step
 
 
-def strided_step(like: Any) -> Callable[[Any], Any]:
-    """A view by shape, strides and offset, as a function of its base."""
-    shape, stride, offset = like._shape, like._stride, like._offset
-    return lambda base: base.as_strided(shape, stride, offset)
+def strided_step(like: Any, root: Any) -> Callable[[Any], Any]:
+    """`like`, a view of `root`, as a function of tensors like `root`, which may begin elsewhere in their storage."""
+    shape, stride, offset = like._shape, like._stride, like._offset - root._offset
+    return lambda base: base.as_strided(shape, stride, base._offset + offset)
 
 
 @inline
@@ -166,8 +166,8 @@ def make_view(view: Any, base: Any, step: Callable[[Any], Any] | None, creation:
             creation = former.creation
     if needs_replay(view, base):
         if former is not None and replay is None:
-            replay = Replay(strided_step(base))
-        replay = Replay(step or strided_step(view), replay)
+            replay = Replay(strided_step(base, former.base))
+        replay = Replay(step or strided_step(view, base), replay)
     enter_view(view, base if former is None else former.base, replay, creation)
 
 
@@ -195,7 +195,7 @@ def current_grad_fn(tensor: Any) -> Any:
     if record.grad_fn is None and not wants_gradient(view.base):
         return None
     refuse_restricted(tensor, "its base or another view of its base has been")
-    remake = view.replay or strided_step(tensor)
+    remake = view.replay or strided_step(tensor, view.base)
     with within(bookkeeping(STATE.get())):
         fresh = remake(view.base)
     record.grad_fn = None if fresh._autograd is None else fresh._autograd.grad_fn

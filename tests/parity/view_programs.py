@@ -1,0 +1,75 @@
+"""Random programs of views and in-place writes in both libraries: values, all gradients, and the text of every error.
+
+Run with a Python that has torch: `python tests/parity/view_programs.py [programs] [seed]`. Exits non-zero on any
+difference, and prints the shortest program that shows it.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import warnings
+
+import numpy as np
+import torch
+
+import redispatch
+from redispatch.testing.view_programs import KINDS, Step, WithViews
+
+
+def program(rng: random.Random) -> list[Step]:
+    return [
+        (rng.choice(KINDS), *(rng.randrange(12) for _ in range(4)), rng.choice([0.5, 0.9, -1.1, 1.3]))
+        for _ in range(rng.randrange(3, 16))
+    ]
+
+
+def difference(steps: list[Step]) -> str:
+    """What the two libraries do not agree on; "" if they agree."""
+    ours, theirs = outcome(redispatch, steps), outcome(torch, steps)
+    if isinstance(ours, str) or isinstance(theirs, str):
+        return "" if ours == theirs else f"ours    {ours}\ntheirs  {theirs}"
+    for place, (got, wanted) in enumerate(zip(ours.errors, theirs.errors, strict=True)):
+        if got != wanted:
+            return f"{steps[place]}\nours    {got or 'no error'}\ntheirs  {wanted or 'no error'}"
+    if ours.unreadable != theirs.unreadable:
+        return f"at the end\nours    {ours.unreadable}\ntheirs  {theirs.unreadable}"
+    pairs = zip(ours.results, theirs.results, strict=True)
+    differ = (f"ours    {got}\ntheirs  {wanted}" for got, wanted in pairs if not np.allclose(got, wanted, atol=1e-9))
+    return next(differ, "")
+
+
+def outcome(library, steps: list[Step]):
+    try:
+        return WithViews(library).run(steps)
+    except RuntimeError as error:
+        return str(error)
+
+
+def shortest(steps: list[Step]) -> list[Step]:
+    """A part of the program from which no step can be taken without losing the difference."""
+    for place in range(len(steps)):
+        part = steps[:place] + steps[place + 1 :]
+        if difference(part):
+            return shortest(part)
+    return steps
+
+
+def main(count: int = 1000, seed: int = 0) -> int:
+    warnings.simplefilter("ignore")
+    rng = random.Random(seed)
+    found = 0
+    for _ in range(count):
+        steps = program(rng)
+        if difference(steps):
+            steps = shortest(steps)
+            found += 1
+            print(*steps, difference(steps), sep="\n", end="\n\n")
+            if found == 5:
+                break
+    print(f"{count} programs, {found} differences")
+    return bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(int, sys.argv[1:])))
