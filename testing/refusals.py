@@ -131,7 +131,7 @@ REFUSED_BY = {
         logspace.Tensor_Scalar logspace.Tensor_Tensor
         affine_grid_generator affine_grid_generator_backward
         _foreach_add_.Scalar
-        vdot
+        vdot _pad_enum
         reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d
         trapezoid.x trapezoid.dx trapz.x trapz.dx cumulative_trapezoid.x cumulative_trapezoid.dx _trilinear bilinear
         absolute negative subtract.Tensor subtract.Scalar
@@ -226,7 +226,7 @@ REFUSED_BY = {
         linalg_vander
     """,
     "buc": """
-        view.dtype
+        view.dtype view_copy.dtype
     """,
 }
 

@@ -1,8 +1,9 @@
 """Each operator computes each dtype, or says that it does not: never an error from inside, never a crash.
 
-By default one dtype of each operator is computed, another one for each, and all that it refuses are tried; in the long
-run all are computed. Which ones it refuses says testing/refusals.py, and print_refusals.py prints lines for it. Whether
-the values are PyTorch's is compared by `make parity`.
+What comes of it has the dtype, shape and strides that the meta device says. By default one dtype of each operator is
+computed, another one for each, and all that it refuses are tried; in the long run all are computed. Which ones it
+refuses says testing/refusals.py, and print_refusals.py prints lines for it. Whether the values are PyTorch's is
+compared by `make parity`.
 """
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from redispatch.testing.op_db import op_db
 from redispatch.testing.op_info import EVERY_DTYPE
 
-from .driver import run
+from .driver import looks, on_meta, run
 
 
 def computed(info):
@@ -27,8 +28,11 @@ def cases():
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("info, dtype", [*cases()])
-def test_the_dtype_is_computed(info, dtype):
-    run(info, info.sample_inputs(dtype, thorough=False)[0])
+def test_the_dtype_is_computed_and_looks_as_the_meta_device_says(info, dtype):
+    sample = info.sample_inputs(dtype, thorough=False)[0]
+    found = looks(run(info, sample.copy()))
+    if not {"meta"} & {*info.skips, *sample.skips}:
+        assert looks(run(info, on_meta(info, sample))) == found
 
 
 @pytest.mark.filterwarnings("ignore")
