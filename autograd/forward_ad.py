@@ -25,6 +25,7 @@ from .duals import put, tangent_of
 from .forward import composite_kernel, tangent_of_call
 from .function import DUAL_CALL, Function
 from .function_levels import asked_for_tangents, paired, tangents_by_user
+from .keeping import kept_twin
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 
@@ -41,8 +42,10 @@ class DualLevel:
 
     def attach(self, tensor: Any, tangent: Any) -> Any:
         if tangent is not None:
-            tensor._tangent = tangent
-            self._duals.append(weakref.ref(tensor))
+            for one in (tensor, kept_twin(tensor)):
+                if one is not None:
+                    one._tangent = tangent
+                    self._duals.append(weakref.ref(one))
         return tensor
 
     def clear(self) -> None:

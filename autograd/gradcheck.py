@@ -17,6 +17,7 @@ import numpy as np
 from redispatch.tensor import Tensor, as_numpy, get_default_dtype, shown
 from redispatch.tensor.printing import format_tensor
 
+from . import forward_ad
 from .api import grad
 from .engine import run_backward
 from .history import gradient_edge
@@ -48,23 +49,32 @@ def gradcheck(
 
     inputs: a tensor or a sequence of arguments; the tensors among them that require grad should be float64 or
     complex128. A gradient is right where it is within `atol + rtol * |numerical|` of the difference quotient with
-    step `eps`. `fast_mode` is accepted, and the full matrices are compared all the same.
-    Errors: GradcheckError, unless `raise_exception` is False; ValueError where no input requires grad;
-    NotImplementedError for the checks that need vmap or forward mode.
+    step `eps`. `check_forward_ad` compares forward mode as well, `check_batched_grad` a batch of gradients with
+    one after the other. `fast_mode` is accepted, and the full matrices are compared all the same.
+    Errors: GradcheckError, unless `raise_exception` is False; ValueError where no input requires grad; AssertionError,
+    as in PyTorch, for checks that do not go together; NotImplementedError for `check_batched_forward_grad`.
     """
-    if check_batched_grad or check_batched_forward_grad or check_forward_ad:
-        raise NotImplementedError(
-            "gradcheck: batched and forward-mode checks need vmap and forward mode, not built yet"
-        )
+    if not (check_forward_ad or check_backward_ad):
+        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
+    if check_batched_grad and not check_backward_ad:
+        raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
+    if check_batched_forward_grad and not check_forward_ad:
+        raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
+    if check_batched_forward_grad:
+        raise NotImplementedError("gradcheck: batches of tangents cannot be checked yet")
     arguments = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     check_inputs(arguments)
     try:
         outputs = differentiable_outputs(func(*arguments))
         if not outputs:
             check_constant(func, arguments, eps)
-        elif check_backward_ad:
+        if outputs and check_forward_ad:
+            check_tangents(func, arguments, eps, atol, rtol)
+        if outputs and check_backward_ad:
             check_jacobians(func, arguments, outputs, eps, atol, rtol, nondet_tol, check_grad_dtypes)
             check_zero_gradients(arguments, outputs)
+            if check_batched_grad:
+                check_batches(arguments, outputs, atol, rtol)
             if check_undefined_grad:
                 check_undefined_gradients(func, arguments)
     except GradcheckError:
@@ -95,10 +105,9 @@ def gradgradcheck(
 ) -> bool:
     """Whether the gradients of the gradients of `func` are right: `gradcheck` of its backward.
 
-    grad_outputs: where to take the second derivative; random by default.
+    grad_outputs: where to take the second derivative; random by default. `check_rev_over_rev` differentiates the
+    backward pass by another one, `check_fwd_over_rev` by forward mode.
     """
-    if check_fwd_over_rev:
-        raise NotImplementedError("gradgradcheck: check_fwd_over_rev needs forward mode, which is not built yet")
     arguments = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     if grad_outputs is None:
         random = np.random.default_rng(0)
@@ -125,6 +134,8 @@ def gradgradcheck(
         check_undefined_grad=check_undefined_grad,
         check_grad_dtypes=check_grad_dtypes,
         check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
         fast_mode=fast_mode,
         masked=masked,
     )
@@ -276,6 +287,57 @@ def check_jacobians(
                 raise mismatch(o, i, numerical[place], analytical, value, output)
             if check_dtypes:
                 check_gradient_dtype(output, value)
+
+
+def tangents(func: Callable[..., Any], arguments: tuple[Any, ...], value: Any, tangent: Any) -> list[Any]:
+    """How each output moves where the input `value` moves along `tangent`; None where it does not."""
+    with forward_ad.dual_level():
+        moved = [forward_ad.make_dual(one, tangent) if one is value else one for one in arguments]
+        return [forward_ad.unpack_dual(output).tangent for output in all_outputs(func(*moved))]
+
+
+def check_tangents(func: Callable[..., Any], arguments: tuple[Any, ...], eps: float, atol: float, rtol: float) -> None:
+    """Raises GradcheckError where forward mode, run once per number of each input, differs from the differences."""
+    for i, value in enumerate(arguments):
+        if not is_checked(value):
+            continue
+        numerical = numerical_jacobian(func, arguments, value, eps)
+        rows = [tangents(func, arguments, value, unit) for unit in units(value)]
+        for place, output in enumerate(all_outputs(func(*arguments))):
+            zeros = np.zeros(numerical[place].shape[1])
+            found = [zeros if row[place] is None else numbers(row[place]) for row in rows]
+            analytical = np.array(found).reshape(numerical[place].shape)
+            if not np.allclose(analytical, numerical[place], rtol, atol):
+                raise mismatch(place, i, numerical[place], analytical, value, output)
+
+
+def check_batches(arguments: tuple[Any, ...], outputs: list[Any], atol: float, rtol: float) -> None:
+    """Raises GradcheckError where a batch of gradients sent back gives others than one after the other."""
+    inputs = [value for value in arguments if is_checked(value)]
+    for o, output in enumerate(outputs):
+        seeds = list(units(output))[:3]
+        if not seeds:
+            continue
+        options: dict[str, Any] = {"retain_graph": True, "allow_unused": True}
+        single = [grad(output, inputs, seed, **options) for seed in seeds]
+        batch = grad(output, inputs, stacked(seeds), is_grads_batched=True, **options)
+        for i, found in enumerate(batch):
+            if found is None:
+                continue
+            expected = np.concatenate([numbers(one[i]) for one in single])
+            if not np.allclose(numbers(found), expected, rtol, atol):
+                raise GradcheckError(
+                    f"While computing batched gradients, got values for output {o} and input {i} that are not the same "
+                    f"as those computed one after the other: {numbers(found)} and {expected}"
+                )
+
+
+def stacked(parts: list[Any]) -> Any:
+    """The tensors as one, along a new first dimension."""
+    made = parts[0].detach().new_zeros((len(parts), *parts[0]._shape))
+    for place, part in enumerate(parts):
+        as_numpy(made)[place] = shown(part.detach())
+    return made
 
 
 def mismatch(o: int, i: int, numerical: np.ndarray, analytical: np.ndarray, value: Any, output: Any) -> GradcheckError:

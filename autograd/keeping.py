@@ -28,6 +28,7 @@ from .saved import (
     SavedTensor,
     kept_result,
     kept_value,
+    put_together,
     saved_tensor,
     version_of,
 )
@@ -108,6 +109,27 @@ def kept_output(node: OperatorNode, output: Any, number: int, stack: Sequence[An
         written_view = own and output._view is not None and any(output is value for value in stack)
         return SavedTensor(output, number if own else None, written_view), WRAPPED
     return (output, version_of(output)) if node.outputs[number] is None else kept_result(output, number)
+
+
+def kept_twin(output: Any) -> Any:
+    """What the node of `output` keeps of it, as a tensor object of its own; None where it keeps nothing.
+
+    In forward mode the tangent of a result is known only when the call has been recorded; it belongs to both.
+    """
+    record = output._autograd
+    node = None if record is None else record.grad_fn
+    if not isinstance(node, OperatorNode) or not node.rule.results or node.results is None:
+        return None
+    for index, one in enumerate(node.rule.results):
+        value, version = node.results[2 * index : 2 * index + 2]
+        if one.output != record.output_nr or version is None:
+            continue
+        if version == WRAPPED:
+            return value._tensor if isinstance(value, SavedTensor) else None
+        twin = put_together(value) if type(value) is tuple else value
+        node.results = (*node.results[: 2 * index], twin, *node.results[2 * index + 1 :])
+        return twin
+    return None
 
 
 # What users see, and letting go ---------------------------------------------------------------------------------------

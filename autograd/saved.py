@@ -266,6 +266,8 @@ def as_output(tensor: Any, node: Any, number: int) -> Any:
     """A tensor like `tensor`, which has no history, as output of `node`."""
     result = copy_of(tensor)
     result._autograd = AutogradRecord(True, node, number)
+    if tensor._tangent is not None:
+        result._tangent = tensor._tangent
     return result
 
 

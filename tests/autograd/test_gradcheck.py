@@ -72,3 +72,61 @@ def test_something_must_require_grad():
 def test_single_precision_is_warned_about():
     with pytest.warns(UserWarning, match="Input #0 requires gradient and is not a double precision"):
         gradcheck(lambda x: x * 2, (leaf(1.0, dtype=rd.float32),), eps=1e-2, atol=1e-2)
+
+
+class WrongTangent(rd.autograd.Function):
+    """The square, whose backward is right and whose forward mode is wrong."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.x = x
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, grad):
+        return 2 * ctx.saved_tensors[0] * grad
+
+    @staticmethod
+    def jvp(ctx, tangent):
+        return 3 * ctx.x * tangent
+
+
+def test_forward_mode_is_checked_when_asked_for():
+    assert gradcheck(lambda a, b: (a * b, a.sin()), (leaf(1.0, 2.0), leaf(3.0, 4.0)), check_forward_ad=True)
+    assert gradcheck(WrongTangent.apply, (leaf(1.0, 2.0),))
+    with pytest.raises(GradcheckError, match="Jacobian mismatch for output 0 with respect to input 0"):
+        gradcheck(WrongTangent.apply, (leaf(1.0, 2.0),), check_forward_ad=True)
+    assert not gradcheck(
+        WrongTangent.apply, (leaf(1.0),), check_forward_ad=True, check_backward_ad=False, raise_exception=False
+    )
+
+
+def test_batches_of_gradients_are_checked():
+    assert gradcheck(lambda a, b: (a * b).cumsum(0), (leaf(1.0, 2.0), leaf(3.0, 4.0)), check_batched_grad=True)
+
+
+def test_second_derivatives_are_checked_both_ways():
+    inputs = (leaf(0.5, 1.5),)
+    assert gradgradcheck(lambda a: a.exp() * a, inputs, check_fwd_over_rev=True)
+    assert gradgradcheck(lambda a: a.exp() * a, inputs, check_fwd_over_rev=True, check_rev_over_rev=False)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"check_backward_ad": False}, "Expected at least one of check_forward_ad or check_backward_ad to be True"),
+        (
+            {"check_batched_grad": True, "check_backward_ad": False, "check_forward_ad": True},
+            "Setting check_batched_grad=True requires check_backward_ad to be True",
+        ),
+        (
+            {"check_batched_forward_grad": True},
+            "Setting check_batched_forward_grad=True requires check_forward_ad to be True",
+        ),
+    ],
+)
+def test_checks_that_do_not_go_together_are_refused(options, message):
+    with pytest.raises(AssertionError) as error:
+        gradcheck(lambda a: a * 2, (leaf(1.0),), **options)
+    assert str(error.value) == message
