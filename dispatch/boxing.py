@@ -20,7 +20,7 @@ from typing import Any
 
 from .base import ARGUMENT_TYPES, TensorBase
 from .keyset import DispatchKeySet
-from .marks import inline, pure
+from .marks import inline, leaf, pure
 from .schema import NO_DEFAULT, TENSOR, Argument, BaseType, FunctionSchema, ListType, OptionalType, Type
 from .table import Boxed, Kernel
 
@@ -135,12 +135,18 @@ def checked(schema: FunctionSchema, result: Any) -> Any:
             raise no_tensor(schema, result)
         return result
     if not returns:
-        if result is not None:
-            raise wrong_results(schema, result)
+        check_nothing(schema, result)
         return None
     if not (isinstance(result, tuple | list) and len(result) == len(returns)):
         raise wrong_results(schema, result)
     return tuple(result)
+
+
+@leaf
+def check_nothing(schema: FunctionSchema, result: Any) -> None:
+    """A function of its own: what is raised here would be one more way out, wherever a layer calls."""
+    if result is not None:
+        raise wrong_results(schema, result)
 
 
 def no_tensor(schema: FunctionSchema, result: Any) -> RuntimeError:

@@ -60,7 +60,6 @@ REFUSED_BY = {
         adaptive_max_pool3d adaptive_max_pool3d_backward fractional_max_pool3d fractional_max_pool3d_backward
         max_unpool2d max_unpool3d adaptive_max_pool1d max_pool2d_with_indices_backward
         max_pool3d_with_indices_backward _adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward
-        requires_grad_
         bartlett_window bartlett_window.periodic blackman_window blackman_window.periodic cauchy_ hamming_window
         hamming_window.periodic hamming_window.periodic_alpha hamming_window.periodic_alpha_beta hann_window
         hann_window.periodic kaiser_window kaiser_window.beta kaiser_window.periodic log_normal_ multinomial poisson
@@ -143,6 +142,7 @@ REFUSED_BY = {
         addbmm chain_matmul cross linalg_cross linalg_matmul linalg_matrix_power linalg_multi_dot matrix_power
     """,
     "bucsil": """
+        requires_grad_
         lstm.input lstm.data lstm_cell gru.input gru.data gru_cell rnn_tanh.input rnn_tanh.data
         addcdiv dist embedding_renorm_ frobenius_norm.dim lerp.Scalar lerp.Tensor linalg_matrix_norm
         linalg_matrix_norm.str_ord linalg_norm linalg_norm.ord_str linalg_vector_norm logaddexp logcumsumexp
@@ -236,6 +236,10 @@ REFUSED = {
 
 # Their samples need numbers that these dtypes do not hold.
 NOT_SAMPLED: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(  # their samples are negative numbers
+        ["histogram.bins_tensor", "histogramdd.TensorList_bins", "_histogramdd_from_bin_tensors", "nextafter"],
+        ("uint8",),
+    ),
     "_neg_view": ("bool",),
     "_neg_view_copy": ("bool",),
     "retain_grad": ("bool", "uint8", "int8", "int16", "int32", "int64"),

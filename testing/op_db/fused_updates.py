@@ -31,7 +31,6 @@ NO_RESULT = {name: "it returns nothing" for name in ("reference", "bfloat16", "l
 WRITES = {
     **NO_RESULT,
     **dict.fromkeys(["gradients", "second_gradients"], "it writes, and has no derivative"),
-    "subclass": "lists of a subclass's tensors leave more ways open than the specialiser follows: it runs boxed",
 }
 
 FUSED_UPDATES = [
