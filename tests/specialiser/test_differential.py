@@ -17,7 +17,6 @@ from redispatch.autograd import backward, grad
 from redispatch.dispatch import bind, call, describe, keyset
 from redispatch.tensor import Tensor
 from redispatch.testing.op_db import op_db
-from redispatch.testing.op_db.fused_updates import NOT_FOLLOWED
 from redispatch.testing.op_info import SampleInput, is_factory
 from redispatch.utils import _pytree as pytree
 
@@ -206,8 +205,6 @@ def cases_of(info, form, op, contexts):
 
 @each_form(0)
 def test_an_operator_does_the_same_specialised_as_boxed(info, form, op, contexts):
-    if info.skips.get("subclass") == NOT_FOLLOWED:
-        pytest.skip(NOT_FOLLOWED)
     compare(info, form, op, contexts)
 
 
