@@ -72,7 +72,8 @@ def test_gradients_of_gradients():
 
 def test_forward_mode_asks_jvp():
     assert_close(jvp(cube, (X,), (X,))[1], (6 * X**3).sum())
-    assert_close(jacfwd(cube)(X), 6 * X**2) and assert_close(jacrev(cube)(X), 6 * X**2)
+    assert_close(jacfwd(cube)(X), 6 * X**2)
+    assert_close(jacrev(cube)(X), 6 * X**2)
     with fwAD.dual_level():
         result = fwAD.unpack_dual(Cube.apply(fwAD.make_dual(X, X), S))
     assert_close(result.tangent, 6 * X**3)
