@@ -138,8 +138,11 @@ class Maker:
         return made.requires_grad_() if self.requires_grad else made
 
     def values(self, numbers: Any, dtype: dtype | None = None) -> Tensor:
-        """A tensor of these very numbers."""
-        made = tensor(numbers, dtype=dtype or self.dtype)
+        """A tensor of these very numbers; without their signs, in a dtype that has none."""
+        element = dtype or self.dtype
+        unsigned = element is dtypes.uint8
+        made = tensor(numbers, dtype=None if unsigned else element)
+        made = made.abs().to(element) if unsigned else made
         return made.requires_grad_() if self.requires_grad and made._dtype.category >= dtypes.FLOATING else made
 
     def index(self, *shape: int, below: int, low: int = 0) -> Tensor:
@@ -173,6 +176,7 @@ class OpInfo:
                 gradient of their own.
     random:     whether results depend on the generator, which is then seeded before each call.
     representative: whether it stands for all pointwise operators in tests that would take too long with each.
+    alike:      whether it is one of a family that is made by one rule; see `is_left_by`.
     function:   where the public function is, "nn.functional.gelu"; by default `redispatch.<name>`, if it is this.
     errors:     calls that must fail, and how.
     tolerance:  (rtol, atol) by dtype name, where the dtype's own is too strict; it carries its reason as a comment.
@@ -188,6 +192,7 @@ class OpInfo:
     definite: Callable[[Any], Any] | None = None
     random: bool = False
     representative: bool = False
+    alike: bool = False
     function: str | None = None
     errors: Errors | None = None
     tolerance: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -282,10 +287,10 @@ class OpInfo:
     def is_left_by(self, test: str) -> bool:
         """Whether a generic test leaves the operator to other tests, and to the long run.
 
-        Operators that are not cheap to test are many and alike. Each test takes a third of them, another third than the
-        next test does; so each is tried by some tests, and each test tries all kinds.
+        Members of one family are alike. Each test takes a third of them, another third than the next test does; so each
+        is tried by some tests, and each test tries some of all families.
         """
-        return not self.is_cheap and zlib.crc32(f"{test} {self}".encode()) % 3 != 0
+        return self.alike and zlib.crc32(f"{test} {self}".encode()) % 3 != 0
 
     def sample_inputs(
         self, dtype: dtype, requires_grad: bool = False, thorough: bool | None = None

@@ -236,10 +236,6 @@ REFUSED = {
 
 # Their samples need numbers that these dtypes do not hold.
 NOT_SAMPLED: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(  # their samples are negative numbers
-        ["histogram.bins_tensor", "histogramdd.TensorList_bins", "_histogramdd_from_bin_tensors", "nextafter"],
-        ("uint8",),
-    ),
     "_neg_view": ("bool",),
     "_neg_view_copy": ("bool",),
     "retain_grad": ("bool", "uint8", "int8", "int16", "int32", "int64"),

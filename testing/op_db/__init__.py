@@ -94,7 +94,6 @@ op_db = [
     *SIZES,
     *BATCH_NORM,
     *EMBEDDING_BAG,
-    *FFT,
     *FOURIER,
     *FUSED_UPDATES,
     *SEARCHING,
@@ -102,7 +101,6 @@ op_db = [
     *CONTRACTIONS,
     *DIAGONALS,
     *COMPLEX_NUMBERS,
-    *VIEW_COPIES,
     *STATISTICS,
     *HISTOGRAMS,
     *INTEGRALS,
@@ -111,12 +109,12 @@ op_db = [
     *ARRANGEMENTS,
     *INQUIRIES,
     *PACKING,
-    *ALIASES,
     *PARTS,
-    *SPECIAL,
     *RANGES,
-    *WINDOWS,
 ]
+
+# Families whose members are made by one rule, or written over the same few operators: many, and alike.
+op_db += [info.but(info.name, alike=True) for info in (*VIEW_COPIES, *ALIASES, *FFT, *SPECIAL, *WINDOWS)]
 
 # Operators that no OpInfo covers: qualified name -> the reason. tests/op_db/test_coverage.py keeps this list short.
 NOT_COVERED: dict[str, str] = {}
