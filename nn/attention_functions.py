@@ -71,13 +71,9 @@ def multi_head_attention_forward(
     width = features // num_heads
     if width * num_heads != features:
         raise AssertionError(f"embed_dim {features} not divisible by num_heads {num_heads}")
-    if use_separate_proj_weight:
-        weights = (q_proj_weight, k_proj_weight, v_proj_weight)
-    else:
-        weights = in_proj_weight.chunk(3)
+    weights = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else in_proj_weight.chunk(3)
     biases = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
-    projected = (linalg.linear(*parts) for parts in zip((query, key, value), weights, biases, strict=True))
-    q, k, v = projected
+    q, k, v = (linalg.linear(*parts) for parts in zip((query, key, value), weights, biases, strict=True))
     more = 0  # keys behind those given
     if bias_k is not None and bias_v is not None:
         if static_k is not None or static_v is not None:
@@ -101,33 +97,47 @@ def multi_head_attention_forward(
         )
     source = k.size(1)
     if key_padding_mask is not None:
-        if tuple(key_padding_mask.shape) != (batch, source):
-            raise AssertionError(
-                f"expecting key_padding_mask shape of {(batch, source)}, but got {key_padding_mask.shape}"
-            )
-        padding = key_padding_mask.view(batch, 1, 1, source).expand(-1, num_heads, -1, -1).reshape(heads, 1, source)
+        padding = for_heads(key_padding_mask, batch, source, num_heads)
         attn_mask = padding if attn_mask is None else attn_mask + padding
     dropout = dropout_p if training else 0.0
+    shares = None
     if need_weights:
-        scores = (q * math.sqrt(1.0 / width)) @ k.transpose(-2, -1)
-        shares = softmax(scores if attn_mask is None else scores + attn_mask, -1)
-        shares = dropouts.dropout(shares, p=dropout) if dropout > 0 else shares
-        mixed = shares @ v
+        mixed, shares = attended_and_weights(q, k, v, attn_mask, dropout)
         mixed = mixed.transpose(0, 1).contiguous().view(length * batch, features)
+        shares = shares.view(batch, num_heads, length, source)
+        shares = shares.mean(dim=1) if average_attn_weights else shares
     else:
-        if attn_mask is not None:
-            shared = attn_mask.size(0) == 1 and attn_mask.dim() == 3
-            attn_mask = attn_mask.unsqueeze(0) if shared else attn_mask.view(batch, num_heads, -1, source)
-        q, k, v = (x.view(batch, num_heads, x.shape[1], width) for x in (q, k, v))
-        mixed = attention.scaled_dot_product_attention(q, k, v, attn_mask, dropout, causal)
+        mixed = attended(q, k, v, attn_mask, batch, dropout, causal)
         mixed = mixed.permute(2, 0, 1, 3).contiguous().view(batch * length, features)
     result = linalg.linear(mixed, out_proj_weight, out_proj_bias).view(length, batch, features)
-    result = result.squeeze(1) if alone else result
-    if not need_weights:
-        return result, None
-    shares = shares.view(batch, num_heads, length, source)
-    shares = shares.mean(dim=1) if average_attn_weights else shares
-    return result, shares.squeeze(0) if alone else shares
+    if not alone:
+        return result, shares
+    return result.squeeze(1), None if shares is None else shares.squeeze(0)
+
+
+def for_heads(key_padding_mask: Any, batch: int, source: int, num_heads: int) -> Any:
+    """A mask (batch, source) as (batch * heads, 1, source). AssertionError for another shape."""
+    if tuple(key_padding_mask.shape) != (batch, source):
+        raise AssertionError(f"expecting key_padding_mask shape of {(batch, source)}, but got {key_padding_mask.shape}")
+    padding = key_padding_mask.view(batch, 1, 1, source).expand(-1, num_heads, -1, -1)
+    return padding.reshape(batch * num_heads, 1, source)
+
+
+def attended_and_weights(q: Any, k: Any, v: Any, mask: Any, dropout: float) -> tuple[Any, Any]:
+    """The values mixed, (batch * heads, length, width), and the weights, which only this form has in memory."""
+    scores = (q * math.sqrt(1.0 / q.shape[-1])) @ k.transpose(-2, -1)
+    shares = softmax(scores if mask is None else scores + mask, -1)
+    shares = dropouts.dropout(shares, p=dropout) if dropout > 0 else shares
+    return shares @ v, shares
+
+
+def attended(q: Any, k: Any, v: Any, mask: Any, batch: int, dropout: float, causal: bool) -> Any:
+    """The values mixed by fused attention: (batch, heads, length, width)."""
+    q, k, v = (x.view(batch, x.shape[0] // batch, *x.shape[1:]) for x in (q, k, v))
+    if mask is not None:
+        for_all = mask.size(0) == 1 and mask.dim() == 3
+        mask = mask.unsqueeze(0) if for_all else mask.view(batch, q.shape[1], -1, k.shape[2])
+    return attention.scaled_dot_product_attention(q, k, v, mask, dropout, causal)
 
 
 def check_shapes(query: Any, key: Any, value: Any, key_padding_mask: Any, attn_mask: Any, num_heads: int) -> bool:
