@@ -20,6 +20,7 @@ from redispatch.dispatch import (
     OpOverload,
     Setting,
     TensorMeta,
+    TorchDispatchModeKey,
     _disabled_torch_function_impl,
     as_keyset,
     backends,
@@ -35,11 +36,13 @@ from redispatch.dispatch import (
     keyset,
     layers,
     members,
+    mode_in_slot,
     overridden,
     parse_schema,
     pop_mode,
     push_mode,
     runtime_table_keys,
+    unset_mode,
     with_function_modes,
     without,
     without_overrides,
@@ -52,12 +55,14 @@ __all__ = [
     "DispatchKeySet",
     "FunctionSchema",
     "_TensorMeta",
+    "_TorchDispatchModeKey",
     "_disabled_torch_dispatch_impl",
     "_disabled_torch_function_impl",
     "parse_schema",
 ]
 
 _TensorMeta = TensorMeta
+_TorchDispatchModeKey = TorchDispatchModeKey
 _disabled_torch_dispatch_impl = layers.python._disabled_torch_dispatch_impl
 
 # Keys and keysets -----------------------------------------------------------------------------------------------------
@@ -329,8 +334,29 @@ def _push_on_torch_dispatch_stack(mode: Any) -> None:
     push_mode(mode)
 
 
-def _pop_torch_dispatch_stack(mode_key: None = None) -> Any:
-    return pop_mode()
+def _pop_torch_dispatch_stack(mode_key: TorchDispatchModeKey | None = None) -> Any:
+    """Takes the innermost mode, or the infra mode of a slot, off the stack; RuntimeError where there is none."""
+    if mode_key is None:
+        return pop_mode()
+    mode = unset_mode(mode_key)
+    if mode is None:
+        raise RuntimeError(f"the slot {mode_key.name} has no active mode")
+    return mode
+
+
+def _get_dispatch_mode(mode_key: TorchDispatchModeKey) -> Any:
+    """The active infra mode of a slot, or None."""
+    return mode_in_slot(mode_key)
+
+
+def _set_dispatch_mode(mode: Any) -> None:
+    """Puts an infra mode into its slot; RuntimeError where there is one."""
+    push_mode(mode)
+
+
+def _unset_dispatch_mode(mode_key: TorchDispatchModeKey) -> Any:
+    """Takes the infra mode out of a slot and returns it, or None."""
+    return unset_mode(mode_key)
 
 
 def _len_torch_function_stack() -> int:

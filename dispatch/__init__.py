@@ -23,7 +23,17 @@ from .library import (
     own_namespace,
 )
 from .memo import Memo
-from .mode_stack import TorchDispatchMode, TorchFunctionMode, pop_mode, push_mode, with_function_modes, with_modes
+from .mode_stack import (
+    TorchDispatchMode,
+    TorchDispatchModeKey,
+    TorchFunctionMode,
+    mode_in_slot,
+    pop_mode,
+    push_mode,
+    stack_of,
+    unset_mode,
+    with_function_modes,
+)
 from .operator import OpOverload, OpOverloadPacket, as_keyset, describe_value, operator_named, ops
 from .override import (
     HANDLER_CHANGED,
@@ -45,7 +55,21 @@ from .rules import RuleTable, Slot
 from .schema import NO_DEFAULT, Argument, FunctionSchema, ListType, OptionalType
 from .schema_parser import parse_schema
 from .signature import Overload, Parser, Signature
-from .state import AUTOCAST_KEYS, DEFAULT, LAZY_BITS, STATE, Region, Setting, State, exclude, force, include, within
+from .state import (
+    AUTOCAST_KEYS,
+    DEFAULT,
+    LAZY_BITS,
+    STATE,
+    Region,
+    Setting,
+    State,
+    exclude,
+    force,
+    include,
+    with_modes,
+    with_pre_dispatch_modes,
+    within,
+)
 from .table import Kernel, backends_of_autograd, members, runtime_table_keys
 from .tags import Tag
 from .trace import Hop, trace
@@ -96,6 +120,7 @@ __all__ = [
     "TensorBase",
     "TensorMeta",
     "TorchDispatchMode",
+    "TorchDispatchModeKey",
     "TorchFunctionMode",
     "VALUE_CLASSES",
     "_disabled_torch_function_impl",
@@ -133,6 +158,7 @@ __all__ = [
     "keyset",
     "layers",
     "members",
+    "mode_in_slot",
     "one_per_type",
     "operator_named",
     "operators",
@@ -147,15 +173,18 @@ __all__ = [
     "push_mode",
     "run",
     "shared",
+    "stack_of",
     "runtime_keys",
     "runtime_table_keys",
     "tensors_keyset",
     "trace",
     "unbind",
     "undefine",
+    "unset_mode",
     "wants_gradient",
     "with_function_modes",
     "with_modes",
+    "with_pre_dispatch_modes",
     "within",
     "without",
     "without_overrides",

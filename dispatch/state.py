@@ -72,6 +72,8 @@ class State:
     included: int  # keyset added to that of the arguments
     excluded: int  # keyset taken away last; it wins over `included`
     modes: tuple[Any, ...]  # dispatch modes, the innermost last
+    pre_dispatch_modes: tuple[Any, ...]  # those of the key PreDispatch, which see calls before all layers
+    displaced: tuple[tuple[Any, Any], ...]  # (infra mode entered, the one whose slot it took or None), in turn
     function_modes: tuple[Any, ...]  # function modes, the innermost last
     overrides: str  # who may override a function: "all", "modes" (no subclass) or "none"
     grad_enabled: bool  # whether Autograd records
@@ -151,6 +153,13 @@ class State:
             found = self.memo["answering"] = with_modes(self.excluding(ABOVE_PYTHON), self.modes[:-1])
         return found
 
+    def answering_before(self) -> State:
+        """The state in which the innermost mode of the key PreDispatch answers: itself popped, and no key excluded."""
+        found = self.memo.get("answering before")
+        if found is None:
+            found = self.memo["answering before"] = with_pre_dispatch_modes(self, self.pre_dispatch_modes[:-1])
+        return found
+
     def answering_function(self) -> State:
         """The state in which the innermost function mode answers: itself popped."""
         found = self.memo.get("answering function")
@@ -224,6 +233,8 @@ vars(DEFAULT).update(
     included=keyset("BackendSelect", "ADInplaceOrView"),
     excluded=AUTOCAST_KEYS,
     modes=(),
+    pre_dispatch_modes=(),
+    displaced=(),
     function_modes=(),
     overrides="all",
     grad_enabled=True,
@@ -258,6 +269,15 @@ def with_modes(state: State, modes: tuple[Any, ...]) -> State:
     """`state` with this stack of dispatch modes, and the Python keys included exactly while there is one."""
     included = state.included | PYTHON_KEYS if modes else state.included & ~PYTHON_KEYS
     return state.replace(modes=modes, included=included)
+
+
+PRE_DISPATCH = keyset("PreDispatch")
+
+
+def with_pre_dispatch_modes(state: State, modes: tuple[Any, ...]) -> State:
+    """The same for the stack of the key PreDispatch."""
+    included = state.included | PRE_DISPATCH if modes else state.included & ~PRE_DISPATCH
+    return state.replace(pre_dispatch_modes=modes, included=included)
 
 
 STATE: ContextVar[State] = ContextVar("redispatch state", default=DEFAULT)

@@ -22,7 +22,6 @@ from typing import Any
 
 import redispatch as rd
 from redispatch.tensor import lay_out  # how a tensor comes to look otherwise in place
-from redispatch.utils import _python_dispatch as dispatch
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import TorchDispatchMode
 
@@ -99,25 +98,12 @@ class FakeTensorMode(TorchDispatchMode):
     allow_non_fake_inputs: whether real tensors may meet fake ones; they become fake then.
     """
 
+    _mode_key = rd._C._TorchDispatchModeKey.FAKE  # its slot: below all other modes, whenever it is entered
+
     def __init__(self, *, allow_non_fake_inputs: bool = False, allow_fallback_kernels: bool = True) -> None:
         self.allow_non_fake_inputs = allow_non_fake_inputs
         self.allow_fallback_kernels = allow_fallback_kernels
         self._fakes: dict[int, tuple[weakref.ref[rd.Tensor], weakref.ref[FakeTensor]]] = {}
-        self._former: list[FakeTensorMode | None] = []
-
-    # One mode of this kind, below all others ----------------------------------------------------------------------
-
-    def __enter__(self) -> FakeTensorMode:
-        modes = dispatch._get_current_dispatch_mode_stack()
-        former = next((mode for mode in modes if isinstance(mode, FakeTensorMode)), None)
-        self._former.append(former)
-        restack([self, *(mode for mode in modes if mode is not former)])
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        former = self._former.pop()
-        rest = [mode for mode in dispatch._get_current_dispatch_mode_stack() if mode is not self]
-        restack(rest if former is None else [former, *rest])
 
     # Making fakes --------------------------------------------------------------------------------------------------
 
@@ -204,14 +190,6 @@ class FakeTensorMode(TorchDispatchMode):
             return known
 
         return pytree.tree_map_only(rd.Tensor, one, result)
-
-
-def restack(modes: list[Any]) -> None:
-    """Makes these the active dispatch modes, the innermost last."""
-    while dispatch._len_torch_dispatch_stack():
-        dispatch._pop_mode()
-    for mode in modes:
-        dispatch._push_mode(mode)
 
 
 def takes_device(func: Any) -> bool:

@@ -12,13 +12,19 @@ from typing import Any
 
 from redispatch.dispatch import (
     STATE,
+    DispatchKey,
     OpOverload,
     TorchDispatchMode,
+    TorchDispatchModeKey,
     exclude,
     keyset,
+    mode_in_slot,
     pop_mode,
     push_mode,
+    stack_of,
+    unset_mode,
     with_modes,
+    with_pre_dispatch_modes,
     within,
 )
 from redispatch.tensor import META, Tensor, UntypedStorage, lay_out, tensor_over
@@ -28,6 +34,9 @@ from ._pytree import tree_leaves
 __all__ = [
     "BaseTorchDispatchMode",
     "TorchDispatchMode",
+    "_detect_infra_mode",
+    "_disable_infra_mode",
+    "_unset_infra_mode",
     "_disable_current_modes",
     "_get_current_dispatch_mode",
     "_get_current_dispatch_mode_stack",
@@ -67,17 +76,32 @@ def _len_torch_dispatch_stack() -> int:
 
 
 def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
-    return bool(STATE.get().modes)
+    """Whether a dispatch mode is active; or whether one of users is."""
+    state = STATE.get()
+    modes = state.modes + state.pre_dispatch_modes
+    return any(include_infra_modes or getattr(mode, "_mode_key", None) is None for mode in modes)
 
 
-_pop_mode = pop_mode
 _push_mode = push_mode
 
 
+def _pop_mode(key: DispatchKey | TorchDispatchModeKey | None = None) -> Any:
+    """Takes a dispatch mode off its stack and returns it: the innermost; or, of the key PreDispatch, the innermost
+    there; or the infra mode of a slot. RuntimeError where there is none."""
+    if key is None:
+        return pop_mode()
+    if key is DispatchKey.PreDispatch:
+        return pop_mode("pre_dispatch_modes")
+    mode = unset_mode(TorchDispatchModeKey(key))
+    if mode is None:
+        raise RuntimeError("trying to pop from empty mode stack")
+    return mode
+
+
 @contextmanager
-def _pop_mode_temporarily() -> Iterator[Any]:
-    """A region without the innermost mode, which it hands out."""
-    mode = pop_mode()
+def _pop_mode_temporarily(key: DispatchKey | TorchDispatchModeKey | None = None) -> Iterator[Any]:
+    """A region without one mode, which it hands out."""
+    mode = _pop_mode(key)
     try:
         yield mode
     finally:
@@ -86,10 +110,44 @@ def _pop_mode_temporarily() -> Iterator[Any]:
 
 @contextmanager
 def _disable_current_modes() -> Iterator[list[Any]]:
-    """A region without any dispatch mode; hands out those that were active."""
+    """A region without any dispatch mode; hands out those that were active, the innermost first.
+
+    Errors: AssertionError where an infra mode is active before dispatch and at the key Python, too.
+    """
     state = STATE.get()
-    with within(with_modes(state, ())):
-        yield list(state.modes)
+    slots = [mode._mode_key for mode in state.modes + state.pre_dispatch_modes if mode._mode_key is not None]
+    if len(slots) != len(set(slots)):
+        raise AssertionError(f"Can't have infra modes available both in PreDispatch and Python Key: {slots}")
+    with within(with_pre_dispatch_modes(with_modes(state, ()), ())):
+        yield [*reversed(state.pre_dispatch_modes), *reversed(state.modes)]
+
+
+# Infra modes: Note [Infra modes have slots] in dispatch/mode_stack.py
+
+
+def _detect_infra_mode(key: TorchDispatchModeKey) -> Any:
+    """The active infra mode of a slot, before dispatch or at the key Python; or None."""
+    before, at_python = mode_in_slot(key, "pre_dispatch_modes"), mode_in_slot(key)
+    if before is not None and at_python is not None:
+        raise AssertionError("At most one of pre_dispatch_mode and post_dispatch_mode may be active")
+    return at_python if before is None else before
+
+
+def _unset_infra_mode(key: TorchDispatchModeKey) -> Any:
+    """Takes it out and returns it."""
+    mode = _detect_infra_mode(key)
+    return None if mode is None else unset_mode(key, stack_of(mode))
+
+
+@contextmanager
+def _disable_infra_mode(key: TorchDispatchModeKey) -> Iterator[Any]:
+    """A region without the infra mode of a slot, which it hands out."""
+    mode = _unset_infra_mode(key)
+    try:
+        yield mode
+    finally:
+        if mode is not None:
+            push_mode(mode)
 
 
 def no_dispatch() -> Any:

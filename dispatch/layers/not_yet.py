@@ -14,7 +14,6 @@ def _pass() -> None:
 skipped(
     place_of(_pass),
     "PythonDispatcher",
-    "PreDispatch",
     "FuncTorchVmapMode",
     "BatchedNestedTensor",
     "VmapMode",

@@ -25,6 +25,7 @@ from ..state import ABOVE_PYTHON, STATE, within
 from .layer import layer
 
 BELOW_SNAPSHOT = below("PythonTLSSnapshot")
+BELOW_PRE_DISPATCH = below("PreDispatch")
 REMEMBERED = 4096  # combinations of classes; then it starts afresh
 
 # By (operator, class of a mode or of tensors): what is called in the place of that class's `__torch_dispatch__`, with
@@ -41,6 +42,22 @@ def has_handler(kind: type) -> bool:
     """Whether tensors of this class are to stop at the key Python."""
     handler = getattr(kind, "__torch_dispatch__", None)
     return handler is not None and handler is not _disabled_torch_dispatch_impl
+
+
+@layer("PreDispatch")
+def pre_dispatch(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
+    """Asks the innermost of the modes that stand before all layers: what they call takes its whole way down."""
+    state = STATE.get()
+    if not state.pre_dispatch_modes:
+        return run(op, keyset & BELOW_PRE_DISPATCH, stack)
+    mode = state.pre_dispatch_modes[-1]
+    args, kwargs = unbind(op.schema, stack)
+    types = handling_types(tuple(type(tensor) for tensor in given_tensors(op.schema, stack)))
+    with within(state.answering_before()):
+        result = ask(mode, type(mode), op, types, args, kwargs)
+    if result is NotImplemented:
+        raise no_handler(op, state.pre_dispatch_modes, ())
+    return checked(op.schema, result)
 
 
 @layer("PythonTLSSnapshot")

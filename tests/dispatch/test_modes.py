@@ -1,5 +1,7 @@
 """Modes see calls innermost first, leave the stack whatever happens, and say so where their order is broken."""
 
+import contextlib
+import itertools
 import random
 
 import pytest
@@ -8,11 +10,14 @@ import redispatch as rd
 from redispatch.dispatch import (
     DEFAULT,
     STATE,
+    DispatchKey,
     ModeOrderError,
     Setting,
     TorchDispatchMode,
+    TorchDispatchModeKey,
     TorchFunctionMode,
     keyset,
+    mode_in_slot,
     ops,
     pop_mode,
     push_mode,
@@ -20,6 +25,7 @@ from redispatch.dispatch import (
     with_function_modes,
 )
 from redispatch.dispatch.layers.python import _disabled_torch_dispatch_impl
+from redispatch.utils import _python_dispatch
 
 from .fakes import CPU_KEYS, PYTHON_KEYS, Fake, operator
 
@@ -406,3 +412,109 @@ def test_a_modes_repr_is_not_asked_for_unless_a_trace_wants_it():
     with trace() as hops, Shy():
         rd.ones(2)
     assert "asks shy" in str(hops) and asked
+
+
+# Infra modes and the key PreDispatch ----------------------------------------------------------------------------------
+
+
+class Slotted(Mode):
+    def __init__(self, key, name="infra", log=None):
+        super().__init__(name, log)
+        self._mode_key = key
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+def test_infra_modes_stand_in_their_slots_below_those_of_users(order):
+    fake, proxy, functional = infra = [Slotted(key, key.name) for key in TorchDispatchModeKey]
+    user = Mode("user")
+    with contextlib.ExitStack() as entered:
+        for index in order:
+            entered.enter_context([*infra, user][index])
+        assert stack() == (fake, proxy, functional, user)
+        ops.t.f(Fake())
+        assert [mode_in_slot(key) for key in TorchDispatchModeKey] == infra
+    assert STATE.get() == DEFAULT
+    assert all(len(mode.log) == 1 for mode in (*infra, user))
+
+
+def test_a_second_mode_takes_the_slot_of_the_first_until_it_ends():
+    first, second = Slotted(TorchDispatchModeKey.PROXY), Slotted(TorchDispatchModeKey.PROXY)
+    user = Mode()
+    with first, user:
+        with first:  # it is there already
+            assert stack() == (first, user)
+        with pytest.raises(ValueError), second:
+            assert stack() == (second, user)
+            with first, second:
+                assert stack() == (second, user)
+            assert stack() == (second, user)
+            raise ValueError
+        assert stack() == (first, user)
+        with pytest.raises(RuntimeError, match="trying to set the current PROXY mode, but one already exists"):
+            push_mode(second)
+    assert STATE.get() == DEFAULT
+    with pytest.raises(ModeOrderError, match="not among the active modes"):
+        first.__exit__(None, None, None)
+
+
+def test_an_infra_mode_may_be_entered_again_by_its_own_handler():
+    class Again(Slotted):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.log.append((stack(), mode_in_slot(self._mode_key)))
+            with self:
+                self.log.append(stack())
+            return func(*args, **(kwargs or {}))
+
+    mode, user = Again(TorchDispatchModeKey.FUNCTIONAL), Mode()
+    with mode, user:
+        ops.t.f(Fake())
+    assert mode.log == [((), None), (mode,)]
+    assert STATE.get() == DEFAULT
+
+
+def test_a_mode_at_pre_dispatch_sees_what_the_user_called_and_its_calls_are_recorded():
+    log = []
+
+    class Early(Mode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            log.append(("early", str(func), rd.is_grad_enabled()))
+            result = func(*args, **(kwargs or {}))
+            assert result.requires_grad
+            return result
+
+    x, weight = rd.ones(2, 3), rd.ones(4, 3, requires_grad=True)
+    early, late = Early(), Mode(log=log)
+    early._dispatch_key = DispatchKey.PreDispatch
+    with early, late:
+        y = rd.nn.functional.linear(x, weight)
+        assert (STATE.get().pre_dispatch_modes, stack()) == ((early,), (late,))
+        with _python_dispatch._disable_current_modes() as modes:
+            assert modes == [early, late] and STATE.get().included == DEFAULT.included
+    assert y.grad_fn is not None
+    assert [entry[:2] for entry in log] == [("early", "aten.linear.default"), *(("mode", e[1]) for e in log[1:])]
+    assert STATE.get() == DEFAULT
+    refusing = Mode(answer=lambda *call: NotImplemented)
+    refusing._dispatch_key = DispatchKey.PreDispatch
+    with pytest.raises(TypeError, match="Multiple dispatch failed"), refusing:
+        rd.ones(2)
+
+
+def test_infra_modes_are_found_taken_out_and_put_back_by_their_key():
+    key = TorchDispatchModeKey.FUNCTIONAL
+    mode, early = Slotted(key), Slotted(key)
+    early._dispatch_key = DispatchKey.PreDispatch
+    for one in (mode, early):
+        with one:
+            assert _python_dispatch._detect_infra_mode(key) is one
+            with _python_dispatch._disable_infra_mode(key) as off:
+                assert off is one and _python_dispatch._detect_infra_mode(key) is None
+            assert _python_dispatch._pop_mode(DispatchKey.PreDispatch if one is early else key) is one
+            _python_dispatch._push_mode(one)
+            assert _python_dispatch.is_in_torch_dispatch_mode()
+            assert not _python_dispatch.is_in_torch_dispatch_mode(include_infra_modes=False)
+    with mode, early, pytest.raises(AssertionError, match="both in PreDispatch and Python Key"):
+        with _python_dispatch._disable_current_modes():
+            pass
+    with pytest.raises(RuntimeError, match="trying to pop from empty mode stack"):
+        _python_dispatch._pop_mode(key)
+    assert STATE.get() == DEFAULT

@@ -3,6 +3,7 @@
 import pytest
 
 import redispatch as rd
+from redispatch._subclasses import schema_check_mode
 from redispatch.library import Library
 from redispatch.modes.schema_check import Aliasing, Mutation, SchemaCheckMode
 from redispatch.subclasses.two_tensor import TwoTensor
@@ -74,6 +75,4 @@ def test_wrappers_are_looked_into():
 
 
 def test_the_module_has_pytorchs_name():
-    from redispatch._subclasses import schema_check_mode
-
     assert schema_check_mode.SchemaCheckMode is SchemaCheckMode
