@@ -78,9 +78,21 @@ def subclasses_of(kind: type) -> Iterable[type]:
         yield from subclasses_of(one)
 
 
+_NEVER_PLAIN: weakref.WeakSet[type] = weakref.WeakSet()
+
+
+def never_plain(kind: type) -> None:
+    """Keeps a class of tensors out of PLAIN_TENSORS: its methods and properties have to be looked at."""
+    with _PLAIN_LOCK:
+        _NEVER_PLAIN.add(kind)
+        PLAIN_TENSORS.pop(id(kind), None)
+
+
 def remember_plain(kind: type) -> None:
     """Enters a class in PLAIN_TENSORS, if it opted out where its metaclass would notice a change."""
     with _PLAIN_LOCK:
+        if kind in _NEVER_PLAIN:
+            return
         for base in kind.__mro__:
             if not isinstance(base, TensorMeta):
                 return

@@ -95,6 +95,7 @@ with collector_paused():
         recurrent,
         reductions,
         replacing,
+        routes,
         rrelu,
         scans,
         scatter_gather,

@@ -16,9 +16,9 @@ from .declare import Operator
 from .public import public
 
 
-def inquiry(schema: str, answer: Callable[..., Any]) -> Operator:
+def inquiry(schema: str, answer: Callable[..., Any], namespace: str = "aten") -> Operator:
     """An operator that looks at its arguments and answers."""
-    op = Operator(schema)
+    op = Operator(schema, namespace=namespace)
     op.implicit(answer)
     op.understands("Conjugate", "Negative", "ZeroTensor")
     return op

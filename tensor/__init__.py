@@ -32,6 +32,7 @@ from .looks import Looks, lay_out, looks_of, show_same
 from .printing import get_printoptions, printoptions, set_printoptions
 from .promotion import can_cast, number_dtype, result_type
 from .record import CURRENT_GRAD_FN, SET_REQUIRES_GRAD, AutogradRecord, CreationMeta, ViewRecord
+from .routes import ROUTES, Route
 from .size import Size
 from .storage import UntypedStorage
 from .subclass import as_subclass, make_subclass, make_wrapper_subclass, shell
@@ -41,6 +42,7 @@ from .tensor import (
     as_numpy,
     converted,
     describe,
+    item_of,
     no_memory,
     overridable,
     overridable_property,
@@ -57,6 +59,8 @@ __all__ = [
     "DEVICE_CONTEXT",
     "DTYPES",
     "META",
+    "ROUTES",
+    "Route",
     "Mould",
     "Looks",
     "SET_REQUIRES_GRAD",
@@ -89,6 +93,7 @@ __all__ = [
     "get_printoptions",
     "lay_out",
     "layout",
+    "item_of",
     "looks_of",
     "make_subclass",
     "make_wrapper_subclass",

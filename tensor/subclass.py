@@ -7,17 +7,20 @@ goes to its `__torch_dispatch__`. `as_subclass` and `_make_subclass` put existin
 from __future__ import annotations
 
 from functools import cache, lru_cache
-from typing import Any
+from operator import index
+from typing import Any, NamedTuple
 
 from redispatch.dispatch import HANDLER_CHANGED, keyset, shared
 from redispatch.dispatch.layers.python import has_handler
 from redispatch.kernels import contiguous_strides
 
 from .devices import CPU, as_device, device_keyset
-from .dtypes import dtype, get_default_dtype
+from .dtypes import dtype as DType
+from .dtypes import get_default_dtype
 from .layouts import strided
 from .looks import Looks, interned, show_same
 from .record import SET_REQUIRES_GRAD
+from .routes import give_routes
 from .size import Size
 from .storage import UntypedStorage
 from .tensor import Tensor, overridable
@@ -36,12 +39,22 @@ def shell(cls: type, like: Tensor) -> Any:
     return t
 
 
-def make_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Any:
-    """`Tensor._make_subclass`: the memory of `data` under the class `cls`, as a leaf."""
+def make_subclass(
+    cls: type,
+    data: Tensor,
+    require_grad: bool = False,
+    dispatch_sizes_strides_policy: str | None = None,
+    dispatch_device: bool = False,
+    dispatch_layout: bool = False,
+) -> Any:
+    """`Tensor._make_subclass`: the memory of `data` under the class `cls`, as a leaf. The policies: see
+    `make_wrapper_subclass`."""
     _check_class(cls)
     if not isinstance(data, Tensor):
         raise TypeError(f"_make_subclass(): argument 'data' (position 2) must be Tensor, not {type(data).__name__}")
     t = shell(cls, data)
+    if dispatch_sizes_strides_policy is not None or dispatch_device or dispatch_layout:
+        give_routes(t, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
     if require_grad:
         SET_REQUIRES_GRAD()(t, True)
     return t
@@ -66,56 +79,96 @@ def make_wrapper_subclass(
 ) -> Any:
     """`Tensor._make_wrapper_subclass`: a tensor of class `cls` with this face and no data.
 
-    Errors: TypeError where `cls` is no Tensor subclass or has no `__torch_dispatch__`; RuntimeError where the number
-    of strides is not that of sizes. The policies that route sizes, device and layout to the handler are not built yet.
+    dispatch_sizes_strides_policy, dispatch_device, dispatch_layout: what the handler is asked for instead; routes.py.
+    `memory_format` and `pin_memory` are taken and mean nothing, as in PyTorch: there is no memory.
+    Errors: TypeError where `cls` is no Tensor subclass or has no `__torch_dispatch__`, and for sizes that are no ints;
+    RuntimeError where the number of strides is not that of sizes, or for an offset without strides; ValueError for an
+    unknown policy.
     """
-    if cls not in _WRAPPERS:
-        check_wrapper(cls)
-    if dispatch_sizes_strides_policy or dispatch_device or dispatch_layout:
-        raise NotImplementedError(
-            "_make_wrapper_subclass: dispatch_sizes_strides_policy, dispatch_device and dispatch_layout are not "
-            "supported"
-        )
-    element = get_default_dtype() if dtype is None else dtype
-    looks = face(
-        size if type(size) is Size else Size(size),
-        None if strides is None else tuple(strides),
-        element,
-        CPU if device is None else device,
-    )
+    face = _FACES.get(cls)
+    if (
+        face is None
+        or face.size is not size
+        or face.strides is not strides
+        or face.dtype is not dtype
+        or face.device is not device
+    ):
+        face = new_face(cls, size, strides, dtype, device)
     t: Any = object.__new__(cls)
-    t._store = None if storage_size is None else UntypedStorage.without_data(storage_size, looks.device)
-    t._array = None
+    t._looks = looks = face.looks
     t._shape, t._stride, t._dtype, t._device = looks.shape, looks.stride, looks.dtype, looks.device
-    t._offset = storage_offset or 0
-    keys = wrapper_keyset(looks.device.type)
-    t._keyset = shared(keys | _extra_dispatch_keys) if _extra_dispatch_keys else keys
+    t._keyset = face.keyset
     t._counter = [0]
-    t._autograd = None
-    t._view = None
-    t._looks = None if _extra_dispatch_keys else looks
+    t._store = t._array = t._autograd = t._view = None
+    t._offset = storage_offset or 0
+    if storage_offset is not None and strides is None:
+        raise RuntimeError("setting storage offset without stride not supported")
+    if storage_size is not None:
+        t._store = UntypedStorage.without_data(storage_size, looks.device)
+    if _extra_dispatch_keys is not None:
+        t._keyset = shared(face.keyset | _extra_dispatch_keys)
+        t._looks = None
+    if layout is not strided:
+        t._layout = layout
+    if dispatch_sizes_strides_policy is not None or dispatch_device or dispatch_layout:
+        give_routes(t, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
     if requires_grad:
         SET_REQUIRES_GRAD()(t, True)
     return t
 
 
-_WRAPPERS: set[type] = set()  # classes that `check_wrapper` has passed
+class Face(NamedTuple):
+    """What a wrapper shows, and from which arguments that was worked out."""
+
+    size: Any
+    strides: Any
+    dtype: Any
+    device: Any
+    looks: Looks
+    keyset: int
 
 
-def check_wrapper(cls: Any) -> None:
-    """Raises TypeError where `cls` cannot be a wrapper's class."""
+# By class, the face of the wrapper that was made last: the shape and strides of the next one are often the same
+# objects, since they come from tensors that an operator made alike. (Working a face out costs 250 ns more.)
+_FACES: dict[type, Face] = {}
+HANDLER_CHANGED.append(lambda cls: _FACES.clear())
+
+
+def new_face(cls: Any, size: Any, strides: Any, element: Any, on: Any) -> Face:
+    """The face for these arguments, which are checked; remembered where none of them can change its meaning."""
     _check_class(cls)
     if not has_handler(cls):
         raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
-    _WRAPPERS.add(cls)
+    shape = as_ints("size", size)
+    stride = None if strides is None else as_ints("strides", strides)
+    if element is not None and not isinstance(element, DType):
+        raise TypeError(f"_make_wrapper_subclass(): argument 'dtype' must be torch.dtype, not {type(element).__name__}")
+    looks = looks_like(
+        Size(shape), stride, get_default_dtype() if element is None else element, CPU if on is None else on
+    )
+    face = Face(size, strides, element, on, looks, wrapper_keyset(looks.device.type))
+    if element is not None and type(size) in (tuple, Size) and (strides is None or type(strides) is tuple):
+        _FACES[cls] = face
+    return face
 
 
-HANDLER_CHANGED.append(lambda cls: _WRAPPERS.clear())
+def as_ints(name: str, values: Any) -> tuple[int, ...]:
+    """The sizes or strides as a tuple. TypeError where they are none, RuntimeError where one is negative."""
+    place = " (position 2)" if name == "size" else ""
+    wanted = f"_make_wrapper_subclass(): argument '{name}'{place} must be tuple of ints"
+    if not isinstance(values, tuple | list):
+        raise TypeError(f"{wanted}, not {type(values).__name__}")
+    for position, value in enumerate(values):
+        if not hasattr(value, "__index__"):
+            raise TypeError(f"{wanted}, but found element of type {type(value).__name__} at pos {position}")
+        if value < 0:
+            raise RuntimeError(f"_make_wrapper_subclass(): {name} must not be negative, but {name} is {tuple(values)}")
+    return tuple(map(index, values))
 
 
 @lru_cache(4096)
-def face(shape: Size, strides: tuple[int, ...] | None, element: dtype, on: Any) -> Looks:
-    """What a wrapper shows: a program makes many that look alike."""
+def looks_like(shape: Size, strides: tuple[int, ...] | None, element: DType, on: Any) -> Looks:
+    """A program makes many wrappers that look alike."""
     stride = contiguous_strides(shape) if strides is None else strides
     if len(stride) != len(shape):
         raise RuntimeError(
@@ -142,7 +195,9 @@ def as_subclass(self: Tensor, cls: type) -> Any:
 
 
 def _check_class(cls: Any) -> None:
-    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+    if not isinstance(cls, type):
+        raise TypeError(f"cls must be a type (got {type(cls).__name__})")
+    if not issubclass(cls, Tensor):
         raise TypeError(
             "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your "
             "class inherits from Tensor."

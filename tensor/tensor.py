@@ -48,6 +48,7 @@ from .layouts import channels_last, channels_last_3d, channels_last_strides, con
 from .looks import Looks
 from .printing import format_tensor
 from .record import CURRENT_GRAD_FN, SET_REQUIRES_GRAD, AutogradRecord, ViewRecord
+from .routes import routed
 from .size import Size
 from .storage import UntypedStorage
 
@@ -58,13 +59,14 @@ CONSTRUCT: Slot[Callable[..., Any]] = Slot("how Tensor(...) makes a tensor")
 def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
     """A method of Tensor which subclasses and function modes may override."""
     method: Any
+    long_way = routed(function)
     if len(inspect.signature(function).parameters) == 1:  # as most: this way is shorter
 
         def method(self: Any) -> Any:
             kind = type(self)
             if (kind is Tensor or id(kind) in PLAIN_TENSORS) and not STATE.get().keys.by_mode:
                 return function(self)
-            return call_overridden(method, (self,), {}) if overridden((self,), {}) else function(self)
+            return call_overridden(method, (self,), {}) if overridden((self,), {}) else long_way(self)
 
     else:
 
@@ -76,7 +78,7 @@ def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
                     return function(self, args[0])
             if overridden((self, *args), kwargs):
                 return call_overridden(method, (self, *args), kwargs)
-            return function(self, *args, **kwargs)
+            return long_way(self, *args, **kwargs)
 
     method = functools.wraps(function)(method)
     method.__module__ = "torch"
@@ -92,11 +94,13 @@ class overridable_property(property):
         write: Callable[[Any, Any], None] | None = None,
         remove: Callable[[Any], None] | None = None,
     ) -> None:
+        long_way = routed(read)
+
         def get(owner: Any) -> Any:
             kind = type(owner)
             if (kind is Tensor or id(kind) in PLAIN_TENSORS) and not STATE.get().keys.by_mode:
                 return read(owner)
-            return call_overridden(self.__get__, (owner,), {}) if overridden((owner,), {}) else read(owner)
+            return call_overridden(self.__get__, (owner,), {}) if overridden((owner,), {}) else long_way(owner)
 
         def set_(owner: Any, value: Any) -> None:
             if overridden((owner, value), {}):
@@ -136,6 +140,8 @@ class Tensor(TensorBase, metaclass=TensorMeta):
     _view: ViewRecord | None
     _looks: Looks | None
     _autograd: AutogradRecord | None
+    _routes: frozenset[str] = frozenset()  # what the class's handler is asked about: routes.py
+    _layout: layout = strided  # another one is the face of a wrapper, no more
 
     if TYPE_CHECKING:
         # Most methods are operators: the room `ops` attaches them, and Python's own operators, from their schemas.
@@ -309,7 +315,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
 
     @overridable_property
     def layout(self) -> layout:
-        return strided
+        return self._layout
 
     @overridable
     def get_device(self) -> int:

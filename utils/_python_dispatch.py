@@ -90,9 +90,9 @@ def _pop_mode(key: DispatchKey | TorchDispatchModeKey | None = None) -> Any:
     there; or the infra mode of a slot. RuntimeError where there is none."""
     if key is None:
         return pop_mode()
-    if key is DispatchKey.PreDispatch:
+    if isinstance(key, DispatchKey):
         return pop_mode("pre_dispatch_modes")
-    mode = unset_mode(TorchDispatchModeKey(key))
+    mode = unset_mode(key)
     if mode is None:
         raise RuntimeError("trying to pop from empty mode stack")
     return mode

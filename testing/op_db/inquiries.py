@@ -72,6 +72,9 @@ INQUIRIES = [
     asks("storage_offset", lambda self: 0, **LAYOUT),
     asks("get_device", None, meta="it is the device that is asked for"),
     asks("is_contiguous", lambda self: True, **LAYOUT),
+    asks("is_non_overlapping_and_dense", lambda self: True, **LAYOUT),
+    asks("sym_size", lambda self: list(self.shape)),
+    asks("sym_stride", None, **LAYOUT),
     asks(
         "is_contiguous.memory_format",
         lambda self, memory_format: True,

@@ -4,6 +4,7 @@ import pytest
 
 import redispatch as rd
 from redispatch.subclasses.two_tensor import TwoTensor
+from redispatch.testing._internal import two_tensor
 from redispatch.utils._python_dispatch import is_traceable_wrapper_subclass, transform_subclass
 
 
@@ -93,3 +94,7 @@ def test_it_shows_both():
 def test_two_that_do_not_look_alike_are_refused(b, text):
     with pytest.raises(ValueError, match=text):
         TwoTensor(rd.ones(2), b)
+
+
+def test_it_is_found_where_pytorch_keeps_it():
+    assert two_tensor.TwoTensor is TwoTensor
