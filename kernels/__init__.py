@@ -15,10 +15,11 @@ from .assembly import busiest_loop
 from .attention import attention, attention_backward, blas_takes
 from .blas import addmm, bmm, matmul, mm, ready_addmm, ready_matmul
 from .compile import Kernel
-from .convolution import Product, Windows
+from .convolution import Product, Windows, add_to_channels
 from .copy import arange, copy, fill, ready_cat, ready_copy, ready_fill
 from .ctc import ctc_loss, ctc_loss_backward
 from .depthwise import Depthwise
+from .direct_convolution import direct
 from .elementwise import Elementwise, Loop, usually
 from .geometry import (
     broadcast_shapes,
@@ -142,6 +143,7 @@ __all__ = [
     "acos",
     "acosh",
     "adam",
+    "add_to_channels",
     "addmm",
     "arange",
     "as_ndarray",
@@ -169,6 +171,7 @@ __all__ = [
     "ctc_loss_backward",
     "digamma",
     "digamma_positive",
+    "direct",
     "embedding",
     "embedding_dense_backward",
     "erf",

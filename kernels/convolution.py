@@ -3,18 +3,19 @@
 With X the columns of a sample (unfold), W the weights as a matrix and Y the result,
 
     Y = W X                     correlate       forward; and backward to the input of a transposed convolution
-    x += fold(W^T Y)            spread          backward to the input; and a transposed convolution itself
-    W += Y X^T                  correlations    backward to the weight
+    x = fold(W^T Y)             spread          backward to the input; and a transposed convolution itself
+    W = Y X^T                   correlations    backward to the weight
 
 Groups are matrices of their own, side by side. One, two or three dimensions are three, of which the first have size 1.
 The columns of one sample are made at a time, in memory that the next sample uses again.
 
 Source: Chellapilla, Puri, Simard, "High performance convolutional neural networks for document processing", 2006.
-Read next: blas.py, which multiplies.
+Read next: blas.py, which multiplies; direct_convolution.py, which makes no columns.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ import numpy as np
 from .blas import bmm
 from .compile import Entry, Kernel
 from .convert import array_type
-from .geometry import contiguous_strides
+from .geometry import contiguous_strides, numel
 from .operand import Operand
 from .pool import parallel_for
 from .program import integral
@@ -148,14 +149,14 @@ def _entry(loop: str, dtype: str) -> Entry:
 
 def unfold(columns: Operand, x: Operand, windows: Windows) -> None:
     """columns[channels * size, windows] of an image x[channels, depth, height, width]; the columns are contiguous."""
-    rows = x.shape[0] * int(np.prod(windows.size))
+    rows = x.shape[0] * math.prod(windows.size)
     args = (windows.table(*x.strides), columns.array, columns.offset, x.array, x.offset)
-    parallel_for(_entry("unfold", x.dtype), rows, args, int(np.prod(windows.counts)))
+    parallel_for(_entry("unfold", x.dtype), rows, args, math.prod(windows.counts))
 
 
 def fold(x: Operand, columns: Operand, windows: Windows) -> None:
     """Adds the columns to an image x[channels, depth, height, width], whose elements lie apart."""
-    work = int(np.prod(windows.counts)) * int(np.prod(windows.size))
+    work = math.prod(windows.counts) * math.prod(windows.size)
     args = (windows.table(*x.strides), columns.array, columns.offset, x.array, x.offset)
     parallel_for(_entry("fold", x.dtype), x.shape[0], args, work)
 
@@ -165,7 +166,7 @@ def fold(x: Operand, columns: Operand, windows: Windows) -> None:
 
 def contiguous(shape: Sequence[int], dtype: str) -> Operand:
     """Memory of its own, with undefined values."""
-    array = np.empty(int(np.prod(shape)), getattr(np, dtype))
+    array = np.empty(math.prod(shape), getattr(np, dtype))
     return Operand(array, dtype, tuple(shape), contiguous_strides(tuple(shape)))
 
 
@@ -184,6 +185,18 @@ def image(x: Operand, index: int) -> Operand:
     return Operand(x.array, x.dtype, x.shape[1:], x.strides[1:], x.offset + index * x.strides[0])
 
 
+def elements(x: Operand) -> np.ndarray:
+    """The elements of a contiguous operand."""
+    return x.array[x.offset : x.offset + numel(x.shape)]
+
+
+def add_to_channels(y: Operand, bias: Operand | None, images: int) -> None:
+    """Adds to each channel of contiguous images its number."""
+    if bias is not None:
+        by_channel = elements(y).reshape(images, bias.shape[0], -1)
+        by_channel += elements(bias)[:, None]
+
+
 class Product:
     """The shapes of one convolution: the batch x[n, in, d, h, w], y[n, out, counts...], weights[out, in / groups, ...].
 
@@ -191,8 +204,8 @@ class Product:
     """
 
     def __init__(self, windows: Windows, groups: int, into: int, out: int, dtype: str) -> None:
-        self.windows, self.dtype = windows, dtype
-        length, size = int(np.prod(windows.counts)), int(np.prod(windows.size))
+        self.windows, self.groups, self.into, self.out, self.dtype = windows, groups, into, out, dtype
+        length, size = math.prod(windows.counts), math.prod(windows.size)
         inner = into // groups * size
         self.columns_shape = (groups, inner, length)
         self.weight_shape = (groups, out // groups, inner)
@@ -212,25 +225,29 @@ class Product:
         dense = all(one.strides[1:] == contiguous_strides(one.shape)[1:] for one in images)
         return None if self.is_plain and dense else contiguous(self.columns_shape, self.dtype)
 
-    def correlate(self, y: Operand, x: Operand, weight: Operand) -> None:
-        """y = W X; y and weight are contiguous."""
+    def correlate(self, y: Operand, x: Operand, weight: Operand, bias: Operand | None = None) -> None:
+        """y = W X + bias; y, weight and bias are contiguous."""
         columns = self.scratch(x)
         for n in range(x.shape[0]):
             bmm(
                 part(y, n, self.result_shape), part(weight, 0, self.weight_shape), self.columns_of(image(x, n), columns)
             )
+        add_to_channels(y, bias, x.shape[0])
 
-    def spread(self, x: Operand, y: Operand, weight: Operand) -> None:
-        """x += fold(W^T Y); all are contiguous."""
+    def spread(self, x: Operand, y: Operand, weight: Operand, bias: Operand | None = None) -> None:
+        """x = fold(W^T Y) + bias; all are contiguous."""
+        elements(x)[:] = 0
         columns, matrices = contiguous(self.columns_shape, self.dtype), part(weight, 0, self.weight_shape, True)
         for n in range(x.shape[0]):
             bmm(columns, matrices, part(y, n, self.result_shape))
             fold(image(x, n), columns, self.windows)
+        add_to_channels(x, bias, x.shape[0])
 
     def correlations(self, weight: Operand, y: Operand, x: Operand) -> None:
-        """W += Y X^T; weight and y are contiguous."""
+        """W = Y X^T; weight and y are contiguous."""
         memory, found = self.scratch(x), contiguous(self.weight_shape, self.dtype)
-        total = weight.array[weight.offset : weight.offset + found.array.size]
+        total = elements(weight)
+        total[:] = 0
         for n in range(x.shape[0]):
             turned = part(self.columns_of(image(x, n), memory), 0, self.columns_shape, True)
             bmm(found, part(y, n, self.result_shape), turned)

@@ -17,7 +17,7 @@ import numpy as np
 
 from .compile import Entry, Kernel
 from .convert import array_type
-from .convolution import Windows, contiguous, first_behind, first_inside
+from .convolution import Windows, add_to_channels, contiguous, elements, first_behind, first_inside
 from .copy import copy
 from .geometry import is_contiguous
 from .operand import Operand
@@ -122,17 +122,21 @@ class Depthwise:
     def __init__(self, windows: Windows, into: int, out: int, dtype: str) -> None:
         self.windows, self.into, self.each, self.dtype = windows, into, out // into, dtype
 
-    def correlate(self, y: Operand, x: Operand, weight: Operand) -> None:
-        """y = the sums; y and weight are contiguous."""
-        y.array[y.offset : y.offset + int(np.prod(y.shape))] = 0
+    def correlate(self, y: Operand, x: Operand, weight: Operand, bias: Operand | None = None) -> None:
+        """y = the sums, and the bias of each channel; y, weight and bias are contiguous."""
+        elements(y)[:] = 0
         self._run(correlate_row, y, dense(x), weight)
+        add_to_channels(y, bias, x.shape[0])
 
-    def spread(self, x: Operand, y: Operand, weight: Operand) -> None:
-        """x += each sum's part; all are contiguous."""
+    def spread(self, x: Operand, y: Operand, weight: Operand, bias: Operand | None = None) -> None:
+        """x = the sum of each sum's part, and the bias of each channel; all are contiguous."""
+        elements(x)[:] = 0
         self._run(spread_row, y, x, weight)
+        add_to_channels(x, bias, x.shape[0])
 
     def correlations(self, weight: Operand, y: Operand, x: Operand) -> None:
-        """W += the products of rows; weight and y are contiguous."""
+        """W = the products of rows; weight and y are contiguous."""
+        elements(weight)[:] = 0
         self._run(multiply_rows, y, dense(x), weight)
 
     def _run(self, row: Callable[..., Any], y: Operand, x: Operand, weight: Operand) -> None:

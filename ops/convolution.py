@@ -156,7 +156,9 @@ class Setting:
         into, out, dtype = weight._shape[1] * self.groups, weight._shape[0], compute_dtype(weight).name
         if into == self.groups > 1:
             return kernels.Depthwise(windows, into, out, dtype)
-        return kernels.Product(windows, self.groups, into, out, dtype)
+        product = kernels.Product(windows, self.groups, into, out, dtype)
+        real = dtype in ("float32", "float64")
+        return kernels.direct(windows, self.groups, into, out, dtype) if real and not product.is_plain else product
 
 
 def spread_over(name: str, values: Sequence[int], dims: int) -> list[int]:
@@ -254,26 +256,20 @@ def convolution_body(out: Tensor, input: Tensor, weight: Tensor, bias: Any, *how
     result = out if whole else empty(out._shape, compute)
     if not out._shape.numel():
         return
-    if setting.transposed or not input._shape.numel():
-        result._array[: result._shape.numel()] = 0  # type: ignore[index]  # on the CPU
+    added = None if bias is None else dense(bias, compute)._operand
     if input._shape.numel():
         w, into, made = dense(weight, compute), input._shape[2:], out._shape[2:]
         if setting.transposed:
-            setting.product(made, into, weight).spread(images(result), dense(input, compute)._operand, w._operand)
+            product = setting.product(made, into, weight)
+            product.spread(images(result), dense(input, compute)._operand, w._operand, added)
         else:
             product = setting.product(into, made, weight)
-            product.correlate(result._operand, images(as_dtype(input, compute)), w._operand)
-    if bias is not None:
-        add_to_channels(result, dense(bias, compute))
+            product.correlate(result._operand, images(as_dtype(input, compute)), w._operand, added)
+    else:
+        kernels.fill(result._operand, 0)
+        kernels.add_to_channels(result._operand, added, result._shape[0])
     if result is not out:
         kernels.copy(out._operand, result._operand)
-
-
-def add_to_channels(result: Tensor, bias: Tensor) -> None:
-    n, channels = result._shape[:2]
-    flat: Any = result._array
-    by_channel = flat[: result._shape.numel()].reshape(n, channels, -1)
-    by_channel += bias._array[bias._offset : bias._offset + channels, None]  # type: ignore[index]
 
 
 # --- backward --------------------------------------------------------------------------------------------------------
@@ -298,9 +294,13 @@ def convolution_backward_kernel(
         return tuple(empty(shape, input._dtype, input._device) if ask else None for shape, ask in wanted)  # type: ignore[return-value]
     into, out = input._shape[2:], made[2:]
     product = setting.product(out, into, weight) if transposed else setting.product(into, out, weight)
-    found: list[Any] = [zeros(shape, compute) if ask else None for shape, ask in zip(shapes, output_mask, strict=True)]
+    full = grad_output._shape.numel() > 0 and input._shape.numel() > 0
+    found: list[Any] = [
+        (empty if full else zeros)(shape, compute) if ask else None
+        for shape, ask in zip(shapes, output_mask, strict=True)
+    ]
     of_input, of_weight, of_bias = found
-    if grad_output._shape.numel() and input._shape.numel():
+    if full:
         grad, w = dense(grad_output, compute), dense(weight, compute)
         if of_input is not None and transposed:
             product.correlate(of_input._operand, images(grad), w._operand)

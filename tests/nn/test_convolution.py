@@ -109,3 +109,51 @@ def test_what_is_no_number_stays_in_its_channel():
     assert y[0, 0].isnan().all() and not y[0, 1].isnan().any()
     (grad,) = rd.autograd.grad(y.sum(), weight)
     assert grad[0].isnan().all() and not grad[1].isnan().any()
+
+
+def by_definition(x, weight, stride, padding, dilation, groups):
+    """The sums over windows, each element of the window for itself."""
+    (sy, sx), (py, px), (dy, dx), (kh, kw) = stride, padding, dilation, weight.shape[2:]
+    x = nn.functional.pad(x, (px, px, py, py))
+    rows, columns = (x.shape[2] - dy * (kh - 1) - 1) // sy + 1, (x.shape[3] - dx * (kw - 1) - 1) // sx + 1
+    total = 0
+    for i in range(kh):
+        for j in range(kw):
+            met = x[:, :, i * dy :, j * dx :][:, :, ::sy, ::sx][:, :, :rows, :columns].unflatten(1, (groups, -1))
+            w = weight[:, :, i, j].unflatten(0, (groups, -1))
+            total = total + rd.einsum("ngcyx,goc->ngoyx", met, w).flatten(1, 2)
+    return total
+
+
+@pytest.mark.parametrize("stride", [(1, 1), (2, 3)])
+@pytest.mark.parametrize("padding, dilation", [((0, 0), (1, 1)), ((1, 3), (1, 2)), ((4, 2), (2, 1))])
+@pytest.mark.parametrize("into, out, groups", [(1, 3, 1), (9, 4, 1), (8, 10, 2), (4, 66, 1)])
+def test_sums_over_windows_are_those_of_the_definition(stride, padding, dilation, into, out, groups):
+    x = rd.randn(3, into, 9, 8, dtype=rd.float64, requires_grad=True)
+    weight = rd.randn(out, into // groups, 3, 2, dtype=rd.float64, requires_grad=True)
+    y = rd.conv2d(x, weight, None, stride, padding, dilation, groups)
+    expected = by_definition(x, weight, stride, padding, dilation, groups)
+    assert_close(y, expected)
+    grad = rd.randn_like(y)
+    for mine, wanted in zip(*(rd.autograd.grad(one, (x, weight), grad) for one in (y, expected)), strict=True):
+        assert_close(mine, wanted)
+
+
+def test_long_rows_and_many_images_are_done_in_parts():
+    x, weight = rd.randn(2, 3, 3000, dtype=rd.float64), rd.randn(5, 3, 4, dtype=rd.float64)
+    y = rd.conv1d(x, weight, rd.arange(5, dtype=rd.float64), 1, 2)
+    columns = nn.functional.pad(x, (2, 2)).unfold(2, 4, 1)
+    assert_close(y, rd.einsum("nclk,ock->nol", columns, weight) + rd.arange(5)[:, None])
+    images = rd.randn(70, 32, 12, 12)  # more than are laid out at a time
+    weight = rd.randn(4, 32, 3, 3)
+    assert_close(rd.conv2d(images, weight)[69:], rd.conv2d(images[69:], weight))
+
+
+def test_infinity_counts_only_in_the_windows_that_hold_it():
+    x = rd.ones(2, 5, 6, 6)
+    x[0, 0, 2, 5] = float("inf")  # the last of a row: only the last element of a window ever meets it
+    weight = rd.ones(4, 5, 3, 3, requires_grad=True)
+    y = rd.conv2d(x, weight)
+    assert y.isinf().sum() == 4 * 3 and not y.isnan().any()
+    (grad,) = rd.autograd.grad(y, weight, rd.ones(2, 4, 4, 4))
+    assert grad[:, 0, :, 2].isinf().all() and grad[:, 0, :, :2].isfinite().all() and grad[:, 1:].isfinite().all()
