@@ -10,9 +10,10 @@ is a matrix product that reads overlapping rows. Where windows move by `stride`,
 of its own (a "phase" of the image), and each tap has its place in one of these. Backward to the input is the same over
 the gradient, with windows turned around.
 
-Four rows of the result and three taps are done at a time: twelve weights stay in registers, and three loads from x serve
-twelve multiplications. That is about four fifths of what a large matrix product reaches, and no columns were written
-down for it. For 16 channels of 32 images of 14 x 14 and windows of 3 x 3 it takes half the time of convolution.py.
+Four rows of the result and three taps are done at a time: twelve weights stay in registers, and three loads from x
+serve twelve multiplications. That is about four fifths of what a large matrix product reaches, and no columns were
+written down for it. For 16 channels of 32 images of 14 x 14 and windows of 3 x 3 it takes half the time of
+convolution.py.
 
 Source: the table of taps is that of M. Dukhan, "The indirect convolution algorithm", 2019, with offsets for pointers.
 Read next: convolution.py, which does what is left: integers, complex numbers, windows of one element, many rows.

@@ -14,12 +14,14 @@ import numpy as np
 
 from .compile import Entry, Kernel
 from .convert import array_type, load, real_type, store
+from .convolution import first_behind, first_inside
 from .operand import DTYPES, Operand
 from .pool import parallel_for
 from .program import integral
 
 uint64 = np.uint64
-zero = np.float64(0)  # stands for a zero of the dtype in which is computed
+# They stand for a zero, and for the lowest number, of the dtype in which is computed.
+zero, lowest = np.float64(0), np.float64(-np.inf)
 
 
 def widen(x):
@@ -34,7 +36,9 @@ def narrow(x):
 class Axis:
     """The windows along one axis: window i has the elements from starts[i] up to stops[i], each `step` apart.
 
-    extents[i] is what it counts as in a mean: some of it may be padding.
+    extents[i] is what it counts as in a mean: some of it may be padding. Where the windows follow each other at one
+    stride, `stride` says so: window i has, but for what is outside of the image, the elements begin + i * stride + t *
+    step, for 0 <= t < length.
     """
 
     size: int  # of the image
@@ -42,6 +46,9 @@ class Axis:
     stops: Sequence[int]
     extents: Sequence[int]
     step: int = 1
+    stride: int = 0
+    begin: int = 0
+    length: int = 0
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -60,6 +67,7 @@ class Windows3d:
         self.places = int(np.prod([len(axis) for axis in axes]))  # windows of an image
         self.elements = int(np.prod([axis.size for axis in axes]))  # elements of an image
         table = [axis.size for axis in axes] + [len(axis) for axis in axes] + [axis.step for axis in axes] + [divisor]
+        table += [axes[-1].stride, axes[-1].begin, axes[-1].length]
         for axis in axes:
             table += [*axis.starts, *axis.stops, *axis.extents]
         self.table = np.array(table, np.int64)
@@ -74,7 +82,7 @@ class WindowsOfEach:
         images, missing = len(starts[0]), 3 - len(starts)
         starts = [np.zeros((images, 1), np.int64)] * missing + list(starts)
         spans, counts = [1] * missing + list(spans), [one.shape[1] for one in starts]
-        head = [*[1] * missing, *sizes, *counts, 1, 1, 1, 0]
+        head = [*[1] * missing, *sizes, *counts, 1, 1, 1, 0, 0, 0, 0]
         parts = [np.broadcast_to(np.array(head, np.int64), (images, len(head)))]
         for one, span in zip(starts, spans, strict=True):
             parts += [one, one + span, np.full_like(one, span)]
@@ -87,30 +95,58 @@ Windows = Windows3d | WindowsOfEach
 
 
 @integral
+def keep_larger(widen, narrow, n, out, out_at, places, places_at, x, x_at, step, place):
+    """Where x[i * step] is larger than out[i], it takes its place: vectors of windows, for a step known beforehand."""
+    for i in range(n):
+        value, best = widen(x[uint64(x_at + i * step)]), widen(out[uint64(out_at + i)])
+        larger = (value > best) | (value != value)
+        out[uint64(out_at + i)] = narrow(value if larger else best)
+        places[uint64(places_at + i)] = place + i * step if larger else places[uint64(places_at + i)]
+
+
+@integral
 def largest_loop(lo, hi, tables, step, out, out_at, places, places_at, x, x_at):
-    """Of images lo <= n < hi the largest element of each window, and where in the image it is; NaN is the largest."""
+    """Of images lo <= n < hi the largest element of each window, and where in the image it is; NaN is the largest.
+
+    Windows that follow each other at one stride are done together: one of their elements after the other. A window
+    whose elements are all outside of the image has the lowest number, at the place where it begins.
+    """
     for n in range(lo, hi):
         g = tables[n * step :]
         d, h, w, od, oh, ow, sz, sy, sx = g[0], g[1], g[2], g[3], g[4], g[5], g[6], g[7], g[8]
-        z_at, y_at = 10, 10 + 3 * od
+        stride, begin, length = g[10], g[11], g[12]
+        z_at, y_at = 13, 13 + 3 * od
         w_at = y_at + 3 * oh
-        image, to = x_at + n * d * h * w, n * od * oh * ow
+        image, to, to_place = x_at + n * d * h * w, out_at + n * od * oh * ow, places_at + n * od * oh * ow
         for k in range(od):
             for j in range(oh):
+                inside = g[z_at + k] < g[z_at + od + k] and g[y_at + j] < g[y_at + oh + j]
                 for i in range(ow):
-                    left = g[w_at + i]
-                    first = (g[z_at + k] * h + g[y_at + j]) * w + left
-                    best, best_at = widen(x[uint64(image + first)]), first
-                    for z in range(g[z_at + k], g[z_at + od + k], sz):
-                        for y in range(g[y_at + j], g[y_at + oh + j], sy):
-                            row = (z * h + y) * w
-                            for at in range(row + left, row + g[w_at + ow + i], sx):
-                                value = widen(x[uint64(image + at)])
-                                if value > best or value != value:
-                                    best, best_at = value, at
-                    out[uint64(out_at + to)] = narrow(best)
-                    places[uint64(places_at + to)] = best_at
-                    to += 1
+                    at = (g[z_at + k] * h + g[y_at + j]) * w + g[w_at + i]
+                    if inside and g[w_at + i] < g[w_at + ow + i]:
+                        out[uint64(to + i)] = x[uint64(image + at)]
+                    else:
+                        out[uint64(to + i)] = narrow(lowest)
+                    places[uint64(to_place + i)] = at
+                for z in range(g[z_at + k], g[z_at + od + k], sz):
+                    for y in range(g[y_at + j], g[y_at + oh + j], sy):
+                        row = (z * h + y) * w
+                        if stride == 0:
+                            for i in range(ow):
+                                p, q = to + i, to_place + i
+                                for at in range(row + g[w_at + i], row + g[w_at + ow + i], sx):
+                                    keep_larger(widen, narrow, 1, out, p, places, q, x, image + at, 1, at)
+                        for t in range(length):
+                            first = first_inside(begin + t * sx, stride)
+                            m, at = first_behind(begin + t * sx, stride, w, ow) - first, row + begin + t * sx
+                            at, p, q = at + first * stride, to + first, to_place + first
+                            if stride == 1:
+                                keep_larger(widen, narrow, m, out, p, places, q, x, image + at, 1, at)
+                            elif stride == 2:
+                                keep_larger(widen, narrow, m, out, p, places, q, x, image + at, 2, at)
+                            else:
+                                keep_larger(widen, narrow, m, out, p, places, q, x, image + at, stride, at)
+                to, to_place = to + ow, to_place + ow
 
 
 @integral
@@ -136,7 +172,7 @@ def put_loop(lo, hi, elements, windows, out, out_at, places, places_at, x, x_at)
 def mean_loop(lo, hi, g, out, out_at, x, x_at):
     """Of images lo <= n < hi the mean of each window."""
     d, h, w, od, oh, ow = g[0], g[1], g[2], g[3], g[4], g[5]
-    z_at, y_at = 10, 10 + 3 * od
+    z_at, y_at = 13, 13 + 3 * od
     w_at = y_at + 3 * oh
     for n in range(lo, hi):
         image, to = x_at + n * d * h * w, out_at + n * od * oh * ow
@@ -160,7 +196,7 @@ def mean_loop(lo, hi, g, out, out_at, x, x_at):
 def spread_loop(lo, hi, g, out, out_at, grad, grad_at):
     """Adds, in images lo <= n < hi, to each element of a window its share of the gradient of the mean."""
     d, h, w, od, oh, ow = g[0], g[1], g[2], g[3], g[4], g[5]
-    z_at, y_at = 10, 10 + 3 * od
+    z_at, y_at = 13, 13 + 3 * od
     w_at = y_at + 3 * oh
     for n in range(lo, hi):
         image, of = out_at + n * d * h * w, grad_at + n * od * oh * ow
@@ -188,7 +224,9 @@ def _entry(loop: str, dtype: str, *arguments: str) -> Entry:
     entry = _ENTRIES.get((loop, dtype))
     if entry is None:
         compute = DTYPES[dtype].compute
-        given = {"widen": load(dtype), "narrow": store(dtype), "zero": getattr(np, compute)(0)}
+        number = getattr(np, compute)
+        least = number(-np.inf) if DTYPES[dtype].kind == "float" else number(np.iinfo(compute).min)
+        given = {"widen": load(dtype), "narrow": store(dtype), "zero": number(0), "lowest": least}
         used = {name: value for name, value in given.items() if name in LOOPS[loop].__code__.co_names}
         kernel = Kernel(LOOPS[loop], name=loop, given=used, real=real_type(dtype))
         entry = _ENTRIES[loop, dtype] = kernel.entry("int64", "int64", *arguments)
@@ -205,7 +243,7 @@ def _run(loop: str, images: int, work: int, head: Sequence[object], *operands: O
 
 
 def largest(out: Operand, places: Operand, x: Operand, windows: Windows, images: int) -> None:
-    """The largest elements and their places. All operands are contiguous; `places` is int64. No window is empty."""
+    """The largest elements and their places. All operands are contiguous; `places` is int64."""
     _run("largest_loop", images, windows.work, (windows.table, windows.step), out, places, x)
 
 

@@ -50,7 +50,7 @@ def axis_of(size: int, k: int, p: int, step: int, d: int, ceil_mode: bool, count
         (end - begin) if count_padding else stop - start
         for begin, start, end, stop in zip(begins, starts, ends, stops, strict=True)
     ]
-    return Axis(size, starts, stops, extents, d)
+    return Axis(size, starts, stops, extents, d, step, -p, k)
 
 
 def adaptive_axis(size: int, count: int) -> Axis:

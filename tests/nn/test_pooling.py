@@ -111,3 +111,23 @@ def test_the_norm_of_a_window_is_that_of_its_elements():
     x = rd.tensor([[[3.0, 4.0, 5.0, 12.0]]])
     assert rd.nn.LPPool1d(2, 2)(x).tolist() == [[[5.0, 13.0]]]
     assert rd.nn.LPPool1d(float("inf"), 2)(x).tolist() == [[[4.0, 12.0]]]
+
+
+def test_a_window_that_lies_outside_of_the_image_has_the_lowest_number():
+    x = rd.arange(12.0).reshape(1, 1, 12, 1)
+    values, places = nn.functional.max_pool2d(x, (4, 2), 2, (0, 1), (1, 2), return_indices=True)  # columns -1 and 1
+    assert (values == -float("inf")).all() and places.flatten().tolist() == [1, 3, 5, 7, 9]
+    assert nn.functional.max_pool2d(x.int(), (4, 2), 2, (0, 1), (1, 2)).max() == rd.iinfo(rd.int32).min
+
+
+@pytest.mark.parametrize("dtype", [rd.float32, rd.bfloat16, rd.int64])
+@pytest.mark.parametrize("stride", [1, 2, 3])
+def test_rows_of_windows_are_as_one_window_after_the_other(dtype, stride):
+    x = rd.randint(-5, 6, (2, 3, 9, 40)).to(dtype)
+    values, places = nn.functional.max_pool2d(x, 3, stride, 1, return_indices=True)
+    around = nn.functional.pad(x.double(), (1, 1, 1, 1), value=-100.0)
+    windows = around.unfold(2, 3, stride).unfold(3, 3, stride).flatten(-2)
+    expected, at = windows.max(-1)
+    assert values.double().equal(expected)
+    rows = rd.arange(values.shape[2])[:, None] * stride - 1 + at // 3
+    assert places.equal(rows * 40 + rd.arange(values.shape[3]) * stride - 1 + at % 3)
