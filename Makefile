@@ -19,7 +19,7 @@ demo: .venv/.has-demo  ## train a classifier through the whole stack, and show w
 	$(BIN)/python -m redispatch demo
 
 test: .venv/.has-test  ## run the tests, boxed and then specialised
-	REDISPATCH_SPECIALIZE=0 $(BIN)/pytest -n $(PYTEST_WORKERS) -m "not long"
+	REDISPATCH_SPECIALIZE=0 $(BIN)/pytest -n $(PYTEST_WORKERS) -m "not long and not once"
 	REDISPATCH_SPECIALIZE=strict $(BIN)/pytest -n $(PYTEST_WORKERS) -m "not long"
 
 test-long: .venv/.has-test  ## run the tests that take minutes

@@ -28,6 +28,33 @@ settings.load_profile("steady")
 TESTS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 PACKAGE = os.path.dirname(os.path.dirname(TESTS)) + os.sep
 
+# What these check does not depend on how calls are dispatched, or they choose that themselves, boxed and specialised:
+# `make test` runs them in one of its two passes, the specialised one.
+ONCE = {
+    "array_api",
+    "kernels",
+    "op_db/test_dtypes.py",
+    "safety",
+    "serialization",
+    "specialiser",
+    "test_bench.py",
+    "test_cache_command.py",
+    "test_doctests.py",
+    "test_packaging.py",
+    "test_pytree.py",
+    "test_reference.py",
+    "test_stubs.py",
+}
+
+
+@pytest.hookimpl(tryfirst=True)  # before the items are chosen by their marks
+def pytest_collection_modifyitems(items):
+    for item in items:
+        where = os.path.relpath(item.path, TESTS).replace(os.sep, "/")
+        if where in ONCE or where.split("/")[0] in ONCE:
+            item.add_marker(pytest.mark.once)
+
+
 # Registries that are one container each, and whose values are never changed in place.
 REGISTRIES = [
     OPERATORS,
