@@ -807,11 +807,11 @@ globals().update(_LEGACY_TYPES)  # FloatTensor, LongStorage and so on
 
 
 if TYPE_CHECKING:
-    from . import array_api, nn, optim, serialization, special
+    from . import array_api, functional, nn, optim, serialization, special
     from .serialization import load, save
 
 # Imported when first asked for: what not every program uses, and would be a third of the time of `import redispatch`.
-_LATE = ("array_api", "nn", "optim", "serialization", "special")
+_LATE = ("array_api", "functional", "nn", "optim", "serialization", "special")
 _LATE_NAMES = {"load": "serialization", "save": "serialization"}
 
 

@@ -11,11 +11,12 @@ Read next: lanes.py (calls that need not ask), operator.py.
 from __future__ import annotations
 
 import threading
+import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .state import STATE, Setting, State
+from .state import STATE, Setting, State, with_modes
 
 # Classes which take part in calls without overriding them: the exact types that `overridden` passes at a glance.
 PLAIN_TYPES: set[type] = {int, float, bool, str, complex, type(None)}
@@ -172,6 +173,13 @@ def call_overridden(public: Callable[..., Any], args: tuple[Any, ...], kwargs: d
     return _ask(public, overriding(args, kwargs), args, kwargs or None)
 
 
+def asks(function: Any, name: str = "") -> Any:
+    """Marks a Python function that asks for overrides itself; with the name that messages give it, if it has another
+    one than Python knows."""
+    function.__overridable__ = name or f"{function.__module__}.{function.__qualname__}"
+    return function
+
+
 def ask_function_mode(public: Callable[..., Any], state: State, args: tuple[Any, ...]) -> Any:
     """`call_overridden` in a state whose function modes are asked, for arguments that have no say, and no keywords."""
     token = STATE.set(state.memo.get("answering function") or state.answering_function())
@@ -180,7 +188,7 @@ def ask_function_mode(public: Callable[..., Any], state: State, args: tuple[Any,
     finally:
         STATE.reset(token)
     if result is NotImplemented:
-        raise _none_answered(public, (), state)
+        raise _none_answered(public, (), state, None)
     return result
 
 
@@ -199,19 +207,65 @@ def _ask(public: Callable[..., Any], relevant: Iterable[Any], args: tuple[Any, .
         if result is not NotImplemented:
             return result
     for value in handlers:
-        result = type(value).__torch_function__(public, types, args, kwargs)
+        handler = value.__torch_function__
+        if getattr(handler, "__self__", None) is value:
+            warn_of_plain_method(type(value), kwargs)
+        result = handler(public, types, args, kwargs)
         if result is not NotImplemented:
             return result
-    raise _none_answered(public, types, state)
+    raise _none_answered(public, types, state, kwargs)
 
 
-def _none_answered(public: Callable[..., Any], types: tuple[type, ...], state: State) -> NotHandledError:
-    name = f"{getattr(public, '__module__', None) or 'torch'}.{getattr(public, '__name__', public)}"
-    asked = f" nor in mode {state.function_modes[-1]!r}" if state.function_modes else ""
-    return NotHandledError(
-        f"Multiple dispatch failed for '{name}'; all __torch_function__ handlers returned NotImplemented: "
-        f"no implementation found on types that implement __torch_function__: {list(types)}{asked}"
+def warn_of_plain_method(kind: type, kwargs: Any) -> None:
+    """Which warning it is depends on whether the function is a builtin in PyTorch, as do the keyword arguments."""
+    warnings.warn(
+        f"Defining your `__torch_function__` as a plain method is deprecated and will be an error in future, please "
+        f"define it as a classmethod. (It is a plain method of {kind.__qualname__}.)",
+        UserWarning if kwargs is None else DeprecationWarning,
+        stacklevel=5,
     )
+
+
+def _none_answered(public: Callable[..., Any], types: tuple[type, ...], state: State, kwargs: Any) -> NotHandledError:
+    """The error where all handlers answered NotImplemented; in one of two wordings, as in PyTorch."""
+    name = named(public)
+    mode = state.function_modes[-1] if state.function_modes and state.overrides != "none" else None
+    if kwargs is None:
+        asked = ([] if mode is None else [f"  - mode object {described(mode)}"]) + [
+            f"  - tensor subclass {kind}" for kind in types
+        ]
+        return NotHandledError(
+            f"Multiple dispatch failed for '{name}'; all __torch_function__ handlers returned NotImplemented:\n\n"
+            + "\n".join(asked)
+            + f"\n\nTo fix this, answer {name} in one of them, or call it on what they hold."
+        )
+    asked_too = "" if mode is None else f" nor in mode {described(mode)}"
+    return NotHandledError(
+        f"no implementation found for '{name}' on types that implement __torch_function__: {list(types)}{asked_too}"
+    )
+
+
+def named(public: Callable[..., Any]) -> str:
+    """A function's name for messages: `torch.add`, `torch.Tensor.add`, `torch.Tensor.shape.__get__`."""
+    known = getattr(public, "__overridable__", None)
+    if known is not None:
+        return str(known)
+    owner = getattr(public, "__self__", None)
+    if isinstance(owner, property):
+        return f"torch.Tensor.{getattr(owner.fget, '__name__', 'property')}.{public.__name__}"
+    name = getattr(public, "__qualname__", None) or getattr(public, "__name__", public)
+    return f"{getattr(public, '__module__', None) or 'torch'}.{name}"
+
+
+def described(mode: Any) -> str:
+    """The `repr` of a mode. It may call functions itself: no mode is asked about those, or it might have no end."""
+    token = STATE.set(with_modes(STATE.get(), ()).replace(function_modes=()))
+    try:
+        return repr(mode)
+    except Exception as problem:
+        return f"<{type(mode).__qualname__}, whose repr raised {type(problem).__name__}>"
+    finally:
+        STATE.reset(token)
 
 
 def without_subclasses() -> Setting:

@@ -76,6 +76,8 @@ class State:
     displaced: tuple[tuple[Any, Any], ...]  # (infra mode entered, the one whose slot it took or None), in turn
     function_modes: tuple[Any, ...]  # function modes, the innermost last
     overrides: str  # who may override a function: "all", "modes" (no subclass) or "none"
+    skips_hop: bool  # whether the next function that asks for overrides is told that there are none
+    showing: bool  # whether an override of `__repr__` is at work: what it shows is shown plainly
     grad_enabled: bool  # whether Autograd records
     inference: bool  # whether new tensors are inference tensors
     autocast_dtypes: tuple[tuple[str, Any], ...]  # ((device type, dtype), ...): what autocast casts to
@@ -237,6 +239,8 @@ vars(DEFAULT).update(
     displaced=(),
     function_modes=(),
     overrides="all",
+    skips_hop=False,
+    showing=False,
     grad_enabled=True,
     inference=False,
     autocast_dtypes=(),

@@ -16,8 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from redispatch.dispatch import FixedEntryPoint, NotHandledError, entry_point_of, overrides
-from redispatch.tensor import Tensor, dtypes
+from redispatch.dispatch import (
+    FixedEntryPoint,
+    NotHandledError,
+    asks,
+    call_overridden,
+    entry_point_of,
+    overridden,
+    overrides,
+)
+from redispatch.tensor import Tensor, overridable
 
 from .arithmetic import add, div, floor_divide, mul, pow, remainder, rsub, sub
 from .comparison import bitwise_and, bitwise_or, bitwise_xor, eq, ge, gt, le, lt, ne, scalar_like
@@ -29,16 +37,21 @@ Binary = Callable[[Any, Any], Any]
 NUMBERS = (int, float, complex, np.number, np.bool_)
 
 
-def operator(lanes: Callable[..., Any] | None = None, swapped: bool = False) -> Callable[[Binary], Binary]:
+def operator(
+    lanes: Callable[..., Any] | None = None, swapped: bool = False, whole: bool = False
+) -> Callable[[Binary], Binary]:
     """Makes `Tensor.__name__` of a function of the two operands, of which the second may turn out to be none.
 
     lanes: the public function to which it comes, with both operands and nothing else; `swapped` if in the other order.
+    whole: whether overrides are to see the method itself, and not what it calls.
     """
 
     def decorate(function: Binary) -> Binary:
         @functools.wraps(function)
         def dunder(self: Any, other: Any) -> Any:
             try:
+                if whole and overridden((self, other), {}):
+                    return call_overridden(getattr(Tensor, function.__name__), (self, other), {})
                 if isinstance(other, NUMBERS):
                     return function(self, other.item() if isinstance(other, np.generic) else other)
                 if isinstance(other, Tensor) or overrides(other):
@@ -47,6 +60,8 @@ def operator(lanes: Callable[..., Any] | None = None, swapped: bool = False) -> 
                 pass
             return NotImplemented
 
+        if whole:
+            asks(dunder)
         return attach_dunder(function.__name__, dunder, lanes, (1, 0) if swapped else (0, 1))
 
     return decorate
@@ -84,7 +99,7 @@ def __sub__(self: Any, other: Any) -> Any:
     return self.sub(other)
 
 
-@operator(rsub)
+@operator(rsub, whole=True)
 def __rsub__(self: Any, other: Any) -> Any:
     return rsub(self, other)
 
@@ -114,7 +129,7 @@ def __truediv__(self: Any, other: Any) -> Any:
     return self.div(other)
 
 
-@operator()
+@operator(whole=True)
 def __rtruediv__(self: Any, other: Any) -> Any:
     return self.reciprocal().mul(other)
 
@@ -124,12 +139,12 @@ def __itruediv__(self: Any, other: Any) -> Any:
     return self.div_(other)
 
 
-@operator(floor_divide)
+@operator(floor_divide, whole=True)
 def __floordiv__(self: Any, other: Any) -> Any:
     return self.floor_divide(other)
 
 
-@operator()
+@operator(whole=True)
 def __rfloordiv__(self: Any, other: Any) -> Any:
     return floor_divide(as_tensor_like(other, self), self)
 
@@ -144,7 +159,7 @@ def __mod__(self: Any, other: Any) -> Any:
     return self.remainder(other)
 
 
-@operator()
+@operator(whole=True)
 def __rmod__(self: Any, other: Any) -> Any:
     return remainder(as_tensor_like(other, self), self)
 
@@ -154,17 +169,17 @@ def __imod__(self: Any, other: Any) -> Any:
     return self.remainder_(other)
 
 
-@operator(pow)
+@operator(pow, whole=True)
 def __pow__(self: Any, other: Any) -> Any:
     return self.pow(other)
 
 
-@operator(pow, swapped=True)
+@operator(pow, swapped=True, whole=True)
 def __rpow__(self: Any, other: Any) -> Any:
     return pow(other, self)
 
 
-@operator(pow.inplace)
+@operator(pow.inplace, whole=True)
 def __ipow__(self: Any, other: Any) -> Any:
     return self.pow_(other)
 
@@ -174,12 +189,12 @@ def __matmul__(self: Any, other: Any) -> Any:
     return NotImplemented if isinstance(other, NUMBERS) else self.matmul(other)
 
 
-@operator(matmul, swapped=True)
+@operator(matmul, swapped=True, whole=True)
 def __rmatmul__(self: Any, other: Any) -> Any:
     return NotImplemented if isinstance(other, NUMBERS) else other.matmul(self)
 
 
-@operator()  # no lanes, which come with `equal_to_array`
+@operator(whole=True)  # no lanes, which come with `equal_to_array`
 def __eq__(self: Any, other: Any) -> Any:
     return self.eq(other)
 
@@ -222,7 +237,7 @@ def __ge__(self: Any, other: Any) -> Any:
     return self.ge(other)
 
 
-@operator(bitwise_and)
+@operator(bitwise_and, whole=True)
 def __and__(self: Any, other: Any) -> Any:
     return self.bitwise_and(other)
 
@@ -232,12 +247,12 @@ def __rand__(self: Any, other: Any) -> Any:
     return self.bitwise_and(other)
 
 
-@operator(bitwise_and.inplace)
+@operator(bitwise_and.inplace, whole=True)
 def __iand__(self: Any, other: Any) -> Any:
     return self.bitwise_and_(other)
 
 
-@operator(bitwise_or)
+@operator(bitwise_or, whole=True)
 def __or__(self: Any, other: Any) -> Any:
     return self.bitwise_or(other)
 
@@ -247,12 +262,12 @@ def __ror__(self: Any, other: Any) -> Any:
     return self.bitwise_or(other)
 
 
-@operator(bitwise_or.inplace)
+@operator(bitwise_or.inplace, whole=True)
 def __ior__(self: Any, other: Any) -> Any:
     return self.bitwise_or_(other)
 
 
-@operator(bitwise_xor)
+@operator(bitwise_xor, whole=True)
 def __xor__(self: Any, other: Any) -> Any:
     return self.bitwise_xor(other)
 
@@ -262,7 +277,7 @@ def __rxor__(self: Any, other: Any) -> Any:
     return self.bitwise_xor(other)
 
 
-@operator(bitwise_xor.inplace)
+@operator(bitwise_xor.inplace, whole=True)
 def __ixor__(self: Any, other: Any) -> Any:
     return self.bitwise_xor_(other)
 
@@ -277,9 +292,7 @@ def __neg__(self: Any) -> Any:
 
 
 def __pos__(self: Any) -> Any:
-    if self.dtype is dtypes.bool:
-        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
-    return self
+    return self.positive()
 
 
 def __abs__(self: Any) -> Any:
@@ -300,5 +313,6 @@ def __array_wrap__(self: Any, array: np.ndarray, context: Any = None, return_sca
 
 attach_dunder("__neg__", __neg__, neg, order=(0,))
 attach_dunder("__abs__", __abs__, abs, order=(0,))
-for _function in (__pos__, __invert__, __array_wrap__):
-    setattr(Tensor, _function.__name__, _function)
+setattr(Tensor, "__pos__", __pos__)  # noqa: B010  # a type checker reads the assignment as an operation
+for _function in (__invert__, __array_wrap__):
+    setattr(Tensor, _function.__name__, overridable(_function))

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from redispatch import kernels
-from redispatch.dispatch import STATE, call_overridden, overridden
+from redispatch.dispatch import STATE, asks, call_overridden, overridden
 from redispatch.dispatch.marks import inline, leaf
 from redispatch.kernels import Operand, broadcast_shapes, has_internal_overlap, index_shape, output_strides
 from redispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, fresh, looks_of, mould, overridable, strided
@@ -697,4 +697,4 @@ for name, method in (
     ("__contains__", contains),
 ):
     method.__name__, method.__module__ = name, "torch"
-    setattr(Tensor, name, method)
+    setattr(Tensor, name, asks(method))

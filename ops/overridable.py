@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from redispatch.dispatch import handle_torch_function, overridden, overriding
+from redispatch.dispatch import asks, handle_torch_function, overridden, overriding
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -24,4 +24,5 @@ def overridable_function(function: F) -> F:
             return handle_torch_function(asking, overriding(args, kwargs), *args, **kwargs)
         return function(*args, **kwargs)
 
-    return asking  # type: ignore[return-value]  # the same parameters, which wraps() keeps for readers
+    room = "torch.nn.functional" if ".nn." in function.__module__ else "torch"
+    return asks(asking, f"{room}.{function.__name__}")  # the same parameters, which wraps() keeps for readers

@@ -15,6 +15,7 @@ import numpy as np
 from redispatch.dispatch import (
     LAZY_BITS,
     STATE,
+    asks,
     handle_torch_function,
     keyset,
     overridden,
@@ -30,7 +31,7 @@ from .record import CURRENT_GRAD_FN, SET_REQUIRES_GRAD, AutogradRecord
 from .size import Size
 from .storage import UntypedStorage
 from .subclass import shell
-from .tensor import Tensor
+from .tensor import Tensor, overridable
 
 
 def deepcopy(self: Any, memo: dict[int, Any]) -> Any:
@@ -147,8 +148,8 @@ def _rebuilt_storage(data: bytes | None, nbytes: int, on: device) -> UntypedStor
     return storage
 
 
-Tensor.__deepcopy__ = deepcopy  # type: ignore[attr-defined]
-Tensor.__reduce_ex__ = reduce_ex  # type: ignore[method-assign]
-Tensor.__setstate__ = set_state  # type: ignore[attr-defined]
+Tensor.__deepcopy__ = asks(deepcopy)  # type: ignore[attr-defined]
+Tensor.__reduce_ex__ = asks(reduce_ex)  # type: ignore[method-assign]
+Tensor.__setstate__ = overridable(set_state)  # type: ignore[attr-defined]
 UntypedStorage.__deepcopy__ = copy_storage  # type: ignore[attr-defined]
 UntypedStorage.__reduce__ = reduce_storage  # type: ignore[method-assign, assignment]

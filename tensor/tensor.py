@@ -31,8 +31,10 @@ from redispatch.dispatch import (
     TensorBase,
     TensorMeta,
     _disabled_torch_function_impl,
+    asks,
     call_overridden,
     overridden,
+    within,
     without_subclasses,
 )
 from redispatch.dispatch.layers.conjugate import CONJUGATE
@@ -82,7 +84,7 @@ def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
 
     method = functools.wraps(function)(method)
     method.__module__ = "torch"
-    return method
+    return asks(method, f"torch.Tensor.{function.__name__}")
 
 
 class overridable_property(property):
@@ -552,10 +554,17 @@ class Tensor(TensorBase, metaclass=TensorMeta):
     def __hash__(self) -> int:
         return id(self)
 
-    @overridable
+    @asks
     def __repr__(self, *, tensor_contents: str | None = None) -> str:
+        """An override that shows the tensor itself, or hands it to one that does, is not asked again."""
+        state = STATE.get()
+        if not state.showing and overridden((self,), {}):
+            with within(state.replace(showing=True)):
+                kwargs = {} if tensor_contents is None else {"tensor_contents": tensor_contents}
+                return call_overridden(Tensor.__repr__, (self,), kwargs)
         return describe(self, tensor_contents)
 
+    @overridable
     def __dir__(self) -> list[str]:
         return sorted({*dir(type(self)), *self.__dict__})
 

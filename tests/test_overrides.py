@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+
 import pytest
 
 import redispatch as rd
+from redispatch import overrides
 from redispatch.overrides import TorchFunctionMode, resolve_name
+from redispatch.utils._python_dispatch import TorchDispatchMode
 
 
 class Duck:
@@ -76,3 +81,282 @@ def test_public_functions_are_keys_for_a_table_of_handlers():
             rd.mul(Total(4, 2), 3)
     finally:
         HANDLED.clear()
+
+
+# Every function -------------------------------------------------------------------------------------------------------
+
+OVERRIDABLE = overrides.get_overridable_functions()
+STAND_INS = overrides.get_testing_overrides()
+
+
+class Seen:
+    """Notes what its handler is given."""
+
+    calls: list = []
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        Seen.calls.append((func, types, args, kwargs))
+        return -1
+
+
+class SeenTensor(rd.Tensor):
+    __torch_function__ = Seen.__torch_function__
+
+
+# What Python's operators come to; the others arrive as themselves. So it is in PyTorch.
+COMES_TO = {f"__{name}__": name for name in "abs add ge gt le lt mul ne neg sub".split()}
+COMES_TO |= {"__mod__": "remainder", "__truediv__": "div", "__radd__": "add", "__rmul__": "mul", "__pos__": "positive"}
+COMES_TO["__matmul__"] = "matmul"
+COMES_TO |= {"__iadd__": "add_", "__isub__": "sub_", "__imul__": "mul_", "__itruediv__": "div_"}
+COMES_TO |= {"__ifloordiv__": "floor_divide_", "__imod__": "remainder_"}
+COMES_TO |= {f"__r{name}__": f"bitwise_{name}" for name in ("and", "or", "xor")}
+
+
+def required(function):
+    """(how many positions a call of this function must give, the names of other arguments that it must give)"""
+    parameters = inspect.signature(STAND_INS[function]).parameters.values()
+    needed = [one for one in parameters if one.default is one.empty]
+    positions = sum(one.kind not in (one.KEYWORD_ONLY, one.VAR_KEYWORD) for one in needed)
+    return positions, [one.name for one in needed if one.kind is one.KEYWORD_ONLY]
+
+
+@pytest.mark.parametrize("namespace", [one for one in OVERRIDABLE if not isinstance(one, property)])
+def test_every_function_hands_its_arguments_to_a_handler_as_they_are(namespace):
+    for function in OVERRIDABLE[namespace]:
+        positions, names = required(function)
+        kind = SeenTensor if namespace is rd.Tensor else Seen
+        first = rd.ones(2).as_subclass(SeenTensor) if namespace is rd.Tensor else Seen()
+        others = [first] if function.__name__ == "__matmul__" else range(max(positions, 1) - 1)
+        args, kwargs = (first, *others), dict.fromkeys(names)
+        assert STAND_INS[function](*args, **kwargs) == -1
+        Seen.calls.clear()
+        name = overrides.resolve_name(function)
+        assert function(*args, **kwargs) == -1, name
+        [(func, types, passed, keywords)] = Seen.calls
+        method = COMES_TO.get(function.__name__) if namespace is rd.Tensor else None
+        assert func is (function if method is None else getattr(rd.Tensor, method)), (func, function)
+        assert (types, keywords or {}) == ((kind,), kwargs), name
+        assert passed[0] is first and passed[1:] == args[1:], name
+
+
+def test_every_property_arrives_as_its_getter():
+    x = rd.ones(2, 2).as_subclass(SeenTensor)
+    for owner, (getter,) in ((one, found) for one, found in OVERRIDABLE.items() if isinstance(one, property)):
+        Seen.calls.clear()
+        assert getter(x) == -1
+        assert Seen.calls == [(getter, (SeenTensor,), (x,), None)] or Seen.calls[0][2][0] is x
+        assert overrides.resolve_name(
+            getter
+        ) == f"torch.Tensor.{owner.fget.__name__.removeprefix('_get_')}.__get__" or (
+            overrides.is_tensor_method_or_property(getter)
+        )
+
+
+def test_as_many_functions_as_in_pytorch_can_be_overridden():
+    """PyTorch 2.13 has 500, 21, 114, 41, 20, 56 and 632. Those that are not here are of quantized and sparse tensors,
+    of other vendors' libraries, and of symbolic numbers."""
+    count = {
+        one.__name__.rpartition(".")[2]: len(found)
+        for one, found in OVERRIDABLE.items()
+        if not isinstance(one, property)
+    }
+    assert count["functional"] >= 113 and count["Tensor"] >= 610 and count["redispatch"] >= 430
+    assert (count["linalg"], count["fft"], count["special"]) == (41, 20, 56)
+    assert len(OVERRIDABLE[importlib.import_module("redispatch.functional")]) == 21
+    assert len(STAND_INS) > 1300
+
+
+def test_what_takes_no_tensor_is_left_to_modes():
+    ignored = overrides.get_ignored_functions()
+    assert {rd.ones, rd.arange, rd.manual_seed, rd.promote_types} <= ignored
+    assert not ignored & set(STAND_INS)
+    with Names() as mode:
+        rd.ones(1)
+    assert mode.names == ["torch.ones"]
+
+
+def test_names_of_what_is_no_function_of_ours():
+    assert overrides.resolve_name(len) is None and overrides.resolve_name([]) is None
+    assert overrides.is_tensor_method_or_property(rd.Tensor.add)
+    assert overrides.is_tensor_method_or_property(rd.Tensor.grad.__set__)
+    assert not overrides.is_tensor_method_or_property(rd.add)
+
+
+# redispatch_function --------------------------------------------------------------------------------------------------
+
+
+def scaled_mul(a, b):
+    if overrides.has_torch_function((a, b)):
+        return overrides.handle_torch_function(scaled_mul, (a, b), a, b)
+    return a * b + 1
+
+
+LOG = []
+
+
+class Indented(rd.Tensor):
+    """Runs the body of each function, and sees the calls in there."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        LOG.append(func.__name__)
+        return overrides.redispatch_function(func, types, args, kwargs)
+
+
+class IndentedMode(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        LOG.append(func.__name__)
+        with self:
+            return overrides.redispatch_function(func, types, args, kwargs)
+
+
+def test_a_handler_may_run_the_body_of_a_function_and_see_what_it_calls():
+    LOG.clear()
+    x, y = rd.tensor([3.0]).as_subclass(Indented), rd.tensor([4.0]).as_subclass(Indented)
+    assert scaled_mul(x, y).tolist() == [13.0]
+    assert LOG == ["scaled_mul", "mul"]  # whose result is a plain tensor
+    LOG.clear()
+    plain = rd.tensor([3.0]), rd.tensor([4.0])
+    with IndentedMode():
+        assert scaled_mul(*plain).item() == 13
+    assert LOG == ["scaled_mul", "mul", "add", "item"]
+    LOG.clear()
+    assert rd.nn.functional.softsign(x).tolist() == [0.75]
+    assert LOG[0] == "softsign" and len(LOG) > 1
+    LOG.clear()
+    assert (x.shape, LOG) == ((1,), ["__get__"])
+
+
+def test_a_wrapped_function_is_overridable_and_skips_its_hop_too():
+    @overrides.wrap_torch_function(lambda a: (a,))
+    def twice(a):
+        return a + a
+
+    LOG.clear()
+    assert twice(rd.tensor([3.0]).as_subclass(Indented)).tolist() == [6.0]
+    assert LOG == ["twice", "add"]
+    assert twice(Duck()) == ("twice", ["Duck"], 1, {})
+
+
+# Handlers -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_plain_method_as_handler_is_told_to_become_a_classmethod():
+    class Old:
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return self, func
+
+    old = Old()
+    with pytest.warns(UserWarning, match="as a plain method is deprecated.*plain method of .*Old"):
+        assert rd.add(old, 1) == (old, rd.add)
+    with pytest.warns(DeprecationWarning, match="please define it as a classmethod"):
+        assert rd.nn.functional.dropout(old)[0] is old
+
+
+class Refusing:
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return NotImplemented
+
+
+class RefusingMode(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return NotImplemented
+
+
+def test_where_nobody_answers_the_message_names_the_function_and_who_was_asked():
+    with pytest.raises(TypeError) as caught:
+        rd.add(Refusing(), 1)
+    assert str(caught.value).startswith(
+        "Multiple dispatch failed for 'torch.add'; all __torch_function__ handlers returned NotImplemented:\n\n"
+        f"  - tensor subclass {Refusing}\n\nTo fix this, answer torch.add"
+    )
+    with pytest.raises(TypeError, match="no implementation found for 'torch.nn.functional.dropout' on types that impl"):
+        rd.nn.functional.dropout(Refusing())
+    with pytest.raises(TypeError, match=r"mode object <RefusingMode>\n  - tensor subclass"), RefusingMode():
+        rd.add(Refusing(), 1)
+    x = rd.ones(2).as_subclass(type("Shy", (rd.Tensor,), {"__torch_function__": Refusing.__torch_function__}))
+    with pytest.raises(TypeError, match=r"failed for 'torch.Tensor.shape.__get__'"):
+        x.shape  # noqa: B018  # reading the property is the call
+    with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for \+: 'Shy' and 'int'"):
+        x + 1
+
+
+def test_a_handler_may_show_what_it_was_given_without_an_end():
+    class Printing(rd.Tensor):
+        shown: list = []
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            Printing.shown.append((func.__name__, repr(args[0])))
+            return super().__torch_function__(func, types, args, kwargs)
+
+    x = rd.ones(1).as_subclass(Printing)
+    assert repr(x) == "Printing([1.])" and Printing.shown == [("__repr__", "Printing([1.])")]
+    x + 1
+    assert Printing.shown[-2:] == [("__repr__", "Printing([1.])"), ("add", "Printing([1.])")]
+
+
+def test_the_repr_of_a_mode_that_calls_functions_does_not_ask_the_mode():
+    class Counting(RefusingMode):
+        def __repr__(self):
+            return f"Counting({rd.ones(2).sum().item()})"
+
+    with pytest.raises(TypeError, match=r"mode object Counting\(2.0\)"), Counting():
+        rd.ones(1)
+
+    class Dispatching(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+        def __repr__(self):
+            return f"Dispatching({rd.ones(2).sum().item()})"
+
+    with pytest.raises(TypeError, match=r"mode object Dispatching\(2.0\)"), Dispatching():
+        rd.ones(1)
+
+    class Broken(RefusingMode):
+        def __repr__(self):
+            raise ValueError
+
+    with pytest.raises(TypeError, match=r"mode object <.*Broken, whose repr raised ValueError>"), Broken():
+        rd.ones(1)
+
+
+# Devices --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_device_in_a_with_statement_is_where_new_tensors_are_made():
+    with rd.device("meta"):
+        assert rd.ones(2).device.type == rd.tensor([1.0]).device.type == rd.rand(2).device.type == "meta"
+        assert rd.ones(2, device="cpu").device.type == "cpu"
+        assert rd.zeros_like(rd.ones(2, device="cpu")).device.type == "cpu"
+        assert rd.get_default_device().type == "meta"
+        with rd.device("cpu"):
+            assert rd.full((2,), 1.0).device.type == "cpu"
+    assert rd.ones(2).device.type == "cpu"
+    rd.set_default_device("meta")
+    try:
+        assert rd.arange(3).device.type == "meta"
+        with rd.device("cpu"):
+            assert rd.arange(3).device.type == "cpu"
+    finally:
+        rd.set_default_device(None)
+    assert rd.arange(3).device.type == "cpu"
+
+
+def test_function_modes_are_pushed_and_popped_by_hand():
+    mode = Names()
+    overrides._push_mode(mode)
+    assert overrides._get_current_function_mode() is mode and overrides._get_current_function_mode_stack() == [mode]
+    with overrides._pop_mode_temporarily() as off:
+        rd.ones(1)
+        assert off is mode and overrides._get_current_function_mode() is None
+    with rd._C.DisableTorchFunction():
+        rd.ones(1)
+        with overrides._enable_torch_function():
+            rd.ones(1)
+    assert overrides._pop_mode() is mode and mode.names == ["torch.ones"]
+    with pytest.raises(RuntimeError, match="trying to pop from empty mode stack"):
+        overrides._pop_mode()

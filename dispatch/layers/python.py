@@ -18,7 +18,7 @@ from ..keyset import below
 from ..marks import inline, leaf
 from ..memo import Memo
 from ..operator import OpOverload
-from ..override import HANDLER_CHANGED, NotHandledError
+from ..override import HANDLER_CHANGED, NotHandledError, described
 from ..rules import RuleTable
 from ..schema import FunctionSchema
 from ..state import ABOVE_PYTHON, STATE, within
@@ -155,7 +155,9 @@ HANDLER_CHANGED.append(forget_handlers)
 
 
 def no_handler(op: OpOverload, modes: tuple[Any, ...], types: tuple[type, ...]) -> NotHandledError:
-    asked = ([f"  - mode object {modes[-1]!r}"] if modes else []) + [f"  - tensor subclass {kind}" for kind in types]
+    asked = ([f"  - mode object {described(modes[-1])}"] if modes else []) + [
+        f"  - tensor subclass {kind}" for kind in types
+    ]
     return NotHandledError(
         f"Multiple dispatch failed for 'torch._ops.{op}'; all __torch_dispatch__ handlers returned NotImplemented:\n\n"
         + "\n".join(asked)
