@@ -10,7 +10,8 @@ a graph holds its leaves, whoever else forgets them: each edge to the node of a 
 Note [Gradients that nobody else holds]
 A gradient may become `.grad` itself, or be added to in place, only where no one could notice: no other name for the
 tensor, and nothing else over its memory. Python's reference counts tell. Where they are higher than expected, for
-whatever reason, a copy is made; so an error here can cost time, never a wrong value.
+whatever reason, a copy is made; so an error here can cost time, never a wrong value. Many gradients are views: of
+weights turned for `addmm`, of biases summed up. Where nobody else holds what one is a view of, it stands for that.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Any
 
 from redispatch.dispatch import STATE
 from redispatch.kernels import is_dense
-from redispatch.tensor import Tensor, contiguous_format, looks_of
+from redispatch.tensor import CreationMeta, Tensor, ViewRecord, contiguous_format, looks_of
 
 from .conjugate import resolved
 from .hooks import HookDict, NodeHooks
@@ -93,7 +94,7 @@ def own_gradient(gradients: list[Any], variable: Any) -> Any:
     state = STATE.get()
     if state.grad_enabled or not lies_like(gradients[0], variable):
         return copy_lying_like(gradients[0], variable)
-    if held_by_list_alone(gradients, 0):
+    if held_by_list_alone(gradients, 0) or stands_for_base(gradients, 0):
         return gradients[0]
     # A mode or a subclass is to see what becomes of the gradient: PyTorch's `detach`, where nobody else has the tensor.
     seen = state.modes or type(gradients[0]) is not Tensor
@@ -145,6 +146,50 @@ def held_by_list_alone(tensors: list[Any], index: int) -> bool:
         and tensor._counter is not None
         and not STATE.get().modes
     )
+
+
+def _references_of_view(tensors: list[Any], index: int) -> tuple[int, int, int, int]:
+    tensor = tensors[index]
+    base, store, array = tensor._view.base, tensor._store, tensor._array
+    return getrefcount(tensor), getrefcount(base), getrefcount(store), getrefcount(array)
+
+
+class _ProbeOfView(_Probe):
+    def __init__(self) -> None:
+        base = _Probe()
+        self._store, self._array = base._store, base._array
+        self._view = ViewRecord(base, None, CreationMeta.DEFAULT, 0)
+
+
+_VIEW_ALONE = _references_of_view([_ProbeOfView()], 0)
+
+
+def stands_for_base(tensors: list[Any], index: int) -> bool:
+    """Whether an item of a list is a view of a whole base and nobody else holds either; if so, it is a view no more."""
+    tensor = tensors[index]
+    if type(tensor) is not Tensor or tensor._view is None or tensor._store is None or STATE.get().modes:
+        return False
+    alone, base_alone, unshared, unshared_array = _VIEW_ALONE
+    record: Any = tensor._autograd
+    view: Any = tensor._view
+    base, store, array = view.base, tensor._store, tensor._array
+    if not (
+        getrefcount(tensor) == alone
+        and getrefcount(base) == base_alone
+        and getrefcount(store) == unshared
+        and getrefcount(array) == unshared_array + 1  # the storage holds it, too
+        and type(base) is Tensor
+        and base._autograd is None
+        and (record is None or (record is view and record.grad_fn is record.hooks is record.retains_grad is None))
+        and tensor._counter is not None
+        and tensor._dtype is base._dtype
+        and tensor._keyset == base._keyset
+        and tensor._shape.numel() == base._shape.numel()
+        and is_dense(tensor._shape, tensor._stride)
+    ):
+        return False
+    tensor._view = tensor._autograd = None
+    return True
 
 
 def accumulator(tensor: Any) -> AccumulateGrad:

@@ -205,6 +205,37 @@ def test_a_gradient_that_the_user_holds_is_copied():
     assert seed.tolist() == [1, 1] and x.grad.tolist() == [2, 2]
 
 
+def test_a_gradient_that_is_a_view_nobody_else_sees_is_not_copied():
+    weight, made = rd.ones(3, 2, requires_grad=True), []
+    weight.register_hook(lambda g: made.append((g.data_ptr(), g._is_view())))
+    (rd.ones(4, 2) @ weight.t()).sum().backward()
+    assert made == [(weight.grad.data_ptr(), True)] and not weight.grad._is_view()
+
+
+@pytest.mark.parametrize("held", ["view", "base", "part"])
+def test_a_gradient_that_is_a_view_of_what_others_see_is_copied(held):
+    kept = []
+
+    class Turned(rd.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            base = rd.full((3, 2) if held == "part" else (2, 2), 5.0)
+            view = base[:2] if held == "part" else base.t().t()
+            kept.append({"view": view, "base": base, "part": None}[held])
+            return view
+
+    x = rd.ones(2, 2, requires_grad=True)
+    Turned.apply(x).sum().backward()
+    x.grad.add_(1)
+    assert x.grad.eq(6).all() and not x.grad._is_view()
+    assert kept[0] is None or kept[0].eq(5).all()
+    assert x.grad.untyped_storage().nbytes() == 16
+
+
 def test_a_gradient_that_numpy_shows_is_copied():
     shown = []
     x = leaf(1.0, 2.0)
