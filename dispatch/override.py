@@ -152,11 +152,12 @@ def overriding(args: Sequence[Any], kwargs: dict[str, Any]) -> Iterable[Any]:
 def one_per_type(values: Iterable[Any]) -> list[Any]:
     """One value for each distinct type, a subclass before its superclasses, otherwise from left to right."""
     chosen: list[Any] = []
+    kinds: list[type] = []
     for value in values:
-        kinds = [type(known) for known in chosen]
         if type(value) not in kinds:
-            position = next((i for i, kind in enumerate(kinds) if issubclass(type(value), kind)), len(chosen))
+            position = next((i for i, kind in enumerate(kinds) if issubclass(type(value), kind)), len(kinds))
             chosen.insert(position, value)
+            kinds.insert(position, type(value))
     return chosen
 
 

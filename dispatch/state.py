@@ -169,6 +169,15 @@ class State:
             found = self.memo["answering function"] = self.replace(function_modes=self.function_modes[:-1])
         return found
 
+    def without_subclasses(self) -> State:
+        """The state in which no class overrides functions. Remembered, since each default `__torch_function__` asks."""
+        if self.overrides != "all":
+            return self
+        found = self.memo.get("without subclasses")
+        if found is None:
+            found = self.memo["without subclasses"] = self.replace(overrides="modes")
+        return found
+
     def under(self, level: Any) -> State:
         """This state with one more transform at work, the innermost."""
         return self.replace(levels=(*self.levels, level), included=self.included | TRANSFORM_FRONT)

@@ -35,7 +35,6 @@ from redispatch.dispatch import (
     call_overridden,
     overridden,
     within,
-    without_subclasses,
 )
 from redispatch.dispatch.layers.conjugate import CONJUGATE
 from redispatch.dispatch.layers.negative import NEGATIVE
@@ -201,7 +200,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         """The default for subclasses: runs the function as usual and hands out its tensors as this class."""
         if not all(issubclass(cls, kind) for kind in types):
             return NotImplemented
-        with without_subclasses():
+        with within(STATE.get().without_subclasses()):
             result = func(*args, **(kwargs or {}))
         return result if func in nowrap_functions() else converted(result, cls)
 
@@ -671,6 +670,8 @@ def lazy_to_numpy(tensor: Tensor) -> RuntimeError:
 
 def no_memory(tensor: Tensor) -> Exception:
     """The error for using the memory of a tensor that has none, or whose storage was made too small for it."""
+    if hasattr(tensor, "_level"):  # one of many, under vmap
+        return RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
     if tensor._device.type != "cpu":
         return NotImplementedError("Cannot copy out of meta tensor; no data!")
     if tensor._storage.has_data:

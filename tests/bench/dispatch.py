@@ -212,6 +212,26 @@ def subclass_with_pytree(t):
     return lambda: t.add(a, b)
 
 
+@row("add of a subclass that overrides nothing", target=0.4)
+def default_subclass(t):
+    class Plain(t.Tensor):
+        pass
+
+    a, b = t.ones(N).as_subclass(Plain), t.ones(N).as_subclass(Plain)
+    return lambda: t.add(a, b)
+
+
+@row("add through a wrapper in a wrapper, under 1 dispatch mode", target=0.4)
+def nested_subclass(t):
+    def handler(cls, func, types, args=(), kwargs=None):
+        inner = [a.inner if isinstance(a, cls) else a for a in args]
+        return cls(func(*inner, **(kwargs or {})))
+
+    outer, inner = wrapper(t, handler), wrapper(t, handler)
+    a, b = outer(inner(t.ones(N))), outer(inner(t.ones(N)))
+    return Under(quiet_mode(t), lambda: t.add(a, b))
+
+
 @row("custom_op", target=0.25)
 def custom_op(t):
     def twice(x):

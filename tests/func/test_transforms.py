@@ -248,3 +248,8 @@ def test_wrappers_say_what_they_are():
     seen = []
     vmap(grad(lambda x: (seen.append(repr(x)), x.sum())[1]))(rd.ones(2, 3))
     assert seen[0].startswith("GradTrackingTensor(lvl=2, value=\n    BatchedTensor(lvl=1, bdim=0, value=\n")
+
+
+def test_memory_of_one_of_many_cannot_be_asked_for():
+    with pytest.raises(RuntimeError, match="Cannot access data pointer of Tensor that doesn't have storage"):
+        rd.vmap(lambda x: rd.tensor(x.tolist()))(rd.ones(2, 3))

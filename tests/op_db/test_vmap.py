@@ -25,7 +25,7 @@ REFUSED = (
     "out= or view",
     "match the broadcast shape",
     "requires_grad_() (or",
-    "data pointer on an invalid python storage",  # lengths are read
+    "Cannot access data pointer of Tensor that doesn't have storage",  # lengths are read
 )
 WRITES = "is not possible because there exists a Tensor"
 
