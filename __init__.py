@@ -807,12 +807,18 @@ globals().update(_LEGACY_TYPES)  # FloatTensor, LongStorage and so on
 
 
 if TYPE_CHECKING:
-    from . import array_api, functional, nn, optim, serialization, special
+    from . import array_api, backend, functional, nn, optim, serialization, special
+    from .backend import get_device_module
     from .serialization import load, save
 
 # Imported when first asked for: what not every program uses, and would be a third of the time of `import redispatch`.
-_LATE = ("array_api", "functional", "nn", "optim", "serialization", "special")
-_LATE_NAMES = {"load": "serialization", "save": "serialization"}
+_LATE = ("array_api", "backend", "functional", "nn", "optim", "serialization", "special")
+_LATE_NAMES = {
+    "load": "serialization",
+    "save": "serialization",
+    "get_device_module": "backend",
+    "_register_device_module": "utils.backend_registration",
+}
 
 
 def __getattr__(name: str) -> _Any:

@@ -10,6 +10,7 @@ from typing import Any
 
 from redispatch.autograd import register_function_derivative
 from redispatch.dispatch import (
+    BACKEND_OF_DEVICE,
     Library,
     OpOverload,
     RegistrationError,
@@ -78,7 +79,7 @@ def impl(
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in [types] if isinstance(types, str) else types:
-            key = {"default": "CompositeExplicitAutograd", "cpu": "CPU", "cuda": "CUDA", "meta": "Meta"}.get(name, name)
+            key = "CompositeExplicitAutograd" if name == "default" else BACKEND_OF_DEVICE.get(name, name)
             _library(lib, qualname.partition("::")[0]).impl(qualname, function, key)
         return function
 

@@ -48,8 +48,12 @@ from redispatch.dispatch import (
     without_overrides,
     without_subclasses,
 )
+from redispatch.tensor import TYPE_NAMED
+
+from . import _acc
 
 __all__ = [
+    "_acc",
     "Argument",
     "DispatchKey",
     "DispatchKeySet",
@@ -97,6 +101,11 @@ def _dispatch_key_parse(name: str) -> DispatchKey:
 def _parse_dispatch_key(name: str) -> DispatchKey | None:
     """The key of that name, or None."""
     return DispatchKey.__members__.get(name)
+
+
+def _get_privateuse1_backend_name() -> str:
+    """What the device type of PrivateUse1 is called."""
+    return TYPE_NAMED["privateuseone"]
 
 
 def _dispatch_key_for_device(device_type: str) -> str:

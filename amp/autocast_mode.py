@@ -16,8 +16,11 @@ from redispatch.dispatch import STATE, Region, keyset
 from redispatch.dispatch.layers.autocast import KEY_OF_DEVICE, CastCache
 from redispatch.tensor import dtypes
 
-DEFAULT_DTYPES = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16}
-SUPPORTED = (dtypes.bfloat16, dtypes.float16)
+# device type -> the dtypes that autocast can cast to there, the default one first; users' devices are added
+SUPPORTED = {
+    "cpu": (dtypes.bfloat16, dtypes.float16),
+    "cuda": (dtypes.float16, dtypes.bfloat16),
+}
 
 
 class autocast(Region):
@@ -38,8 +41,8 @@ class autocast(Region):
         self.dtype = dtype or get_autocast_dtype(device_type)
         self.enabled = enabled
         self.cache_enabled = True if cache_enabled is None else cache_enabled
-        if enabled and self.dtype not in SUPPORTED:
-            supported = ", ".join(map(str, SUPPORTED))
+        if enabled and self.dtype not in SUPPORTED[device_type]:
+            supported = ", ".join(map(str, SUPPORTED[device_type]))
             warnings.warn(
                 f"In {device_type.upper()} autocast, but the target dtype is not supported. Disabling autocast.\n"
                 f"{device_type.upper()} Autocast only supports dtypes of {supported} currently.",
@@ -82,7 +85,7 @@ def autocast_bit(device_type: str) -> int:
 
 def get_autocast_dtype(device_type: str) -> Any:
     """What autocast would cast to on this device in the present state."""
-    return dict(STATE.get().autocast_dtypes).get(device_type) or DEFAULT_DTYPES[device_type]
+    return dict(STATE.get().autocast_dtypes).get(device_type) or SUPPORTED[device_type][0]
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:

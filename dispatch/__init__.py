@@ -5,7 +5,7 @@ per key; then explain and trace, which show what happens.
 """
 
 from . import layers
-from .base import ARGUMENT_TYPES, BACKEND_OF_DEVICE, VALUE_CLASSES, TensorBase, wants_gradient
+from .base import ARGUMENT_TYPES, BACKEND_OF_DEVICE, VALUE_CLASSES, WITHOUT_MODULE, TensorBase, wants_gradient
 from .boxing import NUMBER_FOR_TENSOR, bind, unbind
 from .entries import EntryPoint, FixedEntryPoint, HasEntryPoint, entry_point_of
 from .errors import MissingKernelError, ModeOrderError, RegistrationError, SchemaError
@@ -124,6 +124,7 @@ __all__ = [
     "TorchDispatchModeKey",
     "TorchFunctionMode",
     "VALUE_CLASSES",
+    "WITHOUT_MODULE",
     "_disabled_torch_function_impl",
     "_scoped_library",
     "above",

@@ -11,9 +11,10 @@ reference's (PyTorch's DispatchKey.h), written out below once.
 Note [Gaps between keys]
 Bits are given out with gaps, so that users can put keys of their own between the built-in ones at run time
 while tensors that exist already keep a valid keyset: Python's ints do not end at 64 bits. Four bits per
-functionality keep a keyset at 216 bits, which costs as good as nothing; sixteen would double the cost of a
+functionality keep a keyset at 232 bits, which costs as good as nothing; sixteen would double the cost of a
 table look-up (docs/decisions/0002). A new key takes the middle of its gap, so that at least two fit into each,
-whichever of them comes first.
+whichever of them comes first. Autocast is the one layer of which each backend has a key and that is off by default:
+above AutocastPrivateUse1 lie as many bits more as there may be users' backends, and nothing else gets them.
 
 Read next: keyset.py.
 """
@@ -96,6 +97,21 @@ FUNCTIONALITIES = [
     "PreDispatch",
     "PythonDispatcher",
 ]  # from the lowest, which runs last, to the highest, which runs first
+
+OWN_BACKENDS = BACKEND_BITS - len(BACKENDS) - 1  # how many backends users may have
+_FIRST_WITHOUT_AUTOCAST = FUNCTIONALITIES.index("AutocastPrivateUse1") + 1
+_AUTOCAST_BITS = BACKEND_BITS + GAP * _FIRST_WITHOUT_AUTOCAST  # where those of users' backends begin
+
+
+def _position(index: int) -> int:
+    """The bit of a built-in functionality."""
+    return BACKEND_BITS + GAP * index + (OWN_BACKENDS if index >= _FIRST_WITHOUT_AUTOCAST else 0)
+
+
+# every bit of an Autocast key, those included that users' backends may have one day
+AUTOCAST_MASK = sum(
+    1 << _position(index) for index, name in enumerate(FUNCTIONALITIES) if name.startswith("Autocast")
+) | (((1 << OWN_BACKENDS) - 1) << _AUTOCAST_BITS)
 
 PER_BACKEND = {
     "Dense": "",
@@ -213,9 +229,9 @@ def define_key(name: str, *, above: str) -> DispatchKey:
     """
     _check_free("define_key", name)
     start = _position_named(above)
-    if start < BACKEND_BITS:
+    if start < BACKEND_BITS or _AUTOCAST_BITS <= start < _AUTOCAST_BITS + OWN_BACKENDS:
         raise RegistrationError(f"define_key({name!r}, above={above!r}): {above} has no place in the order of keys")
-    end = min((bit for bit in _FUNCTIONALITY_AT if bit > start), default=KEYSET_BITS)
+    end = min((bit for bit in (*_FUNCTIONALITY_AT, _AUTOCAST_BITS) if bit > start), default=KEYSET_BITS)
     if end - start < 2 and end == KEYSET_BITS:
         raise RegistrationError(f"define_key({name!r}, above={above!r}): all {KEYSET_BITS} bits are in use there")
     if end - start < 2:
@@ -228,16 +244,19 @@ def define_key(name: str, *, above: str) -> DispatchKey:
 
 
 def define_backend(name: str) -> DispatchKey:
-    """The runtime key `name` of a backend of the user's own; with it come Autograd<name>, Sparse<name>, and so on.
+    """The runtime key `name` of a backend of the user's own; with it come Autograd<name>, Autocast<name>, and so on.
 
     Errors: RegistrationError where one of these names is taken or all backend bits are in use.
     """
-    for prefix in PER_BACKEND.values():
+    for prefix in (*PER_BACKEND.values(), "Autocast"):
         _check_free("define_backend", prefix + name)
     free = next((bit for bit in range(BACKEND_BITS - 1) if bit not in _BACKEND_AT), None)
     if free is None:
         raise RegistrationError(f"define_backend({name!r}): all {BACKEND_BITS} backend bits are in use")
     _add_backend(name, free)
+    autocast = _AUTOCAST_BITS + free - len(BACKENDS)
+    _FUNCTIONALITY_AT[autocast] = f"Autocast{name}"
+    _add_single(f"Autocast{name}", autocast)
     return KEYS[name]
 
 
@@ -254,6 +273,8 @@ def undefine(key: DispatchKey) -> None:
             del _RUNTIME[pair], KEYS[known.name]
             for forget in ON_UNDEFINE:
                 forget(known)
+    if key.backend and f"Autocast{key.backend}" in KEYS:
+        undefine(KEYS[f"Autocast{key.backend}"])
 
 
 def is_built_in(backend: str | None) -> bool:
@@ -296,9 +317,9 @@ def _add_backend(name: str, bit: int) -> None:
 
 KEYS["Undefined"] = DispatchKey("Undefined")
 for _index, _name in enumerate(FUNCTIONALITIES):
-    _FUNCTIONALITY_AT[BACKEND_BITS + GAP * _index] = _name
+    _FUNCTIONALITY_AT[_position(_index)] = _name
     if _name not in PER_BACKEND:  # else its runtime keys come with the backends
-        _add_single(_name, BACKEND_BITS + GAP * _index)
+        _add_single(_name, _position(_index))
 for _index, _name in enumerate(BACKENDS):
     _add_backend(_name, _index)
 _add_backend("Meta", BACKEND_BITS - 1)

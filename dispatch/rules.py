@@ -6,7 +6,7 @@ stands in a table that the layer publishes and that the operators' declarations 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
 from .errors import RegistrationError
@@ -83,6 +83,10 @@ class RuleTable(Generic[R]):
 
     def __contains__(self, op: Any) -> bool:
         return op in self._rules
+
+    def __iter__(self) -> Iterator[Any]:
+        """What there are rules for, at the moment of asking."""
+        return iter(list(self._rules))
 
     def __len__(self) -> int:
         return len(self._rules)

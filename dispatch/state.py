@@ -22,10 +22,10 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-from .key import FUNCTIONALITIES, KEYSET_BITS
+from .key import AUTOCAST_MASK, KEYSET_BITS
 from .keyset import FUNCTIONALITY_MASK, above, keyset
 
-AUTOCAST_KEYS = keyset(*(name for name in FUNCTIONALITIES if name.startswith("Autocast")))
+AUTOCAST_KEYS = AUTOCAST_MASK
 LAZY_BITS = keyset("Conjugate", "Negative", "ZeroTensor")  # of tensors whose elements are not what lies in memory
 
 # Note [Flags above the keys]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from .key import PER_BACKEND, DispatchKey, backends, functionalities, is_built_in, runtime_key
+from .key import AUTOCAST_MASK, PER_BACKEND, DispatchKey, backends, functionalities, is_built_in, runtime_key
 from .marks import frozen
 
 Boxed = Callable[[Any, int, list[Any]], Any]  # (op, keyset, stack) -> result
@@ -140,8 +140,8 @@ def resolve(registered: Registrations, fallbacks: Registrations, key: DispatchKe
              these must not be bypassed. (AutogradOther stands for many backends; there it is an error to have both.)
          2.4 Autograd
          2.5 FuncTorchBatchedDecomposition
-      3. the fallback that every operator has at this key. (The autograd key of a user's backend has that of
-         AutogradPrivateUse1, the spare among the built-in backends.)
+      3. the fallback that every operator has at this key. (The autograd and autocast keys of a user's backend have
+         those of PrivateUse1, the spare among the built-in backends.)
     """
     # 1.
     if kernel := _newest(registered, key):
@@ -169,10 +169,11 @@ def resolve(registered: Registrations, fallbacks: Registrations, key: DispatchKe
     if kernel := alias("FuncTorchBatchedDecomposition"):
         return Entry(key, kernel, "batched kernel")
     # 3.
-    if key.functionality == "AutogradFunctionality" and not is_built_in(key.backend):
-        fallback = _newest(fallbacks, key) or _newest(fallbacks, _key("AutogradPrivateUse1"))
-    else:
-        fallback = _newest(fallbacks, key)
+    fallback = _newest(fallbacks, key)
+    if fallback is None and key.functionality == "AutogradFunctionality" and not is_built_in(key.backend):
+        fallback = _newest(fallbacks, _key("AutogradPrivateUse1"))
+    elif fallback is None and key.bits & AUTOCAST_MASK:
+        fallback = _newest(fallbacks, _key("AutocastPrivateUse1"))
     return Entry(key, fallback, "backend fallback") if fallback else None
 
 

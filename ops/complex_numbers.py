@@ -136,14 +136,12 @@ def conj_physical_out(self: Tensor, out: Tensor) -> Tensor:
 
 
 @conj_physical_copy_op.explicit
-@leaf
 def conj_physical_kernel(self: Tensor) -> Tensor:
     """A clone of the conjugate view: a copy conjugates on the way, if there is anything to conjugate."""
     return clone_kernel(turned_over(self, CONJUGATE), None)
 
 
-@conj_physical_inplace_op.explicit
-@leaf
+@conj_physical_inplace_op.kernel("CPU", "Meta")
 def conj_physical_inplace_kernel(self: Tensor) -> Tensor:
     if self._dtype.is_complex and self._device.type == "cpu":
         kernels.copy(self._operand, self._operand, conj=True)

@@ -20,6 +20,7 @@ from redispatch.tensor import (
     device,
     dtype,
     dtypes,
+    indexed,
     overridable,
     preserve_format,
     strided,
@@ -87,7 +88,7 @@ def available_device(value: Any) -> device:
     on = as_device(value)
     if on.type == "cuda" and not copy_inplace_op.functional.has_kernel_for_dispatch_key("CUDA"):
         raise AssertionError("Torch not compiled with CUDA enabled")
-    return on
+    return indexed(on)
 
 
 READS_DEVICE = Reads({kind: Taken(kind, "{convert}({v})", convert=available_device) for kind in (device, str)}, None)

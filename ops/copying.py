@@ -45,6 +45,7 @@ from redispatch.tensor import (
     channels_last_3d,
     contiguous_format,
     device,
+    device_keyset,
     dtype,
     dtypes,
     empty,
@@ -59,9 +60,10 @@ from redispatch.tensor import (
     promote_types,
     show_same,
     storage_elements,
+    view_over,
 )
 
-from .creation import ones_like_op, preserved_strides, strides_for, zeros_like_op, zeros_op
+from .creation import new, ones_like_op, preserved_strides, strides_for, zeros_like_op, zeros_op
 from .declare import Operator
 from .geometry import give_view, unchanged
 from .numbers import LARGEST, storable
@@ -176,7 +178,10 @@ def copy_by(plan: Plan, x: Any) -> Tensor:
 
 
 def move_by(plan: Plan, x: Tensor) -> Tensor:
-    return move(fresh(plan.mould), x)
+    looks = plan.mould
+    if looks.device.type in ("cpu", "meta"):
+        return move(fresh(looks), x)
+    return move(new(looks.shape, looks.dtype, looks.device, None, looks.stride), x)  # as its backend makes tensors
 
 
 def new_copy(key: Any, x: Tensor) -> Plan:
@@ -354,6 +359,43 @@ def check_broadcasts_to(target: Tensor, *sources: Tensor) -> None:
         raise RuntimeError(f"output with shape {list(target._shape)} doesn't match the broadcast shape {list(shape)}")
 
 
+copy_from_op = Operator("_copy_from(Tensor self, Tensor dst, bool non_blocking=False) -> Tensor")
+copy_from_op.not_differentiable()
+
+
+@copy_inplace_op.explicit
+def copy_between_devices(self: Tensor, src: Any, non_blocking: bool) -> Tensor:
+    """`copy_` on a backend without a kernel for it: `_copy_from`, which the backend has for copies from and to the CPU.
+
+    The backend copies memory, from a source of the target's shape; what lazy bits say is done to it here.
+    """
+    if src is self:
+        return self
+    if not isinstance(src, Tensor):
+        return fill_inplace_scalar_op.functional(self, src)
+    check_broadcasts_to(self, src)
+    if looks_of(src).bits & ZERO_TENSOR:
+        return zero_inplace_op.functional(self)
+    memory = memory_of(self)
+    source = memory_of(src if src._shape == self._shape else src.expand(self._shape))
+    copy_from_op.functional(source, memory, non_blocking)
+    flags = on_the_way(self, src)
+    if flags["conj"]:
+        memory.conj_physical_()
+    if flags["neg"]:
+        memory.neg_()
+    return self
+
+
+def memory_of(x: Tensor) -> Tensor:
+    """The tensor without its lazy bits: what lies in memory."""
+    if not looks_of(x).bits:
+        return x
+    bare = view_over(x, x._shape, x._stride, x._offset)
+    bare._keyset = device_keyset(x._device.type, x._counter is None)
+    return bare
+
+
 copy_inplace_op.understands("Conjugate", "Negative", "ZeroTensor")
 copy_inplace_op.derivative(self=lambda grad: zeros_of(grad), src=lambda grad: grad, node="CopyBackwards")
 copy_ = public(copy_inplace_op, function=False)
@@ -364,7 +406,8 @@ copy_op = Operator("copy(Tensor self, Tensor src, bool non_blocking=False) -> Te
 @copy_op.explicit
 def copy_kernel(self: Tensor, src: Tensor, non_blocking: bool) -> Tensor:
     """`src` in the shape, dtype and layout of `self`: what is left of `copy_` where nothing may be written."""
-    return copy_inplace_op.functional(empty(self._shape, self._dtype, self._device, copy_strides(self, None)), src)
+    made = new(self._shape, self._dtype, self._device, None, copy_strides(self, None))
+    return copy_inplace_op.functional(made, src)
 
 
 copy_op.derivative(self=lambda grad: zeros_of(grad), src=lambda grad: grad)
@@ -568,13 +611,13 @@ def fill_tensor_kernel(self: Tensor, value: Tensor) -> Tensor:
 
 @fill_scalar_op.explicit
 def fill_scalar_copy(self: Tensor, value: Any) -> Tensor:
-    fresh = empty(self._shape, self._dtype, self._device, copy_strides(self, None))
+    fresh = new(self._shape, self._dtype, self._device, None, copy_strides(self, None))
     return fill_inplace_scalar_op.functional(fresh, value)
 
 
 @fill_tensor_op.explicit
 def fill_tensor_copy(self: Tensor, value: Tensor) -> Tensor:
-    fresh = empty(self._shape, self._dtype, self._device, copy_strides(self, None))
+    fresh = new(self._shape, self._dtype, self._device, None, copy_strides(self, None))
     return fill_inplace_tensor_op.functional(fresh, value)
 
 

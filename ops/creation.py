@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 
 from redispatch import kernels
+from redispatch.dispatch import STATE, within
+from redispatch.dispatch.layers.ad_inplace_or_view import ADINPLACEORVIEW
 from redispatch.dispatch.marks import inline, leaf
 from redispatch.kernels import Operand, contiguous_strides, is_dense, output_strides
 from redispatch.tensor import (
@@ -133,7 +135,8 @@ def filled(result: Tensor, value: Any) -> Tensor:
     if result._array is not None:
         kernels.fill(result._operand, value)
     elif result._device.type != "meta":
-        result.fill_(value)
+        with within(STATE.get().excluding(ADINPLACEORVIEW)):  # the tensor is new: this is no write
+            result.fill_(value)
     return result
 
 

@@ -23,13 +23,13 @@ import numpy as np
 
 from redispatch import kernels
 from redispatch.dispatch import STATE, asks, call_overridden, overridden
-from redispatch.dispatch.marks import inline, leaf
+from redispatch.dispatch.marks import inline
 from redispatch.kernels import Operand, broadcast_shapes, has_internal_overlap, index_shape, output_strides
 from redispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, fresh, looks_of, mould, overridable, strided
 from redispatch.tensor.wrapped import is_batched
 
 from .copying import alias_op, copy_inplace_op, copy_strides, fill_inplace_scalar_op, fill_inplace_tensor_op, move
-from .creation import empty_op
+from .creation import empty_op, new
 from .declare import Operator
 from .from_data import tensor
 from .geometry import selected
@@ -145,8 +145,7 @@ INDEXED: dict[Any, Plan] = {}  # by looks, of the tensor and of its integer indi
 REMEMBERED = 4096  # then they start afresh
 
 
-@index_op.explicit
-@leaf
+@index_op.kernel("CPU", "Meta")
 @inline
 def index_kernel(self: Tensor, indices: Indices) -> Tensor:
     """x[i, :, j]: a copy of the elements at integer indices that broadcast together; None is a whole dimension."""
@@ -332,7 +331,7 @@ def check_values(shape: tuple[int, ...], values: Tensor) -> None:
 
 @index_put_op.explicit
 def index_put_copy(self: Tensor, indices: Indices, values: Tensor, accumulate: bool) -> Tensor:
-    made = move(empty(self._shape, self._dtype, self._device, copy_strides(self, None)), self)
+    made = move(new(self._shape, self._dtype, self._device, None, copy_strides(self, None)), self)
     assert index_put_op.inplace is not None
     return index_put_op.inplace(made, indices, values, accumulate)
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from redispatch.dispatch import call, fallthrough_kernel, impl, place_of
-from redispatch.dispatch.marks import leaf
 from redispatch.kernels import broadcast_shapes, contiguous_strides
 from redispatch.tensor import Tensor, as_numpy, dtype, dtypes
 
@@ -169,8 +168,7 @@ def as_array(x: Any) -> np.ndarray:
 check_errors_op = Operator("_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()")
 
 
-@check_errors_op.explicit
-@leaf
+@check_errors_op.kernel("CPU", "Meta")
 def check_errors_kernel(info: Tensor, api_name: str, is_matrix: bool) -> None:
     if info._device.type != "meta":
         raise_for(info, api_name, is_matrix)

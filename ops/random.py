@@ -24,6 +24,7 @@ from redispatch.dispatch import ARGUMENT_TYPES, VALUE_CLASSES
 from redispatch.kernels import Elementwise, Operand, numel
 from redispatch.tensor import (
     CPU,
+    KINDS,
     Tensor,
     as_device,
     as_numpy,
@@ -31,6 +32,7 @@ from redispatch.tensor import (
     dtype,
     dtypes,
     empty,
+    indexed,
 )
 
 from .creation import FACTORY, LIKE, like, new, shaped, written
@@ -48,12 +50,18 @@ _MASK = 2**64 - 1
 
 
 class Generator:
-    """A source of random numbers on the CPU: `Generator().manual_seed(0)`. Threads may share it."""
+    """A source of random numbers: `Generator().manual_seed(0)`. Threads may share it.
+
+    Errors: RuntimeError for a device that is neither the CPU nor a user's: no other draws numbers.
+    """
 
     def __init__(self, device: Any = CPU) -> None:
-        on = as_device(device)
-        if on.type != "cpu":
-            raise RuntimeError(f"Cannot get a generator for device type {on.type}: only the CPU has one here.")
+        on = indexed(as_device(device))
+        if on.type != "cpu" and on.type not in KINDS:
+            raise RuntimeError(
+                f"Cannot get a generator for device type {on.type}: the CPU has one here, and so have devices "
+                "registered by backend.register."
+            )
         self.device = on
         self._seed, self._offset = _DEFAULT_SEED, 0
         self._lock = threading.Lock()
@@ -109,11 +117,11 @@ class Generator:
         return Generator(self.device).set_state(self.get_state())
 
     def __reduce__(self) -> Any:
-        return _restored, (self._seed, self._offset)
+        return _restored, (self._seed, self._offset, self.device)
 
 
-def _restored(seed: int, offset: int) -> Generator:
-    generator = Generator()
+def _restored(seed: int, offset: int, device: Any = CPU) -> Generator:
+    generator = Generator(device)
     generator._seed, generator._offset = seed, offset
     return generator
 
@@ -129,7 +137,10 @@ default_generator = Generator()
 
 
 def manual_seed(seed: Any) -> Generator:
-    """Seeds the default generator and returns it."""
+    """Seeds the default generator of the CPU, which is returned, and those of users' devices."""
+    for kind in KINDS.values():
+        for generator in kind.generators.values():
+            generator.manual_seed(int(seed))
     return default_generator.manual_seed(int(seed))
 
 

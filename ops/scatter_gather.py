@@ -583,7 +583,7 @@ def check_index(indices: Tensor, asking: str) -> None:
         )
 
 
-@embedding_op.explicit
+@embedding_op.kernel("CPU", "Meta")
 def embedding_kernel(
     weight: Tensor, indices: Tensor, padding_idx: int, scale_grad_by_freq: bool, sparse: bool
 ) -> Tensor:

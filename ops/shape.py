@@ -223,7 +223,7 @@ atleast_3d = at_least("atleast_3d", to_3d)
 repeat_op = Operator("repeat(Tensor self, SymInt[] repeats) -> Tensor")
 
 
-@repeat_op.explicit
+@repeat_op.kernel("CPU", "Meta")
 def repeat_kernel(self: Tensor, repeats: Sequence[int]) -> Tensor:
     """The tensor laid side by side, `repeats[d]` times along dimension d."""
     lead = len(repeats) - len(self._shape)

@@ -29,7 +29,7 @@ def save(obj: Any, f: Any, *, pickle_protocol: int = 2) -> None:
     with writing(f, folder) as archive:
         archive.write("data.pkl", data)
         for number, storage, _ in writer.storages.values():
-            archive.write(f"data/{number}", storage._bytes().data)
+            archive.write(f"data/{number}", storage.read().data)
 
 
 def load(f: Any, map_location: Any = None, *, weights_only: bool | None = None, mmap: bool | None = None) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 
 from redispatch.nn.parameter import Parameter
 from redispatch.ops.legacy import TypedStorage
-from redispatch.tensor import Tensor, UntypedStorage, as_device, device
+from redispatch.tensor import KINDS, Tensor, UntypedStorage, as_device, device
 
 from .archive import ArchiveReader
 from .names import READ, allowed_by_users
@@ -148,6 +148,10 @@ def restored(storage: UntypedStorage, location: str) -> UntypedStorage:
         return storage
     if location == "meta":
         return UntypedStorage.without_data(storage.nbytes(), as_device("meta"))
+    if location.partition(":")[0] in KINDS:
+        moved = UntypedStorage(storage.nbytes(), as_device(location))
+        moved.write(storage.read())
+        return moved
     if location.startswith("cuda"):
         raise RuntimeError(
             "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you are "

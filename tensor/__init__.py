@@ -1,11 +1,22 @@
 """Tensors: storages, dtypes, devices, shapes, and the class that ties them together.
 
-Read in this order: dtypes, promotion, devices, layouts, size, looks, storage, record, tensor, factory, subclass,
-copies, printing.
+Read in this order: dtypes, promotion, devices, device_kinds, layouts, size, looks, storage, record, tensor, factory,
+subclass, copies, printing.
 """
 
 from . import copies, dtypes
-from .devices import CPU, DEVICE_CONTEXT, META, as_device, device, device_keyset
+from .device_kinds import KINDS, Allocator, DeviceKind, current_index, indexed, set_current_index
+from .devices import (
+    CPU,
+    DEVICE_CONTEXT,
+    META,
+    TYPE_NAMED,
+    add_device_type,
+    as_device,
+    device,
+    device_keyset,
+    rename_device_type,
+)
 from .dtypes import (
     DTYPES,
     depends_on_default,
@@ -44,6 +55,7 @@ from .tensor import (
     describe,
     item_of,
     no_memory,
+    on_host,
     overridable,
     overridable_property,
     shown,
@@ -51,6 +63,7 @@ from .tensor import (
 )
 
 __all__ = [
+    "Allocator",
     "AutogradRecord",
     "CONSTRUCT",
     "CPU",
@@ -58,17 +71,21 @@ __all__ = [
     "CreationMeta",
     "DEVICE_CONTEXT",
     "DTYPES",
+    "DeviceKind",
+    "KINDS",
+    "Looks",
     "META",
     "ROUTES",
     "Route",
     "Mould",
-    "Looks",
     "SET_REQUIRES_GRAD",
     "Size",
+    "TYPE_NAMED",
     "Tensor",
     "UntypedStorage",
     "ViewRecord",
     "Window",
+    "add_device_type",
     "as_device",
     "as_numpy",
     "as_subclass",
@@ -79,6 +96,7 @@ __all__ = [
     "contiguous_format",
     "converted",
     "copies",
+    "current_index",
     "depends_on_default",
     "describe",
     "device",
@@ -91,6 +109,7 @@ __all__ = [
     "from_numpy_dtype",
     "get_default_dtype",
     "get_printoptions",
+    "indexed",
     "lay_out",
     "layout",
     "item_of",
@@ -99,20 +118,23 @@ __all__ = [
     "make_wrapper_subclass",
     "memory_format",
     "mould",
-    "number_dtype",
     "no_memory",
-    "shown",
+    "number_dtype",
+    "on_host",
     "overridable",
     "overridable_property",
     "preserve_format",
     "printoptions",
     "promote_types",
     "remember",
+    "rename_device_type",
     "result_type",
+    "set_current_index",
     "set_default_dtype",
     "set_printoptions",
     "shell",
     "show_same",
+    "shown",
     "storage_elements",
     "strided",
     "tensor_over",

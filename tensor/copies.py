@@ -24,7 +24,7 @@ from redispatch.dispatch import (
     within,
 )
 
-from .devices import CPU, device
+from .devices import device
 from .dtypes import dtype
 from .factory import tensor_over
 from .record import CURRENT_GRAD_FN, SET_REQUIRES_GRAD, AutogradRecord
@@ -136,15 +136,15 @@ def copy_storage(self: UntypedStorage, memo: dict[int, Any]) -> UntypedStorage:
 
 def reduce_storage(self: UntypedStorage) -> tuple[Any, ...]:
     """What pickle keeps of a storage: its bytes; its size alone where it has none."""
-    data = self._bytes().tobytes() if self.has_data else None
+    data = self.read().tobytes() if self.has_data else None
     return _rebuilt_storage, (data, self.nbytes(), self.device)
 
 
 def _rebuilt_storage(data: bytes | None, nbytes: int, on: device) -> UntypedStorage:
     if data is None:
         return UntypedStorage.without_data(nbytes, on)
-    storage = UntypedStorage(nbytes, CPU)
-    storage._bytes()[:] = np.frombuffer(data, np.uint8)
+    storage = UntypedStorage(nbytes, on)
+    storage.write(np.frombuffer(data, np.uint8))
     return storage
 
 

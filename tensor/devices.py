@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from redispatch.dispatch import ARGUMENT_TYPES, BACKEND_OF_DEVICE, VALUE_CLASSES, DispatchKey, Slot, keyset, shared
+from redispatch.dispatch import (
+    ARGUMENT_TYPES,
+    BACKEND_OF_DEVICE,
+    VALUE_CLASSES,
+    WITHOUT_MODULE,
+    DispatchKey,
+    Slot,
+    keyset,
+    shared,
+)
 
 # The names that PyTorch knows, in the order of its error message; those without kernels here fail when used.
 DEVICE_TYPES = [
@@ -19,10 +28,16 @@ BACKEND_OF_DEVICE |= {
 }  # fmt: skip
 
 
+WITHOUT_MODULE.add("privateuseone")
+
+
 # (what a `with device(...)` statement does at its start, what at its end)
 DEVICE_CONTEXT: Slot[tuple[Callable[[Any], None], Callable[[Any], None]]] = Slot("with device(...)")
 
 _DEVICES: dict[tuple[str, int | None], device] = {}
+
+# how a type may be called -> how it is called: users add types, and rename the one that PyTorch keeps for them
+TYPE_NAMED = {name: name for name in DEVICE_TYPES}
 
 
 class device:
@@ -44,10 +59,12 @@ class device:
         name, colon, number = type.partition(":")
         if colon and index is not None:
             raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {type}")
-        if name not in DEVICE_TYPES:
+        if name not in TYPE_NAMED:
+            own = [own for own in TYPE_NAMED if own not in DEVICE_TYPES]
             raise RuntimeError(
-                f"Expected one of {', '.join(DEVICE_TYPES)} device type at start of device string: {name}"
+                f"Expected one of {', '.join(DEVICE_TYPES + own)} device type at start of device string: {name}"
             )
+        name = TYPE_NAMED[name]
         if colon:
             if not number.isdigit() or (len(number) > 1 and number[0] == "0"):
                 raise RuntimeError(f"Invalid device string: '{type}'")
@@ -84,6 +101,51 @@ class device:
 
 def _type_name(value: Any) -> str:
     return type(value).__name__
+
+
+def add_device_type(name: str, backend: str) -> Callable[[], None]:
+    """Has devices of the type `name` be served by that backend of the dispatcher; returns what takes it back.
+
+    Errors: RuntimeError where there is such a type, ValueError for what is no name.
+    """
+    if name in TYPE_NAMED:
+        raise RuntimeError(f"there is a device type {name!r} already")
+    if not name.isidentifier():
+        raise ValueError(f"{name!r} cannot be the name of a device type: Tensor.is_{name} could not be written")
+    TYPE_NAMED[name], BACKEND_OF_DEVICE[name] = name, backend
+
+    def undo() -> None:
+        del TYPE_NAMED[name], BACKEND_OF_DEVICE[name]
+        forget_type(name)
+
+    return undo
+
+
+def rename_device_type(name: str, new: str) -> Callable[[], None]:
+    """Has devices of the type `name` be called `new`; the former name is understood, too."""
+    undo = add_device_type(new, BACKEND_OF_DEVICE[name])
+    TYPE_NAMED[name] = new
+    if name in WITHOUT_MODULE:
+        WITHOUT_MODULE.add(new)
+    for (kind, index), known in list(_DEVICES.items()):
+        if kind == name:
+            object.__setattr__(known, "type", new)
+            _DEVICES[new, index] = _DEVICES.pop((kind, index))
+
+    def undo_both() -> None:
+        TYPE_NAMED[name] = name
+        WITHOUT_MODULE.discard(new)
+        undo()
+
+    return undo_both
+
+
+def forget_type(name: str) -> None:
+    """Drops the devices of a type that is no more, and with them what others know by them: its keys may change."""
+    for pair in [pair for pair in _DEVICES if pair[0] == name]:
+        del _DEVICES[pair]
+    for triple in [triple for triple in _KEYSETS if triple[0] == name]:
+        del _KEYSETS[triple]
 
 
 CPU = device("cpu")

@@ -16,6 +16,7 @@ from redispatch.dispatch import LAZY_BITS, STATE
 from redispatch.dispatch.marks import frozen, inline
 from redispatch.kernels import contiguous_strides
 
+from .device_kinds import KINDS
 from .devices import CPU, device, device_keyset
 from .dtypes import dtype
 from .looks import Looks, interned
@@ -53,9 +54,17 @@ class Mould:
         self.keyset, self.inference_keyset = device_keyset(looks.device.type), device_keyset(looks.device.type, True)
 
 
-def memory_for(mould: Mould) -> np.ndarray | None:
-    """The flat array of a fresh tensor; None off the CPU. RuntimeError where so much memory is not to be had."""
-    return allocate(mould.elements, mould.array) if mould.device.type == "cpu" else None
+def memory_for(mould: Mould, t: Tensor) -> np.ndarray | None:
+    """The flat array of a fresh tensor `t`; None off the CPU, where a user's device gives it a storage.
+
+    Errors: RuntimeError where so much memory is not to be had.
+    """
+    if mould.device.type == "cpu":
+        return allocate(mould.elements, mould.array)
+    kind = KINDS.get(mould.device.type)
+    if kind is not None and kind.allocator is not None:
+        t._store = UntypedStorage(mould.elements * mould.dtype.itemsize, mould.device)
+    return None
 
 
 @lru_cache(1 << 14)
@@ -89,7 +98,7 @@ def fresh(mould: Mould) -> Tensor:
     t._counter = None if inference else [0]
     t._autograd = None
     t._store = None  # Note [Storages are made when they are asked for]
-    t._array = np.empty(mould.elements, mould.array) if mould.sure else memory_for(mould)
+    t._array = np.empty(mould.elements, mould.array) if mould.sure else memory_for(mould, t)
     t._shape = mould.shape
     t._stride = mould.stride
     t._offset = 0

@@ -15,6 +15,7 @@ grown again.
 from __future__ import annotations
 
 import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ import numpy as np
 from redispatch.dispatch import TensorBase
 from redispatch.kernels import last_element
 
+from .device_kinds import KINDS, Allocator, indexed
 from .devices import CPU, device
 from .dtypes import dtype
 
@@ -31,8 +33,10 @@ BYTE = np.dtype(np.uint8)
 class UntypedStorage:
     """A block of bytes on one device. `UntypedStorage(nbytes)` allocates; tensors make theirs from typed arrays."""
 
-    __slots__ = ("_array", "_retyped", "_nbytes", "device", "_owner", "resizable", "__weakref__")
+    __slots__ = ("_array", "_retyped", "_nbytes", "device", "block", "_free", "_owner", "resizable", "__weakref__")
     _array: np.ndarray | None  # all the bytes
+    block: Any  # where they are instead on a user's device: what its allocator gave
+    _free: Any  # gives the block back; called when the storage goes
     _retyped: dict[np.dtype, np.ndarray] | None  # the same bytes as other elements; made when first asked for
     _nbytes: int  # where there is no array
     _owner: Any  # what keeps foreign memory alive
@@ -45,6 +49,10 @@ class UntypedStorage:
         self.device = device
         self._owner = None
         self.resizable = True
+        self.block = None
+        if self.allocator is not None:
+            self.device = indexed(device)
+            self._obtain(nbytes)
 
     @staticmethod
     def of_array(array: np.ndarray, owner: Any = None) -> UntypedStorage:
@@ -53,6 +61,7 @@ class UntypedStorage:
         storage._array = array
         storage._retyped = None
         storage.device = CPU
+        storage.block = None
         storage._owner = owner
         storage.resizable = owner is None
         return storage
@@ -65,13 +74,28 @@ class UntypedStorage:
         storage._retyped = None
         storage._nbytes = nbytes
         storage.device = device
+        storage.block = None
         storage._owner = None
         storage.resizable = True
         return storage
 
     @property
+    def allocator(self) -> Allocator | None:
+        """What gives the memory of a user's device."""
+        kind = KINDS.get(self.device.type)
+        return None if kind is None else kind.allocator
+
+    def _obtain(self, nbytes: int) -> None:
+        """Gets a block of a user's device, which goes back to it when the storage goes."""
+        allocator = self.allocator
+        assert allocator is not None
+        self.block = allocator.allocate(nbytes, self.device)
+        self._free = weakref.finalize(self, allocator.free, self.block)
+        self._free.atexit = False  # a device need not outlive its program's end
+
+    @property
     def has_data(self) -> bool:
-        return self._array is not None
+        return self._array is not None or self.block is not None
 
     def typed(self, element: dtype) -> np.ndarray | None:
         """All the bytes as a flat array of that element type, the odd bytes at the end left out; None without data."""
@@ -96,6 +120,8 @@ class UntypedStorage:
         """The address of the first byte; 0 where there is none."""
         array = self._array
         if array is None:
+            if self.block is not None and self.allocator is not None:
+                return self.allocator.address(self.block)
             if self.device.type == "meta":
                 return 0
             raise RuntimeError("Attempted to access the data pointer on an invalid python storage.")
@@ -121,6 +147,11 @@ class UntypedStorage:
             self._retyped = None
             kept = min(nbytes, len(former))
             self._array[:kept] = former[:kept]
+        elif self.block is not None:
+            kept_bytes, free = self.read()[:nbytes], self._free
+            self._obtain(nbytes)
+            self.write(kept_bytes)
+            free()
         self._nbytes = nbytes
         for holder in gc.get_referrers(self):
             if isinstance(holder, TensorBase):
@@ -142,19 +173,31 @@ class UntypedStorage:
         """Takes the bytes of another storage of the same size."""
         if source.nbytes() != self.nbytes():
             raise RuntimeError(f"cannot copy a storage of {source.nbytes()} bytes into one of {self.nbytes()}")
-        self._bytes()[:] = source._bytes()
+        self.write(source.read())
         return self
 
-    def _bytes(self) -> np.ndarray:
-        if self._array is None:
+    def read(self) -> np.ndarray:
+        """The bytes: those themselves that lie in the CPU's memory, a copy of others. RuntimeError without data."""
+        if self._array is not None:
+            return self._array.view(BYTE)
+        if self.block is None or self.allocator is None:
             raise RuntimeError("Attempted to access the data of an invalid python storage.")
-        return self._array.view(BYTE)
+        return np.frombuffer(self.allocator.read(self.block, self._nbytes), BYTE)
+
+    def write(self, data: np.ndarray) -> None:
+        """Puts bytes at the beginning, wherever the memory is."""
+        if self._array is not None:
+            self._array.view(BYTE)[: len(data)] = data
+        elif self.block is not None and self.allocator is not None:
+            self.allocator.write(self.block, data)
+        else:
+            raise RuntimeError("Attempted to access the data of an invalid python storage.")
 
     def tolist(self) -> list[int]:
-        return self._bytes().tolist()
+        return self.read().tolist()
 
     def __getitem__(self, index: Any) -> Any:
-        return self._bytes()[index].tolist()
+        return self.read()[index].tolist()
 
     def __repr__(self) -> str:
         return f"<UntypedStorage of {self.nbytes()} bytes on {self.device}>"

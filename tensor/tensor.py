@@ -43,7 +43,7 @@ from redispatch.dispatch.layers.zero_tensor import ZERO_TENSOR
 from redispatch.dispatch.override import PLAIN_TENSORS, PLAIN_TYPES
 from redispatch.kernels import Operand, check_view, is_contiguous, last_element
 
-from .devices import device
+from .devices import CPU, device, device_keyset
 from .dtypes import dtype, get_default_dtype
 from .layouts import channels_last, channels_last_3d, channels_last_strides, contiguous_format, layout, strided
 from .looks import Looks
@@ -473,7 +473,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
             raise RuntimeError(f".tolist() is not supported for tensor subclasses, got {type(self).__name__}")
         if self._is_zerotensor():
             raise RuntimeError("tolist() shouldn't be called on a tensor with unallocated storage")
-        return as_numpy(self.resolve_conj().resolve_neg() if self._keyset & LAZY_BITS else self).tolist()
+        return shown(self).tolist()
 
     @overridable
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -648,11 +648,28 @@ def as_numpy(tensor: Tensor) -> np.ndarray:
     return np.ndarray(tensor._shape, tensor._dtype.numpy, array, tensor._offset * size, strides)
 
 
+def is_elsewhere(tensor: Tensor) -> bool:
+    """Whether the elements lie in the memory of a user's device, which the library can read through its allocator."""
+    return tensor._store is not None and tensor._store.block is not None
+
+
+def on_host(tensor: Tensor) -> Tensor:
+    """A tensor on the CPU over a copy of the whole storage of one that is elsewhere. Asks no operator."""
+    storage = UntypedStorage.of_array(tensor._storage.read().copy())
+    host = object.__new__(Tensor)
+    for name in ("_shape", "_stride", "_offset", "_dtype"):
+        setattr(host, name, getattr(tensor, name))
+    host._store, host._device, host._view, host._looks = storage, CPU, None, None
+    host._array, host._autograd, host._counter = storage.typed(tensor._dtype), None, [0]
+    host._keyset = device_keyset("cpu", bits=tensor._keyset & LAZY_BITS)
+    return host
+
+
 def shown(tensor: Tensor) -> np.ndarray:
-    """The elements of a CPU tensor as numpy has them, lazy bits worked out. Asks no operator."""
+    """The elements of a tensor as numpy has them, lazy bits worked out. Asks no operator."""
     if tensor._keyset & ZERO_TENSOR:
         return np.zeros(tensor._shape, tensor._dtype.numpy)
-    values = as_numpy(tensor)
+    values = as_numpy(on_host(tensor) if is_elsewhere(tensor) else tensor)
     values = values.conj() if tensor._keyset & CONJUGATE else values
     is_negated = tensor._keyset & NEGATIVE and values.dtype != bool  # -1 is True as well
     return -values if is_negated else values
@@ -672,8 +689,13 @@ def no_memory(tensor: Tensor) -> Exception:
     """The error for using the memory of a tensor that has none, or whose storage was made too small for it."""
     if hasattr(tensor, "_level"):  # one of many, under vmap
         return RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
-    if tensor._device.type != "cpu":
+    if tensor._device.type == "meta":
         return NotImplementedError("Cannot copy out of meta tensor; no data!")
+    if tensor._device.type != "cpu":
+        return RuntimeError(
+            f"{tensor._summary()}: its memory is that of its device, and a kernel for the CPU was to use it; copy the "
+            "tensor by .cpu() before, or give the operator a kernel for the device"
+        )
     if tensor._storage.has_data:
         try:
             elements = tensor._storage.nbytes() // tensor._dtype.itemsize
@@ -704,7 +726,7 @@ def describe(tensor: Tensor, contents: str | None = None) -> str:
     prefix = "tensor(" if kind is Tensor or kind.__dict__.get("_prints_as_tensor") else f"{kind.__name__}("
     if contents is not None:
         return f"{prefix}{contents}{''.join(', ' + suffix for suffix in suffixes)})"
-    has_values = tensor._array is not None or tensor._keyset & ZERO_TENSOR != 0
+    has_values = tensor._array is not None or tensor._keyset & ZERO_TENSOR != 0 or is_elsewhere(tensor)
     values = shown(tensor) if has_values else None
     if values is not None and tensor._dtype.itemsize == 2 and tensor._dtype.is_floating_point:
         values = values.astype(np.float32)

@@ -15,9 +15,11 @@ from redispatch.dispatch import DEFAULT, FALLBACKS, LISTENERS, NUMBER_FOR_TENSOR
 from redispatch.dispatch.base import ARGUMENT_TYPES, BACKEND_OF_DEVICE
 from redispatch.dispatch.higher_order import HIGHER_ORDER
 from redispatch.dispatch.key import _BACKEND_AT, _FUNCTIONALITY_AT, _RUNTIME, KEYS
+from redispatch.dispatch.layers.autocast import KEY_OF_DEVICE
 from redispatch.dispatch.library import _DEFINING
 from redispatch.dispatch.registry import OVERLOADS, forget_entries
 from redispatch.dispatch.rules import TABLES
+from redispatch.tensor import KINDS, TYPE_NAMED
 
 # No deadline: the first example of a property may compile a kernel. Derandomised: a failure seen once is seen again;
 # `pytest --hypothesis-profile=search` looks for new ones.
@@ -65,6 +67,9 @@ REGISTRIES = [
     _DEFINING,
     LISTENERS,
     HIGHER_ORDER,
+    KEY_OF_DEVICE,
+    KINDS,
+    TYPE_NAMED,
 ]
 KEY_TABLES = [KEYS, _BACKEND_AT, _FUNCTIONALITY_AT, _RUNTIME]
 

@@ -1,11 +1,15 @@
 """Helpers with public module paths of their own, such as `_pytree`, `_python_dispatch`, `checkpoint` and `data`."""
 
 from importlib import import_module
-from types import ModuleType
+from typing import Any
+
+OF_PRIVATEUSE1 = ("rename_privateuse1_backend", "generate_methods_for_privateuse1_backend")
 
 
-def __getattr__(name: str) -> ModuleType:
-    """`checkpoint` and `data` are imported when first asked for: lower rooms use this one, few programs need them."""
-    if name in ("checkpoint", "data"):
+def __getattr__(name: str) -> Any:
+    """What is imported when first asked for: lower rooms use this one, and few programs need these."""
+    if name in ("backend_registration", "checkpoint", "data"):
         return import_module(f"{__name__}.{name}")
+    if name in OF_PRIVATEUSE1:
+        return getattr(import_module(f"{__name__}.backend_registration"), name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from types import MappingProxyType
 from typing import Any
 
 from ..base import TensorBase
@@ -34,7 +33,8 @@ CAST: Slot[Callable[[Any, Any], Any]] = Slot("the operator that autocast casts b
 FLOAT32: Slot[Any] = Slot("the dtype float32")
 WIDER: Slot[Callable[[Any, Any], Any]] = Slot("the dtype to which two dtypes promote")
 
-KEY_OF_DEVICE = MappingProxyType({"cpu": "AutocastCPU", "cuda": "AutocastCUDA"})
+# device type -> its Autocast key; the room that knows of users' devices adds theirs
+KEY_OF_DEVICE = {"cpu": "AutocastCPU", "cuda": "AutocastCUDA"}
 
 
 class CastCache:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..base import BACKEND_OF_DEVICE
+from ..base import BACKEND_OF_DEVICE, WITHOUT_MODULE
 from ..interpreter import run
 from ..key import key_named
 from ..marks import pure
@@ -24,7 +24,12 @@ def backend_select(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
 
 @pure
 def backend_keyset(device_type: str) -> int:
-    """The keyset of the backend whose kernels run on a type of device."""
+    """The keyset of the backend whose kernels run on a type of device. ModuleNotFoundError where that has no module."""
+    if device_type in WITHOUT_MODULE:
+        raise ModuleNotFoundError(
+            f"No module named 'torch.{device_type}': register one for the device type by "
+            f"_register_device_module('{device_type}', module)"
+        )
     return key_named(BACKEND_OF_DEVICE[device_type]).bits
 
 

@@ -1,0 +1,91 @@
+"""Kinds of devices that users bring: where their memory comes from, and which device of the kind is the current one.
+
+A `DeviceKind` stands in `KINDS` under the name of its type. Its `Allocator` is all that the library asks of memory that
+is not the CPU's: to get it, to give it back, and to copy bytes between it and the CPU. A kind without an allocator has
+tensors whose memory is known to their own kernels alone.
+
+Read next: storage.py, and backend/register.py, which fills the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from .devices import device
+
+
+class Allocator:
+    """The memory of a kind of device. Subclasses say what a block of it is: an address, a handle, an array.
+
+    Errors: what the methods raise goes to whoever asked for the memory; RuntimeError where there is too little.
+    """
+
+    def allocate(self, nbytes: int, device: device) -> Any:
+        """A block of that many bytes of undefined value."""
+        raise NotImplementedError(f"{type(self).__name__} has no allocate(nbytes, device)")
+
+    def free(self, block: Any) -> None:
+        """Takes a block back that no storage holds any longer."""
+
+    def read(self, block: Any, nbytes: int) -> Any:
+        """The first bytes of a block, as any object with the buffer protocol; a copy, or what nobody writes."""
+        raise NotImplementedError(f"{type(self).__name__} has no read(block, nbytes)")
+
+    def write(self, block: Any, data: np.ndarray) -> None:
+        """Puts bytes (a flat array of uint8) at the beginning of a block."""
+        raise NotImplementedError(f"{type(self).__name__} has no write(block, data)")
+
+    def address(self, block: Any) -> int:
+        """What `data_ptr` says of a block."""
+        return block if isinstance(block, int) else id(block)
+
+
+@dataclass(slots=True, eq=False)
+class DeviceKind:
+    """A device type of a user's: its name, its allocator, how many devices there are."""
+
+    name: str
+    allocator: Allocator | None = None
+    count: int = 1
+    generators: dict[int, Any] = field(default_factory=dict)  # index -> the default generator of that device
+
+
+KINDS: dict[str, DeviceKind] = {}
+
+# device type -> the index of the device that this thread or task has chosen; 0 where it has chosen none
+_CURRENT: ContextVar[Mapping[str, int]] = ContextVar("current devices", default=MappingProxyType({}))
+
+
+def current_index(kind: str) -> int:
+    """The index of the current device of that type."""
+    return _CURRENT.get().get(kind, 0)
+
+
+def set_current_index(kind: str, index: int) -> None:
+    """Chooses another one, in this thread or task. RuntimeError where there is none of that index."""
+    _CURRENT.set({**_CURRENT.get(), kind: indexed(device(kind, index)).index or 0})
+
+
+def indexed(on: device) -> device:
+    """The device with an index: of a user's kind, that of the current one where it has none.
+
+    Errors: RuntimeError for a device that the kind does not have.
+    """
+    kind = KINDS.get(on.type)
+    if kind is None:
+        return on
+    if on.index is None:
+        return device(on.type, current_index(on.type))
+    if on.index >= kind.count:
+        raise RuntimeError(f"{on} was asked for, but there {devices_of(kind)}: invalid device ordinal")
+    return on
+
+
+def devices_of(kind: DeviceKind) -> str:
+    return f"is one {kind.name} device" if kind.count == 1 else f"are {kind.count} {kind.name} devices"
