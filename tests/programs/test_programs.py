@@ -1,7 +1,7 @@
 """Programs after PyTorch's documentation print here, but for the import line, what they print on PyTorch.
 
-Each `<program>.py` imports torch; what PyTorch 2.13 printed is in `<program>.txt`, and tests/parity/programs.py compares
-these files with the torch that is installed. Here all run in one other process, where `install()` answers to the import.
+Each `<program>.py` imports torch; what PyTorch 2.13 printed is in `<program>.txt`, and tests/parity/programs.py
+compares these files with the torch that is installed. Here all run in one other process, where `install()` answers.
 """
 
 import json
