@@ -2,8 +2,8 @@
 
 Read in this order: hooks, node, accumulate, saved, views, copy_slices, history, derivative, formulas, keeping,
 operator_node, straight, no_derivative, engine, current_pass, api; then forward mode and transforms: grad_level,
-transposition, forward, duals, jvp_level, forward_ad; then what stands beside: grad_mode, anomaly, watch, function,
-op_function, functional, graph, gradcheck, variable.
+transposition, forward, duals, jvp_level, forward_ad, pullback; then what stands beside: grad_mode, anomaly, watch,
+function, op_function, functional, graph, gradcheck, variable.
 """
 
 from . import forward_ad, function, functional, grad_mode, graph
@@ -29,6 +29,7 @@ from .needs import BATCHED, ONES_LIKE, ZEROS
 from .no_derivative import NoDerivative
 from .node import Node
 from .op_function import register_function_derivative
+from .pullback import pulled_back
 from .saved import SavedTensor
 from .variable import Variable
 
@@ -68,6 +69,7 @@ __all__ = [
     "is_transformed",
     "no_grad",
     "once_differentiable",
+    "pulled_back",
     "register_function_derivative",
     "set_detect_anomaly",
     "set_grad_enabled",

@@ -176,16 +176,14 @@ class OperatorDerivative:
 
     def wanted_of(self, stack: list[Any]) -> bool:
         """Whether a gradient is wanted of some argument that can have one. RuntimeError for one that has no formula."""
-        if not any(wants(stack[position]) for position in self.inputs):
-            return False
         schema = self.op.schema
-        for position in self.undeclared:
+        for position in self.undeclared if self.inputs else ():
             if wants(stack[position]):
                 raise RuntimeError(
                     f"The function '{schema.base_name}' is not differentiable with respect to argument "
                     f"'{schema.arguments[position].name}'. This input cannot have requires_grad True."
                 )
-        return True
+        return any(wants(stack[position]) for position in self.inputs)
 
     # After the call -----------------------------------------------------------------------------------------------
 

@@ -1,18 +1,20 @@
 """Forward mode: the tangent of a result, from the tangents of the arguments.
 
-    op.forward(lambda self, other, self_t, other_t: ...)       where a formula is known
-    op.forward("linear")                                        the operator itself, applied to the tangents
+    op.forward("linear")                                     the operator itself, applied to the tangents
+    op.forward("multilinear")                                linear in each argument: the product rule
+    op.forward(lambda arguments, tangents, result: ...)      where a formula is known
 
-Most operators say nothing, because their tangent follows from what is there already:
+An operator that says nothing has a tangent all the same, if it has a derivative:
 
-- A view, and every operator that is linear in all its differentiable arguments at once: the same call on the tangents.
+- A view: the same view of the tangent.
 - A pointwise operator: its derivative is one number per element, so what the backward formula does to a gradient is
   what happens to a tangent.
 - Anything else: backward is a linear map of the gradient, u -> J^T u; and the transpose of that map is J. So the
   backward formulas are run under a level of their own, and differentiated with respect to u. (The trick is folklore;
   https://j-towns.github.io/2017/06/12/A-new-trick.html tells it.)
 
-So what can be differentiated twice backward can be differentiated forward. A declared rule is there for speed.
+So what can be differentiated twice backward can be differentiated forward. A declared rule is there for speed: the
+transpose of a transpose takes several calls where the rule takes one.
 
 Read next: transposition.py, jvp_level.py, forward_ad.py.
 """
@@ -28,9 +30,9 @@ from redispatch.dispatch.layers.autograd import DERIVATIVES
 from .derivative import OperatorDerivative
 from .transposition import flat, is_differentiable, is_given, is_tensor, transposed, value_of, zeros_like
 
-LINEAR = "linear"
+LINEAR, MULTILINEAR = "linear", "multilinear"
 
-# What is known of an operator besides: LINEAR, POINTWISE, or a function of (arguments, tangents, result)
+# What operators declare: LINEAR, MULTILINEAR, or a function of (arguments, tangents, result)
 FORWARD: RuleTable[Any] = RuleTable("forward derivative")
 
 
@@ -50,16 +52,20 @@ def tangent_of_call(op: OpOverload, stack: list[Any], tangents: list[Any], run: 
     rule = DERIVATIVES.get(op)
     if not any(map(is_given, tangents)) or (isinstance(rule, OperatorDerivative) and not rule.covered):
         return run(), None
-    known: Any = FORWARD.get(op) or (LINEAR if op.schema.is_view else None)
-    if known == LINEAR:
+    if op.schema.is_view:
         return run(), call(op, linear_arguments(op, stack, tangents))
+    known: Any = FORWARD.get(op)
     if rule is None and known is None:
         raise no_forward(op)
     written = op.schema.mutable_positions
     if written:  # what the formulas ask for is what there was before
         stack = [value.clone() if p in written and is_tensor(value) else value for p, value in enumerate(stack)]
     result = run()
-    if known is not None:
+    if known == LINEAR:
+        tangent = moving(call(op, linear_arguments(op, stack, tangents)))
+    elif known == MULTILINEAR:
+        tangent = multilinear_tangent(op, stack, tangents)
+    elif known is not None:
         tangent = known(stack, tangents, result)
     elif isinstance(rule, OperatorDerivative) and is_one_number(rule, stack, result):
         tangent = pointwise_tangent(rule, stack, tangents, result)
@@ -94,8 +100,10 @@ def linear_arguments(op: OpOverload, stack: list[Any], tangents: list[Any]) -> l
     """The arguments with tangents in the place of all that can have one, zeros where there are none."""
     arguments = list(stack)
     for position in op.schema.tensor_positions:
-        if is_differentiable(stack[position]):
-            arguments[position] = filled(tangents[position], stack[position])
+        arguments[position] = filled(tangents[position], stack[position])
+    for position in op.schema.mutable_positions:  # the tangent is written later, by whoever asked for its successor
+        if not op.schema.is_view and tangents[position] is not None:
+            arguments[position] = arguments[position].clone()
     for position in op.schema.tensor_list_positions:
         if stack[position]:
             given = tangents[position] or [None] * len(stack[position])
@@ -104,8 +112,27 @@ def linear_arguments(op: OpOverload, stack: list[Any], tangents: list[Any]) -> l
 
 
 def filled(tangent: Any, like: Any) -> Any:
-    """A tangent, or zeros where there is none."""
-    return zeros_like(like) if tangent is None and is_differentiable(like) else tangent
+    """A tangent, or zeros where there is none; for what can have none, the value itself."""
+    if not is_differentiable(like):
+        return like
+    return zeros_like(like) if tangent is None else tangent
+
+
+def moving(results: Any) -> Any:
+    """The tangents among results: those of whole numbers are none."""
+    if isinstance(results, list | tuple):
+        return [moving(one) for one in results]
+    return results if is_differentiable(results) else None
+
+
+def multilinear_tangent(op: OpOverload, stack: list[Any], tangents: list[Any]) -> Any:
+    """The product rule: the sum over the arguments of the call with a tangent in the place of that argument."""
+    terms = [
+        call(op, [*stack[:position], tangent, *stack[position + 1 :]])
+        for position, tangent in enumerate(tangents)
+        if tangent is not None
+    ]
+    return sum(terms[1:], terms[0])
 
 
 # Pointwise -----------------------------------------------------------------------------------------------------------

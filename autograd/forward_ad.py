@@ -5,8 +5,9 @@
         y, moved = fwAD.unpack_dual(f(x))       # f(primal), and how it moves where x moves along `tangent`
 
 A dual tensor is a view of its primal with a tangent beside it. While a level is entered, every call stops at a key of
-its own, ForwardAD, which `define_key` puts above those of autograd: so tangents are computed by calls that are recorded
-(forward over reverse), and modes and subclasses see them. Outside of a level nothing is asked.
+its own, ForwardAD, which `define_key` puts above all others that compute: so tangents are computed by calls that are
+recorded (forward over reverse), that transforms map and differentiate (a batch of tangents under vmap), and that modes
+and subclasses see. Outside of a level nothing is asked.
 
 Read next: forward.py, what the tangent of a result is.
 """
@@ -20,16 +21,19 @@ from typing import Any, NamedTuple
 
 from redispatch.dispatch import STATE, OpOverload, Setting, below, define_key, keyset, run, wants_gradient, within
 from redispatch.dispatch.layers.layer import layer
+from redispatch.tensor.wrapped import level_of
 
 from .duals import put, tangent_of
 from .forward import composite_kernel, tangent_of_call
 from .function import DUAL_CALL, Function
 from .function_levels import asked_for_tangents, paired, tangents_by_user
+from .jvp_level import JvpLevel
 from .keeping import kept_twin
+from .transposition import is_given
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 
-define_key("ForwardAD", above="Tracer")
+define_key("ForwardAD", above="FuncTorchDynamicLayerFrontMode")
 FORWARD_AD = keyset("ForwardAD")
 BELOW_FORWARD_AD = below("ForwardAD")
 
@@ -63,13 +67,22 @@ def forward_ad(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
     kernel = composite_kernel(op)
     if kernel is not None:
         return kernel.boxed(op, keyset, stack)
+    tangents = [dual_tangent(value) for value in stack]
+    if not any(map(is_given, tangents)):  # under a transform there may be some further out
+        return run(op, keyset & BELOW_FORWARD_AD, stack)
     with within(state.excluding(FORWARD_AD)):
-        return with_tangent(op, keyset & BELOW_FORWARD_AD, stack, state.dual_level)
+        return with_tangent(op, keyset & BELOW_FORWARD_AD, stack, tangents, state.dual_level)
 
 
-def with_tangent(op: OpOverload, keyset: int, stack: list[Any], level: DualLevel) -> Any:
-    tangents = [tangent_of(value) for value in stack]
-    if op.schema.is_out and any(tangent is not None for tangent in tangents):
+def dual_tangent(value: Any) -> Any:
+    """The tangent of an argument, None for zero. What a `jvp` at work has put beside its wrappers is none."""
+    if isinstance(value, list):
+        return [dual_tangent(item) for item in value]
+    return None if isinstance(level_of(value), JvpLevel) else tangent_of(value)
+
+
+def with_tangent(op: OpOverload, keyset: int, stack: list[Any], tangents: list[Any], level: DualLevel) -> Any:
+    if op.schema.is_out:
         raise NotImplementedError(
             f"Trying to use forward AD with {op._opname}_{op._overloadname} that does not support it because it is an "
             "out= function"
@@ -81,7 +94,7 @@ def with_tangent(op: OpOverload, keyset: int, stack: list[Any], level: DualLevel
 def dual_call(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`cls.apply` where arguments may have tangents: forward runs without, the user's jvp says the rest."""
     state = STATE.get()
-    tangents = [tangent_of(value) for value in args]
+    tangents = [dual_tangent(value) for value in args]
     with within(state.excluding(FORWARD_AD).replace(dual_level=None)):
         output = cls.apply(*args, **kwargs)
         if all(tangent is None for tangent in tangents):
@@ -160,13 +173,22 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
             f"supported. Tensor is of size {list(tensor._shape)} while the given forward gradient is of size "
             f"{list(tangent._shape)}."
         )
-    if tangent_of(tensor) is not None:
+    if isinstance(level_of(tensor), JvpLevel):
+        raise NotImplementedError(
+            "make_dual: this tensor belongs to a func.jvp that is at work, which keeps a tangent of its own beside it. "
+            "Use func.jvp for both."
+        )
+    if dual_tangent(tensor) is not None:
         raise RuntimeError(
             "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not "
             "supported."
         )
+    if dual_tangent(tangent) is not None:
+        raise RuntimeError(
+            "Setting a forward grad that itself has a forward gradient at the same level0 is not supported."
+        )
     if tangent._stride != tensor._stride:  # views of the dual are to be views of the tangent, too
-        tangent = tensor.new_empty_strided(tensor._shape, tensor._stride, dtype=tangent.dtype).copy_(tangent)
+        tangent = tangent.new_empty_strided(tensor._shape, tensor._stride).copy_(tangent)
     with within(state.excluding(FORWARD_AD)):
         return state.dual_level.attach(tensor.alias(), tangent)
 
@@ -177,7 +199,7 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     if state.dual_level is None or (level is not None and level < 0):
         return UnpackedDualTensor(tensor, None)
     with within(state.excluding(FORWARD_AD)):
-        return UnpackedDualTensor(tensor.alias(), tangent_of(tensor))
+        return UnpackedDualTensor(tensor.alias(), dual_tangent(tensor))
 
 
 class _set_fwd_grad_enabled(Setting):

@@ -248,10 +248,10 @@ class Function:
             bound.apply_defaults()
             args, kwargs = bound.args, bound.kwargs
         state = STATE.get()
-        if state.levels:
-            return state.levels[-1].apply_function(cls, args)
         if state.dual_level is not None and any(is_dual(value) for value in args):
             return DUAL_CALL()(cls, args, kwargs)
+        if state.levels:
+            return state.levels[-1].apply_function(cls, args)
         ctx = cls._context_class(tuple([wants_gradient(value) for value in args]))
         node = cls._node_class(ctx, args) if state.grad_enabled and True in ctx.needs_input_grad else None
         token = STATE.set(state.with_grad(False))

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from redispatch.dispatch import STATE, within
+from redispatch.dispatch import STATE, ops, within
 from redispatch.tensor import Tensor
 
 from .api import grad
 from .forward_ad import dual_level, make_dual, unpack_dual
+from .needs import BATCHED
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
@@ -90,11 +91,7 @@ def gradients(
     """The gradients, zeros where there are none. RuntimeError there, if `strict`."""
     recorded = [(y, None if v is None else v[i]) for i, y in enumerate(outputs) if y.requires_grad]
     if strict and len(recorded) < len(outputs):
-        which = next(i for i, y in enumerate(outputs) if not y.requires_grad)
-        raise RuntimeError(
-            f"Output {which} of the user-provided function does not require gradients. The outputs must be computed in "
-            "a differentiable manner from the input when running in strict mode."
-        )
+        raise unrelated(next(i for i, y in enumerate(outputs) if not y.requires_grad))
     found: tuple[Any, ...] = (None,) * len(inputs)
     if recorded:
         found = grad(
@@ -112,6 +109,13 @@ def gradients(
 
 
 STRICT = "This is not allowed in strict mode."
+
+
+def unrelated(output: int) -> RuntimeError:
+    return RuntimeError(
+        f"Output {output} of the user-provided function does not require gradients. The outputs must be computed in "
+        "a differentiable manner from the input when running in strict mode."
+    )
 
 
 def vjp(
@@ -133,14 +137,19 @@ def jvp(
         inputs_tuple, given = as_tuple(inputs, "inputs", "jvp")
         xs = separate(given, create_graph)
         moves = direction(v, xs, inputs_tuple, "jvp")
-        with dual_level():
-            duals = [make_dual(x, move) for x, move in zip(xs, moves, strict=True)]
-            outputs_tuple, ys = as_tuple(func(*duals), "outputs", "jvp")
-            unpacked = [unpack_dual(y) for y in ys]
+        outputs_tuple, unpacked = pushed(func, xs, moves, "jvp")
         if strict and any(tangent is None for _, tangent in unpacked):
-            raise RuntimeError(f"The output of the user-provided function is independent of the inputs. {STRICT}")
+            raise unrelated(next(i for i, (_, tangent) in enumerate(unpacked) if tangent is None))
         moved = [y.new_zeros(y.shape) if tangent is None else tangent for y, tangent in unpacked]
     return tidy([y for y, _ in unpacked], outputs_tuple, create_graph), tidy(moved, outputs_tuple, create_graph)
+
+
+def pushed(func: Function, xs: Sequence[Any], moves: Sequence[Any], name: str) -> tuple[bool, list[Any]]:
+    """(whether the outputs are a tuple, each output with its tangent) where the inputs move along `moves`."""
+    with dual_level():
+        duals = [make_dual(x, move) for x, move in zip(xs, moves, strict=True)]
+        is_tuple, ys = as_tuple(func(*duals), "outputs", name)
+        return is_tuple, [unpack_dual(y) for y in ys]
 
 
 def jacobian(
@@ -154,7 +163,8 @@ def jacobian(
     """The Jacobian: for each output and input a tensor of shape (*output.shape, *input.shape).
 
     One tensor, or tuples of them where outputs or inputs are tuples. strategy: "reverse-mode", a backward pass for each
-    element of the outputs, or "forward-mode", a call of the function for each element of the inputs.
+    element of the outputs, or "forward-mode", a call of the function for each element of the inputs. With `vectorize`
+    all of these are one, under vmap.
     """
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError(
@@ -167,11 +177,16 @@ def jacobian(
             'torch.autograd.functional.jacobian: `create_graph=True` and `strategy="forward-mode"` are not supported '
             'together (yet). Please either set `create_graph=False` or `strategy="reverse-mode"`.'
         )
+    if strict and vectorize:
+        raise RuntimeError(
+            "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. Please "
+            "either set `strict=False` or `vectorize=False`."
+        )
     if strategy == "forward-mode":
-        return jacobian_by_columns(func, inputs)
+        return jacobian_by_columns(func, inputs, vectorize)
     with within(STATE.get().with_grad(True)):
         (inputs_tuple, xs), (outputs_tuple, ys) = evaluated(func, inputs, create_graph, "jacobian")
-        rows = [jacobian_of(y, xs, create_graph, strict) for y in ys]
+        rows = [(batched_rows if vectorize else jacobian_of)(y, xs, create_graph, strict) for y in ys]
     made = tuple(tidy(row, inputs_tuple, create_graph) for row in rows)
     return made if outputs_tuple else made[0]
 
@@ -187,41 +202,64 @@ def jacobian_of(output: Any, inputs: Sequence[Any], create_graph: bool, strict: 
 
 def stacked(tensors: list[Any]) -> Any:
     """The tensors as one, along a new first dimension."""
-    whole = tensors[0].new_empty((len(tensors), *tensors[0].shape))
-    for index, one in enumerate(tensors):
-        whole[index] = one
-    return whole
+    return ops.aten.stack.default(tensors)
 
 
-def jacobian_by_columns(func: Function, inputs: Any) -> Any:
-    """The Jacobian by forward mode: one call of the function for each element of the inputs."""
-    inputs_tuple, xs = as_tuple(inputs, "inputs", "jacobian")
-    outputs_tuple, columns = True, []
+def batched_rows(output: Any, inputs: Sequence[Any], create_graph: bool, strict: bool) -> list[Any]:
+    """The same by one backward pass for a batch of unit gradients."""
+    if not (output.requires_grad and output.numel()):
+        return [x.new_zeros((*output.shape, *x.shape)) for x in inputs]
+    rows = grad(
+        output,
+        inputs,
+        units(output),
+        retain_graph=True,
+        create_graph=create_graph,
+        allow_unused=True,
+        is_grads_batched=True,
+    )
+    return [
+        x.new_zeros((*output.shape, *x.shape)) if row is None else row.reshape((*output.shape, *x.shape))
+        for row, x in zip(rows, inputs, strict=True)
+    ]
+
+
+def units(like: Any) -> Any:
+    """For each element of a tensor, one like it that is 1 there and 0 elsewhere: along a new first dimension."""
+    made = like.new_zeros((like.numel(), like.numel()))
+    made.diagonal().fill_(1)
+    return made.view((like.numel(), *like.shape))
+
+
+def jacobian_by_columns(func: Function, inputs: Any, vectorize: bool) -> Any:
+    """The Jacobian by forward mode: a call of the function for each element of the inputs, or one for all."""
+    inputs_tuple, given = as_tuple(inputs, "inputs", "jacobian")
+    xs, outputs_tuple = separate(given, False), True
+
+    def column(*moves: Any) -> Any:
+        nonlocal outputs_tuple
+        with within(STATE.get().with_grad(True)):
+            outputs_tuple, unpacked = pushed(func, xs, moves, "jacobian")
+        return tuple(y.new_zeros(y.shape) if moved is None else moved.detach() for y, moved in unpacked)
+
+    wholes: list[Any] = []  # for each input, for each output: the columns, along the first dimension
     for place, x in enumerate(xs):
-        for element in range(x.numel()):
-            unit = x.new_zeros((x.numel(),))
-            unit[element] = 1
-            moves = tuple(
-                unit.view(x.shape) if i == place else other.new_zeros(other.shape) for i, other in enumerate(xs)
-            )
-            _, moved = jvp(func, tuple(xs), moves)
-            outputs_tuple, parts = isinstance(moved, tuple), moved if isinstance(moved, tuple) else (moved,)
-            columns.append(parts)
-    made, start = [], 0
-    for x in xs:
-        part = columns[start : start + x.numel()]
-        start += x.numel()
-        made.append([stacked([column[o] for column in part]) for o in range(len(columns[0]))])
+        moves = [units(x) if i == place else y.new_zeros((x.numel(), *y.shape)) for i, y in enumerate(xs)]
+        if vectorize:
+            wholes.append(BATCHED()(column, tuple(moves)))
+        else:
+            columns = [column(*(move[element] for move in moves)) for element in range(x.numel())]
+            wholes.append([stacked(list(parts)) for parts in zip(*columns, strict=True)])
     rows = tuple(
         tidy(
             [
                 whole[o].movedim(0, -1).reshape((*whole[o].shape[1:], *x.shape))
-                for whole, x in zip(made, xs, strict=True)
+                for whole, x in zip(wholes, xs, strict=True)
             ],
             inputs_tuple,
             False,
         )
-        for o in range(len(columns[0]))
+        for o in range(len(wholes[0]))
     )
     return rows if outputs_tuple else rows[0]
 
@@ -239,9 +277,23 @@ def hessian(
 
     def gradient(*xs: Any) -> Any:
         found = jacobian(lambda *args: scalar(func(*args), "hessian"), xs, create_graph=True)
+        for index, one in enumerate(found):
+            if strict and not one.requires_grad:
+                raise RuntimeError(
+                    "While computing the hessian, found that the jacobian of the user-provided function with respect "
+                    f"to input {index} is independent of the input. {STRICT} You should ensure that your function "
+                    "depends on its inputs in a way that is not linear."
+                )
         return found if inputs_tuple else found[0]
 
-    return jacobian(gradient, inputs, create_graph=create_graph, strict=strict, strategy=outer_jacobian_strategy)
+    return jacobian(
+        gradient,
+        inputs,
+        create_graph=create_graph,
+        strict=strict,
+        vectorize=vectorize,
+        strategy=outer_jacobian_strategy,
+    )
 
 
 def scalar(output: Any, name: str) -> Any:
@@ -250,11 +302,7 @@ def scalar(output: Any, name: str) -> Any:
     if is_tuple or rest:
         raise RuntimeError(f"The function given to {name} should return a single Tensor")
     if first.numel() != 1:
-        raise RuntimeError(
-            "The Tensor returned by the function given to hessian should contain a single element"
-            if name == "hessian"
-            else f"The function given to {name} should return a single element"
-        )
+        raise RuntimeError(f"The Tensor returned by the function given to {name} should contain a single element")
     return first.reshape(())
 
 

@@ -34,6 +34,7 @@ from redispatch.dispatch import STATE, within
 from redispatch.dispatch.layers.autograd import AUTOGRAD
 from redispatch.dispatch.marks import inline
 from redispatch.tensor import CURRENT_GRAD_FN, AutogradRecord, Tensor, looks_of
+from redispatch.tensor.wrapped import is_wrapped
 
 from .accumulate import accumulator
 from .hooks import type_name
@@ -214,7 +215,7 @@ def kept_result(tensor: Any, number: int = 0) -> tuple[Any, int]:
     if type(tensor) is Tensor and not STATE.get().modes:
         looks = tensor._looks or looks_of(tensor)
         return (tensor._keyset, tensor._counter, tensor._store, tensor._array, tensor._offset, looks), version
-    return detached(tensor), version
+    return without_history(tensor), version
 
 
 def put_together(parts: tuple[Any, ...]) -> Any:
@@ -310,8 +311,13 @@ def history_of(tensor: Any) -> AutogradRecord:
 
 @inline
 def without_history(tensor: Any) -> Any:
-    """The tensor over the same memory and version counter, as if nothing had been recorded."""
-    return copy_of(tensor) if type(tensor) is Tensor and not STATE.get().modes else detached(tensor)
+    """The tensor over the same memory and version counter, as if nothing had been recorded.
+
+    A wrapper of a transform loses the history that it has there; what its value has outside is not its affair.
+    """
+    if is_wrapped(tensor) or (type(tensor) is Tensor and not STATE.get().modes):
+        return copy_of(tensor)
+    return detached(tensor)
 
 
 def detached(tensor: Any) -> Any:

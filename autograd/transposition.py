@@ -133,7 +133,7 @@ def value_of(
     if need.source == "grad":
         return gradients[0]
     if need.source == "grads":
-        return tuple(gradients)
+        return tuple(g for g, result in zip(gradients, results, strict=True) if result is not None)
     if need.source == "needs":
         return needs
     if need.source == "facts":

@@ -177,6 +177,7 @@ def div_scalar_inplace(self: Tensor, other: Any) -> Tensor:
 
 
 div_scalar_op.derivative(self=lambda grad, other: grad / other, node="DivBackward1")
+div_scalar_op.forward("linear")
 
 
 ROUNDED_AWAY = ("bool", *COMPLEX)  # no quotient of these can be rounded, nor has it a remainder
@@ -275,7 +276,6 @@ floor_divide_op = pointwise(
 )
 floor_divide_op.check_values(check_integer_divisor)
 floor_divide_op.scalar(float=floor_divide_floats, int=floor_divide_ints, uint=floor_divide_uints)
-floor_divide_op.not_differentiable()
 floor_divide = public(floor_divide_op)
 
 # --- remainder, fmod -----------------------------------------------------------------------------------------------

@@ -51,6 +51,7 @@ def rot90_kernel(self: Any, k: int, dims: Sequence[int]) -> Tensor:
 
 
 rot90_op.derivative(self=lambda grad, k, dims: grad.rot90(-k, dims))
+rot90_op.forward("linear")
 copy_into_out(rot90_op)
 rot90 = public(rot90_op)
 
@@ -96,6 +97,7 @@ def block_diag_backward(grad: Any, tensors_shape: Sequence[Size]) -> list[Any]:
 
 block_diag_op.kernel("Undefined")(block_diag_kernel)
 block_diag_op.derivative(tensors=block_diag_backward)
+block_diag_op.forward("linear")
 copy_into_out(block_diag_op)
 
 
@@ -213,9 +215,11 @@ unsafe_split_op.derivative(
         grads, self_shape, split_lengths(self_shape[dim], split_size), dim
     )
 )
+unsafe_split_op.forward("linear")
 unsafe_split_sizes_op.derivative(
     self=lambda grads, self_shape, split_sizes, dim: split_gradient(grads, self_shape, split_sizes, dim)
 )
+unsafe_split_sizes_op.forward("linear")
 
 
 @unsafe_chunk_op.implicit
@@ -251,6 +255,7 @@ def slice_inverse_kernel(self: Tensor, src: Tensor, dim: int, start: int | None,
 slice_inverse_op.derivative(
     self=lambda grad, dim, start, end, step: slice_op.functional(grad, dim, start, end, step), src=lambda grad: None
 )
+slice_inverse_op.forward("linear")
 slice_inverse = public(slice_inverse_op)
 
 # --- where elements are -----------------------------------------------------------------------------------------------

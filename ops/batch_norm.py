@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from redispatch import kernels
+from redispatch.autograd import pulled_back
 from redispatch.dispatch import STATE, ops
 from redispatch.kernels import Elementwise, Operand
 from redispatch.tensor import Size, Tensor, dtypes, empty, wrap_dim
 
 from .creation import preserved_strides
-from .declare import Operator
+from .declare import Operator, no_formula
 from .moments import scratch
 from .public import public
 
@@ -225,6 +226,31 @@ def native_batch_norm_backward_kernel(
     if train:
         return batch_norm_gradients(grad_out, input, weight, save_mean, save_invstd, True, output_mask)
     return batch_norm_gradients(grad_out, input, weight, mean, (var + eps).rsqrt(), False, output_mask)
+
+
+def second_gradients(
+    grads: Sequence[Any], grad_out: Any, input: Any, weight: Any, running_mean: Any, running_var: Any,
+    train: bool, eps: float, output_mask: Sequence[bool], needs: Sequence[bool],
+) -> Any:  # fmt: skip
+    """Those of `batch_norm_gradients`. In training mean and deviation are the input's own, and move with it."""
+    dims = batch_dims(input)
+
+    def backward(grad_out: Any, input: Any, weight: Any) -> Any:
+        if not train:
+            rstd = (running_var + eps).rsqrt()
+            return batch_norm_gradients(grad_out, input, weight, running_mean, rstd, False, output_mask)
+        mean = input.mean(dims, True)
+        rstd = ((input - mean).square().mean(dims, True) + eps).rsqrt()
+        return batch_norm_gradients(grad_out, input, weight, mean, rstd, True, output_mask)
+
+    return pulled_back(backward, (grad_out, input, weight), grads, needs)
+
+
+native_batch_norm_backward_op.derivative(
+    (("grad_out", "input", "weight"), second_gradients),
+    save_mean=no_formula("native_batch_norm_backward save_mean"),
+    save_invstd=no_formula("native_batch_norm_backward save_invstd"),
+)
 
 
 def batch_norm_backward(

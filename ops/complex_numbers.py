@@ -151,9 +151,11 @@ def conj_physical_inplace_kernel(self: Tensor) -> Tensor:
 conj_physical_copy_op.understands("Conjugate")
 conj_physical_inplace_op.understands("Conjugate")
 conj_physical_copy_op.derivative(self=lambda grad: grad.conj_physical(), for_complex=True)
+conj_physical_copy_op.forward("linear")
 conj_physical_inplace_op.derivative(
     self=lambda grad: grad.conj_physical(), node="ConjPhysicalBackward1", for_complex=True
 )
+conj_physical_inplace_op.forward("linear")
 conj_physical, _conj_physical = public(conj_physical_op), public(conj_physical_copy_op)
 conj_physical_ = public(conj_physical_inplace_op)
 

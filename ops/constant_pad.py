@@ -53,4 +53,7 @@ def constant_pad_kernel(self: Any, pad: Sequence[int], value: Any) -> Tensor:
 
 
 constant_pad_nd_op.derivative(self=lambda grad, pad: constant_pad_nd_op.functional(grad, [-width for width in pad], 0))
+constant_pad_nd_op.forward(
+    lambda arguments, tangents, result: constant_pad_nd_op.functional(tangents[0], arguments[1], 0)
+)
 constant_pad_nd = public(constant_pad_nd_op, method=False)

@@ -49,6 +49,7 @@ def trace_gradient(grad: Any, self_shape: Sequence[int]) -> Any:
 
 
 trace_op.derivative(self=trace_gradient)
+trace_op.forward("linear")
 public(trace_op, function=False)
 
 

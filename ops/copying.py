@@ -16,6 +16,7 @@ import numpy as np
 
 from redispatch import kernels
 from redispatch.autograd import ONES_LIKE, ZEROS
+from redispatch.autograd.forward_ad import BELOW_FORWARD_AD
 from redispatch.dispatch import (
     ARGUMENT_TYPES,
     LAZY_BITS,
@@ -27,6 +28,7 @@ from redispatch.dispatch import (
     place_of,
     run,
     shared,
+    wants_gradient,
     within,
 )
 from redispatch.dispatch.layers import autocast
@@ -224,6 +226,7 @@ def clone_kernel(self: Tensor, format: memory_format | None) -> Tensor:
 
 clone_op.understands("Conjugate", "Negative", "ZeroTensor")
 clone_op.derivative(self=lambda grad: grad)
+clone_op.forward("linear")
 clone = public(clone_op)
 
 contiguous_op = composite_view(
@@ -272,6 +275,7 @@ def to_copy_backward(grad: Tensor, self_dtype: dtype, self_device: device) -> Te
 
 
 to_copy_op.derivative(self=to_copy_backward)
+to_copy_op.forward("linear")
 
 
 @inline
@@ -398,6 +402,7 @@ def memory_of(x: Tensor) -> Tensor:
 
 copy_inplace_op.understands("Conjugate", "Negative", "ZeroTensor")
 copy_inplace_op.derivative(self=lambda grad: zeros_of(grad), src=lambda grad: grad, node="CopyBackwards")
+copy_inplace_op.forward("linear")
 copy_ = public(copy_inplace_op, function=False)
 
 copy_op = Operator("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor")
@@ -411,6 +416,7 @@ def copy_kernel(self: Tensor, src: Tensor, non_blocking: bool) -> Tensor:
 
 
 copy_op.derivative(self=lambda grad: zeros_of(grad), src=lambda grad: grad)
+copy_op.forward("linear")
 
 
 def zeros_of(grad: Tensor) -> Tensor:
@@ -466,6 +472,22 @@ impl(
     convention="boxed",
     place=place_of(detach_inplace_autograd),
 )
+
+
+def detach_inplace_forward(op: Any, keyset: int, stack: list[Any]) -> Tensor:
+    """At ForwardAD: takes away the tangent, too."""
+    result = run(op, keyset & BELOW_FORWARD_AD, stack)
+    result._tangent = None
+    return result
+
+
+impl(
+    detach_inplace_op.functional,
+    "ForwardAD",
+    detach_inplace_forward,
+    convention="boxed",
+    place=place_of(detach_inplace_forward),
+)
 detach_ = public(detach_inplace_op)
 
 lift_fresh_op = composite_view(Operator("lift_fresh(Tensor(a) self) -> Tensor(a)"))
@@ -495,6 +517,7 @@ def lift_fresh_copy_kernel(self: Tensor) -> Tensor:
 
 
 lift_fresh_copy_op.derivative(self=lambda grad: grad, node="LiftFreshBackward0_copy")
+lift_fresh_copy_op.forward("linear")
 
 
 def _get_data(self: Tensor) -> Tensor:
@@ -623,8 +646,10 @@ def fill_tensor_copy(self: Tensor, value: Tensor) -> Tensor:
 
 fill_scalar_op.derivative(self=zeros_of, node="FillBackward0")
 fill_tensor_op.derivative(self=zeros_of, value=lambda grad: grad.sum(), node="FillBackward1")
+fill_tensor_op.forward("linear")
 fill_inplace_scalar_op.derivative(self=zeros_of, node="FillBackward2")
 fill_inplace_tensor_op.derivative(self=zeros_of, value=lambda grad: grad.sum(), node="FillBackward3")
+fill_inplace_tensor_op.forward("linear")
 fill_ = public(fill_inplace_tensor_op, fill_inplace_scalar_op)
 fill = public(fill_tensor_op, fill_scalar_op, method=False)
 
@@ -640,6 +665,7 @@ def zero_kernel(self: Tensor) -> Tensor:
 
 
 zero_inplace_op.derivative(self=zeros_of, node="ZeroBackward0")
+zero_inplace_op.forward("linear")
 zero_ = public(zero_inplace_op)
 
 ONES_LIKE.fill(ones_like_op.functional)
@@ -798,7 +824,14 @@ def resize_as_kernel(self: Tensor, the_template: Tensor, format: Any) -> Tensor:
     return resize_inplace_op.functional(self, the_template._shape, memory_format=kept)
 
 
-impl(resize_as_op.functional, "Autograd", resize_autograd, convention="boxed", place=place_of(resize_autograd))
+def resize_as_autograd(op: Any, keyset: int, stack: list[Any]) -> Tensor:
+    """At Autograd: as `resize_`; of the template, whose shape alone counts, no gradient is wanted."""
+    if wants_gradient(stack[0]):
+        raise RuntimeError("cannot resize variables that require grad")
+    return run(op, keyset & BELOW_AUTOGRAD, stack)
+
+
+impl(resize_as_op.functional, "Autograd", resize_as_autograd, convention="boxed", place=place_of(resize_as_autograd))
 resize_as_ = public(resize_as_op)
 
 set_tensor_op = Operator(

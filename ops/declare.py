@@ -205,7 +205,7 @@ class Operator:
                 differentiable(form, name, [], nondifferentiable_outputs=None, place=place, later=True)
 
     def forward(self, rule: Any) -> None:
-        """Declares the tangent of the result: "linear", or a function of (arguments, tangents, result).
+        """Declares the tangent of the result: "linear", "multilinear", or a function of (arguments, tangents, result).
 
         Needed for speed alone: without it, the tangent follows from the derivative (autograd/forward.py).
         """
@@ -217,6 +217,15 @@ class Operator:
         """Puts the functional form on the autocast lists: `autocast(cpu="lower_precision_fp", cuda="fp32")`."""
         for device, policy in policies.items():
             autocast.register_policy(self.functional, device, getattr(autocast, policy))
+
+
+def no_formula(name: str) -> Function:
+    """The formula of a derivative that nobody has worked out, in PyTorch either: backward says so."""
+
+    def refuse(grad: Any) -> Any:
+        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+
+    return refuse
 
 
 class Formula:

@@ -16,7 +16,7 @@ from redispatch.dispatch import ops
 from redispatch.kernels import broadcast_shapes
 from redispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, result_type
 
-from .declare import Operator
+from .declare import Operator, no_formula
 from .moments import vector_norm_op
 from .number_forms import add_scalar_op, clamp_min_tensor_op
 from .public import public
@@ -128,7 +128,7 @@ def cdist_second(grad: Any, x1: Any, x2: Any, p: float, result: Any) -> Any:
 
 
 cdist_forward_op.derivative(x1=cdist_first, x2=cdist_second, node="CdistBackward0")
-cdist_backward_op.not_differentiable()
+cdist_backward_op.derivative((("grad", "x1", "x2", "cdist"), no_formula("_cdist_backward")))
 
 
 @cdist_op.implicit
@@ -186,7 +186,7 @@ def pdist_backward_kernel(grad: Any, self: Any, p: float, pdist: Any) -> Any:
 pdist_forward_op.derivative(
     self=lambda grad, self, p, result: gradient_of_pairs(grad, self, p, result), node="PdistBackward0"
 )
-pdist_backward_op.not_differentiable()
+pdist_backward_op.derivative((("grad", "self", "pdist"), no_formula("_pdist_backward")))
 
 
 @pdist_op.implicit

@@ -160,4 +160,5 @@ native_dropout_backward_op.derivative(
     grad_output=lambda grad, mask, scale: native_dropout_backward_op.functional(grad, mask, scale),
     node="NativeDropoutBackwardBackward0",
 )
+native_dropout_backward_op.forward("linear")
 native_dropout = public(native_dropout_op, method=False)

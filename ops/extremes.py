@@ -95,6 +95,20 @@ def selected(grad: Any, indices: Any, shape: Any, dim: int, keepdim: bool) -> An
     return grad.new_zeros(shape).scatter(dim, indices, grad)
 
 
+def chosen(dim: int, keepdim: int | None = None) -> Any:
+    """The tangent of elements that were selected, which is theirs. `dim` and `keepdim`: the places of the arguments."""
+
+    def tangent(arguments: list[Any], tangents: list[Any], result: Any) -> list[Any]:
+        moving, places = tangents[0], result[1]
+        if not moving.shape:
+            return [moving, None]
+        if keepdim is None or arguments[keepdim]:
+            return [moving.gather(arguments[dim], places), None]
+        return [moving.gather(arguments[dim], places.unsqueeze(arguments[dim])).squeeze(arguments[dim]), None]
+
+    return tangent
+
+
 # --- amax, amin ------------------------------------------------------------------------------------------------------
 
 amax_op = Planned("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
@@ -289,6 +303,7 @@ for _op in (max_dim_op, min_dim_op):
         self=lambda grad, result1, self_shape, dim, keepdim: selected(grad, result1, self_shape, dim, keepdim),
         nondifferentiable=(1,),
     )
+    _op.forward(chosen(dim=1, keepdim=2))
 max_dim_op.out = max_dim_out_op.functional
 min_dim_op.out = min_dim_out_op.functional
 

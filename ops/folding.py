@@ -191,10 +191,12 @@ im2col_op.derivative(
         grad, self_shape[-2:], kernel_size, dilation, padding, stride
     )
 )
+im2col_op.forward("linear")
 col2im_op.derivative(
     self=lambda grad, kernel_size, dilation, padding, stride: im2col_op.functional(
         grad, kernel_size, dilation, padding, stride
     )
 )
+col2im_op.forward("linear")
 
 im2col, col2im = public(im2col_op, method=False), public(col2im_op, method=False)

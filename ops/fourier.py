@@ -142,5 +142,8 @@ def fft_c2r_gradient(grad: Any, dim: Sequence[int], normalization: int, last_dim
 
 
 fft_c2c_op.derivative(self=fft_c2c_gradient)
+fft_c2c_op.forward("linear")
 fft_r2c_op.derivative(self=fft_r2c_gradient, for_complex=True)
+fft_r2c_op.forward("linear")
 fft_c2r_op.derivative(self=fft_c2r_gradient, for_complex=True)
+fft_c2r_op.forward("linear")

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from redispatch.kernels.grid_sample import CUBIC, TERMS, Points, locate
+from redispatch.autograd import pulled_back
+from redispatch.kernels.grid_sample import CUBIC, NEAREST, TERMS, Points, locate
 from redispatch.tensor import Tensor, empty
 
 from .convolution import as_dtype, compute_dtype, dense, zeros
@@ -17,6 +18,7 @@ from .creation import linspace_op
 from .declare import Operator
 from .out_forms import copy_into_out
 from .public import public
+from .sampled_by_gathers import sampled_by_gathers
 from .structured import not_implemented
 
 HOW = "int interpolation_mode, int padding_mode, bool align_corners"
@@ -122,7 +124,32 @@ def declare(dims: int, kernel: str, backward_kernel: str) -> tuple[Operator, Any
         found = backward_op.functional(grad, input, grid, *how, list(needs))
         return [one if need else None for one, need in zip(found, needs, strict=True)]
 
+    def second_gradients(
+        grads: Any,
+        grad_output: Any,
+        input: Any,
+        grid: Any,
+        interpolation_mode: int,
+        padding_mode: int,
+        align_corners: bool,
+        output_mask: Sequence[bool],
+        needs: Sequence[bool],
+    ) -> Any:
+        """Those of what sends a gradient back through the sampling."""
+        how = (interpolation_mode, padding_mode, align_corners)
+        moves = output_mask[1] and interpolation_mode != NEAREST  # the nearest element stays the same one
+
+        def sampling(input: Any, grid: Any) -> Any:
+            return [sampled_by_gathers(input, grid, *how)]
+
+        def backward(grad: Any, input: Any, grid: Any) -> Any:
+            of_input, of_grid = pulled_back(sampling, (input, grid), [grad])
+            return of_input if output_mask[0] else None, of_grid if moves else grid * 0
+
+        return pulled_back(backward, (grad_output, input, grid), grads, needs)
+
     op.derivative((("input", "grid"), gradients))
+    backward_op.derivative((("grad_output", "input", "grid"), second_gradients))
     copy_into_out(op)
     return op, public(op, method=False)
 
@@ -191,5 +218,6 @@ def affine_grid_backward(grad: Any, size: Sequence[int], align: bool) -> Any:
 affine_grid_generator_op.derivative(
     theta=lambda grad, size, align_corners: affine_grid_generator_backward_op.functional(grad, size, align_corners)
 )
+affine_grid_generator_op.forward("linear")
 copy_into_out(affine_grid_generator_op)
 affine_grid_generator = public(affine_grid_generator_op, method=False)

@@ -195,8 +195,6 @@ def check_flat_weight(self: Tensor, weight: Tensor | None) -> None:
         check_weight(self, (count, 1), weight)
 
 
-histogram_op.not_differentiable()
-histogram_bins_op.not_differentiable()
 histogram = public(histogram_bins_op, histogram_op)
 
 # --- of several -------------------------------------------------------------------------------------------------------
@@ -228,8 +226,6 @@ def counts_by_edges_kernel(self: Tensor, bins: Sequence[Tensor], weight: Any, de
         return as_tensor(counted(rows, [as_numpy(one) for one in bins], weight, density), self)
 
 
-for _op in (edges_op, counts_op, counts_by_edges_op):
-    _op.not_differentiable()
 copy_into_out(counts_op)
 copy_into_out(counts_by_edges_op)
 

@@ -216,6 +216,7 @@ def where_true(self: Tensor, mask: Any) -> Tensor:
 index_op.derivative(
     self=lambda grad, self_shape, indices: index_put_op.functional(grad.new_zeros(self_shape), indices, grad, True)
 )
+index_op.forward("linear")
 
 
 PUTS: dict[Any, Run] = {}  # by looks, of the tensor, the values and the integer indices: what writes
@@ -342,6 +343,7 @@ index_put_op.derivative(
     ),
     values=lambda grad, indices: index_op.functional(grad, indices),
 )
+index_put_op.forward("linear")
 index_put_op.autocast(cuda="promote")
 index_put = public(index_put_op)
 

@@ -74,6 +74,19 @@ def scale(grad: Any, factor: Any) -> Any:
     return grad if factor == 1 else grad * factor
 
 
+def tangent_of_sum(product: Operator) -> Any:
+    """The tangent of `beta self + alpha product(a, b)`: the product rule, and the tangent of what is added."""
+
+    def tangent(arguments: list[Any], tangents: list[Any], result: Any) -> Any:
+        (_, a, b, beta, alpha), (of_self, of_a, of_b, *_) = arguments, tangents
+        terms = [] if of_self is None else [scale(of_self, beta).expand(result.shape)]
+        terms += [] if of_a is None else [scale(product.functional(of_a, b), alpha)]
+        terms += [] if of_b is None else [scale(product.functional(a, of_b), alpha)]
+        return sum(terms[1:], terms[0])
+
+    return tangent
+
+
 def whole(out: Tensor, *factors: Any) -> list[Any]:
     """`alpha` and `beta` as the memory of the result has them: cut off at the point for integers, conjugated where it
     is a conjugate view."""
@@ -139,6 +152,7 @@ mm_op.derivative(
     self=lambda grad, mat2, self_shape, self_stride: left_gradient(grad, mat2, self_shape, self_stride),
     mat2=lambda grad, self, mat2_shape, mat2_stride: right_gradient(grad, self, mat2_shape, mat2_stride),
 )
+mm_op.forward("multilinear")
 mm_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
 mm = public(mm_op)
 
@@ -173,6 +187,7 @@ bmm_op.derivative(
     self=lambda grad, mat2: grad.bmm(mat2.transpose(1, 2)),
     mat2=lambda grad, self: self.transpose(1, 2).bmm(grad),
 )
+bmm_op.forward("multilinear")
 bmm_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
 bmm = public(bmm_op)
 
@@ -246,6 +261,7 @@ addmm_op.derivative(
         right_gradient(grad, mat1, mat2_shape, mat2_stride), alpha
     ),
 )
+addmm_op.forward(tangent_of_sum(mm_op))
 addmm_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
 addmm = public(addmm_op)
 
@@ -284,6 +300,7 @@ baddbmm_op.derivative(
     batch1=lambda grad, batch2, alpha: scale(grad.bmm(batch2.transpose(1, 2)), alpha),
     batch2=lambda grad, batch1, alpha: scale(batch1.transpose(1, 2).bmm(grad), alpha),
 )
+baddbmm_op.forward(tangent_of_sum(bmm_op))
 baddbmm_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
 baddbmm = public(baddbmm_op)
 
@@ -337,6 +354,7 @@ mv_op.derivative(
     self=lambda grad, vec: grad.outer(vec),
     vec=lambda grad, self: self.t().mv(grad),
 )
+mv_op.forward("multilinear")
 mv_op.autocast(cuda="lower_precision_fp")
 mv = public(mv_op)
 
@@ -362,6 +380,7 @@ addmv_op.derivative(
     mat=lambda grad, vec, alpha: scale(grad.outer(vec), alpha),
     vec=lambda grad, mat, alpha: scale(mat.t().mv(grad), alpha),
 )
+addmv_op.forward(tangent_of_sum(mv_op))
 addmv_op.autocast(cuda="lower_precision_fp")
 addmv = public(addmv_op)
 
@@ -408,6 +427,7 @@ def as_matrix(number: Tensor) -> Any:
 
 dot_op.understands("Conjugate")
 dot_op.derivative(self=lambda grad, tensor: grad * tensor, tensor=lambda grad, self: grad * self)
+dot_op.forward("multilinear")
 dot_op.autocast(cuda="promote")
 dot = public(dot_op)
 
@@ -429,6 +449,7 @@ def vdot_loop(out: Tensor, self: Tensor, other: Tensor) -> Run:
 
 vdot_op.understands("Conjugate")
 vdot_op.derivative(self=lambda grad, other: grad.conj() * other, other=lambda grad, self: grad * self, for_complex=True)
+vdot_op.forward("multilinear")
 vdot_op.autocast(cuda="promote")
 vdot = public(vdot_op)
 

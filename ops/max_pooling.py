@@ -65,6 +65,7 @@ def declare_gradients(both_op: Operator, backward_op: Operator, dims: int, *argu
     """The gradient of the largest goes back where they were; its own gradient is what came from there."""
     both_op.derivative(self=through(backward_op, "grad", "self", *arguments, "result1"), nondifferentiable=(1,))
     backward_op.derivative(grad_output=at_places(dims), self=nothing)
+    backward_op.forward("linear")
 
 
 # --- windows of a size and stride ------------------------------------------------------------------------------------

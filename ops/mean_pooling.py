@@ -101,7 +101,9 @@ def declare_mean(dims: int) -> Any:
         return shared_out(grad_output, self, setting.placed, dims)
 
     op.derivative(self=through(backward_op, "grad", "self", *HOW))
+    op.forward("linear")
     backward_op.derivative(grad_output=through(op, "grad", *HOW), self=nothing)
+    backward_op.forward("linear")
     return public(op, method=False)
 
 
@@ -154,10 +156,12 @@ def declare_adaptive(dims: int) -> Any:
         return shared_out(grad_output, self, windows_of(self, grad_output._shape[-dims:]), dims)
 
     inner_op.derivative(self=through(backward_op, "grad", "self"))
+    inner_op.forward("linear")
     backward_op.derivative(
         grad_output=lambda grad, grad_output_shape: inner_op.functional(grad, list(grad_output_shape[-dims:])),
         self=nothing,
     )
+    backward_op.forward("linear")
 
     @plain_op.implicit
     def plain(self: Any, output_size: Sequence[int]) -> Any:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from redispatch import kernels
+from redispatch.autograd import pulled_back
 from redispatch.dispatch import STATE, call
 from redispatch.dispatch.marks import inline
 from redispatch.tensor import Tensor, dtype, dtypes, empty
 
-from .declare import Operator
+from .declare import Operator, no_formula
 from .planned import PlannedSeveral, Run, on_dense
 from .public import public
 from .structured import Meta, not_implemented
@@ -179,6 +180,34 @@ def native_layer_norm_backward(
     return gradients(grad, input, normalized_shape, mean, rstd, weight, wanted)
 
 
+def second_gradients(
+    grads: Sequence[Any],
+    grad_out: Any,
+    input: Any,
+    normalized_shape: Any,
+    rstd: Any,
+    weight: Any,
+    output_mask: Sequence[bool],
+    needs: Sequence[bool],
+) -> Any:
+    """Those of `gradients`, where mean and deviation are the input's own, and move with it."""
+    dims = normalized_dims(input, normalized_shape)
+
+    def backward(grad_out: Any, input: Any, weight: Any) -> Any:
+        mean = input.mean(dims, True)
+        var = (input - mean).square().mean(dims, True)
+        eps = (rstd.pow(-2) - var).detach()
+        return gradients(grad_out, input, normalized_shape, mean, (var + eps).rsqrt(), weight, output_mask)
+
+    return pulled_back(backward, (grad_out, input, weight), grads, needs)
+
+
+native_layer_norm_backward_op.derivative(
+    (("grad_out", "input", "weight"), second_gradients),
+    mean=no_formula("native_layer_norm_backward mean"),
+    rstd=no_formula("native_layer_norm_backward rstd"),
+    bias=lambda grads: None,
+)
 native_layer_norm_op.derivative((("input", "weight", "bias"), native_layer_norm_backward), nondifferentiable=(1, 2))
 native_layer_norm_op.autocast(cuda="fp32")
 native_layer_norm = public(native_layer_norm_op, method=False)

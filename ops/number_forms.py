@@ -59,6 +59,7 @@ div_scalar_mode_op = number_form(
 add_scalar_op.derivative(self=lambda grad: grad, node="AddBackward1")
 sub_scalar_op.derivative(self=lambda grad: grad, node="SubBackward1")
 mul_scalar_op.derivative(self=lambda grad, other: grad * other, node="MulBackward1")
+mul_scalar_op.forward("linear")
 div_scalar_mode_op.derivative(
     self=lambda grad, other, rounding_mode: grad / other if rounding_mode is None else grad * 0, node="DivBackward3"
 )

@@ -131,6 +131,7 @@ pack_op.derivative(
     ),
     nondifferentiable=(1,),
 )
+pack_op.forward("linear")
 
 
 @unpack_op.implicit

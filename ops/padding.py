@@ -110,10 +110,12 @@ def declare(kind: str, dims: int) -> Structured:
         resampled(out, grad_output, [axis.transposed for axis in Padding(name, dims, self, padding).axes])
 
     op.derivative(self=lambda grad, self, padding: backward_op.functional(grad, self, padding))
+    op.forward("linear")
     backward_op.derivative(
         grad_output=lambda grad, padding: op.functional(grad, padding),
         self=lambda grad, self_shape: grad.new_zeros(self_shape),
     )
+    backward_op.forward("linear")
     return op
 
 

@@ -152,9 +152,11 @@ def sum_all_loop(out: Tensor, self: Tensor, dtype: Any) -> Run:
 
 
 sum_op.derivative(self=lambda grad, self_shape: grad.expand(self_shape))
+sum_op.forward("linear")
 sum_dim_op.derivative(
     self=lambda grad, self_shape, dim, keepdim: unreduced(grad, self_shape, dim, keepdim), node="SumBackward1"
 )
+sum_dim_op.forward("linear")
 sum_op.autocast(cuda="fp32_set_opt_dtype")
 sum_dim_op.autocast(cuda="fp32_set_opt_dtype")
 sum = public(sum_op, sum_dim_op)
@@ -234,12 +236,14 @@ def mean_all_loop(out: Tensor, self: Tensor, dtype: Any) -> Run:
 
 
 mean_op.derivative(self=lambda grad, self_shape: grad.expand(self_shape) / self_shape.numel())
+mean_op.forward("linear")
 mean_dim_op.derivative(
     self=lambda grad, self_shape, dim, keepdim: (
         unreduced(grad, self_shape, dim, keepdim) / count_of(self_shape, reduced_dims(dim, len(self_shape)))
     ),
     node="MeanBackward1",
 )
+mean_dim_op.forward("linear")
 mean = public(mean_op, mean_dim_op)
 
 # --- prod ------------------------------------------------------------------------------------------------------------

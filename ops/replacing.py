@@ -81,10 +81,12 @@ masked_scatter_backward_op.derivative(
     ),
     node="MaskedScatterBackwardBackward0",
 )
+masked_scatter_backward_op.forward("linear")
 masked_scatter_op.derivative(
     self=lambda grad, mask: grad.masked_fill(mask, 0),
     source=lambda grad, mask, source_shape: masked_scatter_backward_op.functional(grad, mask, source_shape),
 )
+masked_scatter_op.forward("linear")
 masked_scatter = public(masked_scatter_op)
 
 # --- index_copy, index_fill ------------------------------------------------------------------------------------------
@@ -149,6 +151,7 @@ index_copy_op.derivative(
     self=lambda grad, dim, index: grad.index_fill(dim, index, 0),
     source=lambda grad, dim, index, source_shape: grad.index_select(dim, index).reshape(source_shape),
 )
+index_copy_op.forward("linear")
 index_copy = public(index_copy_op)
 
 index_fill_scalar_op = Operator(
@@ -221,6 +224,7 @@ def without_filled(grad: Any, dim: int, index: Any) -> Any:
 
 
 index_fill_scalar_op.derivative(self=without_filled)
+index_fill_scalar_op.forward(lambda arguments, tangents, result: without_filled(tangents[0], *arguments[1:3]))
 index_fill_tensor_op.derivative(
     self=without_filled,
     value=lambda grad, dim, index: grad.index_select(
@@ -228,6 +232,7 @@ index_fill_tensor_op.derivative(
     ).sum(),
     node="IndexFillBackward1",
 )
+index_fill_tensor_op.forward("linear")
 index_fill = public(index_fill_tensor_op, index_fill_scalar_op)
 
 # --- take, put -------------------------------------------------------------------------------------------------------
@@ -274,6 +279,7 @@ def take_body(out: Tensor, self: Tensor, index: Tensor) -> None:
 take_op.derivative(
     self=lambda grad, self_shape, index: put_op.functional(grad.new_zeros(self_shape), index, grad, True)
 )
+take_op.forward("linear")
 take = public(take_op)
 
 
@@ -320,4 +326,5 @@ put_op.derivative(
     ),
     source=lambda grad, index, source_shape: grad.take(index).reshape(source_shape),
 )
+put_op.forward("linear")
 put = public(put_op)

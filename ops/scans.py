@@ -17,6 +17,7 @@ from redispatch.kernels.scan import Scan
 from redispatch.tensor import Tensor, as_numpy, dtypes, empty, wrap_dim
 
 from .declare import Operator
+from .extremes import chosen
 from .planned import Planned, Run
 from .public import public
 from .reductions import DTYPE, in_dtype, summing_dtype
@@ -102,6 +103,7 @@ def running_products_of_others(self: Any, dim: int) -> Any:
 
 
 cumsum_op.derivative(self=lambda grad, dim: from_the_end(grad, dim))
+cumsum_op.forward("linear")
 cumprod_op.derivative(self=cumprod_backward)
 cumsum_op.autocast(cuda="fp32_set_opt_dtype")
 cumprod_op.autocast(cuda="fp32_set_opt_dtype")
@@ -146,7 +148,8 @@ _LARGEST = {"float16": 65504.0, "float64": 1.7976e308}  # finite numbers as larg
 def logcumsumexp_tangent(arguments: list[Any], tangents: list[Any], result: Any) -> Any:
     """The mean of the tangents up to each element, weighted by exp(x)."""
     (self, dim), (tangent, _) = arguments, tangents
-    return (tangent * (self - self.amax(dim, True)).exp()).cumsum(dim) / (self - self.amax(dim, True)).exp().cumsum(dim)
+    weights = (self - (self.real if self.is_complex() else self).amax(dim, True)).exp()
+    return (tangent * weights).cumsum(dim) / weights.cumsum(dim)
 
 
 logcumsumexp_op.derivative(self=logcumsumexp_backward)
@@ -230,6 +233,7 @@ def to_the_places(grad: Any, result1: Any, self_shape: Any, dim: int) -> Any:
 
 for _op in (cummax_op, cummin_op):
     _op.derivative(self=to_the_places, nondifferentiable=(1,))
+    _op.forward(chosen(dim=1))
 cummax_op.out = cummax_out_op.functional
 cummin_op.out = cummin_out_op.functional
 cummax = public(cummax_op)

@@ -22,7 +22,7 @@ from redispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, fresh, look
 
 from .copying import check_broadcasts_to, item_op, local_scalar_dense_op, move
 from .creation import zeros_op
-from .declare import Operator
+from .declare import Operator, no_formula
 from .geometry import selected
 from .numbers import storable
 from .overridable import overridable_function
@@ -125,6 +125,7 @@ def gather_body(out: Tensor, self: Tensor, dim: int, index: Tensor, sparse_grad:
 
 
 gather_op.derivative(self=lambda grad, self_shape, dim, index: grad.new_zeros(self_shape).scatter_add(dim, index, grad))
+gather_op.forward("linear")
 gather = public(gather_op)
 
 
@@ -256,13 +257,18 @@ scatter_src_op.derivative(
     src=lambda grad, dim, index, src_shape: part_of_source(gather_op.functional(grad, dim, index), src_shape),
     node="ScatterBackward0",
 )
+scatter_src_op.forward("linear")
 scatter_value_op.derivative(
     self=lambda grad, dim, index: scatter_value_op.functional(grad, dim, index, 0), node="ScatterBackward1"
+)
+scatter_value_op.forward(
+    lambda arguments, tangents, result: scatter_value_op.functional(tangents[0], *arguments[1:3], 0)
 )
 scatter_add_op.derivative(
     self=lambda grad: grad,
     src=lambda grad, dim, index, src_shape: part_of_source(gather_op.functional(grad, dim, index), src_shape),
 )
+scatter_add_op.forward("linear")
 
 
 def part_of_source(gradient: Any, src_shape: Sequence[int]) -> Tensor:
@@ -312,6 +318,7 @@ def index_select_body(out: Tensor, self: Tensor, dim: int, index: Tensor) -> Non
 index_select_op.derivative(
     self=lambda grad, self_shape, dim, index: grad.new_zeros(self_shape).index_add(dim, index, grad)
 )
+index_select_op.forward("linear")
 index_select = public(index_select_op)
 
 index_add_op = WrittenInPlace(
@@ -370,6 +377,7 @@ index_add_op.derivative(
         grad.index_select(dim, index).reshape(source_shape), alpha
     ),
 )
+index_add_op.forward("linear")
 
 
 def scaled(grad: Any, alpha: Any) -> Tensor:
@@ -488,11 +496,15 @@ def masked_fill_tensor_kernel(self: Tensor, mask: Tensor, value: Tensor) -> Tens
 masked_fill_scalar_op.derivative(
     self=lambda grad, mask: masked_fill_scalar_op.functional(grad, mask, 0), node="MaskedFillBackward0"
 )
+masked_fill_scalar_op.forward(
+    lambda arguments, tangents, result: masked_fill_scalar_op.functional(tangents[0], arguments[1], 0)
+)
 masked_fill_tensor_op.derivative(
     self=lambda grad, mask: masked_fill_scalar_op.functional(grad, mask, 0),
     value=lambda grad, mask: masked_fill_scalar_op.functional(grad, mask.logical_not(), 0).sum(),
     node="MaskedFillBackward1",
 )
+masked_fill_tensor_op.forward("linear")
 masked_fill = public(masked_fill_tensor_op, masked_fill_scalar_op)
 
 masked_select_op = Operator("masked_select(Tensor self, Tensor mask) -> Tensor", tags=("dynamic_output_shape",))
@@ -517,6 +529,7 @@ def masked_select_backward(grad: Any, self_shape: Sequence[int], mask: Any) -> T
 
 
 masked_select_op.derivative(self=masked_select_backward)
+masked_select_op.forward("linear")
 masked_select = public(masked_select_op)
 
 nonzero_op = Operator("nonzero(Tensor self) -> Tensor", tags=("dynamic_output_shape",))
@@ -607,6 +620,7 @@ def embedding_backward(
 
 
 embedding_op.derivative(weight=embedding_backward)
+embedding_op.forward("linear")
 
 
 @embedding_dense_backward_op.kernel("CPU", "Meta", dispatches=True)
@@ -644,6 +658,7 @@ def embedding_double_backward(grad: Any, indices: Any, padding_idx: int, scale_g
 
 
 embedding_dense_backward_op.derivative(grad_output=embedding_double_backward)
+embedding_dense_backward_op.forward("linear")
 embedding = public(embedding_op)
 
 
@@ -699,7 +714,7 @@ def embedding_renorm_kernel(self: Tensor, indices: Tensor, max_norm: float, norm
     return self
 
 
-embedding_renorm_op.not_differentiable()
+embedding_renorm_op.derivative(self=no_formula("embedding_renorm"))
 embedding_renorm_ = public(embedding_renorm_op, method=False)
 
 

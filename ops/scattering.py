@@ -60,6 +60,7 @@ select_scatter_op.derivative(
     self=lambda grad, src_shape, dim, index: select_scatter_op.functional(grad, grad.new_zeros(src_shape), dim, index),
     src=lambda grad, dim, index: grad.select(dim, index),
 )
+select_scatter_op.forward("linear")
 slice_scatter_op = scatter_operator(
     "slice", "int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1", sliced, tags=("view_copy",)
 )
@@ -69,6 +70,7 @@ slice_scatter_op.derivative(
     ),
     src=lambda grad, dim, start, end, step: ops.aten.slice.Tensor(grad, dim, start, end, step),
 )
+slice_scatter_op.forward("linear")
 diagonal_scatter_op = scatter_operator("diagonal", "int offset=0, int dim1=0, int dim2=1", diagonal_of)
 diagonal_scatter_op.derivative(
     self=lambda grad, src_shape, offset, dim1, dim2: diagonal_scatter_op.functional(
@@ -76,6 +78,7 @@ diagonal_scatter_op.derivative(
     ),
     src=lambda grad, offset, dim1, dim2: grad.diagonal(offset, dim1, dim2),
 )
+diagonal_scatter_op.forward("linear")
 as_strided_scatter_op = scatter_operator(
     "as_strided", "SymInt[] size, SymInt[] stride, SymInt? storage_offset=None", strided_window
 )
@@ -85,6 +88,7 @@ as_strided_scatter_op.derivative(
     ),
     src=lambda grad, size, stride, storage_offset: grad.contiguous().as_strided(size, stride, storage_offset),
 )
+as_strided_scatter_op.forward("linear")
 select_scatter = public(select_scatter_op)
 slice_scatter = public(slice_scatter_op)
 diagonal_scatter = public(diagonal_scatter_op)
@@ -111,15 +115,18 @@ select_backward_op = backward_operator("select", "int dim, SymInt index", select
 select_backward_op.derivative(
     grad_output=lambda grad, dim, index: grad.select(dim, index), node="SelectBackwardBackward0"
 )
+select_backward_op.forward("linear")
 slice_backward_op = backward_operator("slice", "int dim, SymInt start, SymInt end, SymInt step", sliced)
 slice_backward_op.derivative(
     grad_output=lambda grad, dim, start, end, step: ops.aten.slice.Tensor(grad, dim, start, end, step),
     node="SliceBackwardBackward0",
 )
+slice_backward_op.forward("linear")
 diagonal_backward_op = backward_operator("diagonal", "int offset, int dim1, int dim2", diagonal_of)
 diagonal_backward_op.derivative(
     grad_output=lambda grad, offset, dim1, dim2: grad.diagonal(offset, dim1, dim2), node="DiagonalBackwardBackward0"
 )
+diagonal_backward_op.forward("linear")
 
 unfold_backward_op = Operator(
     "unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor"
@@ -142,6 +149,7 @@ def unfold_backward_kernel(grad_in: Tensor, input_sizes: Sequence[int], dim: int
 unfold_backward_op.derivative(
     grad_in=lambda grad, dim, size, step: grad.unfold(dim, size, step), node="UnfoldBackwardBackward0"
 )
+unfold_backward_op.forward("linear")
 
 
 def as_strided_gradient(

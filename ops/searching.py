@@ -14,7 +14,7 @@ import numpy as np
 from redispatch import kernels
 from redispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, view_over, wrap_dim
 
-from .declare import Operator
+from .declare import Operator, no_formula
 from .overridable import overridable_function
 from .public import public
 from .reductions import converted
@@ -150,7 +150,8 @@ def unique_consecutive_kernel(
 
 
 for _op in (unique_op, unique2_op, unique_dim_op, unique_consecutive_op, unique_dim_consecutive_op):
-    _op.not_differentiable()
+    _count = len(_op.functional.schema.returns)
+    _op.derivative(self=no_formula(_op.base_name), nondifferentiable=tuple(range(1, _count)))
 
 
 @overridable_function

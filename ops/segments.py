@@ -192,7 +192,6 @@ segment_reduce_op.derivative(
         grad, result, data, reduce, lengths=lengths, offsets=offsets, axis=axis, initial=initial
     )
 )
-segment_reduce_backward_op.not_differentiable()
 copy_into_out(segment_reduce_op)
 copy_into_out(segment_reduce_backward_op)
 segment_reduce = public(segment_reduce_op, method=False)

@@ -107,6 +107,7 @@ def cat_backward(
 
 cat_op.kernel("Undefined")(cat_meta)  # no tensors, no backend: the check says what is wrong
 cat_op.derivative(tensors=cat_backward)
+cat_op.forward("linear")
 cat_op.autocast(cpu="promote", cuda="promote")
 cat = public(cat_op)
 
@@ -147,6 +148,7 @@ def stack_loop(out: Tensor, tensors: Sequence[Tensor], dim: int) -> Run:
 
 stack_op.kernel("Undefined")(stack_meta)
 stack_op.derivative(tensors=lambda grad, dim: list(grad.unbind(dim)))
+stack_op.forward("linear")
 stack_op.autocast(cpu="promote", cuda="promote")
 stack = public(stack_op)
 
@@ -259,6 +261,7 @@ def repeat_backward(grad: Any, self_shape: Sequence[int], repeats: Sequence[int]
 
 
 repeat_op.derivative(self=repeat_backward)
+repeat_op.forward("linear")
 repeat = public(repeat_op, function=False)
 
 tile_op = Operator("tile(Tensor self, SymInt[] dims) -> Tensor")
@@ -362,6 +365,7 @@ def flip_body(out: Tensor, self: Tensor, dims: Sequence[int]) -> None:
 
 
 flip_op.derivative(self=lambda grad, dims: flip_op.functional(grad, dims))
+flip_op.forward("linear")
 flip = public(flip_op)
 
 fliplr_op, flipud_op = Operator("fliplr(Tensor self) -> Tensor"), Operator("flipud(Tensor self) -> Tensor")
@@ -411,6 +415,7 @@ def roll_body(out: Tensor, self: Tensor, shifts: Sequence[int], dims: Sequence[i
 roll_op.derivative(
     self=lambda grad, shifts, dims: roll_op.functional(grad.contiguous(), [-shift for shift in shifts], dims)
 )
+roll_op.forward("linear")
 roll = public(roll_op)
 
 # --- triangles --------------------------------------------------------------------------------------------------------
@@ -435,6 +440,7 @@ def triangle(name: str, keep: Callable[[Any, Any, int], Any]) -> Structured:
     op.meta(meta)
     op.body(body)
     op.derivative(self=lambda grad, diagonal: op.functional(grad, diagonal))
+    op.forward("linear")
     return op
 
 

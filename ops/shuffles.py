@@ -79,7 +79,9 @@ def pixel_unshuffle_kernel(self: Tensor, r: int) -> Tensor:
 
 
 pixel_shuffle_op.derivative(self=lambda grad, upscale_factor: pixel_unshuffle_op.functional(grad, upscale_factor))
+pixel_shuffle_op.forward("linear")
 pixel_unshuffle_op.derivative(self=lambda grad, downscale_factor: pixel_shuffle_op.functional(grad, downscale_factor))
+pixel_unshuffle_op.forward("linear")
 copy_into_out(pixel_shuffle_op)
 copy_into_out(pixel_unshuffle_op)
 pixel_shuffle, pixel_unshuffle = public(pixel_shuffle_op, method=False), public(pixel_unshuffle_op, method=False)
@@ -114,7 +116,9 @@ def channels_back(grad: Any, self_shape: Any, groups: int) -> Any:
 
 
 channel_shuffle_op.derivative(self=channels_back)
+channel_shuffle_op.forward("linear")
 native_channel_shuffle_op.derivative(self=channels_back)
+native_channel_shuffle_op.forward("linear")
 copy_into_out(channel_shuffle_op)
 channel_shuffle = public(channel_shuffle_op, method=False)
 native_channel_shuffle = public(native_channel_shuffle_op, method=False)

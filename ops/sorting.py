@@ -18,7 +18,7 @@ from redispatch.tensor import Mould, Size, Tensor, dtype, dtypes, empty, fresh, 
 
 from .creation import preserved_strides
 from .declare import Operator
-from .extremes import check_out_dtype, selected, shared
+from .extremes import check_out_dtype, chosen, selected, shared
 from .planned import PLANS, Run
 from .public import public
 from .reductions import reduced_shape
@@ -163,6 +163,8 @@ def to_their_places(grad: Any, result1: Any, self_shape: Any, dim: int) -> Any:
 
 sort_op.derivative(self=to_their_places, nondifferentiable=(1,))
 sort_stable_op.derivative(self=to_their_places, nondifferentiable=(1,), node="SortBackward1")
+sort_op.forward(chosen(dim=1))
+sort_stable_op.forward(chosen(dim=2))
 sort = public(sort_op, sort_stable_op)
 
 argsort_op = Operator("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor")
@@ -212,6 +214,7 @@ def topk_choice(self: Tensor, k: int, dim: int, largest: bool, sorted: bool) -> 
 
 
 topk_op.derivative(self=to_their_places, nondifferentiable=(1,))
+topk_op.forward(chosen(dim=2))
 topk = public(topk_op)
 
 kthvalue_op = Choosing(f"kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> {VALUES}", "values")
@@ -240,6 +243,7 @@ def to_its_place(grad: Any, result1: Any, self_shape: Any, dim: int, keepdim: bo
 
 
 kthvalue_op.derivative(self=to_its_place, nondifferentiable=(1,))
+kthvalue_op.forward(chosen(dim=2, keepdim=3))
 kthvalue = public(kthvalue_op)
 
 # --- median, mode ----------------------------------------------------------------------------------------------------
@@ -310,6 +314,8 @@ median_op.derivative(self=to_the_middle)
 nanmedian_op.derivative(self=to_the_middle)
 median_dim_op.derivative(self=to_its_place, nondifferentiable=(1,), node="MedianBackward1")
 nanmedian_dim_op.derivative(self=to_its_place, nondifferentiable=(1,), node="NanmedianBackward1")
+median_dim_op.forward(chosen(dim=1, keepdim=2))
+nanmedian_dim_op.forward(chosen(dim=1, keepdim=2))
 median = public(median_op, median_dim_op)
 nanmedian = public(nanmedian_op, nanmedian_dim_op)
 
@@ -329,4 +335,5 @@ def mode_choice(self: Tensor, dim: int, keepdim: bool) -> Choice:
 
 
 mode_op.derivative(self=to_its_place, nondifferentiable=(1,))
+mode_op.forward(chosen(dim=1, keepdim=2))
 mode = public(mode_op)

@@ -87,6 +87,7 @@ def declare(dims: int) -> Any:
         kernels.copy(out._operand, made._operand)
 
     op.derivative(self=at_places(dims))
+    op.forward("linear")
     return public(op, method=False)
 
 

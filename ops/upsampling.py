@@ -153,7 +153,9 @@ def declare(kind: Kind) -> Any:
 
     how = (*["align_corners"] * kind.aligns, *SCALES[dims])
     op.derivative(self=through(backward_op, "grad", "output_size", "self_shape", *how))
+    op.forward("linear")
     backward_op.derivative(grad_output=through(op, "grad", "output_size", *how))
+    backward_op.forward("linear")
     return public(op, vec_op, method=False)
 
 

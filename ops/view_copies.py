@@ -63,6 +63,7 @@ def copying(view: Operator) -> Operator:
         copy_into_out(op)
     if view.rules:
         op.derivative(*view.rules, node=f"{view.node}_copy", for_complex=view.for_complex)
+        op.forward("linear")
     else:
         op.not_differentiable()
     return op
@@ -140,4 +141,5 @@ def narrow_copy_backward(grad: Any, self_shape: Any, dim: int, start: int) -> Te
 
 
 narrow_copy_op.derivative(self=narrow_copy_backward)
+narrow_copy_op.forward("linear")
 narrow_copy = public(narrow_copy_op)

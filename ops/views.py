@@ -131,6 +131,7 @@ unsafe_view_op = Operator("_unsafe_view(Tensor self, SymInt[] size) -> Tensor")
 give_view(unsafe_view_op, viewed, "unsafe_view_kernel")
 unsafe_view_op.understands("Conjugate", "Negative", "ZeroTensor")
 unsafe_view_op.derivative(self=lambda grad, self_shape: grad.reshape(self_shape))
+unsafe_view_op.forward("linear")
 
 reshape_op = composite_view(Operator("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)"))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..op_info import NUMBERS, ErrorInput, Maker, OpInfo, SampleInput, sample
-from .common import binary, not_broadcastable, quiet, some_number, unary, with_number
+from .common import RECORDED, binary, not_broadcastable, quiet, some_number, unary, with_number
 
 
 def with_alpha(make: Maker) -> Iterator[SampleInput]:
@@ -104,7 +104,15 @@ ARITHMETIC = [
     OpInfo("div.Tensor", binary(exclude_zero=True), quiet(np.true_divide), errors=not_broadcastable),
     OpInfo("div.Scalar", with_number(some_number), np.true_divide),
     OpInfo("div.Tensor_mode", rounding, divided, NUMBERS),
-    OpInfo("floor_divide", POSITIVE, np.floor_divide, NUMBERS, gradients=False, errors=division_by_zero),
+    OpInfo(
+        "floor_divide",
+        POSITIVE,
+        np.floor_divide,
+        NUMBERS,
+        gradients=False,
+        errors=division_by_zero,
+        skips=RECORDED,
+    ),
     OpInfo("remainder.Tensor", POSITIVE, np.remainder, NUMBERS),
     OpInfo("remainder.Scalar", with_number(some_number), np.remainder, NUMBERS),
     OpInfo("fmod.Tensor", POSITIVE, np.fmod, NUMBERS),

@@ -71,7 +71,8 @@ def batch_normed(
 def batch_gradients(make: Maker) -> Iterator[SampleInput]:
     for training in (True, False):
         given = (make(3).detach(), make(3, low=0.5, high=2).detach())
-        yield sample(make(4, 3), make(4, 3), make(3), *stats(make, 3), *given, training, EPS, [True, True, True])
+        x = make(4, 3).detach() if training else make(4, 3)  # its mean and deviation are given, and do not move with it
+        yield sample(make(4, 3), x, make(3), *stats(make, 3), *given, training, EPS, [True, True, True])
 
 
 def batch_gradient(
@@ -173,8 +174,8 @@ def rms_normed(input: Any, normalized_shape: Any, weight: Any = None, eps: float
     return standard if weight is None else standard * weight
 
 
-NO_FORMULA = {name: "its derivative is not declared yet" for name in ("gradients", "second_gradients")}
-NO_FORMULA["bfloat16"] = "each of its steps is rounded"
+ROUNDED = {"bfloat16": "each of its steps is rounded"}
+NO_FORMULA = {**dict.fromkeys(("gradients", "second_gradients"), "PyTorch has no derivative of it, either"), **ROUNDED}
 BATCH_NORM = [
     OpInfo("native_batch_norm", batches(True, False), batch_normed, FLOATS),
     OpInfo("_native_batch_norm_legit", legit, batch_normed, FLOATS),
@@ -190,7 +191,7 @@ BATCH_NORM = [
         lambda x, w, b, mean, var, *rest: batch_normed(x, w, b, mean, var, False, *rest),
         FLOATS,
     ),
-    OpInfo("native_batch_norm_backward", batch_gradients, batch_gradient, FLOATS, skips=NO_FORMULA),
+    OpInfo("native_batch_norm_backward", batch_gradients, batch_gradient, FLOATS, skips=ROUNDED),
     OpInfo("batch_norm", whole, lambda *args: batch_normed(*args[:-1])[0], FLOATS, errors=batch_errors),
     OpInfo("instance_norm", images, instance_normed, FLOATS),
     OpInfo("native_group_norm", groups, group_normed, FLOATS),

@@ -13,6 +13,9 @@ import numpy as np
 
 from ..op_info import ErrorInput, Maker, SampleInput, Samples, sample
 
+# Of an operator that PyTorch takes for differentiable, and has no derivative for: a reason for `skips`.
+RECORDED = {"recording": "a node that says there is no derivative, as in PyTorch"}
+
 
 def unary(*args: Any, low: float = -3, high: float = 4, **kwargs: Any) -> Samples:
     """One tensor, with these further arguments: a matrix, without dimensions, without elements."""

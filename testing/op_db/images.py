@@ -91,7 +91,7 @@ def samplings_back(dims: int) -> Any:
         for given in samplings(dims)(make):
             grid, *how = given.args
             grad = make(*given.input.shape[:2], *grid.shape[1:-1])
-            yield sample(grad, given.input.detach(), grid.detach(), *how, [True, True])
+            yield sample(grad, given.input, grid, *how, [True, True])
 
     return samples
 
@@ -155,16 +155,13 @@ def no_affine(make: Maker) -> Iterator[ErrorInput]:
     yield ErrorInput(sample(make(2, 2, 3), [2, 1, 4], False), RuntimeError, text)
 
 
-NO_SECOND = {"second_gradients": "its backward has no derivative, as in PyTorch"}
-NO_FORMULA = dict.fromkeys(["gradients", "second_gradients"], "it has no derivative, as in PyTorch")
-
 GRIDS = [
     *(
         info
         for dims, errors in ((2, no_grid), (3, no_cubic))
         for name in [f"grid_sampler_{dims}d"]
         for info in (
-            OpInfo(name, samplings(dims), sampled, dtypes=FLOATS, errors=errors, skips=NO_SECOND),
+            OpInfo(name, samplings(dims), sampled, dtypes=FLOATS, errors=errors),
             OpInfo(
                 f"{name}_backward",
                 samplings_back(dims),
@@ -172,14 +169,11 @@ GRIDS = [
                 dtypes=FLOATS,
                 # The reference's own differences are good to so many digits.
                 tolerance={"float64": (1e-6, 1e-6), "float32": (1e-4, 1e-4)},
-                skips={
-                    **NO_FORMULA,
-                    "bfloat16": "in 8 bits points come to lie on bends, where differences mean nothing",
-                },
+                skips={"bfloat16": "in 8 bits points come to lie on bends, where differences mean nothing"},
             ),
         )
     ),
-    OpInfo("grid_sampler", both, sampled, dtypes=FLOATS, errors=no_cubic, skips=NO_SECOND),
+    OpInfo("grid_sampler", both, sampled, dtypes=FLOATS, errors=no_cubic),
     OpInfo("affine_grid_generator", affine_maps, affine, dtypes=FLOATS, errors=no_affine),
     OpInfo("affine_grid_generator_backward", affine_gradients, affine_back, dtypes=FLOATS),
 ]

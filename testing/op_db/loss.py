@@ -169,9 +169,6 @@ def layer_gradient(grad: Any, x: Any, shape: Any, mean: Any, rstd: Any, weight: 
     return back, (grad * normal).sum(0) if mask[1] else None, grad.sum(0) if mask[2] else None
 
 
-# It would give the second derivative of layer_norm.
-NO_FORMULA = {name: "its derivative is not declared yet" for name in ("gradients", "second_gradients")}
-
 LOSS = [
     OpInfo("nll_loss_forward", vectors, nll_and_total, FLOATS, errors=target_errors),
     OpInfo("nll_loss_backward", nll_gradients(vectors), nll_gradient, FLOATS),
@@ -182,6 +179,6 @@ LOSS = [
     OpInfo("nll_loss_nd", any_rank, nll, FLOATS),
     OpInfo("cross_entropy_loss", entropies, entropy, FLOATS, errors=target_errors),
     OpInfo("native_layer_norm", layers, layers_and_statistics, FLOATS),
-    OpInfo("native_layer_norm_backward", layer_gradients, layer_gradient, FLOATS, skips=NO_FORMULA),
+    OpInfo("native_layer_norm_backward", layer_gradients, layer_gradient, FLOATS),
     OpInfo("layer_norm", layers, lambda *args: layers_and_statistics(*args)[0], FLOATS),
 ]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..op_info import FLOATS, INTEGERS, NUMBERS, ErrorInput, Maker, OpInfo, SampleInput, sample
+from .common import RECORDED
 
 NO_META = {"meta": "how many values there are is not known there"}
 
@@ -175,16 +176,16 @@ def bar_errors(make: Maker) -> Iterator[ErrorInput]:
 
 PLAIN: Any = {"dtypes": NUMBERS, "gradients": False}
 SEARCHING = [
-    OpInfo("_unique", values(True, True), lambda *args: unique(*args)[:2], **PLAIN, skips=NO_META),
-    OpInfo("_unique2", values(True, True, True), unique, **PLAIN, skips=NO_META),
-    OpInfo("unique_dim", slices, unique_slices, **PLAIN, skips=NO_META),
-    OpInfo("unique_consecutive", neighbours, first_of_runs, **PLAIN, skips=NO_META),
+    OpInfo("_unique", values(True, True), lambda *args: unique(*args)[:2], **PLAIN, skips={**NO_META, **RECORDED}),
+    OpInfo("_unique2", values(True, True, True), unique, **PLAIN, skips={**NO_META, **RECORDED}),
+    OpInfo("unique_dim", slices, unique_slices, **PLAIN, skips={**NO_META, **RECORDED}),
+    OpInfo("unique_consecutive", neighbours, first_of_runs, **PLAIN, skips={**NO_META, **RECORDED}),
     OpInfo(
         "unique_dim_consecutive",
         neighbouring_slices,
         lambda self, dim, *flags: first_of_runs(self, *(*flags, dim)),
         **PLAIN,
-        skips=NO_META,
+        skips={**NO_META, **RECORDED},
     ),
     OpInfo("searchsorted.Tensor", searches, searched, **PLAIN, errors=search_errors),
     OpInfo("searchsorted.Scalar", searches_of_a_number, searched, **PLAIN),

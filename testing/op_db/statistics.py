@@ -10,7 +10,7 @@ import numpy as np
 from redispatch.tensor import dtypes
 
 from ..op_info import FLOATS, ErrorInput, Maker, OpInfo, SampleInput, sample
-from .common import axes, call, quiet, reductions
+from .common import RECORDED, axes, call, quiet, reductions
 from .views import calls
 
 # --- sums, means, variances -------------------------------------------------------------------------------------------
@@ -222,19 +222,24 @@ def edges_of_two(make: Maker) -> Any:
 
 
 RANGE = [-2.0, 2.0, -3.0, 1.0]
+RECORDED_HERE = {**NO_META, **RECORDED}
 HISTOGRAMS = [
-    OpInfo("histogram.bin_ct", by_count, histogram, FLOATS, gradients=False, errors=histogram_errors, skips=NO_META),
-    OpInfo("histogram.bins_tensor", by_edges, histogram, FLOATS, gradients=False, skips=NO_META),
-    OpInfo("histogramdd", points([3, 2], range=RANGE), histogramdd, FLOATS, gradients=False, skips=NO_META),
-    OpInfo("histogramdd.int_bins", points(3), histogramdd, FLOATS, gradients=False, skips=NO_META),
-    OpInfo("histogramdd.TensorList_bins", points(edges_of_two), histogramdd, FLOATS, gradients=False, skips=NO_META),
+    OpInfo(
+        "histogram.bin_ct", by_count, histogram, FLOATS, gradients=False, errors=histogram_errors, skips=RECORDED_HERE
+    ),
+    OpInfo("histogram.bins_tensor", by_edges, histogram, FLOATS, gradients=False, skips=RECORDED_HERE),
+    OpInfo("histogramdd", points([3, 2], range=RANGE), histogramdd, FLOATS, gradients=False, skips=RECORDED_HERE),
+    OpInfo("histogramdd.int_bins", points(3), histogramdd, FLOATS, gradients=False, skips=RECORDED_HERE),
+    OpInfo(
+        "histogramdd.TensorList_bins", points(edges_of_two), histogramdd, FLOATS, gradients=False, skips=RECORDED_HERE
+    ),
     OpInfo(
         "_histogramdd_bin_edges",
         points([3, 2], range=RANGE),
         lambda *args, **kwargs: histogramdd(*args, **kwargs)[1:],
         FLOATS,
         gradients=False,
-        skips=NO_META,
+        skips=RECORDED_HERE,
     ),
     OpInfo(
         "_histogramdd_from_bin_cts",
@@ -242,7 +247,7 @@ HISTOGRAMS = [
         lambda *args, **kwargs: histogramdd(*args, **kwargs)[0],
         FLOATS,
         gradients=False,
-        skips=NO_META,
+        skips=RECORDED_HERE,
     ),
     OpInfo(
         "_histogramdd_from_bin_tensors",
@@ -250,7 +255,7 @@ HISTOGRAMS = [
         lambda *args, **kwargs: histogramdd(*args, **kwargs)[0],
         FLOATS,
         gradients=False,
-        skips=NO_META,
+        skips=RECORDED_HERE,
     ),
 ]
 
@@ -392,7 +397,14 @@ SEGMENTS = [
         errors=segment_errors,
         skips={"second_gradients": "its gradient is a kernel without one, as in PyTorch", **LENGTHS},
     ),
-    OpInfo("_segment_reduce_backward", segment_gradients, segment_gradient, FLOATS, gradients=False, skips=LENGTHS),
+    OpInfo(
+        "_segment_reduce_backward",
+        segment_gradients,
+        segment_gradient,
+        FLOATS,
+        gradients=False,
+        skips={**LENGTHS, **RECORDED},
+    ),
 ]
 
 # --- bilinear forms ---------------------------------------------------------------------------------------------------

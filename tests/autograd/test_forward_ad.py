@@ -3,8 +3,10 @@
 import pytest
 
 import redispatch as rd
+from redispatch import func
 from redispatch.autograd import forward_ad as fwAD
 from redispatch.autograd import functional, grad
+from redispatch.func import vmap
 from redispatch.testing import assert_close
 from redispatch.utils._python_dispatch import TorchDispatchMode
 
@@ -132,3 +134,55 @@ def test_products_with_jacobians():
 def test_strict_asks_that_outputs_depend_on_inputs():
     with pytest.raises(RuntimeError, match="does not require gradients"):
         functional.jacobian(lambda x: T, X, strict=True)
+
+
+@pytest.mark.parametrize("strategy", ["reverse-mode", "forward-mode"])
+def test_vectorized_jacobians_and_hessians_are_the_same(strategy):
+    def scaled(x, y):
+        return x * y.sum(), x.exp().sum(), rd.ones_like(x)
+
+    for whole, one in zip(
+        functional.jacobian(scaled, (X, T), vectorize=True, strategy=strategy),
+        functional.jacobian(scaled, (X, T)),
+        strict=True,
+    ):
+        assert_close(whole, one)
+    found = functional.hessian(lambda x: (x**3).sum(), X, vectorize=True, outer_jacobian_strategy=strategy)
+    assert_close(found, rd.diag(6 * X))
+
+
+# Under transforms -----------------------------------------------------------------------------------------------------
+
+
+def slope(x, t):
+    return tangent(fwAD.make_dual(x, t).exp())
+
+
+def test_a_batch_of_tangents_under_vmap():
+    with fwAD.dual_level():
+        assert_close(vmap(slope, (None, 0))(X, rd.eye(3, dtype=rd.float64)), rd.diag(X.exp()))
+        assert_close(vmap(slope)(X, T), X.exp() * T)
+        assert_close(tangent(vmap(rd.exp)(fwAD.make_dual(X, T))), X.exp() * T)  # the transform is inside
+
+
+def test_reverse_over_forward():
+    with fwAD.dual_level():
+        assert_close(func.grad(lambda x: slope(x, T).sum())(X), X.exp() * T)
+        assert_close(tangent(func.grad(lambda x: x.exp().sum())(fwAD.make_dual(X, T))), X.exp() * T)
+
+
+def test_a_jvp_at_work_takes_no_dual_tensors():
+    with fwAD.dual_level(), pytest.raises(NotImplementedError, match="Use func.jvp for both"):
+        func.jvp(lambda x: slope(x, T), (X,), (T,))
+
+
+def test_detaching_takes_the_tangent_away():
+    with fwAD.dual_level():
+        x = fwAD.make_dual(X, T).clone()
+        x.detach_()
+        assert tangent(x) is None
+
+
+def test_whole_numbers_have_no_tangent():
+    with fwAD.dual_level():
+        assert tangent(fwAD.make_dual(X, T).long()) is None

@@ -253,3 +253,14 @@ def test_wrappers_say_what_they_are():
 def test_memory_of_one_of_many_cannot_be_asked_for():
     with pytest.raises(RuntimeError, match="Cannot access data pointer of Tensor that doesn't have storage"):
         rd.vmap(lambda x: rd.tensor(x.tolist()))(rd.ones(2, 3))
+
+
+@pytest.mark.parametrize("name", ["exp", "tanh", "sigmoid", "sqrt", "reciprocal"])
+def test_what_keeps_its_result_has_derivatives_of_all_orders(name):
+    """A result that is kept loses the history that it has under its level, and no other one."""
+    function = getattr(rd, name)
+    x = rd.tensor([0.4, 1.2], dtype=rd.float64, requires_grad=True)
+    (first,) = rd.autograd.grad(function(x).sum(), x, create_graph=True)
+    (second,) = rd.autograd.grad(first.sum(), x)
+    assert_close(vmap(grad(grad(function)))(x.detach()), second)
+    assert_close(rd.autograd.grad(grad(lambda x: function(x).sum())(x).sum(), x)[0], second)

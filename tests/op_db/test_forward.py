@@ -6,9 +6,12 @@ import pytest
 import redispatch as rd
 from redispatch.autograd import forward_ad as fwAD
 from redispatch.autograd import grad
+from redispatch.autograd.forward import FORWARD, LINEAR, composite_kernel
+from redispatch.dispatch.layers.autograd import DERIVATIVES
 from redispatch.func import jvp, vjp
+from redispatch.tensor import Tensor
 
-from .driver import each, skip_where_it_does_not_hold
+from .driver import as_list, each, run, skip_where_it_does_not_hold
 from .test_gradients import DIFFERENTIABLE, as_function
 
 
@@ -79,3 +82,51 @@ def test_levels_give_the_same_as_the_plain_modes(info, dtype):
             assert np.allclose(plain(ours), plain(theirs), rtol=1e-6, atol=1e-9, equal_nan=True), sample
         _, pushed = jvp(function, inputs, moves)
         assert np.isclose(inner(pushed, seeds), inner(gradients, moves), rtol=1e-6, atol=1e-9), sample
+
+
+# What is linear -------------------------------------------------------------------------------------------------------
+
+
+def has_own_rule(info):
+    """Whether the tangent is the operator's own affair: it is no view, not pointwise, and not written in others."""
+    rule = DERIVATIVES.get(info.op)
+    return not (info.op.schema.is_view or composite_kernel(info.op) or getattr(rule, "pointwise", rule is None))
+
+
+def moves(x):
+    return isinstance(x, Tensor) and (x.is_floating_point() or x.is_complex())
+
+
+def is_additive(info, sample):
+    """Whether f(x + y) is f(x) + f(y) and f(0) is 0, over all tensors at once; None where there is nothing to see."""
+
+    def each_moving(change):
+        rng = np.random.default_rng(0)
+        draw = lambda x: rd.from_numpy(rng.standard_normal(tuple(x.shape))).to(x.dtype)  # noqa: E731
+        return sample.map(lambda x: change(x.detach(), draw(x)) if moves(x) else x.clone())
+
+    calls = (
+        each_moving(lambda x, y: x.clone()),
+        each_moving(lambda x, y: y),
+        each_moving(lambda x, y: x + y),
+        each_moving(lambda x, y: x * 0),
+    )
+    try:
+        results = [[plain(x) for x in as_list(run(info, one)) if moves(x)] for one in calls]
+    except (RuntimeError, IndexError):
+        return False
+    if not any(np.isfinite(x).any() for x in results[2]):
+        return None
+    return all(
+        np.allclose(a + b, both, atol=1e-9) and not np.any(none) for a, b, both, none in zip(*results, strict=True)
+    )
+
+
+@each([info for info in DIFFERENTIABLE if has_own_rule(info) and not info.random], lambda info: [rd.float64])
+def test_what_is_linear_is_declared_to_be_and_nothing_else(info, dtype):
+    found = [is_additive(info, sample) for sample in info.sample_inputs(dtype)]
+    found = [one for one in found if one is not None]
+    if FORWARD.get(info.op) == LINEAR:
+        assert all(found), f"{info} is declared linear, and is not"
+    elif found and all(found):
+        assert info.op in FORWARD, f'{info} is linear, and does not say so: op.forward("linear")'

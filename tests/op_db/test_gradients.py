@@ -14,7 +14,15 @@ COMPLEX = [info for info in op_db if info.gradients and "complex128" not in (*in
 
 
 # Of these many numbers are differentiated, which takes ten seconds and more: they are left to the long run
-SLOW = {"lstm.data", "ormqr", "linalg_householder_product", "linalg_pinv.atol_rtol_tensor", "linalg_lstsq"}
+SLOW = {
+    "grid_sampler_2d_backward",
+    "grid_sampler_3d_backward",
+    "lstm.data",
+    "ormqr",
+    "linalg_householder_product",
+    "linalg_pinv.atol_rtol_tensor",
+    "linalg_lstsq",
+}
 
 
 def is_slow(info, dtype):
