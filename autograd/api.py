@@ -106,15 +106,7 @@ def grad(
     grad_outputs: the gradients of the outputs, which scalars may omit. An input that was not used is an error, or
     gives None with `allow_unused`, zeros with `materialize_grads`.
     """
-    if materialize_grads and allow_unused is False:
-        raise ValueError(
-            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
-        )
-    if type(inputs) is not dict and not isinstance(inputs, Tensor) and isinstance(inputs, Mapping):
-        raise TypeError(
-            f"`inputs` argument to `grad()` must be a dict, not {type(inputs).__name__}. Other Mapping types are not "
-            "supported."
-        )
+    check_grad_arguments(inputs, allow_unused, materialize_grads)
     places, sources = as_places(outputs), as_places(inputs.values() if type(inputs) is dict else inputs)
     if not sources:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
@@ -127,9 +119,6 @@ def grad(
         "is_grads_batched": is_grads_batched,
         "materialize_grads": materialize_grads,
     }
-    if overridden((*places, *sources), {}):
-        found = handle_torch_function(grad, overriding((*places, *sources), {}), places, sources, **options)
-        return dict(zip(inputs, found, strict=True)) if type(inputs) is dict else found
     if not only_inputs:
         warnings.warn(
             "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
@@ -137,6 +126,9 @@ def grad(
             FutureWarning,
             stacklevel=2,
         )
+    if overridden((*places, *sources), {}):
+        found = handle_torch_function(grad, overriding((*places, *sources), {}), places, sources, **options)
+        return dict(zip(inputs, found, strict=True)) if type(inputs) is dict else found
     if is_grads_batched:
         return grads_of_a_batch(outputs, inputs, places, options)
     gradients = first_gradients(places, grad_outputs)
@@ -148,10 +140,31 @@ def grad(
         create_graph=create_graph,
         targets=[target_edge(source) for source in sources],
     )
+    settle_unused(found, sources, allow_unused, materialize_grads, create_graph)
+    return dict(zip(inputs, found, strict=True)) if type(inputs) is dict else tuple(found)
+
+
+def check_grad_arguments(inputs: Any, allow_unused: bool | None, materialize_grads: bool) -> None:
+    """Errors: ValueError for options that do not go together; TypeError for a mapping of inputs that is no dict."""
+    if materialize_grads and allow_unused is False:
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+        )
+    if type(inputs) is not dict and not isinstance(inputs, Tensor) and isinstance(inputs, Mapping):
+        raise TypeError(
+            f"`inputs` argument to `grad()` must be a dict, not {type(inputs).__name__}. Other Mapping types are not "
+            "supported."
+        )
+
+
+def settle_unused(
+    found: list[Any], sources: Sequence[Place], allow_unused: bool | None, materialize: bool, create_graph: bool
+) -> None:
+    """Puts zeros in the place of gradients that there are not, if asked to. RuntimeError where there must be one."""
     for index, (source, gradient) in enumerate(zip(sources, found, strict=True)):
         if gradient is not None:
             continue
-        if materialize_grads:
+        if materialize:
             if isinstance(source, GradientEdge):
                 raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
             found[index] = source.new_zeros(source._shape).requires_grad_(create_graph)
@@ -160,7 +173,6 @@ def grad(
                 f"The differentiated Tensor at index {index} appears to not have been used in the graph. Set "
                 "allow_unused=True if this is the desired behavior."
             )
-    return dict(zip(inputs, found, strict=True)) if type(inputs) is dict else tuple(found)
 
 
 def refuse_under_transforms() -> None:

@@ -2,7 +2,8 @@
 
 Both are seen as one real matrix per pair of an input and an output: a row for each real number of the input (a complex
 one has two), a column for each real number of the output. The numerical one is found row by row, moving one input
-number up and down; the analytical one column by column, sending one unit gradient back.
+number up and down; the analytical one column by column, sending one unit gradient back. Fast mode looks at one random
+number of it, u^T J v: one difference along v, one gradient u sent back.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from . import forward_ad
 from .api import grad
 from .engine import run_backward
 from .history import gradient_edge
+from .needs import BATCHED
 
 
 class GradcheckError(RuntimeError):
@@ -49,10 +51,11 @@ def gradcheck(
 
     inputs: a tensor or a sequence of arguments; the tensors among them that require grad should be float64 or
     complex128. A gradient is right where it is within `atol + rtol * |numerical|` of the difference quotient with
-    step `eps`. `check_forward_ad` compares forward mode as well, `check_batched_grad` a batch of gradients with
-    one after the other. `fast_mode` is accepted, and the full matrices are compared all the same.
+    step `eps`. `check_forward_ad` compares forward mode as well; `check_batched_grad` and
+    `check_batched_forward_grad` a batch of gradients, or tangents, with one after the other. `fast_mode` compares one
+    random number of each Jacobian.
     Errors: GradcheckError, unless `raise_exception` is False; ValueError where no input requires grad; AssertionError,
-    as in PyTorch, for checks that do not go together; NotImplementedError for `check_batched_forward_grad`.
+    as in PyTorch, for checks that do not go together.
     """
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
@@ -60,18 +63,28 @@ def gradcheck(
         raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
     if check_batched_forward_grad and not check_forward_ad:
         raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
-    if check_batched_forward_grad:
-        raise NotImplementedError("gradcheck: batches of tangents cannot be checked yet")
     arguments = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     check_inputs(arguments)
     try:
         outputs = differentiable_outputs(func(*arguments))
         if not outputs:
             check_constant(func, arguments, eps)
+        if (
+            outputs
+            and fast_mode
+            and not agrees_along_random_directions(
+                func, arguments, outputs, eps, atol, rtol, check_forward_ad, check_backward_ad
+            )
+        ):
+            fast_mode = False  # the whole matrices say where
         if outputs and check_forward_ad:
-            check_tangents(func, arguments, eps, atol, rtol)
+            if not fast_mode:
+                check_tangents(func, arguments, eps, atol, rtol)
+            if check_batched_forward_grad:
+                check_batches_of_tangents(func, arguments, atol, rtol)
         if outputs and check_backward_ad:
-            check_jacobians(func, arguments, outputs, eps, atol, rtol, nondet_tol, check_grad_dtypes)
+            if not fast_mode:
+                check_jacobians(func, arguments, outputs, eps, atol, rtol, nondet_tol, check_grad_dtypes)
             check_zero_gradients(arguments, outputs)
             if check_batched_grad:
                 check_batches(arguments, outputs, atol, rtol)
@@ -253,6 +266,72 @@ def vjp(output: Any, value: Any, gradient: Any) -> Any:
     return grad(output, value, gradient, retain_graph=True, allow_unused=True)[0]
 
 
+# --- One number of the two matrices ---------------------------------------------------------------------------------
+
+
+def agrees_along_random_directions(
+    func: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    outputs: list[Any],
+    eps: float,
+    atol: float,
+    rtol: float,
+    check_forward: bool,
+    check_backward: bool,
+) -> bool:
+    """Whether u^T J v is the same by differences and by both modes, for a random u and v of each output and input."""
+    random = np.random.default_rng(0)
+    every = all_outputs(func(*arguments))
+    differentiable = [place for place, output in enumerate(every) if output.requires_grad]
+    for value in filter(is_checked, arguments):
+        if not value.numel():
+            continue
+        v = random_unit(value, random)
+        differences = difference_along(func, arguments, value, v, eps)
+        moved = tangents(func, arguments, value, tensor_of(v, value)) if check_forward else []
+        for output, place in zip(outputs, differentiable, strict=True):
+            u = random_unit(output, random)
+            found = []
+            if check_backward:
+                gradient = vjp(output, value, tensor_of(u, output))
+                found.append(0.0 if gradient is None else numbers(gradient) @ v)
+            if check_forward:
+                found.append(0.0 if moved[place] is None else u @ numbers(moved[place]))
+            allowed = atol * np.abs(u).sum() * np.abs(v).sum()
+            if not np.allclose(found, u @ differences[place], rtol, allowed):
+                return False
+    return True
+
+
+def random_unit(tensor: Any, random: np.random.Generator) -> np.ndarray:
+    """A vector of length 1 with a number for each real number of a tensor."""
+    made = random.standard_normal(numbers(tensor).size)
+    return made / max(float(np.linalg.norm(made)), 1e-300)
+
+
+def tensor_of(values: np.ndarray, like: Any) -> Any:
+    """The tensor like another one that has these real numbers."""
+    made = like.detach().new_zeros(like._shape)
+    as_numpy(made)[...] = (values.view(np.complex128) if like._dtype.is_complex else values).reshape(tuple(like._shape))
+    return made
+
+
+def difference_along(
+    func: Callable[..., Any], arguments: tuple[Any, ...], value: Any, direction: np.ndarray, eps: float
+) -> list[np.ndarray]:
+    """How the numbers of each output follow, by central differences, where the input `value` moves."""
+    memory = as_numpy(value.detach())
+    before, step = memory.copy(), as_numpy(tensor_of(direction, value))
+    sides = []
+    for sign in (1, -1):
+        try:
+            memory[...] = before + sign * eps * step
+            sides.append([numbers(output) for output in all_outputs(func(*arguments))])
+        finally:
+            memory[...] = before
+    return [(above - below) / (2 * eps) for above, below in zip(*sides, strict=True)]
+
+
 # --- The checks -------------------------------------------------------------------------------------------------------
 
 
@@ -329,6 +408,31 @@ def check_batches(arguments: tuple[Any, ...], outputs: list[Any], atol: float, r
                 raise GradcheckError(
                     f"While computing batched gradients, got values for output {o} and input {i} that are not the same "
                     f"as those computed one after the other: {numbers(found)} and {expected}"
+                )
+
+
+def check_batches_of_tangents(func: Callable[..., Any], arguments: tuple[Any, ...], atol: float, rtol: float) -> None:
+    """The same for a batch of tangents that goes through the function in one call."""
+    for i, value in enumerate(arguments):
+        if not is_checked(value):
+            continue
+        seeds = list(units(value))[:3]
+        if not seeds:
+            continue
+
+        def moved(tangent: Any, value: Any = value) -> tuple[Any, ...]:
+            found = tangents(func, arguments, value, tangent)
+            return tuple(one for one in found if one is not None)
+
+        single = [moved(seed) for seed in seeds]
+        if not single[0]:
+            continue
+        for o, batch in enumerate(BATCHED()(moved, (stacked(seeds),))):
+            expected = np.concatenate([numbers(one[o]) for one in single])
+            if not np.allclose(numbers(batch), expected, rtol, atol):
+                raise GradcheckError(
+                    f"While computing batched forward gradients, got values for output {o} and input {i} that are not "
+                    f"the same as those computed one after the other: {numbers(batch)} and {expected}"
                 )
 
 

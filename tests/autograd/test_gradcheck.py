@@ -130,3 +130,41 @@ def test_checks_that_do_not_go_together_are_refused(options, message):
     with pytest.raises(AssertionError) as error:
         gradcheck(lambda a: a * 2, (leaf(1.0),), **options)
     assert str(error.value) == message
+
+
+# Fast mode ------------------------------------------------------------------------------------------------------------
+
+
+class Wrong(Function):
+    """Twice its argument, with a gradient in which one number comes from another, too."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2 + 0.1 * grad.flip(0)
+
+
+@pytest.mark.parametrize("dtype", [rd.float64, rd.complex128])
+def test_fast_mode_finds_what_the_whole_matrices_show(dtype):
+    x = rd.tensor([0.5, -1.0, 2.0], dtype=dtype, requires_grad=True)
+    both = {"fast_mode": True, "check_forward_ad": True}
+    assert gradcheck(lambda x: (x * x.sum(), x.exp()), x, **both)
+    assert gradgradcheck(lambda x: x**3, x, fast_mode=True)
+    with pytest.raises(GradcheckError, match="Jacobian mismatch for output 0 with respect to input 0"):
+        gradcheck(Wrong.apply, x, fast_mode=True)
+
+
+def test_fast_mode_calls_the_function_a_few_times():
+    calls = []
+    gradcheck(
+        lambda x: (calls.append(1), x.sin())[1], rd.ones(50, dtype=rd.float64, requires_grad=True), fast_mode=True
+    )
+    assert len(calls) < 20
+
+
+def test_batches_of_tangents_are_checked():
+    x = rd.tensor([0.5, -1.0, 2.0], dtype=rd.float64, requires_grad=True)
+    assert gradcheck(lambda x: x * x.sum(), x, check_forward_ad=True, check_batched_forward_grad=True)
