@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from redispatch.dispatch import STATE, OpOverload, Setting, below, define_key, keyset, run, wants_gradient, within
+from redispatch.dispatch import STATE, OpOverload, Setting, below, define_key, keyset, run, within
 from redispatch.dispatch.layers.layer import layer
 from redispatch.tensor.wrapped import level_of
 
@@ -67,11 +67,17 @@ def forward_ad(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
     kernel = composite_kernel(op)
     if kernel is not None:
         return kernel.boxed(op, keyset, stack)
-    tangents = [dual_tangent(value) for value in stack]
-    if not any(map(is_given, tangents)):  # under a transform there may be some further out
+    tangents = given_tangents(stack)
+    if tangents is None:  # under a transform there may be some further out
         return run(op, keyset & BELOW_FORWARD_AD, stack)
     with within(state.excluding(FORWARD_AD)):
         return with_tangent(op, keyset & BELOW_FORWARD_AD, stack, tangents, state.dual_level)
+
+
+def given_tangents(stack: list[Any]) -> list[Any] | None:
+    """The tangents of all arguments; None where none has any."""
+    tangents = [dual_tangent(value) for value in stack]
+    return tangents if any(map(is_given, tangents)) else None
 
 
 def dual_tangent(value: Any) -> Any:
@@ -96,17 +102,28 @@ def dual_call(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]
     state = STATE.get()
     tangents = [dual_tangent(value) for value in args]
     with within(state.excluding(FORWARD_AD).replace(dual_level=None)):
-        output = cls.apply(*args, **kwargs)
         if all(tangent is None for tangent in tangents):
-            return output
-        if cls.setup_context is Function.setup_context:
-            ctx = cls._context_class(tuple(wants_gradient(value) for value in args))
-            with within(STATE.get().with_grad(False)):
-                cls.forward(ctx, *args, **kwargs)
+            return cls.apply(*args, **kwargs)
+        if cls.setup_context is Function.setup_context and not state.levels:
+            output, ctx = cls._applied(args, kwargs)
             moved = asked_for_tangents(cls, ctx, tangents, output)
         else:
+            output = cls.apply(*args, **kwargs)
             moved = tangents_by_user(cls, args, tangents, output)
+    check_tangents_of_written(args, tangents, output, moved)
     return paired(output, moved, state.dual_level.attach)
+
+
+def check_tangents_of_written(args: Any, tangents: list[Any], output: Any, moved: Any) -> None:
+    """RuntimeError where forward wrote an argument, and jvp made a new tangent: others that share it would not see."""
+    outputs, found = (one if isinstance(one, tuple) else (one,) for one in (output, moved))
+    for value, tangent in zip(args, tangents, strict=True):
+        for one, new in zip(outputs, found, strict=True):
+            if tangent is not None and one is value and new is not tangent:
+                raise RuntimeError(
+                    "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is "
+                    "modifying an input inplace, then the jvp function must modify the corresponding gradient inplace."
+                )
 
 
 DUAL_CALL.fill(dual_call)

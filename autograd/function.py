@@ -235,6 +235,13 @@ class Function:
             )
         return (cls.vjp if cls.vjp is not Function.vjp else cls.backward)(ctx, *gradients)
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd "
+            "function with static forward method. (Example: "
+            "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
+        )
+
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Runs `forward`, and records one node if an argument requires grad.
@@ -252,11 +259,17 @@ class Function:
             return DUAL_CALL()(cls, args, kwargs)
         if state.levels:
             return state.levels[-1].apply_function(cls, args)
+        return cls._applied(args, kwargs)[0]
+
+    @classmethod
+    def _applied(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, FunctionCtx]:
+        """(the result, the context) of a call outside of all transforms."""
+        state = STATE.get()
         ctx = cls._context_class(tuple([wants_gradient(value) for value in args]))
         node = cls._node_class(ctx, args) if state.grad_enabled and True in ctx.needs_input_grad else None
         token = STATE.set(state.with_grad(False))
         try:
-            if split:
+            if cls.setup_context is not Function.setup_context:
                 output = cls.forward(*args, **kwargs)
                 cls.setup_context(ctx, args, output)
             else:
@@ -266,7 +279,7 @@ class Function:
             STATE.reset(token)
         if node is not None and ctx.to_save:
             node.save(ctx.to_save)
-        return result
+        return result, ctx
 
 
 def is_dual(value: Any) -> bool:

@@ -84,10 +84,26 @@ def asked_for_tangents(cls: type[Function], ctx: FunctionCtx, tangents: list[Any
     given = len(moved) if isinstance(moved, tuple) else 1
     if expected != given:
         raise RuntimeError(
-            f"{cls.__name__}.jvp returned {given} tangents for {expected} outputs of forward; it must return one for "
-            "each, None where there is none"
+            f"Function's jvp returned an invalid number of forward gradients (expected {expected} but got {given})"
         )
+    outputs, found = (one if isinstance(one, tuple) else (one,) for one in (output, moved))
+    for index, (one, tangent) in enumerate(zip(outputs, found, strict=True)):
+        check_tangent(index, one, tangent)
     return moved
+
+
+def check_tangent(index: int, output: Any, tangent: Any) -> None:
+    """RuntimeError for what cannot be the tangent of an output."""
+    if tangent is None or not isinstance(output, Tensor):
+        return
+    if not isinstance(tangent, Tensor):
+        raise RuntimeError(f"expected Variable or None (got {type(tangent).__name__}) for grad output {index}.")
+    if tangent._shape != output._shape:
+        raise RuntimeError(
+            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+            f"supported. Tensor is of size {list(output._shape)} while the given forward gradient is of size "
+            f"{list(tangent._shape)}."
+        )
 
 
 def paired(output: Any, moved: Any, attach: Callable[[Any, Any], Any]) -> Any:

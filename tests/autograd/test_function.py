@@ -7,6 +7,7 @@ import pytest
 
 import redispatch as rd
 from redispatch.autograd import Function
+from redispatch.autograd import forward_ad as fwAD
 from redispatch.autograd.function import once_differentiable
 
 
@@ -268,3 +269,48 @@ def test_arguments_by_keyword_reach_forward():
 
 def test_a_node_shows_the_function_that_it_belongs_to():
     assert repr(Square.apply(leaf(1.0)).grad_fn).startswith("<torch.autograd.function.SquareBackward object at 0x")
+
+
+# Forward mode ---------------------------------------------------------------------------------------------------------
+
+
+def tangent_of(function, tangent):
+    with fwAD.dual_level():
+        x = fwAD.make_dual(rd.ones(3), tangent).clone()
+        return fwAD.unpack_dual(function.apply(x))
+
+
+class Doubles(rd.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        return x.mul_(2)
+
+    @staticmethod
+    def jvp(ctx, tangent):
+        return tangent.mul_(2)
+
+
+def test_forward_runs_once_in_forward_mode():
+    primal, tangent = tangent_of(Doubles, rd.ones(3))
+    assert primal.tolist() == [2, 2, 2] and tangent.tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    "jvp, message",
+    [
+        (lambda ctx, t: t * 2, "An inplace custom Function is not modifying the forward mode gradients inplace"),
+        (lambda ctx, t: rd.ones(2), "Tensor is of size \\[3\\] while the given forward gradient is of size \\[2\\]"),
+        (lambda ctx, t: (t, t), "invalid number of forward gradients \\(expected 1 but got 2\\)"),
+        (lambda ctx, t: 3, "expected Variable or None \\(got int\\) for grad output 0"),
+    ],
+)
+def test_a_jvp_is_checked(jvp, message):
+    function = type("F", (Doubles,), {"jvp": staticmethod(jvp)})
+    with pytest.raises(RuntimeError, match=message):
+        tangent_of(function, rd.ones(3))
+
+
+def test_a_function_is_not_called_itself():
+    with pytest.raises(RuntimeError, match="Legacy autograd function"):
+        Doubles()(rd.ones(3))
