@@ -92,10 +92,6 @@ KNOWN: dict[str, dict[str, str]] = {
     "einsum": dict.fromkeys(["operators", "node"], "the same products; ours puts no dimensions of size 1 in between"),
     "embedding_dense_backward": {"gradient errors": "PyTorch ignores scale_grad_by_freq here and gives a wrong one"},
     "affine_grid_generator_backward": {"operators": "the same grid, its axes laid out in fewer steps"},
-    **dict.fromkeys(
-        ["grid_sampler_2d_backward", "grid_sampler_3d_backward"],
-        dict.fromkeys(["node", "gradient errors"], "its derivative is not declared yet"),
-    ),
     "native_channel_shuffle": dict.fromkeys(["node", "gradient errors"], "ours has a derivative; PyTorch's has none"),
     "hardsigmoid": {"gradients": "PyTorch multiplies a float64 by a sixth that was rounded to float32"},
     "hardsigmoid_backward": {
@@ -134,8 +130,6 @@ KNOWN: dict[str, dict[str, str]] = {
     },
     "lu_unpack": {"gradient errors": "PyTorch's fails for factors that were not wanted; ours is none"},
     "native_dropout": {"looks": "PyTorch gives an empty mask the dtype of the input, others bool"},
-    "native_batch_norm_backward": dict.fromkeys(["node", "gradient errors"], "its derivative is not declared yet"),
-    "native_layer_norm_backward": dict.fromkeys(["node", "gradient errors"], "its derivative is not declared yet"),
     "one_hot": {"operators": "new_empty of no classes, where PyTorch calls empty"},
     "prod": {"operators": "PyTorch detaches the result which it saves within reach of the mode"},
     "prod.dim_int": {
