@@ -92,6 +92,9 @@ KNOWN: dict[str, dict[str, str]] = {
     "einsum": dict.fromkeys(["operators", "node"], "the same products; ours puts no dimensions of size 1 in between"),
     "embedding_dense_backward": {"gradient errors": "PyTorch ignores scale_grad_by_freq here and gives a wrong one"},
     "affine_grid_generator_backward": {"operators": "the same grid, its axes laid out in fewer steps"},
+    **dict.fromkeys(
+        ["grid_sampler_2d_backward", "grid_sampler_3d_backward"], {"gradients": "the last bits of float32"}
+    ),
     "native_channel_shuffle": dict.fromkeys(["node", "gradient errors"], "ours has a derivative; PyTorch's has none"),
     "hardsigmoid": {"gradients": "PyTorch multiplies a float64 by a sixth that was rounded to float32"},
     "hardsigmoid_backward": {
