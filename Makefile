@@ -10,7 +10,7 @@ TORCH_BIN := .venv-torch/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-long lint docs stubs bench parity array-api clean
+.PHONY: help demo test test-long browser lint docs stubs bench parity array-api clean
 
 help:  ## list these targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,6 +24,12 @@ test: .venv/.has-test  ## run the tests, boxed and then specialised
 
 test-long: .venv/.has-test  ## run the tests that take minutes
 	$(BIN)/pytest -n $(PYTEST_WORKERS) -m long
+
+browser:  ## install a Chromium for the tests of pages, where apt-get can; without one they are skipped
+	@if command -v chromium chromium-browser google-chrome >/dev/null; then echo "there is a browser already"; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -q && apt-get install -q -y --no-install-recommends chromium fonts-dejavu-core; \
+	else echo "install Chromium, or set REDISPATCH_BROWSER to one; without it the tests of pages are skipped"; fi
 
 lint: .venv/.has-lint  ## formatting, lint, types, and which room imports which
 	$(BIN)/ruff format --check .

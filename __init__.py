@@ -28,7 +28,7 @@ from .autograd import (
     no_grad,
     set_grad_enabled,
 )
-from .dispatch import DispatchKey, DispatchKeySet, Hop, Tag, define_backend, define_key, explain, ops
+from .dispatch import DispatchKey, DispatchKeySet, Hop, Tag, breakpoint, define_backend, define_key, ops
 from .dispatch.config import config
 from .func import vmap
 from .kernels import get_num_threads, set_num_threads
@@ -800,6 +800,7 @@ from .utils.settings import (
     typename,
     use_deterministic_algorithms,
 )
+from .viz import explain
 
 __version__ = "0.1.0"
 

@@ -1,19 +1,22 @@
-"""The command line: `python -m redispatch demo`, `explain`, `version`.
+"""The command line: `python -m redispatch demo`, `explain`, `trace`, `version`.
 
     python -m redispatch explain "add(ones(2, requires_grad=True), 1)"
+    python -m redispatch trace program.py --html trace.html -- what the program is given
 
-Read next: demo/story.py, for what the demo shows; dispatch/explain.py and dispatch/trace.py, for what `explain` prints.
+Read next: demo/story.py, for what the demo shows; dispatch/explain.py and dispatch/trace.py, for what the others print.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import runpy
 import sys
 from pathlib import Path
 from typing import Any
 
 import redispatch
+from redispatch.dispatch import OpOverload
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -32,10 +35,25 @@ def main(arguments: list[str] | None = None) -> int:
     explain.add_argument("expression", help='such as "add(ones(2, requires_grad=True), 1)"')
     explain.set_defaults(run=run_explain)
 
+    trace = commands.add_parser("trace", help="run a program and record every hop that its calls take")
+    trace.add_argument("--html", type=Path, metavar="FILE", help="write a page to step through the trace")
+    trace.add_argument("--chrome", type=Path, metavar="FILE", help="write what Perfetto and chrome://tracing open")
+    trace.add_argument("--places", action="store_true", help="print the file and line of each kernel, too")
+    trace.add_argument("--times", action="store_true", help="print how long each hop took, too")
+    trace.add_argument("program", type=Path, help="a Python program")
+    trace.add_argument("arguments", nargs="*", help="what the program is given; after --, where it begins with a dash")
+    trace.set_defaults(run=run_trace)
+
     version = commands.add_parser("version", help="print the version")
     version.set_defaults(run=run_version)
 
-    chosen = parser.parse_args(arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    end = given.index("--") if "--" in given else len(given)
+    chosen, theirs = parser.parse_args(given[:end]), given[end + 1 :]
+    if theirs:
+        if not hasattr(chosen, "arguments"):
+            parser.error(f"unrecognized arguments: {' '.join(theirs)}")
+        chosen.arguments += theirs
     return chosen.run(chosen)
 
 
@@ -62,6 +80,36 @@ def run_version(chosen: argparse.Namespace) -> int:
     return 0
 
 
+def run_trace(chosen: argparse.Namespace) -> int:
+    """Runs a program as `python program arguments` would; its trace is shown however the program ends."""
+    if not chosen.program.is_file():
+        print(f"there is no program {chosen.program}", file=sys.stderr)
+        return 1
+    before = sys.argv, sys.path.copy()
+    sys.argv = [str(chosen.program), *chosen.arguments]
+    sys.path.insert(0, str(chosen.program.resolve().parent))
+    hops = None
+    try:
+        with redispatch.trace() as hops:
+            runpy.run_path(str(chosen.program), run_name="__main__")
+    finally:
+        sys.argv, sys.path[:] = before
+        if hops is not None:
+            show_trace(hops, chosen)
+    return 0
+
+
+def show_trace(hops: redispatch.Hop, chosen: argparse.Namespace) -> None:
+    """Writes the files that were asked for; prints the tree where none was."""
+    count = sum(1 for _ in hops.walk())
+    for path, write in ((chosen.html, hops.html), (chosen.chrome, hops.chrome)):
+        if path is not None:
+            write(path)
+            print(f"{path}: {count} hops", file=sys.stderr)
+    if chosen.html is None and chosen.chrome is None:
+        print(hops.text(places=chosen.places, times=chosen.times))
+
+
 def run_explain(chosen: argparse.Namespace) -> int:
     try:
         print(explain_expression(chosen.expression))
@@ -77,7 +125,8 @@ def explain_expression(source: str) -> str:
     The expression is evaluated with the names of `redispatch`, which is also known as `rd`; what stands inside the
     outermost call is evaluated first, and not traced.
     """
-    names = {**vars(redispatch), "redispatch": redispatch, "rd": redispatch}
+    names = {name: getattr(redispatch, name) for name in dir(redispatch)}  # also those that are imported late
+    names |= {"redispatch": redispatch, "rd": redispatch}
     outermost = ast.parse(source.strip(), mode="eval")
     outermost.body = with_children_evaluated(outermost.body, names)
     with redispatch.trace() as hops:
@@ -85,6 +134,8 @@ def explain_expression(source: str) -> str:
     first = next(iter(hops), None)
     if first is None or first.op is None:
         return f"{source} calls no operator; its value is {result!r}"
+    if not isinstance(first.op, OpOverload):
+        return f"{hops}\n\n{result!r}"  # a higher-order operator: it has no table of keys
     return f"{redispatch.explain(first.op, first.keyset)}\n\n{hops}\n\n{result!r}"
 
 

@@ -7,6 +7,7 @@ per key; then explain and trace, which show what happens.
 from . import layers
 from .base import ARGUMENT_TYPES, BACKEND_OF_DEVICE, VALUE_CLASSES, WITHOUT_MODULE, TensorBase, wants_gradient
 from .boxing import NUMBER_FOR_TENSOR, bind, unbind
+from .breakpoint import Breakpoint, breakpoint
 from .entries import EntryPoint, FixedEntryPoint, HasEntryPoint, entry_point_of
 from .errors import MissingKernelError, ModeOrderError, RegistrationError, SchemaError
 from .explain import dump_registrations, dump_table, explain
@@ -80,6 +81,7 @@ __all__ = [
     "AUTOCAST_KEYS",
     "Argument",
     "BACKEND_OF_DEVICE",
+    "Breakpoint",
     "DEFAULT",
     "DispatchKey",
     "DispatchKeySet",
@@ -135,6 +137,7 @@ __all__ = [
     "backends_of_autograd",
     "below",
     "bind",
+    "breakpoint",
     "call",
     "call_overridden",
     "caller",

@@ -3,6 +3,9 @@
 `config.specialize` says what runs an operator call: True, straight-line code made for it; False, the boxed interpreter;
 "strict", as True, but a layer that cannot be specialised is an error, where it would run boxed otherwise. The
 environment variable REDISPATCH_SPECIALIZE (1, 0, strict) sets it at the start.
+
+`config.full_tracebacks` says whether the traceback of an error shows the dispatcher's own frames, too (frames.py). The
+environment variable REDISPATCH_FULL_TRACEBACKS (1, 0) sets it at the start.
 """
 
 from __future__ import annotations
@@ -19,10 +22,12 @@ ON_CHANGE: list[Callable[[bool | str], None]] = []
 class Config:
     """The switches, as attributes. ValueError for a value that is none of theirs, AttributeError for another name."""
 
-    __slots__ = ("_specialize",)
+    __slots__ = ("_specialize", "full_tracebacks")
+    full_tracebacks: bool
 
     def __init__(self) -> None:
         self._specialize: bool | str = setting(os.environ.get("REDISPATCH_SPECIALIZE", ""), "REDISPATCH_SPECIALIZE")
+        self.full_tracebacks = os.environ.get("REDISPATCH_FULL_TRACEBACKS", "0") not in ("", "0")
 
     @property
     def specialize(self) -> bool | str:
@@ -37,7 +42,7 @@ class Config:
             tell(value)
 
     def __repr__(self) -> str:
-        return f"Config(specialize={self.specialize!r})"
+        return f"Config(specialize={self.specialize!r}, full_tracebacks={self.full_tracebacks!r})"
 
 
 def setting(text: str, name: str) -> bool | str:

@@ -18,7 +18,9 @@ tables of theirs have it as a key. When it is called again and again, it is give
             ...                                           # lanes for these keywords, made when first seen
         return slow(given(self, *rest), kwargs)
 
-`inspect.getsource`, tracebacks and the debugger show it. Read lanes.py first. Read next: operator.py.
+around which a `try` takes the dispatcher's frames out of errors (frames.py).
+
+`inspect.getsource` and the debugger show it. Read lanes.py first. Read next: operator.py.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from types import FunctionType, MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .boxing import NUMBER_FOR_TENSOR, NUMBERS, default_of
+from .frames import hide_frames
 from .lanes import A_TENSOR, Fixed, Lanes, Reading, Reads, indented, reads
 from .registry import LOCK
 from .schema import NO_DEFAULT, TENSOR, OptionalType
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
 # Names that the code uses itself; an argument may have that of another builtin
 WORDS = (
     "entry_point ask_function_mode public state item site last rest kwargs name passed given slow get_state UNSET "
+    "error hide_frames Exception "
     "type id len int float bool complex str list tuple"
 ).split()
 MANY = 64  # how many shapes of calls with keywords an entry remembers, by the number of positions
@@ -82,7 +86,11 @@ entry_point: Any = None  # what `not_yet` calls: each function that starts with 
 
 
 def not_yet(*args: Any, **kwargs: Any) -> Any:
-    return entry_point.early_call(args, kwargs)
+    try:
+        return entry_point.early_call(args, kwargs)
+    except Exception as error:
+        entry_point.hide_frames(error)
+        raise
 
 
 class EntryPoint:
@@ -95,6 +103,7 @@ class EntryPoint:
     """
 
     lead: Sequence[str] = ()  # parameters that are no arguments of the operator, before all others
+    hide_frames = staticmethod(hide_frames)
     slow_at_first = 2  # calls: making code takes as long as some hundred, and many functions are called but once
 
     def __init__(
@@ -217,10 +226,17 @@ class EntryPoint:
     ) -> Any:
         """The function of these lines; `shape` says for which calls it is, where it is not for all."""
         head, *body = lines
+        body = [
+            "    try:",
+            *indented(body),
+            "    except Exception as error:",
+            "        hide_frames(error)",
+            "        raise",
+        ]
         source = "\n".join([head, *(f"    # {form}" for form in forms), *body]) + "\n"
         filename = f"<{self.function.__module__}.{self.function.__qualname__}{shape}>"
         used = {"get_state": STATE.get, "slow": self.slow, "UNSET": UNSET, **lanes.writer.constants, **constants}
-        used |= {"ask_function_mode": self.ask, "public": self.function}
+        used |= {"ask_function_mode": self.ask, "public": self.function, "hide_frames": hide_frames}
         return compiled(self.code_name, source, used, filename)
 
     # Keywords ---------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ each layer decides whether it goes on. `dump_table` gives the whole table in PyT
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from .key import DispatchKey
 from .keyset import describe, runtime_keys
@@ -14,6 +14,21 @@ from .layers.autocast import POLICIES
 from .layers.autograd import DERIVATIVES
 from .operator import OpOverload, OpOverloadPacket, as_keyset, operator_named
 from .table import Entry, runtime_table_keys
+
+
+class Row(NamedTuple):
+    """One line of an explanation: who answers at a key, by which rule, and what the layer knows of the operator."""
+
+    key: str
+    who: str
+    rule: str
+    note: str
+    place: str
+    skipped: bool
+
+    def text(self, places: bool = False) -> str:
+        line = f"{self.key:<22} {self.who:<44} {self.rule}{f'; {self.note}' if self.note else ''}".rstrip()
+        return line + (f"  at {self.place}" if places and self.place else "")
 
 
 def explain(op: OpOverload | OpOverloadPacket | str, keyset: Any, places: bool = False) -> str:
@@ -24,15 +39,21 @@ def explain(op: OpOverload | OpOverloadPacket | str, keyset: Any, places: bool =
     """
     op = operator_meant(op)
     keys = as_keyset(keyset)
-    lines = [f"{op.schema}", f"{describe(keys)}"]
-    for key in runtime_keys(keys):
-        entry = op.entry_at(key)
-        note = _note(op, key)
-        line = f"  {key.name:<22} {_who(entry):<44} {entry.rule}{f'; {note}' if note else ''}"
-        lines.append(line.rstrip() + (f"  at {entry.kernel.place}" if places else ""))
-    if len(lines) == 2:
-        lines.append(f"  {'Undefined':<22} {_who(op.entry_at(DispatchKey.Undefined))}")
-    return "\n".join(lines)
+    return "\n".join([f"{op.schema}", describe(keys), *(f"  {row.text(places)}" for row in rows_of(op, keys))])
+
+
+def rows_of(op: OpOverload, keyset: int) -> list[Row]:
+    """Who answers for `op` at each key of `keyset`, from the highest key down."""
+    rows = [row_of(op, op.entry_at(key), note_of(op, key)) for key in runtime_keys(keyset)]
+    if rows:
+        return rows
+    undefined = row_of(op, op.entry_at(DispatchKey.Undefined), "")
+    return [undefined._replace(rule="", place="")]
+
+
+def row_of(op: OpOverload, entry: Entry, note: str) -> Row:
+    kernel = entry.kernel
+    return Row(entry.key.name, who_answers(entry), entry.rule, note, kernel.place, kernel.is_fallthrough)
 
 
 def operator_meant(op: Any) -> OpOverload:
@@ -49,7 +70,8 @@ def operator_meant(op: Any) -> OpOverload:
     return getattr(op, overloads[0])
 
 
-def _who(entry: Entry) -> str:
+def who_answers(entry: Entry) -> str:
+    """Who answers, in words."""
     if entry.rule == "missing":
         return "nothing: a call that arrives here fails"
     if entry.kernel.is_fallthrough:
@@ -57,7 +79,7 @@ def _who(entry: Entry) -> str:
     return entry.kernel.label
 
 
-def _note(op: OpOverload, key: DispatchKey) -> str:
+def note_of(op: OpOverload, key: DispatchKey) -> str:
     """What the layer at this key knows of this operator."""
     if key.is_autograd:
         rule = DERIVATIVES.get(op)

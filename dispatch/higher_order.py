@@ -236,6 +236,9 @@ class HigherOrderOperator(abc.ABC):
                 f"\n  registered   {', '.join(known) or 'nothing'}"
                 f"\n  to fix       @{self._name}.py_impl(DispatchKey.CompositeExplicitAutograd), and py_autograd_impl"
             )
+        tracer = STATE.get().tracer
+        if tracer is not None:
+            return tracer.called(self, entry, args, kwargs)
         return entry.kernel.function(*args, **kwargs)
 
     def _body(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

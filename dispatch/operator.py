@@ -31,6 +31,15 @@ from .state import FLAGS, KEYS_MASK, STATE, TRACED
 from .table import Entry, Kernel, resolve, runtime_table_keys
 from .tags import Tag
 
+STOPS: list[Any] = []  # the breakpoints that stand, see breakpoint.py; an operator that one concerns runs boxed
+
+
+def with_stops(op: OpOverload, entry: Entry) -> Entry:
+    """The entry of an operator, with the breakpoints that stand before its kernel."""
+    for stop in STOPS:
+        entry = stop.before(op, entry)
+    return entry
+
 
 @frozen
 class OpOverload(HasEntryPoint):
@@ -110,8 +119,8 @@ class OpOverload(HasEntryPoint):
         for key in runtime_keys(keyset):
             entry = self.entry_at(key)
             if not entry.kernel.is_fallthrough:
-                return entry
-        return self.entry_at(DispatchKey.Undefined)
+                return with_stops(self, entry)
+        return with_stops(self, self.entry_at(DispatchKey.Undefined))
 
     def entry_at(self, key: DispatchKey) -> Entry:
         """Who answers at one runtime key; where nothing does, an entry whose kernel raises MissingKernelError."""
@@ -157,6 +166,10 @@ class OpOverload(HasEntryPoint):
     @cached_property
     def sorts(self) -> list[tuple[str, Any]]:
         return sorts_of(self.schema)
+
+    def stops(self) -> bool:
+        """Whether a breakpoint concerns this operator."""
+        return any(stop.concerns(self) for stop in STOPS)
 
     def table(self, facts: Facts) -> Table:
         """The code for calls about whose arguments these facts are known, by keyset; see specialiser/specialise.py."""

@@ -183,6 +183,8 @@ def asks(function: Any, name: str = "") -> Any:
 
 def ask_function_mode(public: Callable[..., Any], state: State, args: tuple[Any, ...]) -> Any:
     """`call_overridden` in a state whose function modes are asked, for arguments that have no say, and no keywords."""
+    if state.tracer is not None:
+        return _ask(public, (), args, None)
     token = STATE.set(state.memo.get("answering function") or state.answering_function())
     try:
         result = state.function_modes[-1].__torch_function__(public, (), args, None)
@@ -202,7 +204,7 @@ def _ask(public: Callable[..., Any], relevant: Iterable[Any], args: tuple[Any, .
         mode = state.function_modes[-1]
         token = STATE.set(state.answering_function())
         try:
-            result = mode.__torch_function__(public, types, args, kwargs)
+            result = _answer(type(mode), mode.__torch_function__, public, types, args, kwargs)
         finally:
             STATE.reset(token)
         if result is not NotImplemented:
@@ -211,10 +213,21 @@ def _ask(public: Callable[..., Any], relevant: Iterable[Any], args: tuple[Any, .
         handler = value.__torch_function__
         if getattr(handler, "__self__", None) is value:
             warn_of_plain_method(type(value), kwargs)
-        result = handler(public, types, args, kwargs)
+        result = _answer(type(value), handler, public, types, args, kwargs)
         if result is not NotImplemented:
             return result
     raise _none_answered(public, types, state, kwargs)
+
+
+def _answer(kind: type, handler: Any, public: Any, types: tuple[type, ...], args: tuple[Any, ...], kwargs: Any) -> Any:
+    """What the handler of a mode or a class answers; a trace is told of it."""
+    tracer = STATE.get().tracer
+    if tracer is None:
+        return handler(public, types, args, kwargs)
+    given = [*(("", value) for value in args), *(kwargs or {}).items()]
+    return tracer.asked(
+        kind.__name__, "__torch_function__", handler, public, given, lambda: handler(public, types, args, kwargs)
+    )
 
 
 def warn_of_plain_method(kind: type, kwargs: Any) -> None:

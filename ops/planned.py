@@ -17,12 +17,15 @@ from functools import cached_property
 from typing import Any
 
 from redispatch.dispatch import ListType, Memo, OptionalType, impl
+from redispatch.dispatch.frames import HIDDEN
 from redispatch.dispatch.marks import frozen, inline, leaf
 from redispatch.kernels import is_contiguous, ready_copy
 from redispatch.tensor import META, Mould, Size, Tensor, dtype, fresh, looks_of, mould, no_memory
 
 from .declare import Operator
 from .structured import Meta, Structured
+
+HIDDEN.add(__name__)  # nobody looks for a mistake here
 
 PLANS = 2048  # remembered per operator; then it starts afresh
 

@@ -27,12 +27,15 @@ from redispatch.dispatch import (
     overridden,
 )
 from redispatch.dispatch.boxing import default_of
+from redispatch.dispatch.frames import HIDDEN
 from redispatch.dispatch.lanes import Attribute, Fixed, Reading, Reads, reads
 from redispatch.dispatch.schema import NO_DEFAULT
 from redispatch.dispatch.signature import READS_SELF
 from redispatch.tensor import SET_REQUIRES_GRAD, Tensor
 
 from .declare import Operator
+
+HIDDEN.add(__name__)  # nobody looks for a mistake here
 
 
 def public(*operators: Operator, function: bool = True, method: bool = True, name: str | None = None) -> Any:

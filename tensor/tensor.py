@@ -47,6 +47,7 @@ from .devices import CPU, device, device_keyset
 from .dtypes import dtype, get_default_dtype
 from .layouts import channels_last, channels_last_3d, channels_last_strides, contiguous_format, layout, strided
 from .looks import Looks
+from .notebook import tensor_html
 from .printing import format_tensor
 from .record import CURRENT_GRAD_FN, SET_REQUIRES_GRAD, AutogradRecord, ViewRecord
 from .routes import routed
@@ -237,6 +238,18 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         if self._device.type != "cpu":
             text += f" on {self._device}"
         return text
+
+    def _look(self) -> tuple[tuple[str, str], ...]:
+        """The facts by which pages show the tensor; asked of what it holds, and so of no handler."""
+        facts = {
+            "shape": str(tuple(self._shape)),
+            "strides": str(tuple(self._stride)),
+            "dtype": self._dtype.name,
+            "device": str(self._device),
+        }
+        if self._autograd is not None and self._autograd.requires_grad:
+            facts["requires_grad"] = "True"
+        return tuple(facts.items())
 
     # Shape and memory -----------------------------------------------------------------------------------------
 
@@ -562,6 +575,10 @@ class Tensor(TensorBase, metaclass=TensorMeta):
                 kwargs = {} if tensor_contents is None else {"tensor_contents": tensor_contents}
                 return call_overridden(Tensor.__repr__, (self,), kwargs)
         return describe(self, tensor_contents)
+
+    def _repr_html_(self) -> str:
+        """How notebooks show the tensor: its values, shape, strides, dtype, device and dispatch keys."""
+        return tensor_html(repr(self), self._look(), self._keyset)
 
     @overridable
     def __dir__(self) -> list[str]:

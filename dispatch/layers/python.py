@@ -90,18 +90,30 @@ def python(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
 
 @inline
 def ask(asked: Any, kind: type, op: OpOverload, types: tuple[type, ...], args: Any, kwargs: Any) -> Any:
-    """What a mode, or a class of tensors, answers: by its rule for this operator, or else by its `__torch_dispatch__`.
-
-    A trace is told who it was. Only then is the mode's own `__repr__` called, which may be anything.
-    """
+    """What a mode, or a class of tensors, answers: by its rule for this operator, or by its `__torch_dispatch__`."""
     tracer = STATE.get().tracer
     if tracer is not None:
-        tracer.notes.append(f"asks {kind.__name__ if asked is kind else repr(asked)}")
+        return ask_traced(tracer, asked, kind, op, types, args, kwargs)
     if TORCH_DISPATCH.concerns(op):
         rule = TORCH_DISPATCH.get((op, kind))
         if rule is not None:
             return rule(asked, op, types, args, kwargs)
     return asked.__torch_dispatch__(op, types, args, kwargs)
+
+
+def ask_traced(
+    tracer: Any, asked: Any, kind: type, op: OpOverload, types: tuple[type, ...], args: Any, kwargs: Any
+) -> Any:
+    """The same, while a trace records. It is told who was asked; a mode's own `__repr__` may be anything."""
+    rule = TORCH_DISPATCH.get((op, kind)) if TORCH_DISPATCH.concerns(op) else None
+    tracer.notes.append(f"asks {kind.__name__ if asked is kind else repr(asked)}")
+    given = [*(("", value) for value in args), *kwargs.items()]
+    handler = asked.__torch_dispatch__
+
+    def answer() -> Any:
+        return handler(op, types, args, kwargs) if rule is None else rule(asked, op, types, args, kwargs)
+
+    return tracer.asked(kind.__name__, "__torch_dispatch__", rule or handler, op, given, answer)
 
 
 def ask_in_turn(op: OpOverload, asked: Any, types: tuple[type, ...], args: Any, kwargs: Any) -> Any:

@@ -65,7 +65,7 @@ class Table(dict[int, Callable[..., Any]]):
         self.calls: dict[int, int] = {}  # how often code was asked for that is not made yet
 
     def __missing__(self, keys: int) -> Callable[..., Any]:
-        if keys & TRACED or not config.specialize:
+        if keys & TRACED or not config.specialize or self.op.stops():
             return boxed(self.op, self.facts, keys & KEYS_MASK)
         if config.specialize is True:
             self.calls[keys] = self.calls.get(keys, 0) + 1

@@ -86,3 +86,54 @@ def test_the_demo_refuses_no_epochs(capsys):
     with pytest.raises(SystemExit, match="2"):
         main(["demo", "--epochs", "0"])
     assert "0 is not a positive number" in capsys.readouterr().err
+
+
+PROGRAM = """
+import sys
+import redispatch as rd
+from neighbour import two
+print(sys.argv[1:], __name__)
+rd.exp(rd.ones(two))
+if "fail" in sys.argv:
+    raise SystemExit("on purpose")
+"""
+
+
+@pytest.fixture
+def program(tmp_path):
+    (tmp_path / "neighbour.py").write_text("two = 2\n")
+    (tmp_path / "program.py").write_text(PROGRAM)
+    yield str(tmp_path / "program.py")
+    sys.modules.pop("neighbour", None)
+
+
+def test_trace_runs_a_program_and_prints_every_hop(program, capsys):
+    before = sys.argv, sys.path.copy()
+    assert main(["trace", program, "given", "--", "--too"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("['given', '--too'] __main__\naten.ones.default  [BackendSelect]")
+    assert keys(text) == ["BackendSelect", "CPU", "AutogradCPU", "CPU"]
+    assert (sys.argv, sys.path) == before
+
+
+def test_trace_writes_files(program, tmp_path, capsys):
+    page, events = tmp_path / "trace.html", tmp_path / "trace.json"
+    assert main(["trace", program, "--html", str(page), "--chrome", str(events)]) == 0
+    assert page.read_text().startswith("<!doctype html>") and '"traceEvents"' in events.read_text()
+    shown = capsys.readouterr()
+    assert "aten" not in shown.out and f"{page}: 4 hops" in shown.err
+
+
+def test_trace_shows_what_was_recorded_of_a_program_that_fails(program, tmp_path, capsys):
+    with pytest.raises(SystemExit, match="on purpose"):
+        main(["trace", program, "fail"])
+    assert len(keys(capsys.readouterr().out)) == 4
+    assert main(["trace", str(tmp_path / "nothing.py")]) == 1
+    assert "there is no program" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        main(["version", "--", "more"])
+
+
+def test_explain_shows_the_way_of_a_higher_order_operator():
+    text = explain_expression("cond(True, lambda x: x.exp(), lambda x: x, (ones(2),))")
+    assert "aten.exp.default  [AutogradCPU]" in text

@@ -1,6 +1,8 @@
 """`explain` says who would answer, without running anything; `trace` shows every hop that calls took."""
 
+import gc
 import threading
+import weakref
 
 import pytest
 from expecttest import assert_expected_inline
@@ -8,6 +10,7 @@ from expecttest import assert_expected_inline
 from redispatch.dispatch import (
     STATE,
     TorchDispatchMode,
+    TorchFunctionMode,
     define_key,
     explain,
     fallthrough_kernel,
@@ -180,3 +183,45 @@ def test_another_thread_is_not_traced():
         thread.start()
         thread.join()
     assert list(hops) == []
+
+
+def test_a_handler_is_a_hop_with_the_state_the_line_and_the_facts_of_its_arguments(f):
+    x = Fake(name="x")
+    with trace() as hops, Mode():
+        ops.t.f(x, 3)
+    walked = [hop for _, hop in hops.walk()]
+    handler = next(hop for hop in walked if hop.key == "__torch_dispatch__")
+    layer, below = handler.parent, handler.children[0]
+    assert (handler.answered, handler.entry, layer.key, below.key) == ("Mode", None, "Python", "CPU")
+    assert [layer.state.modes, handler.state.modes] == [("Mode",), ()]
+    assert layer.inputs[0].tensors[0].number == below.inputs[0].tensors[0].number == 1
+    assert [value.name for value in layer.inputs] == ["x", "n"] and layer.inputs[1].text == "3"
+    assert below.called_at.startswith(__file__) and handler.place.startswith(__file__)
+    assert walked[0].called_at.startswith(__file__) and walked[0].begins and not layer.begins and below.begins
+
+
+def test_a_function_mode_is_a_hop_of_a_line_of_its_own():
+    class Named:
+        def __repr__(self):
+            raise AssertionError("nobody is to ask")
+
+    class Functions(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return Named()
+
+    with trace() as hops, Functions():
+        ops.t.f(Fake(name="x"), n=2)
+    assert str(hops) == "f  [__torch_function__]  Functions  (x, n=2) -> <Named>"
+
+
+def test_a_trace_keeps_no_tensor(f):
+    x = Fake(name="x")
+    gone = weakref.ref(x)
+    with trace() as hops:
+        ops.t.f(x)
+        del x
+        gc.collect()
+        assert gone() is None
+        ops.t.f(Fake(name="another"))
+    first, second = hops.children
+    assert [first.inputs[0].tensors[0].number, second.inputs[0].tensors[0].number] == [1, 3]  # 2 is what came out

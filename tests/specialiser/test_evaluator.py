@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 import redispatch as rd
 from redispatch.dispatch import DEFAULT, STATE, Library, below, define_key, include, keyset, run, within
+from redispatch.dispatch.config import config
 from redispatch.dispatch.layers.layer import boxed_kernel
 from redispatch.dispatch.marks import frozen, inline, leaf, pure
 from redispatch.dispatch.registry import add_fallback
@@ -988,7 +989,8 @@ def divide(number):
     return 1 / number
 
 
-def test_tracebacks_the_debugger_and_getsource_show_the_code():
+def test_tracebacks_the_debugger_and_getsource_show_the_code(monkeypatch):
+    monkeypatch.setattr(config, "full_tracebacks", True)
     op = operator_of(fails_inside)
     with specialize("strict"):
         with pytest.raises(ZeroDivisionError) as raised:
