@@ -13,6 +13,7 @@ dispatch, tensor, kernels, ops, autograd; docs/architecture.md draws them.
 from ._collector import resume as _resume  # isort: split
 
 from importlib import import_module as _import_module
+from math import e, inf, nan, pi
 from typing import TYPE_CHECKING
 from typing import Any as _Any
 
@@ -803,6 +804,7 @@ from .utils.settings import (
 from .viz import explain
 
 __version__ = "0.1.0"
+newaxis = None  # as an index, a dimension of size 1
 
 globals().update(_LEGACY_TYPES)  # FloatTensor, LongStorage and so on
 

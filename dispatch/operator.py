@@ -277,19 +277,27 @@ class OpOverloadPacket(HasEntryPoint):
         _PACKETS.setdefault(self._qualified_op_name, weakref.WeakSet()).add(self)
 
     def overloads(self) -> list[str]:
+        load_late(self._qualified_op_name)
         return list(OVERLOADS.get(self._qualified_op_name, ()))
 
     def __getattr__(self, overload: str) -> OpOverload:
-        with LOCK:  # else one that is removed meanwhile would be remembered
-            op = OVERLOADS.get(self._qualified_op_name, {}).get(overload)
-            if op is not None:
-                self.__dict__[overload] = op  # where it is found from now on; see `overloads_changed`
+        if op := self._overload(overload):
+            return op
+        if not overload.startswith("__") and load_late(f"{self._qualified_op_name}.{overload}"):
+            if op := self._overload(overload):
                 return op
         raise AttributeError(
             f"The underlying op of '{self}' has no overload name '{overload}'"
             if not overload.startswith("__")
             else f"'{self}' object has no attribute '{overload}'"
         )
+
+    def _overload(self, overload: str) -> OpOverload | None:
+        with LOCK:  # else one that is removed meanwhile would be remembered
+            op = OVERLOADS.get(self._qualified_op_name, {}).get(overload)
+            if op is not None:
+                self.__dict__[overload] = op  # where it is found from now on; see `overloads_changed`
+            return op
 
     def _forms(self) -> list[OpForm]:
         return [OpForm(op) for op in OVERLOADS.get(self._qualified_op_name, {}).values()]

@@ -63,9 +63,9 @@ def add_operator(op: OpOverload) -> Undo:
 
 def load_late(name: str) -> bool:
     """Defines the late operators among which one of this name would be; whether there is one now."""
-    for beginning, module in LATE.items():
+    for beginning in sorted(LATE, key=len, reverse=True):  # the family, before what is left of the namespace
         if name.startswith(beginning):
-            importlib.import_module(module)
+            importlib.import_module(LATE[beginning])
             return name.partition(".")[0] in OVERLOADS
     return False
 

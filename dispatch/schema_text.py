@@ -23,6 +23,7 @@ from .schema_parser import parse_schema
 
 BETWEEN = re.compile(r",\s*(?![^\[(]*[\])])")  # a comma that stands in no bracket
 WORD = re.compile(r"\w+$")
+FACTORY_OPTIONS = ("ScalarType? dtype", "Layout? layout", "Device? device", "bool? pin_memory")
 ALIAS = re.compile(r"Tensor\([a-z]")
 
 
@@ -86,7 +87,8 @@ class SchemaText:
     def out(self, overload: str, names: Sequence[str] = ()) -> SchemaText:
         """The form that writes into an argument `out`, or `grad_input` if the overload has that name.
 
-        Several results are written into arguments that are called as they are, or by `names`.
+        Several results are written into arguments that are called as they are, or by `names`; a list of results into a
+        list. What would say how the result is made (`dtype`, `device` and so on) is left out: `out` is made already.
         """
         name = overload if overload == "grad_input" else "out"
         several = self.returns.startswith("(")
@@ -94,11 +96,15 @@ class SchemaText:
         written = [
             one.replace("Tensor", f"Tensor({letter}!)", 1) for one, letter in zip(results, LETTERS, strict=False)
         ]
-        star = [] if "*" in self.arguments else ["*"]
+        made = "pin_memory" in self.names
+        arguments = [one for one in self.arguments if not (made and one.startswith(FACTORY_OPTIONS))]
+        star = [] if "*" in arguments else ["*"]
         named = [f"{one.partition(' ')[0]} {other}" for one, other in zip(written, names, strict=False)]
-        returns = f"({', '.join(written)})" if several else f"{self.returns}(a!)"
+        returns = (
+            f"({', '.join(written)})" if several else "()" if self.returns.endswith("[]") else f"{self.returns}(a!)"
+        )
         return SchemaText(
-            f"{head(self.name, overload)}({', '.join([*self.arguments, *star, *(named or written)])}) -> {returns}"
+            f"{head(self.name, overload)}({', '.join([*arguments, *star, *(named or written)])}) -> {returns}"
         )
 
     def __str__(self) -> str:

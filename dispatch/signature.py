@@ -172,6 +172,11 @@ class Signature:
         assert self.out is not None
         return self.out, self._with_out(name, stack, out), wants_grad
 
+    @property
+    def _writes_list(self) -> bool:
+        """Whether the out= form writes a list of tensors."""
+        return self.out is not None and isinstance(self.out.schema.arguments[-1].type, ListType)
+
     def _complete(self, stack: list[Any]) -> None:
         """A factory's device and pin_memory, which modes and subclasses always see."""
         for index, value in enumerate(stack):
@@ -192,7 +197,9 @@ class Signature:
         names = [argument.name for argument in self.out.schema.arguments[1 if self.method else 0 :]]
         outs = [argument.name for argument in self.out.schema.arguments if argument.is_out]
         given = out if isinstance(out, list | tuple) else [out]
-        if len(given) != len(outs) or not all(isinstance(value, TensorBase) for value in given):
+        if self._writes_list and all(isinstance(value, TensorBase) for value in given):
+            given = [list(given)]  # as many as there will be results
+        elif len(given) != len(outs) or not all(isinstance(value, TensorBase) for value in given):
             kinds = ", ".join(type(value).__name__ for value in given)
             raise Mismatch(
                 f"{name}(): argument 'out' must be {'Tensor' if len(outs) == 1 else 'tuple of Tensors'}, not {kinds}"
@@ -257,7 +264,7 @@ class Signature:
         readings = [reading(self.op, stack)]
         arguments = [argument.name for argument in self.op.schema.arguments]
         outs = [argument.name for argument in self.out.schema.arguments if argument.is_out]
-        if len(outs) == 1:
+        if len(outs) == 1 and not self._writes_list:
             values[out] = READS_OUT
             given = {**dict(zip(arguments, stack, strict=True)), outs[0]: out}
             readings.append(reading(self.out, [given[argument.name] for argument in self.out.schema.arguments]))

@@ -3,6 +3,9 @@
 Read in this order: parameter, tree, checkpoint, hooks, module, containers; then the layers, each a file of its own.
 """
 
+from importlib import import_module
+from typing import Any
+
 from . import functional, init, utils
 from .activation import (
     GELU,
@@ -336,3 +339,10 @@ __all__ = [
     "init",
     "utils",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`modules`, PyTorch's paths to the layers: made of what is here, when first asked for."""
+    if name == "modules":
+        return import_module(".modules", __name__)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

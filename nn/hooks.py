@@ -102,6 +102,36 @@ def hooks_of(module: Any, table: str) -> dict[int, Any]:
 # --- one call --------------------------------------------------------------------------------------------------------
 
 
+class NodeHook:
+    """A hook of the older kind: called at the node of the module's first result, with what that node is about.
+
+    It sees the gradients of the last operator's inputs, which are the module's only where it is a single operator.
+    """
+
+    def __init__(self, hook: Callable[..., Any]) -> None:
+        self.hook = hook
+
+    def attach(self, module: Any, result: Any) -> None:
+        while not isinstance(result, Tensor):
+            if isinstance(result, dict):
+                result = next((value for value in result.values() if isinstance(value, Tensor)), None)
+            elif isinstance(result, tuple | list) and result:
+                result = result[0]
+            else:
+                return
+        if result is not None and result.grad_fn is not None:
+            result.grad_fn.register_hook(lambda gradients, given: self.hook(module, gradients, given))
+
+
+def check_one_kind(module: Any, kind: type) -> None:
+    """RuntimeError where the module has backward hooks of the other kind."""
+    if any((type(hook) is NodeHook) != (kind is NodeHook) for hook in module._backward_hooks.values()):
+        raise RuntimeError(
+            "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only one of "
+            "them."
+        )
+
+
 def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`module.forward(*args, **kwargs)` with all hooks around it."""
     called = set()
@@ -116,8 +146,10 @@ def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
             hooks_of(module, "_backward_hooks"),
             hooks_of(module, "_backward_pre_hooks"),
         )
-        if backward_hooks or backward_pre_hooks:
-            backward = BackwardHooks(module, list(backward_hooks.values()), list(backward_pre_hooks.values()))
+        node_hooks = [hook for hook in backward_hooks.values() if isinstance(hook, NodeHook)]
+        full_hooks = [hook for hook in backward_hooks.values() if not isinstance(hook, NodeHook)]
+        if full_hooks or backward_pre_hooks:
+            backward = BackwardHooks(module, full_hooks, list(backward_pre_hooks.values()))
             args = backward.around_inputs(args)
         # 3. The module itself.
         result = module.forward(*args, **kwargs)
@@ -125,7 +157,11 @@ def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         for number, hook in hooks_of(module, "_forward_hooks").items():
             called.add(number)
             result = hook.after(module, args, kwargs, result)
-        return result if backward is None else backward.around_outputs(result)
+        if backward is not None:
+            result = backward.around_outputs(result)
+        for node_hook in node_hooks:
+            node_hook.attach(module, result)
+        return result
     except Exception:
         # 5. Where something raised: those which are called always. What they raise must not hide the first error.
         for number, hook in hooks_of(module, "_forward_hooks").items():

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from functools import wraps
 from typing import Any
 
 from redispatch.autograd import no_grad
@@ -228,3 +229,34 @@ def _he_std(tensor: Any, a: float, mode: str, nonlinearity: str) -> float | None
         raise ValueError(f"Mode {mode} not supported, please use one of {modes}")
     fan = _calculate_fan_in_and_fan_out(tensor)[modes.index(mode)]
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
+
+
+# --- Former names -----------------------------------------------------------------------------------------------------
+
+
+def _former(function: Any) -> Any:
+    """`xavier_uniform`, as `xavier_uniform_` was called: it works, and says so."""
+    name, former = function.__name__, function.__name__[:-1]
+
+    @wraps(function)
+    def deprecated(*args: Any, **kwargs: Any) -> Any:
+        warnings.warn(
+            f"`nn.init.{former}` is now deprecated in favor of `nn.init.{name}`.", FutureWarning, stacklevel=2
+        )
+        return function(*args, **kwargs)
+
+    deprecated.__name__ = deprecated.__qualname__ = former
+    return deprecated
+
+
+uniform = _former(uniform_)
+normal = _former(normal_)
+constant = _former(constant_)
+eye = _former(eye_)
+dirac = _former(dirac_)
+xavier_uniform = _former(xavier_uniform_)
+xavier_normal = _former(xavier_normal_)
+kaiming_uniform = _former(kaiming_uniform_)
+kaiming_normal = _former(kaiming_normal_)
+orthogonal = _former(orthogonal_)
+sparse = _former(sparse_)

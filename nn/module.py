@@ -25,7 +25,7 @@ from redispatch.ops import creation
 from redispatch.tensor import Tensor, device, dtypes
 
 from .checkpoint import Checkpointable, registered
-from .hooks import EVERYWHERE, ForwardHook, call_with_hooks
+from .hooks import EVERYWHERE, ForwardHook, NodeHook, call_with_hooks, check_one_kind
 from .parameter import Parameter
 
 
@@ -103,7 +103,13 @@ class Module(Checkpointable):
 
         What it returns replaces `grad_input`. The module must not change its inputs or results in place.
         """
+        check_one_kind(self, type(hook))
         return registered(self._backward_hooks, hook, prepend)
+
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """The older `register_full_backward_hook`: of a module of several operators, `hook` sees the last one alone."""
+        check_one_kind(self, NodeHook)
+        return registered(self._backward_hooks, NodeHook(hook), False)
 
     # Converting -----------------------------------------------------------------------------------------------
 

@@ -12,10 +12,9 @@ import numpy as np
 from redispatch import kernels
 from redispatch.tensor import Tensor, as_numpy, dtypes, result_type, wrap_dim
 
-from .extremes import check_out_dtype
 from .linalg import SCALES, check_expands, check_not_bool, expanded, scale, whole
 from .public import public
-from .structured import Meta, Structured, common_device
+from .structured import Meta, Structured, check_out_dtype, common_device
 
 # --- addbmm ----------------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from redispatch import kernels
+from redispatch.dispatch import ops
 from redispatch.tensor import Tensor, as_numpy, dtypes, result_type
 
 from .declare import Operator
@@ -452,7 +453,7 @@ pow_tensor_op.derivative(self=pow_grad_base, exponent=pow_grad_exponent, node="P
 pow_scalar_op.derivative(exponent=pow_grad_exponent, node="PowBackward2")
 pow = public(pow_tensor_op, pow_op, pow_scalar_op)
 
-square_op = Operator("square(Tensor self) -> Tensor", inplace=True, tags=("pointwise",))
+square_op = Operator("square(Tensor self) -> Tensor", inplace=True, out="out", tags=("pointwise",))
 
 
 @square_op.implicit
@@ -463,6 +464,11 @@ def square_implicit(self: Tensor) -> Tensor:
 @square_op.kernel_inplace("CompositeImplicitAutograd")
 def square_inplace(self: Tensor) -> Tensor:
     return self.pow_(2)
+
+
+@square_op.composite(square_op.out)
+def square_into_out(self: Tensor, out: Tensor) -> Tensor:
+    return ops.aten.pow.Tensor_Scalar_out(self, 2, out=out)
 
 
 square = public(square_op)

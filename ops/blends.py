@@ -6,9 +6,9 @@ from typing import Any
 
 from redispatch.tensor import Tensor, result_type
 
-from .extremes import c_name
 from .pointwise import pointwise
 from .public import public
+from .structured import c_name
 
 # --- addcmul, addcdiv ------------------------------------------------------------------------------------------------
 

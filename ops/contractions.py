@@ -15,7 +15,7 @@ from redispatch.dispatch import trace as call_trace
 from redispatch.tensor import Tensor, dtypes, wrap_dim
 
 from .declare import Operator
-from .out_forms import resize_and_copy_into_out
+from .out_forms import copy_into_out, resize_and_copy_into_out
 from .overridable import overridable_function
 from .public import public
 from .structured import Meta, Structured
@@ -66,7 +66,7 @@ matrix_trace = public(trace_op, method=False)
 
 # --- tensordot, inner, kron ------------------------------------------------------------------------------------------
 
-tensordot_op = Operator("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor")
+tensordot_op = Operator("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", out="out")
 inner_op = Operator("inner(Tensor self, Tensor other) -> Tensor", out="out")
 kron_op = Operator("kron(Tensor self, Tensor other) -> Tensor", out="out")
 
@@ -128,6 +128,7 @@ def kron_composite(self: Any, other: Any) -> Any:
 
 resize_and_copy_into_out(inner_op)
 resize_and_copy_into_out(kron_op)
+copy_into_out(tensordot_op, casts=True)
 inner = public(inner_op)
 kron = public(kron_op)
 

@@ -10,14 +10,17 @@ from redispatch.tensor import Tensor, wrap_dim
 from .copying import move
 from .declare import Operator
 from .geometry import diagonal_of
+from .out_forms import copy_into_out
 from .public import public
 from .scattering import zeros
 from .view_copies import diagonal_copy_op
 
 diag_embed_op = Operator("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor")
-diag_op = Operator("diag(Tensor self, int diagonal=0) -> Tensor")
+diag_op = Operator("diag(Tensor self, int diagonal=0) -> Tensor", out="out")
 diagflat_op = Operator("diagflat(Tensor self, int offset=0) -> Tensor")
-diff_op = Operator("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor")
+diff_op = Operator(
+    "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor", out="out"
+)
 
 
 @diag_embed_op.explicit
@@ -75,6 +78,7 @@ def diff_composite(self: Any, n: int, dim: int, prepend: Any, append: Any) -> An
 
 
 diag_embed = public(diag_embed_op)
+copy_into_out(diag_op, diff_op, casts=True)
 diag = public(diag_op)
 diagflat = public(diagflat_op)
 diff = public(diff_op)

@@ -18,11 +18,10 @@ from redispatch.kernels import Elementwise, broadcast_shapes
 from redispatch.tensor import Tensor, as_numpy, dtypes, empty
 
 from .creation import like
-from .extremes import c_name
 from .out_forms import copy_into_out
 from .public import public
 from .random import GENERATOR, check_floating, drawn, no_gradient, seeded, unit_interval
-from .structured import check_no_internal_overlap, not_implemented
+from .structured import c_name, check_no_internal_overlap, not_implemented
 
 # --- in place --------------------------------------------------------------------------------------------------------
 

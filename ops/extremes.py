@@ -15,7 +15,6 @@ from redispatch.tensor import (
     Mould,
     Size,
     Tensor,
-    dtype,
     dtypes,
     empty,
     fresh,
@@ -27,10 +26,11 @@ from redispatch.tensor import (
 
 from .arithmetic import maximum_op, minimum_op
 from .declare import Operator
+from .out_forms import copy_into_out
 from .planned import PLANS, Planned, Run
 from .public import public
 from .reductions import REDUCTION, reduced_dims, reduced_shape, with_kept_dims
-from .structured import Meta, resize_out
+from .structured import Meta, check_out_dtype, resize_out
 
 # --- checks ----------------------------------------------------------------------------------------------------------
 
@@ -58,23 +58,6 @@ def check_ordered(kernel_name: str, self: Tensor) -> None:
     if self._dtype.is_complex:
         raise NotImplementedError(f"\"{kernel_name}\" not implemented for '{self._dtype.tensor_name}'")
 
-
-def check_out_dtype(out: Tensor, wanted: dtype) -> None:
-    """Raises RuntimeError where `out=` is not of the one dtype that it must have."""
-    if out._dtype is not wanted:
-        raise RuntimeError(f"Expected out tensor to have dtype {c_name(wanted)}, but got {c_name(out._dtype)} instead")
-
-
-def c_name(dtype: dtype) -> str:
-    """A dtype as C++ calls it, which is how some messages do."""
-    return _C_NAMES.get(dtype.name, dtype.name)
-
-
-_C_NAMES = {
-    "float32": "float", "float64": "double", "int64": "long int", "int32": "int", "int16": "short int",
-    "int8": "signed char", "uint8": "unsigned char", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
-    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
-}  # fmt: skip
 
 # --- derivatives -----------------------------------------------------------------------------------------------------
 
@@ -389,7 +372,7 @@ argmin = public(argmin_op)
 # --- aminmax ---------------------------------------------------------------------------------------------------------
 
 aminmax_op = Operator(
-    "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", tags=REDUCTION
+    "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", out="out", tags=REDUCTION
 )
 
 
@@ -421,4 +404,5 @@ def aminmax_backward(grads: Any, self: Any, result0: Any, result1: Any, dim: int
 
 
 aminmax_op.derivative(self=aminmax_backward)
+copy_into_out(aminmax_op)
 aminmax = public(aminmax_op)

@@ -15,15 +15,18 @@ import numpy as np
 from redispatch.tensor import Size, Tensor, as_numpy, dtype, empty
 
 from .declare import Operator
-from .extremes import c_name
 from .out_forms import copy_into_out
 from .public import public
-from .structured import not_implemented
+from .structured import c_name, not_implemented
 
 _OPTIONS = "Tensor? weight=None, bool density=False"
 _NAMED = "(Tensor hist, Tensor bin_edges)"
-histogram_bins_op = Operator(f"histogram.bins_tensor(Tensor self, Tensor bins, *, {_OPTIONS}) -> {_NAMED}")
-histogram_op = Operator(f"histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, {_OPTIONS}) -> {_NAMED}")
+histogram_bins_op = Operator(
+    f"histogram.bins_tensor(Tensor self, Tensor bins, *, {_OPTIONS}) -> {_NAMED}", out="bins_tensor_out"
+)
+histogram_op = Operator(
+    f"histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, {_OPTIONS}) -> {_NAMED}", out="bin_ct_out"
+)
 edges_op = Operator(f"_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, {_OPTIONS}) -> Tensor[]")
 counts_op = Operator(
     f"_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, {_OPTIONS}) -> Tensor", out="out"
@@ -195,6 +198,7 @@ def check_flat_weight(self: Tensor, weight: Tensor | None) -> None:
         check_weight(self, (count, 1), weight)
 
 
+copy_into_out(histogram_op, histogram_bins_op)
 histogram = public(histogram_bins_op, histogram_op)
 
 # --- of several -------------------------------------------------------------------------------------------------------

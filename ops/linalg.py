@@ -17,11 +17,10 @@ from redispatch.kernels import Operand, broadcast_shapes
 from redispatch.tensor import Tensor, dtypes, looks_of
 
 from .declare import Operator
-from .extremes import c_name, check_out_dtype
-from .out_forms import resize_and_copy_into_out
+from .out_forms import copy_into_out, filled, resize_and_copy_into_out
 from .planned import Planned, Run
 from .public import public
-from .structured import Meta, Structured, common_device
+from .structured import Meta, Structured, c_name, check_out_dtype, common_device
 from .views import t_op
 
 SCALES = "*, Scalar beta=1, Scalar alpha=1"
@@ -478,7 +477,7 @@ ger = public(ger_op)
 
 # --- matmul ----------------------------------------------------------------------------------------------------------
 
-matmul_op = Operator("matmul(Tensor self, Tensor other) -> Tensor")
+matmul_op = Operator("matmul(Tensor self, Tensor other) -> Tensor", out="out")
 
 
 @matmul_op.implicit
@@ -564,12 +563,20 @@ def batched(self: Any, other: Any) -> Any:
     return ops.aten._unsafe_view.default(bmm_op.functional(left, right), shape)
 
 
+@matmul_op.kernel_out("CompositeExplicitAutograd")
+def matmul_into_out(self: Tensor, other: Tensor, out: Tensor) -> Tensor:
+    """Two matrices are multiplied into `out`; other products are made and copied."""
+    if len(self._shape) == 2 and len(other._shape) == 2:
+        return ops.aten.mm.out(self, other, out=out)
+    return filled(out, call(matmul_op.functional, [self, other]), casts=True)
+
+
 matmul_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
 matmul = public(matmul_op)
 
 # --- linear ----------------------------------------------------------------------------------------------------------
 
-linear_op = Operator("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor")
+linear_op = Operator("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", out="out")
 
 
 @linear_op.implicit
@@ -593,4 +600,5 @@ def linear_otherwise(input: Any, weight: Any, bias: Any) -> Any:
 
 
 linear_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
+copy_into_out(linear_op)
 linear = public(linear_op, method=False)

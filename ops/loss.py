@@ -228,6 +228,7 @@ nll2d_forward_op.derivative(
         grad, self, target, weight, reduction, ignore_index, result1
     ),
     nondifferentiable=(1,),
+    node="NllLoss2DBackward0",
 )
 # The loss is linear in the scores: its gradient knows them by their shape only.
 nll_backward_op.derivative(
@@ -242,6 +243,7 @@ nll2d_backward_op.derivative(
         grad, target, weight, reduction, ignore_index
     ),
     self=lambda grad: None,
+    node="NllLoss2DBackwardBackward0",
 )
 
 nll_op: Operator = Operator(f"nll_loss({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")

@@ -17,14 +17,13 @@ from redispatch.dispatch import ops
 from redispatch.tensor import Tensor, as_numpy, contiguous_format, dtypes, promote_types, wrap_dim
 
 from .declare import Operator
-from .extremes import c_name, check_out_dtype
 from .linalg import matmul_op, mm_op, vdot_op
 from .matrices import check_errors_op, check_floating, check_same_dtype, check_square, is_low_precision
 from .out_forms import resize_and_copy_into_out
 from .overridable import overridable_function
 from .public import public
 from .solving import inv_ex_op, inv_op, solve_op
-from .structured import Meta, Structured, common_device, not_implemented
+from .structured import Meta, Structured, c_name, check_out_dtype, common_device, not_implemented
 
 # --- matrix_power ----------------------------------------------------------------------------------------------------
 

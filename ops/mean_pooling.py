@@ -11,6 +11,7 @@ from redispatch.tensor import Tensor, dtypes, empty
 
 from .convolution import dense
 from .declare import Operator, through
+from .out_forms import copy_into_out
 from .pooling import (
     Pooling,
     adaptive_axis,
@@ -72,11 +73,13 @@ def declare_mean(dims: int) -> Any:
     name, n = f"avg_pool{dims}d", f"int[{dims}]"
     op = Operator(
         f"{name}(Tensor self, {n} kernel_size, {n} stride=[], {n} padding=0, bool ceil_mode=False, "
-        "bool count_include_pad=True, int? divisor_override=None) -> Tensor"
+        "bool count_include_pad=True, int? divisor_override=None) -> Tensor",
+        out="out",
     )
     backward_op = Operator(
         f"{name}_backward(Tensor grad_output, Tensor self, {n} kernel_size, {n} stride, {n} padding, bool ceil_mode, "
-        "bool count_include_pad, int? divisor_override) -> Tensor"
+        "bool count_include_pad, int? divisor_override) -> Tensor",
+        out="grad_input",
     )
 
     def check(kernel: str, x: Tensor) -> None:
@@ -100,6 +103,7 @@ def declare_mean(dims: int) -> Any:
         check(f"{name}_backward", grad_output)
         return shared_out(grad_output, self, setting.placed, dims)
 
+    copy_into_out(op, backward_op)
     op.derivative(self=through(backward_op, "grad", "self", *HOW))
     op.forward("linear")
     backward_op.derivative(grad_output=through(op, "grad", *HOW), self=nothing)
@@ -132,7 +136,7 @@ def declare_adaptive(dims: int) -> Any:
     name, suffix = f"adaptive_avg_pool{dims}d", "" if dims == 2 else "_cpu"
     inner_op = Operator(f"_{name}(Tensor self, SymInt[{dims}] output_size) -> Tensor")
     backward_op = Operator(f"_{name}_backward(Tensor grad_output, Tensor self) -> Tensor")
-    plain_op = Operator(f"{name}(Tensor self, SymInt[{dims}] output_size) -> Tensor")
+    plain_op = Operator(f"{name}(Tensor self, SymInt[{dims}] output_size) -> Tensor", out="out")
 
     def windows_of(self: Tensor, counts: Sequence[int]) -> Windows3d:
         return Windows3d([adaptive_axis(s, c) for s, c in zip(self._shape[-dims:], counts, strict=True)])
@@ -171,6 +175,7 @@ def declare_adaptive(dims: int) -> Any:
             return self.mean([-1, -2, -3], True)
         return inner_op.functional(self, output_size)
 
+    copy_into_out(plain_op)
     return public(plain_op, method=False)
 
 

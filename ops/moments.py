@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from redispatch import kernels
-from redispatch.dispatch import call
+from redispatch.dispatch import call, ops
 from redispatch.dispatch.marks import inline
 from redispatch.kernels import Elementwise, Operand
 from redispatch.kernels import exp as exp_
@@ -50,14 +50,14 @@ def scratch(shape: Sequence[int], dtype: dtype = dtypes.float64) -> Operand:
 CORRECTION = "int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False"
 var_op = Operator("var(Tensor self, bool unbiased=True) -> Tensor", tags=REDUCTION)
 var_dim_op = Operator(
-    "var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", tags=REDUCTION
+    "var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION
 )
 var_correction_op = Planned(
     f"var.correction(Tensor self, {CORRECTION}) -> Tensor", out="correction_out", tags=REDUCTION
 )
 std_op = Operator("std(Tensor self, bool unbiased=True) -> Tensor", tags=REDUCTION)
 std_dim_op = Operator(
-    "std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", tags=REDUCTION
+    "std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION
 )
 std_correction_op = Planned(
     f"std.correction(Tensor self, {CORRECTION}) -> Tensor", out="correction_out", tags=REDUCTION
@@ -76,6 +76,11 @@ def var_dim_composite(self: Tensor, dim: Any, unbiased: bool, keepdim: bool) -> 
     return call(var_correction_op.functional, [self, dim, int(unbiased), keepdim])
 
 
+@var_dim_op.composite(var_dim_op.out)
+def var_dim_into_out(self: Tensor, dim: Any, unbiased: bool, keepdim: bool, out: Tensor) -> Tensor:
+    return ops.aten.var.correction_out(self, dim, correction=int(unbiased), keepdim=keepdim, out=out)
+
+
 @std_op.implicit
 @inline
 def std_composite(self: Tensor, unbiased: bool) -> Tensor:
@@ -86,6 +91,11 @@ def std_composite(self: Tensor, unbiased: bool) -> Tensor:
 @inline
 def std_dim_composite(self: Tensor, dim: Any, unbiased: bool, keepdim: bool) -> Tensor:
     return call(std_correction_op.functional, [self, dim, int(unbiased), keepdim])
+
+
+@std_dim_op.composite(std_dim_op.out)
+def std_dim_into_out(self: Tensor, dim: Any, unbiased: bool, keepdim: bool, out: Tensor) -> Tensor:
+    return ops.aten.std.correction_out(self, dim, correction=int(unbiased), keepdim=keepdim, out=out)
 
 
 @var_correction_op.meta

@@ -19,10 +19,9 @@ from .comparison import never
 from .creation import ones_like, preserved_strides
 from .declare import Operator
 from .elementary import round_op
-from .extremes import c_name
 from .pointwise import COMPLEX, WHOLE, pointwise
 from .public import public
-from .structured import Meta, Structured, common_device, not_implemented, resize_out
+from .structured import Meta, Structured, c_name, common_device, not_implemented, resize_out
 
 # --- fraction, sign, infinities --------------------------------------------------------------------------------------
 

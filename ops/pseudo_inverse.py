@@ -16,7 +16,6 @@ from redispatch.kernels import lapack
 from redispatch.tensor import Size, Tensor, as_numpy, dtype, dtypes, empty, lay_out
 
 from .declare import Operator
-from .extremes import check_out_dtype
 from .matrices import (
     check_matrix,
     check_square,
@@ -32,7 +31,7 @@ from .out_forms import copy_into_out, resize_and_copy_into_out
 from .public import public
 from .solving import inv_ex_op, is_vector
 from .spectra import eigh_v_op, eigvalsh_op, records, svd_uv_op, svdvals_op
-from .structured import Meta, resize_out
+from .structured import Meta, check_out_dtype, resize_out
 
 # --- tolerances ------------------------------------------------------------------------------------------------------
 

@@ -37,10 +37,10 @@ from redispatch.tensor import (
 
 from .creation import FACTORY, LIKE, like, new, shaped, written
 from .declare import Operator
-from .extremes import c_name
 from .numbers import storable
+from .out_forms import copy_into_out
 from .public import public
-from .structured import check_no_internal_overlap, not_implemented
+from .structured import c_name, check_no_internal_overlap, not_implemented
 
 # --- generators ------------------------------------------------------------------------------------------------------
 
@@ -298,7 +298,9 @@ BELOW = Elementwise("below", below)
 
 @bernoulli_tensor_op.kernel("CPU", "Meta")
 def bernoulli_tensor_kernel(self: Tensor, p: Tensor, generator: Any) -> Tensor:
-    check_floating("bernoulli_tensor_cpu_self_", p._dtype)
+    if self._dtype.is_complex:
+        raise not_implemented("bernoulli_tensor_cpu_self_", self._dtype)
+    check_floating("bernoulli_tensor_cpu_p_", p._dtype)
     check_no_internal_overlap(self)
     if self._device.type != "meta":
         check_probabilities(p)
@@ -427,13 +429,14 @@ rand = public(rand_op, rand_generator_op)
 randn = public(randn_op, randn_generator_op)
 
 LONG = FACTORY.replace("dtype=None", "dtype=long")
-randint_op = seeded(f"randint(SymInt high, SymInt[] size, *, {LONG}) -> Tensor")
-randint_low_op = seeded(f"randint.low(SymInt low, SymInt high, SymInt[] size, *, {LONG}) -> Tensor")
+randint_op = seeded(f"randint(SymInt high, SymInt[] size, *, {LONG}) -> Tensor", out="out")
+randint_low_op = seeded(f"randint.low(SymInt low, SymInt high, SymInt[] size, *, {LONG}) -> Tensor", out="low_out")
 randint_generator_op = seeded(
-    f"randint.generator(SymInt high, SymInt[] size, *, Generator? generator, {LONG}) -> Tensor"
+    f"randint.generator(SymInt high, SymInt[] size, *, Generator? generator, {LONG}) -> Tensor", out="generator_out"
 )
 randint_low_generator_op = seeded(
-    f"randint.low_generator(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, {LONG}) -> Tensor"
+    f"randint.low_generator(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, {LONG}) -> Tensor",
+    out="low_generator_out",
 )
 
 
@@ -467,10 +470,13 @@ def randint_plain_kernel(high: int, size: Any, dtype: Any, layout: Any, device: 
     return randint_kernel(0, high, size, None, dtype, layout, device, pin)
 
 
+copy_into_out(randint_op, randint_low_op, randint_generator_op, randint_low_generator_op)
 randint = public(randint_op, randint_low_op, randint_generator_op, randint_low_generator_op)
 
-randperm_op = seeded(f"randperm(SymInt n, *, {LONG}) -> Tensor")
-randperm_generator_op = seeded(f"randperm.generator(SymInt n, *, Generator? generator, {LONG}) -> Tensor")
+randperm_op = seeded(f"randperm(SymInt n, *, {LONG}) -> Tensor", out="out")
+randperm_generator_op = seeded(
+    f"randperm.generator(SymInt n, *, Generator? generator, {LONG}) -> Tensor", out="generator_out"
+)
 
 
 @randperm_generator_op.explicit
@@ -492,6 +498,7 @@ def randperm_plain_kernel(n: int, dtype: Any, layout: Any, device: Any, pin_memo
     return randperm_kernel(n, None, dtype, layout, device, pin_memory)
 
 
+copy_into_out(randperm_op, randperm_generator_op)
 randperm = public(randperm_op, randperm_generator_op)
 
 rand_like_op = seeded(f"rand_like({LIKE}) -> Tensor")
@@ -537,13 +544,12 @@ for _op in (
 
 # --- bernoulli and normal, out of place ------------------------------------------------------------------------------
 
-bernoulli_op = seeded(f"bernoulli(Tensor self, {GENERATOR}) -> Tensor")
+bernoulli_op = seeded(f"bernoulli(Tensor self, {GENERATOR}) -> Tensor", out="out")
 bernoulli_p_op = seeded(f"bernoulli.p(Tensor self, float p, {GENERATOR}) -> Tensor")
 
 
 @bernoulli_op.kernel("CPU", "Meta")
 def bernoulli_kernel(self: Tensor, generator: Any) -> Tensor:
-    check_floating("bernoulli_tensor_cpu_p_", self._dtype)
     return bernoulli_tensor_kernel(like(self, None, None, False, None), self, generator)
 
 
@@ -554,12 +560,21 @@ def bernoulli_p_kernel(self: Tensor, p: float, generator: Any) -> Tensor:
 
 
 bernoulli_op.derivative(self=no_gradient)
+copy_into_out(bernoulli_op, casts=True)
 bernoulli = public(bernoulli_op, bernoulli_p_op)
 
-normal_tensor_float_op = seeded(f"normal.Tensor_float(Tensor mean, float std=1, {GENERATOR}) -> Tensor")
-normal_float_tensor_op = seeded(f"normal.float_Tensor(float mean, Tensor std, {GENERATOR}) -> Tensor")
-normal_tensors_op = seeded(f"normal.Tensor_Tensor(Tensor mean, Tensor std, {GENERATOR}) -> Tensor")
-normal_floats_op = seeded(f"normal.float_float(float mean, float std, SymInt[] size, {GENERATOR}, {FACTORY}) -> Tensor")
+normal_tensor_float_op = seeded(
+    f"normal.Tensor_float(Tensor mean, float std=1, {GENERATOR}) -> Tensor", out="Tensor_float_out"
+)
+normal_float_tensor_op = seeded(
+    f"normal.float_Tensor(float mean, Tensor std, {GENERATOR}) -> Tensor", out="float_Tensor_out"
+)
+normal_tensors_op = seeded(
+    f"normal.Tensor_Tensor(Tensor mean, Tensor std, {GENERATOR}) -> Tensor", out="Tensor_Tensor_out"
+)
+normal_floats_op = seeded(
+    f"normal.float_float(float mean, float std, SymInt[] size, {GENERATOR}, {FACTORY}) -> Tensor", out="float_float_out"
+)
 
 
 def scaled(unit, mean, std):
@@ -620,4 +635,5 @@ normal_tensors_op.derivative(
     node="NormalBackward3",
 )
 normal_floats_op.not_differentiable()
+copy_into_out(normal_tensors_op, normal_tensor_float_op, normal_float_tensor_op, normal_floats_op)
 normal = public(normal_tensors_op, normal_tensor_float_op, normal_float_tensor_op, normal_floats_op)

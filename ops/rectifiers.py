@@ -13,9 +13,9 @@ from redispatch.tensor import Tensor
 from .activations import floating_only, threshold_backward_op
 from .comparison import where_op
 from .declare import Operator
-from .extremes import c_name
 from .pointwise import COMPLEX, WHOLE, Pointwise, pointwise
 from .public import public
+from .structured import c_name
 
 
 def floats_only(op: Pointwise, kernel: str, position: int = 0) -> None:

@@ -25,6 +25,7 @@ from .creation import zeros_op
 from .declare import Operator, no_formula
 from .geometry import selected
 from .numbers import storable
+from .out_forms import copy_into_out
 from .overridable import overridable_function
 from .planned import Plan
 from .public import public
@@ -507,7 +508,9 @@ masked_fill_tensor_op.derivative(
 masked_fill_tensor_op.forward("linear")
 masked_fill = public(masked_fill_tensor_op, masked_fill_scalar_op)
 
-masked_select_op = Operator("masked_select(Tensor self, Tensor mask) -> Tensor", tags=("dynamic_output_shape",))
+masked_select_op = Operator(
+    "masked_select(Tensor self, Tensor mask) -> Tensor", out="out", tags=("dynamic_output_shape",)
+)
 
 
 @masked_select_op.kernel("CPU")
@@ -530,9 +533,10 @@ def masked_select_backward(grad: Any, self_shape: Sequence[int], mask: Any) -> T
 
 masked_select_op.derivative(self=masked_select_backward)
 masked_select_op.forward("linear")
+copy_into_out(masked_select_op)
 masked_select = public(masked_select_op)
 
-nonzero_op = Operator("nonzero(Tensor self) -> Tensor", tags=("dynamic_output_shape",))
+nonzero_op = Operator("nonzero(Tensor self) -> Tensor", out="out", tags=("dynamic_output_shape",))
 
 
 @nonzero_op.kernel("CPU")
@@ -548,6 +552,7 @@ def nonzero_kernel(self: Tensor) -> Tensor:
     return result
 
 
+copy_into_out(nonzero_op)
 nonzero_op.not_differentiable()
 
 
@@ -555,8 +560,7 @@ nonzero_op.not_differentiable()
 def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False) -> Any:
     """The indices of the elements that are not zero: a row for each, or a tuple with a tensor for each dimension."""
     if not as_tuple:
-        found = nonzero_op.functional(input)
-        return found if out is None else out.resize_(found.shape).copy_(found)
+        return nonzero_op.functional(input) if out is None else ops.aten.nonzero.out(input, out=out)
     return tuple(nonzero_numpy_op.functional(input))
 
 
@@ -720,7 +724,7 @@ embedding_renorm_ = public(embedding_renorm_op, method=False)
 
 # --- built of the others ----------------------------------------------------------------------------------------------
 
-take_along_dim_op = Operator("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor")
+take_along_dim_op = Operator("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", out="out")
 
 
 @take_along_dim_op.implicit
@@ -751,6 +755,7 @@ def taken_along_dim(self: Any, indices: Any, dim: int | None) -> Tensor:
     )  # nothing is divided by a size of 0
 
 
+copy_into_out(take_along_dim_op)
 take_along_dim = public(take_along_dim_op)
 
 one_hot_op = Operator("one_hot(Tensor self, int num_classes=-1) -> Tensor", tags=("dynamic_output_shape",))

@@ -14,8 +14,7 @@ from redispatch.dispatch.marks import leaf
 from redispatch.tensor import META, Tensor
 
 from .declare import Function, Operator
-from .extremes import check_out_dtype
-from .structured import Meta, apart, check_no_internal_overlap, resize_out
+from .structured import Meta, apart, check_no_internal_overlap, check_out_dtype, resize_out
 
 
 class Several(Operator):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from redispatch import kernels
+from redispatch.dispatch import ops
 from redispatch.dispatch.marks import frozen
 from redispatch.tensor import (
     Size,
@@ -28,11 +29,11 @@ from redispatch.tensor import (
 
 from .copying import clone_op, suggested_format
 from .creation import preserved_strides
-from .declare import Operator
+from .declare import Operator, alias
 from .overridable import overridable_function
 from .planned import Planned, Run
 from .public import public
-from .structured import Meta, Structured, common_device
+from .structured import Meta, Structured, common_device, not_implemented
 from .views import expand_op, reshaped, unsqueeze_op, view_op
 
 # --- cat and stack ----------------------------------------------------------------------------------------------------
@@ -111,11 +112,7 @@ cat_op.forward("linear")
 cat_op.autocast(cpu="promote", cuda="promote")
 cat = public(cat_op)
 
-concat_op = Operator("concat(Tensor[] tensors, int dim=0) -> Tensor")
-concatenate_op = Operator("concatenate(Tensor[] tensors, int dim=0) -> Tensor")
-concat_op.implicit(lambda tensors, dim: cat_op.functional(tensors, dim))
-concatenate_op.implicit(lambda tensors, dim: cat_op.functional(tensors, dim))
-concat, concatenate = public(concat_op), public(concatenate_op)
+concat, concatenate = public(alias("concat", cat_op)), public(alias("concatenate", cat_op))
 
 stack_op = Planned("stack(Tensor[] tensors, int dim=0) -> Tensor", out="out")
 
@@ -155,16 +152,23 @@ stack = public(stack_op)
 
 def joining(name: str, prepare: Callable[[Any], Any], axis: Callable[[Any], int]) -> Any:
     """`name(tensors)`: cat along one dimension of tensors brought to enough dimensions."""
-    op = Operator(f"{name}(Tensor[] tensors) -> Tensor")
+    op = Operator(f"{name}(Tensor[] tensors) -> Tensor", out="out")
 
-    def composite(tensors: Sequence[Tensor]) -> Tensor:
+    def to_cat(tensors: Sequence[Tensor]) -> tuple[list[Tensor], int]:
         if not tensors:
             raise RuntimeError(f"{name} expects a non-empty TensorList")
         prepared = [prepare(x) for x in tensors]
-        return cat_op.functional(prepared, axis(prepared[0]))
+        return prepared, axis(prepared[0])
 
-    composite.__name__ = f"{name}_composite"
+    def composite(tensors: Sequence[Tensor]) -> Tensor:
+        return cat_op.functional(*to_cat(tensors))
+
+    def into_out(tensors: Sequence[Tensor], out: Tensor) -> Tensor:
+        return ops.aten.cat.out(*to_cat(tensors), out=out)
+
+    composite.__name__, into_out.__name__ = f"{name}_composite", f"{name}_into_out"
     op.implicit(composite)
+    op.composite(op.out)(into_out)
     return public(op)
 
 
@@ -303,10 +307,10 @@ def repeated_each(self: Tensor, repeats: int, dim: int | None, output_size: int 
 @repeat_interleave_op.kernel("CPU")
 def repeat_interleave_kernel(repeats: Tensor, output_size: int | None) -> Tensor:
     """0 repeats[0] times, 1 repeats[1] times, ...: the indices that repeat by."""
+    if repeats._dtype.name not in ("int32", "int64"):
+        raise not_implemented("repeat_interleave_cpu", repeats._dtype)
     if len(repeats._shape) != 1:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
-    if repeats._dtype.name not in ("int32", "int64"):
-        raise RuntimeError("repeats has to be Long or Int tensor")
     counts = kernels.as_ndarray(repeats._operand)
     if (counts < 0).any():
         raise RuntimeError("repeats can not be negative")

@@ -18,11 +18,12 @@ from redispatch.tensor import Mould, Size, Tensor, dtype, dtypes, empty, fresh, 
 
 from .creation import preserved_strides
 from .declare import Operator
-from .extremes import check_out_dtype, chosen, selected, shared
+from .extremes import chosen, selected, shared
+from .out_forms import copy_into_out
 from .planned import PLANS, Run
 from .public import public
 from .reductions import reduced_shape
-from .structured import Meta, Structured, apart, check_no_internal_overlap, copy_of, resize_out
+from .structured import Meta, Structured, apart, check_no_internal_overlap, check_out_dtype, copy_of, resize_out
 
 VALUES = "(Tensor values, Tensor indices)"
 
@@ -168,8 +169,10 @@ sort_stable_op.forward(chosen(dim=2))
 sort = public(sort_op, sort_stable_op)
 
 argsort_op = Operator("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor")
-argsort_stable_op = Operator("argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor")
-msort_op = Operator("msort(Tensor self) -> Tensor")
+argsort_stable_op = Operator(
+    "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor", out="stable_out"
+)
+msort_op = Operator("msort(Tensor self) -> Tensor", out="out")
 
 
 @argsort_op.implicit
@@ -187,6 +190,7 @@ def msort_composite(self: Any) -> Any:
     return sort_op.functional(self, 0)[0]
 
 
+copy_into_out(argsort_stable_op, msort_op)
 argsort = public(argsort_op, argsort_stable_op)
 msort = public(msort_op)
 

@@ -143,6 +143,24 @@ def check_can_cast(result: dtype, target: dtype) -> None:
         )
 
 
+def check_out_dtype(out: Tensor, wanted: dtype) -> None:
+    """Raises RuntimeError where `out=` is not of the one dtype that it must have."""
+    if out._dtype is not wanted:
+        raise RuntimeError(f"Expected out tensor to have dtype {c_name(wanted)}, but got {c_name(out._dtype)} instead")
+
+
+def c_name(dtype: dtype) -> str:
+    """A dtype as C++ calls it, which is how some messages do."""
+    return _C_NAMES.get(dtype.name, dtype.name)
+
+
+_C_NAMES = {
+    "float32": "float", "float64": "double", "int64": "long int", "int32": "int", "int16": "short int",
+    "int8": "signed char", "uint8": "unsigned char", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
+    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
+}  # fmt: skip
+
+
 def resize_out(out: Tensor, meta: Meta) -> None:
     """Gives `out=` the result's shape, with PyTorch's warning where it has another one and is not empty."""
     if out._device != meta.device and out._device.type != "meta":

@@ -47,11 +47,11 @@ NAME = re.compile(r"^\w+::(\w+)")
 
 
 def copying(view: Operator) -> Operator:
-    """The operator that copies what `view` shows. With an out= form where it gives one tensor."""
+    """The operator that copies what `view` shows."""
     text = NAME.sub(r"\1_copy", ALIAS.sub("", view.text.text))
     overload = view.text.overload_name
     several = view.text.returns.endswith("[]")
-    op = Operator(text, tags=("view_copy",), out=None if several else f"{overload}_out" if overload else "out")
+    op = Operator(text, tags=("view_copy",), out=f"{overload}_out" if overload else "out")
 
     def copy_kernel(*args: Any) -> Any:
         shown = call(view.functional, list(args))
@@ -59,8 +59,7 @@ def copying(view: Operator) -> Operator:
 
     copy_kernel.__name__ = f"{op.base_name}_kernel"
     op.explicit(copy_kernel)
-    if not several:
-        copy_into_out(op)
+    copy_into_out(op)
     if view.rules:
         op.derivative(*view.rules, node=f"{view.node}_copy", for_complex=view.for_complex)
         op.forward("linear")

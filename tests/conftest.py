@@ -19,6 +19,7 @@ from redispatch.dispatch.layers.autocast import KEY_OF_DEVICE
 from redispatch.dispatch.library import _DEFINING
 from redispatch.dispatch.registry import OVERLOADS, forget_entries
 from redispatch.dispatch.rules import TABLES
+from redispatch.ops import late_out_forms  # noqa: F401  # before any test, which would be made to forget them
 from redispatch.tensor import KINDS, TYPE_NAMED
 
 # No deadline: the first example of a property may compile a kernel. Derandomised: a failure seen once is seen again;

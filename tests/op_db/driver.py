@@ -101,6 +101,12 @@ def on_meta(info, sample):
     return moved
 
 
+def writing_into(info, targets):
+    """The keywords by which the out= form takes these tensors: one each, or one for a list of them."""
+    keywords = [info.out.schema.arguments[i].name for i in info.out.schema.out_positions]
+    return dict(zip(keywords, targets, strict=True)) if info.out.schema.returns else {keywords[0]: targets}
+
+
 def without_factory_options(info, sample):
     """A factory's call without the options that its out= form does not take."""
     taken = {argument.name for argument in info.out.schema.arguments}

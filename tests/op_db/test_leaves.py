@@ -13,7 +13,7 @@ from redispatch.tensor import Tensor
 from redispatch.testing import SampleInput
 from redispatch.testing.op_db import op_db
 
-from .driver import as_list, each, on_meta, run, without_factory_options
+from .driver import as_list, each, on_meta, run, without_factory_options, writing_into
 
 
 class Watched(State):
@@ -78,11 +78,10 @@ def test_in_place_leaves_ask_for_inference_mode_alone(info, dtype):
 
 @each([info for info in op_db if info.out is not None])
 def test_out_leaves_ask_for_inference_mode_alone(info, dtype):
-    keywords = [info.out.schema.arguments[i].name for i in info.out.schema.out_positions]
     for sample in info.sample_inputs(dtype):
         out = [rd.empty_like(x.detach()) for x in as_list(run(info, sample.copy()))]
         given = without_factory_options(info, sample.map(Tensor.detach))
-        kwargs = {**given.kwargs, **dict(zip(keywords, out, strict=True))}
+        kwargs = {**given.kwargs, **writing_into(info, out)}
         assert watched(info, SampleInput(given.input, given.args, kwargs), info.out) == {}, sample
 
 

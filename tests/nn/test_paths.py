@@ -1,0 +1,70 @@
+"""PyTorch's other paths and former names of modules, initial values and hooks."""
+
+import importlib
+import math
+
+import pytest
+
+import redispatch as rd
+from redispatch import nn
+from redispatch.nn.modules import PLACES
+
+
+@pytest.mark.parametrize("file", PLACES)
+def test_a_layer_is_the_same_by_pytorchs_path(file):
+    module = importlib.import_module(f"redispatch.nn.modules.{file}")
+    assert module is getattr(nn.modules, file)
+    for name in PLACES[file].split():
+        assert getattr(module, name) is getattr(nn, name) is getattr(nn.modules, name)
+
+
+def test_numbers_become_tuples():
+    from redispatch.nn.modules.utils import _ntuple, _pair, _single, _triple
+
+    assert (_single(2), _pair(2), _triple([1, 2, 3]), _ntuple(2, "two")(5)) == ((2,), (2, 2), (1, 2, 3), (5, 5))
+
+
+@pytest.mark.parametrize("name", ["xavier_uniform", "kaiming_normal", "normal", "eye", "orthogonal"])
+def test_a_former_name_of_an_initialiser_works_and_says_so(name):
+    rd.manual_seed(0)
+    with pytest.warns(FutureWarning, match=f"`nn.init.{name}` is now deprecated in favor of `nn.init.{name}_`"):
+        former = getattr(nn.init, name)(rd.empty(3, 3))
+    rd.manual_seed(0)
+    assert rd.equal(former, getattr(nn.init, f"{name}_")(rd.empty(3, 3)))
+
+
+def test_the_older_backward_hook_sees_the_last_operator():
+    seen = []
+    layer = nn.Linear(2, 3)
+    handle = layer.register_backward_hook(lambda *given: seen.append(given))
+    x = rd.ones(4, 2, requires_grad=True)
+    layer(x).sum().backward()
+    ((module, gradients, given),) = seen
+    assert module is layer
+    assert [tuple(g.shape) for g in gradients] == [(3,), (4, 2), (2, 3)]  # of addmm: bias, input, transposed weight
+    assert [tuple(g.shape) for g in given] == [(4, 3)]
+    handle.remove()
+    layer(x).sum().backward()
+    assert len(seen) == 1
+
+
+def test_what_an_older_hook_returns_replaces_the_gradients():
+    layer = nn.Linear(2, 3, bias=False)
+    layer.register_backward_hook(lambda module, gradients, given: tuple(g * 2 for g in gradients))
+    x = rd.ones(4, 2, requires_grad=True)
+    layer(x).sum().backward()
+    rd.testing.assert_close(x.grad, 2 * layer.weight.detach().sum(0).expand(4, 2))
+
+
+def test_backward_hooks_of_two_kinds_do_not_mix():
+    older, full = nn.Linear(2, 3), nn.Linear(2, 3)
+    older.register_backward_hook(print)
+    full.register_full_backward_hook(print)
+    with pytest.raises(RuntimeError, match="Cannot use both regular backward hooks and full backward hooks"):
+        older.register_full_backward_hook(print)
+    with pytest.raises(RuntimeError, match="Cannot use both regular backward hooks and full backward hooks"):
+        full.register_backward_hook(print)
+
+
+def test_constants():
+    assert (rd.pi, rd.e, rd.inf, rd.newaxis) == (math.pi, math.e, math.inf, None) and math.isnan(rd.nan)
