@@ -8,6 +8,7 @@ import pytest
 import redispatch as rd
 from redispatch import nn
 from redispatch.nn.modules import PLACES
+from redispatch.testing import assert_close
 
 
 @pytest.mark.parametrize("file", PLACES)
@@ -53,7 +54,7 @@ def test_what_an_older_hook_returns_replaces_the_gradients():
     layer.register_backward_hook(lambda module, gradients, given: tuple(g * 2 for g in gradients))
     x = rd.ones(4, 2, requires_grad=True)
     layer(x).sum().backward()
-    rd.testing.assert_close(x.grad, 2 * layer.weight.detach().sum(0).expand(4, 2))
+    assert_close(x.grad, 2 * layer.weight.detach().sum(0).expand(4, 2))
 
 
 def test_backward_hooks_of_two_kinds_do_not_mix():
