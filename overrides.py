@@ -308,7 +308,7 @@ def _enable_torch_function() -> Setting:
 
 def _get_overloaded_args(relevant_args: Iterable[Any], get_type_fn: Any = type) -> list[Any]:
     """One argument for each class that overrides, in the order in which they are asked."""
-    return one_per_type(value for value in relevant_args if overrides(value))
+    return one_per_type([value for value in relevant_args if overrides(value)])
 
 
 def _get_current_function_mode_stack() -> list[Any]:

@@ -4,8 +4,8 @@ A public function must ask for overrides, choose an overload, read each argument
 specialised code is found. For most calls the classes of the values decide all of that. So the function is written out
 as a person would: a tree of tests on these classes, at whose leaves the code is looked up and called.
 
-    if type(input) is Tensor or id(type(input)) in PLAIN_TENSORS:
-        if type(other) is Tensor or id(type(other)) in PLAIN_TENSORS:
+    if type(input) is Tensor or id(type(input)) in state.plain:
+        if type(other) is Tensor or id(type(other)) in state.plain:
             last = add_TTD.last
             if last.state is state.keys and last.tensors is input._keyset is other._keyset:
                 return last.code(input, other)
@@ -34,7 +34,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .base import ARGUMENT_TYPES, VALUE_CLASSES
 from .boxing import NUMBERS, default_of, is_default
 from .interpreter import call, run
-from .override import PLAIN_TENSORS
 from .schema import NO_DEFAULT, BaseType, ListType, OptionalType, Type
 from .specialiser.residual import Writer
 from .specialiser.site import Site, known_at
@@ -293,8 +292,7 @@ class Lanes:
         return [" or ".join(tests), *below]
 
     def is_plain(self, value: str) -> str:
-        plain = self.writer.constant(PLAIN_TENSORS, "PLAIN_TENSORS")
-        return f"type({value}) is {self.writer.constant(VALUE_CLASSES['Tensor'])} or id(type({value})) in {plain}"
+        return f"type({value}) is {self.writer.constant(VALUE_CLASSES['Tensor'])} or id(type({value})) in state.plain"
 
     # Leaves -----------------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .state import STATE, Setting, State, with_modes
+from .state import PLAIN_TENSORS, SILENT_TENSORS, STATE, Setting, State, with_modes
 
 # Classes which take part in calls without overriding them: the exact types that `overridden` passes at a glance.
 PLAIN_TYPES: set[type] = {int, float, bool, str, complex, type(None)}
@@ -37,8 +37,9 @@ def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs:
 
 # Note [Plain classes of tensors]
 # Tensor is known by sight. A subclass that opted out (Parameter, most wrappers) is asked once; then its id stands in
-# PLAIN_TENSORS until its attributes change, which its metaclass notices, or until it is gone.
-PLAIN_TENSORS: dict[int, weakref.ref[type]] = {}
+# PLAIN_TENSORS until its attributes change, which its metaclass notices, or until it is gone. Where no class may
+# override, as in a default `__torch_function__`, every class is taken as Tensor is; its id stands in SILENT_TENSORS.
+# `state.plain` is the one or the other (state.py).
 _PLAIN_LOCK = threading.RLock()  # an answer and its entry must not be parted by a change of the class
 
 # called with a class of tensors whose `__torch_function__` or `__torch_dispatch__`, or whose bases, were set or deleted
@@ -87,6 +88,7 @@ def never_plain(kind: type) -> None:
     with _PLAIN_LOCK:
         _NEVER_PLAIN.add(kind)
         PLAIN_TENSORS.pop(id(kind), None)
+        SILENT_TENSORS.pop(id(kind), None)
 
 
 def remember_plain(kind: type) -> None:
@@ -102,6 +104,14 @@ def remember_plain(kind: type) -> None:
         if kind.__torch_function__ is _disabled_torch_function_impl:  # type: ignore[attr-defined]
             key = id(kind)
             PLAIN_TENSORS[key] = weakref.ref(kind, lambda gone: PLAIN_TENSORS.pop(key, None))
+
+
+def remember_silent(kind: type) -> None:
+    """Enters a class of tensors in SILENT_TENSORS."""
+    with _PLAIN_LOCK:
+        if kind not in _NEVER_PLAIN:
+            key = id(kind)
+            SILENT_TENSORS[key] = weakref.ref(kind, lambda gone: SILENT_TENSORS.pop(key, None))
 
 
 # Who overrides ------------------------------------------------------------------------------------------------------
@@ -126,38 +136,53 @@ def overrides(value: Any) -> bool:
 
 def overridden(args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
     """Whether a mode or an argument (inside one level of list or tuple, too) wants this call for itself."""
+    return who_overrides(args, kwargs) is not None
+
+
+def who_overrides(args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any] | None:
+    """The arguments that want this call for themselves, perhaps none if a mode does; None if nobody does."""
     state = STATE.get()
-    if state.keys.by_mode:
-        return True
-    if state.overrides != "all":
-        return False
+    if state.overrides == "all":
+        found = overriding(args, kwargs)
+        return found if found or state.keys.by_mode else None
+    for value in (*args, *kwargs.values()) if kwargs else args:
+        for item in value if type(value) in HOLDERS else (value,):
+            if isinstance(type(item), TensorMeta) and id(type(item)) not in SILENT_TENSORS:
+                remember_silent(type(item))
+    return [] if state.keys.by_mode else None
+
+
+def overriding(args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
+    """The arguments that override, in order; of several of one class that follow each other, the first."""
+    found: list[Any] = []
+    former = None
     for value in (*args, *kwargs.values()) if kwargs else args:
         kind = type(value)
-        if kind in PLAIN_TYPES or id(kind) in PLAIN_TENSORS:
+        if kind is former or kind in PLAIN_TYPES or id(kind) in PLAIN_TENSORS:
             continue
-        if any(map(overrides, value)) if isinstance(value, HOLDERS) else overrides(value):
-            return True
-    return False
-
-
-def overriding(args: Sequence[Any], kwargs: dict[str, Any]) -> Iterable[Any]:
-    """The arguments that override, in order."""
-    for value in (*args, *kwargs.values()) if kwargs else args:
         if isinstance(value, HOLDERS):
-            yield from (item for item in value if overrides(item))
+            found += [item for item in value if overrides(item)]
         elif overrides(value):
-            yield value
+            found.append(value)
+            former = kind
+    return found
 
 
-def one_per_type(values: Iterable[Any]) -> list[Any]:
+def one_per_type(values: Sequence[Any]) -> list[Any]:
     """One value for each distinct type, a subclass before its superclasses, otherwise from left to right."""
+    if len(values) == 1:  # as nearly always
+        return [*values]
     chosen: list[Any] = []
-    kinds: list[type] = []
     for value in values:
-        if type(value) not in kinds:
-            position = next((i for i, kind in enumerate(kinds) if issubclass(type(value), kind)), len(kinds))
-            chosen.insert(position, value)
-            kinds.insert(position, type(value))
+        kind = type(value)
+        place = len(chosen)
+        for i, one in enumerate(chosen):
+            if type(one) is kind:
+                break
+            if issubclass(kind, type(one)):
+                place = min(place, i)
+        else:
+            chosen.insert(place, value)
     return chosen
 
 
@@ -166,12 +191,12 @@ def handle_torch_function(public: Callable[..., Any], relevant: Iterable[Any], /
 
     Errors: NotHandledError where every handler answers NotImplemented.
     """
-    return _ask(public, relevant, args, kwargs)
+    return ask(public, [value for value in relevant if overrides(value)], args, kwargs)
 
 
 def call_overridden(public: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The same for what is a builtin in PyTorch: handlers then get None in the place of no keyword arguments."""
-    return _ask(public, overriding(args, kwargs), args, kwargs or None)
+    return ask(public, overriding(args, kwargs), args, kwargs or None)
 
 
 def asks(function: Any, name: str = "") -> Any:
@@ -184,7 +209,7 @@ def asks(function: Any, name: str = "") -> Any:
 def ask_function_mode(public: Callable[..., Any], state: State, args: tuple[Any, ...]) -> Any:
     """`call_overridden` in a state whose function modes are asked, for arguments that have no say, and no keywords."""
     if state.tracer is not None:
-        return _ask(public, (), args, None)
+        return ask(public, (), args, None)
     token = STATE.set(state.memo.get("answering function") or state.answering_function())
     try:
         result = state.function_modes[-1].__torch_function__(public, (), args, None)
@@ -195,11 +220,11 @@ def ask_function_mode(public: Callable[..., Any], state: State, args: tuple[Any,
     return result
 
 
-def _ask(public: Callable[..., Any], relevant: Iterable[Any], args: tuple[Any, ...], kwargs: Any) -> Any:
-    """Asks the innermost mode, then the classes of the arguments, until one does not answer NotImplemented."""
+def ask(public: Callable[..., Any], relevant: Sequence[Any], args: tuple[Any, ...], kwargs: Any) -> Any:
+    """Asks the innermost mode, then the classes of those that override, until one does not answer NotImplemented."""
     state = STATE.get()
-    handlers = one_per_type(value for value in relevant if overrides(value)) if state.overrides == "all" else []
-    types = tuple(map(type, handlers))
+    handlers = one_per_type(relevant) if state.overrides == "all" else []
+    types = (*map(type, handlers),)
     if state.function_modes and state.overrides != "none":
         mode = state.function_modes[-1]
         token = STATE.set(state.answering_function())
@@ -213,7 +238,10 @@ def _ask(public: Callable[..., Any], relevant: Iterable[Any], args: tuple[Any, .
         handler = value.__torch_function__
         if getattr(handler, "__self__", None) is value:
             warn_of_plain_method(type(value), kwargs)
-        result = _answer(type(value), handler, public, types, args, kwargs)
+        if state.tracer is None:
+            result = handler(public, types, args, kwargs)
+        else:
+            result = _answer(type(value), handler, public, types, args, kwargs)
         if result is not NotImplemented:
             return result
     raise _none_answered(public, types, state, kwargs)

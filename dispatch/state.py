@@ -90,6 +90,7 @@ class State:
 
     _FIELDS = tuple(__annotations__)
     keys: StateKeys  # added: `included` with the flags, Note [Flags above the keys]; kept: all but `excluded`
+    plain: dict[int, Any]  # ids of the classes of tensors that have no say in a call: Note [Plain classes of tensors]
     memo: dict[Any, Any]  # what `excluding` and other frequent changes have answered
 
     def replace(self, **changes: Any) -> State:
@@ -224,8 +225,15 @@ class State:
         return f"State({', '.join(f'{f}={getattr(self, f)!r}' for f in changed)})"
 
 
+# Note [Plain classes of tensors], in override.py, which fills them: the classes that have no say in a call where
+# classes may override, and where they may not.
+PLAIN_TENSORS: dict[int, weakref.ref[type]] = {}
+SILENT_TENSORS: dict[int, weakref.ref[type]] = {}
+
+
 def _derive(fields: dict[str, Any]) -> None:
-    """Sets `keys`, which follow from the other fields."""
+    """Sets `keys` and `plain`, which follow from the other fields."""
+    fields["plain"] = PLAIN_TENSORS if fields["overrides"] == "all" else SILENT_TENSORS
     flags = 0
     if fields["tracer"] is not None:
         flags |= TRACED

@@ -21,10 +21,12 @@ from redispatch.dispatch import (
     OptionalType,
     Overload,
     Parser,
+    ask,
     ask_function_mode,
     call,
     call_overridden,
     overridden,
+    who_overrides,
 )
 from redispatch.dispatch.boxing import default_of
 from redispatch.dispatch.frames import HIDDEN
@@ -74,8 +76,9 @@ def face(name: str, overloads: Sequence[Overload], module: str, method: bool = F
     parser = Parser(name, overloads, method)
 
     def meaning(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if overridden(args, kwargs):
-            return call_overridden(function, args, kwargs)
+        who = who_overrides(args, kwargs)
+        if who is not None:
+            return ask(function, who, args, kwargs or None)
         if method:
             if not args or not isinstance(args[0], Tensor):  # `Tensor.add(1, x)`
                 given = f"a '{type(args[0]).__name__}' object" if args else "nothing"

@@ -181,13 +181,16 @@ class Window:
 @inline
 def view_through(window: Window, base: Tensor) -> Tensor:
     """`view_over` for callers that have decided before how such a view looks."""
-    looks, array, store = window.looks, base._array, base._store
+    looks, store = window.looks, base._store
+    if store is None:
+        store = base._storage  # before anything else here holds the array: to be its only storage then needs no search
+    array = base._array
     counted = base._counter is not None
     t = _new(Tensor)
     t._keyset = window.keyset if counted else window.inference_keyset
     t._counter = [0] if counted else None
     t._autograd = None
-    t._store = base._storage if store is None else store
+    t._store = store
     t._array = array
     t._shape = looks.shape
     t._stride = looks.stride

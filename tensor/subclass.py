@@ -18,12 +18,12 @@ from .devices import CPU, as_device, device_keyset
 from .dtypes import dtype as DType
 from .dtypes import get_default_dtype
 from .layouts import strided
-from .looks import Looks, interned, show_same
+from .looks import Looks, interned
 from .record import SET_REQUIRES_GRAD
 from .routes import give_routes
 from .size import Size
 from .storage import UntypedStorage
-from .tensor import Tensor, overridable
+from .tensor import Tensor
 
 PYTHON = keyset("Python", "PythonTLSSnapshot")
 
@@ -31,12 +31,19 @@ PYTHON = keyset("Python", "PythonTLSSnapshot")
 def shell(cls: type, like: Tensor) -> Any:
     """A new tensor of class `cls` over the memory of `like`, with the keys that the class needs and no history."""
     t: Any = object.__new__(cls)
-    show_same(t, like)
-    t._counter = like._counter
-    t._keyset = shared(like._keyset | PYTHON if has_handler(cls) else like._keyset & ~PYTHON)
-    t._autograd = None
-    t._view = None
+    t._store = like._storage if like._store is None else like._store
+    t._array, t._shape, t._stride, t._offset = like._array, like._shape, like._stride, like._offset
+    t._dtype, t._device, t._counter, t._looks = like._dtype, like._device, like._counter, None
+    t._keyset = keys_of_class(cls, like._keyset)
+    t._autograd = t._view = None
     return t
+
+
+def keys_of_class(cls: type, keys: int) -> int:
+    """The keys of a tensor as another class has them."""
+    if has_handler(cls):
+        return shared(keys | PYTHON)
+    return shared(keys & ~PYTHON) if keys & PYTHON else keys
 
 
 def make_subclass(
@@ -183,7 +190,6 @@ def wrapper_keyset(device_type: str) -> int:
     return shared(device_keyset(device_type) | PYTHON)
 
 
-@overridable
 def as_subclass(self: Tensor, cls: type) -> Any:
     """The same memory as class `cls`; with grad, if this tensor has one, flowing through."""
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):

@@ -40,7 +40,7 @@ from redispatch.dispatch.layers.conjugate import CONJUGATE
 from redispatch.dispatch.layers.negative import NEGATIVE
 from redispatch.dispatch.layers.python import has_handler
 from redispatch.dispatch.layers.zero_tensor import ZERO_TENSOR
-from redispatch.dispatch.override import PLAIN_TENSORS, PLAIN_TYPES
+from redispatch.dispatch.override import PLAIN_TYPES
 from redispatch.kernels import Operand, check_view, is_contiguous, last_element
 
 from .devices import CPU, device, device_keyset
@@ -66,7 +66,8 @@ def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
 
         def method(self: Any) -> Any:
             kind = type(self)
-            if (kind is Tensor or id(kind) in PLAIN_TENSORS) and not STATE.get().keys.by_mode:
+            state = STATE.get()
+            if (kind is Tensor or id(kind) in state.plain) and not state.keys.by_mode:
                 return function(self)
             return call_overridden(method, (self,), {}) if overridden((self,), {}) else long_way(self)
 
@@ -100,7 +101,8 @@ class overridable_property(property):
 
         def get(owner: Any) -> Any:
             kind = type(owner)
-            if (kind is Tensor or id(kind) in PLAIN_TENSORS) and not STATE.get().keys.by_mode:
+            state = STATE.get()
+            if (kind is Tensor or id(kind) in state.plain) and not state.keys.by_mode:
                 return read(owner)
             return call_overridden(self.__get__, (owner,), {}) if overridden((owner,), {}) else long_way(owner)
 
@@ -199,11 +201,16 @@ class Tensor(TensorBase, metaclass=TensorMeta):
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """The default for subclasses: runs the function as usual and hands out its tensors as this class."""
-        if not all(issubclass(cls, kind) for kind in types):
-            return NotImplemented
-        with within(STATE.get().without_subclasses()):
-            result = func(*args, **(kwargs or {}))
-        return result if func in nowrap_functions() else converted(result, cls)
+        for kind in types:
+            if not issubclass(cls, kind):
+                return NotImplemented
+        state = STATE.get()
+        token = STATE.set(state.memo.get("without subclasses") or state.without_subclasses())
+        try:
+            result = func(*args, **kwargs) if kwargs else func(*args)
+            return result if func in nowrap_functions() else converted(result, cls)
+        finally:
+            STATE.reset(token)
 
     # Note [Storages are made when they are asked for]
     # Most results are read and dropped: a storage object would cost them a third of their time. A fresh tensor holds

@@ -32,6 +32,7 @@ from redispatch.dispatch.entries import EntryPoint
 from redispatch.dispatch.override import (
     HANDLER_CHANGED,
     PLAIN_TENSORS,
+    SILENT_TENSORS,
     TensorMeta,
     _disabled_torch_function_impl,
     without_subclasses,
@@ -420,6 +421,23 @@ def test_a_plain_class_is_let_go():
     del Plain
     gc.collect()
     assert key not in PLAIN_TENSORS
+
+
+def test_a_class_takes_part_as_tensor_does_where_no_class_may_override():
+    class Sub(Tensor):
+        pass
+
+    x, key = rd.ones(2).as_subclass(Sub), id(Sub)
+    for _ in range(4):
+        assert type(x + 1) is type(rd.relu(x)) is Sub
+    assert key in SILENT_TENSORS and key not in PLAIN_TENSORS
+    overriding(Sub)
+    assert rd.relu(x) == "overridden"
+    with without_subclasses():
+        assert type(rd.relu(x)) is Tensor
+    del x, Sub
+    gc.collect()
+    assert key not in SILENT_TENSORS
 
 
 def test_who_asks_is_told_of_changed_handlers():
