@@ -28,7 +28,7 @@ def add_Tensor(self, other):
         result_3._counter = [0]
         result_3._autograd = None
         result_3._store = None
-        result_3._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould)
+        result_3._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould, result_3)
         result_3._shape = mould.shape
         result_3._stride = mould.stride
         result_3._offset = 0
@@ -82,7 +82,7 @@ def add_Tensor(self, other):
     result_4._counter = [0]
     result_4._autograd = None
     result_4._store = None
-    result_4._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2)
+    result_4._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2, result_4)
     result_4._shape = mould_2.shape
     result_4._stride = mould_2.stride
     result_4._offset = 0

@@ -14,7 +14,7 @@ def add_Tensor(self, other):
     result._counter = [0]
     result._autograd = None
     result._store = None
-    result._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould)
+    result._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould, result)
     result._shape = mould.shape
     result._stride = mould.stride
     result._offset = 0

@@ -4,8 +4,7 @@ def cat(tensors):
     tensors_0, tensors_1 = tensors
     # AutocastCPU: autocast (kernel), dispatch/layers/autocast.py
     state = get_state()
-    inner = state.excluding(keyset)
-    token = set_state(inner)
+    token = set_state(state.excluding(keys(KEY_OF_DEVICE['cpu'])))
     try:
         policy = promote(op, [tensors, 0], 'cpu')
         return call(op, policy)

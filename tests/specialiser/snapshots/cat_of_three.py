@@ -34,7 +34,7 @@ def cat(tensors, dim):
         result_4._counter = [0]
         result_4._autograd = None
         result_4._store = None
-        result_4._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould)
+        result_4._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould, result_4)
         result_4._shape = mould.shape
         result_4._stride = mould.stride
         result_4._offset = 0
@@ -82,7 +82,7 @@ def cat(tensors, dim):
     result_5._counter = [0]
     result_5._autograd = None
     result_5._store = None
-    result_5._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2)
+    result_5._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2, result_5)
     result_5._shape = mould_2.shape
     result_5._stride = mould_2.stride
     result_5._offset = 0

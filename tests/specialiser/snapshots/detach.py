@@ -13,15 +13,17 @@ def detach(self):
                 geometry_2 = geometry(self)
                 window = remember((looks,), self, geometry_2)
             value_4 = window.looks
-            value_5 = self._array
-            value_6 = self._store
+            value_5 = self._store
+            if value_5 is None:
+                value_5 = self._storage
+            array = self._array
             counted = self._counter is not None
             result = new(Tensor)
             result._keyset = window.keyset if counted else window.inference_keyset
             result._counter = [0] if counted else None
             result._autograd = None
-            result._store = self._storage if value_6 is None else value_6
-            result._array = value_5
+            result._store = value_5
+            result._array = array
             result._shape = value_4.shape
             result._stride = value_4.stride
             result._offset = self._offset + window.start
@@ -29,7 +31,7 @@ def detach(self):
             result._device = value_4.device
             result._view = None
             result._looks = value_4
-            if value_5 is None:
+            if array is None:
                 self._storage.hand_out(result)
             result._counter = self._counter
             return result
@@ -46,24 +48,26 @@ def detach(self):
         if window_3 is None:
             geometry_3 = geometry(self)
             window_3 = remember((looks_2,), self, geometry_3)
-        value_8 = window_3.looks
-        value_9 = self._array
-        value_10 = self._store
+        value_7 = window_3.looks
+        value_8 = self._store
+        if value_8 is None:
+            value_8 = self._storage
+        array_2 = self._array
         counted_2 = self._counter is not None
         result_2 = new(Tensor)
         result_2._keyset = window_3.keyset if counted_2 else window_3.inference_keyset
         result_2._counter = [0] if counted_2 else None
         result_2._autograd = None
-        result_2._store = self._storage if value_10 is None else value_10
-        result_2._array = value_9
-        result_2._shape = value_8.shape
-        result_2._stride = value_8.stride
+        result_2._store = value_8
+        result_2._array = array_2
+        result_2._shape = value_7.shape
+        result_2._stride = value_7.stride
         result_2._offset = self._offset + window_3.start
-        result_2._dtype = value_8.dtype
-        result_2._device = value_8.device
+        result_2._dtype = value_7.dtype
+        result_2._device = value_7.device
         result_2._view = None
-        result_2._looks = value_8
-        if value_9 is None:
+        result_2._looks = value_7
+        if array_2 is None:
             self._storage.hand_out(result_2)
         result_2._counter = self._counter
         return finish_otherwise(operator_derivative, op, node, [self], result_2)
@@ -74,24 +78,26 @@ def detach(self):
     if window_5 is None:
         geometry_4 = geometry(self)
         window_5 = remember((looks_3,), self, geometry_4)
-    value_12 = window_5.looks
-    value_13 = self._array
-    value_14 = self._store
+    value_10 = window_5.looks
+    value_11 = self._store
+    if value_11 is None:
+        value_11 = self._storage
+    array_3 = self._array
     counted_3 = self._counter is not None
     result_3 = new(Tensor)
     result_3._keyset = window_5.keyset if counted_3 else window_5.inference_keyset
     result_3._counter = [0] if counted_3 else None
     result_3._autograd = None
-    result_3._store = self._storage if value_14 is None else value_14
-    result_3._array = value_13
-    result_3._shape = value_12.shape
-    result_3._stride = value_12.stride
+    result_3._store = value_11
+    result_3._array = array_3
+    result_3._shape = value_10.shape
+    result_3._stride = value_10.stride
     result_3._offset = self._offset + window_5.start
-    result_3._dtype = value_12.dtype
-    result_3._device = value_12.device
+    result_3._dtype = value_10.dtype
+    result_3._device = value_10.device
     result_3._view = None
-    result_3._looks = value_12
-    if value_13 is None:
+    result_3._looks = value_10
+    if array_3 is None:
         self._storage.hand_out(result_3)
     result_3._counter = self._counter
     return result_3

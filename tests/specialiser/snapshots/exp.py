@@ -23,7 +23,7 @@ def exp(self):
         result_2._counter = [0]
         result_2._autograd = None
         result_2._store = None
-        result_2._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould)
+        result_2._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould, result_2)
         result_2._shape = mould.shape
         result_2._stride = mould.stride
         result_2._offset = 0
@@ -81,7 +81,7 @@ def exp(self):
     result_3._counter = [0]
     result_3._autograd = None
     result_3._store = None
-    result_3._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2)
+    result_3._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2, result_3)
     result_3._shape = mould_2.shape
     result_3._stride = mould_2.stride
     result_3._offset = 0

@@ -6,7 +6,7 @@ def index_Tensor(self, indices):
     if (bool((self._autograd is not None and self._autograd.requires_grad))) or (bool((indices_1._autograd is not None and indices_1._autograd.requires_grad))):
         value = wanted_of([self, indices])
         if not value:
-            # CPU: index_kernel (default backend kernel), ops/indexing.py
+            # CPU: index_kernel (kernel), ops/indexing.py
             value_9 = indices_1._looks or looks_of(indices_1)
             looks = self._looks or looks_of(self)
             plan = INDEXED_get((looks, None, value_9))
@@ -19,7 +19,7 @@ def index_Tensor(self, indices):
                 result_3._counter = [0]
                 result_3._autograd = None
                 result_3._store = None
-                result_3._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould)
+                result_3._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould, result_3)
                 result_3._shape = mould.shape
                 result_3._stride = mould.stride
                 result_3._offset = 0
@@ -44,7 +44,7 @@ def index_Tensor(self, indices):
         node.facts = (self._shape,)
         if WATCH.on:
             look_on(operator_derivative, node)
-        # CPU: index_kernel (default backend kernel), ops/indexing.py
+        # CPU: index_kernel (kernel), ops/indexing.py
         value_15 = indices_1._looks or looks_of(indices_1)
         looks_2 = self._looks or looks_of(self)
         plan_2 = INDEXED_get((looks_2, None, value_15))
@@ -57,7 +57,7 @@ def index_Tensor(self, indices):
             result_5._counter = [0]
             result_5._autograd = None
             result_5._store = None
-            result_5._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2)
+            result_5._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2, result_5)
             result_5._shape = mould_2.shape
             result_5._stride = mould_2.stride
             result_5._offset = 0
@@ -85,7 +85,7 @@ def index_Tensor(self, indices):
                 result_4._autograd = record
                 return result_4
         return finish_otherwise(operator_derivative, op, node, [self, indices], result_4)
-    # CPU: index_kernel (default backend kernel), ops/indexing.py
+    # CPU: index_kernel (kernel), ops/indexing.py
     value_21 = indices_1._looks or looks_of(indices_1)
     looks_3 = self._looks or looks_of(self)
     plan_3 = INDEXED_get((looks_3, None, value_21))
@@ -98,7 +98,7 @@ def index_Tensor(self, indices):
         result_7._counter = [0]
         result_7._autograd = None
         result_7._store = None
-        result_7._array = empty(mould_3.elements, mould_3.array) if mould_3.sure else memory_for(mould_3)
+        result_7._array = empty(mould_3.elements, mould_3.array) if mould_3.sure else memory_for(mould_3, result_7)
         result_7._shape = mould_3.shape
         result_7._stride = mould_3.stride
         result_7._offset = 0

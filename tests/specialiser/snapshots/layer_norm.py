@@ -27,7 +27,7 @@ def native_layer_norm(input_2, normalized_shape, eps):
         result_4._counter = [0]
         result_4._autograd = None
         result_4._store = None
-        result_4._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould)
+        result_4._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould, result_4)
         result_4._shape = mould.shape
         result_4._stride = mould.stride
         result_4._offset = 0
@@ -41,7 +41,7 @@ def native_layer_norm(input_2, normalized_shape, eps):
         result_5._counter = [0]
         result_5._autograd = None
         result_5._store = None
-        result_5._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2)
+        result_5._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2, result_5)
         result_5._shape = mould_2.shape
         result_5._stride = mould_2.stride
         result_5._offset = 0
@@ -55,7 +55,7 @@ def native_layer_norm(input_2, normalized_shape, eps):
         result_6._counter = [0]
         result_6._autograd = None
         result_6._store = None
-        result_6._array = empty(mould_3.elements, mould_3.array) if mould_3.sure else memory_for(mould_3)
+        result_6._array = empty(mould_3.elements, mould_3.array) if mould_3.sure else memory_for(mould_3, result_6)
         result_6._shape = mould_3.shape
         result_6._stride = mould_3.stride
         result_6._offset = 0
@@ -101,7 +101,7 @@ def native_layer_norm(input_2, normalized_shape, eps):
     result_8._counter = [0]
     result_8._autograd = None
     result_8._store = None
-    result_8._array = empty(mould_4.elements, mould_4.array) if mould_4.sure else memory_for(mould_4)
+    result_8._array = empty(mould_4.elements, mould_4.array) if mould_4.sure else memory_for(mould_4, result_8)
     result_8._shape = mould_4.shape
     result_8._stride = mould_4.stride
     result_8._offset = 0
@@ -115,7 +115,7 @@ def native_layer_norm(input_2, normalized_shape, eps):
     result_9._counter = [0]
     result_9._autograd = None
     result_9._store = None
-    result_9._array = empty(mould_5.elements, mould_5.array) if mould_5.sure else memory_for(mould_5)
+    result_9._array = empty(mould_5.elements, mould_5.array) if mould_5.sure else memory_for(mould_5, result_9)
     result_9._shape = mould_5.shape
     result_9._stride = mould_5.stride
     result_9._offset = 0
@@ -129,7 +129,7 @@ def native_layer_norm(input_2, normalized_shape, eps):
     result_10._counter = [0]
     result_10._autograd = None
     result_10._store = None
-    result_10._array = empty(mould_6.elements, mould_6.array) if mould_6.sure else memory_for(mould_6)
+    result_10._array = empty(mould_6.elements, mould_6.array) if mould_6.sure else memory_for(mould_6, result_10)
     result_10._shape = mould_6.shape
     result_10._stride = mould_6.stride
     result_10._offset = 0

@@ -23,7 +23,7 @@ def max_dim(self, dim):
         result_2._counter = [0]
         result_2._autograd = None
         result_2._store = None
-        result_2._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould)
+        result_2._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould, result_2)
         result_2._shape = mould.shape
         result_2._stride = mould.stride
         result_2._offset = 0
@@ -37,7 +37,7 @@ def max_dim(self, dim):
         result_3._counter = [0]
         result_3._autograd = None
         result_3._store = None
-        result_3._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2)
+        result_3._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2, result_3)
         result_3._shape = mould_2.shape
         result_3._stride = mould_2.stride
         result_3._offset = 0
@@ -78,7 +78,7 @@ def max_dim(self, dim):
     result_4._counter = [0]
     result_4._autograd = None
     result_4._store = None
-    result_4._array = empty(mould_3.elements, mould_3.array) if mould_3.sure else memory_for(mould_3)
+    result_4._array = empty(mould_3.elements, mould_3.array) if mould_3.sure else memory_for(mould_3, result_4)
     result_4._shape = mould_3.shape
     result_4._stride = mould_3.stride
     result_4._offset = 0
@@ -92,7 +92,7 @@ def max_dim(self, dim):
     result_5._counter = [0]
     result_5._autograd = None
     result_5._store = None
-    result_5._array = empty(mould_4.elements, mould_4.array) if mould_4.sure else memory_for(mould_4)
+    result_5._array = empty(mould_4.elements, mould_4.array) if mould_4.sure else memory_for(mould_4, result_5)
     result_5._shape = mould_4.shape
     result_5._stride = mould_4.stride
     result_5._offset = 0

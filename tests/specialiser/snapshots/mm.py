@@ -33,7 +33,7 @@ def mm(self, mat2):
         result_7._counter = [0]
         result_7._autograd = None
         result_7._store = None
-        result_7._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould)
+        result_7._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould, result_7)
         result_7._shape = mould.shape
         result_7._stride = mould.stride
         result_7._offset = 0
@@ -77,7 +77,7 @@ def mm(self, mat2):
     result_10._counter = [0]
     result_10._autograd = None
     result_10._store = None
-    result_10._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2)
+    result_10._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2, result_10)
     result_10._shape = mould_2.shape
     result_10._stride = mould_2.stride
     result_10._offset = 0

@@ -32,7 +32,7 @@ def mul_Tensor(self, other):
         result_5._counter = [0]
         result_5._autograd = None
         result_5._store = None
-        result_5._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould)
+        result_5._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould, result_5)
         result_5._shape = mould.shape
         result_5._stride = mould.stride
         result_5._offset = 0
@@ -86,7 +86,7 @@ def mul_Tensor(self, other):
     result_6._counter = [0]
     result_6._autograd = None
     result_6._store = None
-    result_6._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2)
+    result_6._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2, result_6)
     result_6._shape = mould_2.shape
     result_6._stride = mould_2.stride
     result_6._offset = 0

@@ -14,7 +14,7 @@ def ones(size):
     result_3._counter = [0]
     result_3._autograd = None
     result_3._store = None
-    result_3._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould)
+    result_3._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould, result_3)
     result_3._shape = mould.shape
     result_3._stride = mould.stride
     result_3._offset = 0

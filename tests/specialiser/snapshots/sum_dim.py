@@ -25,7 +25,7 @@ def sum_dim_IntList(self, dim):
         result_3._counter = [0]
         result_3._autograd = None
         result_3._store = None
-        result_3._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould)
+        result_3._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould, result_3)
         result_3._shape = mould.shape
         result_3._stride = mould.stride
         result_3._offset = 0
@@ -66,7 +66,7 @@ def sum_dim_IntList(self, dim):
     result_5._counter = [0]
     result_5._autograd = None
     result_5._store = None
-    result_5._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2)
+    result_5._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2, result_5)
     result_5._shape = mould_2.shape
     result_5._stride = mould_2.stride
     result_5._offset = 0

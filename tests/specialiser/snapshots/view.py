@@ -22,15 +22,17 @@ def view(self, size):
             geometry_2 = geometry(self, size)
             window = remember((looks, key), self, geometry_2)
         value_8 = window.looks
-        value_9 = self._array
-        value_10 = self._store
+        value_9 = self._store
+        if value_9 is None:
+            value_9 = self._storage
+        array = self._array
         counted = self._counter is not None
         result_2 = new(Tensor)
         result_2._keyset = window.keyset if counted else window.inference_keyset
         result_2._counter = [0] if counted else None
         result_2._autograd = None
-        result_2._store = self._storage if value_10 is None else value_10
-        result_2._array = value_9
+        result_2._store = value_9
+        result_2._array = array
         result_2._shape = value_8.shape
         result_2._stride = value_8.stride
         result_2._offset = self._offset + window.start
@@ -38,7 +40,7 @@ def view(self, size):
         result_2._device = value_8.device
         result_2._view = None
         result_2._looks = value_8
-        if value_9 is None:
+        if array is None:
             self._storage.hand_out(result_2)
         if self._counter is not None and result_2 is not self and result_2._autograd is None:
             result_2._counter = self._counter
@@ -87,24 +89,26 @@ def view(self, size):
     if window_3 is None:
         geometry_3 = geometry(self, size)
         window_3 = remember((looks_2, key_2), self, geometry_3)
-    value_12 = window_3.looks
-    value_13 = self._array
-    value_14 = self._store
+    value_11 = window_3.looks
+    value_12 = self._store
+    if value_12 is None:
+        value_12 = self._storage
+    array_2 = self._array
     counted_2 = self._counter is not None
     result_3 = new(Tensor)
     result_3._keyset = window_3.keyset if counted_2 else window_3.inference_keyset
     result_3._counter = [0] if counted_2 else None
     result_3._autograd = None
-    result_3._store = self._storage if value_14 is None else value_14
-    result_3._array = value_13
-    result_3._shape = value_12.shape
-    result_3._stride = value_12.stride
+    result_3._store = value_12
+    result_3._array = array_2
+    result_3._shape = value_11.shape
+    result_3._stride = value_11.stride
     result_3._offset = self._offset + window_3.start
-    result_3._dtype = value_12.dtype
-    result_3._device = value_12.device
+    result_3._dtype = value_11.dtype
+    result_3._device = value_11.device
     result_3._view = None
-    result_3._looks = value_12
-    if value_13 is None:
+    result_3._looks = value_11
+    if array_2 is None:
         self._storage.hand_out(result_3)
     if self._counter is not None and result_3 is not self and result_3._autograd is None:
         result_3._counter = self._counter

@@ -11,15 +11,17 @@ def view(self, size):
         geometry_2 = geometry(self, size)
         window = remember((looks, key), self, geometry_2)
     value_2 = window.looks
-    value_3 = self._array
-    value_4 = self._store
+    value_3 = self._store
+    if value_3 is None:
+        value_3 = self._storage
+    array = self._array
     counted = self._counter is not None
     result = new(Tensor)
     result._keyset = window.keyset if counted else window.inference_keyset
     result._counter = [0] if counted else None
     result._autograd = None
-    result._store = self._storage if value_4 is None else value_4
-    result._array = value_3
+    result._store = value_3
+    result._array = array
     result._shape = value_2.shape
     result._stride = value_2.stride
     result._offset = self._offset + window.start
@@ -27,7 +29,7 @@ def view(self, size):
     result._device = value_2.device
     result._view = None
     result._looks = value_2
-    if value_3 is None:
+    if array is None:
         self._storage.hand_out(result)
     if self._counter is not None and result is not self and result._autograd is None:
         result._counter = self._counter
