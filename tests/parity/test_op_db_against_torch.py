@@ -352,6 +352,13 @@ def compare_gradients(ours, other, our_inputs, their_inputs):
 # --- the tests --------------------------------------------------------------------------------------------------------
 
 
+def skip_what_is_not_compared(info, record_property):
+    """Skips an operator that the table leaves out of the comparison, and hands the reason on to the report."""
+    if "parity" in info.skips and not info.random:
+        record_property(f"parity:{info}", {"not compared": info.skips["parity"]})
+        pytest.skip(info.skips["parity"])
+
+
 def judge(info, found, known, record_property):
     """Hands the findings on to the report in conftest.py; fails for those that have no reason in `known`."""
     grave = {aspect: text for aspect, text in found.items() if aspect not in known}
@@ -467,8 +474,7 @@ NARROW = {"float16": (2e-3, 2e-3), "bfloat16": (1.6e-2, 1e-2), "complex64": (1.3
 @pytest.mark.parametrize("info", op_db, ids=str)
 def test_the_operator_is_torchs_in_the_other_dtypes(info, record_property):
     """Values, looks and errors of one call in each dtype that the next test leaves out; no gradients."""
-    if "parity" in info.skips and not info.random:
-        pytest.skip(info.skips["parity"])
+    skip_what_is_not_compared(info, record_property)
     found = {}
     for dtype in EVERY_DTYPE:
         if dtype in info.dtypes or dtype.name in info.not_sampled:
@@ -508,8 +514,7 @@ def nearly(ours, other, dtype):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("info", op_db, ids=str)
 def test_the_operator_is_torchs(info, record_property):
-    if "parity" in info.skips and not info.random:
-        pytest.skip(info.skips["parity"])
+    skip_what_is_not_compared(info, record_property)
     found = {}
     theirs_exists = outcome(torch_op, info.name)[1] is None
     assert theirs_exists, f"torch has no {info.name}"
