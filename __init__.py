@@ -815,7 +815,7 @@ if TYPE_CHECKING:
     from .serialization import load, save
 
 # Imported when first asked for: what not every program uses, and would be a third of the time of `import redispatch`.
-_LATE = ("array_api", "backend", "functional", "nn", "optim", "serialization", "special")
+_LATE = ("array_api", "backend", "functional", "fx", "nn", "optim", "serialization", "special")
 _LATE_NAMES = {
     "load": "serialization",
     "save": "serialization",

@@ -86,6 +86,7 @@ class State:
     tracer: Any  # what records every hop, or None
     levels: tuple[Any, ...]  # the function transforms (vmap, grad, jvp) that are at work, the innermost last
     dual_level: Any  # the level of forward mode that is entered, or None
+    reapply_views: bool  # whether views of values stay views under functionalization, or are copies
     outside: State | None  # while the innermost of them is at work on a call: the state for what is outside of it
 
     _FIELDS = tuple(__annotations__)
@@ -205,6 +206,18 @@ class State:
             )
         return found
 
+    def functionalizing(self, reapply_views: bool) -> State:
+        """The state in which the innermost transform, one that functionalizes, has the layer Functionalize at work."""
+        found = self.memo.get("functionalizing")
+        if found is None:
+            found = self.memo["functionalizing"] = self.replace(
+                included=FUNCTIONALIZE_AND_BACK,
+                excluded=self.excluded | FUNCTIONALITY_MASK & ~FUNCTIONALIZE_AND_BACK,
+                reapply_views=reapply_views,
+                outside=self.outer(),
+            )
+        return found
+
     def forget(self) -> None:
         """Drops what was remembered: states that hold this one would be freed by the garbage collector alone."""
         self.memo.clear()
@@ -266,6 +279,7 @@ vars(DEFAULT).update(
     tracer=None,
     levels=(),
     dual_level=None,
+    reapply_views=True,
     outside=None,
     memo={},
 )
@@ -281,6 +295,7 @@ ABOVE_PYTHON = above("Python") & ~LAZY_BITS
 # call on to what is outside of it. Between the two a transform that differentiates has autograd's layers to itself.
 TRANSFORM_FRONT = keyset("FuncTorchDynamicLayerFrontMode")
 TRANSFORM_BACK = keyset("ADInplaceOrView", "FuncTorchDynamicLayerBackMode")
+FUNCTIONALIZE_AND_BACK = keyset("Functionalize", "FuncTorchDynamicLayerBackMode")
 NOT_DIFFERENTIATING = FUNCTIONALITY_MASK & ~(
     keyset("ADInplaceOrView", "FuncTorchDynamicLayerBackMode", "AutogradCPU", "AutogradOther") | AUTOCAST_KEYS
 )

@@ -1,10 +1,11 @@
 """Functions of functions: `vmap`, `grad`, `vjp`, `jvp` and what is made of them. They nest in any order.
 
-Read in this order: arguments, reverse, forward, vmap, vmap_level, batching/, jacobians, modules.
+Read in this order: arguments, reverse, forward, vmap, vmap_level, batching/, functionalize, jacobians, modules.
 """
 
 from .batching import indices, products, views, writes  # their operators' rules are entered when they are imported
 from .forward import jvp, linearize
+from .functionalize import functionalize
 from .jacobians import hessian, jacfwd, jacrev
 from .modules import functional_call, stack_module_state
 from .reverse import grad, grad_and_value, vjp
@@ -12,6 +13,7 @@ from .vmap import vmap
 
 __all__ = [
     "functional_call",
+    "functionalize",
     "grad",
     "grad_and_value",
     "hessian",

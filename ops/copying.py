@@ -410,9 +410,16 @@ copy_op = Operator("copy(Tensor self, Tensor src, bool non_blocking=False) -> Te
 
 @copy_op.explicit
 def copy_kernel(self: Tensor, src: Tensor, non_blocking: bool) -> Tensor:
-    """`src` in the shape, dtype and layout of `self`: what is left of `copy_` where nothing may be written."""
-    made = new(self._shape, self._dtype, self._device, None, copy_strides(self, None))
-    return copy_inplace_op.functional(made, src)
+    """`src` in the shape, dtype and strides of `self`: what is left of `copy_` where nothing may be written.
+
+    Between the elements of a `self` with gaps lies what lay there before.
+    """
+    made = mould(self._shape, self._dtype, self._device, self._stride)
+    if made.elements <= self._shape.numel():  # dense, or with elements that coincide
+        dense = new(self._shape, self._dtype, self._device, None, copy_strides(self, None))
+        return copy_inplace_op.functional(dense, src)
+    whole = copied(view_over(self, (made.elements,), (1,), self._offset), None, None, contiguous_format)
+    return copy_inplace_op.functional(view_over(whole, self._shape, self._stride, 0), src)
 
 
 copy_op.derivative(self=lambda grad: zeros_of(grad), src=lambda grad: grad)

@@ -17,7 +17,7 @@ compute nonsense unnoticed, the input is copied first, so that the result is rig
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from redispatch.dispatch import impl, shared
@@ -169,15 +169,20 @@ def resize_out(out: Tensor, meta: Meta) -> None:
     if tuple(out._shape) == tuple(meta.shape):
         return
     if out._shape.numel():
-        warnings.warn(
-            f"An output with one or more elements was resized since it had shape {list(out._shape)}, which does not "
-            f"match the required output shape {list(meta.shape)}. This behavior is deprecated, and in a future "
-            "PyTorch release outputs will not be resized unless they have zero elements. You can explicitly reuse an "
-            "out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
-            UserWarning,
-            stacklevel=2,
-        )
+        warn_of_resizing(out._shape, meta.shape)
     resize(out, Size(meta.shape), meta.strides)
+
+
+def warn_of_resizing(shape: Sequence[int], needed: Sequence[int]) -> None:
+    """PyTorch's warning that a tensor with elements is resized, because a result goes there."""
+    warnings.warn(
+        f"An output with one or more elements was resized since it had shape {list(shape)}, which does not match the "
+        f"required output shape {list(needed)}. This behavior is deprecated, and in a future PyTorch release outputs "
+        "will not be resized unless they have zero elements. You can explicitly reuse an out tensor t by resizing it, "
+        "inplace, to zero elements with t.resize_(0).",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 def resize(tensor: Tensor, shape: Size, strides: tuple[int, ...] | None = None) -> None:

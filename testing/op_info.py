@@ -159,7 +159,7 @@ Errors = Callable[[Maker], Iterable[ErrorInput]]
 # What skips may name: the generic tests of tests/op_db/
 PROPERTIES = frozenset(
     "reference bfloat16 meta inplace out layouts expanded gradients second_gradients complex_gradients forward vmap "
-    "dispatch_mode function_mode subclass trace inference parity errors recording".split()
+    "dispatch_mode function_mode subclass functionalized trace inference parity errors recording".split()
 )
 
 

@@ -2,7 +2,7 @@
 
 function modes and `__torch_function__` come before the dispatcher (`dispatch/override.py`); then
 transforms > python (its snapshot key) > autocast > autograd > ad_inplace_or_view > zero_tensor > negative > conjugate >
-python > backend_select > backends, meta.
+functionalize > python > backend_select > backends, meta.
 """
 
 from . import (
@@ -11,6 +11,7 @@ from . import (
     autograd,
     backend_select,
     conjugate,
+    functionalize,
     meta,
     negative,
     not_yet,
@@ -25,6 +26,7 @@ __all__ = [
     "autograd",
     "backend_select",
     "conjugate",
+    "functionalize",
     "meta",
     "negative",
     "not_yet",

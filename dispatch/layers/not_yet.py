@@ -19,5 +19,4 @@ skipped(
     "VmapMode",
     "Batched",
     "Tracer",
-    "Functionalize",
 )

@@ -108,5 +108,15 @@ def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
 # An operator whose result is what the memory held cannot be compared by value.
 UNINITIALISED = {
     name: "its result holds whatever the memory held"
-    for name in ("reference", "bfloat16", "inplace", "out", "layouts", "dispatch_mode", "function_mode", "subclass")
+    for name in (
+        "reference",
+        "bfloat16",
+        "inplace",
+        "out",
+        "layouts",
+        "dispatch_mode",
+        "function_mode",
+        "subclass",
+        "functionalized",
+    )
 }

@@ -111,6 +111,7 @@ INQUIRIES = [
         samples=leaves,
         inference=NO_GRADIENTS,
         subclass="the wrapper requires no grad",
+        functionalized="the wrapper requires no grad",
         parity="only floating leaves have one",
     ),
     asks("set_data", None, samples=twice),

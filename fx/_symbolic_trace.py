@@ -1,0 +1,227 @@
+"""Symbolic tracing: a function or module is run once on proxies, and what it does becomes a graph.
+
+    module = symbolic_trace(model)
+    print(module.code)
+
+Nothing is computed. The submodules that belong to the library are steps of the graph, all others are run through.
+Control flow of Python runs now, once: what depends on values is refused (proxy.py). `make_fx`
+(experimental/proxy_tensor.py) sees the other end, the operators that run in the end, on real values or fake ones.
+
+Source: PyTorch's torch.fx. Read next: interpreter.py.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from redispatch import nn
+from redispatch.tensor import Tensor
+from redispatch.utils._pytree import tree_leaves
+
+from .graph import Graph
+from .graph_module import GraphModule
+from .node import Node
+from .proxy import Proxy, TracerBase
+
+TRACER: ContextVar[Tracer | None] = ContextVar("the tracer at work", default=None)
+
+
+class Tracer(TracerBase):
+    """Traces functions and modules. Override `is_leaf_module` to say which submodules stay whole.
+
+    root: the module that is traced; `tensor_attrs`: tensors that were met and belong to no module, by the name that
+    they have.
+    """
+
+    def __init__(self, autowrap_functions: tuple[Callable[..., Any], ...] = ()) -> None:
+        self.graph = Graph()
+        self.root: Any = nn.Module()
+        self.wrapped = {function.__name__: function for function in autowrap_functions}
+        self.submodule_paths: dict[Any, str] = {}
+        self.tensor_attrs: dict[int, tuple[Tensor, str]] = {}
+        self.parameters: dict[str, Proxy] = {}
+
+    # What may be overridden ---------------------------------------------------------------------------------------
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        """Whether a submodule is one step: those of the library are, containers apart."""
+        return m.__module__.startswith(("redispatch.nn", "torch.nn")) and not isinstance(m, nn.Sequential)
+
+    def path_of_module(self, mod: nn.Module) -> str:
+        """The dotted path of a submodule. NameError for a module that is none."""
+        found = self.submodule_paths.get(mod)
+        if found is None:
+            raise NameError("module is not installed as a submodule")
+        return found
+
+    def call_module(
+        self, m: nn.Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """What a call of a submodule becomes: a step, or the steps of its `forward`."""
+        path = self.path_of_module(m)
+        if not self.is_leaf_module(m, path):
+            return forward(*args, **kwargs)
+        return self.create_proxy("call_module", path, args, kwargs)
+
+    def getattr(self, attr: str, attr_val: Any) -> Any:
+        """What reading an attribute of a module gives: for a parameter, the proxy of a step that reads it."""
+        if isinstance(attr_val, nn.Parameter):
+            name = next((name for name, one in self.root.named_parameters() if one is attr_val), None)
+            if name is not None:
+                if name not in self.parameters:
+                    self.parameters[name] = self.create_proxy("get_attr", name, (), {})
+                return self.parameters[name]
+        return attr_val
+
+    def create_leaf(self, a: Any) -> Any:
+        if isinstance(a, Tensor):
+            return self.tensor_node(a)
+        if isinstance(a, nn.Module):
+            return self.create_node("get_attr", self.path_of_module(a), (), {})
+        return super().create_leaf(a)
+
+    def tensor_node(self, tensor: Tensor) -> Node:
+        """A step that reads a tensor: a parameter or buffer; or any other, which the root gets as a constant."""
+        for name, one in (*self.root.named_parameters(), *self.root.named_buffers()):
+            if one is tensor:
+                return self.create_node("get_attr", name, (), {})
+        known = self.tensor_attrs.get(id(tensor))
+        if known is None:
+            prefix = "_param_constant" if isinstance(tensor, nn.Parameter) else "_tensor_constant"
+            number = 0
+            while hasattr(self.root, f"{prefix}{number}"):
+                number += 1
+            known = self.tensor_attrs[id(tensor)] = tensor, f"{prefix}{number}"
+            setattr(self.root, known[1], tensor)
+        return self.create_node("get_attr", known[1], (), {})
+
+    # Tracing ------------------------------------------------------------------------------------------------------
+
+    def trace(self, root: nn.Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> Graph:
+        """The graph of a module or function. concrete_args: values of parameters, which then are no inputs."""
+        self.graph = Graph()
+        self.parameters = {}
+        is_module = isinstance(root, nn.Module)
+        self.root = root if is_module else nn.Module()
+        self.submodule_paths = {module: name for name, module in self.root.named_modules(remove_duplicate=False)}
+        function: Any = type(root).forward if isinstance(root, nn.Module) else root
+        args, kwargs = self.create_args_for_root(function, is_module, concrete_args or {})
+        before = set(vars(self.root))
+        token = TRACER.set(self)
+        try:
+            with modules_intercepted():
+                result = function(*args, **kwargs)
+        finally:
+            TRACER.reset(token)
+            self.constants = {name: value for name, value in vars(self.root).items() if name not in before}
+            if is_module:
+                for name in self.constants:
+                    delattr(self.root, name)
+        returns = getattr(function, "__annotations__", {}).get("return")
+        self.create_node("output", "output", (self.create_arg(result),), {}, type_expr=returns)
+        return self.graph
+
+    def create_args_for_root(
+        self, function: Any, is_module: bool, concrete: dict[str, Any]
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """A placeholder for each parameter of a function."""
+        args: list[Any] = [self.root] if is_module else []
+        kwargs: dict[str, Any] = {}
+        parameters = list(inspect.signature(function).parameters.values())
+        for parameter in parameters[1:] if is_module else parameters:
+            if parameter.name in concrete:
+                value: Any = concrete[parameter.name]
+                if any(isinstance(leaf, Proxy) for leaf in tree_leaves(value)):
+                    raise NotImplementedError("concrete_args with placeholders inside are not supported")
+            else:
+                value = self.placeholder(parameter)
+            if parameter.kind is parameter.KEYWORD_ONLY:
+                kwargs[parameter.name] = value
+            elif parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                raise TypeError(
+                    f"symbolic_trace: the function takes {parameter}, and how many arguments that is cannot be known; "
+                    "trace a function that names them"
+                )
+            else:
+                args.append(value)
+        return args, kwargs
+
+    def placeholder(self, parameter: inspect.Parameter) -> Proxy:
+        default = () if parameter.default is parameter.empty else (parameter.default,)
+        annotation = None if parameter.annotation is parameter.empty else parameter.annotation
+        return self.create_proxy("placeholder", parameter.name, default, {}, type_expr=annotation)
+
+
+# Modules under a tracer -----------------------------------------------------------------------------------------------
+
+_LOCK = threading.RLock()
+_INSIDE = 0
+
+
+@contextmanager
+def modules_intercepted() -> Iterator[None]:
+    """A region in which modules ask the tracer of their thread what a call, or a parameter that is read, becomes.
+
+    Python looks for `__call__` on a class alone, so it is the class Module that is changed, and not the modules.
+    """
+    global _INSIDE
+    with _LOCK:
+        _INSIDE += 1
+        if _INSIDE == 1:
+            nn.Module.__call__ = traced_call  # type: ignore[method-assign,assignment]  # self has no type there
+            nn.Module.__getattr__ = traced_getattr  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _INSIDE -= 1
+            if _INSIDE == 0:
+                nn.Module.__call__ = PLAIN_CALL  # type: ignore[method-assign]
+                nn.Module.__getattr__ = PLAIN_GETATTR  # type: ignore[method-assign]
+
+
+PLAIN_CALL, PLAIN_GETATTR = nn.Module.__call__, nn.Module.__getattr__
+
+
+def traced_call(module: Any, *args: Any, **kwargs: Any) -> Any:
+    tracer = TRACER.get()
+    if tracer is None:
+        return PLAIN_CALL(module, *args, **kwargs)
+    return tracer.call_module(module, lambda *a, **k: PLAIN_CALL(module, *a, **k), args, kwargs)
+
+
+def traced_getattr(module: Any, name: str) -> Any:
+    value = PLAIN_GETATTR(module, name)
+    tracer = TRACER.get()
+    return value if tracer is None else tracer.getattr(name, value)
+
+
+def symbolic_trace(root: nn.Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> GraphModule:
+    """A GraphModule that does what a module or function does, by its operators and those of its submodules.
+
+    Errors: TraceError where what it does depends on values.
+    """
+    tracer = Tracer()
+    graph = tracer.trace(root, concrete_args)
+    name = type(root).__name__ if isinstance(root, nn.Module) else getattr(root, "__name__", "GraphModule")
+    owner: Any = tracer.root
+    if tracer.constants and isinstance(root, nn.Module):
+        owner = WithConstants(root, tracer.constants)
+    return GraphModule(owner, graph, name if name.isidentifier() else "GraphModule")
+
+
+class WithConstants(nn.Module):
+    """A module and the tensors that its tracing has met, as one place to take both from."""
+
+    def __init__(self, root: nn.Module, constants: dict[str, Any]) -> None:
+        super().__init__()
+        self.training = root.training
+        vars(self).update({**vars(root), **constants})
+
+
+__all__ = ["Tracer", "modules_intercepted", "symbolic_trace"]

@@ -1,0 +1,1 @@
+"""PyTorch's place for what traces operators: proxy_tensor.py."""

@@ -1,0 +1,212 @@
+"""GraphModule: a module whose `forward` is the code of a graph.
+
+    module = GraphModule(root, graph)
+    print(module.code)
+
+It has the parameters, buffers and submodules of `root` that the graph speaks of. Each GraphModule is of a class of its
+own, which has the compiled `forward`; after a change of the graph, `recompile()` makes it anew.
+
+Read next: interpreter.py, which runs a graph node by node.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import linecache
+from typing import Any
+
+from redispatch import nn
+
+from .codegen import PythonCode, PyTreeCodeGen
+from .graph import Graph
+
+_NUMBER = itertools.count(1)
+
+
+class GraphModule(nn.Module):
+    """See above."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """An object of a class of its own, which is to have the compiled `forward`."""
+        base = next(kind for kind in cls.__mro__ if "_generated" not in vars(kind))
+        return object.__new__(type("GraphModuleImpl", (base,), {"_generated": True}))
+
+    def __init__(self, root: Any, graph: Graph, class_name: str = "GraphModule") -> None:
+        """root: a module, or a dict from dotted paths to tensors and modules; what the graph speaks of is taken over.
+
+        Errors: RuntimeError where the graph speaks of what a dict does not have.
+        """
+        super().__init__()
+        type(self).__name__ = class_name
+        if isinstance(root, nn.Module):
+            self.training = root.training
+        wanted = [str(node.target) for node in graph.nodes if node.op in ("get_attr", "call_module")]
+        for target in sorted(dict.fromkeys(wanted), key=lambda path: path.count(".")):
+            if isinstance(root, dict):
+                if target not in root:
+                    raise RuntimeError(
+                        f"a node referenced target {target} but that target was not provided in the dict given as root"
+                    )
+                _assign(self, target, root[target])
+            elif found := _find(root, target):
+                _assign(self, target, found[0])
+        self._graph = graph
+        self.graph = graph
+
+    @property
+    def graph(self) -> Graph:
+        return self._graph
+
+    @graph.setter
+    def graph(self, graph: Graph) -> None:
+        """Takes on a graph (a copy of it, if another module has it) and compiles it."""
+        if graph.owning_module is not None and graph.owning_module is not self:
+            graph = copy.deepcopy(graph)
+        self._graph = graph
+        graph.owning_module = self
+        self.recompile()
+
+    def recompile(self) -> PythonCode:
+        """Makes `forward` of the graph as it is now. Tracebacks and the debugger show its lines."""
+        codegen = self._graph._codegen
+        if isinstance(codegen, PyTreeCodeGen):
+            self._in_spec, self._out_spec = codegen.in_spec, codegen.out_spec
+        python_code = self._graph.python_code("self")
+        self._code = python_code.src
+        name = f"<fx graph {next(_NUMBER)}>"
+        linecache.cache[name] = len(self._code), None, self._code.splitlines(True), name
+        namespace = dict(python_code.globals)
+        exec(compile(self._code, name, "exec"), namespace)
+        type(self).forward = namespace["forward"]
+        return python_code
+
+    @property
+    def code(self) -> str:
+        """The source of `forward`."""
+        return self._code
+
+    def print_readable(
+        self,
+        print_output: bool = True,
+        include_stride: bool = False,
+        include_device: bool = False,
+        colored: bool = False,
+    ) -> str:
+        """The source as that of a module class, with the dtypes and shapes that the tracer noted, and with the
+        submodules that are graphs themselves; printed, unless `print_output` is false."""
+        text = readable(self, type(self).__name__)
+        if print_output:
+            print(text)
+        return text
+
+    # Submodules ---------------------------------------------------------------------------------------------------
+
+    def add_submodule(self, target: str, m: nn.Module) -> bool:
+        """Puts a module at a dotted path; empty modules come to be on the way. False where something else is there."""
+        owner: Any = self
+        *path, last = target.split(".")
+        for atom in path:
+            found = getattr(owner, atom, None)
+            if found is None:
+                found = nn.Module()
+                owner.add_module(atom, found)
+            if not isinstance(found, nn.Module):
+                return False
+            owner = found
+        owner.add_module(last, m)
+        return True
+
+    def delete_submodule(self, target: str) -> bool:
+        """Takes out the module at a dotted path; whether there was one."""
+        path, _, last = target.rpartition(".")
+        owner: Any = self
+        for atom in path.split(".") if path else ():
+            owner = getattr(owner, atom, None)
+        if not isinstance(getattr(owner, last, None), nn.Module):
+            return False
+        delattr(owner, last)
+        return True
+
+    def delete_all_unused_submodules(self) -> None:
+        """Takes out the modules that the graph does not speak of."""
+        used: set[str] = set()
+        for node in self._graph.nodes:
+            if node.op in ("call_module", "get_attr"):
+                path = str(node.target).split(".")
+                used.update(".".join(path[: end + 1]) for end in range(len(path)))
+                found = _find(self, str(node.target))
+                if node.op == "call_module" and found:
+                    used.update(f"{node.target}.{name}" for name, _ in found[0].named_modules() if name)
+        for name in [name for name, _ in self.named_modules() if name and name not in used]:
+            self.delete_submodule(name)
+
+    # Copies -------------------------------------------------------------------------------------------------------
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> GraphModule:
+        made = _empty(type(self).__name__)
+        memo[id(self)] = made
+        state = {key: value for key, value in vars(self).items() if key not in ("_graph", "_code")}
+        vars(made).update(copy.deepcopy(state, memo))
+        made.graph = copy.deepcopy(self._graph, memo)
+        return made
+
+    def __copy__(self) -> GraphModule:
+        made = _empty(type(self).__name__)
+        vars(made).update({key: value for key, value in vars(self).items() if key not in ("_graph", "_code")})
+        made.graph = copy.deepcopy(self._graph)
+        return made
+
+    def __reduce__(self) -> Any:
+        state = {key: value for key, value in vars(self).items() if key not in ("_graph", "_code")}
+        return _restored, (type(self).__name__, state, self._graph)
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [super().__str__(), self._code, "# To see more debug info, please use `graph_module.print_readable()`"]
+        )
+
+
+def _empty(class_name: str) -> GraphModule:
+    return GraphModule({}, Graph(), class_name)
+
+
+def _restored(class_name: str, state: dict[str, Any], graph: Graph) -> GraphModule:
+    made = _empty(class_name)
+    vars(made).update(state)
+    made.graph = graph
+    return made
+
+
+def _find(root: Any, path: str) -> list[Any]:
+    """[what is at a dotted path], or nothing."""
+    for atom in path.split("."):
+        if not hasattr(root, atom):
+            return []
+        root = getattr(root, atom)
+    return [root]
+
+
+def _assign(module: nn.Module, path: str, value: Any) -> None:
+    """Puts a tensor or module at a dotted path."""
+    owner: Any = module
+    *way, last = path.split(".")
+    for atom in way:
+        if not hasattr(owner, atom):
+            setattr(owner, atom, nn.Module())
+        owner = getattr(owner, atom)
+    if hasattr(owner, last):
+        return
+    if isinstance(value, nn.Parameter | nn.Module) or not hasattr(value, "_keyset"):
+        setattr(owner, last, value)
+    else:
+        owner.register_buffer(last, value)
+
+
+def readable(module: GraphModule, name: str) -> str:
+    code = module._graph.python_code("self", verbose=True).src.strip("\n").rstrip()
+    lines = [f"class {name}(torch.nn.Module):", *(f"    {line}".rstrip() for line in code.splitlines())]
+    for child_name, child in module.named_children():
+        if isinstance(child, GraphModule):
+            lines += ["", *(f"    {line}".rstrip() for line in readable(child, child_name).splitlines())]
+    return "\n".join(lines)

@@ -1,0 +1,212 @@
+"""Proxy: what a function is called with to find out what it does. Whatever is done to it becomes a node of a graph.
+
+Operators, methods, attributes and functions of this library give further proxies. What needs a value is refused: a
+branch, a length, a loop; the graph would hold for one value alone.
+
+Read next: _symbolic_trace.py.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from redispatch.dispatch import OpOverload, OpOverloadPacket
+from redispatch.dispatch.higher_order import HigherOrderOperator
+
+from .graph import Graph
+from .node import Node, Target, map_aggregate
+
+
+class TraceError(ValueError):
+    """A function does something that a graph cannot show."""
+
+
+class TracerBase:
+    """Makes nodes and proxies for them. `graph`: where the nodes go."""
+
+    graph: Graph
+    record_stack_traces = False
+
+    def create_node(
+        self,
+        kind: str,
+        target: Target,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        name: str | None = None,
+        type_expr: Any = None,
+    ) -> Node:
+        """A new node. To note something of each, override this."""
+        return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+
+    def proxy(self, node: Node) -> Proxy:
+        return Proxy(node, self)
+
+    def create_proxy(
+        self,
+        kind: str,
+        target: Target,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        name: str | None = None,
+        type_expr: Any = None,
+    ) -> Any:
+        """A new node for a call with proxies among its arguments, and the proxy of its value."""
+        args, kwargs = self.create_arg(args), self.create_arg(kwargs)
+        return self.proxy(self.create_node(kind, target, args, kwargs, name, type_expr))
+
+    def create_arg(self, a: Any) -> Any:
+        """An argument as it stands in a node. NotImplementedError for what cannot stand in code."""
+        return map_aggregate(a, self.create_leaf)
+
+    def create_leaf(self, a: Any) -> Any:
+        if isinstance(a, Proxy):
+            return a.node
+        if a is None or a is ... or isinstance(a, PLAIN) or callable(a) or type(a).__module__.startswith("redispatch"):
+            return a
+        raise NotImplementedError(f"argument of type: {type(a)}")
+
+    def to_bool(self, obj: Proxy) -> bool:
+        raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
+
+    def iter(self, obj: Proxy) -> Iterator[Any]:
+        """What unpacking a proxy gives: as many items as there are names on the left. TraceError in a loop."""
+        frame = inspect.currentframe()
+        caller = frame.f_back.f_back if frame is not None and frame.f_back is not None else None
+        if caller is not None:
+            steps = [one for one in dis.get_instructions(caller.f_code) if one.opname != "CACHE"]
+            here = next((one for one in steps if one.offset == caller.f_lasti), None)
+            if here is not None and here.opname == "UNPACK_SEQUENCE":
+                return (operator.getitem(obj, index) for index in range(here.argval))
+        raise TraceError(
+            "Proxy object cannot be iterated. This can be attempted when the Proxy is used in a loop or as a *args or "
+            "**kwargs function argument. A graph holds for one number of items alone: take them by index, or trace "
+            "with concrete_args"
+        )
+
+    def keys(self, obj: Proxy) -> Any:
+        """What `**proxy` asks for."""
+        return Attribute(obj, "keys")()
+
+
+PLAIN = (bool, int, float, complex, str, bytes, range)
+
+
+class Proxy:
+    """See above. `node`: what computes its value; `tracer`: who makes the nodes."""
+
+    def __init__(self, node: Node, tracer: TracerBase) -> None:
+        self.node, self.tracer = node, tracer
+
+    def __repr__(self) -> str:
+        return f"Proxy({self.node.name})"
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(f"'Proxy' object has no attribute {name!r}")
+        return Attribute(self, name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.tracer.create_proxy("call_method", "__call__", (self, *args), kwargs)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.tracer.iter(self)
+
+    def __bool__(self) -> bool:
+        return self.tracer.to_bool(self)
+
+    def __len__(self) -> int:
+        raise RuntimeError(
+            "'len' is not supported in symbolic tracing by default. If you want this call to be recorded, "
+            "please call torch.fx.wrap('len') at module scope"
+        )
+
+    def __index__(self) -> int:
+        raise TraceError("a symbolically traced value cannot be used as an index or a number of Python")
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise TypeError("'Proxy' object does not support item assignment")
+
+    def keys(self) -> Any:
+        return self.tracer.keys(self)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        raise RuntimeError("a Proxy cannot be copied: it stands for a value that is not there yet")
+
+    @classmethod
+    def __torch_function__(cls, orig_method: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        found: list[TracerBase] = []
+
+        def note(one: Any) -> Any:
+            if isinstance(one, Proxy) and one.tracer not in found:
+                found.append(one.tracer)
+            return one
+
+        map_aggregate((args, kwargs), note)
+        if len(found) > 1:
+            raise RuntimeError(
+                f"Found multiple different tracers {found} while trying to trace operations {orig_method}"
+            )
+        if is_method(orig_method):
+            return found[0].create_proxy("call_method", orig_method.__name__, args, kwargs)
+        return found[0].create_proxy("call_function", orig_method, args, kwargs, name=name_for(orig_method))
+
+
+def is_method(function: Any) -> bool:
+    return getattr(function, "__qualname__", "").startswith("Tensor.") and not isinstance(
+        function, OpOverload | OpOverloadPacket | HigherOrderOperator
+    )
+
+
+def name_for(function: Any) -> str | None:
+    """What nodes of operators are called: `add` for aten.add.Tensor. None for the function's own name."""
+    return function._opname if isinstance(function, OpOverload) else None
+
+
+class Attribute(Proxy):
+    """An attribute of a proxy. A node comes of it when its value is used; a call of it is a `call_method`."""
+
+    def __init__(self, root: Proxy, attr: str) -> None:
+        self.root, self.attr, self.tracer = root, attr, root.tracer
+        self._node: Node | None = None
+
+    @property
+    def node(self) -> Node:  # type: ignore[override]
+        if self._node is None:
+            self._node = self.tracer.create_proxy("call_function", getattr, (self.root, self.attr), {}).node
+        return self._node
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.tracer.create_proxy("call_method", self.attr, (self.root, *args), kwargs)
+
+
+def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(*operands: Any) -> Any:
+        return operands[0].tracer.create_proxy("call_function", function, operands, {})
+
+    return method
+
+
+def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: Proxy, other: Any) -> Any:
+        return self.tracer.create_proxy("call_function", function, (other, self), {})
+
+    return method
+
+
+for _name in (
+    "eq", "ne", "lt", "gt", "le", "ge", "pos", "neg", "invert", "abs", "getitem", "iadd", "isub", "imul", "itruediv",
+    "ifloordiv", "imod", "ipow", "iand", "ior", "ixor", "ilshift", "irshift", "imatmul",
+):  # fmt: skip
+    setattr(Proxy, f"__{_name}__", _operator(getattr(operator, _name)))
+for _name in (
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift", "and_", "or_", "xor", "matmul",
+):  # fmt: skip
+    setattr(Proxy, f"__{_name.strip('_')}__", _operator(getattr(operator, _name)))
+    setattr(Proxy, f"__r{_name.strip('_')}__", _reflected(getattr(operator, _name)))
+Proxy.__hash__ = object.__hash__  # type: ignore[method-assign]

@@ -1,0 +1,86 @@
+"""functionalize: values, layout and aliasing are those of the program, and no operator below writes anything."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import redispatch as rd
+from redispatch.func import functionalize
+from redispatch.testing.view_programs import START
+from redispatch.testing.written_programs import WRITTEN_KINDS, Program, layout
+from redispatch.utils._python_dispatch import TorchDispatchMode
+
+NUMBERS = st.integers(0, 11)
+FACTORS = st.sampled_from([0.5, 0.9, -1.1, 1.3])
+STEPS = st.tuples(st.sampled_from(WRITTEN_KINDS), NUMBERS, NUMBERS, NUMBERS, NUMBERS, FACTORS)
+PROGRAMS = st.lists(STEPS, min_size=3, max_size=14)
+
+
+class Watch(TorchDispatchMode):
+    """Notes the operators that are called, and refuses those that write while a program runs."""
+
+    def __init__(self):
+        self.running = False
+        self.seen = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        assert not (self.running and func._schema.is_mutable), f"{func} writes"
+        self.seen.append(func)
+        return func(*args, **(kwargs or {}))
+
+    def around(self, function):
+        def run(*args):
+            self.running = True
+            try:
+                return function(*args)
+            finally:
+                self.running = False
+
+        return run
+
+
+def inputs():
+    return rd.tensor(START, dtype=rd.float64), rd.tensor(START[::-1][:6], dtype=rd.float64)
+
+
+def check(steps, remove="mutations"):
+    eager, functional, watch = Program(rd, steps), Program(rd, steps), Watch()
+    x, y = inputs()
+    wanted = eager(x, y)
+    p, q = inputs()
+    with watch:
+        found = functionalize(watch.around(functional), remove=remove)(p, q)
+    assert functional.errors == eager.errors
+    for a, b in zip([p, q, *found], [x, y, *wanted], strict=True):
+        assert np.allclose(a.tolist(), b.tolist(), rtol=1e-12, atol=0)
+    if remove == "mutations":
+        assert layout([p, q, *found]) == layout([x, y, *wanted])
+    else:
+        assert not any(func._schema.is_view for func in watch.seen)
+
+
+@given(PROGRAMS)
+@settings(max_examples=60)
+def test_a_functionalized_program_has_the_values_layout_and_aliasing_of_the_program(steps):
+    check(steps)
+
+
+@given(PROGRAMS)
+@settings(max_examples=40)
+def test_views_may_be_removed_as_well(steps):
+    check(steps, "mutations_and_views")
+
+
+@pytest.mark.long
+@given(PROGRAMS)
+@settings(max_examples=5000)
+def test_five_thousand_functionalized_programs(steps):
+    check(steps)
+
+
+@pytest.mark.long
+@given(PROGRAMS)
+@settings(max_examples=1000)
+def test_a_thousand_programs_without_views(steps):
+    check(steps, "mutations_and_views")
