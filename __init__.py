@@ -32,6 +32,14 @@ from .autograd import (
 from .dispatch import DispatchKey, DispatchKeySet, Hop, Tag, breakpoint, define_backend, define_key, ops
 from .dispatch.config import config
 from .func import vmap
+from .func.regions import (
+    _disable_functionalization,
+    _enable_functionalization,
+    _from_functional_tensor,
+    _is_functional_tensor,
+    _sync,
+    _to_functional_tensor,
+)
 from .kernels import get_num_threads, set_num_threads
 from .ops import random  # not a file here: run from this folder, it would stand before Python's own `random`
 from .ops.activations import (

@@ -1,0 +1,59 @@
+"""PyTorch's private names for functionalization without a transform: `torch._to_functional_tensor` and its kin.
+
+For those who write modes (modes/functional_tensor.py) and tests; a function is functionalized by `functionalize`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from redispatch.dispatch import STATE
+from redispatch.dispatch.layers.functionalize import FUNCTIONALIZE, below_functionalize
+from redispatch.tensor import Tensor
+from redispatch.tensor.functional import functional, is_functional
+
+
+def _to_functional_tensor(t: Tensor) -> Any:
+    """A wrapper around a tensor, with memory of its own."""
+    return functional(t)
+
+
+def _is_functional_tensor(t: Any) -> bool:
+    """Whether a tensor is such a wrapper."""
+    return is_functional(t)
+
+
+def _sync(t: Any) -> None:
+    """Has a wrapper take on what was written to its memory since it was last read."""
+    _from_functional_tensor(t)
+
+
+def _from_functional_tensor(t: Any) -> Any:
+    """The value that a wrapper shows now. RuntimeError for another tensor."""
+    if not is_functional(t):
+        raise RuntimeError(f"expected a functional tensor, got {type(t).__name__}")
+    with below_functionalize():
+        return t.current()
+
+
+def _enable_functionalization(*, reapply_views: bool = False) -> None:
+    """Has the layer Functionalize take every call from now on, in this thread or task; new tensors are wrapped."""
+    state = STATE.get()
+    if state.included & FUNCTIONALIZE:
+        raise RuntimeError(
+            "multiple layers of mode-style functionalization nesting is not currently supported, outside of the "
+            "functionalize() transform"
+        )
+    STATE.set(
+        state.replace(
+            included=state.included | FUNCTIONALIZE,
+            excluded=state.excluded & ~FUNCTIONALIZE,
+            reapply_views=reapply_views,
+        )
+    )
+
+
+def _disable_functionalization() -> None:
+    """Ends what `_enable_functionalization` began."""
+    state = STATE.get()
+    STATE.set(state.replace(included=state.included & ~FUNCTIONALIZE, reapply_views=True))

@@ -1,0 +1,90 @@
+"""FunctionalTensorMode: functionalization as a mode, for programs that trace or compile others.
+
+    with FunctionalTensorMode():
+        x = FunctionalTensor.to_functional(t)
+        x.add_(1)                                   # below: add
+        value = from_functional(x)
+
+A FunctionalTensor is a subclass whose `elem` is a wrapper of the layer Functionalize. The mode takes each operator on such
+tensors, and calls it on their wrappers with that layer included; what comes back is dressed again.
+
+What it teaches: a mode that does its work by a layer of the dispatcher. It stands in the slot FUNCTIONAL, below the modes of
+users and above that which traces. Operators with effects besides writing their arguments are not ordered by it.
+
+Source: PyTorch's torch._subclasses.functional_tensor. Read next: dispatch/layers/functionalize.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import redispatch as rd
+from redispatch.dispatch import TorchDispatchModeKey
+from redispatch.utils import _pytree as pytree
+from redispatch.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
+
+
+class FunctionalTensor(rd.Tensor):
+    """A tensor that may be written, where nothing below is. elem: the wrapper, of the layer Functionalize."""
+
+    elem: rd.Tensor
+
+    @staticmethod
+    def __new__(cls, elem: rd.Tensor) -> FunctionalTensor:
+        if not rd._is_functional_tensor(elem):
+            raise AssertionError("FunctionalTensor expects what _to_functional_tensor gives")
+        made = rd.Tensor._make_wrapper_subclass(
+            cls, elem.shape, elem.stride(), elem.storage_offset(), dtype=elem.dtype, device=elem.device
+        )
+        made.elem = elem
+        return made
+
+    @staticmethod
+    def to_functional(x: Any) -> Any:
+        """A tensor as a FunctionalTensor with memory of its own."""
+        made = FunctionalTensor(rd._to_functional_tensor(x.detach()))
+        return made.requires_grad_(x.requires_grad)
+
+    def from_functional(self) -> Any:
+        """The value that the tensor shows now."""
+        return rd._from_functional_tensor(self.elem)
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if not all(issubclass(kind, FunctionalTensor) for kind in types):
+            return NotImplemented
+        with FunctionalTensorMode():
+            return func(*args, **(kwargs or {}))
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return f"FunctionalTensor({self.elem!r})"
+
+
+class FunctionalTensorMode(TorchDispatchMode):
+    """The mode. New tensors are functional while it is active."""
+
+    _mode_key = TorchDispatchModeKey.FUNCTIONAL
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if any(not issubclass(kind, FunctionalTensor) for kind in types):
+            return NotImplemented  # another subclass stands outside, and is to be unwrapped first
+        inner, inner_kwargs = pytree.tree_map_only(FunctionalTensor, lambda x: x.elem, (args, kwargs))
+        with functionalizing():
+            result = func(*inner, **inner_kwargs)
+        dressed = pytree.tree_map_only(rd.Tensor, dress, result)
+        return return_and_correct_aliasing(func, args, kwargs, dressed)
+
+
+@contextmanager
+def functionalizing() -> Iterator[None]:
+    """A region in which the layer Functionalize takes every call, and outside of which things are as before."""
+    with rd._C._ForceDispatchKeyGuard(rd._C._dispatch_tls_local_include_set(), rd._C._dispatch_tls_local_exclude_set()):
+        rd._enable_functionalization(reapply_views=True)
+        yield
+
+
+def dress(value: rd.Tensor) -> Any:
+    return FunctionalTensor(value) if rd._is_functional_tensor(value) else value
