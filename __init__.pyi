@@ -11,6 +11,7 @@ from .autograd import enable_grad as enable_grad, inference_mode as inference_mo
 from .dispatch import DispatchKey as DispatchKey, DispatchKeySet as DispatchKeySet, Hop as Hop, Tag as Tag, breakpoint as breakpoint, define_backend as define_backend, define_key as define_key, ops as ops
 from .dispatch.config import config as config
 from .func import vmap as vmap
+from .func.regions import _disable_functionalization as _disable_functionalization, _enable_functionalization as _enable_functionalization, _from_functional_tensor as _from_functional_tensor, _is_functional_tensor as _is_functional_tensor, _sync as _sync, _to_functional_tensor as _to_functional_tensor
 from .kernels import get_num_threads as get_num_threads, set_num_threads as set_num_threads
 from .ops import random as random
 from .ops.arrangements import block_diag as block_diag, broadcast_shapes as broadcast_shapes, cartesian_prod as cartesian_prod, unravel_index as unravel_index

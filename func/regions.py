@@ -14,7 +14,9 @@ from redispatch.tensor.functional import functional, is_functional
 
 
 def _to_functional_tensor(t: Tensor) -> Any:
-    """A wrapper around a tensor, with memory of its own."""
+    """A wrapper around a tensor, with memory of its own. RuntimeError for what is one already."""
+    if is_functional(t):
+        raise RuntimeError("_to_functional_tensor: expected a tensor that is not functional yet")
     return functional(t)
 
 

@@ -5,11 +5,12 @@
         x.add_(1)                                   # below: add
         value = from_functional(x)
 
-A FunctionalTensor is a subclass whose `elem` is a wrapper of the layer Functionalize. The mode takes each operator on such
-tensors, and calls it on their wrappers with that layer included; what comes back is dressed again.
+A FunctionalTensor is a subclass whose `elem` is a wrapper of the layer Functionalize. The mode takes each operator on
+such tensors, and calls it on their wrappers with that layer included; what comes back is dressed again.
 
-What it teaches: a mode that does its work by a layer of the dispatcher. It stands in the slot FUNCTIONAL, below the modes of
-users and above that which traces. Operators with effects besides writing their arguments are not ordered by it.
+What it teaches: a mode that does its work by a layer of the dispatcher. It stands in the slot FUNCTIONAL, below the
+modes of users and above that which traces. Operators with effects besides writing their arguments are not ordered by
+it.
 
 Source: PyTorch's torch._subclasses.functional_tensor. Read next: dispatch/layers/functionalize.py.
 """

@@ -47,9 +47,10 @@ def test_gradients_flow_through_functional_tensors():
 
 
 def test_a_region_functionalizes_by_hand():
+    ones = rd.ones(2)
     rd._enable_functionalization(reapply_views=True)
     try:
-        x = rd._to_functional_tensor(rd.ones(2))
+        x = rd._to_functional_tensor(ones)
         view = x[:1]
         view.add_(1)
     finally:
