@@ -362,7 +362,7 @@ def enter(target: Any, value: Any, op: OpOverload) -> None:
     with below_functionalize():
         if value._dtype is not target._dtype:
             value = to_copy_op.functional(value, dtype=target._dtype)
-        target._store.write(value, steps_to_write(target))
+        target._store.enter(value, steps_to_write(target))
 
 
 def steps_to_write(target: Any) -> Any:

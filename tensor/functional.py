@@ -73,12 +73,13 @@ class FunctionalStorage(UntypedStorage):
         self._retyped = None
         self._nbytes = nbytes
         self.device = on
+        self.block = None
         self._owner = None
         self.resizable = False
         self.value, self.updates, self.generation = value, [], 0
         self.offset, self.larger = value._offset, None
 
-    def write(self, value: Any, steps: Steps) -> None:
+    def enter(self, value: Any, steps: Steps) -> None:
         """Enters that what the steps lead to shows `value` from now on."""
         self.updates.append((value, steps))
         self.generation += 1
