@@ -314,7 +314,7 @@ def functional_form(op: OpOverload) -> FunctionalForm | None:
     then the new values of the arguments that `op` writes and does not return.
     """
     name = op.packet_name
-    stem = name.replace("::__i", "::__") if op._opname.startswith("__i") else name.removesuffix("_")
+    stem = name.removesuffix("_") if op.schema.is_inplace else name
     for candidate in (stem, f"{stem}_functional"):
         overloads = OVERLOADS.get(candidate, {})
         own = overloads.get(op._overloadname)

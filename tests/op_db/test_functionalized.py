@@ -2,8 +2,6 @@
 
 import zlib
 
-import pytest
-
 import redispatch as rd
 from redispatch.dispatch import OPERATORS, Tag
 from redispatch.dispatch.layers.functionalize import FUNCTIONALIZATION, composite_kernel, functional_form, view_form
@@ -64,7 +62,7 @@ def same(info, sample, op, strides=True):
 
 def all_but_some(info, dtype):
     """Which operators are left to the long run: what is tried here follows from the schema, and not from the family."""
-    return zlib.crc32(str(info).encode()) % 8 != 0
+    return zlib.crc32(str(info).encode()) % 40 != 0
 
 
 @each(op_db, long=all_but_some)
@@ -99,11 +97,8 @@ def test_a_functionalized_out_form_writes_the_same(info, dtype):
             same(info, call, info.out, strides=targets is right)
 
 
-WRITING = [op for op in OPERATORS.values() if op.namespace == "aten" and op.schema.is_mutable]
-
-
-@pytest.mark.parametrize(
-    "op", [op for op in WRITING if not composite_kernel(op) and op not in FUNCTIONALIZATION], ids=str
-)
-def test_every_operator_that_writes_has_a_functional_form(op):
-    assert view_form(op) if Tag.inplace_view in op.tags else functional_form(op), f"{op.schema} has no functional form"
+def test_every_operator_that_writes_has_a_functional_form():
+    for op in list(OPERATORS.values()):
+        if op.namespace != "aten" or not op.schema.is_mutable or composite_kernel(op) or op in FUNCTIONALIZATION:
+            continue
+        assert view_form(op) if Tag.inplace_view in op.tags else functional_form(op), op.schema
