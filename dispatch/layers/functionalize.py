@@ -262,8 +262,7 @@ def no_functional_form(op: OpOverload) -> RuntimeError:
         "Found a custom (non-ATen) operator whose output has alias annotations: "
         f"{op.schema}. We only support functionalizing operators whose outputs do not have alias annotations (e.g. "
         "'Tensor(a)' is a Tensor with an alias annotation whereas 'Tensor' is a Tensor without. The '(a)' is the alias "
-        "annotation). Define it with a functional form of the same arguments, or functionalize it by "
-        "FunctionalTensorMode, which wraps it into auto_functionalized."
+        "annotation). Define it with a functional form of the same arguments: `name` for `name_`."
     )
 
 

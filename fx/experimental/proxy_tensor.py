@@ -13,7 +13,7 @@ Autograd keeps results in other tensor objects than it hands out, over the same 
 itself is taken for the last known one that shows the same place of the same storage: it has not been written since, or
 autograd would refuse it.
 
-Source: PyTorch's torch.fx.experimental.proxy_tensor. Read next: _higher_order.py, for functions with functions.
+Source: PyTorch's torch.fx.experimental.proxy_tensor. Read next: ../graph_module.py.
 """
 
 from __future__ import annotations
