@@ -47,6 +47,7 @@ bench: .venv-torch/.ready  ## time ours against torch in one process (GROUP=disp
 	$(TORCH_BIN)/python tests/bench/run.py $(GROUP)
 	$(TORCH_BIN)/python tests/bench/layers.py
 	$(TORCH_BIN)/python tests/bench/growth.py
+	$(TORCH_BIN)/python tests/bench/graph.py
 
 parity: .venv-torch/.ready  ## compare behaviour with real torch, operator by operator
 	$(TORCH_BIN)/pytest tests/parity

@@ -24,6 +24,8 @@ from .amp import autocast, get_autocast_dtype, is_autocast_available, is_autocas
 from .autograd import (
     enable_grad,
     inference_mode,
+    is_anomaly_check_nan_enabled,
+    is_anomaly_enabled,
     is_grad_enabled,
     is_inference_mode_enabled,
     no_grad,
@@ -818,7 +820,7 @@ globals().update(_LEGACY_TYPES)  # FloatTensor, LongStorage and so on
 
 
 if TYPE_CHECKING:
-    from . import array_api, backend, functional, nn, optim, serialization, special
+    from . import array_api, backend, functional, nn, optim, serialization, special, viz
     from .backend import get_device_module
     from .serialization import load, save
 

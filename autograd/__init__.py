@@ -2,25 +2,29 @@
 
 Read in this order: hooks, node, accumulate, saved, views, copy_slices, history, derivative, formulas, keeping,
 operator_node, straight, no_derivative, engine, current_pass, api; then forward mode and transforms: grad_level,
-transposition, forward, duals, jvp_level, forward_ad, pullback; then what stands beside: grad_mode, anomaly, watch,
-function, op_function, functional, graph, gradcheck, variable.
+transposition, forward, duals, jvp_level, forward_ad, pullback; then what stands beside: grad_mode, anomaly_mode,
+watch, function, op_function, functional, saved_hooks, mutation, graph, gradcheck, variable.
 """
 
-from . import forward_ad, function, functional, grad_mode, graph
-from .anomaly import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly
+from . import anomaly_mode, forward_ad, function, functional, grad_mode, graph
+from .anomaly_mode import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly
 from .api import GradientEdge, backward, grad
 from .derivative import differentiable
 from .forward import FORWARD
 from .function import Function, FunctionCtx, once_differentiable
 from .grad_level import GradLevel
 from .grad_mode import (
+    _unsafe_preserve_version_counter,
     enable_grad,
+    enforce_grad_layout_policy,
     inference_mode,
     is_grad_enabled,
     is_inference_mode_enabled,
+    is_multithreading_enabled,
     is_transformed,
     no_grad,
     set_grad_enabled,
+    set_multithreading_enabled,
 )
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck
 from .hooks import RemovableHandle
@@ -34,6 +38,11 @@ from .saved import SavedTensor
 from .variable import Variable
 
 __all__ = [
+    "_unsafe_preserve_version_counter",
+    "set_multithreading_enabled",
+    "is_multithreading_enabled",
+    "enforce_grad_layout_policy",
+    "anomaly_mode",
     "BATCHED",
     "FORWARD",
     "Function",

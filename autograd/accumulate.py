@@ -19,6 +19,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Sequence
+from contextvars import ContextVar
 from sys import getrefcount
 from typing import Any
 
@@ -31,6 +32,8 @@ from .hooks import HookDict, NodeHooks
 from .node import Node
 
 _CREATING = threading.Lock()
+# Whether a first gradient must lie in memory as its leaf does, which optimizers walk together; grad_mode.py sets it
+GRADIENTS_LIE_LIKE_LEAVES: ContextVar[bool] = ContextVar("gradients lie like their leaves", default=True)
 _FIRST = 2**64 - 1
 
 
@@ -92,7 +95,7 @@ def call_post_accumulate_hooks(hooks: HookDict, variable: Any) -> None:
 def own_gradient(gradients: list[Any], variable: Any) -> Any:
     """The only item of `gradients` as a first `.grad`: itself if nobody else holds it, or else a copy."""
     state = STATE.get()
-    if state.grad_enabled or not lies_like(gradients[0], variable):
+    if state.grad_enabled or (not lies_like(gradients[0], variable) and GRADIENTS_LIE_LIKE_LEAVES.get()):
         return copy_lying_like(gradients[0], variable)
     if held_by_list_alone(gradients, 0) or stands_for_base(gradients, 0):
         return gradients[0]

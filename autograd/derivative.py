@@ -47,7 +47,16 @@ from .history import (
     tie_new,
     tie_results,
 )
-from .keeping import RELEASES, kept_arguments, kept_outputs, look_on, saved_fact, saved_object, saved_value
+from .keeping import (
+    RELEASES,
+    kept_arguments,
+    kept_outputs,
+    look_on,
+    saved_fact,
+    saved_object,
+    saved_value,
+    shown_name,
+)
 from .node import SEQUENCE
 from .operator_node import OperatorNode
 from .saved import kept_result
@@ -125,16 +134,18 @@ class OperatorDerivative:
         """The class of the nodes, which shows what is saved as PyTorch's do: `_saved_other`, `_raw_saved_other`."""
         members: dict[str, Any] = {"rule": self}
         slots = []
+        names = [argument.name for argument in self.op.schema.arguments]
         both: tuple[tuple[str, Sequence[Any]], ...] = (("kept", self.kept), ("results", self.results))
         for slot, saved in both:
             for index, one in enumerate(saved):
                 number = one.output if isinstance(one, KeptResult) else None
-                members[f"_saved_{one.parameter}"] = saved_value(slot, index, number)
-                members[f"_raw_saved_{one.parameter}"] = saved_object(slot, index, number)
+                shown = one.parameter if number is None else self.op.schema.returns[number].name or one.parameter
+                members[f"_saved_{shown}"] = saved_value(slot, index, number)
+                members[f"_raw_saved_{shown}"] = saved_object(slot, index, number)
             if saved:
                 slots.append(slot)
         for index, fact in enumerate(self.facts):
-            members[f"_saved_{fact.parameter}"] = saved_fact(index)
+            members[shown_name(fact.parameter, names)] = saved_fact(index)
         if slots:
             members["release"] = RELEASES[tuple(slots)]
         members["__slots__"] = (*slots, *(("facts",) if self.facts else ()), *(("counts",) if self.has_list else ()))
@@ -157,7 +168,7 @@ class OperatorDerivative:
                 check_each_write(stack[position])
             else:
                 check_writes(stack[position])
-        if self.may_be_idle and not self.wanted_of(stack):
+        if not self.inputs or (self.may_be_idle and not self.wanted_of(stack)):
             return None
         node = self.node_class()
         node.sequence = next_sequence()

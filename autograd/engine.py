@@ -4,7 +4,7 @@ A node runs when all gradients that will reach it have come; among those that ar
 last. (So a node's hooks see what PyTorch's would, in the same order.) Gradients that meet are added. Nothing here
 recurses: a chain of a million nodes is a loop of a million steps.
 
-    1. count, for each node that can be reached, the edges that lead to it;
+    1. find the nodes that can be reached, and count the edges that lead to those with more than one;
     2. if only some gradients are asked for, mark the nodes on the way to them;
     3. put the roots' gradients in their buffers; then take ready nodes from the heap until none is left.
 
@@ -26,9 +26,9 @@ from redispatch.kernels import is_contiguous
 from redispatch.tensor import Tensor
 
 from .accumulate import AccumulateGrad, held_by_list_alone
-from .anomaly import explained
+from .anomaly_mode import explained
 from .conjugate import resolved
-from .node import Edge, Node, evaluate, fit, fits, wrong_number
+from .node import Edge, Node, evaluate, fit, fits
 
 Target = tuple[Node, int] | tuple[Node, int, Tensor]
 
@@ -68,8 +68,9 @@ def run_backward(
 class Task:
     """One backward pass."""
 
-    __slots__ = ("waiting", "buffers", "ready", "retain_graph", "needed", "captures", "captured", "at_end")
-    waiting: dict[Node, int]  # for each node that can be reached, how many gradients are still to come
+    __slots__ = ("reached", "waiting", "buffers", "ready", "retain_graph", "needed", "captures", "captured", "at_end")
+    reached: set[Node]  # the nodes that can be reached
+    waiting: dict[Node, int]  # for those that get more than one gradient, or have several outputs: how many are to come
     buffers: dict[Node, list[Any]]  # for each node that waits, those that have come: one for each output, or None
     ready: list[tuple[int, int, Node, list[Any]]]  # a heap of the nodes to which all have come
     needed: set[Node] | None  # the nodes that must run; None for all
@@ -78,7 +79,7 @@ class Task:
     at_end: list[Callable[[], Any]]  # called when the pass is over, however it ends
 
     def __init__(self, roots: Sequence[Target], retain_graph: bool) -> None:
-        self.waiting = dependencies(roots)
+        self.reached, self.waiting = dependencies(roots)
         self.buffers = {}
         self.ready = []
         self.retain_graph = retain_graph
@@ -92,31 +93,44 @@ class Task:
         self.captured = [None] * len(targets)
         for place, target in enumerate(targets):
             self.captures.setdefault(target[0], []).append((target[1], place))
-        self.needed = callers(self.waiting, targets)
+        self.needed = callers(self.reached, targets)
         if accumulate:
             self.needed |= {node for node in self.captures if isinstance(node, AccumulateGrad)}
 
     def start(self, roots: Sequence[Target], gradients: Sequence[Any]) -> None:
-        """Puts the roots' gradients in their buffers."""
-        for root, gradient in zip(roots, gradients, strict=True):
+        """Gives the roots their gradients."""
+        for index, root in enumerate(roots):
             node = root[0]
-            buffer = added(self.buffers.pop(node, None), node, root[1], gradient)
-            self.waiting[node] -= 1
-            if self.waiting[node]:
-                self.buffers[node] = buffer
-            else:
+            buffer = self.received(node, root[1], gradients[index]) if node in self.waiting else [gradients[index]]
+            if buffer is not None:
                 heappush(self.ready, (-node.sequence, next_tick(), node, buffer))
+
+    def received(self, node: Node, number: int, gradient: Any) -> list[Any] | None:
+        """All that has come for `node`, now that a gradient of its output `number` is there; None if more are to come.
+
+        Only for nodes in `waiting`: any other gets this one alone.
+        """
+        buffers = self.buffers
+        buffer = buffers.get(node)
+        if type(buffer) is Sum and gradient is not None:
+            buffer[0] += gradient
+        else:
+            buffers[node] = buffer = added(buffer, node, number, gradient)
+        self.waiting[node] = left = self.waiting[node] - 1
+        return None if left else buffers.pop(node)
 
     def run(self) -> None:
         """Runs what is ready, until nothing is.
 
         Most nodes make one other ready, and leaves; these go first, and neither has to pass through the heap.
         """
-        ready, buffers, waiting = self.ready, self.buffers, self.waiting
+        ready, waiting = self.ready, self.waiting
         partial, release = self.needed is not None, not self.retain_graph
         leaves: list[tuple[Node, list[Any]]] = []
         node: Any
         gradients: Any
+        results: Any
+        buffer: Any
         while ready:
             _, _, node, gradients = heappop(ready)
             while node is not None:
@@ -126,44 +140,35 @@ class Task:
                     results = node.apply(gradients)
                     if release:
                         node.release()
-                edges = node.next_edges
-                if len(results) != len(edges):
-                    raise wrong_number(node, results)
-                if type(results) is not list:
-                    results = list(results)
                 following = gradients = None  # what is held for no reason cannot be overwritten by who gets it next
-                for index, edge in enumerate(edges):
+                for edge, gradient in zip(node.next_edges, results):  # noqa: B905  (`apply` gives one for each edge)
                     if edge is None or (partial and not self.is_wanted(edge)):
                         continue
-                    target, gradient = edge[0], results[index]
-                    results[index] = None
-                    outputs = target.outputs
-                    if gradient is not None:
-                        output = outputs[edge[1]]
-                        if type(gradient) is not Tensor or (
-                            gradient._looks is not output and not fits(gradient, output)
-                        ):
-                            gradient = fit(node, index, gradient, output)
-                    if target not in buffers and len(outputs) == 1:
-                        buffer = [gradient]
+                    target = edge[0]
+                    if gradient is not None and (
+                        type(gradient) is not Tensor or gradient._looks is not target.outputs[edge[1]]
+                    ):
+                        gradient = fit_for_edge(node, edge, gradient)
+                    if target in waiting:
+                        buffer = self.received(target, edge[1], gradient)
+                        if buffer is None:
+                            continue
                     else:
-                        buffer = added(buffers.pop(target, None), target, edge[1], gradient)
-                    left = waiting[target] - 1
-                    if left:
-                        waiting[target], buffers[target] = left, buffer
-                    elif type(target) is AccumulateGrad:
+                        buffer = [gradient]
+                    if type(target) is AccumulateGrad:
                         leaves.append((target, buffer))
                     elif following is None and not ready:
                         following, gradients = target, buffer
                     else:
                         heappush(ready, (-target.sequence, next_tick(), target, buffer))
-                gradient = None
-                for target, buffer in leaves:
-                    if partial or target.hooks is not None:
-                        self.run_watched(target, buffer)
-                    else:
-                        target.apply(buffer)
-                leaves.clear()
+                results = gradient = buffer = None
+                if leaves:
+                    for target, buffer in leaves:
+                        if partial or target.hooks is not None:
+                            self.run_watched(target, buffer)
+                        else:
+                            target.apply(buffer)
+                    leaves.clear()
                 if ready and following is not None:
                     heappush(ready, (-following.sequence, next_tick(), following, gradients))
                     following = None
@@ -200,28 +205,37 @@ class Task:
     def will_run(self, node: Node) -> bool:
         """Whether gradients reach `node` in this pass."""
         if self.needed is None:
-            return node in self.waiting
+            return node in self.reached
         return node in self.needed or node in self.captures
+
+
+class Sum(list[Any]):
+    """The buffer of a node with one output, whose gradient was added up here: nobody else has it."""
+
+    __slots__ = ()
 
 
 def added(buffer: list[Any] | None, node: Node, number: int, gradient: Any) -> list[Any]:
     """What has come for `node` so far, with a gradient of its output `number` added."""
+    if gradient is None:
+        return [None] * len(node.outputs) if buffer is None else buffer
     if buffer is None:
         buffer = [None] * len(node.outputs)
     if buffer[number] is None:
         buffer[number] = gradient
-    elif gradient is not None:
-        add_to(buffer, number, gradient)
-    return buffer
+        return buffer
+    return sum_in(buffer, number, gradient)
 
 
-def add_to(buffer: list[Any], number: int, gradient: Any) -> None:
+def sum_in(buffer: list[Any], number: int, gradient: Any) -> list[Any]:
     """Adds to a gradient in a buffer: in place, if nobody else can see that one.
 
     See accumulate.py, Note [Gradients that nobody else holds].
     """
+    state = STATE.get()
+    alone = not (state.grad_enabled or state.modes or state.levels)
     if (
-        not STATE.get().grad_enabled
+        alone
         and held_by_list_alone(buffer, number)
         and buffer[number]._dtype is gradient._dtype
         and is_contiguous(buffer[number]._shape, buffer[number]._stride)
@@ -229,31 +243,50 @@ def add_to(buffer: list[Any], number: int, gradient: Any) -> None:
         buffer[number] += gradient
     else:
         buffer[number] = buffer[number] + gradient
+    return Sum(buffer) if alone and len(buffer) == 1 and type(buffer[0]) is Tensor else buffer
 
 
-def dependencies(roots: Sequence[Target]) -> dict[Node, int]:
-    """For each node that can be reached, the number of edges that lead to it, the roots' own included."""
-    count: dict[Node, int] = {}
+def fit_for_edge(node: Node, edge: Any, gradient: Any) -> Any:
+    """A gradient that `node` gives, as the node behind the edge needs it. Errors: as `fit`."""
+    output = edge[0].outputs[edge[1]]
+    if type(gradient) is Tensor and fits(gradient, output):
+        return gradient
+    index = next(index for index, one in enumerate(node.next_edges) if one is edge)
+    return fit(node, index, gradient, output)
+
+
+def dependencies(roots: Sequence[Target]) -> tuple[set[Node], dict[Node, int]]:
+    """The nodes that can be reached; and for those that wait, the number of gradients that they get.
+
+    A node waits if more than one edge leads to it, the roots' own included, or if it has several outputs.
+    """
     found: list[Node] = []
+    reached: set[Node] = set()
+    several: dict[Node, int] = {}
     for root in roots:
-        if root[0] in count:
-            count[root[0]] += 1
+        target = root[0]
+        if target not in reached:
+            reached.add(target)
+            found.append(target)
+            if len(target.outputs) != 1:
+                several[target] = 1
         else:
-            count[root[0]] = 1
-            found.append(root[0])
+            several[target] = several.get(target, 1) + 1
     for node in found:  # which grows meanwhile
         edges = node.next_edges
         for edge in edges:
             if edge is not None:
                 target = edge[0]
-                if target in count:
-                    count[target] += 1
-                else:
-                    count[target] = 1
+                if target not in reached:
+                    reached.add(target)
                     found.append(target)
+                    if len(target.outputs) != 1:
+                        several[target] = 1
+                else:
+                    several[target] = several.get(target, 1) + 1
         if not edges and type(node) is AccumulateGrad:
             node.look_again()
-    return count
+    return reached, several
 
 
 def callers(nodes: Iterable[Node], targets: Sequence[Target]) -> set[Node]:

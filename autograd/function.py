@@ -32,7 +32,7 @@ from redispatch.dispatch import STATE, Slot, wants_gradient, within
 from redispatch.dispatch.layers.ad_inplace_or_view import bump_version
 from redispatch.tensor import CreationMeta, Tensor, dtypes, looks_of
 
-from .anomaly import ANOMALY, remember
+from .anomaly_mode import ANOMALY, remember
 from .conjugate import any_complex, resolved
 from .history import gradient_edge, rebase, set_edge, tie_fresh
 from .needs import ZEROS

@@ -8,11 +8,15 @@ ADInplaceOrView by.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 from redispatch.dispatch import STATE, Region, Setting, State, keyset
 from redispatch.dispatch.keyset import FUNCTIONALITY_MASK
 from redispatch.dispatch.layers.autograd import AUTOGRAD
+from redispatch.tensor import Tensor
+
+from .accumulate import GRADIENTS_LIE_LIKE_LEAVES
 
 _VIEWS = keyset("ADInplaceOrView")
 _AUTOGRAD = AUTOGRAD & FUNCTIONALITY_MASK
@@ -100,6 +104,68 @@ class set_grad_enabled(Region):
 
 def _record(mode: bool) -> None:
     STATE.set(STATE.get().with_grad(bool(mode)))
+
+
+class _Switch(Region):
+    """Sets a switch from here on; as a context manager or decorator, for a block or a function only."""
+
+    _value: ContextVar[bool]
+
+    def __init__(self, mode: bool = True) -> None:
+        self.prev, self.mode = self._value.get(), mode
+        self._value.set(mode)
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        self._value.set(self.prev)
+        return super().__call__(function)
+
+    def __enter__(self) -> None:
+        self._value.set(self.mode)
+
+    def __exit__(self, *error: Any) -> None:
+        self._value.set(self.prev)
+
+    def clone(self) -> Any:
+        return type(self)(self.mode)
+
+
+class set_multithreading_enabled(_Switch):
+    """Whether backward may use threads of its own. The engine runs in the caller's thread either way, as PyTorch's does
+    for the CPU; so this is kept, and told to those that ask, and changes nothing."""
+
+    _value = ContextVar("multithreaded backward", default=True)
+
+
+def is_multithreading_enabled() -> bool:
+    """What `set_multithreading_enabled` said last."""
+    return set_multithreading_enabled._value.get()
+
+
+class enforce_grad_layout_policy(_Switch):
+    """Whether a leaf's first gradient must lie in memory as the leaf does; else it may stay as it came."""
+
+    _value = GRADIENTS_LIE_LIKE_LEAVES
+
+
+class _unsafe_preserve_version_counter(Region):
+    """A region whose writes of these tensors are not counted: a saved tensor does not notice them.
+
+    For those who put back the value that a tensor had before backward looks at it.
+    """
+
+    def __init__(self, tensors: Any) -> None:
+        self.tensors = (tensors,) if isinstance(tensors, Tensor) else tuple(tensors)
+        self.versions = tuple(tensor._version for tensor in self.tensors)
+
+    def __enter__(self) -> None:
+        """The versions are known already."""
+
+    def __exit__(self, *error: Any) -> None:
+        for tensor, version in zip(self.tensors, self.versions, strict=True):
+            tensor._counter[0] = version
+
+    def clone(self) -> _unsafe_preserve_version_counter:
+        return type(self)(self.tensors)
 
 
 class inference_mode(Setting):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from redispatch.dispatch.layers.ad_inplace_or_view import bump_version
@@ -13,14 +12,16 @@ from redispatch.tensor import Tensor
 from .api import GradientEdge
 from .engine import CURRENT_TASK
 from .history import gradient_edge
+from .mutation import allow_mutation_on_saved_tensors
 from .node import Node
-from .saved import HOOKS_REFUSED, PACKING, SavedTensor
-from .watch import WATCH
+from .saved import SavedTensor
+from .saved_hooks import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
 
 __all__ = [
     "GradientEdge",
     "Node",
     "SavedTensor",
+    "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",
@@ -28,49 +29,6 @@ __all__ = [
     "save_on_cpu",
     "saved_tensors_hooks",
 ]
-
-
-class saved_tensors_hooks:
-    """A region in which what is saved for backward goes through `pack_hook`, and later through `unpack_hook`."""
-
-    def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
-        self.pack_hook = pack_hook
-        self.unpack_hook = unpack_hook
-        self._tokens: list[Any] = []
-
-    def __enter__(self) -> None:
-        refused = HOOKS_REFUSED.get()
-        if refused is not None:
-            raise RuntimeError(refused)
-        WATCH.on = True
-        self._tokens.append(PACKING.set((*PACKING.get(), (self.pack_hook, self.unpack_hook))))
-
-    def __exit__(self, *error: object) -> None:
-        PACKING.reset(self._tokens.pop())
-
-
-class save_on_cpu(saved_tensors_hooks):
-    """A region in which saved tensors are moved to the CPU, and back for backward."""
-
-    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
-        def pack(tensor: Any) -> Any:
-            return tensor.device, tensor.cpu()
-
-        def unpack(packed: Any) -> Any:
-            device, tensor = packed
-            return tensor.to(device, non_blocking=pin_memory)
-
-        super().__init__(pack, unpack)
-
-
-@contextmanager
-def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
-    """A region in which entering `saved_tensors_hooks` raises RuntimeError with this message."""
-    token = HOOKS_REFUSED.set(error_message)
-    try:
-        yield
-    finally:
-        HOOKS_REFUSED.reset(token)
 
 
 def get_gradient_edge(tensor: Any) -> GradientEdge:

@@ -54,7 +54,7 @@ class HookDict(dict[int, Callable[..., Any]]):
 class NodeHooks:
     """The hooks of one node; and what else few nodes have: a dictionary for users, a stack trace."""
 
-    __slots__ = ("of_tensors", "retaining", "before", "after", "metadata", "stack_trace")
+    __slots__ = ("of_tensors", "retaining", "before", "after", "metadata", "stack_trace", "parent")
 
     def __init__(self) -> None:
         self.of_tensors: dict[int, HookDict] = {}  # by output number
@@ -62,7 +62,8 @@ class NodeHooks:
         self.before = HookDict()
         self.after = HookDict()
         self.metadata: dict[Any, Any] = {}
-        self.stack_trace: list[str] | None = None  # anomaly.py
+        self.stack_trace: list[str] | None = None  # anomaly_mode.py
+        self.parent: Any = None  # the node whose backward made this one; there, too
 
     def prepare(self, gradients: list[Any]) -> None:
         """Has the hooks of the tensors that the node produced see the gradients that reach it, and replace them."""

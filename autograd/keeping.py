@@ -10,12 +10,15 @@ Each is a slot of the node, if its class needs it. Read next: derivative.py.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from redispatch.dispatch import TensorBase, wants_gradient
 from redispatch.dispatch.marks import inline
+from redispatch.tensor import looks_of
+from redispatch.tensor.looks import Looks
 
-from .anomaly import ANOMALY, remember
+from .anomaly_mode import ANOMALY, remember, watch_writes
 from .formulas import KeptArgument, KeptResult
 from .node import Edge
 from .operator_node import OperatorNode, spans_of
@@ -28,6 +31,7 @@ from .saved import (
     SavedTensor,
     kept_result,
     kept_value,
+    packs,
     put_together,
     saved_tensor,
     version_of,
@@ -82,6 +86,10 @@ def look_on(rule: OperatorDerivative, node: OperatorNode) -> None:
         node.kept = tuple(kept)
     if ANOMALY.get()[0]:
         remember(node)
+        if rule.kept:
+            for value in node.kept[::2]:
+                if isinstance(value, TensorBase):
+                    watch_writes(value)
 
 
 def kept_outputs(
@@ -104,7 +112,7 @@ def edges_of(rule: OperatorDerivative, node: OperatorNode) -> list[Sequence[Edge
 
 def kept_output(node: OperatorNode, output: Any, number: int, stack: Sequence[Any]) -> Sequence[Any]:
     """One output as a node keeps it, and what stands in the place of its version."""
-    if stack or (WATCH.on and PACKING.get()):
+    if stack or (WATCH.on and packs(output)):
         own = wants_gradient(output)
         written_view = own and output._view is not None and any(output is value for value in stack)
         return SavedTensor(output, number if own else None, written_view), WRAPPED
@@ -165,7 +173,68 @@ def saved_object(slot: str, index: int, number: int | None) -> property:
 
 
 def saved_fact(index: int) -> property:
-    return property(lambda node: node.facts[index])
+    """`node._saved_dim`: an argument that is no tensor, or a fact about one. Lists are shown as tuples."""
+
+    def get(node: Any) -> Any:
+        value = node.facts[index]
+        return tuple(value) if isinstance(value, list | tuple) else value
+
+    return property(get)
+
+
+# parameter of a formula: how it ends -> how the attribute that shows it ends in PyTorch
+_ENDINGS = {"_shape": "_sym_sizes", "_stride": "_sym_strides", "_dtype": "_scalar_type"}
+
+
+def shown_name(parameter: str, tensors: Sequence[str]) -> str:
+    """The name under which users find what a parameter stands for: `self_shape` as `_saved_self_sym_sizes`."""
+    for ending, shown in _ENDINGS.items():
+        if parameter.endswith(ending) and parameter.removesuffix(ending) in tensors:
+            return f"_saved_{parameter.removesuffix(ending)}{shown}"
+    return f"_saved_{parameter}"
+
+
+@dataclass(frozen=True, slots=True)
+class SavedThing:
+    """What is known of one saved tensor without unpacking it. `looks` None: a hook has packed it."""
+
+    name: str
+    looks: Looks | None
+    memory: int | None  # the same for all that share the memory; None without data
+    memory_bytes: int
+
+
+def saved_things(node: Any) -> list[SavedThing]:
+    """The tensors that a node holds for backward; none once they were let go."""
+    if not isinstance(node, OperatorNode):
+        found = getattr(node, "saved", None) or ()
+        return [thing for index in range(0, len(found), 2) for thing in things_in(f"tensor {index // 2}", found[index])]
+    rule, things = node.rule, []
+    both: tuple[tuple[Any, Sequence[Any]], ...] = (
+        (node.kept if rule.kept else None, rule.kept),
+        (node.results if rule.results else None, rule.results),
+    )
+    for kept, declared in both:
+        for index, one in enumerate(declared if kept is not None else ()):
+            things += things_in(one.parameter, kept[2 * index])
+    return things
+
+
+def things_in(name: str, value: Any) -> list[SavedThing]:
+    """What one value that a node keeps is made of: see saved.py, Note [Kept tensors]."""
+    if isinstance(value, list):
+        return [thing for index, item in enumerate(value) for thing in things_in(f"{name}[{index}]", item)]
+    if isinstance(value, SavedTensor):
+        if value._tensor is None:
+            return [SavedThing(name, None, None, 0)] if value._unpack is not None else []
+        value = value._tensor
+    if type(value) is tuple:
+        array, looks = value[3], value[5]
+    elif isinstance(value, TensorBase):
+        array, looks = value._array, looks_of(value)  # type: ignore[attr-defined]
+    else:
+        return []
+    return [SavedThing(name, looks, None if array is None else id(array), 0 if array is None else array.nbytes)]
 
 
 def held(node: Any, slot: str, index: int) -> tuple[Any, Any]:
@@ -174,9 +243,7 @@ def held(node: Any, slot: str, index: int) -> tuple[Any, Any]:
     if kept is None:
         raise RuntimeError(FREED)
     value, version = kept[2 * index : 2 * index + 2]
-    if value is UNSAVED:
-        raise AttributeError(f"'{node.name()}' has not saved this, because no gradient that needs it is wanted")
-    return value, version
+    return (None, None) if value is UNSAVED else (value, version)  # no gradient that needs it is wanted
 
 
 def release_kept(node: Any) -> None:

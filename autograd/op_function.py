@@ -15,7 +15,7 @@ from redispatch.dispatch.marks import frozen, inline
 from redispatch.dispatch.registry import Undo
 from redispatch.tensor import looks_of
 
-from .anomaly import ANOMALY, remember
+from .anomaly_mode import ANOMALY, remember
 from .derivative import is_new, next_sequence
 from .function import FunctionCtx, FunctionNode
 from .history import gradient_edge, refuse_out, tie_fresh, tie_results

@@ -17,7 +17,7 @@ from redispatch.dispatch.marks import inline
 from .conjugate import any_complex, conjugates, one_complex
 from .formulas import Formula, Need
 from .node import Node
-from .saved import FREED, kept_result_value, kept_value
+from .saved import FREED, UNSAVED, kept_result_value, kept_value
 from .straight import straighten
 
 if TYPE_CHECKING:
@@ -52,7 +52,9 @@ def all_gradients(
     """`some_gradients` for a rule without lists, where somebody waits behind every edge: that comes to a few lines."""
     if wanted is not None:
         return some_gradients(rule, node, gradients, wanted)
-    if (rule.kept and node.kept is None) or (rule.results and node.results is None):  # let go: who asks for it?
+    kept = node.kept if rule.kept else UNSAVED
+    results = node.results if rule.results else UNSAVED
+    if kept is None or results is None:  # let go: who asks for it?
         return some_gradients(rule, node, gradients)
     grad = gradients[0]
     if grad is None and (rule.all_take_grad or no_gradient(gradients)):
@@ -63,7 +65,7 @@ def all_gradients(
     found: list[Any] = [None for _ in rule.inputs]
     for formula in rule.formulas:
         needs = tuple(len(rule.inputs) == 1 or edges[number] is not None for number in formula.inputs)
-        arguments = [argument(rule, node, need, gradients, needs) for need in formula.needs]
+        arguments = [argument(rule, node, need, gradients, needs, kept, results) for need in formula.needs]
         runs = any(needs) and (rule.all_take_grad or not formula.takes_grad or grad is not None)
         value = formula.function(*arguments) if runs else None
         if len(formula.inputs) == 1:
@@ -99,7 +101,14 @@ def formulas_gradients(
         places = [place for number in formula.inputs for place in spans[number]]
         needs = tuple(wanted[place] for place in places)
         if any(needs) and not (formula.takes_grad and gradients[0] is None):
-            value = formula.function(*[argument(rule, node, need, gradients, needs) for need in formula.needs])
+            kept = node.kept if rule.kept else UNSAVED
+            results = node.results if rule.results else UNSAVED
+            for need in formula.needs:
+                if (kept is None and need.source == "kept") or (results is None and need.source == "results"):
+                    raise RuntimeError(FREED)
+            value = formula.function(
+                *[argument(rule, node, need, gradients, needs, kept, results) for need in formula.needs]
+            )
             put(rule, found, spans, formula, value)
     return found
 
@@ -142,8 +151,16 @@ def spread(value: Any, count: int) -> Sequence[Any]:
 
 
 @inline
-def argument(rule: OperatorDerivative, node: Any, need: Need, gradients: Sequence[Any], needs: tuple[bool, ...]) -> Any:
-    """What a formula gets for one of its parameters. RuntimeError for what was let go, or written since."""
+def argument(
+    rule: OperatorDerivative,
+    node: Any,
+    need: Need,
+    gradients: Sequence[Any],
+    needs: tuple[bool, ...],
+    kept: Any,
+    results: Any,
+) -> Any:
+    """What a formula gets for one of its parameters, from what the node still holds. RuntimeError if written since."""
     if need.source == "grad":
         return gradients[0]
     if need.source == "grads":
@@ -152,14 +169,7 @@ def argument(rule: OperatorDerivative, node: Any, need: Need, gradients: Sequenc
         return needs
     if need.source == "facts":
         return node.facts[need.index]
-    kept = node.kept if need.source == "kept" else node.results
-    if kept is None:
-        raise freed()
-    value, version = kept[2 * need.index], kept[2 * need.index + 1]
     if need.source == "kept":
-        return kept_value(node, value, version)
-    return kept_result_value(node, value, version, rule.results[need.index].output)
-
-
-def freed() -> RuntimeError:
-    return RuntimeError(FREED)
+        return kept_value(node, kept[2 * need.index], kept[2 * need.index + 1])
+    output = rule.results[need.index].output
+    return kept_result_value(node, results[2 * need.index], results[2 * need.index + 1], output)

@@ -37,6 +37,7 @@ from redispatch.tensor import CURRENT_GRAD_FN, AutogradRecord, Tensor, looks_of
 from redispatch.tensor.wrapped import is_wrapped
 
 from .accumulate import accumulator
+from .anomaly_mode import watch_writes, write_after
 from .hooks import type_name
 from .watch import WATCH
 
@@ -84,6 +85,8 @@ class SavedTensor:
         `written_view`: the result is a view that the node's call wrote; its history is not this node but one that
         holds this node, and so is remembered weakly.
         """
+        if WATCH.on:
+            watch_writes(tensor)
         self._version = version_of(tensor)
         self._output_nr = output_nr
         self._history = None
@@ -158,7 +161,8 @@ class SavedTensor:
             tensor = self._unpack(self._packed)  # type: ignore[misc]  # the caller has seen that there is one
         if not isinstance(tensor, Tensor):
             raise TypeError(
-                "Output of saved tensor unpack_hook expected to be a Tensor but got result of type " + str(type(tensor))
+                "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+                + type(tensor).__name__
             )
         if self._output_nr is not None:
             return self._with_history(tensor, node)
@@ -209,13 +213,19 @@ def other_kept_value(node: Any, value: Any, version: int | None) -> Any:
 @inline
 def kept_result(tensor: Any, number: int = 0) -> tuple[Any, int]:
     """What a node keeps of its output `number`, and its version: Note [Results are taken apart]."""
-    if WATCH.on and PACKING.get():
+    if WATCH.on and packs(tensor):
         return SavedTensor(tensor, number), WRAPPED
     version = version_of(tensor)
     if type(tensor) is Tensor and not STATE.get().modes:
         looks = tensor._looks or looks_of(tensor)
         return (tensor._keyset, tensor._counter, tensor._store, tensor._array, tensor._offset, looks), version
     return without_history(tensor), version
+
+
+def packs(tensor: Any) -> bool:
+    """Whether there are hooks for a tensor that is being saved; in anomaly mode, its writes are watched from now on."""
+    watch_writes(tensor)
+    return bool(PACKING.get())
 
 
 def put_together(parts: tuple[Any, ...]) -> Any:
@@ -289,11 +299,14 @@ def modified(tensor: Any, version: int, number: int | None, node: Any) -> Runtim
             "enable anomaly detection to find the operation that failed to compute its gradient, with "
             "torch.autograd.set_detect_anomaly(True, check_nan=False)."
         )
-    return RuntimeError(
+    error = RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
         f"[{type_name(tensor)} {list(tensor._shape)}]{output} is at version {tensor._counter[0]}; expected version "
         f"{version} instead. Hint: {hint}"
     )
+    if note := write_after(tensor, version):
+        error.add_note(note)
+    return error
 
 
 # Tensors without history ---------------------------------------------------------------------------------------------

@@ -43,6 +43,7 @@ from .override import (
     _disabled_torch_function_impl,
     ask,
     ask_function_mode,
+    asked_once,
     asks,
     call_overridden,
     handle_torch_function,
@@ -79,6 +80,7 @@ from .tags import Tag
 from .trace import Hop, trace
 
 __all__ = [
+    "asked_once",
     "ARGUMENT_TYPES",
     "AUTOCAST_KEYS",
     "Argument",

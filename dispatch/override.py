@@ -14,6 +14,8 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .state import PLAIN_TENSORS, SILENT_TENSORS, STATE, Setting, State, with_modes
@@ -238,7 +240,9 @@ def ask(public: Callable[..., Any], relevant: Sequence[Any], args: tuple[Any, ..
         handler = value.__torch_function__
         if getattr(handler, "__self__", None) is value:
             warn_of_plain_method(type(value), kwargs)
-        if state.tracer is None:
+        if not isinstance(type(value), TensorMeta):
+            result = asked_once(type(value), partial(_answer, type(value), handler), public, types, args, kwargs)
+        elif state.tracer is None:
             result = handler(public, types, args, kwargs)
         else:
             result = _answer(type(value), handler, public, types, args, kwargs)
@@ -256,6 +260,27 @@ def _answer(kind: type, handler: Any, public: Any, types: tuple[type, ...], args
     return tracer.asked(
         kind.__name__, "__torch_function__", handler, public, given, lambda: handler(public, types, args, kwargs)
     )
+
+
+# Note [Handlers that hand a call back]
+# The tensors of another library may have a `__torch_function__`, too, whose default answer is to run the function with
+# that library's overriding off, which says nothing to ours: the same call would come back without end. So a handler
+# that is not one of our classes' is not asked a question that it is answering.
+_ASKED: ContextVar[tuple[Any, ...]] = ContextVar("questions that foreign handlers are answering", default=())
+
+
+def asked_once(
+    kind: type, handler: Callable[..., Any], public: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: Any
+) -> Any:
+    """What the `__torch_function__` of `kind` answers; NotImplemented where it is answering this very call already."""
+    question = (kind, public, *map(id, args))
+    if question in _ASKED.get():
+        return NotImplemented
+    token = _ASKED.set((*_ASKED.get(), question))
+    try:
+        return handler(public, types, args, kwargs)
+    finally:
+        _ASKED.reset(token)
 
 
 def warn_of_plain_method(kind: type, kwargs: Any) -> None:

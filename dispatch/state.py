@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -337,8 +338,9 @@ class within:
 class Region:
     """A region of the user's code that is also a decorator: `with no_grad():`, `@no_grad()`.
 
-    On a generator function the region is entered anew for each step, so that its state never leaks to the
-    caller while the generator is suspended. On a coroutine function it holds while the coroutine runs, which is a
+    On a generator function, asynchronous or not, the region is entered anew for each step, so that its state never
+    leaks to the caller while the generator is suspended. On a class it is that of `__init__` alone, with a warning.
+    On a coroutine function it holds while the coroutine runs, which is a
     matter of its own task alone. A subclass gives `__enter__`, `__exit__` and `clone`.
     """
 
@@ -354,9 +356,9 @@ class Region:
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         if inspect.isclass(function):
-            raise TypeError(f"{type(self).__name__} decorates functions, not the class {function.__name__}")
+            return self._constructor_of(function)
         if inspect.isasyncgenfunction(function):
-            raise TypeError(f"{type(self).__name__} cannot decorate the asynchronous generator {function.__name__}")
+            return self._each_step_of_a_task(function)
         if inspect.isgeneratorfunction(function):
             return self._each_step(function)
         if inspect.iscoroutinefunction(function):
@@ -368,6 +370,17 @@ class Region:
                 return function(*args, **kwargs)
 
         return in_region
+
+    def _constructor_of(self, kind: Any) -> Any:
+        warnings.warn(
+            "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
+            "functions or methods. To preserve the current behavior of class decoration, you can directly decorate "
+            "the `__init__` method and nothing else.",
+            FutureWarning,
+            stacklevel=3,
+        )
+        kind.__init__ = Region.__call__(self, kind.__init__)
+        return kind
 
     def _until_done(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -399,6 +412,31 @@ class Region:
                     resume = functools.partial(generator.throw, error)
                 else:
                     resume = functools.partial(generator.send, sent)
+
+        return step_by_step
+
+    def _each_step_of_a_task(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        async def step_by_step(*args: Any, **kwargs: Any) -> Any:
+            with self.clone():
+                generator = function(*args, **kwargs)
+            resume: Callable[[], Any] = generator.__anext__
+            while True:
+                try:
+                    with self.clone():
+                        item = await resume()
+                except StopAsyncIteration:
+                    return
+                try:
+                    sent = yield item
+                except GeneratorExit:
+                    with self.clone():
+                        await generator.aclose()
+                    raise
+                except BaseException as error:
+                    resume = functools.partial(generator.athrow, error)
+                else:
+                    resume = functools.partial(generator.asend, sent)
 
         return step_by_step
 

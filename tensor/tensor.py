@@ -31,6 +31,7 @@ from redispatch.dispatch import (
     TensorBase,
     TensorMeta,
     _disabled_torch_function_impl,
+    asked_once,
     asks,
     call_overridden,
     overridden,
@@ -86,6 +87,12 @@ def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
     method = functools.wraps(function)(method)
     method.__module__ = "torch"
     return asks(method, f"torch.Tensor.{function.__name__}")
+
+
+def run_function(func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+    """The function as usual, without asking the classes of its arguments."""
+    with within(STATE.get().without_subclasses()):
+        return func(*args, **(kwargs or {}))
 
 
 class overridable_property(property):
@@ -204,6 +211,8 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         for kind in types:
             if not issubclass(cls, kind):
                 return NotImplemented
+        if cls is Tensor:  # no function of ours asks it; another library's does, and must not be asked back for ever
+            return asked_once(cls, run_function, func, types, args, kwargs)
         state = STATE.get()
         token = STATE.set(state.memo.get("without subclasses") or state.without_subclasses())
         try:

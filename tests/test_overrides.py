@@ -360,3 +360,36 @@ def test_function_modes_are_pushed_and_popped_by_hand():
     assert overrides._pop_mode() is mode and mode.names == ["torch.ones"]
     with pytest.raises(RuntimeError, match="trying to pop from empty mode stack"):
         overrides._pop_mode()
+
+
+class Foreign:
+    """A tensor of another library: its default `__torch_function__` runs the function, and so hands the call back."""
+
+    asked = 0
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        cls.asked += 1
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_handler_that_hands_the_call_back_is_not_asked_for_ever():
+    x, foreign = rd.ones(2), Foreign()
+    for call in (lambda: x + foreign, lambda: rd.add(x, foreign), lambda: rd.cat([x, foreign]), lambda: x < foreign):
+        Foreign.asked = 0
+        with pytest.raises(TypeError):
+            call()
+        assert Foreign.asked == 1
+    assert (x == foreign) is False and (x != foreign) is True
+
+
+def test_tensor_is_not_asked_for_ever_by_another_librarys_functions():
+    def foreign(one):  # as a function of that library does, which knows nothing of our regions
+        result = type(one).__torch_function__(foreign, (type(one),), (one,), None)
+        if result is NotImplemented:
+            raise TypeError("no implementation found")
+        return result
+
+    with pytest.raises(TypeError, match="no implementation found"):
+        foreign(rd.ones(2))
+    assert rd.Tensor.__torch_function__(rd.add, (rd.Tensor,), (rd.ones(2), 1)).tolist() == [2, 2]

@@ -3,6 +3,7 @@
 import gc
 import sys
 import threading
+import tracemalloc
 import weakref
 
 import pytest
@@ -351,3 +352,95 @@ def test_an_unused_input_may_be_allowed_or_materialized():
     assert grad(z, [x, y], allow_unused=True, retain_graph=True)[1] is None
     assert grad(z, [x, y], materialize_grads=True, retain_graph=True)[1].tolist() == [0, 0]
     assert set(grad(z, {"x": x})) == {"x"}
+
+
+def chain(length):
+    """Runs a chain of `length` nodes forward and backward; bytes held per node, before and after backward."""
+    x, one = leaf(1.0), rd.ones(1)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        y = x
+        for _ in range(length):
+            y = y * one
+        held = tracemalloc.get_traced_memory()[0] / length
+        tracemalloc.reset_peak()
+        y.backward()
+        peak = tracemalloc.get_traced_memory()[1] / length
+        assert x.grad.item() == 1
+        del y
+        x.grad = None
+        gc.collect()
+        return held, peak, tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("length", [2_000, pytest.param(1_000_000, marks=pytest.mark.long)])
+def test_memory_is_linear_in_the_length_of_a_chain(length):
+    chain(500)  # whatever is made once is there
+    held, peak, left = chain(length)
+    assert held < 2000 and peak < 2 * held + 200 and left < 20_000
+
+
+def test_gradients_that_meet_are_added_once_each_and_nobody_elses_is_written():
+    x = leaf(1.0, 2.0)
+    seen = []
+    parts = [x * 1 for _ in range(4)]
+    for part in parts:
+        part.register_hook(seen.append)
+    total = parts[0] + parts[1] + parts[2] + parts[3]
+    given = rd.ones(2)
+    (total + x + x).backward(given, retain_graph=True)
+    assert x.grad.tolist() == [6, 6] and given.tolist() == [1, 1]
+    assert all(one.tolist() == [1, 1] for one in seen)
+    kept = x.grad.clone()
+    (first,) = grad(total.sum(), x, create_graph=True)
+    assert first.tolist() == [4, 4] and x.grad.tolist() == kept.tolist()
+
+
+def test_an_interrupt_in_backward_leaves_graph_and_state_usable():
+    x = leaf(3.0)
+    y = x * x
+
+    def interrupt(gradient):
+        raise KeyboardInterrupt
+
+    handle = y.register_hook(interrupt)
+    z = y.sum()
+    with pytest.raises(KeyboardInterrupt):
+        z.backward(retain_graph=True)
+    handle.remove()
+    assert rd.is_grad_enabled() and x.grad is None
+    z.backward()
+    assert x.grad.item() == 6
+
+
+def test_backward_may_begin_in_backward_to_any_depth():
+    @rd.enable_grad()
+    def slope(depth):
+        x = leaf(1.0)
+        y = x * 2
+        if depth:
+            y.register_hook(lambda gradient: gradient * slope(depth - 1))
+        y.sum().backward()
+        return x.grad
+
+    assert slope(20).item() == 2**21
+
+
+def test_an_output_that_is_reached_through_two_edges_of_one_node():
+    x = leaf(1.0, 5.0)
+    values, indices = x.sort()
+    assert indices.tolist() == [0, 1]
+    low, high = (x * 2).unbind()
+    (low * high + low + values.sum()).backward()
+    assert x.grad.tolist() == [2 * 10 + 2 + 1, 2 * 2 + 1]
+
+
+def test_a_view_of_a_fresh_tensor_takes_its_memory_without_looking_for_others():
+    from redispatch.tensor.tensor import _OF_SHARED
+
+    known = len(_OF_SHARED)
+    views = [rd.ones(4)[1:] for _ in range(5)]
+    assert len(_OF_SHARED) == known and all(view.tolist() == [1, 1, 1] for view in views)

@@ -1,6 +1,8 @@
 """no_grad, enable_grad, set_grad_enabled, inference_mode; anomaly mode."""
 
+import asyncio
 import threading
+import warnings
 
 import pytest
 
@@ -99,6 +101,7 @@ def test_normal_tensors_stay_normal_in_inference_mode():
     assert x._version == 1 and not view.is_inference() and view._base is x
 
 
+@pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
 def test_anomaly_mode_shows_where_nan_comes_from():
     x = rd.tensor([0.0], requires_grad=True)
     with rd.autograd.detect_anomaly():
@@ -107,3 +110,107 @@ def test_anomaly_mode_shows_where_nan_comes_from():
             with pytest.raises(RuntimeError, match="Function 'SqrtBackward0' returned nan values in its 0th output."):
                 y.backward()
     assert not rd.autograd.is_anomaly_enabled()
+
+
+@pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
+def test_anomaly_mode_shows_who_wrote_what_was_saved():
+    def the_culprit(tensor):
+        with rd.no_grad():
+            tensor.add_(1)
+
+    with rd.autograd.detect_anomaly():
+        for saved in (lambda x: x, lambda x: x.exp()):  # an argument, and a result
+            x = leaf(1.0) * 1
+            with rd.no_grad():
+                x.mul_(1)
+            y = saved(x)
+            z = y * y
+            the_culprit(y)
+            with rd.no_grad():
+                y.mul_(2)
+            with (
+                pytest.warns(UserWarning, match=r"Error detected in MulBackward0[\s\S]*z = y \* y"),
+                pytest.raises(RuntimeError, match="modified by an inplace operation") as raised,
+            ):
+                z.backward()
+            (note,) = raised.value.__notes__
+            assert "in the_culprit" in note and "tensor.add_(1)" in note and "y.mul_(2)" not in note
+
+
+@pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
+def test_anomaly_mode_shows_the_backward_that_made_the_node():
+    with rd.autograd.detect_anomaly():
+        x = leaf(0.0)
+        (slope,) = rd.autograd.grad(x**1.5, x, create_graph=True)
+        with warnings.catch_warnings(record=True) as said, pytest.raises(RuntimeError, match="returned nan values"):
+            warnings.simplefilter("always")
+            (curve,) = rd.autograd.grad(slope, x, create_graph=True)
+            (curve * 0).backward()
+    assert any("Previous calculation was induced by PowBackward0" in str(one.message) for one in said)
+
+
+def test_turning_anomaly_mode_on_says_that_it_costs_time():
+    with pytest.warns(UserWarning, match="Anomaly Detection has been enabled"):
+        rd.autograd.detect_anomaly()
+    with rd.autograd.set_detect_anomaly(True, check_nan=False):
+        assert rd.is_anomaly_enabled() and not rd.is_anomaly_check_nan_enabled()
+    assert not rd.is_anomaly_enabled()
+
+
+def test_a_decorated_class_is_made_in_the_region_and_a_warning_says_so():
+    with pytest.warns(FutureWarning, match="Decorating classes is deprecated"):
+
+        @rd.set_grad_enabled(False)
+        class Made:
+            def __init__(self):
+                self.recorded = is_grad_enabled()
+
+    assert not Made().recorded and is_grad_enabled()
+
+
+def test_decorated_coroutines_and_asynchronous_generators_keep_the_state_to_themselves():
+    @rd.no_grad()
+    async def both():
+        before = is_grad_enabled()
+        await asyncio.sleep(0)
+        return before, is_grad_enabled()
+
+    @rd.no_grad()
+    async def steps():
+        try:
+            sent = yield is_grad_enabled()
+        except ValueError:
+            sent = "caught"
+        yield sent, is_grad_enabled()
+
+    async def main():
+        seen = [await both(), is_grad_enabled()]
+        for resume in (lambda one: one.asend(5), lambda one: one.athrow(ValueError())):
+            one = steps()
+            seen += [await one.asend(None), is_grad_enabled(), await resume(one), is_grad_enabled()]
+            await one.aclose()
+        return seen
+
+    inside = [False, True, (5, False), True, False, True, ("caught", False), True]
+    assert asyncio.run(main()) == [(False, False), True, *inside]
+
+
+def test_switches_of_the_engine_are_put_back():
+    autograd = rd.autograd
+    with autograd.set_multithreading_enabled(False):
+        assert not autograd.is_multithreading_enabled()
+    assert autograd.is_multithreading_enabled()
+    for policy, strides in ((True, (1, 2)), (False, (3, 1))):
+        p = rd.ones(3, 2).t().detach().requires_grad_()  # laid out by columns
+        assert p.stride() == (1, 2)
+        with autograd.enforce_grad_layout_policy(policy):
+            (p + rd.zeros(2, 3)).backward(rd.ones(2, 3) * 1)
+        assert p.grad.stride() in (strides, (1, 2)) and p.grad.tolist() == [[1, 1, 1], [1, 1, 1]]
+
+
+def test_writes_may_be_kept_from_the_count():
+    x, y = rd.ones(2), rd.ones(2)
+    with rd.autograd._unsafe_preserve_version_counter((x, y)):
+        x.add_(1)
+        y.view(1, 2).mul_(2)
+    assert (x._version, y._version, x.tolist(), y.tolist()) == (0, 0, [2, 2], [2, 2])

@@ -48,8 +48,7 @@ def test_only_what_is_needed_is_saved():
     x, data = leaf(1.0, 2.0), rd.ones(2)
     node = (x * data).grad_fn
     assert node._saved_other is data
-    with pytest.raises(AttributeError):
-        _ = node._saved_self  # it would serve the gradient of `data`, which nobody wants
+    assert node._saved_self is None  # it would serve the gradient of `data`, which nobody wants
     alive = weakref.ref(data)
     z = x + data
     del data, node
@@ -201,3 +200,85 @@ def test_a_gradient_edge_stands_for_a_tensor():
     assert rd.autograd.grad(z, edge, retain_graph=True)[0].item() == 2
     rd.autograd.backward(edge, rd.ones(1))
     assert x.grad.item() == 6
+
+
+# Writing what was saved ---------------------------------------------------------------------------------------------
+
+
+def test_what_was_saved_may_be_written_where_that_is_allowed():
+    graph = rd.autograd.graph
+    for write in (lambda b: b.sin_(), lambda b: b[:1].mul_(3), lambda b: rd.neg(b, out=b), lambda b: b.zero_()):
+        with graph.allow_mutation_on_saved_tensors():
+            a = leaf(1.0, 2.0)
+            b = a.clone()
+            first = (b**2).sum() + (b[1:] ** 2).sum()  # the whole is saved, and a view
+            with rd.no_grad():
+                write(b)
+            second = (b * b.exp()).sum()  # saved as it is now
+            with rd.no_grad():
+                b.mul_(5)
+            first.backward(retain_graph=True)
+            assert a.grad.tolist() == [2, 8]
+            second.backward()
+
+
+def test_gradients_are_those_of_a_program_that_writes_nothing():
+    with rd.autograd.graph.allow_mutation_on_saved_tensors():
+        a = leaf(1.0)
+        b = a.clone()
+        total = b**2
+        for _ in range(3):
+            b.mul_(2)
+            total = total + b**2
+        total.backward()
+    assert a.grad.item() == 2 * (1 + 4 + 16 + 64)
+
+
+def test_copies_are_made_of_what_is_written_alone_and_shared():
+    with rd.autograd.graph.allow_mutation_on_saved_tensors() as context:
+        a = leaf(1.0)
+        b, c = a.clone(), a.clone()
+        nodes = [(b * 1 * b).grad_fn, (b**2).grad_fn, (c**2).grad_fn]
+        b.zero_()
+        kept = [node._raw_saved_self for node in nodes[1:]]
+        assert kept[0]._packed.tensor.item() == 1 and kept[0]._packed.tensor.data_ptr() != b.data_ptr()
+        assert kept[1]._packed.tensor.data_ptr() == c.data_ptr()
+        assert [len(of_one) for of_one in context.kept.values()] != []
+        context.clear()
+        assert not context.kept
+
+
+def test_the_region_is_not_nested_and_not_left_before_backward():
+    allow = rd.autograd.graph.allow_mutation_on_saved_tensors
+    with allow():
+        y = leaf(1.0).clone() ** 2
+        with pytest.raises(RuntimeError, match="contexts cannot be nested"), allow():
+            pass
+    with pytest.raises(AssertionError, match="Trying to backward outside of the"):
+        y.backward()
+
+
+def test_hooks_cannot_be_forbidden_while_there_are_some():
+    graph = rd.autograd.graph
+    with (
+        graph.saved_tensors_hooks(lambda x: x, lambda x: x),
+        pytest.raises(RuntimeError, match="not now"),
+        graph.disable_saved_tensors_hooks("not now"),
+    ):
+        pass
+
+
+def test_saved_things_have_the_names_that_they_have_in_pytorch():
+    x = rd.ones(3, 3, requires_grad=True)
+
+    def shown(tensor):
+        node = tensor.grad_fn
+        return {name.removeprefix("_saved_"): getattr(node, name) for name in dir(node) if name.startswith("_saved_")}
+
+    assert shown(x.sum(0)) == {"dim": (0,), "keepdim": False, "self_sym_sizes": (3, 3)}
+    assert set(shown(x @ x)) == {
+        f"{one}{end}" for one in ("self", "mat2") for end in ("", "_sym_sizes", "_sym_strides")
+    }
+    assert shown(x.permute(1, 0)) == {"dims": (1, 0)}
+    assert "indices" in shown(x.max(0)[0])
+    assert shown(x * 2) == {"self": None, "other": 2}  # what nobody needs is not saved

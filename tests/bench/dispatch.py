@@ -125,6 +125,16 @@ def chain(t):
     return run
 
 
+@row("backward over 100 000 nodes", target=0.7)
+def long_backward(t):
+    x, w = t.ones(N, requires_grad=True), t.ones(N)
+    y = x
+    for _ in range(50_000):
+        y = (y * w) + w
+    total = y.sum()
+    return lambda: total.backward(retain_graph=True)
+
+
 # --- users' extension points ---
 
 

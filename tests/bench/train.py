@@ -34,6 +34,13 @@ def small(t):
     return two_layers(t, 32, 64)
 
 
+@row("MLP, batch 32, width 64, Adam", target=0.8)
+def small_adam(t):
+    t.manual_seed(0)
+    net = t.nn.Sequential(t.nn.Linear(64, 64), t.nn.ReLU(), t.nn.Linear(64, CLASSES))
+    return step(t, net, t.optim.Adam(net.parameters()), t.randn(32, 64), t.arange(32) % CLASSES)
+
+
 @row("MLP, batch 256, width 512, SGD")
 def large(t):
     return two_layers(t, 256, 512)

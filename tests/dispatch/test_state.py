@@ -151,15 +151,14 @@ def test_a_decorated_function_runs_in_the_region_and_keeps_its_name():
     assert (f.__name__, f.__doc__) == ("f", "Says.")
 
 
-def test_a_class_or_an_asynchronous_generator_cannot_be_decorated():
-    with pytest.raises(TypeError, match="Setting decorates functions, not the class Fake"):
-        no_grad()(Fake)
+def test_a_decorated_class_is_warned_about_and_made_in_the_region():
+    class Made:
+        def __init__(self):
+            self.seen = grad_enabled()
 
-    async def steps():
-        yield 1
-
-    with pytest.raises(TypeError, match="cannot decorate the asynchronous generator steps"):
-        no_grad()(steps)
+    with pytest.warns(FutureWarning, match="Decorating classes is deprecated"):
+        assert no_grad()(Made) is Made
+    assert (Made().seen, grad_enabled()) == (False, True)
 
 
 def test_a_decorated_generator_does_not_leak_while_it_is_suspended():
