@@ -59,7 +59,7 @@ def exp(self):
             record.post_accumulate_hooks = None
             record.retains_grad = None
             result_2._autograd = record
-            condition = WATCH.on and PACKING_get()
+            condition = WATCH.on and packs(result_2)
             if condition:
                 SavedTensor_2 = SavedTensor(result_2, 0)
                 node.results = (SavedTensor_2, -1)
