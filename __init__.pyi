@@ -7,7 +7,7 @@ from . import _C as _C, _ops as _ops, amp as amp, autograd as autograd, backends
 from . import ops as _operators
 from ._higher_order_ops import cond as cond, while_loop as while_loop
 from .amp import autocast as autocast, get_autocast_dtype as get_autocast_dtype, is_autocast_available as is_autocast_available, is_autocast_enabled as is_autocast_enabled
-from .autograd import enable_grad as enable_grad, inference_mode as inference_mode, is_grad_enabled as is_grad_enabled, is_inference_mode_enabled as is_inference_mode_enabled, no_grad as no_grad, set_grad_enabled as set_grad_enabled
+from .autograd import enable_grad as enable_grad, inference_mode as inference_mode, is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled, is_anomaly_enabled as is_anomaly_enabled, is_grad_enabled as is_grad_enabled, is_inference_mode_enabled as is_inference_mode_enabled, no_grad as no_grad, set_grad_enabled as set_grad_enabled
 from .dispatch import DispatchKey as DispatchKey, DispatchKeySet as DispatchKeySet, Hop as Hop, Tag as Tag, breakpoint as breakpoint, define_backend as define_backend, define_key as define_key, ops as ops
 from .dispatch.config import config as config
 from .func import vmap as vmap
@@ -34,7 +34,7 @@ from .utils._device import get_default_device as get_default_device, set_default
 from .utils.install import install as install
 from .utils.settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled, get_deterministic_debug_mode as get_deterministic_debug_mode, get_float32_matmul_precision as get_float32_matmul_precision, get_num_interop_threads as get_num_interop_threads, is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled, is_storage as is_storage, is_vulkan_available as is_vulkan_available, is_warn_always_enabled as is_warn_always_enabled, set_default_tensor_type as set_default_tensor_type, set_deterministic_debug_mode as set_deterministic_debug_mode, set_float32_matmul_precision as set_float32_matmul_precision, set_flush_denormal as set_flush_denormal, set_num_interop_threads as set_num_interop_threads, set_warn_always as set_warn_always, typename as typename, use_deterministic_algorithms as use_deterministic_algorithms
 from .viz import explain as explain
-from . import array_api as array_api, backend as backend, functional as functional, nn as nn, optim as optim, serialization as serialization, special as special
+from . import array_api as array_api, backend as backend, functional as functional, nn as nn, optim as optim, serialization as serialization, special as special, viz as viz
 from .backend import get_device_module as get_device_module
 from .serialization import load as load, save as save
 from ._C._VariableFunctions import (
