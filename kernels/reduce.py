@@ -8,7 +8,7 @@ those kept and those reduced, each group merged as far as the strides allow, and
 - columns: many neighbouring results at once, each element added to its own accumulator, so that memory is read in
   order although the reduced dimension is not the innermost.
 
-Accuracy: a float32 sum adds blocks of 1024 in float32 (as vectors, whose lanes are themselves partial sums), and the
+Accuracy: a float32 sum adds blocks of 512 in float32 (as vectors, whose lanes are themselves partial sums), and the
 blocks in float64; 16-bit floats accumulate in float32, integers and bools in int64. Read next: `argreduce.py`.
 """
 
@@ -26,7 +26,7 @@ from .operand import DTYPES, Operand
 from .order import order
 from .pool import get_num_threads, parallel_for, ready
 
-BLOCK = 1024  # elements that the inner loop combines before the accumulator is widened
+BLOCK = 512  # elements that the inner loop combines before the accumulator is widened
 STRIP = 1024  # accumulators that a column loop holds at once: 8 kB, a quarter of a first-level cache
 FEW = 1 << 10  # so many elements are read column by column in less time than accumulators take to be allocated
 PIECE = 1 << 17  # a full reduction of more than two of these is cut into such pieces, one result each

@@ -124,6 +124,7 @@ REFUSED_BY = {
         threshold_backward topk trunc
     """,
     "b": """
+        positive
         rnn_tanh_cell
         triplet_margin_loss pairwise_distance
         linspace.Scalar_Tensor linspace.Tensor_Scalar linspace.Tensor_Tensor logspace logspace.Scalar_Tensor

@@ -58,6 +58,8 @@ def test_the_out_form_writes_what_the_functional_one_gives(info, dtype):
     skip_where_it_does_not_hold(info, "out")
     for sample in info.sample_inputs(dtype):
         wanted = as_list(run(info, sample.copy()))
+        if any(x is None for x in wanted):
+            continue  # what was not asked for has no memory to be written to
         sample = without_factory_options(info, sample.map(Tensor.detach))
         right = [rd.full_like(x.detach(), 1) for x in wanted]
         empty = [rd.empty(0, dtype=x.dtype) for x in wanted]
