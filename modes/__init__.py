@@ -1,1 +1,49 @@
-"""Python modes, one idea per file, written with public names only."""
+"""Python modes, one idea per file, written with public names only.
+
+Each is imported when it is asked for: `redispatch.modes.ProfilerMode`, or `from redispatch.modes.profiler import …`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .fake_tensor import FakeTensorMode
+    from .flop_counter import FlopCounterMode
+    from .functional_tensor import FunctionalTensorMode
+    from .logging_mode import LoggingMode
+    from .memory_tracker import MemoryTrackerMode
+    from .profiler import ProfilerMode
+    from .schema_check import SchemaCheckMode
+
+_PLACES = {
+    "FakeTensorMode": "fake_tensor",
+    "FlopCounterMode": "flop_counter",
+    "FunctionalTensorMode": "functional_tensor",
+    "LoggingMode": "logging_mode",
+    "MemoryTrackerMode": "memory_tracker",
+    "ProfilerMode": "profiler",
+    "SchemaCheckMode": "schema_check",
+}
+
+__all__ = [
+    "FakeTensorMode",
+    "FlopCounterMode",
+    "FunctionalTensorMode",
+    "LoggingMode",
+    "MemoryTrackerMode",
+    "ProfilerMode",
+    "SchemaCheckMode",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """A mode, which is imported late: fx and the names of PyTorch need one of them, and not the others."""
+    if name in _PLACES:
+        return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -66,7 +66,9 @@ def fill_list(functional: OpOverload, out: Sequence[Tensor], results: Sequence[T
 def filled(out: Tensor, result: Tensor | None, casts: bool = False) -> Tensor:
     """`out` with the shape and the values of a result. RuntimeError for a result that `output_mask` did not ask for."""
     if result is None:
-        raise RuntimeError(f"Expected no out= tensor for a result that output_mask leaves out, but got {out._summary()}")
+        raise RuntimeError(
+            f"Expected no out= tensor for a result that output_mask leaves out, but got {out._summary()}"
+        )
     if not casts:
         check_out_dtype(out, result._dtype)
     resize_out(out, Meta(result._shape, result._dtype, result._device, result._stride))
