@@ -9,30 +9,42 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .cross_check import CrossCheckMode
+    from .determinism import DeterminismMode
+    from .dtype_check import DtypeCheckMode
     from .fake_tensor import FakeTensorMode
     from .flop_counter import FlopCounterMode
     from .functional_tensor import FunctionalTensorMode
     from .logging_mode import LoggingMode
     from .memory_tracker import MemoryTrackerMode
+    from .nan_detector import NanDetectorMode
     from .profiler import ProfilerMode
     from .schema_check import SchemaCheckMode
 
 _PLACES = {
+    "CrossCheckMode": "cross_check",
+    "DeterminismMode": "determinism",
+    "DtypeCheckMode": "dtype_check",
     "FakeTensorMode": "fake_tensor",
     "FlopCounterMode": "flop_counter",
     "FunctionalTensorMode": "functional_tensor",
     "LoggingMode": "logging_mode",
     "MemoryTrackerMode": "memory_tracker",
+    "NanDetectorMode": "nan_detector",
     "ProfilerMode": "profiler",
     "SchemaCheckMode": "schema_check",
 }
 
 __all__ = [
+    "CrossCheckMode",
+    "DeterminismMode",
+    "DtypeCheckMode",
     "FakeTensorMode",
     "FlopCounterMode",
     "FunctionalTensorMode",
     "LoggingMode",
     "MemoryTrackerMode",
+    "NanDetectorMode",
     "ProfilerMode",
     "SchemaCheckMode",
 ]
