@@ -22,8 +22,9 @@ test: .venv/.has-test  ## run the tests, boxed and then specialised
 	REDISPATCH_SPECIALIZE=0 $(BIN)/pytest -n $(PYTEST_WORKERS) -m "not long and not once"
 	REDISPATCH_SPECIALIZE=strict $(BIN)/pytest -n $(PYTEST_WORKERS) -m "not long"
 
-test-long: .venv/.has-test  ## run the tests that take minutes
+test-long: .venv/.has-test  ## run the tests that take minutes, and what `make test` runs specialised alone
 	$(BIN)/pytest -n $(PYTEST_WORKERS) -m long
+	REDISPATCH_SPECIALIZE=0 $(BIN)/pytest -n $(PYTEST_WORKERS) -m "once and not long"
 
 browser:  ## install a Chromium for the tests of pages, where apt-get can; without one they are skipped
 	@if command -v chromium chromium-browser google-chrome >/dev/null; then echo "there is a browser already"; \
