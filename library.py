@@ -22,16 +22,19 @@ from redispatch.dispatch import (
     place_of,
 )
 from redispatch.ops.custom_op import CustomOpDef, custom_op, definition_of, register_batching
+from redispatch.ops.from_scalar import FromScalar, elementwise
 from redispatch.ops.infer_schema import PyTree, infer_schema
 from redispatch.ops.kernel_promises import check_parameters
 
 __all__ = [
     "KernelHandle",
     "CustomOpDef",
+    "FromScalar",
     "Library",
     "PyTree",
     "custom_op",
     "define",
+    "elementwise",
     "fallthrough_kernel",
     "get_ctx",
     "get_kernel",

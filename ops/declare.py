@@ -268,7 +268,7 @@ def declared_at() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
-MACHINERY = ("declare.py", "structured.py", "planned.py", "pointwise.py")
+MACHINERY = ("declare.py", "structured.py", "planned.py", "pointwise.py", "from_scalar.py", "from_fold.py")
 
 
 def node_name(base_name: str) -> str:

@@ -9,5 +9,16 @@ from .check_operator import check_operator
 from .comparison import assert_close
 from .make_tensor import make_tensor
 from .op_info import ErrorInput, Maker, OpInfo, SampleInput, sample
+from .scalar_info import info_of
 
-__all__ = ["ErrorInput", "Maker", "OpInfo", "SampleInput", "assert_close", "check_operator", "make_tensor", "sample"]
+__all__ = [
+    "ErrorInput",
+    "Maker",
+    "OpInfo",
+    "SampleInput",
+    "assert_close",
+    "check_operator",
+    "info_of",
+    "make_tensor",
+    "sample",
+]

@@ -1,0 +1,75 @@
+"""`info_of(bump)`: the OpInfo of an operator that `library.elementwise` or `library.reduction` made.
+
+The samples follow from the schema. The reference of an elementwise operator is the very function that it was made of,
+run by Python, one element after the other: it shares nothing with the compiled loops but its text.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from redispatch.dispatch.boxing import default_of
+from redispatch.dispatch.schema import NO_DEFAULT
+from redispatch.ops.from_scalar import FromScalar
+
+from .op_info import FLOATS, Maker, OpInfo, SampleInput, sample
+
+NUMBER: Mapping[str, Any] = {"float": 1.5, "Scalar": 1.5, "int": 2, "bool": True}  # where the schema has no default
+
+
+def info_of(op: FromScalar, *, low: float = -3, high: float = 4, **options: Any) -> OpInfo:
+    """What is true of an operator, for `check_operator` and other generic tests.
+
+    low, high: between which its elements lie, for functions that are not defined everywhere.
+    options: of OpInfo, such as `tolerance`, `skips`, or another `reference`.
+    """
+    gradients = op.differentiable
+    defaults: dict[str, Any] = {"dtypes": FLOATS, "reference": elementwise_reference(op), "gradients": gradients}
+    return OpInfo(op.qualname, elementwise_samples(op, low, high), **{**defaults, **options})
+
+
+def elementwise_samples(op: FromScalar, low: float, high: float) -> Callable[[Maker], Iterator[SampleInput]]:
+    """Tensors of one shape, without dimensions, without elements; and, where there are several, broadcast ones."""
+    arguments = op.op.schema.arguments
+    tensors = op.op.schema.tensor_positions
+
+    def samples(make: Maker) -> Iterator[SampleInput]:
+        shapes: list[list[tuple[int, ...]]] = [[(2, 3)] * len(tensors), [()] * len(tensors), [(0, 3)] * len(tensors)]
+        if len(tensors) > 1:
+            shapes.append([(2, 1), *[(3,)] * (len(tensors) - 1)])
+        for row in shapes:
+            sizes: Iterator[tuple[int, ...]] = iter(row)
+            values = []
+            for position, argument in enumerate(arguments):
+                default = default_of(argument)
+                if position in tensors:
+                    values.append(make(*next(sizes), low=low, high=high))
+                else:
+                    values.append(NUMBER[str(argument.type)] if default is NO_DEFAULT else default)
+            yield sample(*values)
+
+    return samples
+
+
+def elementwise_reference(op: FromScalar) -> Callable[..., Any]:
+    """The scalar function, called for each element; errors of Python's arithmetic give what IEEE 754 has for them."""
+
+    def one(*values: Any) -> float:
+        try:
+            return op.function(*(value.item() if isinstance(value, np.generic) else value for value in values))
+        except (ValueError, ZeroDivisionError):
+            return math.nan
+        except OverflowError:
+            return math.inf
+
+    def reference(*values: Any) -> Any:
+        shape = np.broadcast_shapes(*(np.shape(value) for value in values))
+        arrays = np.broadcast_arrays(*values)
+        found = [one(*element) for element in zip(*(array.ravel() for array in arrays), strict=True)]
+        return np.asarray(found, dtype=np.float64).reshape(shape)
+
+    return reference

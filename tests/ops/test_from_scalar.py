@@ -1,0 +1,387 @@
+"""One decorator makes a whole operator of a function of one element: kernels, forms, gradients of any order, rules."""
+
+import inspect
+import math
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import redispatch as rd
+from redispatch.library import _scoped_library, elementwise, opcheck
+from redispatch.ops.scalar_functions import ScalarFunctionError, slope
+from redispatch.testing import assert_close, check_operator, info_of
+from redispatch.testing.check_operator import CHECKS
+
+
+def square(t):
+    return t * t
+
+
+@pytest.fixture
+def lib():
+    with _scoped_library("scalars", "FRAGMENT") as library:
+        yield library
+
+
+def doubles(*numbers):
+    return rd.tensor(numbers, dtype=rd.float64, requires_grad=True)
+
+
+@pytest.fixture
+def bump(lib):
+    @elementwise("scalars::bump(Tensor x) -> Tensor", lib=lib, autocast="fp32")
+    def bump(x):
+        """A smooth hill."""
+        return 1 / (1 + square(x))
+
+    return bump
+
+
+@pytest.fixture
+def smooth_relu(lib):
+    @elementwise("scalars::smooth_relu(Tensor x, float beta=1.0) -> Tensor", lib=lib)
+    def smooth_relu(x, beta):
+        t = beta * x
+        if t > 20.0:
+            return x
+        return math.log1p(math.exp(t)) / beta
+
+    return smooth_relu
+
+
+def test_an_operator_in_five_lines_passes_every_generic_check(bump):
+    assert check_operator(info_of(bump)) == list(CHECKS)
+    assert set(opcheck(bump.op, (rd.rand(3, requires_grad=True),)).values()) == {"SUCCESS"}
+    assert bump.__doc__ == "A smooth hill."
+
+
+def test_so_does_one_with_a_number_and_a_branch(smooth_relu):
+    assert check_operator(info_of(smooth_relu)) == list(CHECKS)
+    x = doubles(-1.0, 0.5, 3.0)
+    assert_close(smooth_relu(x, beta=2.0), rd.nn.functional.softplus(x, beta=2.0))
+    assert rd.autograd.gradgradcheck(lambda x: smooth_relu(x, 2.0), x)
+
+
+def test_several_tensors_are_broadcast_and_each_has_its_gradient(lib):
+    @elementwise("scalars::length(Tensor x, Tensor y) -> Tensor", lib=lib)
+    def length(x, y):
+        return math.sqrt(x**2 + y**2 + 1.0)
+
+    assert check_operator(info_of(length)) == list(CHECKS)
+    x, y = doubles(3.0, -1.0, 2.0), doubles(4.0, 1.0).detach()[:, None].requires_grad_()
+    assert rd.autograd.gradcheck(length, (x, y)) and rd.autograd.gradgradcheck(length, (x, y))
+
+
+def test_it_is_differentiable_as_often_as_one_likes(bump):
+    x = doubles(0.5)
+    value = bump(x)
+    for expected in (-0.64, -0.256, 3.6864):  # of 1 / (1 + x²) at 1/2, by hand
+        (value,) = rd.autograd.grad(value.sum(), x, create_graph=True)
+        assert_close(value.detach(), rd.tensor([expected], dtype=rd.float64))
+
+
+@pytest.mark.parametrize(
+    "derivative",
+    [
+        pytest.param(lambda grad, x, result: grad * (-2 * x * result * result), id="formula"),
+        pytest.param("scalar", id="scalar"),
+    ],
+)
+def test_the_derivative_may_be_given(lib, derivative):
+    def bump_slope(x, result):
+        return -2 * x * result * result
+
+    @elementwise(
+        "scalars::given(Tensor x) -> Tensor", derivative=bump_slope if derivative == "scalar" else derivative, lib=lib
+    )
+    def given(x):
+        return 1 / (1 + x * x)
+
+    assert rd.autograd.gradcheck(given, doubles(0.5, -2.0)) and rd.autograd.gradgradcheck(given, doubles(0.5, -2.0))
+
+
+def test_a_wrong_derivative_is_found(lib):
+    @elementwise("scalars::wrong(Tensor x) -> Tensor", derivative=lambda grad, x: grad * x, lib=lib)
+    def wrong(x):
+        return x * x
+
+    with pytest.raises(AssertionError, match="gradients does not hold"):
+        check_operator(info_of(wrong))
+
+
+def test_backward_is_one_compiled_operator(bump):
+    x = doubles(0.5)
+    loss = bump(x).sum()
+    with rd.trace() as hops:
+        loss.backward()
+    assert "scalars::bump_backward" in {hop.op.qualified_name for hop in hops}
+    assert "aten::mul.Tensor" not in {hop.op.qualified_name for hop in hops}
+
+
+EVERYTHING = """\
+def everything(x, y):
+    total = x
+    total += y * x
+    k = 0
+    while k < 3:
+        total = total * 0.5 + math.sin(x)
+        k += 1
+    for _ in range(2):
+        total -= math.tanh(y) / (2 + x * x)
+    total = max(total, -x) + min(x, y) - abs(y)
+    big = total if x > 0 and not y > 2 else -total
+    return big ** 3 + (x * x + 1) ** y + (x * x + 1) ** -1.5 + math.atan2(y, x * x + 1) + helper(x, total) % 5.0
+"""
+
+
+def helper(a, b):
+    return math.exp(-a * a) * b + math.floor(b)
+
+
+def test_slopes_of_all_that_a_function_may_hold(tmp_path):
+    """Against central differences, in Python and without any tensor."""
+    path = tmp_path / "everything.py"
+    path.write_text(f"import math\nfrom {__name__} import helper\n\n{EVERYTHING}")
+    scope = {}
+    exec(compile(path.read_text(), str(path), "exec"), scope)
+    f = scope["everything"]
+    h = 1e-6
+    for x, y in [(0.7, 0.3), (-1.2, 0.4), (0.2, 2.5), (-0.5, -1.5)]:
+        by_x, by_y = slope(f, "x")(x, y), slope(f, "y")(x, y)
+        assert by_x == pytest.approx((f(x + h, y) - f(x - h, y)) / (2 * h), rel=1e-5, abs=1e-7)
+        assert by_y == pytest.approx((f(x, y + h) - f(x, y - h)) / (2 * h), rel=1e-5, abs=1e-7)
+        twice = slope(slope(f, "x"), "y")(x, y)
+        assert twice == pytest.approx((slope(f, "x")(x, y + h) - slope(f, "x")(x, y - h)) / (2 * h), rel=1e-4, abs=1e-6)
+
+
+def test_a_slope_reads_like_the_function(smooth_relu):
+    assert inspect.getsource(slope(smooth_relu.function, "x")) == textwrap.dedent(
+        """\
+        def smooth_relu_slope_x(x, beta):
+            d_t = beta
+            t = beta * x
+            if t > 20.0:
+                return 1.0
+            return log1p_slope(exp(t)) * (exp_slope(t) * d_t) / beta"""
+    )
+
+
+MATH = ["exp", "expm1", "exp2", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan",
+        "sinh", "cosh", "tanh", "asinh", "atanh", "erf", "erfc", "fabs", "floor", "ceil", "trunc"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MATH)
+def test_slopes_of_mathematical_functions(name, tmp_path):
+    path = tmp_path / "f.py"
+    path.write_text(f"import math\n\ndef f(x):\n    return math.{name}(x)\n")
+    scope = {}
+    exec(compile(path.read_text(), str(path), "exec"), scope)
+    f, h = scope["f"], 1e-6
+    for x in (0.3, 0.8):
+        assert slope(f, "x")(x) == pytest.approx((f(x + h) - f(x - h)) / (2 * h), rel=1e-7, abs=1e-8)
+
+
+# --- options ----------------------------------------------------------------------------------------------------------
+
+
+def test_promotion_says_what_integers_become(lib):
+    @elementwise("scalars::twice(Tensor x) -> Tensor", promotion="same", lib=lib)
+    def twice(x):
+        return x + x
+
+    @elementwise("scalars::large(Tensor x) -> Tensor", promotion="compare", lib=lib)
+    def large(x):
+        return x > 2
+
+    assert twice(rd.tensor([1, 3])).tolist() == [2, 6] and twice(rd.tensor([1, 3])).dtype is rd.int64
+    assert large(rd.tensor([1, 3])).tolist() == [False, True]
+    assert not large(doubles(1.0)).requires_grad
+
+
+def test_autocast_follows_the_policy(bump):
+    with rd.autocast("cpu", dtype=rd.bfloat16):
+        assert bump(rd.ones(2, dtype=rd.bfloat16)).dtype is rd.float32
+
+
+def test_integers_are_computed_as_floats_and_complex_numbers_refused(bump):
+    assert bump(rd.tensor([0, 1])).tolist() == [1.0, 0.5]
+    with pytest.raises(NotImplementedError, match='"bump" not implemented for'):
+        bump(rd.ones(2, dtype=rd.complex64))
+
+
+def test_no_gradient_where_none_is_wanted(lib):
+    @elementwise("scalars::steps(Tensor x) -> Tensor", derivative=False, lib=lib)
+    def steps(x):
+        return math.gamma(x)
+
+    assert not steps(doubles(1.5)).requires_grad
+
+
+# --- an end -----------------------------------------------------------------------------------------------------------
+
+
+def test_removal_takes_everything_away(lib):
+    before = set(rd.dispatch.operators())
+
+    def declare():
+        @elementwise("scalars::gone(Tensor x) -> Tensor", autocast="fp32")
+        def gone(x):
+            return x * x
+
+        return gone
+
+    gone = declare()
+    gone(doubles(1.0)).sum().backward()
+    assert len(rd.dispatch.operators()) > len(before)
+    gone.remove()
+    assert set(rd.dispatch.operators()) == before
+    with pytest.raises(NotImplementedError, match="scalars::gone"):
+        gone(rd.ones(1))
+    again = declare()
+    assert declare()(rd.ones(1)).tolist() == [1.0]  # the same definition once more replaces it
+    again.remove()
+
+
+def test_it_ends_with_its_library():
+    before = set(rd.dispatch.operators())
+    with _scoped_library("scalars", "FRAGMENT") as lib:
+        elementwise("scalars::square(Tensor t) -> Tensor", square, lib=lib)(doubles(1.0)).sum().backward()
+        assert set(rd.dispatch.operators()) != before
+    assert set(rd.dispatch.operators()) == before
+
+
+def test_a_name_that_is_taken_is_refused_and_leaves_nothing(lib, bump):
+    before = set(rd.dispatch.operators())
+    with pytest.raises(RuntimeError, match="scalars::bump"):
+        elementwise("scalars::bump(Tensor t) -> Tensor", square, lib=lib)
+    assert set(rd.dispatch.operators()) == before and bump(rd.zeros(1)).item() == 1.0
+
+
+def test_nothing_is_compiled_before_the_first_call():
+    script = """
+        import sys, redispatch as rd
+        from redispatch.library import elementwise
+        @elementwise("scalars::bump(Tensor x) -> Tensor")
+        def bump(x):
+            return 1 / (1 + x * x)
+        assert "numba" not in sys.modules
+        bump(rd.ones(2, device="meta"))
+        assert "numba" not in sys.modules
+    """
+    environment = {**os.environ, "REDISPATCH_QUIET": "1"}
+    path = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"scalar_{os.getpid()}.py")
+    with open(path, "w") as file:
+        file.write(textwrap.dedent(script))
+    try:
+        subprocess.run([sys.executable, path], check=True, env=environment)
+    finally:
+        os.unlink(path)
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "schema, text",
+    [
+        ("scalars::f(Tensor[] t) -> Tensor", "because of the argument `Tensor"),
+        ("scalars::f(Tensor t, str mode) -> Tensor", "because of the argument `str mode`"),
+        ("scalars::f(Tensor t) -> (Tensor, Tensor)", "its result is not one new tensor"),
+        ("scalars::f(Tensor(a!) t) -> Tensor(a!)", "its result is not one new tensor"),
+        ("scalars::f(float t) -> Tensor", "takes no tensor"),
+        ("scalars::f(Tensor grad) -> Tensor", "formulas mean something else by 'grad'"),
+        ("scalars::f(Tensor x) -> Tensor", r"its parameters are \(t\), the schema's arguments \(x\)"),
+    ],
+)
+def test_a_schema_that_does_not_fit_says_why(schema, text):
+    with pytest.raises(TypeError, match=text):
+        elementwise(schema, square)
+
+
+def test_options_that_do_not_exist_are_named():
+    with pytest.raises(ValueError, match="of the form 'namespace::name'"):
+        elementwise("f(Tensor t) -> Tensor", square)
+    with pytest.raises(ValueError, match="promotion='wide': expected 'same', 'float' or 'compare'"):
+        elementwise("scalars::f(Tensor t) -> Tensor", square, promotion="wide")
+    with pytest.raises(ValueError, match="autocast='fp8'"):
+        elementwise("scalars::f(Tensor t) -> Tensor", square, autocast="fp8")
+    with pytest.raises(TypeError, match="derivative= names 'y'; scalars::f has the tensors t"):
+        elementwise("scalars::f(Tensor t) -> Tensor", square, derivative={"y": square})
+    with pytest.raises(TypeError, match="plain `def`"):
+        elementwise("scalars::f(Tensor t) -> Tensor", math.exp)
+    with pytest.raises(TypeError, match="has a parameter 'a'; it may have t, result"):
+        elementwise("scalars::f(Tensor t) -> Tensor", square, derivative=helper)
+    assert not [op for op in rd.dispatch.operators() if op.namespace == "scalars"]
+
+
+def uses_a_list(t):
+    values = [t, t]
+    return values[0]
+
+
+def uses_print(t):
+    t = t + 1
+    print(t)
+    return t
+
+
+def uses_a_tensor_function(t):
+    return rd.exp(t)
+
+
+def tries(t):
+    try:
+        return 1 / t
+    except ZeroDivisionError:
+        return 0.0
+
+
+def returns_nothing(t):
+    t = t + 1
+
+
+def misspells(t):
+    return math.sine(t)
+
+
+def calls_itself(t):
+    return t * calls_itself(t - 1)
+
+
+@pytest.mark.parametrize(
+    "function, text, line",
+    [
+        (uses_a_list, r"`\[t, t\]` is not supported", 1),
+        (uses_print, r"`print\(t\)` is not supported", 2),
+        (uses_a_tensor_function, r"`rd.exp\(...\)` is not supported", 1),
+        (tries, "`try:` is not supported", 1),
+        (returns_nothing, "it returns nothing", 0),
+        (misspells, r"`math.sine\(...\)` is not supported", 1),
+        (calls_itself, "cannot call itself", 1),
+    ],
+)
+def test_python_that_has_no_meaning_for_one_element_is_refused_with_its_line(function, text, line):
+    with pytest.raises(ScalarFunctionError, match=text) as caught:
+        elementwise("scalars::f(Tensor t) -> Tensor", function)
+    assert caught.value.place == f"{__file__}:{function.__code__.co_firstlineno + line}"
+
+
+def gamma(t):
+    return math.gamma(t)
+
+
+def test_a_derivative_that_is_not_known_is_asked_for(lib):
+    with pytest.raises(ScalarFunctionError, match="the derivative of `math.gamma` is not known here: pass derivative="):
+        elementwise("scalars::f(Tensor t) -> Tensor", gamma, lib=lib)
+
+    def slope_with_gamma(t):
+        return math.lgamma(t)
+
+    once = elementwise("scalars::once(Tensor t) -> Tensor", square, derivative=slope_with_gamma, lib=lib)
+    x = doubles(3.0)
+    (grad,) = rd.autograd.grad(once(x).sum(), x, create_graph=True)
+    with pytest.raises(NotImplementedError, match="once_backward cannot be differentiated again"):
+        grad.sum().backward()
