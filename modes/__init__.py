@@ -9,11 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .coverage import OperatorCoverageMode
     from .cross_check import CrossCheckMode
     from .determinism import DeterminismMode
     from .dtype_check import DtypeCheckMode
     from .fake_tensor import FakeTensorMode
     from .flop_counter import FlopCounterMode
+    from .functional_rng import FunctionalRNGMode
     from .functional_tensor import FunctionalTensorMode
     from .logging_mode import LoggingMode
     from .memory_tracker import MemoryTrackerMode
@@ -27,10 +29,12 @@ _PLACES = {
     "DtypeCheckMode": "dtype_check",
     "FakeTensorMode": "fake_tensor",
     "FlopCounterMode": "flop_counter",
+    "FunctionalRNGMode": "functional_rng",
     "FunctionalTensorMode": "functional_tensor",
     "LoggingMode": "logging_mode",
     "MemoryTrackerMode": "memory_tracker",
     "NanDetectorMode": "nan_detector",
+    "OperatorCoverageMode": "coverage",
     "ProfilerMode": "profiler",
     "SchemaCheckMode": "schema_check",
 }
@@ -41,10 +45,12 @@ __all__ = [
     "DtypeCheckMode",
     "FakeTensorMode",
     "FlopCounterMode",
+    "FunctionalRNGMode",
     "FunctionalTensorMode",
     "LoggingMode",
     "MemoryTrackerMode",
     "NanDetectorMode",
+    "OperatorCoverageMode",
     "ProfilerMode",
     "SchemaCheckMode",
 ]

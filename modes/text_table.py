@@ -29,6 +29,6 @@ def spoken_bytes(count: int) -> str:
 def spoken_seconds(seconds: float) -> str:
     """A time as people say it: `12.0 µs`, `3.4 ms`, `1.2 s`."""
     for unit, scale in (("s", 1.0), ("ms", 1e3)):
-        if seconds * scale >= 1:
+        if round(seconds * scale, 6) >= 1:  # else 0.001, read off a clock as 0.000999…, were 1000.0 µs
             return f"{seconds * scale:.1f} {unit}"
     return f"{seconds * 1e6:.1f} µs"

@@ -26,6 +26,8 @@ def test_bytes(count, said):
     assert spoken_bytes(count) == said
 
 
-@pytest.mark.parametrize("seconds, said", [(0, "0.0 µs"), (2e-6, "2.0 µs"), (0.0034, "3.4 ms"), (75, "75.0 s")])
+@pytest.mark.parametrize(
+    "seconds, said", [(0, "0.0 µs"), (2e-6, "2.0 µs"), (0.003 - 0.002, "1.0 ms"), (0.0034, "3.4 ms"), (75, "75.0 s")]
+)
 def test_seconds(seconds, said):
     assert spoken_seconds(seconds) == said

@@ -1,0 +1,123 @@
+"""FunctionalRNGMode: random numbers are a function of the key, and of nothing else; the arithmetic of keys."""
+
+import pytest
+
+import redispatch as rd
+from redispatch.modes.functional_rng import FunctionalRNGMode, fold_in, mixed, split, with_key
+from redispatch.nn import functional as F
+from redispatch.testing import assert_close
+
+
+def draws():
+    """Numbers of every kind: operators that take a generator, that take none, in place, with and without tensors."""
+    x = rd.ones(8)
+    return [
+        rd.rand(8),
+        rd.rand(8),
+        rd.randn_like(x),
+        rd.randint(1000, (8,)),
+        rd.randperm(8),
+        x.clone().normal_(),
+        x.clone().exponential_(),
+        rd.bernoulli(x / 2),
+        rd.normal(x, 2.0),
+        rd.multinomial(x, 4),
+        F.dropout(x),
+        F.rrelu(-x, training=True),
+    ]
+
+
+def test_the_same_key_gives_the_same_numbers_whatever_was_drawn_before():
+    first = with_key(draws)(3)
+    rd.rand(5)
+    assert_close(with_key(draws)(3), first, rtol=0, atol=0)
+
+
+def test_another_key_gives_other_numbers():
+    assert all(not rd.equal(a, b) for a, b in zip(with_key(draws)(3)[:7], with_key(draws)(4)[:7], strict=True))
+
+
+def test_two_draws_of_a_region_differ_and_each_entry_starts_again():
+    region = FunctionalRNGMode(0)
+    with region:
+        a, b = rd.rand(8), rd.rand(8)
+    assert not rd.equal(a, b) and region.draws == 2
+    with region:
+        assert rd.equal(rd.rand(8), a) and region.draws == 1
+
+
+def test_the_generator_outside_is_as_it_was():
+    before = rd.get_rng_state()
+    with_key(draws)(3)
+    assert rd.equal(rd.get_rng_state(), before)
+
+
+def test_it_has_its_state_back_after_an_error_too():
+    before = rd.get_rng_state()
+    with FunctionalRNGMode(1), pytest.raises(RuntimeError):
+        rd.multinomial(-rd.ones(2), 1)
+    assert rd.equal(rd.get_rng_state(), before)
+
+
+def test_an_inner_region_does_not_disturb_the_outer_one():
+    @with_key
+    def plain():
+        return rd.rand(4), rd.rand(4)
+
+    @with_key
+    def nested():
+        a = rd.rand(4)
+        inner = plain(7)
+        return a, rd.rand(4), inner
+
+    a, b, inner = nested(5)
+    assert_close((a, b), plain(5), rtol=0, atol=0)
+    assert_close(inner, plain(7), rtol=0, atol=0)
+
+
+def test_a_function_of_a_key_is_differentiated_with_the_same_numbers():
+    x = rd.ones(64, requires_grad=True)
+    y = with_key(F.dropout)(9, x)
+    y.sum().backward()
+    assert rd.equal(x.grad, y.detach())
+
+
+def test_a_passed_generator_is_refused():
+    with (
+        FunctionalRNGMode(1) as region,
+        pytest.raises(RuntimeError, match="aten.rand.generator was passed a generator"),
+    ):
+        rd.rand(2, generator=rd.Generator())
+    assert region.draws == 0
+
+
+def test_numbers_of_many_keys_are_uniform():
+    firsts = rd.stack([with_key(rd.rand)(key, 1) for key in split(0, 400)]).flatten()
+    assert abs(firsts.mean().item() - 0.5) < 5 * (1 / 12 / 400) ** 0.5
+    assert firsts.unique().numel() == 400
+
+
+def test_keys_made_of_keys():
+    assert split(3, 4) == tuple(fold_in(3, number) for number in range(4))
+    made = {fold_in(key, data) for key in range(50) for data in range(50)}
+    assert len(made) == 2500 and all(0 <= key < 2**64 for key in made)
+    assert fold_in(-1, 0) == fold_in(2**64 - 1, 0)
+
+
+def test_mixing_is_that_of_splitmix64():
+    golden, seed = 0x9E3779B97F4A7C15, 1234567
+    stream = [mixed(seed + golden * n) for n in (1, 2, 3)]
+    assert stream == [6457827717110365317, 3203168211198807973, 9817491932198370423]  # as published with the generator
+
+
+@pytest.mark.parametrize(
+    "key, error, message",
+    [
+        (1.5, TypeError, "a key is an integer of 64 bits, got float"),
+        (2**64, ValueError, "a key is an integer of 64 bits, got 18446744073709551616"),
+        (-(2**63) - 1, ValueError, "a key is an integer of 64 bits"),
+    ],
+)
+def test_what_is_no_key(key, error, message):
+    with pytest.raises(error, match=message):
+        FunctionalRNGMode(key)
