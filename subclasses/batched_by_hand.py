@@ -121,15 +121,24 @@ def pointwise(level: int, func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def dims_shifted(level: int, func: Any, args: Any, kwargs: Any) -> Any:
-    """The dimensions that it names are one further right; named from the end, they are where they were."""
-    x, *dims = args
-    return func(x.value, *(shifted(dim) for dim in dims[: DIMS[func]]), *dims[DIMS[func] :], **kwargs)
+    """The dimensions that it names are one further right; no dimensions mean all, but that of the batch."""
+    x, *rest = args
+    rank, count = x.dim(), DIMS[func]
+    if rank == 0:  # it has no dimension, and yet 0 and -1 are allowed to name it
+        return by_example(level, func, args, kwargs)
 
+    def shifted(dims: Any) -> Any:
+        if dims is None or isinstance(dims, list | tuple):
+            return [shifted(dim) for dim in dims or range(rank)]
+        if not -rank <= dims < rank:
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dims})"
+            )
+        return dims % rank + 1
 
-def shifted(dims: Any) -> Any:
-    if isinstance(dims, list | tuple):
-        return [shifted(dim) for dim in dims]
-    return dims + 1 if dims >= 0 else dims
+    # What stands at its default is not handed over: the first dimension for a slice, all of them for a maximum.
+    dims = rest[:count] or [argument.default_value for argument in func._schema.arguments[1 : count + 1]]
+    return func(x.value, *map(shifted, dims), *rest[count:], **kwargs)
 
 
 def reduced(level: int, func: Any, args: Any, kwargs: Any) -> Any:

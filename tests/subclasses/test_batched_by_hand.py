@@ -25,6 +25,9 @@ def examples(*shape, seed=0):
         lambda x: x.sum(0),
         lambda x: x.sum((0, -1), keepdim=True),
         lambda x: x.amax(1),
+        lambda x: x.amax(()),
+        lambda x: x.sum([]),
+        lambda x: x[0, 0].sum(-1),
         lambda x: x.softmax(0),
         lambda x: x.t(),
         lambda x: x.transpose(0, -1),
@@ -83,6 +86,8 @@ def test_an_error_in_the_function_leaves_no_level_behind():
 
 
 def test_what_cannot_be_is_refused():
+    with pytest.raises(IndexError, match=r"in range of \[-1, 0\], but got -2"):
+        vmap(lambda row: row.sum(-2))(rd.ones(3, 2))
     with pytest.raises(ValueError, match=r"one number of examples, but got \[2, 3\]"):
         vmap(lambda a, b: a + b)(rd.ones(2), rd.ones(3))
     with pytest.raises(ValueError, match="but got none"):
