@@ -22,6 +22,7 @@ from redispatch.dispatch import (
     place_of,
 )
 from redispatch.ops.custom_op import CustomOpDef, custom_op, definition_of, register_batching
+from redispatch.ops.from_fold import reduction
 from redispatch.ops.from_scalar import FromScalar, elementwise
 from redispatch.ops.infer_schema import PyTree, infer_schema
 from redispatch.ops.kernel_promises import check_parameters
@@ -42,6 +43,7 @@ __all__ = [
     "impl_abstract",
     "infer_schema",
     "opcheck",
+    "reduction",
     "register_autocast",
     "register_autograd",
     "register_fake",

@@ -8,7 +8,7 @@ It is a `Pointwise` operator like the library's own. Its backward is one, too, `
 Tensor x) -> Tensor`: the gradient times the slope, in one compiled loop. The slope is given as a scalar function, or
 follows from the function itself (scalar_functions.py); and so do the slope's own slopes, so that backward can be
 differentiated as often as one likes. Each such operator is made when it is first needed. Read next:
-scalar_functions.py.
+scalar_functions.py, from_fold.py.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .public import public
 from .scalar_functions import Function, ScalarFunction, ScalarFunctionError, compiled, function_of, slope
 from .structured import Structured
 
-NUMBERS = ("float", "int", "bool", "Scalar")  # types of arguments beside tensors
+NUMBERS = {"float": "float", "int": "int", "bool": "bool", "number": "Scalar"}  # how schemas write types of numbers
 POLICIES = ("lower_precision_fp", "fp32", "promote")
 PROMOTIONS = ("same", "float", "compare")
 NAMES_TAKEN = ("grad", "result", "needs", "out")  # which mean something in formulas and schemas
@@ -90,8 +90,10 @@ class FromScalar(HasEntryPoint):
     """An operator made from scalar functions: call it.
 
     Fields: `function`, as it was written; `op`, `inplace` and `out`, the dispatcher's operators (None where it has no
-    such form); `qualname`, "mylib::bump"; `differentiable`.
+    such form); `qualname`, "mylib::bump"; `differentiable`; `fold`, what a reduction makes of numbers.
     """
+
+    fold: Callable[[Sequence[float]], float] | None = None
 
     def __init__(self, schema: FunctionSchema, function: Function, lib: Library | None) -> None:
         self.function, self.qualname = function, schema.name
@@ -230,7 +232,7 @@ def backward(library: Library, schema: FunctionSchema, name: str, by: Function, 
     incoming, number = "grad_output", 2
     while incoming in parameters:
         incoming, number = f"grad_output{number}", number + 1
-    types = {argument.name: str(argument.type) for argument in schema.arguments} | {"result": "Tensor"}
+    types = {one.name: NUMBERS.get(str(one.type), "Tensor") for one in schema.arguments} | {"result": "Tensor"}
     arguments = ", ".join([f"Tensor {incoming}", *(f"{types[one]} {one}" for one in parameters)])
     namespace = schema.name.partition("::")[0]
     parsed = parse_schema(f"{namespace}::{name}({arguments}) -> Tensor")

@@ -18,7 +18,7 @@ from redispatch.ops.from_scalar import FromScalar
 
 from .op_info import FLOATS, Maker, OpInfo, SampleInput, sample
 
-NUMBER: Mapping[str, Any] = {"float": 1.5, "Scalar": 1.5, "int": 2, "bool": True}  # where the schema has no default
+NUMBER: Mapping[str, Any] = {"float": 1.5, "number": 1.5, "int": 2, "bool": True}  # where the schema has no default
 
 
 def info_of(op: FromScalar, *, low: float = -3, high: float = 4, **options: Any) -> OpInfo:
@@ -27,9 +27,12 @@ def info_of(op: FromScalar, *, low: float = -3, high: float = 4, **options: Any)
     low, high: between which its elements lie, for functions that are not defined everywhere.
     options: of OpInfo, such as `tolerance`, `skips`, or another `reference`.
     """
-    gradients = op.differentiable
-    defaults: dict[str, Any] = {"dtypes": FLOATS, "reference": elementwise_reference(op), "gradients": gradients}
-    return OpInfo(op.qualname, elementwise_samples(op, low, high), **{**defaults, **options})
+    if op.fold is None:
+        samples, reference = elementwise_samples(op, low, high), elementwise_reference(op)
+    else:
+        samples, reference = reduction_samples(low, high), reduction_reference(op.fold)
+    defaults: dict[str, Any] = {"dtypes": FLOATS, "reference": reference, "gradients": op.differentiable}
+    return OpInfo(op.qualname, samples, **{**defaults, **options})
 
 
 def elementwise_samples(op: FromScalar, low: float, high: float) -> Callable[[Maker], Iterator[SampleInput]]:
@@ -71,5 +74,31 @@ def elementwise_reference(op: FromScalar) -> Callable[..., Any]:
         arrays = np.broadcast_arrays(*values)
         found = [one(*element) for element in zip(*(array.ravel() for array in arrays), strict=True)]
         return np.asarray(found, dtype=np.float64).reshape(shape)
+
+    return reference
+
+
+def reduction_samples(low: float, high: float) -> Callable[[Maker], Iterator[SampleInput]]:
+    """All dimensions, one, several, kept ones; without dimensions, and with elements in none of the rows."""
+
+    def samples(make: Maker) -> Iterator[SampleInput]:
+        yield sample(make(2, 3, low=low, high=high))
+        yield sample(make(2, 3, low=low, high=high), [1])
+        yield sample(make(2, 3, 2, low=low, high=high), [0, -1], True)
+        yield sample(make(low=low, high=high))
+        yield sample(make(0, 3, low=low, high=high), [1])
+
+    return samples
+
+
+def reduction_reference(fold: Callable[..., float]) -> Callable[..., Any]:
+    """The functions that the reduction was made of, run by Python along the dimensions."""
+
+    def reference(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+        dims = [d % x.ndim for d in dim] if dim else list(range(x.ndim))
+        kept = [d for d in range(x.ndim) if d not in dims]
+        rows = x.transpose([*kept, *dims]).reshape(math.prod(x.shape[d] for d in kept), -1 if x.size else 0)
+        shape = [1 if d in dims else x.shape[d] for d in range(x.ndim) if keepdim or d in kept]
+        return np.asarray([fold([float(number) for number in row]) for row in rows], dtype=np.float64).reshape(shape)
 
     return reference

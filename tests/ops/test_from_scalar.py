@@ -103,6 +103,17 @@ def test_the_derivative_may_be_given(lib, derivative):
     assert rd.autograd.gradcheck(given, doubles(0.5, -2.0)) and rd.autograd.gradgradcheck(given, doubles(0.5, -2.0))
 
 
+@pytest.mark.parametrize("type_, number", [("Scalar", 2), ("Scalar", 0.5), ("int", 3), ("bool", True)])
+def test_numbers_of_all_types(lib, type_, number):
+    @elementwise(f"scalars::scaled(Tensor x, {type_} by) -> Tensor", lib=lib)
+    def scaled(x, by):
+        return x * x * by
+
+    x = doubles(1.5, -2.0)
+    assert scaled(x, number).tolist() == [2.25 * number, 4.0 * number]
+    assert rd.autograd.gradgradcheck(lambda x: scaled(x, number), x)
+
+
 def test_a_wrong_derivative_is_found(lib):
     @elementwise("scalars::wrong(Tensor x) -> Tensor", derivative=lambda grad, x: grad * x, lib=lib)
     def wrong(x):
