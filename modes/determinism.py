@@ -100,5 +100,6 @@ def numbers_differ(one: Any, other: Any) -> str:
 
 def element_bytes(x: Any) -> Any:
     """The bytes of a tensor, a row for each element: in them a NaN is equal to itself, and 0. is not -0."""
-    flat = x.resolve_conj().resolve_neg().contiguous().reshape(-1, 1)
-    return flat.view(rd.uint8)
+    # A copy, since a tensor with a dimension of size 1 may be contiguous and have any stride there.
+    dense = x.resolve_conj().resolve_neg().clone(memory_format=rd.contiguous_format)
+    return dense.reshape(-1, 1).view(rd.uint8)

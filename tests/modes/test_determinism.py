@@ -113,6 +113,13 @@ def test_lazy_conjugates_empty_and_complex_tensors_are_compared():
         (z * 2, z.mul_(2), z.imag.add_(1), rd.ones(0, 3) + 1, rd.ones(2) > 0)
 
 
+def test_dimensions_of_size_one_may_have_any_stride():
+    row = rd.ones(1, 4)
+    with DeterminismMode() as check:
+        row.t(), row.t() * 2, rd.ones(8)[::5][:1].mul_(2), rd.ones(4).as_strided((1, 1), (3, 2))
+    assert check.found == []
+
+
 def test_gradients_and_versions_are_as_without_it():
     x = rd.rand(3, requires_grad=True)
     (expected,) = rd.autograd.grad((x.exp() * 2).sum(), x)

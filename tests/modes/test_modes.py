@@ -7,6 +7,7 @@ import pytest
 
 import redispatch as rd
 import redispatch.modes
+import redispatch.optim
 from redispatch.utils._python_dispatch import TorchDispatchMode
 
 
@@ -31,3 +32,17 @@ def test_a_mode_says_what_it_teaches(name):
 def test_another_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="module 'redispatch.modes' has no attribute 'NoMode'"):
         _ = rd.modes.NoMode
+
+
+def test_modes_that_check_and_measure_nest_around_a_training_step():
+    rd.manual_seed(0)
+    model = rd.nn.Sequential(rd.nn.Linear(3, 4), rd.nn.ReLU(), rd.nn.Linear(4, 1))
+    optimizer = rd.optim.SGD(model.parameters(), lr=0.1)
+    x = rd.rand(5, 3)
+    before = model[0].weight.detach().clone()
+    with rd.modes.DeterminismMode(), rd.modes.CrossCheckMode(), rd.modes.NanDetectorMode():
+        with rd.modes.MemoryTrackerMode() as memory, rd.modes.ProfilerMode() as profile:
+            model(x).square().mean().backward()
+            optimizer.step()
+    assert not rd.equal(model[0].weight, before)
+    assert profile.costs[rd.ops.aten.addmm.default].calls == 2 and memory.peak > before.nbytes
