@@ -10,6 +10,7 @@ import textwrap
 import pytest
 
 import redispatch as rd
+from redispatch import modes
 from redispatch.library import _scoped_library, elementwise, opcheck
 from redispatch.ops.scalar_functions import ScalarFunctionError, slope
 from redispatch.testing import assert_close, check_operator, info_of
@@ -130,6 +131,24 @@ def test_backward_is_one_compiled_operator(bump):
         loss.backward()
     assert "scalars::bump_backward" in {hop.op.qualified_name for hop in hops}
     assert "aten::mul.Tensor" not in {hop.op.qualified_name for hop in hops}
+
+
+@pytest.mark.parametrize("mode", [m for m in modes.__all__ if m.endswith("Mode") and m != "FunctionalRNGMode"])
+def test_it_runs_under_every_mode(bump, mode):
+    """Forward, backward, backward of backward and in place; FunctionalRNGMode wants a key, for random operators."""
+    with getattr(modes, mode)():
+        x = rd.ones(3, requires_grad=True)
+        y = bump(x)
+        (grad,) = rd.autograd.grad(y.sum(), x, create_graph=True)
+        grad.sum().backward()
+        written = bump.inplace(y.detach().clone())
+    assert x.grad.shape == written.shape == (3,)
+    found = [grad, x.grad, written]
+    if mode == "FunctionalTensorMode":
+        found = [one.from_functional() for one in found]
+    if mode != "FakeTensorMode":
+        for one, wanted in zip(found, [-0.5, 0.5, 0.8], strict=True):
+            assert_close(one.detach(), rd.full((3,), wanted))
 
 
 EVERYTHING = """\
