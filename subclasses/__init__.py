@@ -1,1 +1,68 @@
-"""Tensor subclasses, one idea per file, written as a user would: public names only."""
+"""Tensor subclasses, one idea per file, written as a user would: public names only.
+
+Each is imported when it is asked for: `subclasses.MaskedTensor`, or `from redispatch.subclasses.masked import masked`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .batched_by_hand import BatchedTensor
+    from .checked_tensor import CheckedTensor
+    from .complex_as_two_reals import ComplexPair
+    from .diag_tensor import DiagTensor
+    from .jagged import JaggedTensor
+    from .lazy_constant import LazyConstant, ZeroTensor
+    from .logging_tensor import LoggingTensor
+    from .masked import MaskedTensor
+    from .quantity import Quantity
+    from .quantized import Int4Weight, Int8Weight
+    from .trainable import Trainable
+    from .two_tensor import TwoTensor
+
+_PLACES = {
+    "BatchedTensor": "batched_by_hand",
+    "CheckedTensor": "checked_tensor",
+    "ComplexPair": "complex_as_two_reals",
+    "DiagTensor": "diag_tensor",
+    "Int4Weight": "quantized",
+    "Int8Weight": "quantized",
+    "JaggedTensor": "jagged",
+    "LazyConstant": "lazy_constant",
+    "LoggingTensor": "logging_tensor",
+    "MaskedTensor": "masked",
+    "Quantity": "quantity",
+    "Trainable": "trainable",
+    "TwoTensor": "two_tensor",
+    "ZeroTensor": "lazy_constant",
+}
+
+__all__ = [
+    "BatchedTensor",
+    "CheckedTensor",
+    "ComplexPair",
+    "DiagTensor",
+    "Int4Weight",
+    "Int8Weight",
+    "JaggedTensor",
+    "LazyConstant",
+    "LoggingTensor",
+    "MaskedTensor",
+    "Quantity",
+    "Trainable",
+    "TwoTensor",
+    "ZeroTensor",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """A subclass, which is imported late: whoever asks for one needs none of the others."""
+    if name in _PLACES:
+        return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
