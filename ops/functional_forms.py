@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from redispatch.dispatch import call
+from redispatch.dispatch import OpOverload, call
 from redispatch.dispatch.schema_text import BETWEEN, head
 
 from .batch_norm import batch_norm_legit_op
@@ -35,6 +35,8 @@ from .rrelu import backward, with_noise_op
 from .scatter_gather import embedding_renorm_op
 
 WRITTEN = re.compile(r"\(([a-z])!\)")
+
+MADE: dict[OpOverload, OpOverload] = {}  # an operator that writes -> the form that was made of it here
 
 
 def functional_form_of(writing: Operator, name: str = "", *, derivative: bool = True) -> Operator:
@@ -63,6 +65,7 @@ def functional_form_of(writing: Operator, name: str = "", *, derivative: bool = 
 
     form.__name__ = f"{made.base_name}_kernel"
     made.explicit(form)
+    MADE[writing.functional] = made.functional
     if derivative and writing.rules:
         fixed = tuple(range(1, len(results)))
         made.derivative(*writing.rules, node=f"{writing.node}_functional", nondifferentiable=fixed)

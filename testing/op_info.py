@@ -23,6 +23,7 @@ import numpy as np
 
 from redispatch.dispatch import OPERATORS, OpOverload, operator_named
 from redispatch.ops.from_data import tensor
+from redispatch.ops.functional_forms import MADE
 from redispatch.tensor import Tensor, dtype, dtypes
 from redispatch.utils import _pytree as pytree
 
@@ -232,7 +233,12 @@ class OpInfo:
 
     @property
     def covers(self) -> list[OpOverload]:
-        return [op for op in (self.op, self.inplace, self.out) if op is not None]
+        return [op for op in (self.op, self.inplace, self.out, self.made_functional) if op is not None]
+
+    @property
+    def made_functional(self) -> OpOverload | None:
+        """The functional form of an operator that writes, where one was made by rule (ops/functional_forms.py)."""
+        return MADE.get(self.op)
 
     @property
     def mutates(self) -> bool:

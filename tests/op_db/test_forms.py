@@ -3,6 +3,9 @@
 import pytest
 
 import redispatch as rd
+from redispatch.dispatch import bind, call
+from redispatch.dispatch.layers.ad_inplace_or_view import returned_arguments
+from redispatch.dispatch.layers.functionalize import functional_form, written_positions
 from redispatch.tensor import Tensor
 from redispatch.testing import SampleInput
 from redispatch.testing.op_db import op_db
@@ -74,6 +77,28 @@ def test_the_out_form_writes_what_the_functional_one_gives(info, dtype):
             assert [tuple(x.shape) for x in targets] == [tuple(x.shape) for x in wanted], sample
 
 
+@each([info for info in op_db if info.made_functional is not None])
+def test_a_functional_form_gives_what_is_written_and_writes_nothing(info, dtype):
+    schema, form = info.op.schema, functional_form(info.op)
+    assert form.op is info.made_functional
+    behind = [position for position in written_positions(schema) if position not in returned_arguments(schema)]
+    for sample in info.sample_inputs(dtype):
+        given, other = (sample.copy().map(Tensor.detach) for _ in range(2))
+        stack = bind(schema, given.arguments, given.kwargs)
+        rd.manual_seed(0)
+        returned = call(info.op, stack)
+        wanted = [*(as_list(returned) if schema.returns else []), *(stack[position] for position in behind)]
+        versions = [x._version for x in other.tensors()]
+        rd.manual_seed(0)
+        found = form.run(bind(schema, other.arguments, other.kwargs))
+        assert [x._version for x in other.tensors()] == versions, sample
+        for one, right in zip(found, wanted, strict=True):
+            if schema.base_name == "resize_":  # new memory is as it is found
+                assert looks(one) == looks(right), sample
+            else:
+                close(one, right, sample)
+
+
 @each([info for info in op_db if info.op.schema.is_view])
 def test_a_view_shares_memory_and_versions_with_its_base(info, dtype):
     for sample in info.sample_inputs(dtype):
@@ -90,6 +115,8 @@ def test_a_view_shares_memory_and_versions_with_its_base(info, dtype):
 def test_the_forms_have_the_schemas_that_follow_from_the_functional_one(info):
     returns = [str(argument.type) for argument in info.op.schema.returns]
     for form in info.covers:
+        if form is info.made_functional:  # which returns what is written, too
+            continue
         if form is info.out and not form.schema.returns:  # the results are a list, which is written
             assert returns == ["List[Tensor]"]
             continue

@@ -79,7 +79,10 @@ def test_in_place_leaves_ask_for_inference_mode_alone(info, dtype):
 @each([info for info in op_db if info.out is not None])
 def test_out_leaves_ask_for_inference_mode_alone(info, dtype):
     for sample in info.sample_inputs(dtype):
-        out = [rd.empty_like(x.detach()) for x in as_list(run(info, sample.copy()))]
+        results = as_list(run(info, sample.copy()))
+        if any(x is None for x in results):
+            continue  # what was not asked for has no memory to be written to
+        out = [rd.empty_like(x.detach()) for x in results]
         given = without_factory_options(info, sample.map(Tensor.detach))
         kwargs = {**given.kwargs, **writing_into(info, out)}
         assert watched(info, SampleInput(given.input, given.args, kwargs), info.out) == {}, sample
