@@ -98,11 +98,12 @@ def moves(x):
 
 
 def is_additive(info, sample):
-    """Whether f(x + y) is f(x) + f(y) and f(0) is 0, over all tensors at once; None where there is nothing to see."""
+    """Whether f(x + y) is f(x) + f(y), f(-x) is -f(x) and f(0) is 0, over all tensors at once; None where there is
+    nothing to see."""
 
     def each_moving(change):
         rng = np.random.default_rng(0)
-        draw = lambda x: rd.from_numpy(rng.standard_normal(tuple(x.shape))).to(x.dtype)  # noqa: E731
+        draw = lambda x: rd.tensor(rng.standard_normal(tuple(x.shape))).to(x.dtype)  # noqa: E731
         return sample.map(lambda x: change(x.detach(), draw(x)) if moves(x) else x.clone())
 
     calls = (
@@ -110,6 +111,7 @@ def is_additive(info, sample):
         each_moving(lambda x, y: y),
         each_moving(lambda x, y: x + y),
         each_moving(lambda x, y: x * 0),
+        each_moving(lambda x, y: -x),
     )
     try:
         results = [[plain(x) for x in as_list(run(info, one)) if moves(x)] for one in calls]
@@ -118,7 +120,8 @@ def is_additive(info, sample):
     if not any(np.isfinite(x).any() for x in results[2]):
         return None
     return all(
-        np.allclose(a + b, both, atol=1e-9) and not np.any(none) for a, b, both, none in zip(*results, strict=True)
+        np.allclose(a + b, both, atol=1e-9) and not np.any(none) and np.allclose(-a, turned, atol=1e-9)
+        for a, b, both, none, turned in zip(*results, strict=True)
     )
 
 
