@@ -95,7 +95,14 @@ def is_refused(function, tensors):
     return False
 
 
-@each(DIFFERENTIABLE, lambda info: [rd.float64])
+SLOW_TWICE = {"grid_sampler", "grid_sampler_3d", "grid_sampler_2d_backward", "grid_sampler_3d_backward"}
+
+
+def is_slow_twice(info, dtype):
+    return str(info) in SLOW_TWICE or info.is_left_by("test_second_gradients_are_those_of_finite_differences")
+
+
+@each(DIFFERENTIABLE, lambda info: [rd.float64], long=is_slow_twice)
 def test_second_gradients_are_those_of_finite_differences(info, dtype):
     skip_where_it_does_not_hold(info, "second_gradients")
     samples = info.sample_inputs(dtype, requires_grad=True)
