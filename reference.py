@@ -9,6 +9,7 @@ which. Nothing on them is written by hand, so nothing can be out of date. Read n
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -185,7 +186,7 @@ def refusals() -> dict[OpOverload, frozenset[str]]:
 
 def family_of(op: OpOverload) -> str:
     """The file in ops/ that declares it."""
-    return Path(op.place.rpartition(":")[0]).stem
+    return Path(re.sub(r":\d+$", "", op.place)).stem  # a form made by rule has a file and no line
 
 
 @cache
