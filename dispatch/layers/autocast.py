@@ -21,7 +21,7 @@ from ..base import TensorBase
 from ..interpreter import call
 from ..key import DispatchKey
 from ..keyset import keyset as keys
-from ..marks import inline, pure
+from ..marks import inline, leaf, pure
 from ..operator import OpOverload
 from ..registry import place_of
 from ..rules import RuleTable, Slot
@@ -92,13 +92,20 @@ def promote(op: OpOverload, stack: list[Any], device: str) -> list[Any]:
 
     Errors: RuntimeError for a 16-bit type other than the region's, which is no wider and no narrower.
     """
+    widest = widest_dtype(stack, device, region_dtype(device))
+    return stack if widest is None else cast_all(stack, device, widest)
+
+
+@leaf
+def widest_dtype(stack: list[Any], device: str, region: Any) -> Any:
+    """The dtype to which the floating-point tensors of a device promote, those inside lists too; None without any."""
     widest = None
     for value in flat(stack):
         if isinstance(value, TensorBase) and value._dtype.is_floating_point and value._device.type == device:
-            if value._dtype.itemsize < 4 and value._dtype is not region_dtype(device):
+            if value._dtype.itemsize < 4 and value._dtype is not region:
                 raise RuntimeError("Unexpected floating ScalarType in at::autocast::prioritize")
             widest = value._dtype if widest is None else WIDER()(widest, value._dtype)
-    return stack if widest is None else cast_all(stack, device, widest)
+    return widest
 
 
 POLICIES: RuleTable[Policy] = RuleTable("autocast policy")  # by (operator, device type)

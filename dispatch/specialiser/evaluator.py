@@ -47,7 +47,7 @@ from .values import (
 )
 
 ROADS = 24  # how many may be open at once in one function
-ROADS_OUT = 8  # on how many a function may return
+ROADS_OUT = 16  # on how many a function may return: a layer above others returns on each of theirs
 DEPTH = 25  # of functions worked out inside one another
 CALLS = 2000  # worked out for one piece of code
 
