@@ -45,11 +45,12 @@ if TYPE_CHECKING:
 # Kinds of values: a class, for values of exactly that class, or one of these.
 A_TENSOR = "tensor"  # a tensor whose class overrides nothing: Note [Plain classes of tensors]
 INTS = "ints"  # a list or tuple of ints, perhaps empty
+BOOLS = "bools"  # the same of bools
 TENSORS = "tensors"  # a list or tuple of such tensors, perhaps empty
 NONE = type(None)
 Kind = Any
 
-TESTED_LAST = {NONE: 1, INTS: 2, TENSORS: 2}  # what is rarer, or costs a loop
+TESTED_LAST = {NONE: 1, INTS: 2, BOOLS: 2, TENSORS: 2}  # what is rarer, or costs a loop
 
 FEW = 3  # how many times a lane divides by whether an argument equals its default
 
@@ -167,6 +168,8 @@ def list_reads(type_: ListType, default: Any, strict: bool) -> tuple[list[Taken]
     name = inner.name if isinstance(inner, BaseType) else ""
     if name == "Tensor":
         return [Taken(TENSORS)], frozenset([INTS])  # unsure: the empty list is both
+    if name == "bool" and inner is type_.elem:
+        return [Taken(BOOLS, default=is_default_text("{v}", list, default))], None
     if name not in ("int", "SymInt") or inner is not type_.elem:
         return [], None
     taken = [Taken(INTS, default=is_default_text("{v}", list, default))]
@@ -238,7 +241,7 @@ class Lanes:
         self.by_mode = None if keyset else by_mode
         self.sites: dict[Any, Site] = {}
         self.by_length: dict[Any, ByLength] = {}
-        self.lists = [writer.variable(f"{name}_ints") for name in names]  # for the list of ints made of a value
+        self.lists = [writer.variable(f"{name}_ints") for name in names]  # for the list of ints or bools made of one
         self.keys = [writer.variable(f"{name}_keys") for name in names]  # for the keys of the tensors in a value
 
     def lines(self, readings: Iterable[Reading]) -> list[str]:
@@ -266,8 +269,9 @@ class Lanes:
     def under(self, kinds: list[Kind], position: int, below: list[str]) -> list[str]:
         """The test for these kinds, and the lines below it."""
         value = self.names[position]
-        if kinds == [INTS]:
-            return [f"({self.lists[position]} := {self.writer.constant(as_ints)}({value})) is not None", *below]
+        if kinds in ([INTS], [BOOLS]):
+            made = self.writer.constant(as_ints if kinds == [INTS] else as_bools)
+            return [f"({self.lists[position]} := {made}({value})) is not None", *below]
         if kinds == [TENSORS]:
             keys = self.keys[position]
             return [
@@ -322,7 +326,7 @@ class Lanes:
             return Slot("T", name)
         if how.kind is TENSORS:
             return Slot(TENSORS, f"[*{name}]")
-        if how.kind is INTS:
+        if how.kind in (INTS, BOOLS):
             name = self.lists[source]
         test = how.default.replace("{v}", name)
         if "{d}" in test:
@@ -414,7 +418,7 @@ def divided(candidates: list[Candidate], position: int) -> list[tuple[list[Kind]
     for kind in wanted:
         taken = [one.reading.values[position].of(kind) for one in candidates]
         left = [Candidate(c.reading, (*c.taken, how)) for c, how in zip(candidates, taken, strict=True) if how]
-        apart = kind if kind in (A_TENSOR, INTS, TENSORS) else None
+        apart = kind if kind in (A_TENSOR, INTS, BOOLS, TENSORS) else None
         alike = apart, tuple(how and how._replace(kind=None) for how in taken)
         found.setdefault(alike, ([], left))[0].append(kind)
     return sorted(found.values(), key=lambda one: TESTED_LAST.get(one[0][0], 0))
@@ -443,5 +447,15 @@ def as_ints(value: Any) -> list[int] | None:
         return None
     for item in value:
         if type(item) is not int:
+            return None
+    return [*value]
+
+
+def as_bools(value: Any) -> list[bool] | None:
+    """The items of a list or tuple of bools; None for anything else."""
+    if type(value) is not list and type(value) is not tuple:
+        return None
+    for item in value:
+        if item is not True and item is not False:
             return None
     return [*value]

@@ -48,7 +48,7 @@ from .indexing import (
     ready_index_put,
     scatter,
 )
-from .loss import nll_loss, nll_loss_backward, ready_nll_loss
+from .loss import nll_loss, nll_loss_backward, ready_nll_loss, ready_nll_loss_backward
 from .margin_loss import multi_label, multi_label_backward, multi_margin, multi_margin_backward
 from .normalize import ready_layer_norm, ready_layer_norm_backward
 from .operand import DTYPES, DType, Operand, as_ndarray
@@ -251,6 +251,7 @@ __all__ = [
     "ready_logcumsumexp",
     "ready_matmul",
     "ready_nll_loss",
+    "ready_nll_loss_backward",
     "ready_mode",
     "ready_rank",
     "ready_softmax",

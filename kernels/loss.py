@@ -14,7 +14,10 @@ from .convert import array_type, load, real_type, store
 from .copy import fill
 from .indexing import BadIndex
 from .operand import DTYPES, Operand, as_ndarray
-from .pool import serial_for
+from .pool import ready, serial_for
+from .program import integral
+
+uint64 = np.uint64
 
 
 def load_one(x):
@@ -29,26 +32,25 @@ def nll_loop(
     lo, hi, count, rest, classes, kind, ignored, steps, totals, out, out_at, total, total_at, x, x_at,
     target, target_at, weight, weight_at,
 ):  # fmt: skip
-    """Adds loss and weight of elements lo <= i < hi (n * rest + r) to `totals`; the range that ends at `count` stores
-    the result. totals[2] becomes 1 where a label is no class.
+    """Adds loss and weight of elements lo <= n < hi to `totals`; the range that ends at `count` stores the result.
+    totals[2] becomes 1 where a label is no class.
 
     kind: 0 stores each loss, 1 the sum over the weights, 2 the sum.
     """
-    for i in range(lo, hi):
-        n = i // rest
-        r = i - n * rest
-        label = target[target_at + n * steps[3] + r * steps[4]]
-        loss = 0.0
-        if label != ignored:
-            if label < 0 or label >= classes:
-                totals[2] = 1
-            else:
-                w = load_one(weight[weight_at + label * steps[5]])
-                loss = -w * load_one(x[x_at + n * steps[0] + label * steps[1] + r * steps[2]])
-                totals[0] += loss
-                totals[1] += w
-        if kind == 0:
-            out[out_at + n * steps[6] + r * steps[7]] = store_one(loss)
+    for n in range(lo, hi):
+        for r in range(rest):
+            label = target[target_at + n * steps[3] + r * steps[4]]
+            loss = 0.0
+            if label != ignored:
+                if label < 0 or label >= classes:
+                    totals[2] = 1
+                else:
+                    w = load_one(weight[weight_at + label * steps[5]])
+                    loss = -w * load_one(x[x_at + n * steps[0] + label * steps[1] + r * steps[2]])
+                    totals[0] += loss
+                    totals[1] += w
+            if kind == 0:
+                out[out_at + n * steps[6] + r * steps[7]] = store_one(loss)
     if hi == count:
         total[total_at] = store_one(totals[1] * min(kind, 1))
         if kind == 1:
@@ -57,18 +59,30 @@ def nll_loop(
             out[out_at] = store_one(totals[0])
 
 
+@integral
 def nll_backward_loop(
-    lo, hi, rest, steps, out, out_at, target, target_at, weight, weight_at, ignored, grad, grad_at, total
-):
-    """out[n, label, r] = -weight[label] * grad[n, r] / total; all else stays as it is."""
-    for i in range(lo, hi):
-        n = i // rest
-        r = i - n * rest
-        label = target[target_at + n * steps[3] + r * steps[4]]
-        if label != ignored:
-            w = load_one(weight[weight_at + label * steps[5]])
-            g = load_one(grad[grad_at + n * steps[6] + r * steps[7]])
-            out[out_at + n * steps[0] + label * steps[1] + r * steps[2]] = store_one(-w * g / total)
+    lo, hi, rest, classes, ignored, steps, mean, nothing, found, out, out_at, grad, grad_at, total, total_at, target,
+    target_at, weight, weight_at,
+):  # fmt: skip
+    """out[n, label, r] = -weight[label] * grad[n, r], over the total for a mean, for lo <= n < hi, and 0 elsewhere.
+
+    All is dense; steps: of grad along n and r, of the weight. found[0] becomes 1 where a label is no class.
+    """
+    for n in range(lo, hi):
+        base = out_at + n * classes * rest
+        for i in range(classes * rest):
+            out[uint64(base + i)] = nothing
+        for r in range(rest):
+            label = target[uint64(target_at + n * rest + r)]
+            if label != ignored:
+                if label < 0 or label >= classes:
+                    found[0] = 1
+                else:
+                    w = load_one(weight[uint64(weight_at + label * steps[2])])
+                    g = -w * load_one(grad[uint64(grad_at + n * steps[0] + r * steps[1])])
+                    if mean:
+                        g = g / load_one(total[uint64(total_at)])
+                    out[uint64(base + label * rest + r)] = store_one(g)
 
 
 _ENTRIES: dict[tuple[str, str], Entry] = {}
@@ -81,12 +95,12 @@ def _entry(dtype: str, target_dtype: str, backward: bool) -> Entry:
         array, labels = array_type(dtype), array_type(target_dtype)
         given = {"load_one": load(dtype), "store_one": store(dtype)}
         kernel = Kernel(nll_backward_loop if backward else nll_loop, name=name, given=given, real=real_type(dtype))
+        arrays = [word for one in (array, array, array, labels, array) for word in (one, "int64")]
         if backward:
-            head = ("int64", "int64", "int64", "int64[]", array, "int64", labels, "int64", array, "int64", "int64")
-            entry = kernel.entry(*head, array, "int64", "float64")
+            head = ["int64"] * 5 + ["int64[]", "int64", array[:-2], "int64[]"]
         else:
-            arrays = [word for one in (array, array, array, labels, array) for word in (one, "int64")]
-            entry = kernel.entry(*["int64"] * 7, "int64[]", "float64[]", *arrays)
+            head = ["int64"] * 7 + ["int64[]", "float64[]"]
+        entry = kernel.entry(*head, *arrays)
         _ENTRIES[name + dtype, target_dtype] = entry
     return entry
 
@@ -126,17 +140,17 @@ def ready_nll_loss(
     """
     n, classes, rest = x.shape
     weights, step = _weights(weight, x.dtype)
-    each, count = reduction == "none", n * rest
+    each = reduction == "none"
     steps = np.array([*x.strides, *target.strides, step, *(out.strides if each else (0, 0))], np.int64)
     entry = _entry(x.dtype, target.dtype, False)
-    leading = (count, max(rest, 1), classes, KINDS.index(reduction), ignore_index, steps)
+    leading = (n, rest, classes, KINDS.index(reduction), ignore_index, steps)
     ones = () if weight is not None else (weights.array, 0)
     looks = target[1:4]
 
     def run(*arrays: Any) -> BadIndex | None:
         totals = np.zeros(3)
-        if count:
-            serial_for(entry, count, (*leading, totals, *arrays, *ones))
+        if n:
+            serial_for(entry, n, (*leading, totals, *arrays, *ones), max(rest, 1))
         else:
             entry(0, 0, *leading, totals, *arrays, *ones)
         return _first_bad(Operand(arrays[6], *looks, arrays[7]), classes, ignore_index) if totals[2] else None
@@ -154,27 +168,41 @@ def nll_loss(
     return ready_nll_loss(out, x, target, weight, **how)(*arrays)
 
 
-def nll_loss_backward(
+def ready_nll_loss_backward(
     out: Operand,
     grad: Operand,
     target: Operand,
     weight: Operand | None = None,
     *,
     ignore_index: int = -100,
-    total_weight: float = 1.0,
-) -> BadIndex | None:
+    mean: bool = True,
+) -> Callable[..., BadIndex | None]:
     """The gradient for x, of shape [n, classes, rest]. `grad` is [n, rest], or 0-d for a reduced loss.
 
-    total_weight: what the forward pass wrote, for "mean"; 1 otherwise.
+    Returns `f(out, at, grad, at, total, at, target, at)`, with the weight and its offset last where there is one, for
+    dense operands that look like these. total: what the forward pass wrote, by which a mean divides. It returns a
+    target that is no class; then the result is of no use.
     """
     n, classes, rest = out.shape
-    bad = _first_bad(target, classes, ignore_index)
-    if bad is not None:
-        return bad
-    fill(out, 0)
     weights, step = _weights(weight, out.dtype)
-    steps = np.array([*out.strides, *target.strides, step, *(grad.strides or (0, 0))], np.int64)
-    args: tuple = (rest, steps, out.array, out.offset, target.array, target.offset, weights.array, weights.offset)
-    args += (ignore_index, grad.array, grad.offset, float(total_weight))
-    serial_for(_entry(out.dtype, target.dtype, True), n * rest, args)
-    return None
+    steps = np.array([*(grad.strides or (0, 0)), step], np.int64)
+    nothing = DTYPES[out.dtype].storage.type(0)
+    leading = (rest, classes, ignore_index, steps, int(mean), nothing)
+    run = ready(_entry(out.dtype, target.dtype, True), n, leading, max(1, classes * rest))
+    ones = () if weight is not None else (weights.array, 0)
+    looks = target[1:4]
+
+    def backward(*arrays: Any) -> BadIndex | None:
+        found = np.zeros(1, np.int64)
+        run(found, *arrays, *ones)
+        return _first_bad(Operand(arrays[6], *looks, arrays[7]), classes, ignore_index) if found[0] else None
+
+    return backward
+
+
+def nll_loss_backward(
+    out: Operand, grad: Operand, total: Operand, target: Operand, weight: Operand | None = None, **how: Any
+) -> BadIndex | None:
+    """What `ready_nll_loss_backward` gives, done."""
+    arrays = [part for one in (out, grad, total, target, weight) if one is not None for part in (one.array, one.offset)]
+    return ready_nll_loss_backward(out, grad, target, weight, **how)(*arrays)

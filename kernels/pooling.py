@@ -7,7 +7,7 @@ two dimensions are three, of which the first have size 1. Read next: convolution
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,11 +17,14 @@ from .convert import array_type, load, real_type, store
 from .convolution import first_behind, first_inside
 from .operand import DTYPES, Operand
 from .pool import parallel_for
+from .primitives import maximum
 from .program import integral
 
 uint64 = np.uint64
 # They stand for a zero, and for the lowest number, of the dtype in which is computed.
 zero, lowest = np.float64(0), np.float64(-np.inf)
+SIDES, PACE = (2, 3), 2  # of square windows, and their stride, as networks have them: loops are compiled for these
+side = 2  # one of them
 
 
 def widen(x):
@@ -61,6 +64,7 @@ class Windows3d:
     """The windows over images of up to three axes, the same for each image."""
 
     step = 0  # from the table of one image to that of the next
+    side = 0  # of windows that loops are compiled for
 
     def __init__(self, axes: Sequence[Axis], divisor: int = 0) -> None:
         axes = [ONE] * (3 - len(axes)) + list(axes)
@@ -71,12 +75,23 @@ class Windows3d:
         for axis in axes:
             table += [*axis.starts, *axis.stops, *axis.extents]
         self.table = np.array(table, np.int64)
+        self.side = side_of(axes)
         spans = [max((b - a for a, b in zip(axis.starts, axis.stops, strict=True)), default=0) for axis in axes]
         self.work = self.places * max(1, int(np.prod(spans)))  # about, for one image
 
 
+def side_of(axes: Sequence[Axis]) -> int:
+    """The side of square windows in images, if it is one of SIDES and they are PACE apart; else 0."""
+    depth, *image = axes
+    known = depth == ONE and all(axis.stride == PACE and axis.step == 1 for axis in image)
+    side = image[0].length
+    return side if known and side == image[1].length and side in SIDES else 0
+
+
 class WindowsOfEach:
     """Windows of one size, in other places for each image: `starts` has an array [images, windows] for each axis."""
+
+    side = 0
 
     def __init__(self, sizes: Sequence[int], starts: Sequence[np.ndarray], spans: Sequence[int]) -> None:
         images, missing = len(starts[0]), 3 - len(starts)
@@ -149,6 +164,78 @@ def largest_loop(lo, hi, tables, step, out, out_at, places, places_at, x, x_at):
                 to, to_place = to + ow, to_place + ow
 
 
+def squares(side):
+    """The function that does windows of this side, one beside the other.
+
+    LLVM knows the side, so it writes the inner loops out and has a vector of windows in registers.
+    """
+
+    @integral
+    def largest_of_squares(widen, narrow, n, out, out_at, places, places_at, x, image, at, w):
+        """The largest elements of n windows, all of which lie in the image, the first one from `at` on.
+
+        False if there is a NaN: then its place may be wrong. First the largest, then the place of the first element
+        that equals it: choosing both at once becomes a branch in what is left over at the end of a row, and takes six
+        times as long.
+        """
+        numbers = True
+        for i in range(n):
+            first = image + at + i * PACE
+            best, count = widen(x[uint64(first)]), 0
+            for s in range(1, side * side):
+                best = maximum(widen(x[uint64(first + s // side * w + s % side)]), best)
+            for s in range(side * side - 2, -1, -1):
+                count = 0 if widen(x[uint64(first + s // side * w + s % side)]) == best else count + 1
+            numbers &= best == best
+            out[uint64(out_at + i)] = narrow(best)
+            places[uint64(places_at + i)] = first - image + count // side * w + count % side
+        return numbers
+
+    return largest_of_squares
+
+
+largest_of_squares = squares(2)  # it stands for that of the side
+
+
+@integral
+def largest_of_one(widen, narrow, lowest, out, out_at, places, places_at, x, image, w, top, bottom, left, right):
+    """The largest element of rows top <= y < bottom, from `left` up to `right`."""
+    best, place = lowest, top * w + left
+    if top < bottom and left < right:
+        best = widen(x[uint64(image + place)])
+    for y in range(top, bottom):
+        for at in range(y * w + left, y * w + right):
+            value = widen(x[uint64(image + at)])
+            if value > best or value != value:
+                best, place = value, at
+    out[uint64(out_at)] = narrow(best)
+    places[uint64(places_at)] = place
+
+
+@integral
+def squares_loop(lo, hi, tables, step, out, out_at, places, places_at, x, x_at):
+    """`largest_loop` for square windows of a side and a stride that are known when it is compiled, in images."""
+    g = tables
+    h, w, oh, ow, begin = g[1], g[2], g[4], g[5], g[11]
+    y_at, w_at = 16, 16 + 3 * oh
+    first = min(ow, first_inside(begin, PACE))  # from there up to `last` windows lie between left and right
+    last = max(first, first_behind(begin + side - 1, PACE, w, ow))
+    for n in range(lo, hi):
+        image, to, to_place = x_at + n * h * w, out_at + n * oh * ow, places_at + n * oh * ow
+        for j in range(oh):
+            top, bottom, left, right = g[y_at + j], g[y_at + oh + j], ow, ow
+            if bottom - top == side:
+                at, p, q = top * w + begin + first * PACE, to + first, to_place + first
+                if largest_of_squares(widen, narrow, last - first, out, p, places, q, x, image, at, w):
+                    left, right = first, last
+            for i in range(ow):
+                if i < left or i >= right:
+                    start, stop = g[w_at + i], g[w_at + ow + i]
+                    p, q = to + i, to_place + i
+                    largest_of_one(widen, narrow, lowest, out, p, places, q, x, image, w, top, bottom, start, stop)
+            to, to_place = to + ow, to_place + ow
+
+
 @integral
 def put_back_loop(lo, hi, elements, windows, out, out_at, places, places_at, grad, grad_at):
     """Adds, in images lo <= n < hi, each gradient to the element that was the largest of its window."""
@@ -216,7 +303,10 @@ def spread_loop(lo, hi, g, out, out_at, grad, grad_at):
 
 
 _ENTRIES: dict[tuple[str, str], Entry] = {}
-LOOPS = {loop.__name__: loop for loop in (largest_loop, put_back_loop, put_loop, mean_loop, spread_loop)}
+LOOPS: dict[str, tuple[Callable, dict]] = {
+    **{one.__name__: (one, {}) for one in (largest_loop, put_back_loop, put_loop, mean_loop, spread_loop)},
+    **{f"squares_of_{side}_loop": (squares_loop, {"side": side, "largest_of_squares": squares(side)}) for side in SIDES},
+}
 
 
 def _entry(loop: str, dtype: str, *arguments: str) -> Entry:
@@ -226,9 +316,9 @@ def _entry(loop: str, dtype: str, *arguments: str) -> Entry:
         compute = DTYPES[dtype].compute
         number = getattr(np, compute)
         least = number(-np.inf) if DTYPES[dtype].kind == "float" else number(np.iinfo(compute).min)
-        given = {"widen": load(dtype), "narrow": store(dtype), "zero": number(0), "lowest": least}
-        used = {name: value for name, value in given.items() if name in LOOPS[loop].__code__.co_names}
-        kernel = Kernel(LOOPS[loop], name=loop, given=used, real=real_type(dtype))
+        function, constants = LOOPS[loop]
+        given = {"widen": load(dtype), "narrow": store(dtype), "zero": number(0), "lowest": least, **constants}
+        kernel = Kernel(function, name=loop, given=given, real=real_type(dtype))
         entry = _ENTRIES[loop, dtype] = kernel.entry("int64", "int64", *arguments)
     return entry
 
@@ -244,7 +334,9 @@ def _run(loop: str, images: int, work: int, head: Sequence[object], *operands: O
 
 def largest(out: Operand, places: Operand, x: Operand, windows: Windows, images: int) -> None:
     """The largest elements and their places. All operands are contiguous; `places` is int64."""
-    _run("largest_loop", images, windows.work, (windows.table, windows.step), out, places, x)
+    squares = windows.side and DTYPES[x.dtype].kind == "float"
+    loop = f"squares_of_{windows.side}_loop" if squares else "largest_loop"
+    _run(loop, images, windows.work, (windows.table, windows.step), out, places, x)
 
 
 def put_back(out: Operand, places: Operand, grad: Operand, images: int) -> None:

@@ -12,15 +12,15 @@ from redispatch import kernels
 from redispatch.dispatch import call, ops
 from redispatch.dispatch.marks import inline
 from redispatch.kernels import BadIndex, Operand
-from redispatch.tensor import Tensor, as_numpy, dtypes, empty
+from redispatch.tensor import Tensor, dtypes, empty
 
 from .declare import Operator
 from .pair_losses import MEAN, NONE, SUM
-from .planned import PlannedSeveral, Run, on_dense
+from .planned import Planned, PlannedSeveral, Run, on_dense
 from .public import public
 from .reductions import converted
 from .softmax import log_softmax_op
-from .structured import Meta, Structured, not_implemented
+from .structured import Meta, not_implemented
 
 # --- nll_loss: of classes [n, classes] or [classes], and of images [n, classes, height, width] -----------------------
 
@@ -28,13 +28,13 @@ NLL = "Tensor self, Tensor target, Tensor? weight"
 nll_forward_op = PlannedSeveral(
     f"nll_loss_forward({NLL}, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)"
 )
-nll_backward_op = Structured(
+nll_backward_op = Planned(
     f"nll_loss_backward(Tensor grad_output, {NLL}, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
 )
 nll2d_forward_op = PlannedSeveral(
     f"nll_loss2d_forward({NLL}, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)"
 )
-nll2d_backward_op = Structured(
+nll2d_backward_op = Planned(
     f"nll_loss2d_backward(Tensor grad_output, {NLL}, int reduction, SymInt ignore_index, Tensor total_weight) -> "
     "Tensor",
 )
@@ -177,9 +177,9 @@ def nll2d_backward_meta(
     return Meta(self._shape, self._dtype, self._device)
 
 
-@nll_backward_op.body
-@nll2d_backward_op.body
-def nll_backward_body(
+@nll_backward_op.loop
+@nll2d_backward_op.loop
+def nll_backward_loop(
     out: Tensor,
     grad_output: Tensor,
     self: Tensor,
@@ -188,7 +188,7 @@ def nll_backward_body(
     reduction: int,
     ignore_index: int,
     total: Tensor,
-) -> None:
+) -> Run:
     each = reduction == NONE and len(self._shape) > 1
     wanted = tuple(target._shape) if each else ()
     if tuple(grad_output._shape) != wanted:
@@ -197,23 +197,28 @@ def nll_backward_body(
         )
     if total._shape.numel() != 1:
         raise RuntimeError(f"Expected total_weight to be a single element tensor, got shape {list(total._shape)}")
-    if grad_output._dtype is not self._dtype:
-        grad_output = converted(grad_output, self._dtype)
-    if not out._shape.numel():
-        return
-    dense = out if kernels.is_contiguous(out._shape, out._stride) else empty(out._shape, out._dtype)
-    raise_bad(
-        kernels.nll_loss_backward(
-            as_classes(dense),
-            as_labels(grad_output) if each else grad_output._operand,
-            as_labels(target),
-            None if weight is None else weight._operand,
-            ignore_index=ignore_index,
-            total_weight=float(as_numpy(total).reshape(())[()]) if reduction == MEAN else 1.0,
-        )
+    kind = self._dtype
+    grad, labels = empty(grad_output._shape, kind), empty(target._shape, target._dtype)
+    find = kernels.ready_nll_loss_backward(
+        as_classes(out),
+        as_labels(grad) if each else grad._operand,
+        as_labels(labels),
+        None if weight is None else weight._operand,
+        ignore_index=ignore_index,
+        mean=reduction == MEAN,
     )
-    if dense is not out:
-        kernels.copy(out._operand, dense._operand)
+
+    def fill(*arrays: Any) -> None:
+        raise_bad(find(*arrays))
+
+    weights = [] if weight is None else [(weight, kind)]
+    dense_fill = on_dense(fill, 1, [(grad_output, kind), (total, kind), (target, target._dtype), *weights])
+
+    def run(*arrays: Any) -> None:
+        """Arrays and offsets of the result and of the arguments in their order, of which the scores are not read."""
+        dense_fill(*arrays[:4], *arrays[-2:], *arrays[6:-2])
+
+    return run
 
 
 nll_forward_op.derivative(

@@ -130,15 +130,18 @@ def test_nll_loss_and_its_gradient(reduction):
     assert nll_loss(out, total, dense(x), dense(target), dense(weight), reduction=reduction) is None
     np.testing.assert_allclose(values(out), expected, rtol=1e-6)
 
-    scale = float(w.sum()) if reduction == "mean" else 1.0
+    mean = reduction == "mean"
     grad = dense(np.ones(np.shape(expected), np.float32))
     result = dense(np.full((3, 4, 2), 9, np.float32))
-    assert nll_loss_backward(result, grad, dense(target), dense(weight), total_weight=scale) is None
+    assert nll_loss_backward(result, grad, total, dense(target), dense(weight), mean=mean) is None
     one_hot = (np.arange(4)[None, :, None] == label[:, None]) * used[:, None]
-    np.testing.assert_allclose(values(result), one_hot * -w[:, None] / scale, rtol=1e-6)
+    np.testing.assert_allclose(values(result), one_hot * -w[:, None] / (w.sum() if mean else 1.0), rtol=1e-6)
 
 
 def test_a_target_that_is_no_class_is_reported():
     x, target = dense(np.zeros((1, 4, 1), np.float32)), dense(np.array([[4]]))
     loss, total = dense(np.zeros((), np.float32)), dense(np.zeros((), np.float32))
     assert nll_loss(loss, total, x, target) == BadIndex(4, 1, 4)
+    for label in (4, -1):
+        bad = dense(np.array([[label]]))
+        assert nll_loss_backward(dense(np.zeros((1, 4, 1), np.float32)), loss, total, bad) == BadIndex(label, 1, 4)
