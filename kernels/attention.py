@@ -24,7 +24,7 @@ import numpy as np
 from .blas_threads import allow_threads
 from .compile import Entry, Kernel
 from .convert import array_type, load
-from .operand import Operand, as_ndarray
+from .operand import Operand
 from .pool import parallel_for
 from .primitives import maximum
 from .program import integral
@@ -43,6 +43,7 @@ def load_one(x):
 
 
 lowest, zero, one = np.float64(-np.inf), np.float64(0), np.float64(1)
+lanes = 32  # elements that a loop over vectors does at a time
 
 
 @integral
@@ -68,32 +69,41 @@ def scale_and_mask(lo, hi, block, scale, scores, mask, mask_at):
                 scores[uint64(at + j)] = scores[uint64(at + j)] * scale + added
 
 
-def weigh(lo, hi, rows, columns, seen, scale, scores, tops, totals, factors):
-    """Turns scores into weights exp(scale * score - top), and keeps account of tops and totals.
+def weigh(lo, hi, rows, columns, seen, scale, first, scores, tops, totals, factors):
+    """Turns scores of heads lo <= head < hi into weights exp(scale * score - top); keeps account of tops and totals.
 
     seen: how many columns the first row sees; each row sees one more than the row before it.
-    factors: what results of earlier blocks are to be multiplied with.
+    first: whether these are a row's first columns. factors: what results of earlier ones are to be multiplied with.
+
+    A row that ends within a vector goes on to the vector's end with -inf, whose weight is 0: what is left over at the
+    end of a loop is computed one by one, and an exponential at a time takes ten times as long.
     """
-    for row in range(lo, hi):
-        at, limit = row * columns, max(0, min(columns, seen + row % rows))
-        before = tops[uint64(row)]
-        top, total = before, zero
-        for j in range(limit):
-            top = maximum(top, scores[uint64(at + j)] * scale)
-        if top == lowest:  # nothing was seen yet: there is no score to subtract
-            for j in range(columns):
-                scores[uint64(at + j)] = zero
-            factors[uint64(row)] = one
-        else:
+    for head in range(lo, hi):
+        for i in range(rows):
+            row = head * rows + i
+            at, limit = row * columns, max(0, min(columns, seen + i))
+            end = min(columns, (limit + lanes - 1) // lanes * lanes)
+            before = lowest if first else tops[uint64(row)]
             for j in range(limit):
-                weight = exp(scores[uint64(at + j)] * scale - top)
-                scores[uint64(at + j)] = weight
-                total += weight
-            for j in range(limit, columns):
+                scores[uint64(at + j)] *= scale
+            for j in range(limit, end):
+                scores[uint64(at + j)] = lowest
+            top, total = before, zero
+            for j in range(end):
+                top = maximum(top, scores[uint64(at + j)])
+            start = end
+            if top == lowest:  # nothing was seen yet: there is no score to subtract
+                start, factor = 0, one
+            else:
+                for j in range(end):
+                    weight = exp(scores[uint64(at + j)] - top)
+                    scores[uint64(at + j)] = weight
+                    total += weight
+                factor = one if first else exp(before - top)
+            for j in range(start, columns):
                 scores[uint64(at + j)] = zero
-            factor = exp(before - top)
             factors[uint64(row)] = factor
-            totals[uint64(row)] = totals[uint64(row)] * factor + total
+            totals[uint64(row)] = total if first else totals[uint64(row)] * factor + total
             tops[uint64(row)] = top
 
 
@@ -105,28 +115,75 @@ def gather(lo, hi, width, sums, product, factors):
             sums[uint64(at + j)] = sums[uint64(at + j)] * factor + product[uint64(at + j)]
 
 
-def finish(lo, hi, tops, totals):
-    """1 / total, and in place of the top the logarithm of the sum of all exponentials; 0 for a row that saw nothing."""
-    for row in range(lo, hi):
-        top, total = tops[uint64(row)], totals[uint64(row)]
-        if top == lowest:
-            tops[uint64(row)], totals[uint64(row)] = zero, zero
-        else:
-            tops[uint64(row)], totals[uint64(row)] = top + log(total), one / total
+@integral
+def head_at(head, repeats, heads, steps, k):
+    """Where a head of a block begins: steps[k:] are from batch to batch, head to head, query head to query head."""
+    group, repeat = head // repeats, head % repeats
+    return group // heads * steps[k] + group % heads * steps[k + 1] + repeat * steps[k + 2]
+
+
+def finish(lo, hi, rows, width, repeats, heads, steps, tops, totals, sums, out, out_at, logs, logs_at):
+    """Of heads lo <= head < hi: out = sums / total, logs = the logarithm of the sum of all exponentials; 0 for a row that
+    saw nothing. steps: of out and logs, five of each, as `Attention.steps` gives them.
+    """
+    row_step, step, log_step = steps[3], steps[4], steps[8]
+    for head in range(lo, hi):
+        to = out_at + head_at(head, repeats, heads, steps, 0)
+        to_log = logs_at + head_at(head, repeats, heads, steps, 5)
+        for i in range(rows):
+            row, at = head * rows + i, to + i * row_step
+            from_, top, total = row * width, tops[uint64(row)], totals[uint64(row)]
+            blind = top == lowest
+            factor = zero if blind else one / total
+            logs[uint64(to_log + i * log_step)] = zero if blind else top + log(total)
+            if step == 1:
+                for j in range(width):
+                    out[uint64(at + j)] = sums[uint64(from_ + j)] * factor
+            else:
+                for j in range(width):
+                    out[uint64(at + j * step)] = sums[uint64(from_ + j)] * factor
+
+
+def prepare(
+    lo, hi, rows, width, repeats, heads, steps, grad, grad_at, out, out_at, logs, logs_at, row_logs, dots
+):  # fmt: skip
+    """Of heads lo <= head < hi the dot products of results and their gradients; and the logs, row after row.
+
+    steps: of grad, out and logs.
+    """
+    for head in range(lo, hi):
+        of_grad = grad_at + head_at(head, repeats, heads, steps, 0)
+        of_out = out_at + head_at(head, repeats, heads, steps, 5)
+        of_log = logs_at + head_at(head, repeats, heads, steps, 10)
+        for i in range(rows):
+            x, y, total = of_grad + i * steps[3], of_out + i * steps[8], zero
+            if steps[4] == 1 and steps[9] == 1:
+                for j in range(width):
+                    total += grad[uint64(x + j)] * out[uint64(y + j)]
+            else:
+                for j in range(width):
+                    total += grad[uint64(x + j * steps[4])] * out[uint64(y + j * steps[9])]
+            dots[uint64(head * rows + i)] = total
+            row_logs[uint64(head * rows + i)] = logs[uint64(of_log + i * steps[13])]
 
 
 def weigh_again(lo, hi, rows, columns, seen, scale, factor, scores, grads, logs, dots):
-    """scores become weights exp(scale * score - log) again, and gradients of weights those of scores before scaling."""
-    for row in range(lo, hi):
-        at, limit = row * columns, max(0, min(columns, seen + row % rows))
-        shift, dot = logs[uint64(row)], dots[uint64(row)]
-        for j in range(limit):
-            weight = exp(scores[uint64(at + j)] * scale - shift)
-            scores[uint64(at + j)] = weight
-            grads[uint64(at + j)] = weight * (grads[uint64(at + j)] - dot) * factor
-        for j in range(limit, columns):
-            scores[uint64(at + j)] = zero
-            grads[uint64(at + j)] = zero
+    """scores become weights exp(scale * score - log) again, and gradients of weights those of scores before scaling.
+
+    A row goes on to the end of a vector, as in `weigh`; what it should not see becomes 0 afterwards.
+    """
+    for head in range(lo, hi):
+        for i in range(rows):
+            row = head * rows + i
+            at, limit = row * columns, max(0, min(columns, seen + i))
+            shift, dot = logs[uint64(row)], dots[uint64(row)]
+            for j in range(min(columns, (limit + lanes - 1) // lanes * lanes)):
+                weight = exp(scores[uint64(at + j)] * scale - shift)
+                scores[uint64(at + j)] = weight
+                grads[uint64(at + j)] = weight * (grads[uint64(at + j)] - dot) * factor
+            for j in range(limit, columns):
+                scores[uint64(at + j)] = zero
+                grads[uint64(at + j)] = zero
 
 
 _ENTRIES: dict[tuple[str, str], Entry] = {}
@@ -144,13 +201,15 @@ def _entry(loop: Any, compute: str, mask: str = "") -> Entry:
             given = {"load_one": load(mask)}
             signature = ["int64[]", compute, floats, array_type(mask), "int64"]
         elif loop is weigh:
-            signature = ["int64"] * 3 + [compute] + [floats] * 4
+            signature = ["int64"] * 3 + [compute, "int64"] + [floats] * 4
         elif loop is weigh_again:
             signature = ["int64"] * 3 + [compute] * 2 + [floats] * 4
         elif loop is gather:
             signature = ["int64"] + [floats] * 3
+        elif loop is finish:
+            signature = ["int64"] * 4 + ["int64[]"] + [floats] * 3 + [floats, "int64"] * 2
         else:
-            signature = [floats] * 2
+            signature = ["int64"] * 4 + ["int64[]"] + [floats, "int64"] * 3 + [floats] * 2
         # "reassoc" for the sums over a row, see `reduce.py`
         kernel = Kernel(loop, given=given, real=compute, fastmath=REASSOCIATE)
         entry = _ENTRIES[key] = kernel.entry("int64", "int64", *signature)
@@ -160,6 +219,14 @@ def _entry(loop: Any, compute: str, mask: str = "") -> Entry:
 # --- blocks ----------------------------------------------------------------------------------------------------------
 
 Part = tuple[slice, slice]  # of the batch, and of the key heads
+
+
+def grouped(x: Operand, repeats: int = 1) -> np.ndarray:
+    """[batch, heads, ...] as [batch, key heads, query heads of each, ...], without a copy; it has elements."""
+    size, (batch, heads, *rest) = x.array.itemsize, x.shape
+    of_batch, of_head, *steps = (size * step for step in x.strides)
+    shape, strides = (batch, heads // repeats, repeats, *rest), (of_batch, of_head * repeats, of_head, *steps)
+    return np.ndarray(shape, x.array.dtype, x.array, size * x.offset, strides)
 
 
 class Attention:
@@ -172,16 +239,29 @@ class Attention:
     def __init__(self, query: Operand, key: Operand, value: Operand, mask: Operand | None, causal: bool, scale: float):
         heads, groups = query.shape[1], key.shape[1]
         self.repeats, self.dtype, self.causal, self.scale = heads // groups, query.dtype, causal, scale
-        self.query = self.grouped(query)
-        self.key, self.value = as_ndarray(key)[:, :, None], as_ndarray(value)[:, :, None]
+        self.query, self.key, self.value = grouped(query, self.repeats), grouped(key), grouped(value)
         self.n, self.m, self.width = query.shape[2], key.shape[2], query.shape[3]
         self.mask = None if mask is None else self.spread(mask)
         self.parts = self.split(query.shape[0], groups)
 
-    def grouped(self, x: Operand) -> np.ndarray:
-        """[batch, heads, ...] as [batch, key heads, query heads of each, ...], without a copy."""
-        array = as_ndarray(x)
-        return array.reshape(array.shape[0], array.shape[1] // self.repeats, self.repeats, *array.shape[2:])
+    def steps(self, *operands: Operand) -> np.ndarray:
+        """The steps of each in a block: batch to batch, head to head, query head to query head, row, column; or 0."""
+        found: list[int] = []
+        for x in operands:
+            of_batch, of_head, *rest = x.strides
+            found += [of_batch, of_head * self.repeats, of_head, *rest, *[0] * (2 - len(rest))]
+        return np.array(found, np.int64)
+
+    def heads(self, part: Part) -> tuple[tuple[int, int, int], int]:
+        """(how many batches, key heads and query heads of each a part has, how many heads in all)"""
+        b, g = part
+        shape = b.stop - b.start, g.stop - g.start, self.repeats
+        return shape, shape[0] * shape[1] * shape[2]
+
+    def start(self, x: Operand, part: Part, i: int) -> int:
+        """Where row `i` of a part begins."""
+        b, g = part
+        return x.offset + b.start * x.strides[0] + g.start * self.repeats * x.strides[1] + i * x.strides[2]
 
     def spread(self, mask: Operand) -> Operand:
         """The mask by its steps [batch, key head, query head of it, query, key]; 0 where it broadcasts."""
@@ -243,63 +323,83 @@ class Attention:
 
     # forward -----------------------------------------------------------------------------------------------------
 
-    def forward(self, part: Part, out: np.ndarray, logs: np.ndarray) -> None:
+    def forward(self, part: Part, out: Operand, logs: Operand) -> None:
         """Fills in one part of the results."""
         b, g = part
-        heads = self.query[b, g].shape[:3]
-        most = heads[0] * heads[1] * heads[2] * min(ROWS, self.n)
+        heads, count = self.heads(part)
+        most = count * min(ROWS, self.n)
         flat, sums = np.empty(most * min(COLUMNS, self.m), self.dtype), np.empty(most * self.width, self.dtype)
         product = np.empty_like(sums) if self.m > COLUMNS else sums
         tops, totals, factors = np.empty((3, most), self.dtype)
+        steps = self.steps(out, logs)
         for i in range(0, self.n, ROWS):
             rows = min(ROWS, self.n - i)
-            count = heads[0] * heads[1] * heads[2] * rows
-            tops.fill(-np.inf)
-            totals.fill(0)
             for j, columns in self.blocks_of(i, rows):
-                block, scale = self.scores(part, i, rows, j, columns, flat)
+                scale = self.scores(part, i, rows, j, columns, flat)[1]
                 seen = self.seen(i, j, columns)
-                _entry(weigh, self.dtype)(0, count, rows, columns, seen, scale, flat, tops, totals, factors)
-                target = (sums if j == 0 else product)[: count * self.width].reshape(*heads, rows, self.width)
+                _entry(weigh, self.dtype)(0, count, rows, columns, seen, scale, j == 0, flat, tops, totals, factors)
+                block = flat[: count * rows * columns].reshape(*heads, rows, columns)
+                target = (sums if j == 0 else product)[: count * rows * self.width].reshape(*heads, rows, self.width)
                 np.matmul(block, self.value[b, g, :, j : j + columns], out=target)
                 if j > 0:
-                    _entry(gather, self.dtype)(0, count, self.width, sums, product, factors)
-            _entry(finish, self.dtype)(0, count, tops, totals)
-            result = sums[: count * self.width].reshape(*heads, rows, self.width)
-            np.multiply(result, totals[:count].reshape(*heads, rows, 1), out[b, g, :, i : i + rows])
-            logs[b, g, :, i : i + rows] = tops[:count].reshape(*heads, rows)
+                    _entry(gather, self.dtype)(0, count * rows, self.width, sums, product, factors)
+            at = out.array, self.start(out, part, i), logs.array, self.start(logs, part, i)
+            _entry(finish, self.dtype)(
+                0, count, rows, self.width, self.repeats, heads[1], steps, tops, totals, sums, *at
+            )
 
     # backward ----------------------------------------------------------------------------------------------------
 
     def backward(
-        self, part: Part, of_query: np.ndarray, of_key: np.ndarray, of_value: np.ndarray, grad: np.ndarray,
-        out: np.ndarray, logs: np.ndarray,
+        self, part: Part, of_query: np.ndarray, of_key: np.ndarray, of_value: np.ndarray, grad: Operand,
+        out: Operand, logs: Operand,
     ) -> None:  # fmt: skip
-        """Adds to one part of the gradients, which are zero before."""
+        """Fills in one part of the gradients.
+
+        The last queries come first: they see all keys that any query sees, so what they give need not be added.
+        """
         b, g = part
-        heads = self.query[b, g].shape[:3]
-        most = heads[0] * heads[1] * heads[2] * min(ROWS, self.n)
+        heads, count = self.heads(part)
+        most = count * min(ROWS, self.n)
         flat, flat_grads = np.empty((2, most * min(COLUMNS, self.m)), self.dtype)
-        dots = np.einsum("...e,...e->...", grad[b, g], out[b, g])
-        for i in range(0, self.n, ROWS):
+        row_logs, dots = np.empty((2, most), self.dtype)
+        steps, grads = self.steps(grad, out, logs), grouped(grad, self.repeats)
+        for i in range((self.n - 1) // ROWS * ROWS, -1, -ROWS):
             rows = min(ROWS, self.n - i)
-            count = heads[0] * heads[1] * heads[2] * rows
-            some_logs = np.ascontiguousarray(logs[b, g, :, i : i + rows], self.dtype).ravel()
-            some_dots = np.ascontiguousarray(dots[..., i : i + rows]).ravel()
-            queries, grads = self.query[b, g, :, i : i + rows], grad[b, g, :, i : i + rows]
+            last = i + rows == self.n
+            at = [part_of for x in (grad, out, logs) for part_of in (x.array, self.start(x, part, i))]
+            _entry(prepare, self.dtype)(0, count, rows, self.width, self.repeats, heads[1], steps, *at, row_logs, dots)
+            queries, some = self.query[b, g, :, i : i + rows], grads[b, g, :, i : i + rows]
+            end = 0
             for j, columns in self.blocks_of(i, rows):
-                keys, values = self.key[b, g, :, j : j + columns], self.value[b, g, :, j : j + columns]
+                end = j + columns
+                keys, values = self.key[b, g, :, j:end], self.value[b, g, :, j:end]
                 weights, scale = self.scores(part, i, rows, j, columns, flat)
                 of_weights = flat_grads[: weights.size].reshape(weights.shape)
-                np.matmul(grads, values.swapaxes(-1, -2), out=of_weights)
+                np.matmul(some, values.swapaxes(-1, -2), out=of_weights)
                 seen = self.seen(i, j, columns)
                 _entry(weigh_again, self.dtype)(
-                    0, count, rows, columns, seen, scale, self.scale, flat, flat_grads, some_logs, some_dots
+                    0, count, rows, columns, seen, scale, self.scale, flat, flat_grads, row_logs, dots
                 )
-                of_query[b, g, :, i : i + rows] += of_weights @ keys
-                for total, x, y in ((of_value, weights, grads), (of_key, of_weights, queries)):
-                    added = x.swapaxes(-1, -2) @ y
-                    total[b, g, j : j + columns] += added[:, :, 0] if self.repeats == 1 else added.sum(2)
+                product(of_weights, keys, of_query[b, g, :, i : i + rows], j == 0)
+                product(weights.swapaxes(-1, -2), some, of_value[b, g, :, j:end], last)
+                product(of_weights.swapaxes(-1, -2), queries, of_key[b, g, :, j:end], last)
+            if last and end < self.m:  # keys that no query sees
+                of_value[b, g, :, end:], of_key[b, g, :, end:] = 0, 0
+
+
+def product(x: np.ndarray, y: np.ndarray, out: np.ndarray, first: bool) -> None:
+    """out = x @ y if it is the first, else it is added; summed over query heads that share a head of `out`."""
+    if x.shape[2] != out.shape[2]:
+        (np.copyto if first else add)(out, (x @ y).sum(2, keepdims=True))
+    elif first:
+        np.matmul(x, y, out=out)
+    else:
+        out += x @ y
+
+
+def add(out: np.ndarray, added: np.ndarray) -> None:
+    out += added
 
 
 def blas_takes(x: Operand) -> bool:
@@ -317,14 +417,14 @@ def attention(
     Operands as in `Attention`; the results have the dtype of the query. With `causal` query i sees keys 0 to i.
     """
     call = Attention(query, key, value, mask, causal, scale)
-    call.run(call.forward, call.grouped(out), call.grouped(logs))
+    call.run(call.forward, out, logs)
 
 
 def attention_backward(
     of_query: Operand, of_key: Operand, of_value: Operand, grad: Operand, query: Operand, key: Operand,
     value: Operand, out: Operand, logs: Operand, mask: Operand | None, causal: bool, scale: float,
 ) -> None:  # fmt: skip
-    """Adds to the gradients of query, key and value, from the results of `attention` and the gradient of `out`."""
+    """The gradients of query, key and value, from the results of `attention` and the gradient of `out`."""
     call = Attention(query, key, value, mask, causal, scale)
-    results = call.grouped(of_query), as_ndarray(of_key), as_ndarray(of_value)
-    call.run(call.backward, *results, call.grouped(grad), call.grouped(out), call.grouped(logs))
+    results = grouped(of_query, call.repeats), grouped(of_key), grouped(of_value)
+    call.run(call.backward, *results, grad, out, logs)

@@ -305,7 +305,9 @@ def spread_loop(lo, hi, g, out, out_at, grad, grad_at):
 _ENTRIES: dict[tuple[str, str], Entry] = {}
 LOOPS: dict[str, tuple[Callable, dict]] = {
     **{one.__name__: (one, {}) for one in (largest_loop, put_back_loop, put_loop, mean_loop, spread_loop)},
-    **{f"squares_of_{side}_loop": (squares_loop, {"side": side, "largest_of_squares": squares(side)}) for side in SIDES},
+    **{
+        f"squares_of_{side}_loop": (squares_loop, {"side": side, "largest_of_squares": squares(side)}) for side in SIDES
+    },
 }
 
 

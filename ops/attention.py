@@ -157,9 +157,10 @@ def flash_backward_kernel(
     compute = compute_dtype(query)
     found = [rows_of_heads(query, x, compute) for x in (query, key, value)]
     if query._device.type != "meta":
-        for x in found:
-            kernels.fill(x._operand, 0)
-        if query._shape.numel() and key._shape.numel():
+        if not query._shape.numel() or not key._shape.numel():
+            for x in found:
+                kernels.fill(x._operand, 0)
+        else:
             mask = None if attn_mask is None else attn_mask._operand
             grad, q, k, v, result = (matrices(x) for x in (grad_out, query, key, value, out))
             to_q, to_k, to_v = (x._operand for x in found)

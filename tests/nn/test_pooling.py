@@ -131,3 +131,17 @@ def test_rows_of_windows_are_as_one_window_after_the_other(dtype, stride):
     assert values.double().equal(expected)
     rows = rd.arange(values.shape[2])[:, None] * stride - 1 + at // 3
     assert places.equal(rows * 40 + rd.arange(values.shape[3]) * stride - 1 + at % 3)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_of_several_nans_in_a_window_the_last_one_counts(size):
+    x = rd.randint(-5, 6, (2, 3, 9, 40)).float()
+    x.masked_fill_(rd.rand(x.shape) < 0.1, float("nan"))
+    values, places = nn.functional.max_pool2d(x, size, 2, return_indices=True)
+    windows = x.unfold(2, size, 2).unfold(3, size, 2).flatten(-2)
+    nans = windows.isnan() * rd.arange(1, size * size + 1)
+    last, at = nans.max(-1)
+    at = rd.where(last > 0, at, windows.nan_to_num().max(-1).indices)
+    assert values.isnan().equal(last > 0)
+    rows = rd.arange(values.shape[2])[:, None] * 2 + at // size
+    assert places.equal(rows * 40 + rd.arange(values.shape[3]) * 2 + at % size)
