@@ -32,7 +32,7 @@ from .reduce import REASSOCIATE
 from .vecmath import exp, log
 
 ROWS, COLUMNS = 64, 512  # queries and keys in a block
-SHARED = 1 << 15  # scores that may be in memory at a time: so many small heads are worked on together
+SHARED = 1 << 16  # scores that may be in memory at a time: so many small heads are worked on together
 uint64 = np.uint64
 
 # --- the loops. The names right below stand for what `_entry` passes to `Kernel(given=...)`. --------------------------
@@ -123,7 +123,7 @@ def head_at(head, repeats, heads, steps, k):
 
 
 def finish(lo, hi, rows, width, repeats, heads, steps, tops, totals, sums, out, out_at, logs, logs_at):
-    """Of heads lo <= head < hi: out = sums / total, logs = the logarithm of the sum of all exponentials; 0 for a row that
+    """Of heads lo <= head < hi: out = sums / total, logs = the logarithm of all exponentials' sum; 0 for a row that
     saw nothing. steps: of out and logs, five of each, as `Attention.steps` gives them.
     """
     row_step, step, log_step = steps[3], steps[4], steps[8]

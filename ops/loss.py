@@ -203,7 +203,7 @@ def nll_backward_loop(
         as_classes(out),
         as_labels(grad) if each else grad._operand,
         as_labels(labels),
-        None if weight is None else weight._operand,
+        None if weight is None else empty(weight._shape, kind)._operand,
         ignore_index=ignore_index,
         mean=reduction == MEAN,
     )
