@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from redispatch.dispatch import STATE, handle_torch_function, overridden, overriding, wants_gradient
+from redispatch.dispatch.origins import telling_origin
 from redispatch.tensor import SET_REQUIRES_GRAD, AutogradRecord, Tensor, dtypes, overridable
 
 from .accumulate import hooks_of_leaf
@@ -317,7 +318,8 @@ def set_requires_grad(
     if value and tensor._dtype.category < 2:
         raise RuntimeError(f"{allowed} can require gradients")
     if value and tensor._counter is None and not STATE.get().inference:
-        raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+        text = "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
+        raise telling_origin(RuntimeError(text), tensor=tensor)
     if record is None:
         if not value:
             return

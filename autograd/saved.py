@@ -33,6 +33,7 @@ from typing import Any
 from redispatch.dispatch import STATE, within
 from redispatch.dispatch.layers.autograd import AUTOGRAD
 from redispatch.dispatch.marks import inline
+from redispatch.dispatch.origins import telling_origin
 from redispatch.tensor import CURRENT_GRAD_FN, AutogradRecord, Tensor, looks_of
 from redispatch.tensor.wrapped import is_wrapped
 
@@ -184,15 +185,16 @@ RELEASED.release()
 @inline
 def version_of(tensor: Any) -> int:
     """The version of a tensor that is being saved. RuntimeError for an inference tensor, which has none."""
-    return tensor._counter[0] if tensor._counter is not None else refuse_inference_tensor()
+    return tensor._counter[0] if tensor._counter is not None else refuse_inference_tensor(tensor)
 
 
-def refuse_inference_tensor() -> int:
-    raise RuntimeError(
+def refuse_inference_tensor(tensor: Any) -> int:
+    text = (
         "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
         "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it "
         "in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
     )
+    raise telling_origin(RuntimeError(text), tensor=tensor)
 
 
 @inline

@@ -21,6 +21,7 @@ from redispatch.dispatch import DEFAULT, LAZY_BITS, STATE, OpOverload, State, ca
 from redispatch.dispatch.layers.ad_inplace_or_view import AS_VIEW, base_position, returns_one_tensor
 from redispatch.dispatch.layers.python import has_handler
 from redispatch.dispatch.marks import inline, leaf
+from redispatch.dispatch.origins import telling_origin
 from redispatch.tensor import CURRENT_GRAD_FN, CreationMeta, Tensor, dtypes
 
 from .saved import short_name
@@ -215,9 +216,11 @@ def check_write(tensor: Any) -> None:
     if view is not None:
         refuse_restricted(tensor, "is being")
         if wants_gradient(tensor) and current_grad_fn(view.base) is None:
-            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+            text = "a view of a leaf Variable that requires grad is being used in an in-place operation."
+            raise telling_origin(RuntimeError(text), view=tensor, leaf=view.base)
     if wants_gradient(tensor) and current_grad_fn(tensor) is None:
-        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        text = "a leaf Variable that requires grad is being used in an in-place operation."
+        raise telling_origin(RuntimeError(text), leaf=tensor)
 
 
 ADVICE = {
@@ -257,7 +260,7 @@ def refuse_restricted(tensor: Any, what: str) -> None:
             text = f"{source} no_grad mode and {what} modified inplace with grad mode enabled."
     else:
         text = f"{source} and {what} modified inplace."
-    raise RuntimeError(text + ADVICE[creation])
+    raise telling_origin(RuntimeError(text + ADVICE[creation]), view=tensor, base=tensor._view.base)
 
 
 AS_VIEW.fill(as_view)

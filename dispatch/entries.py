@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
 # Names that the code uses itself; an argument may have that of another builtin
 WORDS = (
-    "entry_point ask_function_mode public state item site last rest kwargs name passed given slow get_state UNSET "
-    "error hide_frames Exception "
+    "entry_point ask_function_mode by_default public state item site last rest kwargs name passed given slow get_state "
+    "UNSET result error hide_frames Exception NotImplemented "
     "type id len int float bool complex str list tuple"
 ).split()
 MANY = 64  # how many shapes of calls with keywords an entry remembers, by the number of positions
@@ -64,6 +64,8 @@ UNSET = Unset()
 
 def given(*values: Any) -> tuple[Any, ...]:
     """The positions that were given."""
+    if values and values[-1] is not UNSET:
+        return values
     count = len(values)
     while count and values[count - 1] is UNSET:
         count -= 1
@@ -99,7 +101,8 @@ class EntryPoint:
     forms: gives the overloads. slow: `slow(args, kwargs)` is what the function means. module, qualname: what Python
     shows of it. finish: gives, for an operator, what its result goes through, or None. grad: sets `requires_grad` of a
     factory's result. ask: `ask(function, state, args)` is what a call without keywords means under a function mode, if
-    all arguments are plain.
+    all arguments are plain. by_default: `by_default(function, state, args)` is what it means where a class overrides by
+    the default, and no other class has a say; NotImplemented where it turns out otherwise.
     """
 
     lead: Sequence[str] = ()  # parameters that are no arguments of the operator, before all others
@@ -117,8 +120,9 @@ class EntryPoint:
         finish: Callable[[OpOverload], Any] | None = None,
         grad: Callable[[Any, bool], Any] | None = None,
         ask: Callable[..., Any] | None = None,
+        by_default: Callable[..., Any] | None = None,
     ) -> None:
-        self.ask = ask
+        self.ask, self.by_default = ask, by_default
         self.forms, self.slow, self.finish, self.grad = forms, slow, finish, grad
         self.function: Any = FunctionType(not_yet.__code__, {"entry_point": self, "__name__": __name__}, name)
         self.function.__module__, self.function.__qualname__ = module, qualname or name
@@ -191,6 +195,7 @@ class EntryPoint:
         passed = f"given({listed(*names, '*rest')})"
         if tree:
             lines += ["    if not kwargs and not rest:", "        state = get_state()", *indented(indented(tree))]
+            lines += indented(indented(self.default_lines(names, passed)))
         lines += [
             "    if kwargs and not rest:",
             "        if len(kwargs) == 1:",
@@ -208,6 +213,17 @@ class EntryPoint:
             f"    return slow({listed(*self.lead, passed, 'kwargs')})",
         ]
         return lines
+
+    def default_lines(self, names: Sequence[str], passed: str) -> list[str]:
+        """Lines for a call in which a class overrides by the default. (One of the first two arguments, mostly.)"""
+        if self.by_default is None or not names:
+            return []
+        return [
+            f"if {' or '.join(f'id(type({name})) in state.by_default' for name in names[:2])}:",
+            f"    result = by_default(public, state, {passed})",
+            "    if result is not NotImplemented:",
+            "        return result",
+        ]
 
     @property
     def code_name(self) -> str:
@@ -236,7 +252,8 @@ class EntryPoint:
         source = "\n".join([head, *(f"    # {form}" for form in forms), *body]) + "\n"
         filename = f"<{self.function.__module__}.{self.function.__qualname__}{shape}>"
         used = {"get_state": STATE.get, "slow": self.slow, "UNSET": UNSET, **lanes.writer.constants, **constants}
-        used |= {"ask_function_mode": self.ask, "public": self.function, "hide_frames": hide_frames}
+        used |= {"ask_function_mode": self.ask, "by_default": self.by_default}
+        used |= {"public": self.function, "hide_frames": hide_frames}
         return compiled(self.code_name, source, used, filename)
 
     # Keywords ---------------------------------------------------------------------------------------------------------
@@ -332,8 +349,9 @@ class FixedEntryPoint(EntryPoint):
         slow: Callable[..., Any],
         *,
         module: str,
+        by_default: Callable[..., Any] | None = None,
     ) -> None:
-        super().__init__(name, forms, slow, module=module)
+        super().__init__(name, forms, slow, module=module, by_default=by_default)
         self.names, self.order = names, order
 
     def written(self) -> Any:
@@ -345,6 +363,7 @@ class FixedEntryPoint(EntryPoint):
             f"def {self.code_name}({listed(*self.names)}):",
             "    state = get_state()",
             *indented(tree),
+            *indented(self.default_lines(self.names, f"({', '.join(self.names)},)")),
             f"    return slow({listed(*self.names)})",
         ]
         return self.compiled(lanes, lines, forms)

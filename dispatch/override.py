@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .state import PLAIN_TENSORS, SILENT_TENSORS, STATE, Setting, State, with_modes
+from .state import DEFAULT_TENSORS, PLAIN_TENSORS, SILENT_TENSORS, STATE, Setting, State, with_modes
 
 # Classes which take part in calls without overriding them: the exact types that `overridden` passes at a glance.
 PLAIN_TYPES: set[type] = {int, float, bool, str, complex, type(None)}
@@ -41,8 +41,12 @@ def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs:
 # Tensor is known by sight. A subclass that opted out (Parameter, most wrappers) is asked once; then its id stands in
 # PLAIN_TENSORS until its attributes change, which its metaclass notices, or until it is gone. Where no class may
 # override, as in a default `__torch_function__`, every class is taken as Tensor is; its id stands in SILENT_TENSORS.
-# `state.plain` is the one or the other (state.py).
+# `state.plain` is the one or the other (state.py). A class that inherits the default is known, too, in DEFAULT_TENSORS:
+# what the default does need not be asked of it.
 _PLAIN_LOCK = threading.RLock()  # an answer and its entry must not be parted by a change of the class
+
+# The function of Tensor's `__torch_function__`, which subclasses inherit; filled by the room `tensor`.
+DEFAULT_HANDLER: list[Callable[..., Any]] = []
 
 # called with a class of tensors whose `__torch_function__` or `__torch_dispatch__`, or whose bases, were set or deleted
 HANDLER_CHANGED: list[Callable[[type], None]] = []
@@ -52,7 +56,11 @@ _WATCHED = ("__torch_function__", "__torch_dispatch__", "__bases__")
 class TensorMeta(type):
     """The class of Tensor and its subclasses: it notices a handler that a class is given, or loses, later."""
 
-    if not TYPE_CHECKING:  # type checkers would take it that any attribute may be set on Tensor
+    if TYPE_CHECKING:
+
+        def __getattr__(cls, name: str) -> Any: ...  # the room `ops` attaches most methods
+
+    else:  # type checkers would take it that any attribute may be set on Tensor
 
         def __setattr__(cls, name: str, value: Any) -> None:
             super().__setattr__(name, value)
@@ -70,6 +78,7 @@ def handler_changed(kind: type) -> None:
     with _PLAIN_LOCK:
         for one in (kind, *subclasses_of(kind)):
             PLAIN_TENSORS.pop(id(one), None)
+            DEFAULT_TENSORS.pop(id(one), None)
     for tell in HANDLER_CHANGED:
         tell(kind)
 
@@ -89,12 +98,13 @@ def never_plain(kind: type) -> None:
     """Keeps a class of tensors out of PLAIN_TENSORS: its methods and properties have to be looked at."""
     with _PLAIN_LOCK:
         _NEVER_PLAIN.add(kind)
-        PLAIN_TENSORS.pop(id(kind), None)
-        SILENT_TENSORS.pop(id(kind), None)
+        for known in (PLAIN_TENSORS, SILENT_TENSORS, DEFAULT_TENSORS):
+            known.pop(id(kind), None)
 
 
 def remember_plain(kind: type) -> None:
-    """Enters a class in PLAIN_TENSORS, if it opted out where its metaclass would notice a change."""
+    """Enters a class in PLAIN_TENSORS if it opted out, in DEFAULT_TENSORS if it inherits the default, where its
+    metaclass would notice a change."""
     with _PLAIN_LOCK:
         if kind in _NEVER_PLAIN:
             return
@@ -103,17 +113,24 @@ def remember_plain(kind: type) -> None:
                 return
             if "__torch_function__" in vars(base):
                 break
-        if kind.__torch_function__ is _disabled_torch_function_impl:  # type: ignore[attr-defined]
-            key = id(kind)
-            PLAIN_TENSORS[key] = weakref.ref(kind, lambda gone: PLAIN_TENSORS.pop(key, None))
+        handler: Any = kind.__torch_function__  # type: ignore[attr-defined]
+        if handler is _disabled_torch_function_impl:
+            enter(PLAIN_TENSORS, kind)
+        elif getattr(handler, "__func__", None) in DEFAULT_HANDLER and not hasattr(kind, "__torch_dispatch__"):
+            enter(DEFAULT_TENSORS, kind)
 
 
 def remember_silent(kind: type) -> None:
     """Enters a class of tensors in SILENT_TENSORS."""
     with _PLAIN_LOCK:
         if kind not in _NEVER_PLAIN:
-            key = id(kind)
-            SILENT_TENSORS[key] = weakref.ref(kind, lambda gone: SILENT_TENSORS.pop(key, None))
+            enter(SILENT_TENSORS, kind)
+
+
+def enter(known: dict[int, weakref.ref[type]], kind: type) -> None:
+    """Enters a class by its id, as long as it lives."""
+    key = id(kind)
+    known[key] = weakref.ref(kind, lambda gone: known.pop(key, None))
 
 
 # Who overrides ------------------------------------------------------------------------------------------------------
@@ -129,11 +146,9 @@ def overrides(value: Any) -> bool:
         if not kind.__flags__ & _HEAP_TYPE and kind not in HOLDERS:
             PLAIN_TYPES.add(kind)
         return False
-    if function is not _disabled_torch_function_impl:
-        return True
-    if isinstance(kind, TensorMeta):
+    if isinstance(kind, TensorMeta) and id(kind) not in DEFAULT_TENSORS:
         remember_plain(kind)
-    return False
+    return function is not _disabled_torch_function_impl
 
 
 def overridden(args: Sequence[Any], kwargs: dict[str, Any]) -> bool:

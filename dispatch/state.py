@@ -93,6 +93,7 @@ class State:
     _FIELDS = tuple(__annotations__)
     keys: StateKeys  # added: `included` with the flags, Note [Flags above the keys]; kept: all but `excluded`
     plain: dict[int, Any]  # ids of the classes of tensors that have no say in a call: Note [Plain classes of tensors]
+    by_default: dict[int, Any]  # ids of those that answer by the default, where nobody else is asked: the same note
     memo: dict[Any, Any]  # what `excluding` and other frequent changes have answered
 
     def replace(self, **changes: Any) -> State:
@@ -240,14 +241,18 @@ class State:
 
 
 # Note [Plain classes of tensors], in override.py, which fills them: the classes that have no say in a call where
-# classes may override, and where they may not.
+# classes may override, and where they may not; and those that override by the default.
 PLAIN_TENSORS: dict[int, weakref.ref[type]] = {}
 SILENT_TENSORS: dict[int, weakref.ref[type]] = {}
+DEFAULT_TENSORS: dict[int, weakref.ref[type]] = {}
+NO_TENSORS: dict[int, weakref.ref[type]] = {}
 
 
 def _derive(fields: dict[str, Any]) -> None:
-    """Sets `keys` and `plain`, which follow from the other fields."""
+    """Sets `keys`, `plain` and `by_default`, which follow from the other fields."""
     fields["plain"] = PLAIN_TENSORS if fields["overrides"] == "all" else SILENT_TENSORS
+    asks_classes_only = fields["overrides"] == "all" and not fields["function_modes"] and fields["tracer"] is None
+    fields["by_default"] = DEFAULT_TENSORS if asks_classes_only else NO_TENSORS
     flags = 0
     if fields["tracer"] is not None:
         flags |= TRACED

@@ -25,7 +25,7 @@ from redispatch.dispatch import (
     overridden,
     overrides,
 )
-from redispatch.tensor import Tensor, overridable
+from redispatch.tensor import Tensor, ask_default, overridable
 
 from .arithmetic import add, div, floor_divide, mul, pow, remainder, rsub, sub
 from .comparison import bitwise_and, bitwise_or, bitwise_xor, eq, ge, gt, le, lt, ne, scalar_like
@@ -73,7 +73,9 @@ def attach_dunder(name: str, meaning: Callable[..., Any], lanes: Any = None, ord
     if lanes is not None:
         parameters = ("self", "other")[: len(order)]
         forms = entry_point_of(lanes).forms
-        made = FixedEntryPoint(name, parameters, order, forms, meaning, module=meaning.__module__).function
+        made = FixedEntryPoint(
+            name, parameters, order, forms, meaning, module=meaning.__module__, by_default=ask_default
+        ).function
         made.__doc__ = meaning.__doc__
     setattr(Tensor, name, made)
     return made
@@ -81,22 +83,22 @@ def attach_dunder(name: str, meaning: Callable[..., Any], lanes: Any = None, ord
 
 @operator(add)
 def __add__(self: Any, other: Any) -> Any:
-    return self.add(other)
+    return Tensor.add(self, other)
 
 
 @operator(add)
 def __radd__(self: Any, other: Any) -> Any:
-    return self.add(other)
+    return Tensor.add(self, other)
 
 
 @operator(add.inplace)
 def __iadd__(self: Any, other: Any) -> Any:
-    return self.add_(other)
+    return Tensor.add_(self, other)
 
 
 @operator(sub)
 def __sub__(self: Any, other: Any) -> Any:
-    return self.sub(other)
+    return Tensor.sub(self, other)
 
 
 @operator(rsub, whole=True)
@@ -106,27 +108,27 @@ def __rsub__(self: Any, other: Any) -> Any:
 
 @operator(sub.inplace)
 def __isub__(self: Any, other: Any) -> Any:
-    return self.sub_(other)
+    return Tensor.sub_(self, other)
 
 
 @operator(mul)
 def __mul__(self: Any, other: Any) -> Any:
-    return self.mul(other)
+    return Tensor.mul(self, other)
 
 
 @operator(mul)
 def __rmul__(self: Any, other: Any) -> Any:
-    return self.mul(other)
+    return Tensor.mul(self, other)
 
 
 @operator(mul.inplace)
 def __imul__(self: Any, other: Any) -> Any:
-    return self.mul_(other)
+    return Tensor.mul_(self, other)
 
 
 @operator(div)
 def __truediv__(self: Any, other: Any) -> Any:
-    return self.div(other)
+    return Tensor.div(self, other)
 
 
 @operator(whole=True)
@@ -136,12 +138,12 @@ def __rtruediv__(self: Any, other: Any) -> Any:
 
 @operator(div.inplace)
 def __itruediv__(self: Any, other: Any) -> Any:
-    return self.div_(other)
+    return Tensor.div_(self, other)
 
 
 @operator(floor_divide, whole=True)
 def __floordiv__(self: Any, other: Any) -> Any:
-    return self.floor_divide(other)
+    return Tensor.floor_divide(self, other)
 
 
 @operator(whole=True)
@@ -151,12 +153,12 @@ def __rfloordiv__(self: Any, other: Any) -> Any:
 
 @operator(floor_divide.inplace)
 def __ifloordiv__(self: Any, other: Any) -> Any:
-    return self.floor_divide_(other)
+    return Tensor.floor_divide_(self, other)
 
 
 @operator(remainder)
 def __mod__(self: Any, other: Any) -> Any:
-    return self.remainder(other)
+    return Tensor.remainder(self, other)
 
 
 @operator(whole=True)
@@ -166,12 +168,12 @@ def __rmod__(self: Any, other: Any) -> Any:
 
 @operator(remainder.inplace)
 def __imod__(self: Any, other: Any) -> Any:
-    return self.remainder_(other)
+    return Tensor.remainder_(self, other)
 
 
 @operator(pow, whole=True)
 def __pow__(self: Any, other: Any) -> Any:
-    return self.pow(other)
+    return Tensor.pow(self, other)
 
 
 @operator(pow, swapped=True, whole=True)
@@ -181,12 +183,12 @@ def __rpow__(self: Any, other: Any) -> Any:
 
 @operator(pow.inplace, whole=True)
 def __ipow__(self: Any, other: Any) -> Any:
-    return self.pow_(other)
+    return Tensor.pow_(self, other)
 
 
 @operator(matmul)
 def __matmul__(self: Any, other: Any) -> Any:
-    return NotImplemented if isinstance(other, NUMBERS) else self.matmul(other)
+    return NotImplemented if isinstance(other, NUMBERS) else Tensor.matmul(self, other)
 
 
 @operator(matmul, swapped=True, whole=True)
@@ -196,12 +198,12 @@ def __rmatmul__(self: Any, other: Any) -> Any:
 
 @operator(whole=True)  # no lanes, which come with `equal_to_array`
 def __eq__(self: Any, other: Any) -> Any:
-    return self.eq(other)
+    return Tensor.eq(self, other)
 
 
 @operator(ne)
 def __ne__(self: Any, other: Any) -> Any:
-    return self.ne(other)
+    return Tensor.ne(self, other)
 
 
 def equal_to_array(self: Any, other: Any) -> Any:
@@ -219,67 +221,67 @@ attach_dunder("__eq__", equal_to_array, eq)
 
 @operator(lt)
 def __lt__(self: Any, other: Any) -> Any:
-    return self.lt(other)
+    return Tensor.lt(self, other)
 
 
 @operator(le)
 def __le__(self: Any, other: Any) -> Any:
-    return self.le(other)
+    return Tensor.le(self, other)
 
 
 @operator(gt)
 def __gt__(self: Any, other: Any) -> Any:
-    return self.gt(other)
+    return Tensor.gt(self, other)
 
 
 @operator(ge)
 def __ge__(self: Any, other: Any) -> Any:
-    return self.ge(other)
+    return Tensor.ge(self, other)
 
 
 @operator(bitwise_and, whole=True)
 def __and__(self: Any, other: Any) -> Any:
-    return self.bitwise_and(other)
+    return Tensor.bitwise_and(self, other)
 
 
 @operator(bitwise_and)
 def __rand__(self: Any, other: Any) -> Any:
-    return self.bitwise_and(other)
+    return Tensor.bitwise_and(self, other)
 
 
 @operator(bitwise_and.inplace, whole=True)
 def __iand__(self: Any, other: Any) -> Any:
-    return self.bitwise_and_(other)
+    return Tensor.bitwise_and_(self, other)
 
 
 @operator(bitwise_or, whole=True)
 def __or__(self: Any, other: Any) -> Any:
-    return self.bitwise_or(other)
+    return Tensor.bitwise_or(self, other)
 
 
 @operator(bitwise_or)
 def __ror__(self: Any, other: Any) -> Any:
-    return self.bitwise_or(other)
+    return Tensor.bitwise_or(self, other)
 
 
 @operator(bitwise_or.inplace, whole=True)
 def __ior__(self: Any, other: Any) -> Any:
-    return self.bitwise_or_(other)
+    return Tensor.bitwise_or_(self, other)
 
 
 @operator(bitwise_xor, whole=True)
 def __xor__(self: Any, other: Any) -> Any:
-    return self.bitwise_xor(other)
+    return Tensor.bitwise_xor(self, other)
 
 
 @operator(bitwise_xor)
 def __rxor__(self: Any, other: Any) -> Any:
-    return self.bitwise_xor(other)
+    return Tensor.bitwise_xor(self, other)
 
 
 @operator(bitwise_xor.inplace, whole=True)
 def __ixor__(self: Any, other: Any) -> Any:
-    return self.bitwise_xor_(other)
+    return Tensor.bitwise_xor_(self, other)
 
 
 def as_tensor_like(value: Any, tensor: Tensor) -> Any:

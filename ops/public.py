@@ -33,7 +33,7 @@ from redispatch.dispatch.frames import HIDDEN
 from redispatch.dispatch.lanes import Attribute, Fixed, Reading, Reads, reads
 from redispatch.dispatch.schema import NO_DEFAULT
 from redispatch.dispatch.signature import READS_SELF
-from redispatch.tensor import SET_REQUIRES_GRAD, Tensor
+from redispatch.tensor import SET_REQUIRES_GRAD, Tensor, ask_default
 
 from .declare import Operator
 
@@ -97,6 +97,7 @@ def face(name: str, overloads: Sequence[Overload], module: str, method: bool = F
         finish=finishing,
         grad=with_grad,
         ask=ask_function_mode,
+        by_default=ask_default,
     ).function
     function.__doc__ = "\n".join(str(op._declared) for op, _ in overloads)
     function.operators = [op for op, _ in overloads]
@@ -172,7 +173,13 @@ def written(*ways: Way) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
         name = method.__name__
         entry = EntryPoint(
-            name, lambda: ways, meaning, module="torch", qualname=f"Tensor.{name}", ask=ask_function_mode
+            name,
+            lambda: ways,
+            meaning,
+            module="torch",
+            qualname=f"Tensor.{name}",
+            ask=ask_function_mode,
+            by_default=ask_default,
         )
         function = entry.function
         function.__doc__ = method.__doc__

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from functools import cache, lru_cache
 from operator import index
+from sys import getrefcount
 from typing import Any, NamedTuple
 
 from redispatch.dispatch import HANDLER_CHANGED, keyset, shared
 from redispatch.dispatch.layers.python import has_handler
+from redispatch.dispatch.state import DEFAULT_TENSORS
 from redispatch.kernels import contiguous_strides
 
 from .devices import CPU, as_device, device_keyset
@@ -195,9 +197,26 @@ def as_subclass(self: Tensor, cls: type) -> Any:
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise TypeError(f"cls must be a type (got {cls!r}) that inherits from Tensor")
     alias = self.alias()
+    if type(alias) is Tensor and getrefcount(alias) == HELD_ONCE:
+        try:
+            alias.__class__ = cls  # nobody else has seen it: a third of the time that another tensor takes
+        except TypeError:
+            pass  # the class has slots of its own
+        else:
+            if id(cls) not in DEFAULT_TENSORS:  # which have no handler, and so the keys of any tensor
+                alias._keyset = keys_of_class(cls, alias._keyset)
+            return alias
     result = shell(cls, alias)
     result._autograd, result._view = alias._autograd, alias._view  # the alias itself goes away with this call
     return result
+
+
+def references_to_local() -> int:
+    local = object()
+    return getrefcount(local)
+
+
+HELD_ONCE = references_to_local()  # measured, since it depends on the interpreter
 
 
 def _check_class(cls: Any) -> None:

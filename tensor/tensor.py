@@ -41,7 +41,9 @@ from redispatch.dispatch.layers.conjugate import CONJUGATE
 from redispatch.dispatch.layers.negative import NEGATIVE
 from redispatch.dispatch.layers.python import has_handler
 from redispatch.dispatch.layers.zero_tensor import ZERO_TENSOR
-from redispatch.dispatch.override import PLAIN_TYPES
+from redispatch.dispatch.origins import telling_origin
+from redispatch.dispatch.override import DEFAULT_HANDLER, PLAIN_TYPES
+from redispatch.dispatch.state import PLAIN_TENSORS, State
 from redispatch.kernels import Operand, check_view, is_contiguous, last_element
 
 from .devices import CPU, device, device_keyset
@@ -414,7 +416,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
     def _version(self) -> int:
         """How often the memory was written through this tensor or one that aliases it."""
         if self._counter is None:
-            raise RuntimeError("Inference tensors do not track version counter.")
+            raise telling_origin(RuntimeError("Inference tensors do not track version counter."), tensor=self)
         return self._counter[0]
 
     @overridable
@@ -615,7 +617,7 @@ def made_storage(tensor: Tensor) -> UntypedStorage:
             if tensor._array is None:
                 elements = 1 + last_element(tensor._shape, tensor._stride, tensor._offset)
                 tensor._store = UntypedStorage.without_data(elements * tensor._dtype.itemsize, tensor._device)
-            elif held_alone(tensor):
+            elif getrefcount(tensor._array) == _ALONE:  # an error here costs time, and no more
                 tensor._store = UntypedStorage.of_array(tensor._array)
             else:
                 tensor._store = shared_storage(tensor._array)
@@ -639,15 +641,11 @@ class _Probe:
         self._array = object()
 
 
-_ALONE = references(_Probe())  # measured, since what a call itself adds depends on the interpreter
-
-
-def held_alone(tensor: Any) -> bool:
-    """Whether nobody but the tensor holds its array. An error costs time, and no more."""
-    return references(tensor) == _ALONE
+_ALONE = references(_Probe())  # for an array that only its tensor holds; measured, since interpreters differ
 
 
 VALUE_CLASSES["Tensor"] = Tensor
+DEFAULT_HANDLER.append(vars(Tensor)["__torch_function__"].__func__)
 PLAIN_TYPES.add(Tensor)  # its own `__torch_function__` is the default for subclasses; a plain tensor overrides nothing
 
 
@@ -812,6 +810,24 @@ def check_grad(tensor: Tensor, grad: Any) -> None:
 def nowrap_functions() -> frozenset[Any]:
     """The functions whose results keep their own class, whatever the class of the argument."""
     return frozenset(getattr(Tensor, name).__get__ for name in ("_base", "grad"))
+
+
+def ask_default(public: Callable[..., Any], state: State, args: tuple[Any, ...]) -> Any:
+    """What a call means under the default `__torch_function__`; NotImplemented where another class has a say, too."""
+    cls: Any = None
+    for value in args:
+        kind = type(value)
+        if kind is cls or kind is Tensor or kind in PLAIN_TYPES or id(kind) in PLAIN_TENSORS:
+            continue
+        if cls is not None or id(kind) not in state.by_default:
+            return NotImplemented
+        cls = kind
+    token = STATE.set(state.memo.get("without subclasses") or state.without_subclasses())
+    try:
+        result = public(*args)
+        return result.as_subclass(cls) if type(result) is Tensor else converted(result, cls)
+    finally:
+        STATE.reset(token)
 
 
 def converted(result: Any, cls: type) -> Any:

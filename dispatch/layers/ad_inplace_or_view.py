@@ -18,6 +18,7 @@ from ..interpreter import run
 from ..keyset import below, keyset
 from ..marks import inline, pure
 from ..operator import OpOverload
+from ..origins import telling_origin
 from ..registry import Undo, place_of
 from ..rules import Slot
 from ..schema import FunctionSchema, ListType
@@ -101,7 +102,7 @@ def refuse_inference_tensors(written: Any) -> None:
     """Raises RuntimeError where an argument to be written has no version: a saved tensor could not notice."""
     if isinstance(written, TensorBase):
         if written._counter is None:
-            raise inference_tensor_written()
+            raise inference_tensor_written(written)
     elif written is not None:
         refuse_inference_tensors_in(written)
 
@@ -111,12 +112,13 @@ def refuse_inference_tensors_in(written: Any) -> None:
         refuse_inference_tensors(tensor)
 
 
-def inference_tensor_written() -> RuntimeError:
-    return RuntimeError(
+def inference_tensor_written(written: Any) -> RuntimeError:
+    text = (
         "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
         "normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more "
         "details."
     )
+    return telling_origin(RuntimeError(text), tensor=written)
 
 
 @inline

@@ -30,6 +30,7 @@ from ..config import ON_CHANGE, config
 from ..interpreter import Specialised, hop, run
 from ..key import DispatchKey
 from ..keyset import describe, runtime_keys
+from ..origins import noting
 from ..registry import LOCK, OPERATORS
 from ..schema import NO_DEFAULT, FunctionSchema
 from ..state import FLAGS, INFERENCE, KEYS_MASK, MODES, NO_GRAD, STATE, TRACED
@@ -65,6 +66,8 @@ class Table(dict[int, Callable[..., Any]]):
         self.calls: dict[int, int] = {}  # how often code was asked for that is not made yet
 
     def __missing__(self, keys: int) -> Callable[..., Any]:
+        if config.debug_origins:
+            return noting(self.op, boxed(self.op, self.facts, keys & KEYS_MASK))
         if keys & TRACED or not config.specialize or self.op.stops():
             return boxed(self.op, self.facts, keys & KEYS_MASK)
         if config.specialize is True:
@@ -279,8 +282,8 @@ def forget(op: OpOverload, key: DispatchKey | None = None) -> None:
 
 
 def switch(value: bool | str) -> None:
-    """Has everything run as `config.specialize` says from now on."""
-    Specialised.run = run_specialised if value else None
+    """Has everything run as `config.specialize` and `config.debug_origins` say from now on."""
+    Specialised.run = run_specialised if value or config.debug_origins else None
     with LOCK:
         for op in OPERATORS.values():
             forget(op)

@@ -4,7 +4,7 @@ def add__Tensor(self, other):
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
     if self._counter is None:
-        raise inference_tensor_written()
+        raise inference_tensor_written(self)
     # Conjugate: conjugate (backend fallback), dispatch/layers/conjugate.py
     if self._keyset & CONJUGATE:
         state = get_state()

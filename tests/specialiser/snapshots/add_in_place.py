@@ -21,7 +21,7 @@ def add__Tensor(self, other):
             look_on(operator_derivative, node)
         # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
         if self._counter is None:
-            raise inference_tensor_written()
+            raise inference_tensor_written(self)
         # CPU: pointwise add (kernel), ops/arithmetic.py
         one_store = other._store is not None and other._store is self._store
         if other is self or one_store or other._array is self._array is not None:
@@ -81,7 +81,7 @@ def add__Tensor(self, other):
         return finish_otherwise(operator_derivative, op, node, [self, other, 1], self)
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
     if self._counter is None:
-        raise inference_tensor_written()
+        raise inference_tensor_written(self)
     # CPU: pointwise add (kernel), ops/arithmetic.py
     one_store_2 = other._store is not None and other._store is self._store
     if other is self or one_store_2 or other._array is self._array is not None:

@@ -6,7 +6,7 @@ def add_out(self, other, out):
         node = begin(op, [self, other, 1, out])
         # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
         if out._counter is None:
-            raise inference_tensor_written()
+            raise inference_tensor_written(out)
         # CPU: pointwise add (kernel), ops/arithmetic.py
         one_store = self._store is not None and self._store is out._store
         if self is out or one_store or self._array is out._array is not None:
@@ -49,7 +49,7 @@ def add_out(self, other, out):
         return out if node is None else finish(op, node, [self, other, 1, out], out)
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
     if out._counter is None:
-        raise inference_tensor_written()
+        raise inference_tensor_written(out)
     # CPU: pointwise add (kernel), ops/arithmetic.py
     one_store_3 = self._store is not None and self._store is out._store
     if self is out or one_store_3 or self._array is out._array is not None:

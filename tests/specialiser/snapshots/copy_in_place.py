@@ -20,7 +20,7 @@ def copy(self, src):
             look_on(operator_derivative, node)
         # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
         if self._counter is None:
-            raise inference_tensor_written()
+            raise inference_tensor_written(self)
         # CPU: copy_inplace_kernel (kernel), ops/copying.py
         one_store = src._store is not None and src._store is self._store
         if not (src is self or one_store or src._array is self._array is not None):
@@ -65,7 +65,7 @@ def copy(self, src):
         return finish_otherwise(operator_derivative, op, node, [self, src, False], self)
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
     if self._counter is None:
-        raise inference_tensor_written()
+        raise inference_tensor_written(self)
     # CPU: copy_inplace_kernel (kernel), ops/copying.py
     one_store_2 = src._store is not None and src._store is self._store
     if not (src is self or one_store_2 or src._array is self._array is not None):

@@ -6,7 +6,7 @@ def fill(x, value):
         node = begin(op, [x, value])
         # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
         if x._counter is None:
-            raise inference_tensor_written()
+            raise inference_tensor_written(x)
         # CPU: fill (default backend kernel), ops/custom_op.py
         chosen = origin if self._disabled and device_type_cell.cell_contents in self._disabled else origin
         state = get_state()
@@ -24,7 +24,7 @@ def fill(x, value):
         return None if node is None else finish(op, node, [x, value], None)
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
     if x._counter is None:
-        raise inference_tensor_written()
+        raise inference_tensor_written(x)
     # CPU: fill (default backend kernel), ops/custom_op.py
     chosen_2 = origin if self._disabled and device_type_cell.cell_contents in self._disabled else origin
     state = get_state()

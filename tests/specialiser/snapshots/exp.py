@@ -64,7 +64,7 @@ def exp(self):
                 SavedTensor_2 = SavedTensor(result_2, 0)
                 node.results = (SavedTensor_2, -1)
             else:
-                result_4 = result_2._counter[0] if result_2._counter is not None else refuse_inference_tensor()
+                result_4 = result_2._counter[0] if result_2._counter is not None else refuse_inference_tensor(result_2)
                 state = get_state()
                 looks_4 = result_2._looks or looks_of(result_2)
                 node.results = ((result_2._keyset, result_2._counter, result_2._store, result_2._array, result_2._offset, looks_4), result_4)

@@ -10,7 +10,7 @@ def native_layer_norm(input_2, normalized_shape, eps):
         value_3 = input_2._view
         result = None if value_2 is None else ((value_2.grad_fn, value_2.output_nr) if value_2.grad_fn is not None and (value_3 is None or value_3.version == input_2._counter[0]) else ((value_2.accumulator, 0, input_2) if value_3 is None and value_2.accumulator is not None and value_2.requires_grad else other_gradient_edge(input_2)))
         node.next_edges = (result, None, None)
-        result_2 = input_2._counter[0] if input_2._counter is not None else refuse_inference_tensor()
+        result_2 = input_2._counter[0] if input_2._counter is not None else refuse_inference_tensor(input_2)
         node.kept = (input_2, result_2, None, None, None, None)
         node.facts = (normalized_shape, eps)
         if WATCH.on:

@@ -14,9 +14,9 @@ def mm(self, mat2):
         result_2 = None if value_7 is None else ((value_7.grad_fn, value_7.output_nr) if value_7.grad_fn is not None and (value_8 is None or value_8.version == mat2._counter[0]) else ((value_7.accumulator, 0, mat2) if value_8 is None and value_7.accumulator is not None and value_7.requires_grad else other_gradient_edge(mat2)))
         node.next_edges = (result, result_2)
         value_13 = mat2 if result is not None else UNSAVED
-        version_of = (mat2._counter[0] if mat2._counter is not None else refuse_inference_tensor()) if result is not None else None
+        version_of = (mat2._counter[0] if mat2._counter is not None else refuse_inference_tensor(mat2)) if result is not None else None
         value_15 = self if result_2 is not None else UNSAVED
-        version_of_2 = (self._counter[0] if self._counter is not None else refuse_inference_tensor()) if result_2 is not None else None
+        version_of_2 = (self._counter[0] if self._counter is not None else refuse_inference_tensor(self)) if result_2 is not None else None
         node.kept = (value_13, version_of, value_15, version_of_2)
         node.facts = (self._shape, self._stride, mat2._shape, mat2._stride)
         if WATCH.on:

@@ -14,9 +14,9 @@ def mul_Tensor(self, other):
         result_2 = None if value_7 is None else ((value_7.grad_fn, value_7.output_nr) if value_7.grad_fn is not None and (value_8 is None or value_8.version == other._counter[0]) else ((value_7.accumulator, 0, other) if value_8 is None and value_7.accumulator is not None and value_7.requires_grad else other_gradient_edge(other)))
         node.next_edges = (result, result_2)
         value_13 = other if result is not None else UNSAVED
-        version_of = (other._counter[0] if other._counter is not None else refuse_inference_tensor()) if result is not None else None
+        version_of = (other._counter[0] if other._counter is not None else refuse_inference_tensor(other)) if result is not None else None
         value_15 = self if result_2 is not None else UNSAVED
-        version_of_2 = (self._counter[0] if self._counter is not None else refuse_inference_tensor()) if result_2 is not None else None
+        version_of_2 = (self._counter[0] if self._counter is not None else refuse_inference_tensor(self)) if result_2 is not None else None
         node.kept = (value_13, version_of, value_15, version_of_2)
         if WATCH.on:
             look_on(operator_derivative, node)

@@ -18,7 +18,7 @@ def transpose(self, dim0, dim1):
             look_on(operator_derivative, node)
         # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
         if self._counter is None:
-            raise inference_tensor_written()
+            raise inference_tensor_written(self)
         # CPU: transposed_inplace (default backend kernel), ops/views.py
         state = get_state()
         inner = state.memo.get(autograd_adinplaceorview) or state.after(autograd_adinplaceorview)
@@ -56,7 +56,7 @@ def transpose(self, dim0, dim1):
         return finish_otherwise(operator_derivative, op, node, [self, dim0, dim1], self)
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
     if self._counter is None:
-        raise inference_tensor_written()
+        raise inference_tensor_written(self)
     # CPU: transposed_inplace (default backend kernel), ops/views.py
     state = get_state()
     inner_2 = state.memo.get(autograd_adinplaceorview) or state.after(autograd_adinplaceorview)

@@ -1,0 +1,117 @@
+"""Subclasses that override nothing: what Tensor's own `__torch_function__` does for them."""
+
+import pytest
+
+import redispatch as rd
+from redispatch.overrides import TorchFunctionMode
+from redispatch.utils._python_dispatch import TorchDispatchMode
+
+
+class Plain(rd.Tensor):
+    """A class that overrides nothing."""
+
+
+def often(call, times=4):
+    """The results of a call: by the slow road, while code is made, and by the lane."""
+    return [call() for _ in range(times)]
+
+
+def test_the_default_keeps_the_class_of_results_and_makes_them_views():
+    a, b = rd.ones(3).as_subclass(Plain), rd.ones(3)
+    a.mark = 1
+    for call in (lambda: a + b, lambda: rd.add(b, a), lambda: a.add(b), lambda: a - 1, lambda: 2 - a):
+        for result in often(call):
+            assert type(result) is Plain and result._is_view() and result.grad_fn is None and result.__dict__ == {}
+    for first, second in often(lambda: rd.split(a, 2)):
+        assert type(first) is type(second) is Plain
+    for values, indices in often(lambda: rd.max(a, 0)):
+        assert type(values) is type(indices) is Plain
+    for result in often(lambda: rd.add(a, b, out=rd.empty(3))):
+        assert type(result) is Plain
+    assert all(x.add_(1) is x for x in (a, a, a)) and a._version == 3
+    assert often(lambda: rd.equal(a, a)) == [True] * 4
+
+
+def test_the_default_records_one_more_node():
+    w = rd.ones(3, requires_grad=True).as_subclass(Plain)
+    for result in often(lambda: w * 2):
+        assert result.grad_fn.name() == "AliasBackward0" and type(result._base) is rd.Tensor
+        assert result._base.grad_fn.name() == "MulBackward0"
+
+
+def test_the_default_of_a_subclass_of_a_subclass_and_of_unrelated_classes():
+    class Below(Plain):
+        pass
+
+    class Other(rd.Tensor):
+        pass
+
+    a, below, other = (rd.ones(2).as_subclass(kind) for kind in (Plain, Below, Other))
+    assert all(type(result) is Below for result in (*often(lambda: a + below), *often(lambda: below + a)))
+    for _ in range(4):
+        with pytest.raises(TypeError, match="unsupported operand type"):
+            other + a
+        with pytest.raises(TypeError, match="Multiple dispatch failed for 'torch.add'"):
+            rd.add(other, a)
+
+
+def test_the_default_of_a_class_with_slots_of_its_own():
+    class Slotted(rd.Tensor):
+        __slots__ = ("extra",)
+
+    a = rd.ones(2).as_subclass(Slotted)
+    assert all(type(result) is Slotted and not hasattr(result, "extra") for result in often(lambda: a + 1))
+
+
+def test_as_subclass_leaves_the_tensor_that_a_handler_returned_as_it_was():
+    kept = rd.ones(3)
+
+    class Same(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return kept
+
+    with Same():
+        made = kept.as_subclass(Plain)
+    assert type(kept) is rd.Tensor and type(made) is Plain
+
+
+def test_a_class_that_overrides_later_is_asked():
+    class Late(rd.Tensor):
+        pass
+
+    a = rd.ones(2).as_subclass(Late)
+    assert all(type(result) is Late for result in often(lambda: a + 1))
+    Late.__torch_function__ = classmethod(lambda cls, func, types, args=(), kwargs=None: func.__name__)
+    assert often(lambda: a + 1) == ["add"] * 4 and often(lambda: rd.add(a, 1)) == ["add"] * 4
+    del Late.__torch_function__
+    assert all(type(result) is Late for result in often(lambda: rd.add(a, 1)))
+    Late.__torch_dispatch__ = classmethod(lambda cls, func, types, args=(), kwargs=None: rd.zeros(2))
+    results = often(lambda: rd.add(rd.ones(2).as_subclass(Late), 1))
+    assert all(type(result) is Late and "Python" in str(rd._C._dispatch_keys(result)) for result in results)
+
+
+def test_a_function_mode_is_asked_before_the_default():
+    a, seen = rd.ones(2).as_subclass(Plain), []
+
+    class Look(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append((func.__name__, types))
+            return func(*args, **(kwargs or {}))
+
+    often(lambda: rd.add(a, a))
+    with Look():
+        assert type(rd.add(a, a)) is Plain
+    assert seen[0] == ("add", (Plain,))
+
+
+def test_pythons_operators_are_tensors_own_methods():
+    class Named(rd.Tensor):
+        def add(self, other):
+            return "add"
+
+        def __sub__(self, other):
+            return "sub"
+
+    a = rd.ones(2).as_subclass(Named)
+    assert type(a + 1) is type(1 + a) is type(1 - a) is Named
+    assert a.add(1) == "add" and a - 1 == "sub"
