@@ -92,12 +92,13 @@ class SavedTensor:
         self._output_nr = output_nr
         self._history = None
         self._unpack = None
-        self._tensor = tensor if output_nr is None else without_history(tensor)
         if written_view:
             self._history = weakref.ref(CURRENT_GRAD_FN()(tensor))
         hooks = PACKING.get()
         if hooks:
             self._pack(tensor, *hooks[-1])
+        else:
+            self._tensor = tensor if output_nr is None else without_history(tensor)
 
     def unpack(self, node: Any) -> Any:
         """The tensor, with its history.
@@ -144,7 +145,7 @@ class SavedTensor:
     def _pack(self, tensor: Any, pack: Pack, unpack: Unpack) -> None:
         if self._output_nr is None and tensor._autograd is not None:
             self._history = history_of(tensor)
-        bare = without_history(tensor)
+        bare = copy_of(tensor)  # unseen by modes, as in PyTorch
         version = bare._counter[0]
         with within(STATE.get().with_grad(False)):
             self._packed = pack(bare)
@@ -169,7 +170,7 @@ class SavedTensor:
             return self._with_history(tensor, node)
         if self._history is None:
             return tensor
-        result = copy_of(tensor)
+        result = without_history(tensor)
         result._autograd = self._history
         return result
 
@@ -256,12 +257,10 @@ def kept_result_value(node: Any, value: Any, version: int | None, number: int) -
     tensor = put_together(value) if type(value) is tuple else value
     if tensor._counter[0] != version:
         raise modified(tensor, version, number, node)
-    if node.outputs[number] is None:
-        return tensor
     state = STATE.get()
     if type(value) is tuple and not (state.grad_enabled or state.modes or state.function_modes):
         return tensor
-    return as_output(tensor, node, number)
+    return without_history(tensor) if node.outputs[number] is None else as_output(tensor, node, number)
 
 
 def saved_tensor(value: Any, version: int | None, number: int | None) -> Any:
@@ -276,8 +275,8 @@ def saved_tensor(value: Any, version: int | None, number: int | None) -> Any:
 
 
 def as_output(tensor: Any, node: Any, number: int) -> Any:
-    """A tensor like `tensor`, which has no history, as output of `node`."""
-    result = copy_of(tensor)
+    """A tensor like `tensor`, which has no history, as output of `node`. Modes and subclasses see a `detach`."""
+    result = without_history(tensor)
     result._autograd = AutogradRecord(True, node, number)
     if tensor._tangent is not None:
         result._tangent = tensor._tangent

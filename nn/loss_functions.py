@@ -13,11 +13,11 @@ from typing import Any
 from redispatch.autograd import no_grad
 from redispatch.kernels import broadcast_shapes
 from redispatch.ops import ctc, distances, linalg, loss, margin_losses, pair_losses
-from redispatch.ops.activations import log_sigmoid
 from redispatch.ops.arithmetic import minimum
 from redispatch.ops.creation import ones_like
 from redispatch.ops.overridable import overridable_function
 from redispatch.ops.pair_losses import reduced
+from redispatch.ops.soft_rectifiers import log_sigmoid
 from redispatch.tensor import Tensor
 
 _REDUCTIONS = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}

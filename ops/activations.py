@@ -25,7 +25,27 @@ def sigmoid_complex(self):
 
 sigmoid_op.scalar(float=sigmoid_element, complex=sigmoid_complex)
 
-sigmoid_op.derivative(self=lambda grad, result: grad * (result * (1 - result)))
+sigmoid_backward_op = pointwise(
+    "sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
+    unsupported=dict.fromkeys(WHOLE, "sigmoid_backward_cpu"),
+)
+
+
+def sigmoid_slope(grad_output, output):
+    return grad_output * ((1 - output) * output)
+
+
+def sigmoid_complex_slope(grad_output, output):
+    return grad_output * ((1 - output) * output).conjugate()
+
+
+sigmoid_backward_op.scalar(float=sigmoid_slope, complex=sigmoid_complex_slope)
+sigmoid_backward_op.derivative(
+    grad_output=lambda grad, output: sigmoid_backward_op.functional(grad, output.conj()),
+    output=lambda grad, grad_output, output: grad.conj() * grad_output * (1 - 2 * output.conj()),
+    for_complex=True,
+)
+sigmoid_op.derivative(self=lambda grad, result: sigmoid_backward_op.functional(grad, result), for_complex=True)
 sigmoid = public(sigmoid_op)
 
 logit_op = pointwise(
@@ -49,15 +69,35 @@ def logit_within(self, eps):
     return kernels.logit(1 - eps if low > 1 - eps else low)
 
 
-def logit_backward(grad: Tensor, self: Tensor, eps: float | None) -> Any:
-    """1 / (x (1 - x)); 0 where x was moved to eps or 1 - eps, NaN outside of [0, 1] if eps is None."""
-    slope = grad / (self * (1 - self))
-    if eps is None:
-        return slope.masked_fill((self < 0).logical_or(self > 1), math.nan)
-    return slope.masked_fill((self < eps).logical_or(self > 1 - eps), 0)
+logit_backward_op = pointwise(
+    "logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor",
+    unsupported=dict.fromkeys((*WHOLE, *COMPLEX), "logit_backward_cpu"),
+)
 
 
-logit_op.derivative(self=logit_backward)
+@logit_backward_op.scalar(when={"eps": None})
+def logit_slope(grad_output, self):
+    """1 / (x (1 - x)), and NaN outside of [0, 1]."""
+    return math.nan if self < 0 or self > 1 else grad_output / (self * (1 - self))
+
+
+@logit_backward_op.scalar
+def logit_slope_within(grad_output, self, eps):
+    """As above, but 0 where x was moved to eps or 1 - eps."""
+    return 0.0 if self < eps or self > 1 - eps else grad_output / (self * (1 - self))
+
+
+def logit_second(grad: Tensor, grad_output: Tensor, self: Tensor, eps: float | None) -> Tensor:
+    """The slope's own slope is (2 x - 1) / (x (1 - x))^2, and 0 where x was moved or there is none."""
+    low = 0 if eps is None else eps
+    slope = 1 / (self * (1 - self))
+    return (grad * grad_output * (2 * self - 1) * slope * slope).masked_fill((self < low) | (self > 1 - low), 0)
+
+
+logit_backward_op.derivative(
+    grad_output=lambda grad, self, eps: logit_backward_op.functional(grad, self, eps), self=logit_second
+)
+logit_op.derivative(self=lambda grad, self, eps: logit_backward_op.functional(grad, self, eps))
 logit = public(logit_op)
 
 
@@ -121,64 +161,34 @@ def silu_complex(self):
 silu_op.scalar(float=silu_element, complex=silu_complex)
 
 
-def silu_backward(grad: Tensor, self: Any) -> Tensor:
+silu_backward_op = pointwise(
+    "silu_backward(Tensor grad_output, Tensor self) -> Tensor",
+    cost=8,
+    unsupported=dict.fromkeys(WHOLE, "silu_backward_cpu"),
+)
+
+
+def silu_slope(grad_output, self):
+    """d/dx x s(x) = s (1 + x (1 - s)), with s the sigmoid."""
+    share = kernels.sigmoid(self)
+    return grad_output * (share * (1 + self * (1 - share)))
+
+
+def silu_complex_slope(grad_output, self):
+    share = sigmoid_complex(self)
+    return grad_output * (share * (1 + self * (1 - share)))
+
+
+def silu_second(grad: Tensor, grad_output: Tensor, self: Any) -> Tensor:
+    """The slope's own slope: s (1 - s) (2 + x (1 - 2 s))."""
     share = self.sigmoid()
-    return grad * (share * (1 + self * (1 - share)))
+    return grad * (grad_output * (share * (1 - share) * (2 + self * (1 - 2 * share))))
 
 
-silu_op.derivative(self=silu_backward)
+silu_backward_op.scalar(float=silu_slope, complex=silu_complex_slope)
+silu_backward_op.derivative(grad_output=lambda grad, self: silu_backward_op.functional(grad, self), self=silu_second)
+silu_op.derivative(self=lambda grad, self: silu_backward_op.functional(grad, self))
 silu = public(silu_op, method=False)
-
-mish_op = pointwise("mish(Tensor self) -> Tensor", inplace=True, out="out", cost=8)
-mish_op.check(floating_only("mish_cpu"))
-
-
-@mish_op.scalar
-def mish_element(self):
-    return kernels.mish(self)
-
-
-def mish_backward(grad: Tensor, self: Any) -> Tensor:
-    """d/dx x t with t = tanh(softplus(x)) is t + x (1 - t^2) sigmoid(x)."""
-    t = softplus(self).tanh()
-    return grad * (t + self * (1 - t * t) * self.sigmoid())
-
-
-mish_op.derivative(self=mish_backward)
-mish = public(mish_op, method=False)
-
-log_sigmoid_op = pointwise("log_sigmoid(Tensor self) -> Tensor", out="out", cost=16)
-log_sigmoid_op.check(floating_only("log_sigmoid_cpu"))
-
-
-@log_sigmoid_op.scalar
-def log_sigmoid_element(self):
-    return kernels.log_sigmoid(self)
-
-
-log_sigmoid_op.derivative(self=lambda grad, self: grad * (-self).sigmoid())
-log_sigmoid = public(log_sigmoid_op, method=False)
-
-softplus_op = pointwise("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", out="out", cost=16)
-
-
-@softplus_op.check
-def check_softplus(self: Tensor, beta: Any, threshold: Any) -> None:
-    floating_only("softplus_cpu")(self)
-
-
-@softplus_op.scalar
-def softplus_element(self, beta, threshold):
-    """log(1 + e^(beta x)) / beta, and x itself where beta x is above the threshold."""
-    return self if self * beta > threshold else kernels.softplus(self * beta) / beta
-
-
-def softplus_backward(grad: Tensor, self: Any, beta: Any, threshold: Any) -> Tensor:
-    return grad * (self * beta).sigmoid().masked_fill(self * beta > threshold, 1)
-
-
-softplus_op.derivative(self=softplus_backward)
-softplus = public(softplus_op, method=False)
 
 gelu_op = pointwise("gelu(Tensor self, *, str approximate='none') -> Tensor", inplace=True, out="out", cost=16)
 

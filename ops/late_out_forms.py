@@ -45,8 +45,9 @@ NAMED = {
         f"{name}_backward": ("grad_input", ("grad_input",))
         for name in """
         adaptive_max_pool2d adaptive_max_pool3d binary_cross_entropy elu fractional_max_pool2d fractional_max_pool3d
-        gelu glu hardshrink hardsigmoid hardtanh leaky_relu mse_loss multi_margin_loss multilabel_margin_loss nll_loss
-        nll_loss2d smooth_l1_loss soft_margin_loss softshrink threshold
+        gelu glu hardshrink hardsigmoid hardtanh leaky_relu log_sigmoid logit mse_loss multi_margin_loss
+        multilabel_margin_loss nll_loss nll_loss2d sigmoid silu smooth_l1_loss soft_margin_loss softplus softshrink tanh
+        threshold
         """.split()
     },
     "_native_batch_norm_legit.no_stats": ("no_stats_out", ("out", "save_mean", "save_invstd")),

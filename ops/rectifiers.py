@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from redispatch import kernels
+from redispatch.kernels import Elementwise
 from redispatch.tensor import Tensor
 
 from .activations import floating_only, threshold_backward_op
@@ -188,9 +189,44 @@ def prelu_element(self, weight):
     return self if self > 0 else weight * self
 
 
+prelu_backward_op = Operator(
+    "_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)"
+)
+
+
+def prelu_slopes(grad_output, self, weight):
+    """By the input, and by the weight."""
+    return (grad_output, 0) if self > 0 else (grad_output * weight, grad_output * self)
+
+
+PRELU_SLOPES = Elementwise("prelu_backward", prelu_slopes, outputs=2)
+
+
+@prelu_backward_op.kernel("CPU", "Meta")
+def prelu_backward(grad_output: Tensor, self: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Both gradients in the shape of the operands together: what the weight was expanded by is summed afterwards."""
+    floating_only("prelu_backward_cpu")(self)
+    meta = prelu_kernel_op.meta_function(self, weight)
+    gradients = meta.allocate(), meta.allocate()
+    if self._device.type != "meta":
+        operands = grad_output._operand, self._operand, weight._operand
+        PRELU_SLOPES.run(tuple(gradient._operand for gradient in gradients), *operands, dtype=meta.dtype.name)
+    return gradients
+
+
+def prelu_second(grads: Any, grad_output: Tensor, self: Tensor, weight: Tensor) -> tuple[Any, Any, Any]:
+    """Of g and g w to the left of 0, g x by the weight: what each of g, x and w takes part in."""
+    by_self, by_weight = (self.new_zeros(self._shape) if grad is None else grad for grad in grads)
+    return (
+        where_op.functional(self > 0, by_self, by_self * weight + by_weight * self),
+        (by_weight * grad_output).masked_fill(self > 0, 0),
+        (by_self * grad_output).masked_fill(self > 0, 0),
+    )
+
+
+prelu_backward_op.derivative((("grad_output", "self", "weight"), prelu_second))
 prelu_kernel_op.derivative(
-    self=lambda grad, self, weight: where_op.functional(self > 0, grad, grad * weight),
-    weight=lambda grad, self: (grad * self).masked_fill(self > 0, 0),
+    (("self", "weight"), lambda grad, self, weight: prelu_backward_op.functional(grad, self, weight))
 )
 prelu_kernel_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
 

@@ -7,7 +7,7 @@ from typing import Any
 from redispatch import kernels
 from redispatch.tensor import Tensor
 
-from .pointwise import COMPLEX, pointwise
+from .pointwise import COMPLEX, WHOLE, pointwise
 from .public import public
 
 # --- circular ------------------------------------------------------------------------------------------------------
@@ -140,7 +140,27 @@ def tanh_element(self):
     return kernels.tanh(self)
 
 
-tanh_op.derivative(self=lambda grad, result: grad * (1 - result * result))
+tanh_backward_op = pointwise(
+    "tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
+    unsupported=dict.fromkeys(WHOLE, "tanh_backward_cpu"),
+)
+
+
+def tanh_slope(grad_output, output):
+    return grad_output * (1 - output * output)
+
+
+def tanh_complex_slope(grad_output, output):
+    return grad_output * (1 - output * output).conjugate()
+
+
+tanh_backward_op.scalar(float=tanh_slope, complex=tanh_complex_slope)
+tanh_backward_op.derivative(
+    grad_output=lambda grad, output: tanh_backward_op.functional(grad, output.conj()),
+    output=lambda grad, grad_output, output: grad.conj() * grad_output * (-2 * output.conj()),
+    for_complex=True,
+)
+tanh_op.derivative(self=lambda grad, result: tanh_backward_op.functional(grad, result), for_complex=True)
 tanh = public(tanh_op)
 
 asinh_op = pointwise("asinh(Tensor self) -> Tensor", inplace=True, out="out", promotion="float", cost=16)

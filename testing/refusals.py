@@ -84,8 +84,10 @@ REFUSED_BY = {
         _softmax_backward_data adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d batch_norm bernoulli
         binary_cross_entropy_with_logits celu cross_entropy_loss dropout elu elu_backward exponential_ gelu
         gelu_backward glu group_norm hardshrink hardshrink_backward hardsigmoid hardsigmoid_backward hardswish
+        mish_backward logit_backward softplus_backward
         hardswish_backward hardtanh_backward histc hypot instance_norm layer_norm leaky_relu leaky_relu_backward
-        log_sigmoid log_softmax.int logaddexp2 mish mse_loss native_batch_norm
+        log_sigmoid log_sigmoid_forward log_sigmoid_backward _prelu_kernel_backward log_softmax.int logaddexp2 mish
+        mse_loss native_batch_norm
         native_group_norm native_layer_norm nll_loss nll_loss2d nll_loss2d_backward nll_loss2d_forward
         nll_loss_backward nll_loss_forward nll_loss_nd normal.Tensor_Tensor normal.Tensor_float normal.float_Tensor
         prelu scaled_dot_product_attention selu softmax.int softplus softshrink softshrink_backward
@@ -143,6 +145,7 @@ REFUSED_BY = {
         addbmm chain_matmul cross linalg_cross linalg_matmul linalg_matrix_power linalg_multi_dot matrix_power
     """,
     "bucsil": """
+        sigmoid_backward tanh_backward silu_backward
         requires_grad_
         lstm.input lstm.data lstm_cell gru.input gru.data gru_cell rnn_tanh.input rnn_tanh.data
         addcdiv dist embedding_renorm_ frobenius_norm.dim lerp.Scalar lerp.Tensor linalg_matrix_norm

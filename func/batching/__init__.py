@@ -44,6 +44,8 @@ POINTWISE = frozenset(
     empty_like zeros_like ones_like full_like fill.Scalar fill_.Scalar zero_ copy_ clone _to_copy alias detach detach_
     lift_fresh lift_fresh_copy masked_fill.Scalar masked_fill_.Scalar view.dtype isin.Tensor_Scalar threshold_backward
     gelu_backward silu_backward elu_backward leaky_relu_backward hardtanh_backward hardsigmoid_backward
+    sigmoid_backward tanh_backward mish_backward logit_backward softplus_backward
+    log_sigmoid_forward log_sigmoid_backward _prelu_kernel_backward
     hardswish_backward hardshrink_backward softshrink_backward native_dropout_backward _prelu_kernel
     isposinf isneginf _conj _neg_view conj_physical resolve_conj resolve_neg real imag view_as_real
     """.split()

@@ -44,6 +44,7 @@ from .replacing import REPLACING
 from .resampling import PADDING, UPSAMPLING
 from .searching import SEARCHING
 from .shape import SHAPE
+from .soft_rectifiers import SOFT_RECTIFIERS
 from .sorting import SORTING
 from .special import SPECIAL
 from .spectra import ORTHOGONAL, SPECTRA
@@ -55,6 +56,7 @@ op_db = [
     *ARITHMETIC,
     *COMPARISON,
     *ELEMENTARY,
+    *SOFT_RECTIFIERS,
     *CREATION,
     *COPYING,
     *REDUCTIONS,

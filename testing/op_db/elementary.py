@@ -45,6 +45,36 @@ def threshold_gradients(make: Maker) -> Iterator[SampleInput]:
         yield sample(make(*shape), make(*shape), 0)
 
 
+def slopes(*args: Any) -> Any:
+    """A gradient, and what a slope is taken at."""
+
+    def samples(make: Maker) -> Iterator[SampleInput]:
+        for shape in ((2, 3), (), (0, 3)):
+            yield sample(make(*shape), make(*shape), *args)
+        yield sample(make(2, 3), make(3, 2).t(), *args)
+
+    return samples
+
+
+def logit_slopes(make: Maker) -> Iterator[SampleInput]:
+    yield sample(make(2, 3), make(2, 3, low=0.1, high=0.9))
+    yield sample(make(2, 3), make(2, 3, low=0.1, high=0.9), 0.05)
+    yield sample(make(2, 3), make(2, 3, low=1.1, high=1.9), 0.05)
+    yield sample(make(), make(low=0.1, high=0.9))
+    yield sample(make(2, 3).detach(), make(2, 3, low=1.1, high=1.9).detach())
+
+
+def logit_slope(grad: Any, self: Any, eps: float | None = None) -> Any:
+    low = 0 if eps is None else eps
+    inside = (self >= low) & (self <= 1 - low)
+    return np.where(inside, grad / (self * (1 - self)), math.nan if eps is None else 0)
+
+
+def silu_slope(grad: Any, self: Any) -> Any:
+    share = sigmoid(self)
+    return grad * share * (1 + self * (1 - share))
+
+
 def sigmoid(self: Any) -> Any:
     return 1 / (1 + np.exp(-np.asarray(self, np.float64)))
 
@@ -98,16 +128,6 @@ def mvlgamma(x: Any, p: int) -> Any:
 
 def no_dimension(make: Maker) -> Iterator[ErrorInput]:
     yield ErrorInput(sample(make(2), 0), RuntimeError, "p has to be greater than or equal to 1")
-
-
-def softplus(x: Any, beta: float = 1, threshold: float = 20) -> Any:
-    wide = np.asarray(x, np.float64) * beta
-    return np.where(wide > threshold, x, np.logaddexp(wide, 0) / beta)
-
-
-def softplusses(make: Maker) -> Iterator[SampleInput]:
-    yield from unary()(make)
-    yield sample(make(2, 3), beta=2.0, threshold=1.5)
 
 
 def logits(make: Maker) -> Iterator[SampleInput]:
@@ -174,12 +194,13 @@ ELEMENTARY = [
     OpInfo("exp2", unary(), floats(np.exp2)),
     OpInfo("sigmoid", unary(), sigmoid),
     OpInfo("logit", logits, quiet(logit), FLOATS),
-    OpInfo("softplus", softplusses, softplus, FLOATS, function="nn.functional.softplus"),
-    OpInfo("log_sigmoid", unary(), lambda self: -softplus(-self), FLOATS, function="nn.functional.logsigmoid"),
-    OpInfo("mish", unary(), lambda self: self * np.tanh(softplus(self)), FLOATS, function="nn.functional.mish"),
     OpInfo("relu", unary(), lambda self: np.maximum(self, 0), NUMBERS),
     OpInfo("silu", unary(), lambda self: self * sigmoid(self), FLOATS, function="nn.functional.silu"),
     OpInfo("gelu", gelus, gelu, FLOATS, function="nn.functional.gelu", representative=True),
     OpInfo("threshold_backward", threshold_gradients, lambda grad, self, threshold: grad * (self > threshold), NUMBERS),
     OpInfo("gelu_backward", gelu_gradients, gelu_slope, FLOATS),
+    OpInfo("sigmoid_backward", slopes(), lambda grad, output: grad * (1 - output) * output, FLOATS),
+    OpInfo("tanh_backward", slopes(), lambda grad, output: grad * (1 - output * output), FLOATS),
+    OpInfo("silu_backward", slopes(), silu_slope, FLOATS),
+    OpInfo("logit_backward", logit_slopes, quiet(logit_slope), FLOATS),
 ]

@@ -76,6 +76,15 @@ def prelu(self: Any, weight: Any) -> Any:
     return np.where(self > 0, self, weight * self).reshape(self.shape)
 
 
+def prelu_gradients(make: Maker) -> Iterator[SampleInput]:
+    for inputs in pairs(make):
+        yield sample(make(*inputs.input.shape), inputs.input, *inputs.args)
+
+
+def prelu_slopes(grad: Any, self: Any, weight: Any) -> Any:
+    return np.where(self > 0, grad, grad * weight), np.where(self > 0, 0, grad * self)
+
+
 def prelu_errors(make: Maker) -> Iterator[ErrorInput]:
     text = "Mismatch of parameter numbers and input channel size. Found parameter numbers = 2 and channel size = 3."
     yield ErrorInput(sample(make(2, 3), make(2)), RuntimeError, text)
@@ -176,6 +185,7 @@ RECTIFIERS = [
     ),
     OpInfo("prelu", prelus, prelu, FLOATS, errors=prelu_errors),
     OpInfo("_prelu_kernel", pairs, lambda self, weight: np.where(self > 0, self, weight * self), FLOATS),
+    OpInfo("_prelu_kernel_backward", prelu_gradients, prelu_slopes, FLOATS),
     OpInfo("hardtanh", each_shape((), (-2, 0)), hardtanh, NUMBERS, function="nn.functional.hardtanh"),
     OpInfo(
         "hardtanh_backward",

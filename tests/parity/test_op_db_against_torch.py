@@ -73,7 +73,6 @@ KNOWN: dict[str, dict[str, str]] = {
         "gradients": "the last bits of float32, where terms of a sum cancel",
         "gradient looks": "the strides that PyTorch's columns of patches have",
     },
-    "log_sigmoid": {"operators": "one operator; PyTorch's log_sigmoid_forward gives what its gradient reads as well"},
     "_pack_padded_sequence_backward": dict.fromkeys(
         ["operators", "node"], "rows are put where they belong all at once, not step by step"
     ),
@@ -107,7 +106,10 @@ KNOWN: dict[str, dict[str, str]] = {
         "values": "as for hardsigmoid",
         **dict.fromkeys(["node", "gradient errors"], "ours has a derivative; PyTorch's has none"),
     },
-    "heaviside": dict.fromkeys(["node", "gradient errors"], "ours has a derivative; PyTorch's has none"),
+    **dict.fromkeys(
+        ["heaviside", "logit_backward", "mish_backward", "silu_backward"],
+        dict.fromkeys(["node", "gradient errors"], "ours has a derivative; PyTorch's has none"),
+    ),
     "index_fill.int_Tensor": {"gradient errors": "PyTorch's gradient of the value does not take negative indices"},
     "isclose": {"operators": "mul.Tensor and add.Tensor with a number, where PyTorch's C++ calls the overloads Scalar"},
     "lift_fresh": {"node": "what is fresh has no history to record"},
