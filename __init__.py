@@ -20,7 +20,28 @@ from typing import Any as _Any
 from . import _C, _ops, amp, autograd, backends, fft, func, library, linalg, overrides, utils
 from . import ops as _operators
 from ._higher_order_ops import cond, while_loop
-from .amp import autocast, get_autocast_dtype, is_autocast_available, is_autocast_enabled
+from .amp import autocast, is_autocast_available
+from .amp.by_device import (
+    cpu,
+    cuda,
+    get_autocast_cpu_dtype,
+    get_autocast_gpu_dtype,
+    is_autocast_cpu_enabled,
+    set_autocast_cpu_dtype,
+    set_autocast_cpu_enabled,
+    set_autocast_gpu_dtype,
+)
+from .amp.functions import (
+    autocast_decrement_nesting,
+    autocast_increment_nesting,
+    clear_autocast_cache,
+    get_autocast_dtype,
+    is_autocast_cache_enabled,
+    is_autocast_enabled,
+    set_autocast_cache_enabled,
+    set_autocast_dtype,
+    set_autocast_enabled,
+)
 from .autograd import (
     enable_grad,
     inference_mode,
@@ -328,6 +349,7 @@ from .ops.linalg import (
     outer,
     vdot,
 )
+from .ops.loss_scaling import _amp_foreach_non_finite_check_and_unscale_, _amp_update_scale_
 from .ops.low_rank import (
     pca_lowrank,
     svd_lowrank,

@@ -6,7 +6,9 @@ from ._collector import resume as _resume
 from . import _C as _C, _ops as _ops, amp as amp, autograd as autograd, backends as backends, fft as fft, func as func, library as library, linalg as linalg, overrides as overrides, utils as utils
 from . import ops as _operators
 from ._higher_order_ops import cond as cond, while_loop as while_loop
-from .amp import autocast as autocast, get_autocast_dtype as get_autocast_dtype, is_autocast_available as is_autocast_available, is_autocast_enabled as is_autocast_enabled
+from .amp import autocast as autocast, is_autocast_available as is_autocast_available
+from .amp.by_device import cpu as cpu, cuda as cuda, get_autocast_cpu_dtype as get_autocast_cpu_dtype, get_autocast_gpu_dtype as get_autocast_gpu_dtype, is_autocast_cpu_enabled as is_autocast_cpu_enabled, set_autocast_cpu_dtype as set_autocast_cpu_dtype, set_autocast_cpu_enabled as set_autocast_cpu_enabled, set_autocast_gpu_dtype as set_autocast_gpu_dtype
+from .amp.functions import autocast_decrement_nesting as autocast_decrement_nesting, autocast_increment_nesting as autocast_increment_nesting, clear_autocast_cache as clear_autocast_cache, get_autocast_dtype as get_autocast_dtype, is_autocast_cache_enabled as is_autocast_cache_enabled, is_autocast_enabled as is_autocast_enabled, set_autocast_cache_enabled as set_autocast_cache_enabled, set_autocast_dtype as set_autocast_dtype, set_autocast_enabled as set_autocast_enabled
 from .autograd import enable_grad as enable_grad, inference_mode as inference_mode, is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled, is_anomaly_enabled as is_anomaly_enabled, is_grad_enabled as is_grad_enabled, is_inference_mode_enabled as is_inference_mode_enabled, no_grad as no_grad, set_grad_enabled as set_grad_enabled
 from .dispatch import DispatchKey as DispatchKey, DispatchKeySet as DispatchKeySet, Hop as Hop, Tag as Tag, breakpoint as breakpoint, define_backend as define_backend, define_key as define_key, ops as ops
 from .dispatch.config import config as config
@@ -39,6 +41,8 @@ from .backend import get_device_module as get_device_module
 from .serialization import load as load, save as save
 from ._C._VariableFunctions import (
     Tensor as Tensor,
+    _amp_foreach_non_finite_check_and_unscale_ as _amp_foreach_non_finite_check_and_unscale_,
+    _amp_update_scale_ as _amp_update_scale_,
     _conj as _conj,
     _conj_copy as _conj_copy,
     _conj_physical as _conj_physical,

@@ -21,6 +21,7 @@ from redispatch.dispatch import (
     operator_named,
     place_of,
 )
+from redispatch.dispatch.layers.autocast import KEY_OF_DEVICE, register_policy, to_dtype
 from redispatch.ops.custom_op import CustomOpDef, custom_op, definition_of, register_batching
 from redispatch.ops.from_fold import reduction
 from redispatch.ops.from_scalar import FromScalar, elementwise
@@ -140,9 +141,19 @@ def register_autograd(
     _library(lib, operator.namespace).undo_with(undo)
 
 
-def register_autocast(op: Any, device_type: str, cast_inputs: Any, /) -> None:
-    """Has autocast cast the inputs of a custom operator; see `CustomOpDef.register_autocast`."""
-    definition_of(op).register_autocast(device_type, cast_inputs)
+def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Any = None) -> None:
+    """Has autocast on this device type cast an operator's floating-point arguments to `cast_inputs`.
+
+    Errors: ValueError for a device type without autocast; RegistrationError where the operator is on its list already.
+    """
+    if device_type not in KEY_OF_DEVICE:
+        raise ValueError(f"Device type '{device_type}' does not support autocast.")
+    if _is_custom(op):
+        definition_of(op).register_autocast(device_type, cast_inputs)
+        return
+    operator = operator_named(_name(op))
+    undo = register_policy(operator, device_type, to_dtype(cast_inputs))
+    _library(lib, operator.namespace).undo_with(undo)
 
 
 def register_torch_dispatch(op: Any, torch_dispatch_class: type, func: Any = None, /) -> Any:

@@ -1,5 +1,19 @@
-"""Automatic mixed precision, under PyTorch's module path: `redispatch.amp.autocast`."""
+"""Automatic mixed precision, under PyTorch's module path: `redispatch.amp.autocast`, `redispatch.amp.GradScaler`.
 
-from .autocast_mode import autocast, get_autocast_dtype, is_autocast_available, is_autocast_enabled
+Read in this order: autocast_mode, functions, custom, grad_scaler.
+"""
 
-__all__ = ["autocast", "get_autocast_dtype", "is_autocast_available", "is_autocast_enabled"]
+from .autocast_mode import _enter_autocast, _exit_autocast, autocast
+from .custom import custom_bwd, custom_fwd
+from .functions import is_autocast_available
+from .grad_scaler import GradScaler
+
+__all__ = [
+    "GradScaler",
+    "_enter_autocast",
+    "_exit_autocast",
+    "autocast",
+    "custom_bwd",
+    "custom_fwd",
+    "is_autocast_available",
+]

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from redispatch.amp.autocast_mode import SUPPORTED
+from redispatch.amp.functions import SUPPORTED
 from redispatch.dispatch import (
     Library,
     OpOverload,

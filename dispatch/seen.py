@@ -46,6 +46,7 @@ class StateFacts(NamedTuple):
     excluded: int
     grad_enabled: bool
     inference: bool
+    own_policies: bool  # whether an autocast region says something of single operators
     autocast: tuple[str, ...]
 
 
@@ -78,7 +79,8 @@ class Seen:
                 excluded=state.excluded,
                 grad_enabled=state.grad_enabled,
                 inference=state.inference,
-                autocast=tuple(f"{device}: {dtype}" for device, dtype in state.autocast_dtypes),
+                own_policies=state.own_policies,
+                autocast=tuple(f"{device}: {dtype}" for device, dtype in state.autocast_dtypes.items()),
             )
         )
 

@@ -19,8 +19,9 @@ import functools
 import inspect
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any
 
 from .key import AUTOCAST_MASK, KEYSET_BITS
@@ -33,8 +34,8 @@ LAZY_BITS = keyset("Conjugate", "Negative", "ZeroTensor")  # of tensors whose el
 # What specialised code is made for is a keyset and a few facts about the state. The facts stand as flags in bits above
 # those of all keys, so that uniting the state with the arguments' keysets brings them along, and one look-up finds the
 # code: `table[(a._keyset | b._keyset | state.keys.added) & state.keys.kept]`.
-TRACED, NO_GRAD, INFERENCE, MODES = (1 << KEYSET_BITS + i for i in range(4))
-FLAGS = TRACED | NO_GRAD | INFERENCE | MODES
+TRACED, NO_GRAD, INFERENCE, MODES, OWN_POLICIES = (1 << KEYSET_BITS + i for i in range(5))
+FLAGS = TRACED | NO_GRAD | INFERENCE | MODES | OWN_POLICIES
 KEYS_MASK = (1 << KEYSET_BITS) - 1
 
 
@@ -81,8 +82,11 @@ class State:
     showing: bool  # whether an override of `__repr__` is at work: what it shows is shown plainly
     grad_enabled: bool  # whether Autograd records
     inference: bool  # whether new tensors are inference tensors
-    autocast_dtypes: tuple[tuple[str, Any], ...]  # ((device type, dtype), ...): what autocast casts to
+    autocast_dtypes: Mapping[str, Any]  # device type -> dtype: what autocast casts to there; never changed in place
     autocast_cache: Any  # the casts made in the outermost autocast region, or None
+    autocast_keeps: bool  # whether casts are kept there
+    autocast_nesting: int  # how many autocast regions are entered
+    autocast_policies: tuple[Any, ...]  # what regions say of single operators, the innermost last
     entry: State | None  # the state in which the running operator was called by the user
     tracer: Any  # what records every hop, or None
     levels: tuple[Any, ...]  # the function transforms (vmap, grad, jvp) that are at work, the innermost last
@@ -220,6 +224,11 @@ class State:
             )
         return found
 
+    @property
+    def own_policies(self) -> bool:
+        """Whether an autocast region has policies of its own."""
+        return bool(self.autocast_policies)
+
     def forget(self) -> None:
         """Drops what was remembered: states that hold this one would be freed by the garbage collector alone."""
         self.memo.clear()
@@ -262,6 +271,8 @@ def _derive(fields: dict[str, Any]) -> None:
         flags |= INFERENCE
     if fields["modes"]:
         flags |= MODES
+    if fields["autocast_policies"]:
+        flags |= OWN_POLICIES
     by_mode = bool(fields["function_modes"]) and fields["overrides"] != "none"
     fields["keys"] = state_keys(fields["included"] | flags, (KEYS_MASK | FLAGS) & ~fields["excluded"], by_mode)
 
@@ -279,8 +290,11 @@ vars(DEFAULT).update(
     showing=False,
     grad_enabled=True,
     inference=False,
-    autocast_dtypes=(),
+    autocast_dtypes=MappingProxyType({}),
     autocast_cache=None,
+    autocast_keeps=True,
+    autocast_nesting=0,
+    autocast_policies=(),
     entry=None,
     tracer=None,
     levels=(),

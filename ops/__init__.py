@@ -69,6 +69,7 @@ with collector_paused():
         legacy,
         linalg,
         loss,
+        loss_scaling,
         low_rank,
         lu,
         margin_losses,
@@ -125,6 +126,7 @@ with collector_paused():
         windows,
         zero_tensors,
     )
+    from . import autocast_lists  # isort: skip  # last: it names operators of all the others
 
 __all__ = [
     "activations",
@@ -133,6 +135,7 @@ __all__ = [
     "arithmetic",
     "arrangements",
     "attention",
+    "autocast_lists",
     "batch_norm",
     "bilinear",
     "blends",
@@ -172,6 +175,7 @@ __all__ = [
     "legacy",
     "linalg",
     "loss",
+    "loss_scaling",
     "low_rank",
     "max_pooling",
     "mean_pooling",

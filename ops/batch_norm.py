@@ -477,7 +477,6 @@ def group_norm_backward(
 
 
 native_group_norm_op.derivative((LEARNED, group_norm_backward))
-native_group_norm_op.autocast(cuda="fp32")
 native_group_norm = public(native_group_norm_op, method=False)
 
 group_norm_op = Operator(

@@ -216,13 +216,9 @@ class CustomOpDef(HasEntryPoint):
 
     def register_autocast(self, device_type: str, cast_inputs: Any) -> None:
         """Has autocast on this device type cast the operator's floating-point arguments to `cast_inputs`."""
-
-        def to_given_dtype(op: OpOverload, stack: list[Any], device: str) -> list[Any]:
-            return autocast.cast_all(stack, device, cast_inputs)
-
         if device_type not in autocast.KEY_OF_DEVICE:
             raise ValueError(f"Unsupported device type for autocast: {device_type}")
-        self._lib.undo_with(autocast.register_policy(self._opoverload, device_type, to_given_dtype))
+        self._lib.undo_with(autocast.register_policy(self._opoverload, device_type, autocast.to_dtype(cast_inputs)))
 
     def register_vmap(self, fn: Function | None = None, /) -> Any:
         """Registers what the operator does to a batch: `fn(info, in_dims, *args)` gives (result, dims of the result).

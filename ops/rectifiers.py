@@ -228,7 +228,6 @@ prelu_backward_op.derivative((("grad_output", "self", "weight"), prelu_second))
 prelu_kernel_op.derivative(
     (("self", "weight"), lambda grad, self, weight: prelu_backward_op.functional(grad, self, weight))
 )
-prelu_kernel_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
 
 prelu_op = Operator("prelu(Tensor self, Tensor weight) -> Tensor")
 

@@ -109,7 +109,7 @@ def cat_backward(
 cat_op.kernel("Undefined")(cat_meta)  # no tensors, no backend: the check says what is wrong
 cat_op.derivative(tensors=cat_backward)
 cat_op.forward("linear")
-cat_op.autocast(cpu="promote", cuda="promote")
+cat_op.autocast(cpu="promote")
 cat = public(cat_op)
 
 concat, concatenate = public(alias("concat", cat_op)), public(alias("concatenate", cat_op))
@@ -146,7 +146,7 @@ def stack_loop(out: Tensor, tensors: Sequence[Tensor], dim: int) -> Run:
 stack_op.kernel("Undefined")(stack_meta)
 stack_op.derivative(tensors=lambda grad, dim: list(grad.unbind(dim)))
 stack_op.forward("linear")
-stack_op.autocast(cpu="promote", cuda="promote")
+stack_op.autocast(cpu="promote")
 stack = public(stack_op)
 
 

@@ -66,7 +66,7 @@ REFUSED_BY = {
         igamma igammac special_gammainc special_gammaincc special_softmax special_log_softmax special_round
         frac frexp.Tensor nextafter round.decimals polygamma_
         grid_sampler grid_sampler_2d grid_sampler_2d_backward grid_sampler_3d grid_sampler_3d_backward
-        _fused_adam_ _fused_adamw_ native_layer_norm_backward
+        _fused_adam_ _fused_adamw_ native_layer_norm_backward _amp_foreach_non_finite_check_and_unscale_
         alpha_dropout feature_dropout feature_alpha_dropout rrelu_with_noise_backward
         upsample_linear1d upsample_linear1d.vec upsample_trilinear3d upsample_trilinear3d.vec
         upsample_nearest1d_backward upsample_nearest2d_backward upsample_nearest3d_backward

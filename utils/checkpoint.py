@@ -178,6 +178,9 @@ def like(former: State) -> State:
         excluded=now.excluded & ~AUTOCAST_KEYS | former.excluded & AUTOCAST_KEYS,
         autocast_dtypes=former.autocast_dtypes,
         autocast_cache=None if former.autocast_cache is None else CastCache(),
+        autocast_keeps=former.autocast_keeps,
+        autocast_nesting=former.autocast_nesting,
+        autocast_policies=former.autocast_policies,
         function_modes=(*now.function_modes, *device),
     )
 

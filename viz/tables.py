@@ -17,7 +17,7 @@ from redispatch.dispatch import DispatchKey, Hop, OpOverload, describe
 from redispatch.dispatch.explain import rows_of
 from redispatch.dispatch.key import BACKEND_BITS, backend_at, backends, functionalities, functionality_at
 from redispatch.dispatch.seen import StateFacts, TensorFacts, Value
-from redispatch.dispatch.state import INFERENCE, MODES, NO_GRAD
+from redispatch.dispatch.state import INFERENCE, MODES, NO_GRAD, OWN_POLICIES
 from redispatch.dispatch.trace import name_of
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -168,6 +168,7 @@ class Begun:
             flags |= 0 if state.grad_enabled else NO_GRAD
             flags |= INFERENCE if state.inference else 0
             flags |= MODES if state.modes else 0
+            flags |= OWN_POLICIES if state.own_policies else 0
         self.keys = hop.keyset | flags
         self._key = (hop.op, hop.facts, self.keys)
 

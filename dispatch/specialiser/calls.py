@@ -22,7 +22,7 @@ from ..key import DispatchKey
 from ..keyset import runtime_keys
 from ..memo import UNKNOWN, Memo
 from ..schema import NO_DEFAULT, TENSOR
-from ..state import INFERENCE, MODES, NO_GRAD, STATE
+from ..state import INFERENCE, MODES, NO_GRAD, OWN_POLICIES, STATE
 from .evaluator import Evaluator, Road, foldable, known_function
 from .residual import Block
 from .site import Site, known_at
@@ -373,12 +373,13 @@ def tensors_among(values: Iterable[Any]) -> Iterator[Any]:
 
 def flags_of(facts: dict[str, Any]) -> int | None:
     """The flags of a state of which this is known; None where some of it is not."""
-    if not {"grad_enabled", "inference", "modes"} <= facts.keys():
+    if not {"grad_enabled", "inference", "modes", "own_policies"} <= facts.keys():
         return None
     return (
         (0 if facts["grad_enabled"] else NO_GRAD)
         | (INFERENCE if facts["inference"] else 0)
         | (MODES if facts["modes"] else 0)
+        | (OWN_POLICIES if facts["own_policies"] else 0)
     )
 
 

@@ -33,7 +33,7 @@ from ..keyset import describe, runtime_keys
 from ..origins import noting
 from ..registry import LOCK, OPERATORS
 from ..schema import NO_DEFAULT, FunctionSchema
-from ..state import FLAGS, INFERENCE, KEYS_MASK, MODES, NO_GRAD, STATE, TRACED
+from ..state import FLAGS, INFERENCE, KEYS_MASK, MODES, NO_GRAD, OWN_POLICIES, STATE, TRACED
 from .calls import Calls
 from .evaluator import Road
 from .residual import Block, Writer, compiled
@@ -246,12 +246,16 @@ def state_facts(keys: int) -> dict[str, Any]:
         "grad_enabled": not keys & NO_GRAD,
         "inference": bool(keys & INFERENCE),
         "modes": bool(keys & MODES),
+        "own_policies": bool(keys & OWN_POLICIES),
         "tracer": None,
     }
 
 
+SPOKEN = {NO_GRAD: "no grad", INFERENCE: "inference", MODES: "modes", OWN_POLICIES: "own policies"}
+
+
 def spoken_flags(keys: int) -> str:
-    words = [word for flag, word in ((NO_GRAD, "no grad"), (INFERENCE, "inference"), (MODES, "modes")) if keys & flag]
+    words = [word for flag, word in SPOKEN.items() if keys & flag]
     return f", {', '.join(words)}" if words else ""
 
 

@@ -24,6 +24,7 @@ from .indexing import INDEXING
 from .inquiries import INQUIRIES
 from .linalg import LINALG
 from .loss import LOSS
+from .loss_scaling import LOSS_SCALING
 from .margin_losses import MARGIN_LOSSES
 from .matrices import MATRICES
 from .matrix_functions import MATRIX_FUNCTIONS, PSEUDO_INVERSES
@@ -98,6 +99,7 @@ op_db = [
     *EMBEDDING_BAG,
     *FOURIER,
     *FUSED_UPDATES,
+    *LOSS_SCALING,
     *SEARCHING,
     *PAIRS,
     *CONTRACTIONS,
