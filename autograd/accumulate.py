@@ -62,7 +62,7 @@ class AccumulateGrad(Node):
         """Notes what the leaf looks like now: it may have been given other data since the last pass."""
         variable = self.leaf()
         if variable is not None:
-            self.outputs = (variable._looks or looks_of(variable),)
+            self.outputs = (variable._looks or looks_of(variable)).alone
 
     def apply(self, gradients: list[Any], wanted: Sequence[bool] | None = None) -> Sequence[Any]:
         variable = self.leaf()

@@ -62,8 +62,6 @@ from .operator_node import OperatorNode
 from .saved import kept_result
 from .watch import WATCH
 
-next_sequence = SEQUENCE.__next__
-
 
 def differentiable(
     op: OpOverload,
@@ -171,7 +169,7 @@ class OperatorDerivative:
         if not self.inputs or (self.may_be_idle and not self.wanted_of(stack)):
             return None
         node = self.node_class()
-        node.sequence = next_sequence()
+        node.sequence = next(SEQUENCE)
         node.hooks = None
         edges = [gradient_edges(stack[position], position in self.lists) for position in self.inputs]
         node.next_edges = tuple(edge for group in edges for edge in group)

@@ -68,10 +68,10 @@ def run_backward(
 class Task:
     """One backward pass."""
 
-    __slots__ = ("reached", "waiting", "buffers", "ready", "retain_graph", "needed", "captures", "captured", "at_end")
+    __slots__ = ("reached", "waiting", "ready", "retain_graph", "needed", "captures", "captured", "at_end")
     reached: set[Node]  # the nodes that can be reached
-    waiting: dict[Node, int]  # for those that get more than one gradient, or have several outputs: how many are to come
-    buffers: dict[Node, list[Any]]  # for each node that waits, those that have come: one for each output, or None
+    # for those that get more than one gradient, or have several outputs: how many are to come, and then what has come
+    waiting: dict[Node, int | Received]
     ready: list[tuple[int, int, Node, list[Any]]]  # a heap of the nodes to which all have come
     needed: set[Node] | None  # the nodes that must run; None for all
     captures: dict[Node, list[tuple[int, int]]]  # node -> (its output, place among the targets)
@@ -80,7 +80,6 @@ class Task:
 
     def __init__(self, roots: Sequence[Target], retain_graph: bool) -> None:
         self.reached, self.waiting = dependencies(roots)
-        self.buffers = {}
         self.ready = []
         self.retain_graph = retain_graph
         self.needed = None
@@ -110,14 +109,16 @@ class Task:
 
         Only for nodes in `waiting`: any other gets this one alone.
         """
-        buffers = self.buffers
-        buffer = buffers.get(node)
-        if type(buffer) is Sum and gradient is not None:
-            buffer[0] += gradient
-        else:
-            buffers[node] = buffer = added(buffer, node, number, gradient)
-        self.waiting[node] = left = self.waiting[node] - 1
-        return None if left else buffers.pop(node)
+        found = self.waiting[node]
+        if type(found) is int:
+            found = self.waiting[node] = Received(found, [None] * len(node.outputs))
+        found.left -= 1
+        if gradient is not None:
+            found.add(number, gradient)
+        if found.left:
+            return None
+        del self.waiting[node]  # what has come is freed with the node
+        return found.gradients
 
     def run(self) -> None:
         """Runs what is ready, until nothing is.
@@ -136,10 +137,10 @@ class Task:
             while node is not None:
                 if partial or node.hooks is not None:
                     results = self.run_watched(node, gradients)
+                elif release:
+                    results = node.spend(gradients)
                 else:
                     results = node.apply(gradients)
-                    if release:
-                        node.release()
                 following = gradients = None  # what is held for no reason cannot be overwritten by who gets it next
                 for edge, gradient in zip(node.next_edges, results):  # noqa: B905  (`apply` gives one for each edge)
                     if edge is None or (partial and not self.is_wanted(edge)):
@@ -149,12 +150,18 @@ class Task:
                         type(gradient) is not Tensor or gradient._looks is not target.outputs[edge[1]]
                     ):
                         gradient = fit_for_edge(node, edge, gradient)
-                    if target in waiting:
-                        buffer = self.received(target, edge[1], gradient)
+                    if target not in waiting:
+                        buffer = [gradient]
+                    else:
+                        buffer = waiting[target]
+                        if type(buffer) is Received and buffer.is_sum and gradient is not None:
+                            buffer.left -= 1
+                            buffer.gradients[0] += gradient
+                            buffer = None if buffer.left else waiting.pop(target).gradients
+                        else:
+                            buffer = self.received(target, edge[1], gradient)
                         if buffer is None:
                             continue
-                    else:
-                        buffer = [gradient]
                     if type(target) is AccumulateGrad:
                         leaves.append((target, buffer))
                     elif following is None and not ready:
@@ -209,41 +216,36 @@ class Task:
         return node in self.needed or node in self.captures
 
 
-class Sum(list[Any]):
-    """The buffer of a node with one output, whose gradient was added up here: nobody else has it."""
+class Received:
+    """The gradients that have come for a node, one for each output, or None; and how many are still to come."""
 
-    __slots__ = ()
+    __slots__ = ("left", "gradients", "is_sum")
+    is_sum: bool  # whether the only one was added up here, so that nobody else has it
 
+    def __init__(self, left: int, gradients: list[Any]) -> None:
+        self.left, self.gradients, self.is_sum = left, gradients, False
 
-def added(buffer: list[Any] | None, node: Node, number: int, gradient: Any) -> list[Any]:
-    """What has come for `node` so far, with a gradient of its output `number` added."""
-    if gradient is None:
-        return [None] * len(node.outputs) if buffer is None else buffer
-    if buffer is None:
-        buffer = [None] * len(node.outputs)
-    if buffer[number] is None:
-        buffer[number] = gradient
-        return buffer
-    return sum_in(buffer, number, gradient)
+    def add(self, number: int, gradient: Any) -> None:
+        """Adds a gradient of the output `number`: in place, if nobody else can see what came before.
 
-
-def sum_in(buffer: list[Any], number: int, gradient: Any) -> list[Any]:
-    """Adds to a gradient in a buffer: in place, if nobody else can see that one.
-
-    See accumulate.py, Note [Gradients that nobody else holds].
-    """
-    state = STATE.get()
-    alone = not (state.grad_enabled or state.modes or state.levels)
-    if (
-        alone
-        and held_by_list_alone(buffer, number)
-        and buffer[number]._dtype is gradient._dtype
-        and is_contiguous(buffer[number]._shape, buffer[number]._stride)
-    ):
-        buffer[number] += gradient
-    else:
-        buffer[number] = buffer[number] + gradient
-    return Sum(buffer) if alone and len(buffer) == 1 and type(buffer[0]) is Tensor else buffer
+        See accumulate.py, Note [Gradients that nobody else holds].
+        """
+        gradients = self.gradients
+        if gradients[number] is None:
+            gradients[number] = gradient
+            return
+        state = STATE.get()
+        alone = not (state.grad_enabled or state.modes or state.levels)
+        if (
+            alone
+            and held_by_list_alone(gradients, number)
+            and gradients[number]._dtype is gradient._dtype
+            and is_contiguous(gradients[number]._shape, gradients[number]._stride)
+        ):
+            gradients[number] += gradient
+        else:
+            gradients[number] = gradients[number] + gradient
+        self.is_sum = alone and len(gradients) == 1 and type(gradients[0]) is Tensor
 
 
 def fit_for_edge(node: Node, edge: Any, gradient: Any) -> Any:

@@ -109,7 +109,7 @@ class ResultRecord(AutogradRecord):
 @inline
 def tie_fresh(tensor: Any, node: Node) -> None:
     """Makes a tensor of which nothing was recorded so far the only output of `node`."""
-    node.outputs = (tensor._looks or looks_of(tensor),)
+    node.outputs = (tensor._looks or looks_of(tensor)).alone
     tensor._autograd = result_record(node, 0)
 
 
@@ -150,7 +150,7 @@ def is_new_view(tensor: Any) -> bool:
 @inline
 def tie_fresh_view(view: Any, node: Node) -> None:
     """Makes a view for which `is_new_view` holds the only output of `node`."""
-    node.outputs = (view._looks or looks_of(view),)
+    node.outputs = (view._looks or looks_of(view)).alone
     record = view._autograd
     record.grad_fn = node
     record.asked = True
@@ -171,7 +171,7 @@ def retie(tensor: Any, node: Node) -> None:
     if record is None:
         tie_fresh(tensor, node)
     else:
-        node.outputs = (tensor._looks or looks_of(tensor),)
+        node.outputs = (tensor._looks or looks_of(tensor)).alone
         record.grad_fn = node
         record.output_nr = 0
         record.requires_grad = True

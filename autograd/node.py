@@ -54,6 +54,12 @@ class Node:
     def release(self) -> None:
         """Lets go of what was kept for `apply`, which will not be called again."""
 
+    def spend(self, gradients: list[Any]) -> Sequence[Any]:
+        """`apply` for the last time, and then `release`."""
+        results = self.apply(gradients)
+        self.release()
+        return results
+
     def add_output(self, tensor: Any) -> int:
         """Notes what the next output looks like (None: it has no gradient) and returns its number."""
         number = len(self.outputs)

@@ -16,9 +16,10 @@ from redispatch.dispatch.registry import Undo
 from redispatch.tensor import looks_of
 
 from .anomaly_mode import ANOMALY, remember
-from .derivative import is_new, next_sequence
+from .derivative import is_new
 from .function import FunctionCtx, FunctionNode
 from .history import gradient_edge, refuse_out, tie_fresh, tie_results
+from .node import SEQUENCE
 from .watch import WATCH
 
 
@@ -108,7 +109,7 @@ class FunctionDerivative:
         node = self.node_class()
         node.next_edges = tuple(gradient_edge(value) for value in arguments if isinstance(value, TensorBase))
         node.outputs = ()
-        node.sequence = next_sequence()
+        node.sequence = next(SEQUENCE)
         node.hooks = None
         node.inputs = tuple(isinstance(value, TensorBase) for value in arguments)
         node.counts = None
@@ -140,7 +141,7 @@ def begin_with_lists(rule: FunctionDerivative, stack: list[Any]) -> OperatorFunc
     node = rule.node_class()
     node.next_edges = tuple(gradient_edge(value) for value in flat if isinstance(value, TensorBase))
     node.outputs = ()
-    node.sequence = next_sequence()
+    node.sequence = next(SEQUENCE)
     node.hooks = None
     node.inputs = tuple(isinstance(value, TensorBase) for value in flat)
     node.counts = [len(value) if is_tensor_list(value) else None for value in arguments]

@@ -38,8 +38,14 @@ class OperatorNode(Node):
     def apply(self, gradients: list[Any], wanted: Sequence[bool] | None = None) -> Sequence[Any]:
         if self.rule.has_list:
             return some_gradients(self.rule, self, gradients, wanted)
-        straighten(type(self), all_gradients, self.rule)
+        straighten(type(self), "apply", all_gradients, self.rule)
         return all_gradients(self.rule, self, gradients, wanted)
+
+    def spend(self, gradients: list[Any]) -> Sequence[Any]:
+        if self.rule.has_list:
+            return super().spend(gradients)
+        straighten(type(self), "spend", last_gradients, self.rule)
+        return last_gradients(self.rule, self, gradients)
 
 
 # Backward -------------------------------------------------------------------------------------------------------------
@@ -74,6 +80,17 @@ def all_gradients(
             parts = spread(value, len(formula.inputs))
             for index, number in enumerate(formula.inputs):
                 found[number] = parts[index]
+    return found
+
+
+@inline
+def last_gradients(rule: OperatorDerivative, node: Any, gradients: list[Any]) -> Sequence[Any]:
+    """`all_gradients`; then what was kept for them is let go."""
+    found = all_gradients(rule, node, gradients)
+    if rule.kept:
+        node.kept = None
+    if rule.results:
+        node.results = None
     return found
 
 

@@ -9,6 +9,7 @@ Read next: dispatch/specialiser/.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -20,45 +21,49 @@ from redispatch.dispatch.specialiser.residual import Block, Writer, compiled
 from redispatch.dispatch.specialiser.specialise import BOXED_AT_FIRST, SpecialisationError, written
 from redispatch.dispatch.specialiser.values import Code, Frame, StateCode, Static, Unsupported
 
-# How often nodes of a class ran without such a method. Weak: the class goes with its operator.
-_RUNS: WeakKeyDictionary[type, int] = WeakKeyDictionary()
+# class of nodes -> name of a method -> how often it ran as it stands. Weak: the class goes with its operator.
+_RUNS: WeakKeyDictionary[type, dict[str, int]] = WeakKeyDictionary()
 
 
-def straighten(kind: type, method: Callable[..., Any], rule: Any) -> None:
-    """Gives a class its own `apply`, if it is time: what `method(rule, self, gradients, wanted)` is for this rule."""
-    _RUNS[kind] = _RUNS.get(kind, 0) + 1
-    if not config.specialize or (config.specialize is True and _RUNS[kind] != BOXED_AT_FIRST):
+def straighten(kind: type, name: str, method: Callable[..., Any], rule: Any) -> None:
+    """Gives a class its own method of this name, if it is time: what `method(rule, self, ...)` is for this rule."""
+    runs = _RUNS.setdefault(kind, {})
+    runs[name] = runs.get(name, 0) + 1
+    if not config.specialize or (config.specialize is True and runs[name] != BOXED_AT_FIRST):
         return
     try:
-        kind.apply = code_for(kind.__name__, method, rule)  # type: ignore[attr-defined]  # a class of nodes
+        setattr(kind, name, code_for(kind.__name__, name, method, rule))
     except Unsupported as problem:
         if config.specialize == "strict":
             raise SpecialisationError(f"{method.__qualname__} for {kind.__name__}: {problem}") from None
 
 
-def code_for(name: str, method: Callable[..., Any], rule: Any) -> Callable[..., Any]:
+def code_for(kind: str, name: str, method: Callable[..., Any], rule: Any) -> Callable[..., Any]:
     """The method for one rule, its conditions decided and its loops unrolled."""
     writer = Writer()
     evaluator, body = Calls(writer), Block()
     road = Road(body, StateCode("", facts={}))
     road.frames.append(Frame({}, {}, {}))
     name = writer.variable(name)
-    parameters = [writer.variable(parameter) for parameter in ("self", "gradients", "wanted")]
-    for one, value in evaluator.inlined(method, [Static(rule, "rule"), *map(Code, parameters)], {}, road):
+    _, *parameters = inspect.signature(method).parameters.values()
+    names = [writer.variable("self"), *(writer.variable(one.name) for one in parameters[1:])]
+    given = [Static(rule, "rule"), *map(Code, names)]
+    for one, value in evaluator.inlined(method, given, {}, road):
         one.block.add(f"return {evaluator.code(value, one)}")
-    head = [f"# {rule}", f"def {name}({', '.join(parameters)}=None):"]
+    defaults = ["" if one.default is one.empty else f"={one.default!r}" for one in parameters]
+    head = [f"# {rule}", f"def {name}({', '.join(map(str.__add__, names, defaults))}):"]
     source, used = written(head, body, writer)
     constants = {known: value for known, value in writer.constants.items() if known in used}
-    code: Any = compiled(name, source, constants, f"<{name}.apply>")
+    code: Any = compiled(name, source, constants, f"<{kind}.{name}>")
     code.source = source
     return code
 
 
 def forget(value: bool | str) -> None:
     """Takes back what was made under another setting of the switch."""
-    for kind in list(_RUNS):
-        if "apply" in vars(kind):
-            del kind.apply  # type: ignore[attr-defined]  # see `straighten`
+    for kind, runs in _RUNS.items():
+        for name in runs.keys() & vars(kind).keys():
+            delattr(kind, name)
     _RUNS.clear()
 
 

@@ -634,6 +634,7 @@ def fill_tensor_kernel(self: Tensor, value: Tensor) -> Tensor:
         return self
     if value._device.type == "meta":
         raise NotImplementedError(NO_DATA)
+    check_no_internal_overlap(self)
     value = apart(value, self, elementwise=False)
     kernels.copy(self._operand, value._operand)
     return self

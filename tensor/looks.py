@@ -27,11 +27,12 @@ _INTERNED: dict[tuple[Any, ...], Looks] = {}
 class Looks:
     """How a tensor looks; its memory, offset and class aside. Immutable."""
 
-    __slots__ = ("dtype", "shape", "stride", "device", "bits")
+    __slots__ = ("dtype", "shape", "stride", "device", "bits", "alone")
 
     def __init__(self, element: dtype, shape: Size, stride: tuple[int, ...], on: device, bits: int) -> None:
         self.dtype, self.shape, self.stride, self.device = element, shape, stride, on
         self.bits = bits  # those in LAZY_BITS: whether the elements are the conjugates of what lies in memory, ...
+        self.alone = (self,)  # what the node of a call has in `outputs` whose only result looks so
 
     def __repr__(self) -> str:
         return f"Looks({self.dtype}, {tuple(self.shape)}, {self.stride}, {self.device})"

@@ -541,6 +541,8 @@ def answer_range(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road
 def answer_next(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: Road) -> Any:
     if isinstance(arguments[0], Code):
         raise Unsupported("next of something unknown")
+    if isinstance(arguments[0], Static) and isinstance(arguments[0].value, Iterator):
+        return None  # it has a state of its own
     items = ev.items(arguments[0], road)
     if items:
         return items[0]

@@ -12,6 +12,7 @@ import redispatch as rd
 from redispatch.autograd import Node, grad
 from redispatch.dispatch.config import config
 from redispatch.tensor import Tensor
+from redispatch.tensor.tensor import _OF_SHARED
 
 
 def leaf(*values):
@@ -439,8 +440,6 @@ def test_an_output_that_is_reached_through_two_edges_of_one_node():
 
 
 def test_a_view_of_a_fresh_tensor_takes_its_memory_without_looking_for_others():
-    from redispatch.tensor.tensor import _OF_SHARED
-
     known = len(_OF_SHARED)
     views = [rd.ones(4)[1:] for _ in range(5)]
     assert len(_OF_SHARED) == known and all(view.tolist() == [1, 1, 1] for view in views)

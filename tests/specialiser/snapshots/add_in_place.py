@@ -7,7 +7,7 @@ def add__Tensor(self, other):
         if record is not None and (record.grad_fn is None or self._view is not None):
             check_write(self)
         node = node_class()
-        node.sequence = next_sequence()
+        node.sequence = next(SEQUENCE)
         node.hooks = None
         value_2 = self._autograd
         value_3 = self._view
@@ -59,8 +59,8 @@ def add__Tensor(self, other):
         if plain and self._view is None and self._dtype.category >= 2:
             record_3 = self._autograd
             if record_3 is None:
-                looks_5 = self._looks or looks_of(self)
-                node.outputs = (looks_5,)
+                value_21 = self._looks or looks_of(self)
+                node.outputs = value_21.alone
                 record_4 = ResultRecord()
                 record_4.requires_grad = True
                 record_4.grad_fn = node
@@ -72,8 +72,8 @@ def add__Tensor(self, other):
                 record_4.retains_grad = None
                 self._autograd = record_4
                 return self
-            looks_6 = self._looks or looks_of(self)
-            node.outputs = (looks_6,)
+            value_23 = self._looks or looks_of(self)
+            node.outputs = value_23.alone
             record_3.grad_fn = node
             record_3.output_nr = 0
             record_3.requires_grad = True

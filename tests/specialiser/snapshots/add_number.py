@@ -4,7 +4,7 @@ def add_Tensor(self, other):
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
     if (self._autograd is not None and self._autograd.requires_grad):
         node = node_class()
-        node.sequence = next_sequence()
+        node.sequence = next(SEQUENCE)
         node.hooks = None
         value_2 = self._autograd
         value_3 = self._view
@@ -49,8 +49,8 @@ def add_Tensor(self, other):
         else:
             entry(0, loop.numel, value_11, 0, array, values, other)
         if (result_2._autograd is None and (not (result_2 is self or result_2 is other))) and result_2._dtype.category >= 2:
-            looks_3 = result_2._looks or looks_of(result_2)
-            node.outputs = (looks_3,)
+            value_18 = result_2._looks or looks_of(result_2)
+            node.outputs = value_18.alone
             record = ResultRecord()
             record.requires_grad = True
             record.grad_fn = node

@@ -4,7 +4,7 @@ def add_Tensor(self, other):
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
     if (self._autograd is not None and self._autograd.requires_grad) or (other._autograd is not None and other._autograd.requires_grad):
         node = node_class()
-        node.sequence = next_sequence()
+        node.sequence = next(SEQUENCE)
         node.hooks = None
         value_2 = self._autograd
         value_3 = self._view
@@ -26,8 +26,8 @@ def add_Tensor(self, other):
             reset_state(token)
         if isinstance(result_3, TensorBase):
             if (result_3._autograd is None and (not (result_3 is self or result_3 is other))) and result_3._dtype.category >= 2:
-                looks = result_3._looks or looks_of(result_3)
-                node.outputs = (looks,)
+                value_13 = result_3._looks or looks_of(result_3)
+                node.outputs = value_13.alone
                 record = ResultRecord()
                 record.requires_grad = True
                 record.grad_fn = node

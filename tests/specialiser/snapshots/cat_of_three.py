@@ -5,7 +5,7 @@ def cat(tensors, dim):
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
     if (tensors_0._autograd is not None and tensors_0._autograd.requires_grad) or (tensors_1._autograd is not None and tensors_1._autograd.requires_grad) or (tensors_2._autograd is not None and tensors_2._autograd.requires_grad):
         node = node_class()
-        node.sequence = next_sequence()
+        node.sequence = next(SEQUENCE)
         node.hooks = None
         value_2 = tensors_0._autograd
         value_3 = tensors_0._view
@@ -55,8 +55,8 @@ def cat(tensors, dim):
             raise no_memory(tensors_2)
         value_23(value_24, 0, array, tensors_0._offset, array_2, tensors_1._offset, array_3, tensors_2._offset)
         if (result_4._autograd is None and (not (result_4 is tensors_0 or result_4 is tensors_1 or result_4 is tensors_2))) and result_4._dtype.category >= 2:
-            looks_7 = result_4._looks or looks_of(result_4)
-            node.outputs = (looks_7,)
+            value_34 = result_4._looks or looks_of(result_4)
+            node.outputs = value_34.alone
             record = ResultRecord()
             record.requires_grad = True
             record.grad_fn = node

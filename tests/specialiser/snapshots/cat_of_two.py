@@ -5,7 +5,7 @@ def cat(tensors):
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
     if (tensors_0._autograd is not None and tensors_0._autograd.requires_grad) or (tensors_1._autograd is not None and tensors_1._autograd.requires_grad):
         node = node_class()
-        node.sequence = next_sequence()
+        node.sequence = next(SEQUENCE)
         node.hooks = None
         value_2 = tensors_0._autograd
         value_3 = tensors_0._view
@@ -48,8 +48,8 @@ def cat(tensors):
             raise no_memory(tensors_1)
         value_17(value_18, 0, array, tensors_0._offset, array_2, tensors_1._offset)
         if (result_3._autograd is None and (not (result_3 is tensors_0 or result_3 is tensors_1))) and result_3._dtype.category >= 2:
-            looks_5 = result_3._looks or looks_of(result_3)
-            node.outputs = (looks_5,)
+            value_27 = result_3._looks or looks_of(result_3)
+            node.outputs = value_27.alone
             record = ResultRecord()
             record.requires_grad = True
             record.grad_fn = node

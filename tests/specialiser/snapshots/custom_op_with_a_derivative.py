@@ -9,7 +9,7 @@ def bump(x):
         result = None if value is None else ((value.grad_fn, value.output_nr) if value.grad_fn is not None and (value_2 is None or value_2.version == x._counter[0]) else ((value.accumulator, 0, x) if value_2 is None and value.accumulator is not None and value.requires_grad else other_gradient_edge(x)))
         node.next_edges = (result,)
         node.outputs = ()
-        node.sequence = next_sequence()
+        node.sequence = next(SEQUENCE)
         node.hooks = None
         node.inputs = (True, False)
         node.counts = None
@@ -29,8 +29,8 @@ def bump(x):
             raise no_tensor(schema, result_2)
         if isinstance(result_2, TensorBase):
             if result_2._autograd is None and not (result_2 is x) and result_2._dtype.category >= 2 and not node.ctx.non_differentiable:
-                looks = result_2._looks or looks_of(result_2)
-                node.outputs = (looks,)
+                value_8 = result_2._looks or looks_of(result_2)
+                node.outputs = value_8.alone
                 record = ResultRecord()
                 record.requires_grad = True
                 record.grad_fn = node

@@ -4,7 +4,7 @@ def exp(self):
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
     if (self._autograd is not None and self._autograd.requires_grad):
         node = node_class()
-        node.sequence = next_sequence()
+        node.sequence = next(SEQUENCE)
         node.hooks = None
         value_2 = self._autograd
         value_3 = self._view
@@ -47,8 +47,8 @@ def exp(self):
         else:
             entry(0, loop.numel, value_11, 0, array, values)
         if result_2._autograd is None and not (result_2 is self) and result_2._dtype.category >= 2:
-            looks_3 = result_2._looks or looks_of(result_2)
-            node.outputs = (looks_3,)
+            value_18 = result_2._looks or looks_of(result_2)
+            node.outputs = value_18.alone
             record = ResultRecord()
             record.requires_grad = True
             record.grad_fn = node
@@ -66,8 +66,8 @@ def exp(self):
             else:
                 result_4 = result_2._counter[0] if result_2._counter is not None else refuse_inference_tensor(result_2)
                 state = get_state()
-                looks_4 = result_2._looks or looks_of(result_2)
-                node.results = ((result_2._keyset, result_2._counter, result_2._store, result_2._array, result_2._offset, looks_4), result_4)
+                looks_3 = result_2._looks or looks_of(result_2)
+                node.results = ((result_2._keyset, result_2._counter, result_2._store, result_2._array, result_2._offset, looks_3), result_4)
             return result_2
         return finish_otherwise(operator_derivative, op, node, [self], result_2)
     # CPU: pointwise exp (kernel), ops/elementary.py

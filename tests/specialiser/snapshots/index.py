@@ -33,7 +33,7 @@ def index_Tensor(self, indices):
                 result_2 = result_3
             return result_2
         node = node_class()
-        node.sequence = next_sequence()
+        node.sequence = next(SEQUENCE)
         node.hooks = None
         value_3 = self._autograd
         value_4 = self._view
@@ -71,8 +71,8 @@ def index_Tensor(self, indices):
             result_4 = result_5
         if isinstance(result_4, TensorBase):
             if result_4._autograd is None and not (result_4 is self) and not (result_4 is indices_1) and result_4._dtype.category >= 2:
-                looks_4 = result_4._looks or looks_of(result_4)
-                node.outputs = (looks_4,)
+                value_27 = result_4._looks or looks_of(result_4)
+                node.outputs = value_27.alone
                 record = ResultRecord()
                 record.requires_grad = True
                 record.grad_fn = node

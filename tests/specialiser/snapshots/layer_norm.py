@@ -4,7 +4,7 @@ def native_layer_norm(input_2, normalized_shape, eps):
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
     if (input_2._autograd is not None and input_2._autograd.requires_grad):
         node = node_class()
-        node.sequence = next_sequence()
+        node.sequence = next(SEQUENCE)
         node.hooks = None
         value_2 = input_2._autograd
         value_3 = input_2._view

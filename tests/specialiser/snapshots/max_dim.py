@@ -4,7 +4,7 @@ def max_dim(self, dim):
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
     if (self._autograd is not None and self._autograd.requires_grad):
         node = node_class()
-        node.sequence = next_sequence()
+        node.sequence = next(SEQUENCE)
         node.hooks = None
         value_2 = self._autograd
         value_3 = self._view

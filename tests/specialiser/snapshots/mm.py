@@ -4,7 +4,7 @@ def mm(self, mat2):
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
     if (self._autograd is not None and self._autograd.requires_grad) or (mat2._autograd is not None and mat2._autograd.requires_grad):
         node = node_class()
-        node.sequence = next_sequence()
+        node.sequence = next(SEQUENCE)
         node.hooks = None
         value_2 = self._autograd
         value_3 = self._view
@@ -51,8 +51,8 @@ def mm(self, mat2):
             raise no_memory(mat2)
         value_21(value_22, 0, array, self._offset, array_2, mat2._offset)
         if (result_7._autograd is None and (not (result_7 is self or result_7 is mat2))) and result_7._dtype.category >= 2:
-            looks = result_7._looks or looks_of(result_7)
-            node.outputs = (looks,)
+            value_31 = result_7._looks or looks_of(result_7)
+            node.outputs = value_31.alone
             record = ResultRecord()
             record.requires_grad = True
             record.grad_fn = node

@@ -4,7 +4,7 @@ def mul_Tensor(self, other):
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
     if (self._autograd is not None and self._autograd.requires_grad) or (other._autograd is not None and other._autograd.requires_grad):
         node = node_class()
-        node.sequence = next_sequence()
+        node.sequence = next(SEQUENCE)
         node.hooks = None
         value_2 = self._autograd
         value_3 = self._view
@@ -60,8 +60,8 @@ def mul_Tensor(self, other):
         else:
             entry(0, loop.numel, value_21, 0, array, values, array_2, values_2)
         if (result_5._autograd is None and (not (result_5 is self or result_5 is other))) and result_5._dtype.category >= 2:
-            looks_5 = result_5._looks or looks_of(result_5)
-            node.outputs = (looks_5,)
+            value_29 = result_5._looks or looks_of(result_5)
+            node.outputs = value_29.alone
             record = ResultRecord()
             record.requires_grad = True
             record.grad_fn = node

@@ -4,7 +4,7 @@ def sum_dim_IntList(self, dim):
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
     if (self._autograd is not None and self._autograd.requires_grad):
         node = node_class()
-        node.sequence = next_sequence()
+        node.sequence = next(SEQUENCE)
         node.hooks = None
         value_2 = self._autograd
         value_3 = self._view
@@ -40,8 +40,8 @@ def sum_dim_IntList(self, dim):
             raise no_memory(self)
         value_11(value_12, 0, array, self._offset)
         if result_3._autograd is None and not (result_3 is self) and result_3._dtype.category >= 2:
-            looks = result_3._looks or looks_of(result_3)
-            node.outputs = (looks,)
+            value_20 = result_3._looks or looks_of(result_3)
+            node.outputs = value_20.alone
             record = ResultRecord()
             record.requires_grad = True
             record.grad_fn = node

@@ -7,7 +7,7 @@ def transpose(self, dim0, dim1):
         if record is not None and (record.grad_fn is None or self._view is not None):
             check_write(self)
         node = node_class()
-        node.sequence = next_sequence()
+        node.sequence = next(SEQUENCE)
         node.hooks = None
         value_2 = self._autograd
         value_3 = self._view
@@ -34,8 +34,8 @@ def transpose(self, dim0, dim1):
         if plain and self._view is None and self._dtype.category >= 2:
             record_3 = self._autograd
             if record_3 is None:
-                looks = self._looks or looks_of(self)
-                node.outputs = (looks,)
+                value_8 = self._looks or looks_of(self)
+                node.outputs = value_8.alone
                 record_4 = ResultRecord()
                 record_4.requires_grad = True
                 record_4.grad_fn = node
@@ -47,8 +47,8 @@ def transpose(self, dim0, dim1):
                 record_4.retains_grad = None
                 self._autograd = record_4
                 return self
-            looks_2 = self._looks or looks_of(self)
-            node.outputs = (looks_2,)
+            value_10 = self._looks or looks_of(self)
+            node.outputs = value_10.alone
             record_3.grad_fn = node
             record_3.output_nr = 0
             record_3.requires_grad = True

@@ -4,7 +4,7 @@ def view(self, size):
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
     if (self._autograd is not None and self._autograd.requires_grad):
         node = node_class()
-        node.sequence = next_sequence()
+        node.sequence = next(SEQUENCE)
         node.hooks = None
         value_2 = self._autograd
         value_3 = self._view
@@ -74,8 +74,8 @@ def view(self, size):
                             enter_other_view(result_2, self, op, [self, size], 0, DEFAULT_CREATION)
         record = result_2._autograd
         if record is not None and record is result_2._view and record.grad_fn is None and not record.asked and not (result_2 is self) and result_2._dtype.category >= 2:
-            looks_3 = result_2._looks or looks_of(result_2)
-            node.outputs = (looks_3,)
+            value_14 = result_2._looks or looks_of(result_2)
+            node.outputs = value_14.alone
             record_2 = result_2._autograd
             record_2.grad_fn = node
             record_2.asked = True
