@@ -28,7 +28,7 @@ from redispatch.kernels import is_dense
 from redispatch.tensor import CreationMeta, Tensor, ViewRecord, contiguous_format, looks_of
 
 from .conjugate import resolved
-from .hooks import HookDict, NodeHooks
+from .hooks import HookDict, NodeHooks, check_value
 from .node import Node
 
 _CREATING = threading.Lock()
@@ -88,8 +88,9 @@ class AccumulateGrad(Node):
 
 def call_post_accumulate_hooks(hooks: HookDict, variable: Any) -> None:
     for hook in list(hooks.values()):
-        if hook(variable) is not None:
-            raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+        result = hook(variable)
+        if result is not None:
+            check_value(hook, variable, result)  # a tensor is ignored, as in PyTorch
 
 
 def own_gradient(gradients: list[Any], variable: Any) -> Any:

@@ -24,7 +24,7 @@ from .node import Node, evaluate
 from .watch import WATCH
 
 # (whether anomaly mode is on, whether it looks for NaN)
-ANOMALY: ContextVar[tuple[bool, bool]] = ContextVar("anomaly mode", default=(False, False))
+ANOMALY: ContextVar[tuple[bool, bool]] = ContextVar("anomaly mode", default=(False, True))
 
 
 # The node whose backward runs now, for the nodes that are made meanwhile

@@ -54,6 +54,8 @@ def backward(
     had saved was let go or overwritten.
     """
     refuse_under_transforms()
+    if create_graph and inputs is None:
+        warn_of_cycles()
     if grad_variables is not None:
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
@@ -131,7 +133,9 @@ def grad(
         found = handle_torch_function(grad, overriding((*places, *sources), {}), places, sources, **options)
         return dict(zip(inputs, found, strict=True)) if type(inputs) is dict else found
     if is_grads_batched:
-        return grads_of_a_batch(outputs, inputs, places, options)
+        found = grads_of_a_batch(places, sources, options)
+        settle_unused(found, sources, allow_unused, materialize_grads, create_graph)
+        return dict(zip(inputs, found, strict=True)) if type(inputs) is dict else tuple(found)
     gradients = first_gradients(places, grad_outputs)
     run = run_announced if WATCH.on else run_backward
     found = run(
@@ -176,6 +180,23 @@ def settle_unused(
             )
 
 
+_WARNED_OF_CYCLES = False  # once per process
+
+
+def warn_of_cycles() -> None:
+    """Says what becomes of a leaf whose `.grad` has a history that leads to the leaf."""
+    global _WARNED_OF_CYCLES
+    if not _WARNED_OF_CYCLES:
+        _WARNED_OF_CYCLES = True
+        warnings.warn(
+            "Using backward() with create_graph=True will create a reference cycle between the parameter and its "
+            "gradient which can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid "
+            "this. If you have to use this function, make sure to reset the .grad fields of your parameters to None "
+            "after use to break the cycle and avoid the leak.",
+            stacklevel=4,
+        )
+
+
 def refuse_under_transforms() -> None:
     if STATE.get().levels:
         raise RuntimeError(
@@ -184,11 +205,19 @@ def refuse_under_transforms() -> None:
         )
 
 
-def grads_of_a_batch(outputs: Any, inputs: Any, places: Sequence[Place], options: dict[str, Any]) -> Any:
-    """`grad` where each of the `grad_outputs` is a batch of gradients, along dimension 0; and so are the results."""
+def grads_of_a_batch(places: Sequence[Place], sources: Sequence[Place], options: dict[str, Any]) -> list[Any]:
+    """`grad` where each of the `grad_outputs` is a batch of gradients, along dimension 0; and so are the results.
+
+    Errors: ValueError where there is no batch; RuntimeError for one that does not fit.
+    """
     given = options["grad_outputs"]
+    if given is None:
+        raise ValueError(
+            "grad() with is_grads_batched=True got no grad_outputs: pass, for each output, a batch of gradients along "
+            "dimension 0"
+        )
     given = (given,) if isinstance(given, Tensor) else tuple(given)
-    for index, (gradient, place) in enumerate(zip(given, places, strict=True)):
+    for index, (gradient, place) in enumerate(zip(given, places, strict=False)):
         if gradient is not None and isinstance(place, Tensor) and gradient._shape[1:] != place._shape:
             raise RuntimeError(
                 "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
@@ -197,16 +226,16 @@ def grads_of_a_batch(outputs: Any, inputs: Any, places: Sequence[Place], options
                 f"output[{index}] has a shape of {place._shape}. If you only want some tensors in `grad_output` to be "
                 "considered batched, consider using vmap."
             )
-    single = {**options, "is_grads_batched": False, "allow_unused": True}
+    single = {**options, "is_grads_batched": False, "allow_unused": True, "materialize_grads": False}
     whole = [place for place, gradient in enumerate(given) if gradient is not None]
 
     def of_one(*batch: Any) -> Any:
         seeds: list[Any] = [None] * len(given)
         for place, gradient in zip(whole, batch, strict=True):
             seeds[place] = gradient
-        return grad(outputs, inputs, **{**single, "grad_outputs": seeds})
+        return grad(places, sources, **{**single, "grad_outputs": seeds})
 
-    return BATCHED()(of_one, tuple(given[place] for place in whole))
+    return list(BATCHED()(of_one, tuple(given[place] for place in whole)))
 
 
 def as_places(value: Any) -> tuple[Any, ...]:
@@ -243,9 +272,9 @@ def first_gradients(outputs: Sequence[Place], gradients: Any) -> list[Any]:
         gradients = (gradients,)
     else:
         gradients = tuple(gradients)
-    if len(gradients) != len(outputs):
+    if len(gradients) < len(outputs):  # those too many are ignored, as PyTorch does
         raise RuntimeError(f"got {len(outputs)} tensors and {len(gradients)} gradients")
-    return [first_gradient(i, out, given) for i, (out, given) in enumerate(zip(outputs, gradients, strict=True))]
+    return [first_gradient(i, out, given) for i, (out, given) in enumerate(zip(outputs, gradients, strict=False))]
 
 
 def first_gradient(index: int, output: Place, given: Any) -> Any:
@@ -294,6 +323,8 @@ def tensor_backward(
     refuse_under_transforms()
     if inputs is not None or not (gradient is None or isinstance(gradient, Tensor)):
         return backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+    if create_graph:
+        warn_of_cycles()
     first = first_gradient(0, self, gradient)
     retain_graph = create_graph if retain_graph is None else retain_graph
     run = run_announced if WATCH.on else run_backward
@@ -398,4 +429,8 @@ Tensor.requires_grad_ = requires_grad_  # type: ignore[attr-defined]
 Tensor.register_hook = register_hook  # type: ignore[attr-defined]
 Tensor.register_post_accumulate_grad_hook = register_post_accumulate_grad_hook  # type: ignore[attr-defined]
 Tensor.retain_grad = retain_grad  # type: ignore[attr-defined]
+# The hooks themselves, in their order; None where there were none
+Tensor._backward_hooks = property(  # type: ignore[attr-defined]
+    lambda self: None if self._autograd is None else self._autograd.hooks
+)
 SET_REQUIRES_GRAD.fill(set_requires_grad)

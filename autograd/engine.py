@@ -16,8 +16,9 @@ Read next: api.py.
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Iterable, Sequence
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from heapq import heappop, heappush
 from typing import Any
 
@@ -33,6 +34,10 @@ from .node import Edge, Node, evaluate, fit, fits
 Target = tuple[Node, int] | tuple[Node, int, Tensor]
 
 next_tick = itertools.count().__next__  # among equals, the first to become ready goes first
+
+# As many passes as run now, in all threads; only their number counts. Every DEEP-th has a stack of its own.
+ACTIVE: list[Task] = []
+DEEP = 30
 
 # The backward pass in which hooks of tensors are being called here, for those that need to know
 CURRENT_TASK: ContextVar[Task | None] = ContextVar("backward pass", default=None)
@@ -55,14 +60,36 @@ def run_backward(
     if targets:
         task.aim(targets, accumulate)
     token = STATE.set(STATE.get().with_grad(bool(create_graph)))
+    ACTIVE.append(task)
     try:
         task.start(roots, gradients)
-        task.run()
+        if len(ACTIVE) % DEEP:
+            task.run()
+        else:
+            on_another_stack(task.run)
     finally:
+        ACTIVE.pop()
         STATE.reset(token)
         for finish in task.at_end:
             finish()
     return task.captured
+
+
+def on_another_stack(function: Callable[[], None]) -> None:
+    """Calls a function in a thread of its own, and waits for it: passes inside passes would exhaust Python's stack."""
+    problems: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            function()
+        except BaseException as problem:  # it is raised where it is waited for
+            problems.append(problem)
+
+    thread = threading.Thread(target=copy_context().run, args=(run,), name="backward")
+    thread.start()
+    thread.join()
+    if problems:
+        raise problems[0]
 
 
 class Task:
@@ -71,7 +98,7 @@ class Task:
     __slots__ = ("reached", "waiting", "ready", "retain_graph", "needed", "captures", "captured", "at_end")
     reached: set[Node]  # the nodes that can be reached
     # for those that get more than one gradient, or have several outputs: how many are to come, and then what has come
-    waiting: dict[Node, int | Received]
+    waiting: dict[Node, Any]
     ready: list[tuple[int, int, Node, list[Any]]]  # a heap of the nodes to which all have come
     needed: set[Node] | None  # the nodes that must run; None for all
     captures: dict[Node, list[tuple[int, int]]]  # node -> (its output, place among the targets)
@@ -110,7 +137,7 @@ class Task:
         Only for nodes in `waiting`: any other gets this one alone.
         """
         found = self.waiting[node]
-        if type(found) is int:
+        if isinstance(found, int):
             found = self.waiting[node] = Received(found, [None] * len(node.outputs))
         found.left -= 1
         if gradient is not None:
@@ -157,7 +184,9 @@ class Task:
                         if type(buffer) is Received and buffer.is_sum and gradient is not None:
                             buffer.left -= 1
                             buffer.gradients[0] += gradient
-                            buffer = None if buffer.left else waiting.pop(target).gradients
+                            buffer = None if buffer.left else buffer.gradients
+                            if buffer is not None:
+                                del waiting[target]
                         else:
                             buffer = self.received(target, edge[1], gradient)
                         if buffer is None:
@@ -257,14 +286,14 @@ def fit_for_edge(node: Node, edge: Any, gradient: Any) -> Any:
     return fit(node, index, gradient, output)
 
 
-def dependencies(roots: Sequence[Target]) -> tuple[set[Node], dict[Node, int]]:
+def dependencies(roots: Sequence[Target]) -> tuple[set[Node], dict[Node, Any]]:
     """The nodes that can be reached; and for those that wait, the number of gradients that they get.
 
     A node waits if more than one edge leads to it, the roots' own included, or if it has several outputs.
     """
     found: list[Node] = []
     reached: set[Node] = set()
-    several: dict[Node, int] = {}
+    several: dict[Node, Any] = {}
     for root in roots:
         target = root[0]
         if target not in reached:

@@ -37,7 +37,7 @@ from .conjugate import any_complex, resolved
 from .history import gradient_edge, rebase, set_edge, tie_fresh
 from .needs import ZEROS
 from .node import SEQUENCE, Node
-from .saved import FREED, PACKING, WRAPPED, SavedTensor, kept_value, version_of, without_history
+from .saved import FREED, PACKING, WRAPPED, SavedTensor, kept_value, saved_tensor, version_of, without_history
 from .views import current_grad_fn, make_view
 from .watch import WATCH
 
@@ -64,6 +64,11 @@ class FunctionCtx:
 
     def mark_dirty(self, *args: Any) -> None:
         """Says which inputs `forward` wrote; they must be among its outputs."""
+        for position, one in enumerate(args):
+            if one is not None and not isinstance(one, Tensor):
+                raise RuntimeError(
+                    f"mark_dirty can only accept variables, but argument {position} is of type {type(one).__name__}"
+                )
         self.dirty_tensors = args
 
     def mark_non_differentiable(self, *args: Any) -> None:
@@ -150,6 +155,17 @@ class FunctionNode(Node):
                     "corresponding forward input was not a Variable"
                 )
         return [result for result, is_tensor in zip(results, self.inputs, strict=True) if is_tensor]
+
+    @property
+    def _raw_saved_tensors(self) -> tuple[SavedTensor, ...]:
+        """The SavedTensors of what was saved, made now and kept in its place. RuntimeError where it was let go."""
+        saved = self.saved
+        if saved is None:
+            raise RuntimeError(FREED)
+        made = [saved_tensor(saved[i], saved[i + 1], None) for i in range(0, len(saved), 2)]
+        versions = [None if version is None else WRAPPED for version in saved[1::2]]
+        self.saved = [part for pair in zip(made, versions, strict=True) for part in pair]
+        return tuple(made)
 
     def save(self, tensors: Iterable[Any]) -> None:
         """Keeps what `ctx.save_for_backward` was given. TypeError for what is no tensor."""

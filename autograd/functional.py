@@ -86,9 +86,19 @@ def tidy(values: Any, is_tuple: bool, create_graph: bool) -> Any:
 
 
 def gradients(
-    outputs: Sequence[Any], inputs: Sequence[Any], v: Sequence[Any] | None, create_graph: bool, strict: bool, what: str
+    outputs: Sequence[Any],
+    inputs: Sequence[Any],
+    v: Sequence[Any] | None,
+    create_graph: bool,
+    strict: bool,
+    what: str = "The output",
+    derivative: str = "jacobian",
 ) -> tuple[Any, ...]:
-    """The gradients, zeros where there are none. RuntimeError there, if `strict`."""
+    """The gradients, zeros where there are none.
+
+    Errors: RuntimeError, if `strict`, where there are none of what `outputs` are, for the user `what`; or, with
+    `create_graph`, where they do not depend on the inputs in turn, and so the `derivative` is constant.
+    """
     recorded = [(y, None if v is None else v[i]) for i, y in enumerate(outputs) if y.requires_grad]
     if strict and len(recorded) < len(outputs):
         raise unrelated(next(i for i, y in enumerate(outputs) if not y.requires_grad))
@@ -104,11 +114,28 @@ def gradients(
         )
     for index, one in enumerate(found):
         if one is None and strict:
-            raise RuntimeError(f"The output of the user-provided function is independent of input {index}. {what}")
+            raise RuntimeError(f"{what} of the user-provided function is independent of input {index}. {STRICT}")
+        if strict and create_graph and not one.requires_grad:
+            raise RuntimeError(
+                f"The {derivative} of the user-provided function is independent of input {index}. {STRICT[:-1]} when "
+                "create_graph=True."
+            )
     return tuple(x.new_zeros(x.shape) if g is None else g for g, x in zip(found, inputs, strict=True))
 
 
 STRICT = "This is not allowed in strict mode."
+
+
+def check_second_order(jacobian: Sequence[Any]) -> None:
+    """RuntimeError where the gradient of some input does not depend on the inputs."""
+    for index, one in enumerate(jacobian):
+        if not one.requires_grad:
+            raise RuntimeError(
+                "While computing the hessian, found that the jacobian of the user-provided function with respect to "
+                f"input {index} is independent of the input. {STRICT} You should ensure that your function is twice "
+                "differentiable and that the jacobian depends on the inputs (this would be violated by a linear "
+                "function for example)."
+            )
 
 
 def unrelated(output: int) -> RuntimeError:
@@ -125,7 +152,7 @@ def vjp(
     with within(STATE.get().with_grad(True)):
         (inputs_tuple, xs), (outputs_tuple, ys) = evaluated(func, inputs, create_graph, "vjp")
         seeds = direction(v, ys, outputs_tuple, "vjp")
-        found = gradients(ys, xs, seeds, create_graph, strict, STRICT)
+        found = gradients(ys, xs, seeds, create_graph, strict)
     return tidy(ys, outputs_tuple, create_graph), tidy(found, inputs_tuple, create_graph)
 
 
@@ -186,15 +213,18 @@ def jacobian(
         return jacobian_by_columns(func, inputs, vectorize)
     with within(STATE.get().with_grad(True)):
         (inputs_tuple, xs), (outputs_tuple, ys) = evaluated(func, inputs, create_graph, "jacobian")
-        rows = [(batched_rows if vectorize else jacobian_of)(y, xs, create_graph, strict) for y in ys]
+        if vectorize:
+            rows = [batched_rows(y, xs, create_graph) for y in ys]
+        else:
+            rows = [jacobian_of(y, xs, create_graph, strict, f"Output {i}") for i, y in enumerate(ys)]
     made = tuple(tidy(row, inputs_tuple, create_graph) for row in rows)
     return made if outputs_tuple else made[0]
 
 
-def jacobian_of(output: Any, inputs: Sequence[Any], create_graph: bool, strict: bool) -> list[Any]:
-    """The Jacobian of one output: one tensor for each input."""
+def jacobian_of(output: Any, inputs: Sequence[Any], create_graph: bool, strict: bool, name: str) -> list[Any]:
+    """The Jacobian of one output, for the user `name`: one tensor for each input."""
     elements = output.reshape(-1)
-    rows = [gradients([elements[i]], inputs, None, create_graph, strict, STRICT) for i in range(output.numel())]
+    rows = [gradients([elements[i]], inputs, None, create_graph, strict, name) for i in range(output.numel())]
     if not rows:
         return [x.new_zeros((*output.shape, *x.shape)) for x in inputs]
     return [stacked([row[j] for row in rows]).view((*output.shape, *x.shape)) for j, x in enumerate(inputs)]
@@ -205,7 +235,7 @@ def stacked(tensors: list[Any]) -> Any:
     return ops.aten.stack.default(tensors)
 
 
-def batched_rows(output: Any, inputs: Sequence[Any], create_graph: bool, strict: bool) -> list[Any]:
+def batched_rows(output: Any, inputs: Sequence[Any], create_graph: bool) -> list[Any]:
     """The same by one backward pass for a batch of unit gradients."""
     if not (output.requires_grad and output.numel()):
         return [x.new_zeros((*output.shape, *x.shape)) for x in inputs]
@@ -277,13 +307,8 @@ def hessian(
 
     def gradient(*xs: Any) -> Any:
         found = jacobian(lambda *args: scalar(func(*args), "hessian"), xs, create_graph=True)
-        for index, one in enumerate(found):
-            if strict and not one.requires_grad:
-                raise RuntimeError(
-                    "While computing the hessian, found that the jacobian of the user-provided function with respect "
-                    f"to input {index} is independent of the input. {STRICT} You should ensure that your function "
-                    "depends on its inputs in a way that is not linear."
-                )
+        if strict:
+            check_second_order(found)
         return found if inputs_tuple else found[0]
 
     return jacobian(
@@ -312,8 +337,13 @@ def second_order(func: Function, inputs: Any, v: Any, create_graph: bool, strict
         xs = separate(given, create_graph)
         moves = direction(v, xs, inputs_tuple, name)
         output = func(*xs)
-        first = gradients([scalar(output, name)], xs, None, True, strict, STRICT)
-        found = gradients(first, xs, moves, create_graph, strict, STRICT)
+        number = scalar(output, name)
+        if strict and not number.requires_grad:
+            raise unrelated(0)
+        first = gradients([number], xs, None, True, False)
+        if strict:
+            check_second_order(first)
+        found = gradients(first, xs, moves, create_graph, strict, "The hessian", "hessian")
     return tidy([output], False, create_graph), tidy(found, inputs_tuple, create_graph)
 
 

@@ -49,12 +49,11 @@ class _Recording(Region):
         region._entered = []
         return region if function is None else region(function)  # `@no_grad`, without parentheses
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> None:
         before = STATE.get()
         inside = before.with_grad(self._enabled)
         self._entered.append((before, inside))
         STATE.set(inside)
-        return self
 
     def __exit__(self, *error: Any) -> None:
         before, inside = self._entered.pop()
@@ -103,7 +102,9 @@ class set_grad_enabled(Region):
 
 
 def _record(mode: bool) -> None:
-    STATE.set(STATE.get().with_grad(bool(mode)))
+    if not isinstance(mode, bool):
+        raise TypeError(f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}")
+    STATE.set(STATE.get().with_grad(mode))
 
 
 class _Switch(Region):
@@ -182,6 +183,9 @@ class inference_mode(Setting):
             included=self._included,
             excluded=self._excluded,
         )
+
+    def __enter__(self) -> None:
+        super().__enter__()
 
     def _included(self, state: State) -> int:
         return state.included & ~_VIEWS if self.mode else state.included | _VIEWS

@@ -102,7 +102,9 @@ def call_tensor_hooks(hooks: HookDict, gradient: Any) -> Any:
 
 
 def checked_values(hook: Callable[..., Any], former: list[Any], changed: Any) -> list[Any]:
-    values = list(changed) if isinstance(changed, tuple | list) else [changed]
+    if not isinstance(changed, tuple):
+        raise TypeError(f"expected tuple, but hook returned '{type(changed).__name__}'")
+    values = list(changed)
     if len(values) != len(former):
         raise RuntimeError(
             f"hook '{hook_name(hook)}' has returned an incorrect number of values (got {len(values)}, but expected "

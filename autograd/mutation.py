@@ -15,6 +15,7 @@ from typing import Any
 from redispatch.dispatch import TorchDispatchMode
 from redispatch.dispatch.layers.ad_inplace_or_view import tensors_in
 
+from .saved import copy_of
 from .saved_hooks import saved_tensors_hooks
 
 
@@ -39,7 +40,7 @@ class MutationContext:
         self.kept.clear()
 
     def pack(self, tensor: Any) -> Kept:
-        kept = Kept(tensor, self)
+        kept = Kept(copy_of(tensor), self)  # a result would hold itself
         self.kept.setdefault(tensor._storage, weakref.WeakSet()).add(kept)
         return kept
 

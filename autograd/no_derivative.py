@@ -28,7 +28,7 @@ class NotImplementedNode(Node):
         self.op = op
 
     def name(self) -> str:
-        return "NotImplemented"
+        return "torch::autograd::NotImplemented"
 
     def apply(self, gradients: list[Any], wanted: Sequence[bool] | None = None) -> Sequence[Any]:
         if self.op.namespace == "aten":

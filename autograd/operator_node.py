@@ -35,6 +35,10 @@ class OperatorNode(Node):
     results: Any  # as `kept`
     counts: tuple[int, ...]  # for each differentiable argument how many edges it has, where one of them is a list
 
+    def name(self) -> str:
+        kind = type(self).__name__
+        return kind if kind[-1].isdigit() else f"torch::autograd::{kind}"  # so PyTorch calls those it has no rule for
+
     def apply(self, gradients: list[Any], wanted: Sequence[bool] | None = None) -> Sequence[Any]:
         if self.rule.has_list:
             return some_gradients(self.rule, self, gradients, wanted)

@@ -131,7 +131,8 @@ class SavedTensor:
         """Packs what is held now. RuntimeError where it was let go, or has hooks already."""
         if self._unpack is not None:
             raise RuntimeError(
-                "Calling register_hooks on a saved tensor whose hooks have already been set is not allowed."
+                "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of "
+                "hooks is allowed at a time."
             )
         if self._tensor is None:
             raise RuntimeError(
@@ -140,16 +141,15 @@ class SavedTensor:
                 "to backward through the graph a second time or if you need to access saved variables after calling "
                 "backward."
             )
-        self._pack(self._tensor, pack, unpack)
+        self._pack(copy_of(self._tensor), pack, unpack)
 
     def _pack(self, tensor: Any, pack: Pack, unpack: Unpack) -> None:
         if self._output_nr is None and tensor._autograd is not None:
             self._history = history_of(tensor)
-        bare = copy_of(tensor)  # unseen by modes, as in PyTorch
-        version = bare._counter[0]
+        version = tensor._counter[0]
         with within(STATE.get().with_grad(False)):
-            self._packed = pack(bare)
-        if bare._counter[0] != version:
+            self._packed = pack(tensor)
+        if tensor._counter[0] != version:
             raise RuntimeError(
                 "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook "
                 "cannot be modified by in-place operations as this can lead to unexpected side-effects. Please open "
@@ -363,5 +363,4 @@ def copy_of(tensor: Any) -> Any:
 
 def short_name(node: Any) -> str:
     """A node's name as messages show it: `Mul` for MulBackward0."""
-    name = node.name().rpartition("::")[2].rstrip("0123456789")
-    return name.removesuffix("Backward")
+    return node.name().rstrip("0123456789").removesuffix("Backward")

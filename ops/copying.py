@@ -465,7 +465,7 @@ def detach_inplace_autograd(op: Any, keyset: int, stack: list[Any]) -> Tensor:
             "detach_() cannot be called on these gradients. To fix this error, please refer to the "
             "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution."
         )
-    run(op, keyset & BELOW_AUTOGRAD, stack)
+    run(op, keyset & BELOW_ADINPLACEORVIEW, stack)  # no write: the version stays
     if tensor._autograd is not None:
         tensor._autograd.grad_fn, tensor._autograd.output_nr = None, 0
         tensor._autograd.requires_grad = False

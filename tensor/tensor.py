@@ -16,6 +16,7 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from sys import getrefcount
@@ -454,7 +455,18 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         return record is not None and record.retains_grad is not None
 
     def _get_grad(self) -> Any:
-        return None if self._autograd is None else self._autograd.grad
+        record = self._autograd
+        if record is None:
+            return None
+        if record.grad is None and record.grad_fn is not None and record.retains_grad is None:
+            warnings.warn(
+                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
+                "won't be populated during autograd.backward(). If you indeed want the .grad field to be populated for "
+                "a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by "
+                "mistake, make sure you access the leaf Tensor instead.",
+                stacklevel=3,
+            )
+        return record.grad
 
     def _set_grad(self, value: Any) -> None:
         check_grad(self, value)

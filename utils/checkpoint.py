@@ -33,6 +33,7 @@ from typing import Any
 from redispatch.autograd import Function, SavedTensor, backward, enable_grad, is_grad_enabled, no_grad
 from redispatch.autograd.current_pass import CURRENT_PASS
 from redispatch.autograd.graph import saved_tensors_hooks
+from redispatch.autograd.saved import copy_of
 from redispatch.autograd.watch import WATCH
 from redispatch.dispatch import AUTOCAST_KEYS, STATE, State, TorchDispatchMode, within
 from redispatch.dispatch.layers.autocast import CastCache
@@ -324,7 +325,8 @@ class SecondRun:
         self.too_many = False
 
     def fill(self, tensor: Any) -> Any:
-        """The pack hook."""
+        """The pack hook. What it keeps has no history: a result would hold itself."""
+        tensor = copy_of(tensor)
         region, number = self.region, self.count
         self.count += 1
         if number >= len(region.places):

@@ -4,6 +4,7 @@ import gc
 import sys
 import threading
 import tracemalloc
+import warnings
 import weakref
 
 import pytest
@@ -339,6 +340,11 @@ def test_training_leaves_nothing_behind_without_the_garbage_collector(without_gc
             "torch.Size([2])",
         ),
         (lambda: leaf(1.0).sum().backward(inputs=[]), "`inputs` argument to `backward()` cannot be empty."),
+        (lambda: rd.autograd.backward([leaf(1.0) * 2, leaf(1.0)], [rd.ones(1)]), "got 2 tensors and 1 gradients"),
+        (
+            lambda: grad(leaf(1.0) * 2, [leaf(1.0)], rd.ones(3, 1), is_grads_batched=True),
+            "The differentiated Tensor at index 0 appears to not have been used in the graph.",
+        ),
     ],
 )
 def test_errors_say_what_the_reference_says(call, message):
@@ -353,6 +359,69 @@ def test_an_unused_input_may_be_allowed_or_materialized():
     assert grad(z, [x, y], allow_unused=True, retain_graph=True)[1] is None
     assert grad(z, [x, y], materialize_grads=True, retain_graph=True)[1].tolist() == [0, 0]
     assert set(grad(z, {"x": x})) == {"x"}
+
+
+def test_a_batch_of_gradients_needs_gradients_and_gives_zeros_where_asked_to():
+    x, unused = leaf(1.0, 2.0), leaf(3.0)
+    with pytest.raises(ValueError, match="got no grad_outputs"):
+        grad(x**3, x, is_grads_batched=True)
+    batch, zeros = grad(x**3, [x, unused], rd.eye(2), is_grads_batched=True, materialize_grads=True)
+    assert batch.tolist() == [[3, 0], [0, 12]] and zeros.tolist() == [0]
+
+
+def test_gradients_that_are_too_many_are_ignored():
+    x = leaf(1.0)
+    rd.autograd.backward([x * 2], [rd.ones(1), rd.ones(1)])
+    assert x.grad.item() == 2
+
+
+def test_a_graph_in_grad_is_warned_of_once(monkeypatch):
+    monkeypatch.setattr("redispatch.autograd.api._WARNED_OF_CYCLES", False)
+    x = leaf(1.0)
+    with pytest.warns(UserWarning, match="will create a reference cycle"):
+        (x * x).backward(create_graph=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rd.autograd.backward(x * x, create_graph=True)
+    x.grad = None
+
+
+def test_the_gradient_of_what_is_no_leaf_is_warned_of():
+    y = leaf(1.0) * 2
+    with pytest.warns(UserWarning, match="not a leaf Tensor is being accessed"):
+        assert y.grad is None
+    y.retain_grad()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert y.grad is None
+
+
+@pytest.mark.parametrize(
+    ("register", "kind"),
+    [
+        (lambda y: y.grad_fn.register_hook(lambda results, gradients: results[0]), "Tensor"),
+        (lambda y: y.grad_fn.register_prehook(lambda gradients: [gradients[0]]), "list"),
+    ],
+)
+def test_the_hook_of_a_node_gives_a_tuple(register, kind):
+    y = leaf(1.0).exp()
+    register(y)
+    with pytest.raises(TypeError, match=f"expected tuple, but hook returned '{kind}'"):
+        y.backward()
+
+
+def test_the_hooks_of_a_tensor_can_be_looked_at():
+    x = leaf(1.0)
+    assert x._backward_hooks is None
+    handle = x.register_hook(lambda g: g)
+    assert len(x._backward_hooks) == 1
+    handle.remove()
+    assert not x._backward_hooks
+
+
+def test_nodes_of_copies_have_the_name_that_they_have_in_pytorch():
+    copy = rd.zeros(1).copy_(leaf(1.0))
+    assert copy.grad_fn.name() == "torch::autograd::CopyBackwards" and "grad_fn=<CopyBackwards>" in repr(copy)
 
 
 def chain(length):
@@ -428,6 +497,7 @@ def test_backward_may_begin_in_backward_to_any_depth():
         return x.grad
 
     assert slope(20).item() == 2**21
+    assert slope(126).item() == 2.0**127  # more passes inside passes than Python's stack has room for
 
 
 def test_an_output_that_is_reached_through_two_edges_of_one_node():

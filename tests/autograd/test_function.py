@@ -34,6 +34,22 @@ class Square(Function):
         return ctx.factor * x * grad
 
 
+def test_what_was_saved_can_be_packed_afterwards():
+    x = leaf(3.0)
+    y = Square.apply(x)
+    (saved,) = y.grad_fn._raw_saved_tensors
+    saved.register_hooks(lambda t: t.tolist(), lambda values: rd.tensor(values) * 10)
+    y.backward()
+    assert x.grad.item() == 60
+    with pytest.raises(RuntimeError, match="after they have already been freed"):
+        y.grad_fn._raw_saved_tensors  # noqa: B018  # to look is what raises
+
+
+def test_only_tensors_are_marked_as_written():
+    with pytest.raises(RuntimeError, match="mark_dirty can only accept variables, but argument 0 is of type int"):
+        function(lambda ctx, x: ctx.mark_dirty(5))(leaf(1.0))
+
+
 def test_backward_is_the_users():
     x = leaf(3.0)
     y = Square.apply(x)

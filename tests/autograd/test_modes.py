@@ -52,6 +52,19 @@ def test_set_grad_enabled_holds_from_here_on_or_for_a_block():
         return is_grad_enabled()
 
     assert is_grad_enabled() and not inside() and is_grad_enabled()
+    with pytest.raises(TypeError, match="argument 'enabled' .* must be bool, not str"):
+        rd.set_grad_enabled("no")
+    assert is_grad_enabled()
+
+
+@pytest.mark.parametrize("region", [rd.no_grad, rd.enable_grad, rd.inference_mode])
+def test_a_region_gives_nothing_to_hold(region):
+    with region() as nothing:
+        assert nothing is None
+
+
+def test_anomaly_mode_looks_for_nan_unless_told_otherwise():
+    assert not rd.is_anomaly_enabled() and rd.is_anomaly_check_nan_enabled()
 
 
 def test_turning_recording_on_and_off_makes_no_new_states():

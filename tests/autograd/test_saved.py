@@ -110,7 +110,7 @@ def test_hooks_pack_and_unpack_each_saved_tensor():
     log = []
 
     def pack(tensor):
-        log.append(("pack", tensor.requires_grad))
+        log.append(("pack", tensor is x))
         return tensor.tolist()
 
     def unpack(values):
@@ -121,7 +121,7 @@ def test_hooks_pack_and_unpack_each_saved_tensor():
     with graph.saved_tensors_hooks(pack, unpack):
         y = x * x
     y.sum().backward()
-    assert log == [("pack", False), ("pack", False), "unpack", "unpack"]
+    assert log == [("pack", True), ("pack", True), "unpack", "unpack"]
     assert x.grad.tolist() == [4, 6]
 
 
@@ -152,8 +152,27 @@ def test_a_saved_tensor_may_be_packed_afterwards():
     x = leaf(2.0)
     y = x * x
     y.grad_fn._raw_saved_self.register_hooks(lambda t: t.tolist(), lambda values: rd.tensor(values) * 10)
+    with pytest.raises(RuntimeError, match="whose hooks have already been set. Hint: only one pair"):
+        y.grad_fn._raw_saved_self.register_hooks(lambda t: t, lambda t: t)
     y.backward()
     assert x.grad.item() == 2 + 20
+
+
+def test_a_pack_hook_gets_the_result_itself():
+    kept = []
+    with graph.saved_tensors_hooks(lambda t: kept.append(t) or len(kept) - 1, kept.__getitem__):
+        y = leaf(2.0).exp()
+    assert kept[0] is y
+    assert y.grad_fn._saved_result.grad_fn is y.grad_fn
+    kept.clear()
+
+
+def test_the_message_names_a_tensor_that_was_written_through_a_view():
+    y = leaf(1.0, 2.0) * 1
+    z = y @ y
+    y[0] = 3
+    with pytest.raises(RuntimeError, match=r"which is output 0 of torch::autograd::CopySlices, is at version 1"):
+        z.backward()
 
 
 def test_inference_tensors_cannot_be_saved():

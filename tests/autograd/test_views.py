@@ -178,6 +178,29 @@ def test_writes_that_cannot_be_recorded_are_refused(call, message):
     assert str(error.value) == message
 
 
+def test_a_tensor_that_leaves_the_graph_counts_no_write_and_leaves_its_views_there():
+    x = leaf(1.0, 2.0)
+    y = x * 1
+    view = y.view(2)
+    y.detach_()
+    assert y._version == 0 and not y.requires_grad
+    assert view.grad_fn.name() == "ViewBackward0"
+    view.sum().backward()
+    assert x.grad.tolist() == [1, 1]
+
+
+def test_a_tensor_is_not_filled_in_with_another_where_elements_coincide():
+    def fill(target, value):
+        target[0] = value
+
+    coinciding = rd.ones(3).expand(2, 3)
+    for write in (lambda: coinciding.fill_(rd.tensor(2.0)), lambda: fill(coinciding.t(), 2.0)):
+        with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+            write()
+    coinciding.fill_(2.0)
+    assert coinciding.tolist() == [[2, 2, 2]] * 2
+
+
 def test_under_no_grad_anything_may_be_written():
     x = leaf(1.0, 2.0)
     with rd.no_grad():
