@@ -404,6 +404,9 @@ from .ops.number_forms import (
     clamp_max,
     clamp_min,
 )
+from .ops.older_forms import (
+    norm_except_dim,
+)
 from .ops.orthogonal import (
     geqrf,
     orgqr,

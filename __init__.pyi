@@ -396,6 +396,7 @@ from ._C._VariableFunctions import (
     negative_ as negative_,
     nextafter as nextafter,
     nonzero_static as nonzero_static,
+    norm_except_dim as norm_except_dim,
     normal as normal,
     not_equal as not_equal,
     nuclear_norm as nuclear_norm,

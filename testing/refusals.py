@@ -145,7 +145,7 @@ REFUSED_BY = {
         addbmm chain_matmul cross linalg_cross linalg_matmul linalg_matrix_power linalg_multi_dot matrix_power
     """,
     "bucsil": """
-        sigmoid_backward tanh_backward silu_backward
+        norm_except_dim _weight_norm sigmoid_backward tanh_backward silu_backward
         requires_grad_
         lstm.input lstm.data lstm_cell gru.input gru.data gru_cell rnn_tanh.input rnn_tanh.data
         addcdiv dist embedding_renorm_ frobenius_norm.dim lerp.Scalar lerp.Tensor linalg_matrix_norm

@@ -31,6 +31,7 @@ from .matrix_functions import MATRIX_FUNCTIONS, PSEUDO_INVERSES
 from .max_pooling import MAX_POOLING
 from .norms import NORMS
 from .number_forms import BLENDS, NUMBER_FORMS
+from .older_forms import OLDER_FORMS
 from .packing import PACKING
 from .pair_losses import PAIR_LOSSES
 from .pairs import PAIRS
@@ -112,6 +113,7 @@ op_db = [
     *BILINEAR,
     *ARRANGEMENTS,
     *INQUIRIES,
+    *OLDER_FORMS,
     *PACKING,
     *PARTS,
     *RANGES,

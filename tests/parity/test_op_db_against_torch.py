@@ -92,6 +92,20 @@ KNOWN: dict[str, dict[str, str]] = {
         ["operators", "node"], "rows are put where they belong all at once, not step by step"
     ),
     "pad_sequence": {"gradient looks": "the step of a dimension of size 1"},
+    **dict.fromkeys(
+        ["slow_conv3d", "thnn_conv2d"],
+        {
+            **dict.fromkeys(["operators", "node"], "ours is a convolution like the others"),
+            **dict.fromkeys(["errors", "error text 0"], "as for convolution"),
+            **dict.fromkeys(["errors 1", "error text 1"], "PyTorch reads another kernel than it is given"),
+            "gradients": "the last bits of float32",
+        },
+    ),
+    "unflatten_dense_tensors": {"operators": "new_empty, where PyTorch's C++ has empty"},
+    "_weight_norm": {
+        **dict.fromkeys(["operators", "node"], "PyTorch has an operator of its own for the first and last dimension"),
+        **dict.fromkeys(["errors", "error text", "error class"], "those of its parts"),
+    },
     "slice_inverse": {"gradients": "none is none; PyTorch's is a tensor of zeros"},
     "copy": dict.fromkeys(["node", "gradient errors"], "ours has a derivative; PyTorch's has none"),
     "einsum": dict.fromkeys(["operators", "node"], "the same products; ours puts no dimensions of size 1 in between"),
