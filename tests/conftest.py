@@ -52,7 +52,8 @@ ONCE = {
 
 
 # Of the generic tests each takes every operator in the specialised pass, and a third of them in the boxed one: which,
-# differs from test to test. That both do the same is what tests/specialiser compares, for all operators.
+# differs from test to test. That both do the same is what tests/specialiser compares, for all operators. See
+# docs/decisions/0008-what-runs-boxed.md.
 BOXED_SHARE = 3
 
 
