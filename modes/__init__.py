@@ -5,13 +5,15 @@ Each is imported when it is asked for: `redispatch.modes.ProfilerMode`, or `from
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from redispatch.utils._late import late_names
 
 if TYPE_CHECKING:
     from .coverage import OperatorCoverageMode
     from .cross_check import CrossCheckMode
     from .determinism import DeterminismMode
+    from .device_context import DeviceContext
     from .dtype_check import DtypeCheckMode
     from .fake_tensor import FakeTensorMode
     from .flop_counter import FlopCounterMode
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 _PLACES = {
     "CrossCheckMode": "cross_check",
     "DeterminismMode": "determinism",
+    "DeviceContext": "device_context",
     "DtypeCheckMode": "dtype_check",
     "FakeTensorMode": "fake_tensor",
     "FlopCounterMode": "flop_counter",
@@ -39,29 +42,6 @@ _PLACES = {
     "SchemaCheckMode": "schema_check",
 }
 
-__all__ = [
-    "CrossCheckMode",
-    "DeterminismMode",
-    "DtypeCheckMode",
-    "FakeTensorMode",
-    "FlopCounterMode",
-    "FunctionalRNGMode",
-    "FunctionalTensorMode",
-    "LoggingMode",
-    "MemoryTrackerMode",
-    "NanDetectorMode",
-    "OperatorCoverageMode",
-    "ProfilerMode",
-    "SchemaCheckMode",
-]
+__all__ = list(_PLACES)
 
-
-def __getattr__(name: str) -> Any:
-    """A mode, which is imported late: fx and the names of PyTorch need one of them, and not the others."""
-    if name in _PLACES:
-        return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = late_names(__name__, _PLACES)

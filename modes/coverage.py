@@ -88,3 +88,6 @@ def operators(namespace: str = "aten", *tags: Any) -> list[Any]:
         for overload in packet.overloads()
     )
     return sorted((op for op in found if all(tag in op.tags for tag in tags)), key=str)
+
+
+NOT_SUPPORTED: dict[str, str] = {}

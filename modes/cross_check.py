@@ -185,3 +185,6 @@ def relative_error(got: Any, wanted: Any) -> float:
     largest = finite[finite.isfinite()].abs().max().item()
     difference = (a - b).abs().max().item()
     return difference / largest if largest else float("inf")
+
+
+NOT_SUPPORTED: dict[str, str] = {}

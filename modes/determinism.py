@@ -103,3 +103,6 @@ def element_bytes(x: Any) -> Any:
     # A copy, since a tensor with a dimension of size 1 may be contiguous and have any stride there.
     dense = x.resolve_conj().resolve_neg().clone(memory_format=rd.contiguous_format)
     return dense.reshape(-1, 1).view(rd.uint8)
+
+
+NOT_SUPPORTED: dict[str, str] = {}

@@ -96,3 +96,6 @@ def asks_for_dtype(func: Any, args: Any, kwargs: dict[str, Any]) -> bool:
 
 def plain(dtype: Any) -> str:
     return str(dtype).rpartition(".")[2]
+
+
+NOT_SUPPORTED: dict[str, str] = {}

@@ -205,3 +205,9 @@ def shown(value: Any) -> str:
     if isinstance(value, rd.Tensor) and not isinstance(value, FakeTensor):
         return f"tensor([...], size={tuple(value.shape)})"
     return repr(value)
+
+
+NOT_SUPPORTED = {
+    "*/pickle": "a fake tensor belongs to its mode, and goes nowhere without it",
+    "*/aliasing": "fake views have no memory that they could share",
+}

@@ -193,3 +193,6 @@ class FlopCounterMode(TorchDispatchMode):
         ]
         rule = "-" * len(lines[0])
         return "\n".join([lines[0], rule, *lines[1:-1], rule, lines[-1]])
+
+
+NOT_SUPPORTED: dict[str, str] = {}

@@ -128,3 +128,8 @@ def checked(key: Any) -> int:
     if not -(2**63) <= number < 2**64:
         raise ValueError(f"FunctionalRNGMode: a key is an integer of 64 bits, got {number}")
     return number & MASK
+
+
+NOT_SUPPORTED = {
+    "#nondeterministic_seeded/values,inplace,out,autograd,functionalization": "numbers come from the key, not the seed",
+}

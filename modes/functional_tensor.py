@@ -22,7 +22,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import redispatch as rd
-from redispatch.dispatch import TorchDispatchModeKey
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
 
@@ -66,7 +65,7 @@ class FunctionalTensor(rd.Tensor):
 class FunctionalTensorMode(TorchDispatchMode):
     """The mode. New tensors are functional while it is active."""
 
-    _mode_key = TorchDispatchModeKey.FUNCTIONAL
+    _mode_key = rd._C._TorchDispatchModeKey.FUNCTIONAL
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -89,3 +88,8 @@ def functionalizing() -> Iterator[None]:
 
 def dress(value: rd.Tensor) -> Any:
     return FunctionalTensor(value) if rd._is_functional_tensor(value) else value
+
+
+NOT_SUPPORTED = {
+    "*/pickle": "a functional tensor lives as long as its function is traced",
+}

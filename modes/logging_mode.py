@@ -79,3 +79,6 @@ def short_name(dtype: rd.dtype) -> str:
     for word, letter in (("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c")):
         name = name.replace(word, letter)
     return name
+
+
+NOT_SUPPORTED: dict[str, str] = {}

@@ -147,3 +147,6 @@ class MemoryTrackerMode(TorchDispatchMode):
 def note_end(ended: deque[tuple[int, weakref.ref[Any]]], number: int, reference: weakref.ref[Any]) -> None:
     """What is called when a storage dies."""
     ended.append((number, reference))
+
+
+NOT_SUPPORTED: dict[str, str] = {}

@@ -116,3 +116,6 @@ def description(tensor: Any) -> str:
     if x.dtype.is_complex:
         return f"{head}, magnitudes from {x.abs().min().item():.4g} to {x.abs().max().item():.4g}"
     return f"{head}, from {x.min().item():.4g} to {x.max().item():.4g}"
+
+
+NOT_SUPPORTED: dict[str, str] = {}

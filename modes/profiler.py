@@ -211,3 +211,6 @@ def way_down(root: Any) -> list[str]:
         path.append(str(hop.key))
         hop = next((below for below in hop.children if below.op is hop.op), None)
     return path
+
+
+NOT_SUPPORTED: dict[str, str] = {}

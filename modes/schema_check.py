@@ -72,3 +72,6 @@ class SchemaCheckMode(TorchDispatchMode):
                 stacklevel=2,
             )
         return seen.result
+
+
+NOT_SUPPORTED: dict[str, str] = {}

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from redispatch.dispatch import OpOverload, call
+from redispatch.dispatch import OpOverload, Tag, call
 from redispatch.dispatch.schema_text import BETWEEN, head
 
 from .batch_norm import batch_norm_legit_op
@@ -55,7 +55,8 @@ def functional_form_of(writing: Operator, name: str = "", *, derivative: bool = 
     results = [WRITTEN.sub("", one) for one in (*own, *(f"{arguments[position]}_out" for position in behind))]
     returns = results[0].removesuffix(" self_out") if len(results) == 1 else f"({', '.join(results)})"
     called = head(name or writing.base_name.removesuffix("_"), text.overload_name)
-    made = Operator(f"{called}({', '.join(WRITTEN.sub('', one) for one in text.arguments)}) -> {returns}")
+    drawn = [tag for tag in writing.functional.tags if tag is Tag.nondeterministic_seeded]
+    made = Operator(f"{called}({', '.join(WRITTEN.sub('', one) for one in text.arguments)}) -> {returns}", tags=drawn)
 
     def form(*args: Any) -> Any:
         given = [copy_of(value) if position in written else value for position, value in enumerate(args)]

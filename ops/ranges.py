@@ -108,8 +108,9 @@ def between_numbers(name: str, kernel: Function) -> Function:
     return between
 
 
-logspace = public(logspace_op, *ends_in_tensors("logspace", STEPS, logspace_kernel, logspace_out_kernel))
-linspace = public(linspace_op, *ends_in_tensors("linspace", "int steps", linspace_kernel, linspace_out_kernel))
+# Those of tensors first: a tensor without dimensions is taken for a number, too, and would lose its class.
+logspace = public(*ends_in_tensors("logspace", STEPS, logspace_kernel, logspace_out_kernel), logspace_op)
+linspace = public(*ends_in_tensors("linspace", "int steps", linspace_kernel, linspace_out_kernel), linspace_op)
 
 range_op = Operator(f"range(Scalar start, Scalar end, *, {FACTORY}) -> Tensor")
 range_step_op = Operator(f"range.step(Scalar start, Scalar end, Scalar step=1, *, {FACTORY}) -> Tensor")

@@ -21,7 +21,7 @@ from redispatch.kernels import BadIndex, Elementwise, Operand, broadcast_shapes
 from redispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, fresh, looks_of, mould, wrap_dim
 
 from .copying import check_broadcasts_to, item_op, local_scalar_dense_op, move
-from .creation import zeros_op
+from .creation import arange_op, zeros_op
 from .declare import Operator, no_formula
 from .geometry import selected
 from .numbers import storable
@@ -779,6 +779,9 @@ def one_hot_composite(self: Any, num_classes: int) -> Tensor:
         raise RuntimeError("num_classes should be positive")
     elif item_op.functional(high) >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
+    if not self._storage.has_data:  # a wrapper: what is filled in place below would be a plain tensor
+        classes = arange_op.functional(num_classes, dtype=dtypes.int64, device=self.device)
+        return self.unsqueeze(-1).eq(classes).to(dtypes.int64)
     result = zeros_op.functional(
         [*self._shape, num_classes], dtype=dtypes.int64, layout=self.layout, device=self.device
     )

@@ -5,8 +5,9 @@ Each is imported when it is asked for: `subclasses.MaskedTensor`, or `from redis
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from redispatch.utils._late import late_names
 
 if TYPE_CHECKING:
     from .batched_by_hand import BatchedTensor
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from .quantized import Int4Weight, Int8Weight
     from .trainable import Trainable
     from .two_tensor import TwoTensor
+    from .wrapper import WrapperTensor
 
 _PLACES = {
     "BatchedTensor": "batched_by_hand",
@@ -36,33 +38,10 @@ _PLACES = {
     "Quantity": "quantity",
     "Trainable": "trainable",
     "TwoTensor": "two_tensor",
+    "WrapperTensor": "wrapper",
     "ZeroTensor": "lazy_constant",
 }
 
-__all__ = [
-    "BatchedTensor",
-    "CheckedTensor",
-    "ComplexPair",
-    "DiagTensor",
-    "Int4Weight",
-    "Int8Weight",
-    "JaggedTensor",
-    "LazyConstant",
-    "LoggingTensor",
-    "MaskedTensor",
-    "Quantity",
-    "Trainable",
-    "TwoTensor",
-    "ZeroTensor",
-]
+__all__ = list(_PLACES)
 
-
-def __getattr__(name: str) -> Any:
-    """A subclass, which is imported late: whoever asks for one needs none of the others."""
-    if name in _PLACES:
-        return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = late_names(__name__, _PLACES)

@@ -179,6 +179,13 @@ def by_example(level: int, func: Any, args: Any, kwargs: Any) -> Any:
     return pytree.tree_unflatten(stacked, specs[0])
 
 
+NOT_SUPPORTED = {
+    "*": "nothing is changed in place: func.vmap does that",
+    "*/aliasing": "what has no rule goes example by example, and its results are stacked anew",
+    "*/pickle": "it lives as long as its vmap runs, and is never kept",
+    "(*": "it lives as long as its vmap runs, and is never kept",
+}
+
 # How many dimension numbers come after the tensor.
 DIMS: dict[Any, int] = {
     aten.sum.dim_IntList: 1,

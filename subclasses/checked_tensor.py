@@ -76,3 +76,6 @@ def check(func: Any, result: Any, args: Any, kwargs: Any) -> None:
             func,
             plain,
         )
+
+
+NOT_SUPPORTED: dict[str, str] = {}

@@ -199,6 +199,8 @@ def view_as_real(x: Any) -> rd.Tensor:
     return rd.stack([x.re, x.im], -1)
 
 
+NOT_SUPPORTED = {"*": "no rule says it in real operators: run it on x.to_complex(), or add one to the tables below"}
+
 RULES: dict[Any, Callable[..., Any]] = {
     aten.add.Tensor: add,
     aten.sub.Tensor: sub,

@@ -95,6 +95,12 @@ class DiagTensor:
     __radd__, __rmul__ = __add__, __mul__  # for numbers: tensors on the left come through `__torch_function__`
 
 
+NOT_SUPPORTED = {
+    "*/vmap": "it is no tensor, so that there is nothing to batch",
+    "(*": "it is no tensor: it holds one, which is the parameter",
+}
+
+
 @implements(rd.add, rd.Tensor.add)
 def add(a: Any, b: Any, **rest: Any) -> Any:
     if isinstance(a, DiagTensor) and isinstance(b, DiagTensor) and a.shape == b.shape:

@@ -101,7 +101,7 @@ class JaggedTensor(rd.Tensor):
         kwargs = kwargs or {}
         if func in SAME_ROWS and isinstance(args[0], JaggedTensor):
             result = args[0].with_values(func(args[0].values_, *args[1:], **kwargs))
-        elif rd.Tag.pointwise in func.tags:
+        elif rd.Tag.pointwise in func.tags and func is not aten.equal.default:  # that one gives no tensor
             result = pointwise(func, args, kwargs)
         elif func is aten.sum.default:
             result = func(args[0].values_, **kwargs)
@@ -190,7 +190,7 @@ def pointwise(func: Any, args: Any, kwargs: Any) -> Any:
         )
     plain_args, plain_kwargs = pytree.tree_map_only(rd.Tensor, values, (args, kwargs))
     if not func._schema.is_mutable:
-        return first.with_values(func(*plain_args, **plain_kwargs))
+        return pytree.tree_map_only(rd.Tensor, first.with_values, func(*plain_args, **plain_kwargs))
     target = kwargs.get("out", args[0])
     if not isinstance(target, JaggedTensor):
         raise ValueError(
@@ -229,6 +229,8 @@ def expanded(x: Any, size: Any, *, implicit: bool = False) -> Any:
         return NotImplemented
     return x.with_values(x.values_.expand(-1, *size[2:]))
 
+
+NOT_SUPPORTED = {"*": "where its elements go in rows of different lengths is not known: run it on x.to_padded(fill)"}
 
 # Moves of elements that are answered where they stay in their rows.
 BEHIND: dict[Any, Any] = {aten.unsqueeze.default: unsqueezed, aten.expand.default: expanded}

@@ -150,6 +150,11 @@ def annihilates(func: Any, *args: Any, **kwargs: Any) -> Any:
     return ZeroTensor(result.shape, result.dtype, args[0].device)
 
 
+NOT_SUPPORTED = {
+    "*": "a constant has no elements to write to: write to x.materialize()",
+    "*/aliasing": "a view of a constant is a constant of its own, since neither can be written",
+}
+
 ZERO_RULES: dict[Any, Callable[..., Any]] = {
     aten.add.Tensor: vanishes,
     aten.sub.Tensor: vanishes,

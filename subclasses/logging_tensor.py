@@ -116,3 +116,6 @@ def shown(value: Any, looks: bool = False) -> str:
         items = ", ".join(shown(item, looks) for item in value)
         return items if looks else f"[{items}]"
     return repr(value)
+
+
+NOT_SUPPORTED: dict[str, str] = {}  # but for what no wrapper can, as the table of operators says

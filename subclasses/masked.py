@@ -95,7 +95,7 @@ class MaskedTensor(rd.Tensor):
             result = MaskedTensor(func(args[0].data_, *args[1:], **kwargs), args[0].mask)
         elif func in REDUCTIONS:
             result = reduced(func, REDUCTIONS[func], args, kwargs)
-        elif rd.Tag.pointwise in func.tags:
+        elif rd.Tag.pointwise in func.tags and func is not aten.equal.default:  # that one gives no tensor
             result = pointwise(func, args, kwargs)
         else:
             raise NotImplementedError(
@@ -150,7 +150,7 @@ def pointwise(func: Any, args: Any, kwargs: Any) -> Any:
     mask = functools.reduce(rd.logical_and, others, first)
     if not func._schema.is_mutable:
         data = func(*parts(args, "data_"), **parts(kwargs, "data_"))
-        return MaskedTensor(data, mask.expand(data.shape))
+        return pytree.tree_map_only(rd.Tensor, lambda x: MaskedTensor(x, mask.expand(x.shape)), data)
     target = kwargs.get("out", args[0])
     if not isinstance(target, MaskedTensor) or mask.shape != target.shape or not rd.equal(mask, target.mask):
         raise ValueError(
@@ -202,6 +202,9 @@ def moved(func: Any, args: Any, kwargs: Any) -> Any:
     mask = pytree.tree_leaves(func(*masks, **same_dtype))
     return pytree.tree_unflatten([MaskedTensor(d, m) for d, m in zip(data[0], mask, strict=True)], data[1])
 
+
+# Whatever is neither pointwise, nor a reduction or a move of the tables below, is refused by name.
+NOT_SUPPORTED = {"*": "what a masked element means to it is not known: say so with x.to_tensor(fill), and mask again"}
 
 REDUCTIONS: dict[Any, Any] = {
     aten.sum.default: lambda dtype: 0,

@@ -5,11 +5,12 @@
     length + time               # UnitError: ... cannot add m and s
 
 What it teaches: a handler may hold facts about values without holding more values, and refuse what makes no sense.
-Rules come in families: what adds wants equal units, what multiplies combines them, what is linear keeps them, and an
-exponential wants none. Operators of no family are refused by name, since a unit lost in silence is worse than an
-error. Nothing is said about gradients, and they are right: backward runs the same operators on the same wrappers, so
-that the gradient of joules by metres comes in newtons. How serious it is: useful for checking a program's physics once;
-units are symbols, none is converted into another (kilometres are not a thousand metres).
+Rules come in families: what adds wants equal units, what multiplies combines them, what is linear keeps them. Every
+other operator wants pure numbers, of which it makes pure numbers whatever it is: an exponential, a convolution. With
+units it is refused, since a unit lost in silence is worse than an error. Nothing is said about gradients, and they are
+right: backward runs the same operators on the same wrappers, so that the gradient of joules by metres comes in newtons.
+How serious it is: useful for checking a program's physics once; units are symbols, none is converted into another
+(kilometres are not a thousand metres).
 
 Read next: logging_tensor.py, for the least that such a wrapper needs; masked.py, for gradients that need help.
 """
@@ -136,10 +137,10 @@ def unit_of(value: Any) -> Unit:
 def unit_of_result(func: Any, args: Any, kwargs: Any) -> Unit | None:
     """The unit of the result; None where it is plain, as that of a comparison.
 
-    Errors: UnitError where units do not fit; NotImplementedError for an operator of no family.
+    Errors: UnitError where units do not fit; NotImplementedError for an operator of no family on what has a unit.
     """
     name = func._schema.name.removeprefix("aten::").rstrip("_")
-    units = [unit_of(x) for x in pytree.tree_leaves(args)]
+    units = [unit_of(x) for x in pytree.tree_leaves((args, kwargs))]
     if name in SAME or name in COMPARE:
         # Factors that are no summands, such as alpha, are keyword arguments, and a condition is counted in nothing.
         summands = pytree.tree_leaves(args[1:] if name == "where" else args[: SAME.get(name, 2)])
@@ -165,15 +166,15 @@ def unit_of_result(func: Any, args: Any, kwargs: Any) -> Unit | None:
         return units[0]
     if name in FRESH:
         return Unit()
+    if not any(units):
+        return Unit()  # of pure numbers, whatever it is
     if name in PURE or name == "pow":
-        if any(units):
-            raise UnitError(
-                f"{func}: expected pure numbers, but got {', '.join(map(str, units))}; divide by a Quantity of the "
-                "same unit first",
-                func,
-                units,
-            )
-        return Unit()
+        raise UnitError(
+            f"{func}: expected pure numbers, but got {', '.join(map(str, units))}; divide by a Quantity of the "
+            "same unit first",
+            func,
+            units,
+        )
     raise NotImplementedError(
         f"{func}: Quantity does not know what it does to units; run it on x.value and say the unit of the result"
     )
@@ -196,9 +197,15 @@ def check_written(func: Any, args: Any, kwargs: Any, unit: Unit) -> None:
         )
 
 
+# With the unit "" everything works; with another what is of no family, or of one that wants pure numbers, does not.
+NOT_SUPPORTED: dict[str, str] = {}
+
 # The families. A number says how many arguments must agree; the rest are counts, dimensions or bounds.
 SAME = {"add": 2, "sub": 2, "maximum": 2, "minimum": 2, "cat": 1, "stack": 1, "where": 3, "copy": 2, "clamp": 3} | {
     "fill": 2,
+    "rsub": 2,
+    "clamp_min": 2,
+    "clamp_max": 2,
     "fmod": 2,
     "remainder": 2,
 }
@@ -210,5 +217,15 @@ FRESH = {"ones_like", "sign", "sgn", "isnan", "isinf", "isfinite"}
 LINEAR = {
     *("neg", "abs", "sum", "mean", "amax", "amin", "std", "clone", "detach", "alias", "view", "_unsafe_view", "expand"),
     *("t", "transpose", "permute", "select", "slice", "squeeze", "unsqueeze", "split", "unbind", "index", "flip"),
-    *("cumsum", "conj", "_to_copy", "zeros_like", "zero", "select_backward", "slice_backward", "_reshape_alias"),
+    *(
+        "cumsum",
+        "relu",
+        "conj",
+        "_to_copy",
+        "zeros_like",
+        "zero",
+        "select_backward",
+        "slice_backward",
+        "_reshape_alias",
+    ),
 }

@@ -221,6 +221,11 @@ def copied(weight: Any, source: rd.Tensor, non_blocking: bool = False) -> Any:
     return weight
 
 
+NOT_SUPPORTED = {
+    "*": "codes cannot be changed element by element: dequantize(), change that, and quantise again by from_float",
+    "(optimizer)/attributes": "codes cannot move a little: a quantised weight is not trained",
+}
+
 RULES: dict[Any, Callable[..., Any]] = {
     aten.t.default: turned,
     aten.detach.default: same,

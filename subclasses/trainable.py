@@ -85,6 +85,8 @@ class Trainable(rd.Tensor):
         return return_and_correct_aliasing(func, args, kwargs, result)
 
 
+NOT_SUPPORTED: dict[str, str] = {}  # but for what no wrapper can, as the table of operators says
+
 # What makes the same tensor again: as it is, in memory of its own, in another dtype or on another device.
 SAME_AGAIN: set[Any] = {
     aten.alias.default,

@@ -80,3 +80,15 @@ class TwoTensor(rd.Tensor):
         # A number, such as that of `item()`, can be one only: it is a's.
         both = [cls(a, b) if isinstance(a, rd.Tensor) else a for a, b in zip(results_a, results_b, strict=True)]
         return return_and_correct_aliasing(func, args, kwargs, pytree.tree_unflatten(both, spec))
+
+
+TWICE = "what is plain is written twice, once for each half"
+NOT_SUPPORTED = {
+    "_foreach_add_/mixed": TWICE,
+    "_fused_adam*/mixed": TWICE,
+    "_native_batch_norm_legit/mixed": TWICE,
+    "rrelu_with_noise*/mixed": TWICE,
+    "gru*/mixed": f"{TWICE}: the plain hidden state in its cells",
+    "lstm*/mixed": f"{TWICE}: the plain hidden state in its cells",
+    "rnn_*/mixed": f"{TWICE}: the plain hidden state in its cells",
+}

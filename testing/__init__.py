@@ -2,8 +2,13 @@
 
 `assert_close` compares tensors, `make_tensor` invents them, an `OpInfo` says what is true of one operator; op_db/ holds
 one for each operator of the library, and tests/op_db/ the generic tests that they drive. `check_operator` runs such
-tests for one operator, wherever it is declared.
+tests for one operator, wherever it is declared; `check_subclass` and `check_mode` run all operators through a subclass
+or under a mode, and report what it breaks.
 """
+
+from typing import TYPE_CHECKING
+
+from redispatch.utils._late import late_names
 
 from .check_operator import check_operator
 from .comparison import assert_close
@@ -11,14 +16,35 @@ from .make_tensor import make_tensor
 from .op_info import ErrorInput, Maker, OpInfo, SampleInput, sample
 from .scalar_info import info_of
 
+if TYPE_CHECKING:
+    from .mode_check import check_mode
+    from .report import Finding, Report, ReportError
+    from .subclass_check import check_subclass
+
+# Late: they want neural networks, optimizers and files, which the modes that use this room do not.
+_PLACES = {
+    "Finding": "report",
+    "Report": "report",
+    "ReportError": "report",
+    "check_mode": "mode_check",
+    "check_subclass": "subclass_check",
+}
+
 __all__ = [
     "ErrorInput",
+    "Finding",
     "Maker",
     "OpInfo",
+    "Report",
+    "ReportError",
     "SampleInput",
     "assert_close",
+    "check_mode",
     "check_operator",
+    "check_subclass",
     "info_of",
     "make_tensor",
     "sample",
 ]
+
+__getattr__, __dir__ = late_names(__name__, _PLACES)

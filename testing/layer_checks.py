@@ -4,7 +4,7 @@ A `Subject` says how a plain call becomes one that goes through the layer. Each 
 the same values, and compares. A check returns whether there was something to check, raises `Broken` where something
 else comes out, and lets pass what the layer raises.
 
-Read next: check_subclass.py and check_mode.py, the two kinds of subject; report.py.
+Read next: subclass_check.py and mode_check.py, the two kinds of subject; report.py.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from redispatch.autograd import grad, no_grad
+from redispatch.autograd import grad
 from redispatch.dispatch import OpOverload, Tag
 from redispatch.func import functionalize
 from redispatch.func.vmap import vmap
 from redispatch.ops.random import manual_seed
 from redispatch.ops.shape import stack
-from redispatch.tensor import Tensor, can_cast, dtype, dtypes, empty
+from redispatch.tensor import Tensor, can_cast, dtype, empty
 from redispatch.utils import _pytree as pytree
 
 from .comparison import assert_close
 from .op_info import OpInfo, SampleInput
-from .report import Broken
+from .report import Broken, Nothing
 
 
 class Subject:
@@ -38,6 +38,7 @@ class Subject:
     closed = True  # whether every tensor that comes of it is its own, too
     values = True  # whether there are values to compare, or only shapes, strides and dtypes
     strides = True  # whether strides are those of plain tensors
+    mixes = True  # whether there are calls in which some tensors are its own, and others are plain
 
     def region(self) -> AbstractContextManager[Any]:
         """Where calls go through the layer."""
@@ -55,6 +56,10 @@ class Subject:
         """Whether a value is one of the layer's tensors."""
         return isinstance(x, Tensor)
 
+    def known(self, info: OpInfo) -> str:
+        """Why no layer of this kind can have an operator, where the table says so."""
+        return ""
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -66,35 +71,43 @@ class Trial:
 
     # The two calls ---------------------------------------------------------------------------------------------------
 
-    def dressed(self, only_first: bool = False, sample: SampleInput | None = None) -> SampleInput:
-        """The call with the layer's tensors: all of them, or only the first."""
-        sample = (sample or self.sample).map(lambda x: alone(x))
-        dress: Callable[[Any], Any] = self.subject.dress
-        if only_first:
-            first = sample.tensors()[0]
-            dress = lambda x: self.subject.dress(x) if x is first else x  # noqa: E731
-        return sample.map(dress)
+    def dressed(self, only_first: bool = False) -> SampleInput:
+        """The call with the layer's tensors: all of them, or only the first. Nothing where it has none like them."""
+        sample = self.sample.map(alone)
+        first = next(iter(sample.tensors()), None)
+        call = sample.map(lambda x: x if only_first and x is not first else self.subject.dress(x))
+        if not any(self.subject.owns(x) for x in leaves(call)):
+            raise Nothing
+        return call
 
     def plain(self, dressed: SampleInput) -> SampleInput:
         """The call that a dressed one stands for, on memory of its own."""
-        return owned_map(self.subject, dressed, lambda x: self.plain_of(x))
+
+        def one(x: Any) -> Any:
+            return self.plain_of(x) if self.subject.owns(x) or isinstance(x, Tensor) else x
+
+        values, kwargs = pytree.tree_map(one, (dressed.arguments, dict(dressed.kwargs)))
+        return SampleInput(values[0], tuple(values[1:]), kwargs, dressed.skips)
 
     def plain_of(self, x: Any) -> Tensor:
         """The plain tensor that one stands for, laid out as that one says it is."""
-        bare = self.subject.bare(x).detach()
-        if not isinstance(x, Tensor) or not self.subject.values:
-            return alone(bare)
-        made = empty(tuple(x.shape), bare.dtype, bare.device, x.stride())
-        return made.copy_(bare.resolve_conj().resolve_neg())
-
-    def applies(self, dressed: SampleInput) -> bool:
-        """Whether the layer has anything to do with a call."""
-        return any(self.subject.owns(x) for x in leaves(dressed))
+        bare = alone(self.subject.bare(x))
+        if not isinstance(x, Tensor) or bare.stride() == x.stride():
+            return bare
+        return empty(tuple(x.shape), bare.dtype, bare.device, x.stride()).copy_(bare)
 
     def through(self, call: SampleInput, op: Any = None) -> Any:
         """The operator's result through the layer."""
-        with self.subject.region():
+        with self.subject.region(), warnings_off():
             return self.run(call, op)
+
+    def expected(self, call: SampleInput, op: Any = None) -> Any:
+        """The operator's result without the layer; where it has none, there is nothing to check."""
+        try:
+            with warnings_off():
+                return self.run(call, op)
+        except Exception:
+            raise Nothing from None
 
     def run(self, call: SampleInput, op: Any = None) -> Any:
         """The operator's result; one that draws numbers draws the same every time."""
@@ -110,25 +123,27 @@ class Trial:
         if len(ours) != len(others):
             raise Broken(f"{what}: {len(ours)} values, where there should be {len(others)}")
         for mine, other in zip(ours, others, strict=True):
-            self.same_one(mine, other, what, strides and self.subject.strides)
-
-    def same_one(self, mine: Any, other: Any, what: str, strides: bool) -> None:
-        if not isinstance(other, Tensor):
-            if self.subject.values or not isinstance(other, int | float | complex):
-                close(mine, other, what)
-            return
-        if not (isinstance(mine, Tensor) or self.subject.owns(mine)):
-            raise Broken(f"{what} is a {type(mine).__name__}, where there should be a tensor")
-        if tuple(mine.shape) != tuple(other.shape) or mine.dtype != other.dtype:
-            raise Broken(f"{what} says that it is {look(mine)}, and should be {look(other)}")
-        if strides and mine.stride() != other.stride():
-            raise Broken(f"{what} has strides {tuple(mine.stride())}, and should have {tuple(other.stride())}")
-        if self.subject.values and has_defined_values(self.info):
-            bare = self.subject.bare(mine) if self.subject.owns(mine) else mine
-            close(bare.detach(), other.detach(), what)
+            stands_for(self.subject, mine, other, what, strides, values=has_defined_values(self.info))
 
     def __str__(self) -> str:
         return f"{self.info}{self.sample}"
+
+
+def stands_for(subject: Subject, mine: Any, other: Any, what: str, strides: bool = False, values: bool = True) -> None:
+    """Broken unless one of the layer's tensors looks like a plain one, and stands for the same elements."""
+    values = values and subject.values
+    if not isinstance(other, Tensor):
+        if values or not isinstance(other, int | float | complex):
+            close(mine, other, what)
+        return
+    if not (isinstance(mine, Tensor) or subject.owns(mine)):
+        raise Broken(f"{what} is a {type(mine).__name__}, where there should be a tensor")
+    if tuple(mine.shape) != tuple(other.shape) or mine.dtype != other.dtype:
+        raise Broken(f"{what} says that it is {look(mine)}, and should be {look(other)}")
+    if strides and subject.strides and mine.stride() != other.stride():
+        raise Broken(f"{what} has strides {tuple(mine.stride())}, and should have {tuple(other.stride())}")
+    if values:
+        close(subject.bare(mine).detach(), other.detach(), what)
 
 
 # --- the checks: whether there was something to check; Broken where it does not hold ---------------------------------
@@ -136,89 +151,91 @@ class Trial:
 
 def values(trial: Trial) -> bool:
     """Results are those of the plain call, and are the layer's own; arguments hold afterwards what they should."""
-    tried = False
-    for only_first in (False, True) if len(trial.sample.tensors()) > 1 else (False,):
-        call = trial.dressed(only_first)
-        if not trial.applies(call):
-            continue
-        plain = trial.plain(call)
-        wanted = trial.run(plain)
-        with warnings_off():
-            found = trial.through(call)
-        which = "the result, with the first tensor alone of its kind," if only_first else "the result"
-        trial.same(found, wanted, which, strides=True)
-        trial.same(leaves(call), leaves(plain), "an argument, after the call,")
-        strangers = [x for x in each(found, trial.subject) if isinstance(x, Tensor) and not trial.subject.owns(x)]
-        if trial.subject.closed and strangers:
-            raise Broken(f"{which} is a plain {type(strangers[0]).__name__}")
-        tried = True
-    return tried
-
-
-def aliasing(trial: Trial) -> bool:
-    """What is an argument, or shares memory with one, does so; a view that is written writes to what it is a view of."""
-    call = trial.dressed()
-    if not trial.applies(call):
-        return False
-    plain = trial.plain(call)
-    wanted, found = trial.run(plain), trial.through(call)
-    results, others = each(found, trial.subject), each(wanted)
-    for number, (mine, other) in enumerate(zip(results, others, strict=True)):
-        if not isinstance(other, Tensor) or not isinstance(mine, Tensor):
-            continue
-        which = f"result {number}" if len(results) > 1 else "the result"
-        for x, y in zip(leaves(call), leaves(plain), strict=True):
-            if not isinstance(y, Tensor) or not isinstance(x, Tensor) or type(x) is not type(mine):
-                continue
-            if (mine is x) != (other is y):
-                raise Broken(f"{which} is {'' if mine is x else 'not '}the argument itself")
-            if shares(mine, x) != shares(other, y):
-                raise Broken(f"{which} {'shares' if shares(mine, x) else 'does not share'} its memory with an argument")
-    if trial.info.op.schema.is_view and can_be_written(trial):
-        written_through(trial, results, others)
-        trial.same(leaves(call), leaves(plain), "what the view is of, after the view was written,")
+    found = compared(trial, trial.dressed())
+    strangers = [x for x in each(found, trial.subject) if isinstance(x, Tensor) and not trial.subject.owns(x)]
+    if trial.subject.closed and strangers:
+        raise Broken(f"the result is a plain {type(strangers[0]).__name__}")
     return True
 
 
-def inplace(trial: Trial) -> bool:
-    """The in-place form writes what the other gives, into its argument, which it returns and whose version it counts."""
-    op = trial.info.inplace
-    if op is None:
+def mixed(trial: Trial) -> bool:
+    """So they are where the first tensor alone is of the layer's, and the others are plain."""
+    if len(trial.sample.tensors()) < 2 or not trial.subject.mixes:
         return False
+    compared(trial, trial.dressed(only_first=True))
+    return True
+
+
+def compared(trial: Trial, call: SampleInput) -> Any:
+    """The result of a call, once it is what it should be."""
+    plain = trial.plain(call)
+    wanted = trial.expected(plain)
+    found = trial.through(call)
+    trial.same(found, wanted, strides=True)
+    trial.same(leaves(call), leaves(plain), "an argument, after the call,")
+    return found
+
+
+def aliasing(trial: Trial) -> bool:
+    """Results share memory with arguments, or do not, as they should; writing a view writes what it is a view of."""
     call = trial.dressed()
-    if not trial.subject.owns(call.input) or not isinstance(call.input, Tensor):
+    plain = trial.plain(call)
+    wanted, found = trial.expected(plain), trial.through(call)
+    results, others = each(found, trial.subject), each(wanted)
+    declared = any(trial.info.op.schema.return_aliases)
+    for mine, other in zip(results, others, strict=True):
+        for x, y in zip(leaves(call), leaves(plain), strict=True):
+            if isinstance(other, Tensor) and isinstance(y, Tensor) and isinstance(x, Tensor) and type(x) is type(mine):
+                check_alias(mine, other, x, y, declared, trial.info.mutates)
+    if trial.info.op.schema.is_view and can_be_written(trial):
+        written(trial, results, others)
+        trial.same(leaves(call), leaves(plain), "what it is a view of, after the view was written,")
+    return True
+
+
+def check_alias(mine: Any, other: Tensor, x: Tensor, y: Tensor, declared: bool, mutates: bool) -> None:
+    """Broken unless `mine` is to `x` what `other` is to `y`, as far as the schema promises it."""
+    if mine is x and other is not y:
+        raise Broken("the result is the argument itself, and should be another tensor")
+    if other is y and mine is not x and mutates:
+        raise Broken("the result is not the argument itself, which was written")
+    if shares(mine, x) and not shares(other, y):
+        raise Broken("the result shares its memory with an argument, and should have its own")
+    if shares(other, y) and not shares(mine, x) and declared:
+        raise Broken("the result does not share its memory with the argument that it is a view of")
+
+
+def inplace(trial: Trial) -> bool:
+    """The in-place form writes what the other gives into its argument, returns that, and counts its version."""
+    op, call = trial.info.inplace, trial.dressed()
+    if op is None or not trial.subject.owns(call.input) or not isinstance(call.input, Tensor):
         return False
     plain = trial.plain(call)
     if not fits_in_place(trial, plain):
         return False
     before, plain_before = call.input._version, plain.input._version
-    trial.run(plain, op)
-    found = trial.through(call, op)
-    if found is not call.input:
+    trial.expected(plain, op)
+    if trial.through(call, op) is not call.input:
         raise Broken("the in-place form returns another tensor than its argument")
     trial.same(call.input, plain.input, "the argument, after the call in place,", strides=True)
-    counted, should = call.input._version - before, plain.input._version - plain_before
-    if bool(counted) != bool(should):
-        raise Broken(f"the version of the written tensor went up by {counted}, and should have gone up by {should}")
+    if (call.input._version > before) != (plain.input._version > plain_before):
+        raise Broken(f"the version of the tensor went from {before} to {call.input._version} as it was written")
     return True
 
 
 def out(trial: Trial) -> bool:
-    """The out= form writes the result into the tensors that it is given, and returns them."""
-    op = trial.info.out
+    """The out= form writes the result into the tensors that it is given."""
+    op, call = trial.info.out, trial.dressed()
     if op is None:
-        return False
-    call = trial.dressed()
-    if not trial.applies(call):
         return False
     plain = without_factory_options(op, trial.plain(call))
     call = without_factory_options(op, call)
-    results = [x for x in each(trial.run(plain)) if isinstance(x, Tensor)]
-    targets = [trial.subject.dress(x.detach().clone().fill_(1)) for x in results]
+    results = [x for x in each(trial.expected(plain)) if isinstance(x, Tensor)]
+    targets = [trial.subject.dress(alone(x).fill_(1)) for x in results]
     if not all(map(trial.subject.owns, targets)):
         return False
     wanted = [trial.plain_of(x) for x in targets]
-    trial.run(with_out(op, plain, wanted), op)
+    trial.expected(with_out(op, plain, wanted), op)
     trial.through(with_out(op, call, targets), op)
     trial.same(targets, wanted, "what out= is given, after the call,")
     return True
@@ -230,11 +247,9 @@ def autograd(trial: Trial) -> bool:
     if not places or not trial.info.gradients or trial.info.mutates or "gradients" in trial.info.skips:
         return False
     call, inputs = entered(trial, places)
-    if call is None:
-        return False
     plain = trial.plain(call)
     plain_inputs = [x.requires_grad_() for i, x in enumerate(leaves(plain)) if i in places]
-    wanted = differentiable(each(trial.run(plain)))
+    wanted = differentiable(each(trial.expected(plain)))
     if not wanted:
         return False
     found = [x for x in each(trial.through(call), trial.subject) if floats(x)]
@@ -257,8 +272,6 @@ def autograd(trial: Trial) -> bool:
 def functionalization(trial: Trial) -> bool:
     """Functionalized, the call gives the same, and its in-place form writes the same."""
     info, call = trial.info, trial.dressed()
-    if not trial.applies(call):
-        return False
     plain = trial.plain(call)
     writes = info.inplace is not None and isinstance(plain.input, Tensor) and fits_in_place(trial, plain)
 
@@ -268,12 +281,10 @@ def functionalization(trial: Trial) -> bool:
             return [trial.run(SampleInput(target, args[1:], kwargs), info.inplace), target]
         return trial.run(SampleInput(args[0], args[1:], kwargs))
 
-    try:
-        wanted = functionalize(program)(plain.copy().arguments, dict(plain.kwargs))
-    except Exception:
-        return False  # nor does it go without the layer
-    with trial.subject.region():
-        found = functionalize(program)(call.arguments, dict(call.kwargs))
+    with warnings_off():
+        wanted = without_it(lambda: functionalize(program)(plain.arguments, dict(plain.kwargs)))
+        with trial.subject.region():
+            found = functionalize(program)(call.arguments, dict(call.kwargs))
     trial.same(found, wanted, "the result, functionalized,")
     return True
 
@@ -299,10 +310,7 @@ def batching(trial: Trial) -> bool:
         return False
     plain = [trial.plain_of(x) if trial.subject.owns(x) else alone(x) for x in batches]
     with warnings_off():  # that an operator is called once for each example
-        try:
-            wanted = vmap(program)(*plain)
-        except Exception:
-            return False
+        wanted = without_it(lambda: vmap(program)(*plain))
         with trial.subject.region():
             found = vmap(program)(*batches)
     trial.same(found, wanted, "the result under vmap")
@@ -318,7 +326,7 @@ def deepcopying(trial: Trial) -> bool:
             raise Broken(f"a deep copy of the result is a {type(made).__name__}")
         if isinstance(x, Tensor) and shares(made, x):
             raise Broken("a deep copy of the result shares its memory")
-        trial.same(made, trial.subject.bare(x), "a deep copy of the result")
+        stands_for(trial.subject, made, trial.subject.bare(x), "a deep copy of the result")
 
     return of_results(trial, check)
 
@@ -330,7 +338,7 @@ def pickling(trial: Trial) -> bool:
         made = pickle.loads(pickle.dumps(x))
         if type(made) is not type(x):
             raise Broken(f"what comes back from a pickle of the result is a {type(made).__name__}")
-        trial.same(made, trial.subject.bare(x), "what comes back from a pickle of the result")
+        stands_for(trial.subject, made, trial.subject.bare(x), "what comes back from a pickle of the result")
 
     return of_results(trial, check)
 
@@ -339,17 +347,18 @@ def printing(trial: Trial) -> bool:
     """A result prints, and that it was printed changes nothing."""
 
     def check(x: Any) -> None:
-        before = trial.plain_of(x)
+        before = alone(trial.subject.bare(x))
         texts = [repr(x), str(x), f"{x}"]
         if not all(texts):
             raise Broken("the result prints as an empty text")
-        trial.same(x, before, "the result, after it was printed,")
+        stands_for(trial.subject, x, before, "the result, after it was printed,")
 
     return of_results(trial, check)
 
 
 CHECKS: dict[str, Callable[[Trial], bool]] = {
     "values": values,
+    "mixed": mixed,
     "aliasing": aliasing,
     "inplace": inplace,
     "out": out,
@@ -380,20 +389,8 @@ def leaves(call: SampleInput) -> list[Any]:
     return pytree.tree_leaves((call.arguments, dict(call.kwargs)))
 
 
-def owned_map(subject: Subject, call: SampleInput, function: Callable[[Any], Any]) -> SampleInput:
-    """The call with `function(x)` for each of the layer's tensors, and copies of the plain ones."""
-
-    def one(x: Any) -> Any:
-        if subject.owns(x):
-            return function(x)
-        return alone(x) if isinstance(x, Tensor) else x
-
-    values, kwargs = pytree.tree_map(one, (call.arguments, dict(call.kwargs)))
-    return SampleInput(values[0], tuple(values[1:]), kwargs, call.skips)
-
-
 def alone(x: Tensor) -> Tensor:
-    """A tensor with memory of its own, and the same strides as far as a copy can have them."""
+    """A copy: a leaf, with the same strides as far as a copy can have them."""
     return x.detach().clone()
 
 
@@ -426,12 +423,9 @@ def shares(one: Tensor, other: Tensor) -> bool:
 
 def fits_in_place(trial: Trial, plain: SampleInput) -> bool:
     """Whether the in-place form takes a call: its result has the shape of the argument, and a dtype that fits it."""
-    if not isinstance(plain.input, Tensor) or plain.input.requires_grad:
+    if not isinstance(plain.input, Tensor):
         return False
-    try:
-        wanted = trial.run(plain.copy())
-    except Exception:
-        return False
+    wanted = trial.expected(plain.copy())
     if not isinstance(wanted, Tensor):
         return False
     op = trial.info.inplace
@@ -462,8 +456,9 @@ def can_be_written(trial: Trial) -> bool:
         return False
 
 
-def written_through(trial: Trial, results: list[Any], others: list[Any]) -> None:
-    with trial.subject.region(), no_grad():
+def written(trial: Trial, results: list[Any], others: list[Any]) -> None:
+    """Writes zeros into all results, of either call."""
+    with trial.subject.region():
         for x in results:
             if isinstance(x, Tensor):
                 x.zero_()
@@ -472,11 +467,18 @@ def written_through(trial: Trial, results: list[Any], others: list[Any]) -> None
             y.zero_()
 
 
+def without_it(call: Callable[[], Any]) -> Any:
+    """What a call gives without the layer; where it gives nothing, there is nothing to check."""
+    try:
+        return call()
+    except Exception:
+        raise Nothing from None
+
+
 def of_results(trial: Trial, check: Callable[[Any], None]) -> bool:
     """Runs a check on each of the layer's tensors in the result."""
     call = trial.dressed()
-    if not trial.applies(call):
-        return False
+    trial.expected(trial.plain(call))
     results = [x for x in each(trial.through(call), trial.subject) if trial.subject.owns(x)]
     with trial.subject.region():
         for x in results:
@@ -484,7 +486,7 @@ def of_results(trial: Trial, check: Callable[[Any], None]) -> bool:
     return bool(results)
 
 
-def entered(trial: Trial, places: list[int]) -> tuple[SampleInput | None, list[Any]]:
+def entered(trial: Trial, places: list[int]) -> tuple[SampleInput, list[Any]]:
     """The dressed call for autograd, and the tensors whose gradients are asked for.
 
     Where dressing is itself differentiable these are the plain tensors, as when values enter by an autograd.Function;
@@ -506,8 +508,10 @@ def entered(trial: Trial, places: list[int]) -> tuple[SampleInput | None, list[A
             inputs.append(x)
         owned = owned or trial.subject.owns(made)
         filled[place] = made
+    if not owned:
+        raise Nothing
     args, kwargs = pytree.tree_unflatten(filled, spec)
-    return (SampleInput(args[0], tuple(args[1:]), kwargs) if owned else None), inputs
+    return SampleInput(args[0], tuple(args[1:]), kwargs), inputs
 
 
 def left(subject: Subject, x: Any) -> Any:

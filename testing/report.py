@@ -3,7 +3,7 @@
 `check_subclass` and `check_mode` return one. It prints as a table, shows itself in a notebook, and raises only when it
 is asked to: `report.check()`.
 
-Read next: check_subclass.py and check_mode.py, which fill it; layer_checks.py, for what is checked.
+Read next: subclass_check.py and mode_check.py, which fill it; layer_checks.py, for what is checked.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from html import escape
-from typing import Any
+
+from redispatch.dispatch import OPERATORS
 
 HOLDS, FAILS, NOT_SUPPORTED = "holds", "fails", "not supported"
+REFUSALS = (NotImplementedError, TypeError, ValueError)  # errors that say: this is not for me
 MOST = 30  # lines of failures that are printed; `failures` has all
 
 
@@ -29,6 +31,10 @@ class ReportError(AssertionError):
 
 class Broken(Exception):
     """Something else came out than should; a check raises it. Any other exception comes from what is being checked."""
+
+
+class Nothing(Exception):
+    """There is nothing to check: the call does not work without the layer, either, or does not concern it."""
 
 
 @dataclass(frozen=True)
@@ -55,45 +61,49 @@ class Finding:
 class Statements:
     """What an author says is not supported: operator -> reason. Keys are names, patterns, or either with a check.
 
-    "sort"               whatever overload: errors that are raised are no failures
+    "sort"               whatever overload: that it is refused is no failure
     "linalg_*"           all operators of such names
     "rand*/values"       this check of theirs, whatever comes out
-    "*/pickle"           this check of every operator
+    "*/pickle,deepcopy"  these checks of every operator
+    "#nondeterministic_seeded/values"    of those with a tag
 
-    A key without a check covers errors only: a result that is wrong without a word is a failure all the same.
+    A key without a check covers what says that it does not work (REFUSALS). A result that is wrong without a word, and
+    an error of another kind, is a failure all the same. Of several keys that cover an outcome the longest tells why.
     Errors: ValueError for a check that there is not, and for a reason that is empty.
     """
 
     def __init__(self, stated: Mapping[str, str], checks: Iterable[str]) -> None:
         self.stated = dict(stated)
-        known = set(checks)
+        known = {*checks}
         for key, reason in self.stated.items():
-            check = key.rpartition("/")[2] if "/" in key else ""
-            if check and check not in known:
+            checks_named = key.rpartition("/")[2].split(",") if "/" in key else []
+            if not known.issuperset(checks_named):
                 raise ValueError(f"not_supported: {key!r} names no check; there are {', '.join(sorted(known))}")
             if not reason.strip():
                 raise ValueError(f"not_supported: say why for {key!r}; the reason is empty")
 
-    def keys_for(self, op: str, check: str, raised: bool) -> list[str]:
-        """The keys that cover an outcome."""
-        return [key for key in self.stated if covers(key, op, check, raised)]
+    def keys_for(self, op: str, check: str, refused: bool) -> list[str]:
+        """The keys that cover an outcome, the longest first."""
+        return sorted((key for key in self.stated if covers(key, op, check, refused)), key=len, reverse=True)
 
 
-def covers(key: str, op: str, check: str, raised: bool) -> bool:
-    """Whether a statement is about this check of an operator; without a check in it, about what is raised."""
+def covers(key: str, op: str, check: str, refused: bool) -> bool:
+    """Whether a statement is about this check of an operator; without a check in it, about refusals."""
     pattern, _, of = key.rpartition("/") if "/" in key else (key, "", "")
-    return (of == check or not of and raised) and is_named(op, pattern)
+    return (check in of.split(",") if of else refused) and is_named(op, pattern)
 
 
 def is_named(op: str, pattern: str) -> bool:
-    """Whether a pattern means an operator: by its whole name, without "aten::", or without the overload."""
+    """Whether a pattern means an operator: by its whole name, without "aten::", without the overload, or by "#tag"."""
+    if pattern.startswith("#"):
+        return op in OPERATORS and pattern[1:] in {str(tag).removeprefix("Tag.") for tag in OPERATORS[op].tags}
     short = op.removeprefix("aten::")
     packet = short.partition(".")[0] if "::" in op else short
     return any(fnmatchcase(name, pattern) for name in (op, short, packet))
 
 
 def is_pattern(key: str) -> bool:
-    return any(sign in key for sign in "*?[")
+    return any(sign in key for sign in "*?[#")
 
 
 @dataclass
@@ -166,7 +176,9 @@ class Report:
 
     def __str__(self) -> str:
         lines = [self.headline(), ""]
-        lines += columns([("check", "holds", "fails", "not supported"), *(tuple(map(str, row)) for row in self.counts())])
+        lines += columns(
+            [("check", "holds", "fails", "not supported"), *(tuple(map(str, row)) for row in self.counts())]
+        )
         if self.failures:
             lines += ["", "fails"]
             lines += [f"  {one.op}  {one.check}  {one.call}\n      {one.problem}" for one in self.failures[:MOST]]
@@ -241,24 +253,32 @@ def columns(rows: list[tuple[str, ...]]) -> list[str]:
 class Recorder:
     """Fills a report: runs one check after another, and holds what comes out against what was stated."""
 
-    def __init__(self, report: Report, stated: Mapping[str, str]) -> None:
-        self.report, self.statements = report, Statements(stated, report.checks)
+    def __init__(self, report: Report, stated: Mapping[str, str], checks: Iterable[str]) -> None:
+        self.report, self.statements = report, Statements(stated, checks)
         self.used: set[str] = set()
         self.seen: set[str] = set()  # the operators
 
-    def run(self, op: str, check: str, trial: Callable[[], bool], call: Callable[[], str]) -> None:
-        """Records a trial. It returns whether there was something to check, and raises where it does not hold."""
+    def run(self, op: str, check: str, trial: Callable[[], bool], call: Callable[[], str], known: str = "") -> bool:
+        """Records a trial, and says whether an error was raised in it.
+
+        trial: returns whether there was something to check, and raises where it does not hold. known: the reason, if
+        it is known beforehand that it cannot.
+        """
         self.seen.add(op)
         try:
             if trial():
                 self.report.findings.append(Finding(op, check))
+        except Nothing:
+            pass
         except Exception as error:
-            problem = said(error)
-            keys = self.statements.keys_for(op, check, raised=not isinstance(error, Broken))
+            raised = not isinstance(error, Broken)
+            keys = self.statements.keys_for(op, check, isinstance(error, REFUSALS))
             self.used.update(keys)
-            reason = self.statements.stated[keys[0]] if keys else ""
-            outcome = NOT_SUPPORTED if keys else FAILS
-            self.report.findings.append(Finding(op, check, outcome, call(), problem, reason, error))
+            reason = self.statements.stated[keys[0]] if keys else known
+            outcome = NOT_SUPPORTED if reason else FAILS
+            self.report.findings.append(Finding(op, check, outcome, call(), said(error), reason, error))
+            return raised
+        return False
 
     def find_stale(self, whole: bool) -> None:
         """Enters the statements that no failure has used. whole: whether the whole table was run."""
@@ -275,5 +295,3 @@ def said(error: BaseException) -> str:
     text = " ".join(str(error).split())
     text = text if isinstance(error, Broken) else f"{type(error).__name__}: {text}"
     return text if len(text) <= 300 else f"{text[:299]}…"
-
-

@@ -156,7 +156,15 @@ COPYING = [
     OpInfo("type_as", to_others, same),
     OpInfo("alias", unary(), same),
     OpInfo("detach", unary(), same, gradients=False),
-    OpInfo("lift_fresh", unary(), same, skips={"trace": "what is fresh has no history: nothing is recorded"}),
+    OpInfo(
+        "lift_fresh",
+        unary(),
+        same,
+        skips={
+            "trace": "what is fresh has no history: nothing is recorded",
+            "subclass": "what a wrapper makes anew has no history",
+        },
+    ),
     OpInfo("lift_fresh_copy", unary(), same),
     OpInfo("fill.Scalar", fills, lambda self, value: np.full_like(self, value)),
     OpInfo("fill.Tensor", tensor_fills, lambda self, value: np.full_like(self, value), errors=fill_errors),

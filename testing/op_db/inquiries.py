@@ -114,7 +114,7 @@ INQUIRIES = [
         functionalized="the wrapper requires no grad",
         parity="only floating leaves have one",
     ),
-    asks("set_data", None, samples=twice),
+    asks("set_data", None, samples=twice, subclass="a wrapper gets another face, and keeps what is inside"),
     OpInfo(
         "resize_as_", twice, lambda self, other: self.reshape(-1)[: other.size].reshape(other.shape), gradients=False
     ),
