@@ -143,7 +143,7 @@ class ProfilerMode(TorchDispatchMode):
         return self.get_table()
 
     def print_table(self, sort_by: str = "time") -> None:
-        """Prints the table: by `rich`, where that is installed, and as plain text where not."""
+        """Prints the table: by `rich`, which is optional (`pip install rich`); without it, as plain text."""
         try:
             from rich.console import Console
             from rich.table import Table

@@ -153,6 +153,7 @@ def annihilates(func: Any, *args: Any, **kwargs: Any) -> Any:
 NOT_SUPPORTED = {
     "*": "a constant has no elements to write to: write to x.materialize()",
     "*/aliasing": "a view of a constant is a constant of its own, since neither can be written",
+    "*/autograd": "a zero makes zero of what is infinite, where a formula divides by it",
 }
 
 ZERO_RULES: dict[Any, Callable[..., Any]] = {

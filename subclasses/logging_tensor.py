@@ -44,11 +44,12 @@ class Log:
 class LoggingTensor(rd.Tensor):
     """A wrapper around `elem` that writes into `log` what is done with it; what comes of it writes into the same log.
 
+    Its log is the attribute `journal`: were it called `log`, it would hide the method that derivatives use.
     Requires grad where `elem` does; the graph is then the wrapper's.
     """
 
     elem: rd.Tensor
-    log: Log  # type: ignore[assignment]  # stands before the method of that name
+    journal: Log
     label: str  # `name` is taken: every tensor has it
 
     @staticmethod
@@ -67,14 +68,14 @@ class LoggingTensor(rd.Tensor):
     def __init__(self, elem: rd.Tensor, log: Log) -> None:
         # The wrapper is what autograd records; were `elem` recorded, too, there would be two graphs.
         self.elem = elem.detach() if elem.requires_grad else elem
-        self.log, self.label = log, log.new_label()
+        self.journal, self.label = log, log.new_label()
 
     def __repr__(self) -> str:
         return f"LoggingTensor({self.label}, {self.elem!r})"
 
     def __tensor_flatten__(self) -> tuple[list[str], Any]:
         """The names of the inner tensors, and what else it takes to build the wrapper again."""
-        return ["elem"], self.log
+        return ["elem"], self.journal
 
     @staticmethod
     def __tensor_unflatten__(
@@ -86,7 +87,7 @@ class LoggingTensor(rd.Tensor):
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        log = next(x.log for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, cls))
+        log = next(x.journal for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, cls))
         call = f"{func}({', '.join([*map(shown, args), *(f'{k}={shown(v)}' for k, v in kwargs.items())])})"
 
         inner_args, inner_kwargs = pytree.tree_map_only(LoggingTensor, lambda x: x.elem, (args, kwargs))

@@ -110,13 +110,21 @@ class QuantizedWeight(rd.Tensor):
             result = rule(*args, **kwargs)
             if result is not NotImplemented:
                 return return_and_correct_aliasing(func, args, kwargs, result)
-        if func._schema.is_mutable and isinstance(args[0], QuantizedWeight):
+        written = next((x for x in written_by(func, args, kwargs) if isinstance(x, QuantizedWeight)), None)
+        if written is not None:
             raise TypeError(
-                f"{func}: a {type(args[0]).__name__} cannot be changed element by element; dequantize() it, change "
+                f"{func}: a {type(written).__name__} cannot be changed element by element; dequantize() it, change "
                 "that, and quantise the result by from_float"
             )
         args, kwargs = pytree.tree_map_only(QuantizedWeight, QuantizedWeight.dequantize, (args, kwargs))
         return func(*args, **kwargs)
+
+
+def written_by(func: Any, args: Any, kwargs: dict[str, Any]) -> list[Any]:
+    """The tensors that a call writes, those of `out=` among them."""
+    arguments = func._schema.arguments
+    given = {**dict(zip([argument.name for argument in arguments], args, strict=False)), **kwargs}
+    return pytree.tree_leaves([given.get(argument.name) for argument in arguments if argument.is_write])
 
 
 class Int8Weight(QuantizedWeight):

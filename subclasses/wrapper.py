@@ -32,19 +32,25 @@ Rule = Callable[..., Any]
 
 
 class WrapperTensor(rd.Tensor):
-    """A tensor around `inner`, with the attributes that `kept` names, given by keyword.
+    """A tensor around `held`, with the attributes that `kept` names, given by keyword.
 
-    Shape, strides, dtype and device are those of `inner`, and so is whether it requires grad; the graph is then the
+    Shape, strides, dtype and device are those of `held`, and so is whether it requires grad; the graph is then the
     wrapper's, and its gradient is of its class.
     Errors: TypeError for an attribute that `kept` does not name, or that is missing.
     """
 
     kept: ClassVar[tuple[str, ...]] = ()
     rules: ClassVar[dict[Any, Rule]] = {}
-    inner: rd.Tensor
+    held: rd.Tensor
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        taken = sorted(name for name in cls.kept if hasattr(rd.Tensor, name) or name == "held")
+        if taken:
+            raise TypeError(
+                f"{cls.__name__}: every tensor has {', '.join(taken)}, and formulas of derivatives use it; call "
+                "what is kept something else"
+            )
         cls.rules = dict(cls.rules)  # a class's own, which begin as those of the class above
 
     @staticmethod
@@ -66,20 +72,20 @@ class WrapperTensor(rd.Tensor):
         )
 
     def __init__(self, inner: rd.Tensor, **attributes: Any) -> None:
-        # The wrapper is what autograd records; were `inner` recorded, too, there would be two graphs.
-        self.inner = inner.detach() if inner.requires_grad else inner
+        # The wrapper is what autograd records; were `held` recorded, too, there would be two graphs.
+        self.held = inner.detach() if inner.requires_grad else inner
         for name, value in attributes.items():
             setattr(self, name, value)
 
     def __repr__(self) -> str:
         said = "".join(f", {name}={value!r}" for name, value in self.attributes().items())
-        return f"{type(self).__name__}({self.inner!r}{said})"
+        return f"{type(self).__name__}({self.held!r}{said})"
 
     # What a class may say otherwise ----------------------------------------------------------------------------------
 
     def unwrap(self) -> rd.Tensor:
         """The plain tensor that this one stands for, which operators are run on."""
-        return self.inner
+        return self.held
 
     @classmethod
     def wrap(cls, result: rd.Tensor, attributes: dict[str, Any]) -> Any:
@@ -112,12 +118,12 @@ class WrapperTensor(rd.Tensor):
 
     def __tensor_flatten__(self) -> tuple[list[str], Any]:
         """The name of the inner tensor, and the attributes."""
-        return ["inner"], self.attributes()
+        return ["held"], self.attributes()
 
     @classmethod
     def __tensor_unflatten__(cls, inner: dict[str, rd.Tensor], attributes: Any, size: Any, stride: Any) -> Any:
         """The wrapper around another tensor, with the same attributes."""
-        return cls(inner["inner"], **attributes)
+        return cls(inner["held"], **attributes)
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -143,6 +143,8 @@ def stands_for(subject: Subject, mine: Any, other: Any, what: str, strides: bool
     if strides and subject.strides and mine.stride() != other.stride():
         raise Broken(f"{what} has strides {tuple(mine.stride())}, and should have {tuple(other.stride())}")
     if values:
+        if not subject.owns(mine) and not mine._storage.has_data:
+            raise Broken(f"{what} is a {type(mine).__name__}; what that stands for is not known")
         close(subject.bare(mine).detach(), other.detach(), what)
 
 

@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import weakref
 
 import pytest
 from expecttest import assert_expected_inline
@@ -108,8 +109,10 @@ def test_storages_that_die_in_another_thread_are_counted():
 def test_storages_may_outlive_the_mode():
     with MemoryTrackerMode() as memory:
         x = rd.ones(KIB)
+    gone = weakref.ref(memory)
     del memory
     gc.collect()
+    assert gone() is None  # the storage, which still tells of its end, does not keep the mode
     del x
 
 

@@ -8,12 +8,13 @@ import pytest
 import redispatch as rd
 import redispatch.modes
 import redispatch.optim
+from redispatch.overrides import TorchFunctionMode
 from redispatch.utils._python_dispatch import TorchDispatchMode
 
 
 def test_every_name_is_a_mode():
     modes = [getattr(rd.modes, name) for name in rd.modes.__all__]
-    assert modes and all(issubclass(mode, TorchDispatchMode) for mode in modes)
+    assert modes and all(issubclass(mode, TorchDispatchMode | TorchFunctionMode) for mode in modes)
     assert set(rd.modes.__all__) <= set(dir(rd.modes)) and rd.modes.__all__ == list(rd.modes._PLACES)
 
 

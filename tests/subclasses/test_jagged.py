@@ -133,3 +133,11 @@ def test_offsets_that_do_not_fit_are_refused(offsets):
         from_values(rd.ones(5), rd.tensor(offsets, dtype=rd.int64))
     with pytest.raises(ValueError, match="at least one row"):
         jagged([])
+
+
+def test_a_pointwise_operator_may_have_several_results_or_none_that_is_a_tensor():
+    x = jagged([rd.tensor([1.0, 8.0])])
+    mantissa, exponent = rd.frexp(x)
+    assert type(mantissa) is type(exponent) is type(x)
+    with pytest.raises(NotImplementedError, match="aten.equal"):
+        rd.equal(x, x)

@@ -67,3 +67,10 @@ def test_lists_and_several_results():
 def test_it_shows_its_label():
     x, _ = logged(rd.ones(1))
     assert repr(x) == "LoggingTensor($0, tensor([1.]))"
+
+
+def test_its_log_does_not_hide_the_method_that_formulas_call():
+    x = LoggingTensor(rd.tensor([1.0, 2.0]), Log()).requires_grad_()
+    assert x.log().elem.tolist() == rd.tensor([1.0, 2.0]).log().tolist()
+    rd.logcumsumexp(x, 0).sum().backward()
+    assert type(x.grad) is LoggingTensor

@@ -125,3 +125,11 @@ def test_it_shows_what_counts_and_comes_apart():
     x = MaskedTensor(rd.tensor([[1.5, NAN]]), rd.tensor([[True, False]]))
     assert repr(x) == "MaskedTensor([[1.5, --]])"
     assert repr(transform_subclass(x, lambda name, inner: inner.clone())) == repr(x)
+
+
+def test_a_pointwise_operator_may_have_several_results_or_none_that_is_a_tensor():
+    x = masked(rd.tensor([1.0, 8.0]), rd.tensor([True, False]))
+    mantissa, exponent = rd.frexp(x)
+    assert type(mantissa) is type(exponent) is type(x)
+    with pytest.raises(NotImplementedError, match="aten.equal"):
+        rd.equal(x, x)

@@ -124,3 +124,11 @@ def test_what_cannot_be_quantised_is_refused():
         Int8Weight.from_float(rd.ones(4))
     with pytest.raises(ValueError, match="group_size of 32 must be even and divide the 8 columns"):
         Int4Weight.from_float(weight())
+
+
+@pytest.mark.parametrize("out", [Int8Weight, Int4Weight])
+def test_a_weight_given_as_out_is_refused_and_not_written_past(out):
+    target = out.from_float(rd.ones(2, 32))
+    with pytest.raises(TypeError, match="aten.mm.out: a Int.Weight cannot be changed element by element"):
+        rd.mm(rd.ones(2, 3), rd.ones(3, 32), out=target)
+    assert target.dequantize().tolist() == rd.ones(2, 32).tolist()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import redispatch as rd
 from redispatch import subclasses
 
 
@@ -24,3 +25,14 @@ def test_each_is_found_and_says_what_it_teaches(name):
     lesson = " ".join(import_module(kind.__module__).__doc__.split())
     for heading in ("What it teaches:", "How serious it is:", "Read next:"):
         assert heading in lesson
+
+
+@pytest.mark.parametrize("name", [name for name in subclasses.__all__ if name != "DiagTensor"])
+def test_no_attribute_hides_a_method_that_formulas_may_call(name):
+    kind = getattr(subclasses, name)
+    fields = {field for base in kind.__mro__ for field in base.__dict__.get("__annotations__", {})}
+    assert not [field for field in fields if base_has(field)]
+
+
+def base_has(field):
+    return hasattr(rd.Tensor, field) and not field.startswith("_")
