@@ -55,7 +55,7 @@ def functional_form_of(writing: Operator, name: str = "", *, derivative: bool = 
     results = [WRITTEN.sub("", one) for one in (*own, *(f"{arguments[position]}_out" for position in behind))]
     returns = results[0].removesuffix(" self_out") if len(results) == 1 else f"({', '.join(results)})"
     called = head(name or writing.base_name.removesuffix("_"), text.overload_name)
-    drawn = [tag for tag in writing.functional.tags if tag is Tag.nondeterministic_seeded]
+    drawn = ("nondeterministic_seeded",) if Tag.nondeterministic_seeded in writing.functional.tags else ()
     made = Operator(f"{called}({', '.join(WRITTEN.sub('', one) for one in text.arguments)}) -> {returns}", tags=drawn)
 
     def form(*args: Any) -> Any:

@@ -157,7 +157,7 @@ class Report:
     def counts(self) -> list[tuple[str, int, int, int]]:
         """A row for each check: how often it holds, fails, and is not supported."""
         found = Counter((one.check, one.outcome) for one in self.findings)
-        rows = ((check, *(found[check, o] for o in (HOLDS, FAILS, NOT_SUPPORTED))) for check in self.checks)
+        rows = ((c, found[c, HOLDS], found[c, FAILS], found[c, NOT_SUPPORTED]) for c in self.checks)
         return [row for row in rows if any(row[1:])]
 
     def reasons(self) -> dict[str, list[str]]:

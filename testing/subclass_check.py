@@ -286,7 +286,7 @@ def survives_a_step(subject: Wrapping, made: Callable[[], Any], attributes: tupl
     """A parameter is trained in place: the object, its class and its attributes stay, and its values move."""
     x, gradient = made(), made()
     wanted = subject.bare(x).detach().clone() - 0.5 * subject.bare(gradient).detach()
-    weight = Parameter(x)
+    weight: Any = Parameter(x)
     weight.grad = gradient
     SGD([weight], lr=0.5).step()
     if not isinstance(weight, subject.cls):

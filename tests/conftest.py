@@ -37,6 +37,7 @@ PACKAGE = os.path.dirname(os.path.dirname(TESTS)) + os.sep
 ONCE = {
     "array_api",
     "kernels",
+    "kit",
     "op_db/test_dtypes.py",
     "safety",
     "serialization",

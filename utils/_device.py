@@ -61,7 +61,7 @@ class DeviceContext(TorchFunctionMode):
         state = STATE.get()
         if not state.function_modes or state.function_modes[0] is not self:
             raise RuntimeError(f"{self!r} is not at the bottom of the function modes any more: {state.function_modes}")
-        *self.former, before = self.former  # type: ignore[assignment]
+        self.former, before = self.former[:-1], self.former[-1]
         STATE.set(with_function_modes(state, (*before, *other_modes(state.function_modes))))
 
     def __repr__(self) -> str:
