@@ -132,6 +132,23 @@ def take_loop(lo, hi, sizes, strides, out, out_at, index, index_at, x, x_at, sca
         bad[0] = 1
 
 
+def take_rows_loop(
+    lo, hi, width, out_step, index_step, x_step, out, out_at, index, index_at, x, x_at, scale, size, bad
+):  # fmt: skip
+    """`take_loop` for dense rows that are taken whole, lo <= row < hi: what an embedding is. It walks two dimensions
+    only, and divides nothing."""
+    limit, outside = uint64(size), False
+    for row in range(lo, hi):
+        position = counted(index[uint64(index_at + row * index_step)], size)
+        fits = uint64(position) < limit
+        outside |= not fits
+        to, from_ = out_at + row * out_step, x_at + row * x_step + (position if fits else 0) * scale
+        for i in range(width):
+            out[uint64(to + i)] = x[uint64(from_ + i)]
+    if outside:
+        bad[0] = 1
+
+
 def fold_loop(lo, hi, sizes, strides, out, out_at, index, index_at, scale, size, bad):
     """out[i] += index[i] * scale, on the terms of `take_loop`: positions from several indices."""
     ndim = len(sizes)
@@ -202,6 +219,30 @@ def put_loop(lo, hi, sizes, strides, source, source_at, index, index_at, x, x_at
         first = 0
 
 
+def add_rows_loop(lo, hi, count, width, size, skip, nothing, out, out_at, index, index_at, source, source_at, bad):
+    """out[index[row]] += source[row] for dense rows lo <= row < hi of `count`, in order, but where the index is `skip`.
+
+    The first range begins with a scan of all indices: if one is outside, bad[0] becomes 1, and `out` stays as it is;
+    else it is filled with zeros.
+    """
+    if lo == 0:
+        limit, outside = uint64(size), False
+        for row in range(count):
+            outside |= not uint64(index[uint64(index_at + row)]) < limit
+        if outside:
+            bad[0] = 1
+        else:
+            for i in range(size * width):
+                out[uint64(out_at + i)] = nothing
+    if bad[0] == 0:
+        for row in range(lo, hi):
+            position = index[uint64(index_at + row)]
+            if position != skip:
+                to, from_ = out_at + position * width, source_at + row * width
+                for i in range(width):
+                    out[uint64(to + i)] += source[uint64(from_ + i)]
+
+
 def replace(old, new):
     return new
 
@@ -231,7 +272,11 @@ COMBINE: dict[str, Callable] = {
 }
 
 _TAKE = {wrap: Kernel(take_loop, given={"counted": from_the_end if wrap else counted}) for wrap in (False, True)}
+_TAKE_ROWS = {
+    wrap: Kernel(take_rows_loop, given={"counted": from_the_end if wrap else counted}) for wrap in (False, True)
+}
 _FOLD = Kernel(fold_loop)
+_ADD_ROWS = Kernel(add_rows_loop)
 _PUT: dict[tuple[str, str, str], Entry] = {}
 NEVER = -(1 << 63)  # an index to skip that no scanned index equals
 
@@ -249,10 +294,15 @@ def _ready_take(
     walk = plan(out.shape, (out.strides, index.strides, x.strides))
     if walk.numel == 0 or size == 0:
         return lambda *arrays: walk.numel == 0
-    array, tables = array_type(x.dtype), ("int64[]", "int64[]")
-    arrays = (array, "int64", array_type(index.dtype), "int64", array, "int64")
-    entry = _TAKE[wrap].entry("int64", "int64", *tables, *arrays, "int64", "int64", "int64[]")
-    run = ready(entry, walk.numel, (walk.sizes, walk.strides))
+    array = array_type(x.dtype)
+    arrays = (array, "int64", array_type(index.dtype), "int64", array, "int64", "int64", "int64", "int64[]")
+    if len(walk.sizes) == 2 and walk.steps == (1, 0, 1):
+        rows, width = (int(n) for n in walk.sizes)
+        entry = _TAKE_ROWS[wrap].entry(*["int64"] * 6, *arrays)
+        run = ready(entry, rows, (width, *(int(step) for step in walk.strides[::2])), width)
+    else:
+        entry = _TAKE[wrap].entry("int64", "int64", "int64[]", "int64[]", *arrays)
+        run = ready(entry, walk.numel, (walk.sizes, walk.strides))
 
     def take(*arrays: Any) -> bool:
         bad = np.zeros(1, np.int64)
@@ -376,12 +426,24 @@ def _at_least_1d(x: Operand) -> Operand:
 
 def embedding(out: Operand, weight: Operand, index: Operand) -> BadIndex | None:
     """out[..., :] = weight[index[...], :]. Shapes: weight [n, d], index any, out [*index, d]."""
-    size = weight.shape[0]
+    arrays = [part for one in (out, weight, index) for part in (one.array, one.offset)]
+    return ready_embedding(out, weight, index)(*arrays)
+
+
+def ready_embedding(out: Operand, weight: Operand, index: Operand) -> Callable[..., BadIndex | None]:
+    """`embedding` for all operands that look like these: `f(out, out_at, weight, weight_at, index, index_at)`."""
+    size, looks = weight.shape[0], index[1:4]
     if 0 in out.shape:
-        return first_bad(index, size, wrap=False)
+        return lambda out, out_at, x, x_at, array, at: first_bad(Operand(array, *looks, at), size, wrap=False)
     rows = index._replace(shape=out.shape, strides=(*index.strides, 0))
     columns = weight._replace(shape=out.shape, strides=(0,) * len(index.shape) + weight.strides[1:])
-    return None if _take(out, rows, columns, weight.strides[0], size) else first_bad(index, size, wrap=False)
+    take = _ready_take(out, rows, columns, weight.strides[0], size)
+
+    def run(out: Any, out_at: int, x: Any, x_at: int, index: Any, at: int) -> BadIndex | None:
+        fits = take(out, out_at, index, at, x, x_at)
+        return None if fits else first_bad(Operand(index, *looks, at), size, wrap=False)
+
+    return run
 
 
 def embedding_dense_backward(out: Operand, grad: Operand, index: Operand, padding_index: int = -1) -> BadIndex | None:
@@ -389,6 +451,9 @@ def embedding_dense_backward(out: Operand, grad: Operand, index: Operand, paddin
 
     16-bit floats are added in float32 and rounded once.
     """
+    plain = DTYPES[out.dtype].compute == out.dtype and numel(grad.shape) > 0
+    if plain and all(is_contiguous(one.shape, one.strides) for one in (out, grad, index)):
+        return _add_rows(out, grad, index, padding_index)
     bad = first_bad(index, out.shape[0], wrap=False)
     if bad is not None:
         return bad
@@ -407,6 +472,18 @@ def embedding_dense_backward(out: Operand, grad: Operand, index: Operand, paddin
     if target is not out:
         copy(out, target)
     return None
+
+
+def _add_rows(out: Operand, grad: Operand, index: Operand, padding_index: int) -> BadIndex | None:
+    """`embedding_dense_backward` of dense operands, in one pass."""
+    array, (size, width), found = array_type(out.dtype), out.shape, np.zeros(1, np.int64)
+    head = ["int64"] * 6 + [array[:-2]]
+    entry = _ADD_ROWS.entry(*head, array, "int64", array_type(index.dtype), "int64", array, "int64", "int64[]")
+    arrays = (out.array, out.offset, index.array, index.offset, grad.array, grad.offset)
+    nothing = DTYPES[out.dtype].storage.type(0)
+    count = numel(index.shape)
+    serial_for(entry, count, (count, width, size, padding_index, nothing, *arrays, found), max(1, width))
+    return first_bad(index, size, wrap=False) if found[0] else None
 
 
 # --- several indices at once -----------------------------------------------------------------------------------------

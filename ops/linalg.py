@@ -21,7 +21,7 @@ from .out_forms import copy_into_out, filled, resize_and_copy_into_out
 from .planned import Planned, Run
 from .public import public
 from .structured import Meta, Structured, c_name, check_out_dtype, common_device
-from .views import t_op
+from .views import t_op, view_op
 
 SCALES = "*, Scalar beta=1, Scalar alpha=1"
 
@@ -587,11 +587,22 @@ def linear_composite(input: Any, weight: Any, bias: Any) -> Any:
         return call(matmul_op.functional, [input, call(t_op.functional, [weight])])
     if len(input._shape) == 2:
         return call(addmm_op.functional, [bias, input, call(t_op.functional, [weight]), 1, 1])
+    if len(input._shape) == 3 and len(bias._shape) == 1 and rows_lie_in_turn(input):  # as in a transformer
+        batch, n, k = input._shape
+        rows = call(view_op.functional, [input, [batch * n, k]])
+        product = call(addmm_op.functional, [bias, rows, call(t_op.functional, [weight]), 1, 1])
+        return call(view_op.functional, [product, [batch, n, weight._shape[0]]])
     return linear_otherwise(input, weight, bias)
 
 
+@inline
+def rows_lie_in_turn(x: Any) -> bool:
+    """Whether the rows of a batch of matrices follow each other at one step."""
+    return x._stride[0] == x._stride[1] * x._shape[1]
+
+
 def linear_otherwise(input: Any, weight: Any, bias: Any) -> Any:
-    """The same for an input that is no matrix, and a bias."""
+    """The same for an input of any other number of dimensions, and a bias."""
     if bias.dim() <= 1 and input.dim() != 0 and rows_are_a_view(input):
         *outer_shape, k = input.shape
         rows = input.view(math.prod(outer_shape), k)

@@ -27,7 +27,7 @@ from .geometry import selected
 from .numbers import storable
 from .out_forms import copy_into_out
 from .overridable import overridable_function
-from .planned import Plan
+from .planned import Plan, Planned, Run
 from .public import public
 from .structured import Meta, Structured, apart, check_no_internal_overlap, common_device
 
@@ -581,7 +581,7 @@ argwhere = public(argwhere_op)
 
 # --- embedding --------------------------------------------------------------------------------------------------------
 
-embedding_op = Operator(
+embedding_op = Planned(
     "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) "
     "-> Tensor"
 )
@@ -600,19 +600,26 @@ def check_index(indices: Tensor, asking: str) -> None:
         )
 
 
-@embedding_op.kernel("CPU", "Meta")
-def embedding_kernel(
+@embedding_op.meta
+def embedding_meta(
     weight: Tensor, indices: Tensor, padding_idx: int, scale_grad_by_freq: bool, sparse: bool
-) -> Tensor:
+) -> Meta:
     """The rows of `weight` [n, d] that `indices` name: [*indices.shape, d]."""
     if len(weight._shape) != 2:
         raise RuntimeError("'weight' must be 2-D")
     check_index(indices, "embedding")
-    on = common_device(weight, indices)
-    result = empty(Size((*indices._shape, weight._shape[1])), weight._dtype, on)
-    if on.type == "cpu" and kernels.embedding(result._operand, weight._operand, indices._operand) is not None:
-        raise IndexError("index out of range in self")
-    return result
+    return Meta((*indices._shape, weight._shape[1]), weight._dtype, common_device(weight, indices))
+
+
+@embedding_op.loop
+def embedding_loop(out: Tensor, weight: Tensor, indices: Tensor, *how: Any) -> Run:
+    find = kernels.ready_embedding(out._operand, weight._operand, indices._operand)
+
+    def run(*arrays: Any) -> None:
+        if find(*arrays) is not None:
+            raise IndexError("index out of range in self")
+
+    return run
 
 
 def embedding_backward(
