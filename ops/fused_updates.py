@@ -13,7 +13,7 @@ import numpy as np
 
 from redispatch import kernels
 from redispatch.kernels import is_dense
-from redispatch.tensor import Tensor, as_numpy, looks_of, no_memory
+from redispatch.tensor import Tensor, as_numpy, dtypes, looks_of, no_memory
 
 from .arithmetic import add_op
 from .declare import Operator
@@ -61,7 +61,7 @@ def adam_kernel(decoupled: bool) -> Any:
                 raise not_implemented("fused_adam_kernel", p._dtype)
             if grad_scale is not None:
                 as_numpy(g)[...] = as_numpy(g) / as_numpy(grad_scale)
-            count = as_numpy(step).item()
+            count = number_of(step)
             numbers = known.get(count)
             if numbers is None:
                 numbers = known[count] = (
@@ -80,6 +80,13 @@ def adam_kernel(decoupled: bool) -> Any:
             run_together(kernels.adam(p._dtype.name), numbers, (p, g, m, v, *largest))
 
     return kernel
+
+
+def number_of(x: Tensor) -> Any:
+    """The one number in a tensor."""
+    if x._array is None or x._shape or x._dtype.itemsize == 2:
+        return as_numpy(x).item()
+    return x._array.item(x._offset)
 
 
 def run_together(loop: Any, numbers: tuple[Any, ...], tensors: tuple[Tensor, ...]) -> None:
@@ -121,5 +128,9 @@ def adam_meta(*args: Any) -> None:
 
 @foreach_add_op.kernel("CPU", "Meta", dispatches=True)
 def foreach_add_kernel(self: list[Tensor], scalar: Any) -> None:
+    plain = type(scalar) is int
     for x in self:
-        add_op.inplace(x, scalar)  # type: ignore[misc]  # it has an in-place form
+        if plain and x._dtype is dtypes.float32 and not x._shape and x._array is not None:  # as counts of steps are
+            x._array[x._offset] += scalar
+        else:
+            add_op.inplace(x, scalar)  # type: ignore[misc]  # it has an in-place form
