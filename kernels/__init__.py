@@ -12,7 +12,7 @@ from . import lapack, pooling, special
 from .adam import adam
 from .argreduce import extreme_with_indices, ready_extreme
 from .assembly import busiest_loop
-from .attention import attention, attention_backward, blas_takes
+from .attention import Attention, blas_takes
 from .blas import addmm, bmm, matmul, mm, ready_addmm, ready_matmul
 from .compile import Kernel
 from .convolution import Product, Windows, add_to_channels
@@ -119,6 +119,7 @@ from .vecmath import (
 )
 
 __all__ = [
+    "Attention",
     "ALL",
     "AMAX",
     "AMIN",
@@ -153,8 +154,6 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
-    "attention",
-    "attention_backward",
     "bernoulli",
     "blas_takes",
     "blocks",

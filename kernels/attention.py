@@ -17,10 +17,12 @@ Read next: blas.py, which says what BLAS takes; softmax.py.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from .blas import bare
 from .blas_threads import allow_threads
 from .compile import Entry, Kernel
 from .convert import array_type, load
@@ -221,28 +223,43 @@ def _entry(loop: Any, compute: str, mask: str = "") -> Entry:
 Part = tuple[slice, slice]  # of the batch, and of the key heads
 
 
-def grouped(x: Operand, repeats: int = 1) -> np.ndarray:
-    """[batch, heads, ...] as [batch, key heads, query heads of each, ...], without a copy; it has elements."""
-    size, (batch, heads, *rest) = x.array.itemsize, x.shape
+def grouped(x: Operand, repeats: int = 1) -> Callable[[np.ndarray, int], np.ndarray]:
+    """What gives, of memory that looks like x[batch, heads, ...], [batch, key heads, query heads of each, ...]."""
+    dtype, (batch, heads, *rest) = x.array.dtype, x.shape
+    size = dtype.itemsize
     of_batch, of_head, *steps = (size * step for step in x.strides)
     shape, strides = (batch, heads // repeats, repeats, *rest), (of_batch, of_head * repeats, of_head, *steps)
-    return np.ndarray(shape, x.array.dtype, x.array, size * x.offset, strides)
+    return lambda array, at: np.ndarray(shape, dtype, array, size * at, strides)
+
+
+class Given(NamedTuple):
+    """What a call is given: [batch, key head, query head of it, row, :] of each, and the memory of the mask."""
+
+    query: np.ndarray
+    key: np.ndarray
+    value: np.ndarray
+    mask: tuple[Any, ...]  # the array and where it begins, or nothing
 
 
 class Attention:
-    """One call: which part of the batch and of the heads is worked on at a time, and how a block is made.
+    """Calls with operands that look like these: which part of the batch and of the heads is worked on at a time, and
+    how a block is made.
 
     query[batch, heads, n, width], key and value[batch, key heads, m, width] in float32 or float64, as BLAS takes them;
-    `mask` broadcasts to [batch, heads, n, m].
+    `mask` broadcasts to [batch, heads, n, m]; with `causal` query i sees keys 0 to i.
     """
 
     def __init__(self, query: Operand, key: Operand, value: Operand, mask: Operand | None, causal: bool, scale: float):
         heads, groups = query.shape[1], key.shape[1]
         self.repeats, self.dtype, self.causal, self.scale = heads // groups, query.dtype, causal, scale
-        self.query, self.key, self.value = grouped(query, self.repeats), grouped(key), grouped(value)
+        self.see_query, self.see_key, self.see_value = grouped(query, self.repeats), grouped(key), grouped(value)
         self.n, self.m, self.width = query.shape[2], key.shape[2], query.shape[3]
-        self.mask = None if mask is None else self.spread(mask)
+        self.mask = None if mask is None else self.spread(bare(mask))
         self.parts = self.split(query.shape[0], groups)
+
+    def given(self, q: np.ndarray, q_at: int, k: np.ndarray, k_at: int, v: np.ndarray, v_at: int, *mask: Any) -> Given:
+        """The arrays of a call."""
+        return Given(self.see_query(q, q_at), self.see_key(k, k_at), self.see_value(v, v_at), mask)
 
     def steps(self, *operands: Operand) -> np.ndarray:
         """The steps of each in a block: batch to batch, head to head, query head to query head, row, column; or 0."""
@@ -258,10 +275,13 @@ class Attention:
         shape = b.stop - b.start, g.stop - g.start, self.repeats
         return shape, shape[0] * shape[1] * shape[2]
 
-    def start(self, x: Operand, part: Part, i: int) -> int:
-        """Where row `i` of a part begins."""
+    def starts(self, strides: Sequence[tuple[int, ...]], places: Sequence[Any], part: Part, i: int) -> list[Any]:
+        """The arrays, each with the place where row `i` of a part begins."""
         b, g = part
-        return x.offset + b.start * x.strides[0] + g.start * self.repeats * x.strides[1] + i * x.strides[2]
+        found: list[Any] = []
+        for steps, array, at in zip(strides, places[::2], places[1::2], strict=True):
+            found += array, at + b.start * steps[0] + g.start * self.repeats * steps[1] + i * steps[2]
+        return found
 
     def spread(self, mask: Operand) -> Operand:
         """The mask by its steps [batch, key head, query head of it, query, key]; 0 where it broadcasts."""
@@ -281,7 +301,7 @@ class Attention:
             for g in range(0, groups, many)
         ]
 
-    def run(self, work: Any, *args: Any) -> None:
+    def run(self, work: Callable[..., None], *args: Any) -> None:
         """`work(part, *args)` for each part, on several threads if it is much."""
         allow_threads(0)  # each product is small; parts are shared out instead
         if len(self.parts) == 1:
@@ -301,20 +321,22 @@ class Attention:
         end = min(self.m, i + rows) if self.causal else self.m
         return [(j, min(COLUMNS, end - j)) for j in range(0, end, COLUMNS)]
 
-    def scores(self, part: Part, i: int, rows: int, j: int, columns: int, flat: np.ndarray) -> tuple[Any, float]:
+    def scores(
+        self, given: Given, part: Part, i: int, rows: int, j: int, columns: int, flat: np.ndarray
+    ) -> tuple[Any, float]:
         """(a block of scores in this memory, by what they are still to be multiplied)."""
         b, g = part
-        query, key = self.query[b, g, :, i : i + rows], self.key[b, g, :, j : j + columns]
+        query, key = given.query[b, g, :, i : i + rows], given.key[b, g, :, j : j + columns]
         shape = (*query.shape[:3], rows, columns)
         block = flat[: query.shape[0] * query.shape[1] * self.repeats * rows * columns].reshape(shape)
         np.matmul(query, key.swapaxes(-1, -2), out=block)
         if self.mask is None:
             return block, self.scale
-        mask, steps = self.mask, self.mask.strides
-        at = mask.offset + b.start * steps[0] + g.start * steps[1] + i * steps[3] + j * steps[4]
+        mask, steps, (array, at) = self.mask, self.mask.strides, given.mask
+        at += b.start * steps[0] + g.start * steps[1] + i * steps[3] + j * steps[4]
         table = np.array([rows, columns, self.repeats, shape[1], *steps], np.int64)
         loop = _entry(scale_and_mask, self.dtype, mask.dtype)
-        loop(0, block.size // columns, table, self.scale, flat, mask.array, at)
+        loop(0, block.size // columns, table, self.scale, flat, array, at)
         return block, 1.0
 
     def seen(self, i: int, j: int, columns: int) -> int:
@@ -323,69 +345,87 @@ class Attention:
 
     # forward -----------------------------------------------------------------------------------------------------
 
-    def forward(self, part: Part, out: Operand, logs: Operand) -> None:
-        """Fills in one part of the results."""
-        b, g = part
-        heads, count = self.heads(part)
-        most = count * min(ROWS, self.n)
-        flat, sums = np.empty(most * min(COLUMNS, self.m), self.dtype), np.empty(most * self.width, self.dtype)
-        product = np.empty_like(sums) if self.m > COLUMNS else sums
-        tops, totals, factors = np.empty((3, most), self.dtype)
-        steps = self.steps(out, logs)
-        for i in range(0, self.n, ROWS):
-            rows = min(ROWS, self.n - i)
-            for j, columns in self.blocks_of(i, rows):
-                scale = self.scores(part, i, rows, j, columns, flat)[1]
-                seen = self.seen(i, j, columns)
-                _entry(weigh, self.dtype)(0, count, rows, columns, seen, scale, j == 0, flat, tops, totals, factors)
-                block = flat[: count * rows * columns].reshape(*heads, rows, columns)
-                target = (sums if j == 0 else product)[: count * rows * self.width].reshape(*heads, rows, self.width)
-                np.matmul(block, self.value[b, g, :, j : j + columns], out=target)
-                if j > 0:
-                    _entry(gather, self.dtype)(0, count * rows, self.width, sums, product, factors)
-            at = out.array, self.start(out, part, i), logs.array, self.start(logs, part, i)
-            _entry(finish, self.dtype)(
-                0, count, rows, self.width, self.repeats, heads[1], steps, tops, totals, sums, *at
-            )
+    def forward(self, out: Operand, logs: Operand) -> Callable[..., None]:
+        """`f(out, at, logs, at, query, at, key, at, value, at)`, with the mask last where there is one."""
+        steps, strides = self.steps(out, logs), (out.strides, logs.strides)
+
+        def some(part: Part, given: Given, places: tuple[Any, ...]) -> None:
+            """Fills in one part of the results."""
+            b, g = part
+            heads, count = self.heads(part)
+            most = count * min(ROWS, self.n)
+            flat, sums = np.empty(most * min(COLUMNS, self.m), self.dtype), np.empty(most * self.width, self.dtype)
+            product = np.empty_like(sums) if self.m > COLUMNS else sums
+            tops, totals, factors = np.empty((3, most), self.dtype)
+            for i in range(0, self.n, ROWS):
+                rows = min(ROWS, self.n - i)
+                for j, columns in self.blocks_of(i, rows):
+                    block, scale = self.scores(given, part, i, rows, j, columns, flat)
+                    seen = self.seen(i, j, columns)
+                    _entry(weigh, self.dtype)(0, count, rows, columns, seen, scale, j == 0, flat, tops, totals, factors)
+                    target = (sums if j == 0 else product)[: count * rows * self.width]
+                    np.matmul(
+                        block, given.value[b, g, :, j : j + columns], out=target.reshape(*heads, rows, self.width)
+                    )
+                    if j > 0:
+                        _entry(gather, self.dtype)(0, count * rows, self.width, sums, product, factors)
+                at = self.starts(strides, places, part, i)
+                sizes = rows, self.width, self.repeats, heads[1]
+                _entry(finish, self.dtype)(0, count, *sizes, steps, tops, totals, sums, *at)
+
+        return lambda *arrays: self.run(some, self.given(*arrays[4:]), arrays[:4])
 
     # backward ----------------------------------------------------------------------------------------------------
 
     def backward(
-        self, part: Part, of_query: np.ndarray, of_key: np.ndarray, of_value: np.ndarray, grad: Operand,
-        out: Operand, logs: Operand,
-    ) -> None:  # fmt: skip
-        """Fills in one part of the gradients.
+        self, of_query: Operand, of_key: Operand, of_value: Operand, grad: Operand, out: Operand, logs: Operand
+    ) -> Callable[..., None]:
+        """`f(of_query, at, of_key, at, of_value, at, grad, at, query, at, key, at, value, at, out, at, logs, at)`, with
+        the mask last where there is one."""
+        steps, strides = self.steps(grad, out, logs), (grad.strides, out.strides, logs.strides)
+        see = [grouped(of_query, self.repeats), grouped(of_key), grouped(of_value), grouped(grad, self.repeats)]
 
-        The last queries come first: they see all keys that any query sees, so what they give need not be added.
-        """
-        b, g = part
-        heads, count = self.heads(part)
-        most = count * min(ROWS, self.n)
-        flat, flat_grads = np.empty((2, most * min(COLUMNS, self.m)), self.dtype)
-        row_logs, dots = np.empty((2, most), self.dtype)
-        steps, grads = self.steps(grad, out, logs), grouped(grad, self.repeats)
-        for i in range((self.n - 1) // ROWS * ROWS, -1, -ROWS):
-            rows = min(ROWS, self.n - i)
-            last = i + rows == self.n
-            at = [part_of for x in (grad, out, logs) for part_of in (x.array, self.start(x, part, i))]
-            _entry(prepare, self.dtype)(0, count, rows, self.width, self.repeats, heads[1], steps, *at, row_logs, dots)
-            queries, some = self.query[b, g, :, i : i + rows], grads[b, g, :, i : i + rows]
-            end = 0
-            for j, columns in self.blocks_of(i, rows):
-                end = j + columns
-                keys, values = self.key[b, g, :, j:end], self.value[b, g, :, j:end]
-                weights, scale = self.scores(part, i, rows, j, columns, flat)
-                of_weights = flat_grads[: weights.size].reshape(weights.shape)
-                np.matmul(some, values.swapaxes(-1, -2), out=of_weights)
-                seen = self.seen(i, j, columns)
-                _entry(weigh_again, self.dtype)(
-                    0, count, rows, columns, seen, scale, self.scale, flat, flat_grads, row_logs, dots
-                )
-                product(of_weights, keys, of_query[b, g, :, i : i + rows], j == 0)
-                product(weights.swapaxes(-1, -2), some, of_value[b, g, :, j:end], last)
-                product(of_weights.swapaxes(-1, -2), queries, of_key[b, g, :, j:end], last)
-            if last and end < self.m:  # keys that no query sees
-                of_value[b, g, :, end:], of_key[b, g, :, end:] = 0, 0
+        def some(part: Part, given: Given, views: list[np.ndarray], places: tuple[Any, ...]) -> None:
+            """Fills in one part of the gradients.
+
+            The last queries come first: they see all keys that any query sees, so what they give need not be added.
+            """
+            b, g = part
+            to_query, to_key, to_value, of_out = (view[b, g] for view in views)
+            heads, count = self.heads(part)
+            most = count * min(ROWS, self.n)
+            flat, flat_grads = np.empty((2, most * min(COLUMNS, self.m)), self.dtype)
+            row_logs, dots = np.empty((2, most), self.dtype)
+            for i in range((self.n - 1) // ROWS * ROWS, -1, -ROWS):
+                rows = min(ROWS, self.n - i)
+                last, end = i + rows == self.n, 0
+                at = self.starts(strides, places, part, i)
+                sizes = rows, self.width, self.repeats, heads[1]
+                _entry(prepare, self.dtype)(0, count, *sizes, steps, *at, row_logs, dots)
+                queries, grads = given.query[b, g, :, i : i + rows], of_out[:, :, :, i : i + rows]
+                for j, columns in self.blocks_of(i, rows):
+                    end = j + columns
+                    keys, values = given.key[b, g, :, j:end], given.value[b, g, :, j:end]
+                    weights, scale = self.scores(given, part, i, rows, j, columns, flat)
+                    of_weights = flat_grads[: weights.size].reshape(weights.shape)
+                    np.matmul(grads, values.swapaxes(-1, -2), out=of_weights)
+                    seen = self.seen(i, j, columns)
+                    scales = scale, self.scale
+                    _entry(weigh_again, self.dtype)(
+                        0, count, rows, columns, seen, *scales, flat, flat_grads, row_logs, dots
+                    )
+                    product(of_weights, keys, to_query[:, :, :, i : i + rows], j == 0)
+                    product(weights.swapaxes(-1, -2), grads, to_value[:, :, :, j:end], last)
+                    product(of_weights.swapaxes(-1, -2), queries, to_key[:, :, :, j:end], last)
+                if last and end < self.m:  # keys that no query sees
+                    to_value[:, :, :, end:], to_key[:, :, :, end:] = 0, 0
+
+        def backward(*arrays: Any) -> None:
+            views = [sees(arrays[2 * k], arrays[2 * k + 1]) for k, sees in enumerate(see)]
+            given = self.given(*arrays[8:14], *arrays[18:])
+            self.run(some, given, views, (*arrays[6:8], *arrays[14:18]))
+
+        return backward
 
 
 def product(x: np.ndarray, y: np.ndarray, out: np.ndarray, first: bool) -> None:
@@ -406,25 +446,3 @@ def blas_takes(x: Operand) -> bool:
     """Whether rows or columns of the matrices in an operand are dense, and do not overlap."""
     (n, m), (of_row, of_column) = x.shape[-2:], x.strides[-2:]
     return (of_column == 1 and of_row >= m) or (of_row == 1 and of_column >= n)
-
-
-def attention(
-    out: Operand, logs: Operand, query: Operand, key: Operand, value: Operand, mask: Operand | None, causal: bool,
-    scale: float,
-) -> None:  # fmt: skip
-    """out[batch, heads, n, width] = softmax(scale Q K^T + mask) V; logs[batch, heads, n]: of sums of exponentials.
-
-    Operands as in `Attention`; the results have the dtype of the query. With `causal` query i sees keys 0 to i.
-    """
-    call = Attention(query, key, value, mask, causal, scale)
-    call.run(call.forward, out, logs)
-
-
-def attention_backward(
-    of_query: Operand, of_key: Operand, of_value: Operand, grad: Operand, query: Operand, key: Operand,
-    value: Operand, out: Operand, logs: Operand, mask: Operand | None, causal: bool, scale: float,
-) -> None:  # fmt: skip
-    """The gradients of query, key and value, from the results of `attention` and the gradient of `out`."""
-    call = Attention(query, key, value, mask, causal, scale)
-    results = grouped(of_query, call.repeats), grouped(of_key), grouped(of_value)
-    call.run(call.backward, *results, grad, out, logs)

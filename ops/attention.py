@@ -12,17 +12,20 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from redispatch import kernels
 from redispatch.dispatch import ops
 from redispatch.kernels import output_strides
-from redispatch.tensor import Tensor, dtypes, empty, strided
+from redispatch.tensor import Tensor, dtypes, empty, fresh, mould, strided
 
-from .convolution import C_NAMES, compute_dtype, copied
+from .convolution import C_NAMES, compute_dtype
 from .declare import Operator
+from .planned import PlannedSeveral, Run, on_dense
 from .public import public
 from .softmax import softmax, softmax_backward_op
+from .structured import Meta
 
 HALVES = (dtypes.float16, dtypes.bfloat16)
 
@@ -46,11 +49,11 @@ safe_softmax_op.derivative(
 # --- the fused operator ----------------------------------------------------------------------------------------------
 
 NAME = "scaled_dot_product_attention_flash_attention"
-flash_op = Operator(
+flash_op = PlannedSeveral(
     "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0., "
     "bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)"
 )
-flash_backward_op = Operator(
+flash_backward_op = PlannedSeveral(
     "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, "
     "Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) "
     "-> (Tensor grad_query, Tensor grad_key, Tensor grad_value)"
@@ -99,16 +102,14 @@ def broadcasts(shape: Any, to: list[int]) -> bool:
     return all(size in (1, other) for size, other in zip(reversed(shape), reversed(to), strict=False))
 
 
-def rows_of_heads(query: Tensor, x: Tensor, dtype: Any) -> Tensor:
-    """Memory that looks like `x`, where all heads of a row lie side by side."""
-    batch, heads, rows, width = x._shape
-    return empty(x._shape, dtype, query._device, (rows * heads * width, width, heads * width, 1))
+def lies_well(x: Tensor) -> bool:
+    """Whether BLAS takes its matrices; what has no matrices is taken as it lies."""
+    return len(x._shape) != 4 or kernels.blas_takes(x._operand)
 
 
-def matrices(x: Tensor) -> kernels.Operand:
-    """The elements as BLAS takes them; a copy only of 16-bit floats and of steps that BLAS does not know."""
-    operand, compute = x._operand, compute_dtype(x)
-    return operand if x._dtype is compute and kernels.blas_takes(operand) else copied(x, compute)._operand
+def taken(x: Tensor, compute: Any) -> kernels.Operand:
+    """What the kernel is given: the tensor, or its copy in another dtype or with other steps."""
+    return x._operand if x._dtype is compute and lies_well(x) else empty(x._shape, compute)._operand
 
 
 def scale_of(query: Any, scale: float | None) -> float:
@@ -119,60 +120,97 @@ def scale_of(query: Any, scale: float | None) -> float:
     return 1 / math.sqrt(width) if width else math.inf
 
 
-@flash_op.kernel("CPU", "Meta")
-def flash_kernel(
+def of_heads(run: Run, outs: Sequence[Tensor], inputs: Sequence[Tensor], compute: Any) -> Run:
+    """`run`, which computes in this dtype, for tensors in any: those that it does not take are copied. A mask, which
+    comes behind the inputs, is taken as it is."""
+    run = on_dense(run, len(outs), [(x, compute) for x in inputs], lies_well)
+    narrow = [k for k, out in enumerate(outs) if out._dtype is not compute]
+    if not narrow:
+        return run
+    moulds = {k: mould(outs[k]._shape, compute, strides=outs[k]._stride) for k in narrow}
+    copies = {k: kernels.ready_copy(outs[k]._operand, fresh(moulds[k])._operand) for k in narrow}
+
+    def rounding(*arrays: Any) -> None:
+        given = list(arrays)
+        for k in narrow:
+            given[2 * k : 2 * k + 2] = fresh(moulds[k])._array, 0
+        run(*given)
+        for k in narrow:
+            copies[k](*arrays[2 * k : 2 * k + 2], *given[2 * k : 2 * k + 2])
+
+    return rounding
+
+
+def zeros_in(outs: Sequence[Tensor]) -> Run:
+    """What fills each result with zeros."""
+    fills = [kernels.ready_fill(out._operand, 0) for out in outs]
+
+    def run(*arrays: Any) -> None:
+        for k, fill in enumerate(fills):
+            fill(arrays[2 * k], arrays[2 * k + 1], 0)
+
+    return run
+
+
+@flash_op.metas
+def flash_metas(
     query: Tensor, key: Tensor, value: Tensor, dropout_p: float, is_causal: bool, attn_mask: Any, scale: Any
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Meta, Meta]:
     """(the result, laid out as the query; the logarithm of the sum of each query's exponentials)."""
     check_heads(query, key, value, dropout_p, attn_mask)
-    batch, heads, rows, _ = query._shape
-    compute, shape = compute_dtype(query), query._shape
-    out = empty(shape, query._dtype, query._device, output_strides(shape, ((shape, query._stride),)))
-    logs = empty((batch, heads, rows), compute, query._device, (rows * heads, 1, heads))
-    if query._device.type == "meta" or not logs._shape.numel():
-        return out, logs
-    if not key._shape.numel():
-        kernels.fill(out._operand, 0)
-        kernels.fill(logs._operand, 0)
-        return out, logs
-    result = out if out._dtype is compute else empty(shape, compute, out._device, out._stride)
+    batch, heads, rows, _ = shape = query._shape
+    logs = Meta((batch, heads, rows), compute_dtype(query), query._device, (rows * heads, 1, heads))
+    return Meta(shape, query._dtype, query._device, output_strides(shape, ((shape, query._stride),))), logs
+
+
+@flash_op.loop
+def flash_loop(
+    outs: tuple[Tensor, ...], query: Tensor, key: Tensor, value: Tensor, dropout_p: float, is_causal: bool,
+    attn_mask: Any, scale: Any,
+) -> Run:  # fmt: skip
+    if not query._shape.numel() or not key._shape.numel():
+        return zeros_in(outs)
+    compute, three = compute_dtype(query), (query, key, value)
     mask = None if attn_mask is None else attn_mask._operand
-    operands = (matrices(query), matrices(key), matrices(value), mask)
-    kernels.attention(result._operand, logs._operand, *operands, is_causal, scale_of(query, scale))
-    if result is not out:
-        kernels.copy(out._operand, result._operand)
-    return out, logs
+    q, k, v = (taken(x, compute) for x in three)
+    call = kernels.Attention(q, k, v, mask, is_causal, scale_of(query, scale))
+    result = empty(query._shape, compute, strides=outs[0]._stride)
+    return of_heads(call.forward(result._operand, outs[1]._operand), outs, three, compute)
 
 
-@flash_backward_op.kernel("CPU", "Meta")
-def flash_backward_kernel(
+@flash_backward_op.metas
+def flash_backward_metas(
     grad_out: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor, logsumexp: Tensor, dropout_p: float,
     is_causal: bool, attn_mask: Any, scale: Any,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Gradients of query, key and value."""
+) -> tuple[Meta, ...]:  # fmt: skip
+    """Gradients of query, key and value; all heads of a row lie side by side."""
     check_heads(query, key, value, dropout_p, attn_mask)
-    for name, x, shape in (("grad_out", grad_out, query._shape), ("out", out, query._shape)):
-        if x._shape != shape:
-            raise RuntimeError(f"{NAME}: expected {name} to have the query's shape {list(shape)}, got {list(x._shape)}")
+    shape = query._shape
+    for name, x, wanted in (("grad_out", grad_out, shape), ("out", out, shape), ("logsumexp", logsumexp, shape[:3])):
+        if tuple(x._shape) != tuple(wanted):
+            raise RuntimeError(f"{NAME}: expected {name} to have the shape {list(wanted)}, got {list(x._shape)}")
+    found = []
+    for x in (query, key, value):
+        _, heads, rows, width = x._shape
+        strides = (rows * heads * width, width, heads * width, 1)
+        found.append(Meta(x._shape, x._dtype, query._device, strides))
+    return tuple(found)
+
+
+@flash_backward_op.loop
+def flash_backward_loop(
+    outs: tuple[Tensor, ...], grad_out: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor,
+    logsumexp: Tensor, dropout_p: float, is_causal: bool, attn_mask: Any, scale: Any,
+) -> Run:  # fmt: skip
+    if not query._shape.numel() or not key._shape.numel():
+        return zeros_in(outs)
     compute = compute_dtype(query)
-    found = [rows_of_heads(query, x, compute) for x in (query, key, value)]
-    if query._device.type != "meta":
-        if not query._shape.numel() or not key._shape.numel():
-            for x in found:
-                kernels.fill(x._operand, 0)
-        else:
-            mask = None if attn_mask is None else attn_mask._operand
-            grad, q, k, v, result = (matrices(x) for x in (grad_out, query, key, value, out))
-            to_q, to_k, to_v = (x._operand for x in found)
-            logs, factor = logsumexp._operand, scale_of(query, scale)
-            kernels.attention_backward(to_q, to_k, to_v, grad, q, k, v, result, logs, mask, is_causal, factor)
-    if compute is query._dtype:
-        return tuple(found)  # type: ignore[return-value]  # three
-    rounded = [rows_of_heads(query, x, x._dtype) for x in (query, key, value)]
-    for narrow, wide in zip(rounded, found, strict=True):
-        if wide._array is not None:
-            kernels.copy(narrow._operand, wide._operand)
-    return tuple(rounded)  # type: ignore[return-value]  # three
+    inputs = grad_out, query, key, value, out, logsumexp
+    grad, q, k, v, result, logs = (taken(x, compute) for x in inputs)
+    mask = None if attn_mask is None else attn_mask._operand
+    call = kernels.Attention(q, k, v, mask, is_causal, scale_of(query, scale))
+    to_query, to_key, to_value = (empty(x._shape, compute, strides=x._stride)._operand for x in outs)
+    return of_heads(call.backward(to_query, to_key, to_value, grad, result, logs), outs, inputs, compute)
 
 
 def flash_gradients(
@@ -313,19 +351,18 @@ NAMES = {
 
 def check_arguments(query: Any, key: Any, value: Any, mask: Any) -> None:
     """RuntimeError, in PyTorch's words, where the arguments do not belong together."""
-    three = (query, key, value)
-    names = [NAMES.get(x._dtype.name, x._dtype.name) for x in three]
     if not query._dtype is key._dtype is value._dtype:
+        names = [name_of(x._dtype) for x in (query, key, value)]
         raise RuntimeError(
             f"Expected query, key, and value to have the same dtype, but got query.dtype: {names[0]} "
             f"key.dtype: {names[1]} and value.dtype: {names[2]} instead."
         )
-    if not query._device == key._device == value._device:
+    if not (query._device is key._device is value._device or query._device == key._device == value._device):
         raise RuntimeError(
             f"Expected query, key, and value to have the same device type, but got query.device: {query._device} "
             f"key.device: {key._device} and value.device: {value._device} instead."
         )
-    dims = [len(x._shape) for x in three]
+    dims = len(query._shape), len(key._shape), len(value._shape)
     if min(dims) < 2:
         raise RuntimeError(
             "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: "
@@ -334,8 +371,13 @@ def check_arguments(query: Any, key: Any, value: Any, mask: Any) -> None:
     if mask is not None and mask._dtype not in (dtypes.bool, dtypes.float32, query._dtype):
         raise RuntimeError(
             "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
-            f"{NAMES.get(mask._dtype.name, mask._dtype.name)} and  query.dtype: {names[0]} instead."
+            f"{name_of(mask._dtype)} and  query.dtype: {name_of(query._dtype)} instead."
         )
+
+
+def name_of(kind: Any) -> str:
+    """A dtype as messages about attention call it."""
+    return NAMES.get(kind.name, kind.name)
 
 
 attention_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")

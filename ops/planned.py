@@ -234,11 +234,20 @@ def run_some(op: PlannedSeveral, plan: SeveralPlan, args: tuple[Any, ...]) -> tu
     return results
 
 
-def on_dense(run: Run, outs: int, inputs: Sequence[tuple[Tensor, dtype]]) -> Run:
-    """`run`, which wants its inputs dense and of these dtypes, behind so many outputs: others are copied for it."""
+def is_dense_tensor(x: Tensor) -> bool:
+    return is_contiguous(x._shape, x._stride)
+
+
+def on_dense(
+    run: Run, outs: int, inputs: Sequence[tuple[Tensor, dtype]], fits: Callable[[Tensor], bool] = is_dense_tensor
+) -> Run:
+    """`run`, which wants its inputs dense and of these dtypes, behind so many outputs: others are copied for it.
+
+    fits: whether `run` takes a tensor as it lies.
+    """
     copies = []
     for k, (x, wanted) in enumerate(inputs):
-        if x._dtype is not wanted or not is_contiguous(x._shape, x._stride):
+        if x._dtype is not wanted or not fits(x):
             dense = mould(x._shape, wanted)
             copies.append((2 * (outs + k), dense, ready_copy(fresh(dense)._operand, x._operand)))
     if not copies:

@@ -601,9 +601,7 @@ def check_index(indices: Tensor, asking: str) -> None:
 
 
 @embedding_op.meta
-def embedding_meta(
-    weight: Tensor, indices: Tensor, padding_idx: int, scale_grad_by_freq: bool, sparse: bool
-) -> Meta:
+def embedding_meta(weight: Tensor, indices: Tensor, padding_idx: int, scale_grad_by_freq: bool, sparse: bool) -> Meta:
     """The rows of `weight` [n, d] that `indices` name: [*indices.shape, d]."""
     if len(weight._shape) != 2:
         raise RuntimeError("'weight' must be 2-D")

@@ -205,3 +205,24 @@ def test_of_nothing(shapes):
     result = scaled_dot_product_attention(query, key, key)
     assert result.shape == query.shape
     assert not np.any(result.numpy())
+
+
+def test_logs_of_another_shape_are_refused_and_of_another_dtype_converted():
+    q, k, v = heads(*[(1, 2, 5, 4)] * 3)
+    out, logs = rd.ops.aten._scaled_dot_product_flash_attention_for_cpu.default(q, k, v)
+    (grad,) = heads((1, 2, 5, 4))
+    backward = rd.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default
+    wanted = backward(grad, q, k, v, out, logs, 0.0, False)
+    for given in (logs.contiguous(), logs.float()):
+        for x, y in zip(backward(grad, q, k, v, out, given, 0.0, False), wanted, strict=True):
+            assert_close(x, y, rtol=1e-5, atol=1e-5)
+    for wrong in (logs[..., :1], logs[0], logs.new_empty(0)):
+        with pytest.raises(RuntimeError, match="logsumexp to have the shape"):
+            backward(grad, q, k, v, out, wrong, 0.0, False)
+
+
+def test_a_mask_may_be_the_query_itself():
+    q, k = heads((1, 2, 4, 4), (1, 2, 4, 4))
+    q = q.transpose(1, 2).contiguous().transpose(1, 2)[..., ::2].repeat_interleave(2, -1)
+    given = q.transpose(2, 3)  # of which BLAS takes the columns
+    assert_close(scaled_dot_product_attention(given, k, k, given), by_definition(given, k, k, given, False))
