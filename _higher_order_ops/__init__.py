@@ -8,15 +8,23 @@ Read next: cond.py, the shortest with a rule of its own.
 """
 
 from .associative_scan import associative_scan
+from .auto_functionalize import auto_functionalized
 from .cond import cond
 from .map import map
 from .out_dtype import out_dtype
 from .scan import scan
 from .while_loop import while_loop
-from .wrap import tag_activation_checkpoint, wrap, wrap_with_autocast, wrap_with_set_grad_enabled
+from .wrap import (
+    tag_activation_checkpoint,
+    wrap,
+    wrap_activation_checkpoint,
+    wrap_with_autocast,
+    wrap_with_set_grad_enabled,
+)
 
 __all__ = [
     "associative_scan",
+    "auto_functionalized",
     "cond",
     "map",
     "out_dtype",
@@ -24,6 +32,7 @@ __all__ = [
     "tag_activation_checkpoint",
     "while_loop",
     "wrap",
+    "wrap_activation_checkpoint",
     "wrap_with_autocast",
     "wrap_with_set_grad_enabled",
 ]

@@ -16,7 +16,7 @@ from redispatch.ops.comparison import where
 from redispatch.tensor import Tensor
 from redispatch.utils._pytree import tree_leaves, tree_map
 
-from .body import BodyOperator
+from .body import BodyOperator, functionalize_functions
 
 
 def branch(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Any = ()) -> Any:
@@ -24,6 +24,7 @@ def branch(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any],
 
 
 cond_op = BodyOperator("cond", branch)
+functionalize_functions(cond_op, 1, 2)
 
 
 @cond_op.py_impl(TransformType.Vmap)

@@ -5,26 +5,26 @@ Unlike vmap it runs the function once for each slice, one after the other: whate
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from redispatch.utils._pytree import tree_unflatten
+from redispatch.tensor import Tensor
+from redispatch.utils._pytree import tree_flatten
 
-from .body import BodyOperator, stacked, tensors_of
+from .body import BodyOperator, Flat, functionalize_functions, stacked, tensors_of
 
 
 def not_tensors(leaves: list[Any]) -> RuntimeError:
     return RuntimeError(f"Mapped xs can only consist of tensors. Got xs {leaves}.")
 
 
-def map_dense(f: Callable[..., Any], xs: Any, args: tuple[Any, ...] = ()) -> Any:
-    """The loop itself."""
-    leaves, spec = tensors_of(xs, not_tensors)
-    slices = (tree_unflatten([leaf.select(0, index) for leaf in leaves], spec) for index in range(leaves[0].size(0)))
-    return stacked([f(one, *args) for one in slices])
+def map_dense(f: Callable[..., Any], xs: list[Tensor], args: Sequence[Any] = ()) -> list[Any]:
+    """The loop itself, for a function of leaves that returns leaves."""
+    return stacked([f(*(x.select(0, index) for x in xs), *args) for index in range(xs[0].size(0))])
 
 
 map_impl = BodyOperator("map_impl", map_dense)
+functionalize_functions(map_impl, 0)
 
 
 def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
@@ -32,10 +32,12 @@ def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
 
     Errors: RuntimeError where `xs` is no pytree of tensors of one length, or there is no slice.
     """
-    leaves, _ = tensors_of(xs, not_tensors)
+    leaves, spec = tensors_of(xs, not_tensors)
     if not leaves or leaves[0].shape[0] == 0:
         raise RuntimeError("Leading dimensions of mapped xs cannot be 0.")
     shapes = [leaf.shape for leaf in leaves]
     if any(shape[0] != shapes[0][0] for shape in shapes):
         raise RuntimeError(f"Leading dimensions of mapped xs must be consistent. Got shapes {shapes}.")
-    return map_impl(f, xs, args)
+    arg_leaves, arg_spec = tree_flatten(args)
+    flat = Flat(lambda x, args: f(x, *args), spec, arg_spec)
+    return flat.restored(map_impl(flat, leaves, arg_leaves))

@@ -12,7 +12,7 @@ from redispatch.dispatch.schema import TENSOR
 from redispatch.tensor import Tensor, dtype, promote_types
 from redispatch.utils._pytree import tree_map_only
 
-from .body import BodyOperator
+from .body import BodyOperator, functionalize_functions
 
 
 def computed_in(op: OpOverload, output_dtype: dtype, *args: Any) -> Any:
@@ -41,3 +41,4 @@ class OutDtypeOperator(BodyOperator):
 
 
 out_dtype = OutDtypeOperator("out_dtype", computed_in)
+functionalize_functions(out_dtype)

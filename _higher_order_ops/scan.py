@@ -7,26 +7,32 @@ Read next: associative_scan.py, where the steps may be taken in any grouping; ma
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from redispatch.utils._pytree import tree_leaves, tree_unflatten
+from redispatch.tensor import Tensor
+from redispatch.utils._pytree import tree_flatten, tree_leaves
 
-from .body import BodyOperator, stacked, tensors_of
+from .body import BodyOperator, Flat, functionalize_functions, stacked, tensors_of
 
 
-def scan_dense(combine_fn: Callable[..., Any], init: Any, xs: Any, dim: int = 0, reverse: bool = False) -> Any:
-    """The loop itself: (what is carried in the end, the results of all steps, stacked)."""
-    leaves, spec = tensors_of(xs, lambda found: RuntimeError(f"All xs leaves must be a Tensor but got {found}"))
-    steps = range(leaves[0].size(dim))
+def scan_dense(
+    combine_fn: Callable[..., Any], init: list[Tensor], xs: list[Tensor], additional_inputs: Sequence[Any] = ()
+) -> list[Any]:
+    """The loop itself, for a function of leaves that returns leaves.
+
+    Returns what is carried in the end, and then the results of all steps, stacked.
+    """
     carry, outputs = init, []
-    for index in reversed(steps) if reverse else steps:
-        carry, output = combine_fn(carry, tree_unflatten([leaf.select(dim, index) for leaf in leaves], spec))
-        outputs.append(output)
-    return carry, stacked(outputs[::-1] if reverse else outputs)
+    for index in range(xs[0].size(0)):
+        found = combine_fn(*carry, *(x.select(0, index) for x in xs), *additional_inputs)
+        carry = found[: len(init)]
+        outputs.append(found[len(init) :])
+    return [*carry, *stacked(outputs)]
 
 
 scan_op = BodyOperator("scan", scan_dense)
+functionalize_functions(scan_op, 0)
 
 
 def scan(combine_fn: Callable[..., Any], init: Any, xs: Any, *, dim: int = 0, reverse: bool = False) -> Any:
@@ -44,8 +50,10 @@ def scan(combine_fn: Callable[..., Any], init: Any, xs: Any, *, dim: int = 0, re
         raise RuntimeError("Reverse must be a bool, but got " + str(type(reverse)))
     if not tree_leaves(init):
         raise RuntimeError("scan() operator requires init leaves.")
-    tensors_of(init, lambda found: RuntimeError(f"All init leaves must be a Tensor but got {found}"))
-    leaves, _ = tensors_of(xs, lambda found: RuntimeError(f"All xs leaves must be a Tensor but got {found}"))
+    carried, init_spec = tensors_of(
+        init, lambda found: RuntimeError(f"All init leaves must be a Tensor but got {found}")
+    )
+    leaves, spec = tensors_of(xs, lambda found: RuntimeError(f"All xs leaves must be a Tensor but got {found}"))
     if not leaves:
         return init, xs
     lengths = [leaf.size(dim) for leaf in leaves]
@@ -54,4 +62,23 @@ def scan(combine_fn: Callable[..., Any], init: Any, xs: Any, *, dim: int = 0, re
             "All xs leaves must at least have 'dim' number of dimensions and scan dimension > 0, of one length; got "
             f"{lengths}"
         )
-    return scan_op(combine_fn, init, xs, dim=dim, reverse=reverse)
+    front = [leaf.movedim(dim, 0) for leaf in leaves] if dim else leaves
+    flat = Flat(checked_carry(combine_fn, init_spec), init_spec, spec)
+    found = scan_op(flat, carried, [x.flip(0) for x in front] if reverse else front)
+    carry, ys = found[: len(carried)], found[len(carried) :]
+    return flat.restored([*carry, *((y.flip(0) if isinstance(y, Tensor) else y for y in ys) if reverse else ys)])
+
+
+def checked_carry(combine_fn: Callable[..., Any], spec: Any) -> Callable[..., Any]:
+    """`combine_fn` where what it carries keeps its structure, RuntimeError where not."""
+
+    def combine(carry: Any, x: Any) -> Any:
+        carried, y = combine_fn(carry, x)
+        found = tree_flatten(carried)[1]
+        if found != spec:
+            raise RuntimeError(
+                f"scan: combine_fn should carry on what has the structure of init, {spec}, but carried {found}"
+            )
+        return carried, y
+
+    return combine

@@ -13,7 +13,7 @@ from typing import Any
 from redispatch.tensor import Tensor, dtypes
 from redispatch.utils._pytree import tree_flatten, tree_map
 
-from .body import BodyOperator
+from .body import BodyOperator, functionalize_functions
 
 
 def while_loop_dense(
@@ -57,6 +57,7 @@ def check_alike(before: Any, after: Any) -> None:
 
 
 while_loop_op = BodyOperator("while_loop", while_loop_dense)
+functionalize_functions(while_loop_op, 0, 1)
 
 
 def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried_inputs: Any) -> Any:

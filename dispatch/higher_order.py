@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import Any, NoReturn
 
-from redispatch.utils._pytree import tree_leaves
+from redispatch.utils._pytree import tree_leaves, tree_map_only
 
 from .base import TensorBase, wants_gradient
 from .key import DispatchKey, key_named
@@ -58,7 +58,7 @@ FALLTHROUGH_KEYS = (
 BELOW_AUTOGRAD = AUTOGRAD | keyset("ADInplaceOrView")  # what a kernel of autograd excludes to call the operator again
 PYTHON = keyset("Python")
 
-# Makes what a functionalization rule gets as its first argument; filled by the room that functionalizes.
+# (level or None) -> what a functionalization rule gets as its first argument; filled by the room that functionalizes.
 FUNCTIONALIZE_API: Slot[Function] = Slot("how a higher-order operator is functionalized")
 
 
@@ -68,6 +68,7 @@ class TransformType(StrEnum):
     Vmap = "VmapLevel"
     Grad = "GradLevel"
     Jvp = "JvpLevel"
+    Functionalize = "FunctionalizeLevel"
 
 
 class HigherOrderOperator(abc.ABC):
@@ -97,6 +98,7 @@ class HigherOrderOperator(abc.ABC):
         self.registrations: dict[DispatchKey, list[Kernel]] = {}
         self.python_key_table: dict[type, Function] = {}  # by class of mode or subclass
         self.functorch_table: dict[str, Function] = {}  # by TransformType
+        self.functionalization: Function | None = None  # what `py_functionalize_impl` registered
         self.passed_over = {key_named(key) for key in FALLTHROUGH_KEYS}
         HIGHER_ORDER[name] = self
 
@@ -183,15 +185,23 @@ class HigherOrderOperator(abc.ABC):
         return function
 
     def py_functionalize_impl(self, function: Function) -> Function:
-        """Registers `function(ctx, *args)`, which says what the operator is where writes are taken out of programs.
+        """Registers `function(ctx, *args)`, which says what the operator is where writes are taken out of programs: at
+        the key Functionalize, under the transform, and under a mode that functionalizes.
 
-        `ctx` unwraps and wraps tensors, and makes a functional program of a function.
+        `ctx` unwraps and wraps tensors, and makes a functional program of a function (func/functionalize_api.py). For
+        NotImplemented a transparent operator runs its body.
         """
 
         def functionalized(*args: Any, **kwargs: Any) -> Any:
-            return function(FUNCTIONALIZE_API()(), *args, **kwargs)
+            result = function(FUNCTIONALIZE_API()(None), *args, **kwargs)
+            return self._body(args, kwargs) if result is NotImplemented and self.transparent else result
+
+        def under_transform(level: Any, *args: Any, **kwargs: Any) -> Any:
+            return function(FUNCTIONALIZE_API()(level), *args, **kwargs)
 
         self.py_impl(DispatchKey.Functionalize)(functionalized)
+        self.py_impl(TransformType.Functionalize)(under_transform)
+        self.functionalization = function
         return function
 
     def fallthrough(self, key: DispatchKey | str) -> None:
@@ -225,6 +235,8 @@ class HigherOrderOperator(abc.ABC):
         """Runs what answers at `key`. NotImplementedError where nothing does."""
         if key is DispatchKey.FuncTorchDynamicLayerFrontMode:
             return self._transformed(args, kwargs)
+        if key is DispatchKey.FuncTorchDynamicLayerBackMode:
+            return self._outside(args, kwargs)
         if key is DispatchKey.Python:
             return self._by_modes_and_subclasses(args, kwargs)
         entry = resolve(self.registrations, {}, key)
@@ -260,12 +272,21 @@ class HigherOrderOperator(abc.ABC):
             f"py_impl(TransformType.{type(level).__name__.removesuffix('Level')})"
         )
 
+    def _outside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The call made outside of the innermost transform, on the values in its wrappers; wraps what comes back."""
+        state = STATE.get()
+        level = state.levels[-1]
+        args, kwargs = tree_map_only(TensorBase, level.unwrap, (args, kwargs))
+        with within(state.outside):  # type: ignore[arg-type]  # the key is included in such states alone
+            result = self(*args, **kwargs)
+        return tree_map_only(TensorBase, level.wrap, result)
+
     # Modes and subclasses -----------------------------------------------------------------------------------------
 
     def _interested_mode(self) -> Any:
-        """The innermost mode, if it has something to say about this operator itself."""
+        """The innermost mode, if it has something to say about this operator itself, and no transform comes before."""
         state = STATE.get()
-        if not state.modes or not state.included & ~state.excluded & PYTHON:
+        if state.levels or not state.modes or not state.included & ~state.excluded & PYTHON:
             return None
         mode = state.modes[-1]
         return mode if type(mode) in self.python_key_table or supports(mode) else None

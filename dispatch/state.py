@@ -218,7 +218,7 @@ class State:
         if found is None:
             found = self.memo["functionalizing"] = self.replace(
                 included=FUNCTIONALIZE_AND_BACK,
-                excluded=self.excluded | FUNCTIONALITY_MASK & ~FUNCTIONALIZE_AND_BACK,
+                excluded=FUNCTIONALITY_MASK & ~FUNCTIONALIZE_AND_BACK,
                 reapply_views=reapply_views,
                 outside=self.outer(),
             )

@@ -6,12 +6,14 @@ Read in this order: arguments, reverse, forward, vmap, vmap_level, batching/, fu
 from .batching import indices, products, views, writes  # their operators' rules are entered when they are imported
 from .forward import jvp, linearize
 from .functionalize import functionalize
+from .functionalize_api import FunctionalizeAPI  # higher-order operators find it when it is imported
 from .jacobians import hessian, jacfwd, jacrev
 from .modules import functional_call, stack_module_state
 from .reverse import grad, grad_and_value, vjp
 from .vmap import vmap
 
 __all__ = [
+    "FunctionalizeAPI",
     "functional_call",
     "functionalize",
     "grad",

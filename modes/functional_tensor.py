@@ -18,10 +18,12 @@ Source: PyTorch's torch._subclasses.functional_tensor. Read next: dispatch/layer
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import redispatch as rd
+from redispatch._ops import HigherOrderOperator
+from redispatch.func import FunctionalizeAPI
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
 
@@ -66,9 +68,13 @@ class FunctionalTensorMode(TorchDispatchMode):
     """The mode. New tensors are functional while it is active."""
 
     _mode_key = rd._C._TorchDispatchModeKey.FUNCTIONAL
+    supports_higher_order_operators = True
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if isinstance(func, HigherOrderOperator):
+            rule = func.functionalization
+            return NotImplemented if rule is None else rule(ModeAPI(), *args, **kwargs)
         if any(not issubclass(kind, FunctionalTensor) for kind in types):
             return NotImplemented  # another subclass stands outside, and is to be unwrapped first
         inner, inner_kwargs = pytree.tree_map_only(FunctionalTensor, lambda x: x.elem, (args, kwargs))
@@ -76,6 +82,25 @@ class FunctionalTensorMode(TorchDispatchMode):
             result = func(*inner, **inner_kwargs)
         dressed = pytree.tree_map_only(rd.Tensor, dress, result)
         return return_and_correct_aliasing(func, args, kwargs, dressed)
+
+
+class ModeAPI(FunctionalizeAPI):
+    """What the rules of higher-order operators work with under the mode."""
+
+    def wrap_tensors(self, args: Any) -> Any:
+        return pytree.tree_map_only(rd.Tensor, FunctionalTensor.to_functional, args)
+
+    def unwrap_tensors(self, args: Any) -> Any:
+        return pytree.tree_map_only(FunctionalTensor, FunctionalTensor.from_functional, args)
+
+    def redispatch_to_next(self) -> AbstractContextManager[Any]:
+        return nullcontext()  # the mode is popped while it answers
+
+    def replace(self, input_tensor: Any, output_tensor: Any) -> None:
+        super().replace(input_tensor.elem, output_tensor)
+
+    def sync(self, tensor: Any) -> None:
+        tensor.from_functional()
 
 
 @contextmanager

@@ -114,7 +114,7 @@ def rebuild_subclass(make: Any, kind: type, args: tuple[Any, ...], state: Any) -
 def with_state(made: Any, state: Any) -> Any:
     """The object with the attributes that a file has for it: a dict, or that and a dict of slots."""
     set_state = type(made).__setstate__ if hasattr(type(made), "__setstate__") else None
-    if set_state is not None and set_state is not Tensor.__setstate__:  # type: ignore[attr-defined]
+    if set_state is not None and set_state is not Tensor.__setstate__:
         made.__setstate__(state)
         return made
     attributes, slots = state if isinstance(state, tuple) else (state, None)

@@ -53,6 +53,9 @@ WRAP_VIEW: Slot[Callable[..., Any]] = Slot("what makes a view of a wrapper")
 # (written, value, op): has a wrapper, and all that share its memory, show a value. RuntimeError where it does not fit.
 WRITE: Slot[Callable[[Any, Any, OpOverload], None]] = Slot("what enters the value of a write")
 
+# (op, stack) -> (results as a list, new values of the written arguments): runs an operator that writes on copies
+WRITE_COPIES: Slot[Callable[..., Any]] = Slot("what runs an operator without functional form")
+
 # By view operator: `put_back(base, view, ...)` with the operator's further arguments, after the position among its
 # results where it has several: the base as it would be if the view of it showed the values of `view`.
 INVERSES: RuleTable[Callable[..., Any]] = RuleTable("inverse")
@@ -206,8 +209,9 @@ def names_and_types(schema: FunctionSchema) -> list[tuple[str, str]]:
 def write(op: OpOverload, stack: list[Any]) -> Any:
     """Runs the functional form of an operator that writes, and has the written wrappers show what it gives.
 
+    A custom operator without such a form writes copies (`auto_functionalized`).
     Errors: RuntimeError where the operator would write a tensor that is no wrapper, because of one that is; or where it
-    has no functional form.
+    is one of ours and has no functional form.
     """
     if not any(is_wrapper(one) for position in written_positions(op.schema) for one in tensors_in(stack[position])):
         if are_wrapped(op, stack):
@@ -218,7 +222,7 @@ def write(op: OpOverload, stack: list[Any]) -> Any:
         return compute(op, stack)
     form = functional_form(op)
     if form is None:
-        raise no_functional_form(op)
+        return write_copies(op, stack)
     values = values_of(form, op, stack)
     enter, wrap = WRITE(), partial(wrapped, level=current_level())
     returned = []
@@ -233,6 +237,23 @@ def write(op: OpOverload, stack: list[Any]) -> Any:
         if position in returned_arguments(op.schema):
             returned.append(stack[position])
     return tuple(returned) if len(returned) > 1 else returned[0] if returned else None
+
+
+def write_copies(op: OpOverload, stack: list[Any]) -> Any:
+    """Runs a custom operator on copies of what it writes, and has the written wrappers show them."""
+    if op.namespace == "aten":
+        raise RuntimeError(f"{op} has no functional form to stand in its place; declare one (ops/functional_forms.py)")
+    with below_functionalize():
+        results, values = WRITE_COPIES()(op, each_tensor(op.schema, stack, value_of))
+    enter, wrap = WRITE(), partial(wrapped, level=current_level())
+    for position, value in zip(written_positions(op.schema), values, strict=True):
+        for target, one in zip(tensors_in(stack[position]), tensors_in(value), strict=True):
+            enter(target, one, op)
+    returned = tuple(
+        each_item(result, wrap) if position is None else stack[position]
+        for result, position in zip(results, returned_arguments(op.schema), strict=True)
+    )
+    return returned if len(returned) > 1 else returned[0] if returned else None
 
 
 def values_of(form: FunctionalForm, op: OpOverload, stack: list[Any]) -> list[Any]:
@@ -253,17 +274,6 @@ def wrapped(value: Any, level: Any) -> Any:
 def written_positions(schema: FunctionSchema) -> tuple[int, ...]:
     """The arguments that are written, scratch memory included."""
     return tuple(position for position, argument in enumerate(schema.arguments) if argument.is_write)
-
-
-def no_functional_form(op: OpOverload) -> RuntimeError:
-    if op.namespace == "aten":
-        return RuntimeError(f"{op} has no functional form to stand in its place; declare one (ops/functional_forms.py)")
-    return RuntimeError(
-        "Found a custom (non-ATen) operator whose output has alias annotations: "
-        f"{op.schema}. We only support functionalizing operators whose outputs do not have alias annotations (e.g. "
-        "'Tensor(a)' is a Tensor with an alias annotation whereas 'Tensor' is a Tensor without. The '(a)' is the alias "
-        "annotation). Define it with a functional form of the same arguments: `name` for `name_`."
-    )
 
 
 # Functional forms -----------------------------------------------------------------------------------------------------

@@ -305,7 +305,7 @@ def parameter_names(f: Callable[..., Any], count: int) -> list[str]:
     except (TypeError, ValueError):
         parameters = []
     names = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)][:count]
-    return names + [f"arg_{number}" for number in range(len(names), count)]
+    return names + [f"arg{number}" for number in range(len(names), count)]
 
 
 def current_proxy_mode() -> ProxyTorchDispatchMode | None:

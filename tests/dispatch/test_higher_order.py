@@ -8,6 +8,7 @@ import redispatch as rd
 from redispatch._C import _AutoDispatchBelowAutograd
 from redispatch._ops import DispatchKey, HigherOrderOperator, TransformType
 from redispatch.func.vmap_level import VmapLevel
+from redispatch.modes.functional_tensor import FunctionalTensor, FunctionalTensorMode
 from redispatch.subclasses.two_tensor import TwoTensor
 from redispatch.utils._python_dispatch import TorchDispatchMode
 
@@ -194,7 +195,65 @@ def test_a_transform_asks_its_rule(apply):
     assert rd.vmap(lambda x: apply(lambda x: x + 1, x))(rd.ones(2)).tolist() == [2, 2]
 
 
-def test_a_functionalization_rule_needs_somebody_who_functionalizes(apply):
-    apply.py_functionalize_impl(lambda ctx, f, *args: f(*args))
-    with pytest.raises(RuntimeError, match="how a higher-order operator is functionalized"):
+def in_a_region(f, x):
+    """`f` of a wrapper, at the key Functionalize, which no transform included."""
+    wrapped = rd._to_functional_tensor(x)
+    rd._enable_functionalization(reapply_views=True)
+    try:
+        return rd._from_functional_tensor(f(wrapped))
+    finally:
+        rd._disable_functionalization()
+
+
+def under_the_mode(f, x):
+    """`f` of a FunctionalTensor, under the mode."""
+    with FunctionalTensorMode():
+        return f(FunctionalTensor.to_functional(x)).from_functional()
+
+
+def transformed(f, x):
+    return rd.func.functionalize(f)(x)
+
+
+@pytest.mark.parametrize("way", [transformed, in_a_region, under_the_mode])
+def test_a_functionalization_rule_unwraps_goes_on_and_wraps(apply, way):
+    seen = []
+
+    class Look(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    @apply.py_functionalize_impl
+    def rule(ctx, f, x):
+        ctx.replace(x, ctx.unwrap_tensors(x) + 1)
+        ctx.commit_update(x)
+        ctx.sync(x)
+        with ctx.redispatch_to_next():
+            return ctx.wrap_tensors(ctx.functionalize(f)(ctx.unwrap_tensors(x)))
+
+    def program(x):
+        x = x.clone()
+        y = apply(lambda x: x.clone().mul_(3), x)
+        return y.add_(x)
+
+    if way is under_the_mode:  # a mode of users stands above it, and sees the program
+        assert way(program, rd.ones(2)).tolist() == [8, 8]
+        return
+    with Look():
+        assert way(program, rd.ones(2)).tolist() == [8, 8]
+    assert not any("_." in name.removeprefix("aten.") for name in seen) and "aten.mul.Tensor" in seen
+
+
+def test_a_rule_for_what_is_no_wrapper_says_so(apply):
+    apply.py_functionalize_impl(lambda ctx, f, x: ctx.replace(rd.ones(1), x))
+    with pytest.raises(ValueError, match="expected a wrapper of functionalization, got Tensor"):
         apply.dispatch(DispatchKey.Functionalize, rd.sin, rd.ones(1))
+
+
+def test_a_transparent_operator_whose_rule_does_not_answer_runs_its_body(make):
+    twice = make(transparent=True)
+    twice.py_impl(DispatchKey.CompositeImplicitAutograd)(lambda f, x: f(f(x)))
+    twice.py_functionalize_impl(lambda ctx, f, x: NotImplemented)
+    for way in (transformed, in_a_region, under_the_mode):
+        assert way(lambda x: twice(lambda x: x.clone().add_(1), x), rd.ones(1)).tolist() == [3]
