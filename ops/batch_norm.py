@@ -20,6 +20,7 @@ from .creation import preserved_strides
 from .declare import Operator, no_formula
 from .moments import scratch
 from .public import public
+from .structured import not_implemented
 
 
 def squared_difference(x, mean):
@@ -518,6 +519,8 @@ def rms_norm_composite(input: Any, normalized_shape: Sequence[int], weight: Any,
         )
     ndim = len(input._shape)
     own = input._dtype
+    if not (own.is_floating_point or own.is_complex):
+        raise not_implemented("rms_norm", own)
     wide = input.to(dtypes.float32) if own.itemsize == 2 else input
     if eps is None:
         eps = EPSILON.get(own.name, 2.0**-23)

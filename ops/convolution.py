@@ -24,7 +24,7 @@ from redispatch.tensor import (
 
 from .declare import Operator, taking
 from .public import public
-from .structured import Meta, Structured
+from .structured import Meta, Structured, not_implemented
 
 ARGUMENTS = (
     "SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups"
@@ -128,6 +128,14 @@ class Setting:
                 f"Calculated padded input size per channel: ({' x '.join(map(str, padded))}). Kernel size: "
                 f"({' x '.join(map(str, spans))}). Kernel size can't be greater than actual input size"
             )
+
+    def torch_kernel(self) -> str:
+        """What PyTorch's error calls the kernel for these parameters."""
+        if self.transposed:
+            return f"slow_conv_transpose{max(self.dims, 2)}d_out_cpu"
+        if any(step != 1 for step in self.dilation):
+            return "slow_conv_dilated<>"
+        return "compute_columns3d" if self.dims == 3 else "slow_conv2d_cpu"
 
     def result_shape(self, input: Tensor, weight: Tensor) -> tuple[int, ...]:
         """The shape of the result."""
@@ -243,6 +251,8 @@ def is_channels_last(x: Tensor) -> bool:
 def convolution_meta(input: Tensor, weight: Tensor, bias: Any, *how: Any) -> Meta:
     check_dtypes(input, weight, bias)
     setting = Setting(input, weight, None if bias is None else bias._shape, *how)
+    if input._dtype.name == "bool":
+        raise not_implemented(setting.torch_kernel(), input._dtype)
     shape = setting.result_shape(input, weight)
     lies = is_channels_last(input) or is_channels_last(weight)
     return Meta(shape, input._dtype, input._device, channels_last_strides(shape) if lies else None)

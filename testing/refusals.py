@@ -126,6 +126,8 @@ REFUSED_BY = {
         threshold_backward topk trunc
     """,
     "b": """
+        convolution conv1d conv1d.padding conv2d conv2d.padding conv3d conv3d.padding conv_transpose1d
+        conv_transpose2d.input conv_transpose3d.input thnn_conv2d slow_conv3d
         positive
         rnn_tanh_cell
         triplet_margin_loss pairwise_distance

@@ -145,6 +145,8 @@ def wrong(make: Maker) -> Iterator[ErrorInput]:
     ]
     for given, text in cases:
         yield ErrorInput(given, RuntimeError, text)
+    text = "\"slow_conv2d_cpu\" not implemented for 'Bool'"
+    yield ErrorInput(call(make(1, 3, 4, 4) > 0, make(2, 3, 3, 3) > 0), NotImplementedError, text)
 
 
 CONVOLUTION = [
