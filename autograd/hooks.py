@@ -23,15 +23,18 @@ _number = itertools.count().__next__
 class RemovableHandle:
     """What registering a hook returns: `handle.remove()` takes the hook off; leaving a `with` block does so, too."""
 
-    def __init__(self, hooks: Any, *, extra_dict: Any = None) -> None:
+    def __init__(self, hooks: Any, *, extra_dict: Any = ()) -> None:
+        """`extra_dict`: one or several more that have something under the hook's number."""
+        extra = [extra_dict] if isinstance(extra_dict, dict) else extra_dict or ()
         self.id = _number()
         # Weak, so that a handle kept by the user does not keep a graph alive. A plain dict admits no weak reference.
-        self._hooks = weakref.ref(hooks)
+        self._hooks = [weakref.ref(each) for each in (hooks, *extra)]
 
     def remove(self) -> None:
-        hooks = self._hooks()
-        if hooks is not None:
-            hooks.pop(self.id, None)
+        for reference in self._hooks:
+            hooks = reference()
+            if hooks is not None:
+                hooks.pop(self.id, None)
 
     def __enter__(self) -> RemovableHandle:
         return self

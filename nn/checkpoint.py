@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from redispatch.autograd import RemovableHandle, no_grad
@@ -234,10 +234,14 @@ class Checkpointable(ModuleTree):
         return registered(self._load_state_dict_post_hooks, hook)
 
 
-def registered(hooks: OrderedDict[int, Any], hook: Any, prepend: bool = False) -> RemovableHandle:
-    """The handle of `hook`, which now stands last, or first, among `hooks`."""
-    handle = RemovableHandle(hooks)
+def registered(
+    hooks: OrderedDict[int, Any], hook: Any, prepend: bool = False, options: Sequence[OrderedDict[int, bool]] = ()
+) -> RemovableHandle:
+    """The handle of `hook`, which now stands last, or first, among `hooks`, and has these options."""
+    handle = RemovableHandle(hooks, extra_dict=options)
     hooks[handle.id] = hook
+    for option in options:
+        option[handle.id] = True
     if prepend:
         hooks.move_to_end(handle.id, last=False)
     return handle

@@ -12,16 +12,17 @@ from __future__ import annotations
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from redispatch.autograd import Function, RemovableHandle, is_grad_enabled
 from redispatch.tensor import Tensor
 
 
-@dataclass(frozen=True, slots=True)
-class ForwardHook:
-    """A hook before or after forward, and how it wants to be called."""
+class ForwardHook(NamedTuple):
+    """A hook before or after forward, and how it wants to be called.
+
+    A module's tables hold the functions alone, as programs that look through them expect.
+    """
 
     function: Callable[..., Any]
     with_kwargs: bool = False
@@ -99,6 +100,22 @@ def hooks_of(module: Any, table: str) -> dict[int, Any]:
     return {**everywhere, **getattr(module, table)}
 
 
+def forward_pre_hooks(module: Any) -> dict[int, ForwardHook]:
+    """Those of all modules, then the module's own, each with how it is called."""
+    with_kwargs = module._forward_pre_hooks_with_kwargs
+    hooks = hooks_of(module, "_forward_pre_hooks")
+    own = {number: ForwardHook(hooks[number], number in with_kwargs) for number in module._forward_pre_hooks}
+    return hooks | own
+
+
+def forward_hooks(module: Any) -> dict[int, ForwardHook]:
+    """The same after forward."""
+    with_kwargs, always = module._forward_hooks_with_kwargs, module._forward_hooks_always_called
+    hooks = hooks_of(module, "_forward_hooks")
+    own = {n: ForwardHook(hooks[n], n in with_kwargs, n in always) for n in module._forward_hooks}
+    return hooks | own
+
+
 # --- one call --------------------------------------------------------------------------------------------------------
 
 
@@ -138,7 +155,7 @@ def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     result = None
     try:
         # 1. What runs before forward, and may change its arguments.
-        for hook in hooks_of(module, "_forward_pre_hooks").values():
+        for hook in forward_pre_hooks(module).values():
             args, kwargs = hook.before(module, args, kwargs)
         # 2. From here on, backward passes through our identities.
         backward = None
@@ -154,7 +171,7 @@ def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         # 3. The module itself.
         result = module.forward(*args, **kwargs)
         # 4. What runs after it, and may change its result.
-        for number, hook in hooks_of(module, "_forward_hooks").items():
+        for number, hook in forward_hooks(module).items():
             called.add(number)
             result = hook.after(module, args, kwargs, result)
         if backward is not None:
@@ -164,7 +181,7 @@ def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         return result
     except Exception:
         # 5. Where something raised: those which are called always. What they raise must not hide the first error.
-        for number, hook in hooks_of(module, "_forward_hooks").items():
+        for number, hook in forward_hooks(module).items():
             if hook.always_call and number not in called:
                 try:
                     result = hook.after(module, args, kwargs, result)

@@ -25,15 +25,18 @@ from redispatch.ops import creation
 from redispatch.tensor import Tensor, device, dtypes
 
 from .checkpoint import Checkpointable, registered
-from .hooks import EVERYWHERE, ForwardHook, NodeHook, call_with_hooks, check_one_kind
+from .hooks import EVERYWHERE, NodeHook, call_with_hooks, check_one_kind
 from .parameter import Parameter
 
 
 class Module(Checkpointable):
     """A tree of parameters, buffers and child modules that is called like a function: a subclass gives `forward`."""
 
-    _forward_hooks: OrderedDict[int, ForwardHook]
-    _forward_pre_hooks: OrderedDict[int, ForwardHook]
+    _forward_hooks: OrderedDict[int, Callable[..., Any]]
+    _forward_hooks_with_kwargs: OrderedDict[int, bool]  # the numbers of those that are called so
+    _forward_hooks_always_called: OrderedDict[int, bool]
+    _forward_pre_hooks: OrderedDict[int, Callable[..., Any]]
+    _forward_pre_hooks_with_kwargs: OrderedDict[int, bool]
     _backward_hooks: OrderedDict[int, Callable[..., Any]]
     _backward_pre_hooks: OrderedDict[int, Callable[..., Any]]
 
@@ -46,7 +49,10 @@ class Module(Checkpointable):
         super().__init__()
         self.__dict__.update(
             _forward_hooks=OrderedDict(),
+            _forward_hooks_with_kwargs=OrderedDict(),
+            _forward_hooks_always_called=OrderedDict(),
             _forward_pre_hooks=OrderedDict(),
+            _forward_pre_hooks_with_kwargs=OrderedDict(),
             _backward_hooks=OrderedDict(),
             _backward_pre_hooks=OrderedDict(),
         )
@@ -78,7 +84,8 @@ class Module(Checkpointable):
 
         `with_kwargs`: calls `hook(module, args, kwargs)`, which returns None or a pair.
         """
-        return registered(self._forward_pre_hooks, ForwardHook(hook, with_kwargs), prepend)
+        options = [self._forward_pre_hooks_with_kwargs] if with_kwargs else []
+        return registered(self._forward_pre_hooks, hook, prepend, options)
 
     def register_forward_hook(
         self,
@@ -92,7 +99,9 @@ class Module(Checkpointable):
 
         `with_kwargs`: calls `hook(module, args, kwargs, result)`. `always_call`: also after an exception.
         """
-        return registered(self._forward_hooks, ForwardHook(hook, with_kwargs, always_call), prepend)
+        options = [self._forward_hooks_with_kwargs] if with_kwargs else []
+        options += [self._forward_hooks_always_called] if always_call else []
+        return registered(self._forward_hooks, hook, prepend, options)
 
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Calls `hook(module, grad_output)` before backward enters the module; its result replaces `grad_output`."""

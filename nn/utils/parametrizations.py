@@ -1,5 +1,5 @@
 """Parametrizations of weights: weight_norm, as a length and a direction; spectral_norm, with a largest singular value
-of 1.
+of 1; orthogonal, which has a file of its own.
 
 Sources: Salimans and Kingma, "Weight normalization" (2016); Miyato et al., "Spectral normalization for generative
 adversarial networks" (2018).
@@ -16,6 +16,9 @@ from .. import functional
 from ..convolution import _Convolution
 from ..module import Module
 from . import parametrize
+from .orthogonal import _Orthogonal, orthogonal
+
+__all__ = ["_Orthogonal", "_SpectralNorm", "_WeightNorm", "orthogonal", "spectral_norm", "weight_norm"]
 
 
 class _WeightNorm(Module):
@@ -25,15 +28,18 @@ class _WeightNorm(Module):
         super().__init__()
         self.dim = -1 if dim is None else dim
 
-    def _length(self, v: Any) -> Any:
-        others = None if self.dim == -1 else [d for d in range(v.dim()) if d != self.dim % v.dim()]
-        return v.norm(2) if others is None else v.norm(2, others, keepdim=True)
-
     def forward(self, weight_g: Any, weight_v: Any) -> Any:
-        return weight_v * (weight_g / self._length(weight_v))
+        return weight_v * (weight_g / length(weight_v, self.dim))
 
     def right_inverse(self, weight: Any) -> tuple[Any, Any]:
-        return self._length(weight), weight
+        return length(weight, self.dim), weight
+
+
+def length(v: Any, dim: int) -> Any:
+    """The norms of the slices along `dim`, the other dimensions left with size 1; of all of `v` for -1."""
+    if dim == -1:
+        return v.norm(2)
+    return v.norm(2, [d for d in range(v.dim()) if d != dim % v.dim()], keepdim=True)
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int = 0) -> Module:

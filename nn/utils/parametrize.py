@@ -251,3 +251,23 @@ def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: b
 def type_before_parametrizations(module: Any) -> type:
     """The class that the module had."""
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
+
+
+def transfer_parametrizations_and_params(from_module: Any, to_module: Any, tensor_name: str | None = None) -> Any:
+    """Gives another module of the same shapes the parametrizations of one, or of its one name, and the values of what
+    they start from. A tensor that it lacks is copied first. Returns it.
+
+    The modules of the parametrizations are in both afterwards, not copied.
+    """
+    if not is_parametrized(from_module):
+        return to_module
+    for name in list(from_module.parametrizations) if tensor_name is None else [tensor_name]:
+        if not hasattr(to_module, name):
+            setattr(to_module, name, Parameter(getattr(from_module, name)))
+        source = from_module.parametrizations[name]
+        for parametrization in source:
+            register_parametrization(to_module, name, parametrization)
+        target = to_module.parametrizations[name]
+        for original in ["original"] if source.is_tensor else [f"original{i}" for i in range(source.ntensors)]:
+            setattr(target, original, getattr(source, original))
+    return to_module

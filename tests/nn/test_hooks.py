@@ -126,3 +126,28 @@ def test_hooks_of_all_modules_come_before_a_modules_own():
     assert sorted(seen[7:]) == ["in"] * 3 + ["out"] * 3
     net(rd.ones(1, 2))
     assert seen[13:] == ["own"]  # the others are gone
+
+
+def test_the_tables_hold_the_hooks_as_they_were_given():
+    def before(module, args, kwargs):
+        return None
+
+    def after(module, args, kwargs, result):
+        return None
+
+    module = Double()
+    handles = [
+        module.register_forward_pre_hook(before, with_kwargs=True),
+        module.register_forward_hook(after, with_kwargs=True, always_call=True),
+    ]
+    assert list(module._forward_pre_hooks.values()) == [before]
+    assert list(module._forward_hooks.values()) == [after]
+    tables = (
+        module._forward_pre_hooks_with_kwargs,
+        module._forward_hooks_with_kwargs,
+        module._forward_hooks_always_called,
+    )
+    assert [list(table) for table in tables] == [[handles[0].id], [handles[1].id], [handles[1].id]]
+    for handle in handles:
+        handle.remove()
+    assert not any((module._forward_pre_hooks, module._forward_hooks, *tables))

@@ -130,6 +130,115 @@ def test_spectral_norm_makes_the_largest_singular_value_one(layer):
         parametrizations.spectral_norm(nn.Linear(2, 2), "width")
 
 
+# --- orthogonal weights -----------------------------------------------------------------------------------------------
+
+MAPS = ("matrix_exp", "cayley", "householder")
+
+
+@pytest.mark.parametrize("trivialized", [True, False])
+@pytest.mark.parametrize("name", MAPS)
+@pytest.mark.parametrize("shape", [(3, 3), (4, 2), (2, 4)])
+def test_an_orthogonal_weight_stays_so_while_it_is_trained(shape, name, trivialized):
+    rd.manual_seed(0)
+    layer = nn.Linear(*reversed(shape), dtype=rd.float64)
+    parametrizations.orthogonal(layer, orthogonal_map=name, use_trivialization=trivialized)
+    original = layer.parametrizations.weight.original
+    before = layer.weight.detach().clone()
+    optimizer = rd.optim.SGD([original], lr=0.1)
+    for _ in range(2):
+        layer(rd.randn(5, shape[1], dtype=rd.float64)).pow(3).sum().backward()
+        optimizer.step()
+    q = layer.weight if shape[0] >= shape[1] else layer.weight.mT
+    assert_close(q.mT @ q, rd.eye(2 if 2 in shape else 3, dtype=rd.float64))
+    assert not rd.allclose(layer.weight, before)
+
+
+@pytest.mark.parametrize("name", MAPS)
+@pytest.mark.parametrize("shape", [(3, 3), (2, 4), (2, 5, 3)])
+def test_an_orthogonal_matrix_can_be_assigned(shape, name):
+    rd.manual_seed(0)
+    module = nn.Module()
+    module.weight = nn.Parameter(rd.randn(shape, dtype=rd.float64))
+    parametrizations.orthogonal(module, orthogonal_map=name)
+    wanted = nn.init.orthogonal_(rd.empty(shape[-2:], dtype=rd.float64)).expand(shape).clone()
+    module.weight = wanted
+    assert_close(module.weight, wanted)
+    bare = nn.Module()
+    bare.weight = nn.Parameter(rd.randn(shape, dtype=rd.float64))
+    parametrizations.orthogonal(bare, orthogonal_map=name, use_trivialization=False)
+    if name == "householder":
+        bare.weight = wanted
+        assert_close(bare.weight, wanted)
+    else:
+        with pytest.raises(NotImplementedError, match="not possible to assign"):
+            bare.weight = wanted
+
+
+def test_the_maps_of_a_small_skew_matrix_are_the_rotations_of_the_book():
+    made, turn = nn.Linear(2, 2, bias=False, dtype=rd.float64), 0.3
+    angles = {"matrix_exp": turn, "cayley": 2 * rd.atan(rd.tensor(turn / 2, dtype=rd.float64)).item()}
+    for name, angle in angles.items():
+        with rd.no_grad():
+            made.weight.copy_(rd.tensor([[7.0, 9.0], [turn, 8.0]]))  # of which the part below the diagonal counts
+        layer = parametrizations.orthogonal(copy.deepcopy(made), "weight", name, use_trivialization=False)
+        c, s = rd.tensor(angle, dtype=rd.float64).cos(), rd.tensor(angle, dtype=rd.float64).sin()
+        assert_close(layer.weight, rd.stack([rd.stack([c, -s]), rd.stack([s, c])]))
+
+
+def test_complex_weights_become_unitary():
+    module = nn.Module()
+    module.weight = nn.Parameter(rd.randn(2, 3, 3, dtype=rd.complex128))
+    parametrizations.orthogonal(module)
+    assert module.parametrizations.weight[0].orthogonal_map == "matrix_exp"
+    assert_close(module.weight @ module.weight.mH, rd.eye(3, dtype=rd.complex128).expand(2, 3, 3))
+    module.weight.real.sum().backward()
+    assert module.parametrizations.weight.original.grad.any()
+
+
+def test_an_orthogonal_weight_is_saved_with_its_base():
+    layer, other = (parametrizations.orthogonal(nn.Linear(4, 2)) for _ in range(2))
+    assert list(layer.state_dict())[1:] == ["parametrizations.weight.original", "parametrizations.weight.0.base"]
+    other.load_state_dict(layer.state_dict())
+    assert rd.equal(other.weight, layer.weight)
+
+
+def test_what_cannot_be_orthogonal_is_an_error():
+    layer = nn.Linear(3, 2)
+    with pytest.raises(ValueError, match="has no parameter or buffer with name 'width'"):
+        parametrizations.orthogonal(layer, "width")
+    with pytest.raises(ValueError, match="Got a tensor of 1 dimensions"):
+        parametrizations.orthogonal(layer, "bias")
+    with pytest.raises(ValueError, match='one of "matrix_exp", "cayley", "householder". Got: qr'):
+        parametrizations.orthogonal(layer, orthogonal_map="qr")
+    with pytest.raises(ValueError, match="does not support complex"):
+        parametrizations.orthogonal(nn.Linear(2, 2, dtype=rd.complex64), orthogonal_map="householder")
+    with pytest.raises(ValueError, match=r"of shape torch.Size\(\[2, 3\]\). Got a tensor of shape"):
+        parametrizations.orthogonal(layer).weight = rd.ones(3, 3)
+
+
+# --- from one module to another ---------------------------------------------------------------------------------------
+
+
+def test_parametrizations_move_to_another_module_with_what_they_start_from():
+    class Product(nn.Module):
+        def forward(self, a, b):
+            return a @ b
+
+        def right_inverse(self, weight):
+            return weight[:, :1].clone(), weight[:1].clone()
+
+    source, target = symmetric(), nn.Linear(3, 3)
+    assert parametrize.transfer_parametrizations_and_params(source, target) is target
+    assert rd.equal(target.weight, source.weight) and not rd.equal(target.bias, source.bias)
+    assert target.parametrizations.weight.original is source.parametrizations.weight.original
+    pair, empty = parametrize.register_parametrization(nn.Linear(3, 3), "weight", Product()), nn.ReLU()
+    parametrize.transfer_parametrizations_and_params(pair, empty, "weight")
+    assert rd.equal(empty.weight, pair.weight) and parametrize.type_before_parametrizations(empty) is nn.ReLU
+    plain = nn.Linear(1, 1)
+    parametrize.transfer_parametrizations_and_params(nn.Linear(1, 1), plain)
+    assert not parametrize.is_parametrized(plain)
+
+
 # --- batch norms taken in, initial values left out --------------------------------------------------------------------
 
 
