@@ -34,7 +34,7 @@ exp_(Tensor(a!) self) -> Tensor(a!)
 
 | operator | kernels | derivative | dtypes | tags | shapes |
 |---|---|---|---|---|---|
-| `exp.default` | CPU: pointwise exp<br>Meta: meta exp | `ExpBackward0(self)` | all | pointwise, core | [pointwise](shapes.md#pointwise) |
+| `exp.default` | AutocastCUDA: autocast<br>CPU: pointwise exp<br>Meta: meta exp | `ExpBackward0(self)` | all | pointwise, core | [pointwise](shapes.md#pointwise) |
 | `exp_.default` | ADInplaceOrView: ad\\_inplace\\_or\\_view<br>CPU: pointwise exp<br>Meta: meta exp | `ExpBackward0(self)` | all | pointwise, inplace | [pointwise](shapes.md#pointwise) |
 """,  # noqa: E501  # the lines of a table
     )
