@@ -14,8 +14,9 @@ from typing import Any
 
 from redispatch.dispatch import STATE, OpOverload, State, call, wants_gradient, within
 from redispatch.dispatch.layers.transforms import Level, each_tensor
+from redispatch.dispatch.marks import inline
 from redispatch.tensor import SET_REQUIRES_GRAD, Tensor
-from redispatch.tensor.wrapped import level_of, look_like_values, without_dead, wrapped
+from redispatch.tensor.wrapped import Wrapped, level_of, look_like_values, watched, without_dead, wrapped
 
 from .engine import run_backward
 from .function import Function
@@ -30,21 +31,25 @@ class GradLevel(Level):
         self.records_outside = state.grad_enabled
         return state.under(self).with_grad(True)
 
+    @inline
     def process(self, op: OpOverload, stack: list[Any]) -> Any:
         refuse_captured_writes(self, op, stack)
         lifted = each_tensor(op.schema, stack, self.lift)
         with within(STATE.get().differentiating()):
             return call(op, lifted)
 
+    @inline
     def lift(self, tensor: Any) -> Any:
-        """A tensor as one of this level. What comes from outside is a constant here."""
-        return tensor if level_of(tensor) is self else wrapped(without_dead(tensor), self)
+        """A tensor as one of this level, which is at work. What comes from outside is a constant here."""
+        return tensor if type(tensor) is Wrapped and tensor._level is self else watched(tensor, self)
 
+    @inline
     def wrap(self, value: Any) -> Any:
-        return wrapped(value, self)
+        return watched(value, self) if isinstance(value, Tensor) else value
 
+    @inline
     def unwrap(self, tensor: Any) -> Any:
-        return tensor._value if getattr(tensor, "_level", None) is self else tensor
+        return tensor._value if type(tensor) is Wrapped and tensor._level is self else tensor
 
     def apply_function(self, cls: type[Function], args: tuple[Any, ...]) -> Any:
         return apply_recorded(self, cls, args)
@@ -80,15 +85,18 @@ class GradLevel(Level):
         return [None if gradient is None else self.unwrap(gradient) for gradient in found]
 
 
+@inline
 def refuse_captured_writes(level: Level, op: OpOverload, stack: list[Any]) -> None:
     """Raises RuntimeError where a call would write a tensor from outside: nobody would see the gradient of that."""
     for position in op.schema.mutable_positions:
-        written = stack[position]
-        for one in written if isinstance(written, list | tuple) else (written,):
-            if isinstance(one, Tensor) and level_of(one) is not level:
-                raise RuntimeError(
-                    "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place "
-                    f"operation ({op.qualified_name}) that would mutate a captured Tensor. This is not supported; "
-                    "please rewrite the function being transformed to explicitly accept the mutated Tensor(s) as "
-                    "inputs."
-                )
+        refuse_captured(level, op, stack[position])
+
+
+def refuse_captured(level: Level, op: OpOverload, written: Any) -> None:
+    for one in written if isinstance(written, list | tuple) else (written,):
+        if isinstance(one, Tensor) and level_of(one) is not level:
+            raise RuntimeError(
+                "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place "
+                f"operation ({op.qualified_name}) that would mutate a captured Tensor. This is not supported; please "
+                "rewrite the function being transformed to explicitly accept the mutated Tensor(s) as inputs."
+            )

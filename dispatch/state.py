@@ -34,8 +34,9 @@ LAZY_BITS = keyset("Conjugate", "Negative", "ZeroTensor")  # of tensors whose el
 # What specialised code is made for is a keyset and a few facts about the state. The facts stand as flags in bits above
 # those of all keys, so that uniting the state with the arguments' keysets brings them along, and one look-up finds the
 # code: `table[(a._keyset | b._keyset | state.keys.added) & state.keys.kept]`.
-TRACED, NO_GRAD, INFERENCE, MODES, OWN_POLICIES = (1 << KEYSET_BITS + i for i in range(5))
-FLAGS = TRACED | NO_GRAD | INFERENCE | MODES | OWN_POLICIES
+TRACED, NO_GRAD, INFERENCE, MODES, OWN_POLICIES, *LEVEL_FLAGS = (1 << KEYSET_BITS + i for i in range(13))
+FLAGS = TRACED | NO_GRAD | INFERENCE | MODES | OWN_POLICIES | sum(LEVEL_FLAGS)
+LEVELS: dict[int, type] = {}  # flag -> the class of transforms of which the innermost is one; layers/transforms.py
 KEYS_MASK = (1 << KEYSET_BITS) - 1
 
 
@@ -96,6 +97,7 @@ class State:
 
     _FIELDS = tuple(__annotations__)
     keys: StateKeys  # added: `included` with the flags, Note [Flags above the keys]; kept: all but `excluded`
+    innermost: Any  # the last of `levels`, or None
     plain: dict[int, Any]  # ids of the classes of tensors that have no say in a call: Note [Plain classes of tensors]
     by_default: dict[int, Any]  # ids of those that answer by the default, where nobody else is asked: the same note
     memo: dict[Any, Any]  # what `excluding` and other frequent changes have answered
@@ -273,6 +275,9 @@ def _derive(fields: dict[str, Any]) -> None:
         flags |= MODES
     if fields["autocast_policies"]:
         flags |= OWN_POLICIES
+    fields["innermost"] = fields["levels"][-1] if fields["levels"] else None
+    if fields["levels"]:
+        flags |= fields["levels"][-1].flag
     by_mode = bool(fields["function_modes"]) and fields["overrides"] != "none"
     fields["keys"] = state_keys(fields["included"] | flags, (KEYS_MASK | FLAGS) & ~fields["excluded"], by_mode)
 

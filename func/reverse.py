@@ -84,9 +84,10 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
         with GradLevel() as level:
             flat, spec = tree_flatten(chosen(args, argnums))
             leaves = [level.leaf(one) if isinstance(one, Tensor) else one for one in flat]
-            lifted = tree_map_only(Tensor, level.lift, (args, kwargs))
-            arguments = replaced(lifted[0], argnums, tree_unflatten(leaves, spec))
-            output, aux = split_aux(func(*arguments, **lifted[1]), has_aux, name)
+            given = replaced(args, argnums, tree_unflatten(leaves, spec))
+            if len(args) > (len(argnums) if isinstance(argnums, tuple) else 1) or kwargs:  # constants, here
+                given, kwargs = tree_map_only(Tensor, level.lift, (given, kwargs))
+            output, aux = split_aux(func(*given, **kwargs), has_aux, name)
             if not isinstance(output, Tensor):
                 raise RuntimeError(f"{name}: Expected f(*args) to return a Tensor, got {type(output)}")
             if output.dim() != 0:
@@ -97,7 +98,8 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
             tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
             found = iter(level.gradients([output], tensors, [output.new_ones(())]))
             value = level.unwrap(output)
-            aux = tree_map_only(Tensor, level.unwrap, aux)
+            if has_aux:
+                aux = tree_map_only(Tensor, level.unwrap, aux)
         grads = [one if not isinstance(one, Tensor) else or_zeros(next(found), one) for one in flat]
         tree = tree_unflatten(grads, spec)
         return (tree, (value, aux)) if has_aux else (tree, value)

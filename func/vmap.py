@@ -12,6 +12,7 @@ from typing import Any
 from redispatch.autograd import BATCHED
 from redispatch.dispatch import ops
 from redispatch.tensor import Tensor
+from redispatch.tensor.wrapped import wrapped
 from redispatch.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_structure, tree_unflatten
 
 from .vmap_level import RANDOMNESS, VmapLevel
@@ -43,6 +44,8 @@ def vmap(
 
     @functools.wraps(func)
     def batched(*args: Any, **kwargs: Any) -> Any:
+        if type(in_dims) is int and type(out_dims) is int and chunk_size is None and plain_batches(in_dims, args):
+            return run_plain(func, in_dims, args, kwargs, out_dims, randomness)
         name = getattr(func, "__name__", repr(func))
         size, dims, flat, spec = batched_inputs(in_dims, args, name)
         if chunk_size is None or chunk_size >= size:
@@ -50,6 +53,33 @@ def vmap(
         return run_in_chunks(func, size, dims, flat, spec, kwargs, out_dims, randomness, name, chunk_size)
 
     return batched
+
+
+def plain_batches(dim: int, args: tuple[Any, ...]) -> bool:
+    """Whether all arguments are tensors of one size along a dimension: no tree has to be taken apart."""
+    size = None
+    for one in args:
+        if not isinstance(one, Tensor) or not 0 <= dim < len(one._shape):
+            return False
+        if size is not None and one._shape[dim] != size:
+            return False
+        size = one._shape[dim]
+    return size is not None
+
+
+def run_plain(
+    func: Callable[..., Any], in_dim: int, args: tuple[Any, ...], kwargs: dict[str, Any], out_dim: int, randomness: str
+) -> Any:
+    """The outputs of the whole batch, where arguments are tensors."""
+    level = VmapLevel(args[0]._shape[in_dim], randomness)
+    level.known += args
+    with level:
+        outputs = func(*[wrapped(one, level, in_dim) for one in args], **kwargs)
+        name = getattr(func, "__name__", repr(func))
+        if isinstance(outputs, Tensor):
+            return handed_out(level, outputs, out_dim, name)
+        leaves, spec = tree_flatten(outputs)
+        return tree_unflatten([handed_out(level, leaf, out_dim, name) for leaf in leaves], spec)
 
 
 def batched_inputs(in_dims: Any, args: tuple[Any, ...], name: str) -> tuple[int, list[int | None], list[Any], Any]:
@@ -117,6 +147,7 @@ def run(
 ) -> Any:
     """The outputs of the whole batch."""
     level = VmapLevel(size, randomness)
+    level.known += flat
     with level:
         examples = [level.wrap(value, dim) for value, dim in zip(flat, dims, strict=True)]
         outputs = func(*tree_unflatten(examples, spec), **kwargs)

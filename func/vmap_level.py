@@ -10,19 +10,21 @@ Source: PyTorch's functorch (VmapInterpreterPtr). Read next: batching/__init__.p
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from redispatch.autograd import Function
 from redispatch.autograd.forward import composite_kernel
-from redispatch.dispatch import STATE, OpOverload, Tag, call, ops, unbind, within
+from redispatch.dispatch import STATE, OpOverload, Tag, TensorBase, call, ops, unbind, within
 from redispatch.dispatch.layers.transforms import BATCHING, ByUser, Level, each_tensor, result_of
+from redispatch.dispatch.marks import inline
 from redispatch.tensor import Tensor
-from redispatch.tensor.wrapped import look_like_values, without_dead, wrapped
+from redispatch.tensor.wrapped import Wrapped, look_like_values, without_dead, wrapped
 from redispatch.utils._pytree import _broadcast_to_and_flatten, tree_flatten
 
 from .batching import rule_of
 from .batching.common import Decomposition, is_batched
 from .batching.random import is_random, random_call
+from .batching.rows import row_rule, tensors_in
 from .function_rule import VmapInfo, apply_mapped
 
 NO_VIEWS = ("resize_", "resize_as_", "set_", "detach_")  # they change how a tensor looks, and are no views of it
@@ -34,8 +36,27 @@ class VmapLevel(Level):
 
     def __init__(self, size: int, randomness: str) -> None:
         self.size, self.randomness = size, randomness
+        self.known: list[Any] = []  # tensors that somebody outside has: of these a view is handed out
 
+    @inline
     def process(self, op: OpOverload, stack: list[Any]) -> Any:
+        rule = row_rule(op)
+        if rule is None or not self.holds_rows(tensors_in(stack)):
+            return self.process_otherwise(op, stack)
+        values = [cast(TensorBase, one._value) if isinstance(one, TensorBase) else one for one in stack]
+        with within(STATE.get().outer()):
+            result = rule(op, values)
+        return wrapped(result, self, 0)
+
+    @inline
+    def holds_rows(self, tensors: list[Any]) -> bool:
+        """Whether each of these tensors is an example, which is a row of its batch; all with as many dimensions."""
+        return bool(tensors) and all(
+            type(one) is Wrapped and one._level is self and one._bdim == 0 and len(one._shape) == len(tensors[0]._shape)
+            for one in tensors
+        )
+
+    def process_otherwise(self, op: OpOverload, stack: list[Any]) -> Any:
         values = each_tensor(op.schema, stack, self.unwrap)
         dims = [self.dims_of(value) for value in stack]
         if is_random(op) and composite_kernel(op) is None:
@@ -128,4 +149,7 @@ class VmapLevel(Level):
             value = self.unwrap(tensor)
             if own is None:
                 return value.expand((self.size, *value.shape)).movedim(0, dim)
-            return value.movedim(own, dim)
+            if own != dim or any(value is one for one in self.known):
+                return value.movedim(own, dim)
+            self.known.append(value)
+            return value

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from redispatch.dispatch import LAZY_BITS, _disabled_torch_function_impl, keyset, shared
+from redispatch.dispatch import LAZY_BITS, TensorBase, _disabled_torch_function_impl, keyset, shared
 from redispatch.dispatch.layers.transforms import without_dead
 from redispatch.dispatch.marks import leaf
 
@@ -39,22 +39,29 @@ class Wrapped(Tensor):
 
 
 @leaf
+def watched(value: Any, level: Any) -> TensorBase:
+    """A wrapper of `level` that looks like `value`, as a level that differentiates has them."""
+    if type(value) is Wrapped:
+        value = without_dead(value)
+    t: Any = object.__new__(Wrapped)
+    t._keyset = keys_of_wrapper(value, WATCHED)
+    t._counter = [0]
+    t._autograd = t._store = t._array = t._view = t._bdim = t._tangent = None
+    t._shape, t._stride, t._offset = value._shape, value._stride, value._offset
+    t._dtype, t._device, t._looks = value._dtype, value._device, value._looks
+    t._value, t._level = value, level
+    return t
+
+
+@leaf
 def wrapped(value: Tensor, level: Any, bdim: int | None = None, tangent: Any = None) -> Any:
     """A wrapper of `level`: like `value`; or, with `bdim`, like one of the tensors along that dimension of it."""
     t: Any = object.__new__(Wrapped)
     t._keyset = keys_of_wrapper(value, WATCHED if bdim is None else BATCHED)
     t._counter = [0]
-    t._autograd = None
-    t._store = None
-    t._array = None
-    t._dtype = value._dtype
-    t._device = value._device
-    t._view = None
-    t._looks = None
-    t._value = value
-    t._level = level
-    t._bdim = bdim
-    t._tangent = tangent
+    t._autograd = t._store = t._array = t._view = None
+    t._dtype, t._device = value._dtype, value._device
+    t._value, t._level, t._bdim, t._tangent = value, level, bdim, tangent
     look_like_value(t)
     return t
 
@@ -63,7 +70,9 @@ def look_like_value(wrapper: Any) -> None:
     """Has a wrapper look as its value does now: an operator may have changed its shape in place."""
     value, bdim = wrapper._value, wrapper._bdim
     shape, stride = value._shape, value._stride
-    if bdim is not None:
+    if bdim == 0:
+        shape, stride = tuple.__new__(Size, shape[1:]), stride[1:]
+    elif bdim is not None:
         shape = Size(shape[:bdim] + shape[bdim + 1 :])
         stride = stride[:bdim] + stride[bdim + 1 :]
     lay_out(wrapper, shape, stride, value._offset)
@@ -111,6 +120,7 @@ __all__ = [
     "level_of",
     "look_like_value",
     "look_like_values",
+    "watched",
     "without_dead",
     "wrapped",
 ]

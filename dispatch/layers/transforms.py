@@ -20,23 +20,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from ..base import TensorBase
 from ..interpreter import call
+from ..marks import inline, pure
 from ..operator import OpOverload
 from ..rules import RuleTable
-from ..schema import FunctionSchema
-from ..state import STATE, State, within
+from ..schema import TENSOR, FunctionSchema
+from ..state import LEVEL_FLAGS, LEVELS, STATE, State, within
 from .layer import layer
 
 
 class Level:
-    """A transform at work. A subclass says what a call means (`process`), and knows its wrappers."""
+    """A transform at work. A subclass says what a call means (`process`), and knows its wrappers.
 
+    Specialised code is made for a class of levels, not for one level: which class the innermost one is of stands among
+    the flags of the state, so that `process` is worked out in its place if it is `@inline`.
+    """
+
+    flag = 0  # of the class, in the state; 0 where there are no more
     number: int  # from 1, counted from the outermost
     alive = True  # until the transform is left
     records_outside: bool | None = None  # whether calls that leave it are recorded outside; None: as inside
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.flag = next((flag for flag in LEVEL_FLAGS if flag not in LEVELS), 0)
+        if cls.flag:
+            LEVELS[cls.flag] = cls
 
     def process(self, op: OpOverload, stack: list[Any]) -> Any:
         """The result of a call that is made under this level."""
@@ -72,7 +84,7 @@ class Level:
 @layer("FuncTorchDynamicLayerFrontMode")
 def front(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
     """Hands the call to the innermost level."""
-    return STATE.get().levels[-1].process(op, stack)
+    return STATE.get().innermost.process(op, stack)
 
 
 @layer("FuncTorchDynamicLayerBackMode")
@@ -81,27 +93,47 @@ def back(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
     return made_outside(op, stack)
 
 
+@inline
 def made_outside(op: OpOverload, stack: list[Any]) -> Any:
     state = STATE.get()
-    level = state.levels[-1]
+    level = state.innermost
     values = each_tensor(op.schema, stack, level.unwrap)
     with within(state.outside):  # type: ignore[arg-type]  # this key is included in such states alone
         result = call(op, values)
     for position in op.schema.mutable_positions:
         level.refresh(stack[position])
+    if not gives_one_new_tensor(op.schema):
+        return handed_back(op.schema, level, stack, values, result)
+    for value, tensor in zip(values, stack, strict=True):
+        if isinstance(value, TensorBase) and result is value:
+            return tensor
+    return level.wrap(result)
+
+
+@pure
+def gives_one_new_tensor(schema: FunctionSchema) -> bool:
+    """Whether a schema returns a tensor, and writes none."""
+    return len(schema.returns) == 1 and schema.returns[0].type == TENSOR and not schema.is_mutable
+
+
+def handed_back(schema: FunctionSchema, level: Level, stack: list[Any], values: list[Any], result: Any) -> Any:
+    """Any result in wrappers of the level; what is one of the arguments is the wrapper that was given."""
     given = {id(value): tensor for value, tensor in zip(values, stack, strict=True) if isinstance(value, TensorBase)}
-    return each_result(op.schema, stack, result, lambda one: given[id(one)] if id(one) in given else level.wrap(one))
+    return each_result(schema, stack, result, lambda one: given[id(one)] if id(one) in given else level.wrap(one))
 
 
+@inline
 def each_tensor(schema: FunctionSchema, stack: list[Any], change: Callable[[Any], Any]) -> list[Any]:
     """The stack with each tensor changed, those in lists included."""
     changed = list(stack)
     for position in schema.tensor_positions:
         if isinstance(stack[position], TensorBase):
-            changed[position] = change(stack[position])
+            changed[position] = cast(TensorBase, change(stack[position]))
     for position in schema.tensor_list_positions:
         if stack[position]:
-            changed[position] = [change(item) if isinstance(item, TensorBase) else item for item in stack[position]]
+            changed[position] = [
+                cast(TensorBase, change(item)) if isinstance(item, TensorBase) else item for item in stack[position]
+            ]
     return changed
 
 

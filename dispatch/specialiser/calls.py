@@ -12,8 +12,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
+from dataclasses import replace
 from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, MethodType, MethodWrapperType, UnionType
-from typing import Any
+from typing import Any, cast
 
 from ..base import TensorBase
 from ..boxing import is_default
@@ -120,7 +121,7 @@ class Calls(Evaluator):
             return [(road, road.state)]
         if isinstance(called, MethodType):
             return self.apply_method(Method(called.__func__, Static(called.__self__)), arguments, keywords, road, hint)
-        answer = ANSWERS.get(called) if getattr(called, "__hash__", None) else None
+        answer = ANSWERS.get(called) if type(called).__hash__ else None
         if answer is not None:
             value = answer(self, arguments, keywords, road)
             if value is not None:
@@ -283,7 +284,7 @@ class Calls(Evaluator):
         kind = called if isinstance(called, type) else None
         if isinstance(called, FunctionType) and called.__annotations__.get("return") == "TensorBase":
             kind = TensorBase
-        if called in WITHOUT_EFFECT if getattr(called, "__hash__", None) else False:
+        if called in WITHOUT_EFFECT if type(called).__hash__ else False:
             return Code(text, atom=False, kind=kind)
         if is_pure(called):
             return Code(text, atom=False)
@@ -373,13 +374,14 @@ def tensors_among(values: Iterable[Any]) -> Iterator[Any]:
 
 def flags_of(facts: dict[str, Any]) -> int | None:
     """The flags of a state of which this is known; None where some of it is not."""
-    if not {"grad_enabled", "inference", "modes", "own_policies"} <= facts.keys():
+    if not {"grad_enabled", "inference", "modes", "own_policies", "level"} <= facts.keys():
         return None
     return (
         (0 if facts["grad_enabled"] else NO_GRAD)
         | (INFERENCE if facts["inference"] else 0)
         | (MODES if facts["modes"] else 0)
         | (OWN_POLICIES if facts["own_policies"] else 0)
+        | (facts["level"].flag if facts["level"] else 0)
     )
 
 
@@ -581,6 +583,11 @@ def answer_is_default(ev: Calls, arguments: list[Any], keywords: dict[str, Any],
     return None
 
 
+def answer_cast(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: Road) -> Any:
+    kind, value = arguments
+    return replace(value, kind=known(kind)) if type(value) is Code and is_static(kind) else value
+
+
 def answer_new(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: Road) -> Any:
     (kind,) = arguments
     variable = ev.writer.variable("result")
@@ -606,4 +613,5 @@ ANSWERS: dict[Any, Answer] = {
     setattr: answer_setattr,
     object.__new__: answer_new,
     is_default: answer_is_default,
+    cast: answer_cast,
 }

@@ -673,6 +673,8 @@ class Evaluator:
     def state_attribute(self, owner: StateCode, name: str, road: Road) -> Any:
         if name in owner.facts and name != "modes":
             return Static(owner.facts[name])
+        if name == "innermost" and owner.facts.get("level"):
+            return Code(f"{self.text(owner, road)}.innermost", atom=False, kind=owner.facts["level"], exact=True)
         if callable(getattr(State, name, None)):
             return Method(getattr(State, name), owner)
         truth = owner.facts.get("modes") if name == "modes" else None

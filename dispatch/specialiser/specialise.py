@@ -33,7 +33,7 @@ from ..keyset import describe, runtime_keys
 from ..origins import noting
 from ..registry import LOCK, OPERATORS
 from ..schema import NO_DEFAULT, FunctionSchema
-from ..state import FLAGS, INFERENCE, KEYS_MASK, MODES, NO_GRAD, OWN_POLICIES, STATE, TRACED
+from ..state import FLAGS, INFERENCE, KEYS_MASK, LEVELS, MODES, NO_GRAD, OWN_POLICIES, STATE, TRACED
 from .calls import Calls
 from .evaluator import Road
 from .residual import Block, Writer, compiled
@@ -247,6 +247,7 @@ def state_facts(keys: int) -> dict[str, Any]:
         "inference": bool(keys & INFERENCE),
         "modes": bool(keys & MODES),
         "own_policies": bool(keys & OWN_POLICIES),
+        "level": next((level for flag, level in LEVELS.items() if keys & flag), None),
         "tracer": None,
     }
 
@@ -256,6 +257,7 @@ SPOKEN = {NO_GRAD: "no grad", INFERENCE: "inference", MODES: "modes", OWN_POLICI
 
 def spoken_flags(keys: int) -> str:
     words = [word for flag, word in SPOKEN.items() if keys & flag]
+    words += [f"under a {level.__name__}" for flag, level in LEVELS.items() if keys & flag]
     return f", {', '.join(words)}" if words else ""
 
 

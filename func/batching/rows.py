@@ -1,0 +1,61 @@
+"""The usual case of batching, for which code is made: each tensor of a call holds one example per row, all of as many
+dimensions.
+
+Then a pointwise operator is that operator on the whole, and a sum is one along all other dimensions: no dimension has
+to be moved, none to be counted. The rules of this file say the same as those in the table, in fewer words; they are
+worked out in the place of the call (vmap_level.py, `process`).
+
+Read next: pointwise.py and reductions.py, for every other case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from redispatch.autograd.forward import composite_kernel
+from redispatch.dispatch import OpOverload, Tag, TensorBase, call, ops
+from redispatch.dispatch.layers.transforms import BATCHING, gives_one_new_tensor
+from redispatch.dispatch.marks import inline, pure
+from redispatch.tensor import Tensor
+
+from .random import is_random
+
+RowRule = Callable[[OpOverload, list[Any]], Any]
+
+
+@inline
+def whole_rule(op: OpOverload, values: list[Any]) -> Any:
+    """Pointwise operators: the same for all elements, whosever they are."""
+    return call(op, values)
+
+
+def reduced_rule(op: OpOverload, values: list[Any]) -> Tensor:
+    """Sums and means of everything: along all dimensions but that of the batch."""
+    rows, dtype = values
+    rows = rows if len(rows._shape) > 1 else rows.unsqueeze(1)
+    return ALONG[op._opname](rows, list(range(1, len(rows._shape))), dtype=dtype)
+
+
+ALONG = {"sum": ops.aten.sum.dim_IntList, "mean": ops.aten.mean.dim}
+
+
+@pure
+def row_rule(op: OpOverload) -> RowRule | None:
+    """What to do with rows; None for an operator of which that is not known."""
+    if not gives_one_new_tensor(op.schema) or op.schema.tensor_list_positions or op.schema.is_view:
+        return None
+    if BATCHING.get(op) is not None or composite_kernel(op) is not None or is_random(op):
+        return None
+    if op.namespace == "aten" and op._opname in ALONG and op._overloadname == "default":
+        return reduced_rule
+    named = {argument.name for argument in op.schema.arguments}
+    if Tag.pointwise in op.tags and not op._opname.endswith("_backward") and "memory_format" not in named:
+        return whole_rule
+    return None
+
+
+@inline
+def tensors_in(stack: list[Any]) -> list[TensorBase]:
+    """The tensors of a stack without lists of them."""
+    return [value for value in stack if isinstance(value, TensorBase)]
