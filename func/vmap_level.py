@@ -43,7 +43,10 @@ class VmapLevel(Level):
         rule = row_rule(op)
         if rule is None or not self.holds_rows(tensors_in(stack)):
             return self.process_otherwise(op, stack)
-        values = [cast(TensorBase, one._value) if isinstance(one, TensorBase) else one for one in stack]
+        values: list[Any] = list(stack)
+        for place, one in enumerate(stack):
+            if isinstance(one, TensorBase):
+                values[place] = cast(TensorBase, cast(Any, one)._value)
         with within(STATE.get().outer()):
             result = rule(op, values)
         return wrapped(result, self, 0)

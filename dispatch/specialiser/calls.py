@@ -10,7 +10,7 @@ Read next: specialise.py.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import replace
 from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, MethodType, MethodWrapperType, UnionType
@@ -121,7 +121,7 @@ class Calls(Evaluator):
             return [(road, road.state)]
         if isinstance(called, MethodType):
             return self.apply_method(Method(called.__func__, Static(called.__self__)), arguments, keywords, road, hint)
-        answer = ANSWERS.get(called) if type(called).__hash__ else None
+        answer = ANSWERS.get(called) if isinstance(called, Hashable) else None
         if answer is not None:
             value = answer(self, arguments, keywords, road)
             if value is not None:
@@ -284,7 +284,7 @@ class Calls(Evaluator):
         kind = called if isinstance(called, type) else None
         if isinstance(called, FunctionType) and called.__annotations__.get("return") == "TensorBase":
             kind = TensorBase
-        if called in WITHOUT_EFFECT if type(called).__hash__ else False:
+        if isinstance(called, Hashable) and called in WITHOUT_EFFECT:
             return Code(text, atom=False, kind=kind)
         if is_pure(called):
             return Code(text, atom=False)
@@ -585,7 +585,8 @@ def answer_is_default(ev: Calls, arguments: list[Any], keywords: dict[str, Any],
 
 def answer_cast(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: Road) -> Any:
     kind, value = arguments
-    return replace(value, kind=known(kind)) if type(value) is Code and is_static(kind) else value
+    told = is_static(kind) and isinstance(known(kind), type) and known(kind) is not Any
+    return replace(value, kind=known(kind)) if told and type(value) is Code else value
 
 
 def answer_new(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: Road) -> Any:

@@ -275,21 +275,31 @@ def autocast(t):
     return Under(lambda: t.autocast("cpu", dtype=t.bfloat16), lambda: a @ b)
 
 
-# --- layers that are still to come: `later` rows fail until they are there ---
-
-
-@row("vmap of a dot product, batch 8", target=0.4, later=True)
+@row("vmap of a dot product, batch 8", target=0.4)
 def vmapped(t):
     a, b = t.ones(8, N), t.ones(8, N)
     batched = t.func.vmap(lambda x, y: (x * y).sum())
     return lambda: batched(a, b)
 
 
-@row("func.grad of sum of sin", target=0.4, later=True)
+@row("func.grad of sum of sin", target=0.4)
 def func_grad(t):
     x = t.ones(N)
     slope = t.func.grad(lambda v: v.sin().sum())
     return lambda: slope(x)
+
+
+@row("gradients of 64 examples of an MLP, vmap of grad", target=0.7)
+def per_sample(t):
+    model = t.nn.Sequential(t.nn.Linear(16, 32), t.nn.ReLU(), t.nn.Linear(32, 4))
+    parameters = {name: value.detach() for name, value in model.named_parameters()}
+    x, y = t.ones(64, 16), t.zeros(64, 4)
+
+    def loss(parameters, x, y):
+        return ((t.func.functional_call(model, parameters, (x,)) - y) ** 2).mean()
+
+    each = t.func.vmap(t.func.grad(loss), in_dims=(None, 0, 0))
+    return lambda: each(parameters, x, y)
 
 
 @row("add under FakeTensorMode", target=0.2, later=True)

@@ -1,5 +1,7 @@
 """grad, vjp, jvp and vmap: what they give, how they nest, and what they refuse."""
 
+import random
+
 import pytest
 
 import redispatch as rd
@@ -264,3 +266,88 @@ def test_what_keeps_its_result_has_derivatives_of_all_orders(name):
     (second,) = rd.autograd.grad(first.sum(), x)
     assert_close(vmap(grad(grad(function)))(x.detach()), second)
     assert_close(rd.autograd.grad(grad(lambda x: function(x).sum())(x).sum(), x)[0], second)
+
+
+# What runs ------------------------------------------------------------------------------------------------------------
+
+
+def code_under(transform, op, x):
+    """The code that runs an operator under a transform."""
+    found = []
+
+    def look(x):
+        found.append(op.source(x))
+        return x.sin().sum()
+
+    transform(look)(x)
+    return found[0]
+
+
+def test_code_is_made_for_a_kind_of_level_and_not_for_one_level():
+    sin, x = rd.ops.aten.sin.default, rd.ones(2, 3)
+    under_grad, under_vmap = code_under(grad, sin, x), code_under(vmap, sin, x)
+    assert "under a GradLevel" in under_grad and "process" not in under_grad and "differentiating" in under_grad
+    assert "under a VmapLevel" in under_vmap and "process(" not in under_vmap and "state.outer()" in under_vmap
+    assert code_under(grad, sin, x) == under_grad
+    assert "under a VmapLevel" in code_under(lambda f: vmap(grad(f)), sin, x).replace("GradLevel", "VmapLevel")
+
+
+def test_rows_go_straight_and_all_else_as_well():
+    x, y = rd.arange(6.0).view(2, 3), rd.arange(2.0)
+    assert vmap(lambda a, b: (a * b).sum())(x, y).tolist() == [0.0, 12.0]  # examples with and without dimensions
+    assert vmap(lambda a, b: a * b, in_dims=(1, None))(x, y).tolist() == (x.t() * y).tolist()
+    assert vmap(lambda a: a + 1, in_dims=1, out_dims=1)(x).tolist() == (x + 1).tolist()
+    assert vmap(lambda a: a.sum(), in_dims=0)(y).tolist() == [0.0, 1.0]
+    assert vmap(lambda a: a.sum(dtype=rd.int64))(x).dtype is rd.int64
+    whole = rd.arange(2)
+    assert vmap(lambda a, b: a + b)(whole, y).dtype is rd.float32
+    assert vmap(vmap(lambda a: (a * 2).mean()))(x[None]).tolist() == (x * 2).mean(1)[None].tolist()
+
+
+def test_what_vmap_gives_back_is_not_what_it_was_given():
+    x = rd.ones(2, 3)
+    same, again = vmap(lambda a: (a, a))(x)
+    assert same is not x and again is not same and same.data_ptr() == x.data_ptr()
+
+
+def test_constants_of_grad_are_wrapped_whatever_is_differentiated():
+    def f(tree, c):
+        seen.append("GradTrackingTensor" in repr(c))
+        return (tree["a"] * c).sum() + tree["b"].sum()
+
+    seen = []
+    found = grad(f)({"a": rd.ones(2), "b": rd.ones(2)}, rd.full((2,), 3.0))
+    assert found["a"].tolist() == [3.0, 3.0] and seen == [True]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_transforms_nested_at_random_agree_with_loops(seed):
+    """d/dx of sums of smooth functions, along a random choice of grad, jvp and vmap, one inside another."""
+    rng = random.Random(seed)
+    body = rng.choice([lambda x: (x.sin() * x).sum(), lambda x: (x**3).mean() + x.exp().sum()])
+    function, numbers, x = body, body, rd.tensor([[0.3, -0.7], [1.1, 0.2]], dtype=rd.float64)
+    for _ in range(3):
+        kind = rng.choice(["grad", "jvp", "vmap"])
+        inner, plain = function, numbers
+        if kind == "grad":
+            function = grad(lambda x, inner=inner: inner(x).sum())
+            numbers = by_differences(plain)
+        elif kind == "jvp":
+            function = lambda x, inner=inner: jvp(inner, (x,), (rd.ones_like(x),))[1].sum()  # noqa: E731
+            numbers = lambda x, plain=plain: by_differences(plain)(x).sum()  # noqa: E731
+        else:
+            function = lambda x, inner=inner: vmap(inner)(rd.stack([x, x * 2])).sum()  # noqa: E731
+            numbers = lambda x, plain=plain: plain(x).sum() + plain(x * 2).sum()  # noqa: E731
+    assert_close(function(x), numbers(x))
+
+
+def by_differences(function):
+    """The gradient of the sum of a function's results, by ordinary autograd."""
+
+    def gradient(x):
+        leaf = x.detach().requires_grad_() if not x.requires_grad else x
+        with rd.enable_grad():
+            (found,) = rd.autograd.grad(function(leaf).sum(), leaf, create_graph=True)
+        return found
+
+    return gradient
