@@ -36,6 +36,7 @@ from redispatch.dispatch.layers.ad_inplace_or_view import ADINPLACEORVIEW, BELOW
 from redispatch.dispatch.layers.autograd import BELOW_AUTOGRAD, any_wants_gradient
 from redispatch.dispatch.layers.conjugate import CONJUGATE
 from redispatch.dispatch.layers.negative import NEGATIVE
+from redispatch.dispatch.layers.python import call_showing_type
 from redispatch.dispatch.layers.zero_tensor import ZERO_TENSOR
 from redispatch.dispatch.marks import inline, leaf
 from redispatch.tensor import (
@@ -465,8 +466,7 @@ def detach_inplace_autograd(op: Any, keyset: int, stack: list[Any]) -> Tensor:
             "detach_() cannot be called on these gradients. To fix this error, please refer to the "
             "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution."
         )
-    run(op, keyset & BELOW_ADINPLACEORVIEW, stack)  # no write: the version stays
-    if tensor._autograd is not None:
+    if tensor._autograd is not None:  # no memory is touched: nobody below is asked, and the version stays
         tensor._autograd.grad_fn, tensor._autograd.output_nr = None, 0
         tensor._autograd.requires_grad = False
     return tensor
@@ -529,7 +529,7 @@ lift_fresh_copy_op.forward("linear")
 
 def _get_data(self: Tensor) -> Tensor:
     """The same memory outside the graph; unlike `detach()`, it counts its writes for itself."""
-    result = detach_op.functional(self)
+    result = call_showing_type(detach_op.functional, self)
     if result._counter is not None:
         result._counter = [0]
     return result
@@ -676,7 +676,7 @@ zero_inplace_op.derivative(self=zeros_of, node="ZeroBackward0")
 zero_inplace_op.forward("linear")
 zero_ = public(zero_inplace_op)
 
-ONES_LIKE.fill(ones_like_op.functional)
+ONES_LIKE.fill(lambda tensor: ones_like_op.functional(tensor, pin_memory=False, memory_format=preserve_format))
 ZEROS.fill(lambda shape, dtype, device: zeros_op.functional(shape, dtype=dtype, device=device))
 
 # --- values for Python ------------------------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ from operator import index
 from sys import getrefcount
 from typing import Any, NamedTuple
 
-from redispatch.dispatch import HANDLER_CHANGED, keyset, shared
+from redispatch.dispatch import HANDLER_CHANGED, STATE, keyset, shared, within
 from redispatch.dispatch.layers.python import has_handler
-from redispatch.dispatch.state import DEFAULT_TENSORS
+from redispatch.dispatch.state import DEFAULT_TENSORS, with_modes
 from redispatch.kernels import contiguous_strides
 
 from .devices import CPU, as_device, device_keyset
@@ -196,7 +196,12 @@ def as_subclass(self: Tensor, cls: type) -> Any:
     """The same memory as class `cls`; with grad, if this tensor has one, flowing through."""
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise TypeError(f"cls must be a type (got {cls!r}) that inherits from Tensor")
-    alias = self.alias()
+    state = STATE.get()
+    if state.modes:  # whom it does not concern under which class a tensor is known
+        with within(with_modes(state, ())):
+            alias = self.alias()
+    else:
+        alias = self.alias()
     if type(alias) is Tensor and getrefcount(alias) == HELD_ONCE:
         try:
             alias.__class__ = cls  # nobody else has seen it: a third of the time that another tensor takes

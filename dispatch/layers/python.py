@@ -13,8 +13,9 @@ from typing import Any
 
 from ..base import TensorBase
 from ..boxing import checked, unbind
-from ..interpreter import run
+from ..interpreter import call, run
 from ..keyset import below
+from ..keyset import keyset as keys
 from ..marks import inline, leaf
 from ..memo import Memo
 from ..operator import OpOverload
@@ -24,6 +25,7 @@ from ..schema import FunctionSchema
 from ..state import ABOVE_PYTHON, STATE, within
 from .layer import layer
 
+PYTHON = keys("Python")
 BELOW_SNAPSHOT = below("PythonTLSSnapshot")
 BELOW_PRE_DISPATCH = below("PreDispatch")
 REMEMBERED = 4096  # combinations of classes; then it starts afresh
@@ -99,6 +101,19 @@ def ask(asked: Any, kind: type, op: OpOverload, types: tuple[type, ...], args: A
         if rule is not None:
             return rule(asked, op, types, args, kwargs)
     return asked.__torch_dispatch__(op, types, args, kwargs)
+
+
+def call_showing_type(op: OpOverload, tensor: Any) -> Any:
+    """`op(tensor)`, where PyTorch asks the modes outside of its dispatcher: the tensor's class stands among the types,
+    with or without a handler."""
+    state = STATE.get()
+    if state.modes and state.tracer is None and state.included & ~state.excluded & PYTHON:
+        mode = state.modes[-1]
+        with within(state.answering()):
+            result = ask(mode, type(mode), op, (type(tensor),), (tensor,), {})
+        if result is not NotImplemented:
+            return checked(op.schema, result)
+    return call(op, [tensor])
 
 
 def ask_traced(

@@ -115,3 +115,57 @@ def test_pythons_operators_are_tensors_own_methods():
     a = rd.ones(2).as_subclass(Named)
     assert type(a + 1) is type(1 + a) is type(1 - a) is Named
     assert a.add(1) == "add" and a - 1 == "sub"
+
+
+class Told(TorchDispatchMode):
+    """Notes what it is asked, with the types and keyword arguments that it is told."""
+
+    def __init__(self):
+        self.asked = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.asked.append((func.__name__, types, kwargs))
+        return func(*args, **(kwargs or {}))
+
+
+def test_modes_are_told_the_class_whose_data_is_asked_for_and_of_nothing_else_its_own():
+    x = rd.ones(2).as_subclass(Plain)
+    with Told() as mode:
+        x.detach()
+        plain = rd.ones(2).data
+        x.data.add_(1)
+    names = [(name, types) for name, types, _ in mode.asked]
+    assert names == [
+        ("detach.default", ()),
+        ("ones.default", ()),
+        ("detach.default", (rd.Tensor,)),
+        ("detach.default", (Plain,)),
+        ("add_.Tensor", ()),
+    ]
+    assert type(plain) is rd.Tensor and x.tolist() == [2, 2]
+
+
+def test_a_mode_that_leaves_data_to_others_lets_it_be():
+    class Leaves(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    x = rd.ones(2)
+    with Leaves(), pytest.raises(TypeError, match="Multiple dispatch failed"):
+        x.data  # noqa: B018  # nobody answers, as for any other operator
+
+
+def test_modes_are_not_asked_about_what_touches_no_memory():
+    x, y = rd.ones(2), rd.ones(2, requires_grad=True) * 2
+    with Told() as mode:
+        assert type(x.as_subclass(Plain)) is Plain
+        x.detach_()
+        y.detach_()
+    assert mode.asked == [] and not y.requires_grad and y.grad_fn is None and y._version == 0
+
+
+def test_the_first_gradient_is_made_in_the_layout_of_the_result():
+    x = rd.ones((), requires_grad=True)
+    with Told() as mode:
+        (x * 2).backward()
+    assert ("ones_like.default", (), {"pin_memory": False, "memory_format": rd.preserve_format}) in mode.asked
