@@ -236,17 +236,44 @@ def test_errors_search_and_an_empty_trace(opened):
     assert "No operator was called" in opened(nothing).text("#sentence")
 
 
+STEP = """(() => {
+    const began = performance.now(), last = entering.length - 1;
+    for (let i = 0; i < 40; i++) go(entering[Math.floor(last * i / 40)]);
+    return (performance.now() - began) / 40;
+})()"""
+LOADED = "performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd"
+
+
+def training(many):
+    """The hops of as many steps of training as it takes for so many."""
+    model = rd.nn.Sequential(rd.nn.Linear(4, 8), rd.nn.ReLU(), rd.nn.Linear(8, 1))
+    optimizer = rd.optim.SGD(model.parameters(), lr=0.01)
+    x = rd.ones(3, 4)
+
+    def steps(number):
+        with rd.trace() as hops:
+            for _ in range(number):
+                optimizer.zero_grad()
+                model(x).square().mean().backward()
+                optimizer.step()
+        return hops
+
+    return steps(many // sum(1 for _ in steps(1).walk()) + 1)
+
+
 @needs_browser
 @pytest.mark.parametrize("many", [5_000, pytest.param(100_000, marks=pytest.mark.long)])
 def test_a_long_trace_opens_and_is_stepped_through(opened, many):
-    with rd.trace() as hops:
-        rd.ones(2).exp()
-    hops.children *= many // sum(1 for _ in hops.walk()) + 1
+    hops = training(many)
     count = sum(1 for _ in hops.walk())
     browser = opened(hops)
+    assert count >= many and browser.value(LOADED) < 20_000  # milliseconds; 2,000 for 100,000 hops
     browser.press("End")
     assert browser.text("#position") == f"step {2 * count:,} of {2 * count:,}"
     assert len(browser.texts(".row")) < 120  # those in sight, and no more
     browser.press("ArrowLeft")
     assert browser.text("#position").startswith(f"step {2 * count - 1:,}")
     assert browser.value("document.querySelectorAll('*').length") < 3000
+    assert browser.value(STEP) < 1000  # milliseconds, from anywhere to anywhere else, on a machine that has much to do
+    if "REDISPATCH_SCREENSHOTS" in os.environ:
+        browser.screenshot(Path(os.environ["REDISPATCH_SCREENSHOTS"]) / f"trace_of_{many}.png")
