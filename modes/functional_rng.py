@@ -31,22 +31,27 @@ from redispatch.utils._python_dispatch import TorchDispatchMode
 
 MASK = 2**64 - 1
 GOLDEN = 0x9E3779B97F4A7C15  # 2**64 by the golden ratio, odd: its multiples visit all of 64 bits
+PASSED = ("refuse", "replace", "draw")  # what may be done with a generator that was passed
 SEEDED = ContextVar("SEEDED", default=False)  # whether an inner region has seen to the call: outer ones let it through
 
 
 class FunctionalRNGMode(TorchDispatchMode):
     """A region whose random numbers are a function of `key`, an integer of 64 bits.
 
-    Operators that take a generator get one of their own; for the others (`rand_like`, `dropout`) the default generator
-    is lent a seed, and has its state back after the call: no other thread may draw meanwhile. All of them are the
-    CPU's. Each entry of the region starts with the first draw again; `draws` says how many there were.
-    Errors: TypeError for a key that is no integer, ValueError for one beyond 64 bits; RuntimeError at an operator that
-    was passed a generator, whose state the key knows nothing of.
+    Operators that take a generator get one of their own, of the device on which they draw; for the others (`rand_like`,
+    `dropout`) the default generator, the CPU's, is lent a seed, and has its state back after the call: no other thread
+    may draw meanwhile. Each entry of the region starts with the first draw again; `draws` says how many there were.
+    generators: what is done at an operator that was passed one by the program, whose state the key knows nothing of:
+    "refuse" it; "replace" it by one of the key's on the same device; or let it "draw" as it would outside.
+    Errors: TypeError for a key that is no integer, ValueError for one beyond 64 bits, or another word; RuntimeError at
+    an operator that was passed a generator where that is refused.
     """
 
-    def __init__(self, key: int) -> None:
+    def __init__(self, key: int, *, generators: str = "refuse") -> None:
         super().__init__()
-        self.key = checked(key)
+        if generators not in PASSED:
+            raise ValueError(f"FunctionalRNGMode: generators is one of {', '.join(PASSED)}, got {generators!r}")
+        self.key, self.generators = checked(key), generators
         self.draws = 0
 
     def __enter__(self) -> FunctionalRNGMode:
@@ -57,10 +62,13 @@ class FunctionalRNGMode(TorchDispatchMode):
         kwargs = kwargs or {}
         if rd.Tag.nondeterministic_seeded not in func.tags or SEEDED.get():
             return func(*args, **kwargs)
-        if any(isinstance(leaf, rd.Generator) for leaf in pytree.tree_leaves((args, kwargs))):
+        given = any(isinstance(leaf, rd.Generator) for leaf in pytree.tree_leaves((args, kwargs)))
+        if given and self.generators == "draw":
+            return func(*args, **kwargs)
+        if given and self.generators == "refuse":
             raise RuntimeError(
                 f"{func} was passed a generator, and in this region numbers come from the key alone; leave the "
-                "generator out, or call it outside of FunctionalRNGMode"
+                'generator out, or pass generators="replace" or "draw" to FunctionalRNGMode'
             )
         seed = fold_in(self.key, self.draws)
         self.draws += 1
@@ -75,7 +83,7 @@ def drawn_from(seed: int, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """The result of an operator whose random numbers come from `seed`."""
     names = [argument.name for argument in func._schema.arguments]
     if "generator" in names:
-        generator, position = rd.Generator().manual_seed(seed), names.index("generator")
+        generator, position = rd.Generator(device_of(args, kwargs)).manual_seed(seed), names.index("generator")
         if position < len(args):
             return func(*args[:position], generator, *args[position + 1 :], **kwargs)
         return func(*args, **{**kwargs, "generator": generator})
@@ -85,6 +93,17 @@ def drawn_from(seed: int, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         return func(*args, **kwargs)
     finally:
         rd.set_rng_state(state)
+
+
+def device_of(args: Any, kwargs: dict[str, Any]) -> Any:
+    """Where a call draws: on the device of its generator, the one that it names, or that of its first tensor."""
+    leaves = pytree.tree_leaves((args, kwargs))
+    for kind in (rd.Generator, rd.device, rd.Tensor):
+        found = next((leaf for leaf in leaves if isinstance(leaf, kind)), None)
+        if found is not None:
+            on = found if isinstance(found, rd.device) else found.device
+            return rd.device("cpu") if on.type == "meta" else on  # where nothing is drawn
+    return rd.device("cpu")
 
 
 def with_key(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,7 +3,8 @@
 import pytest
 
 import redispatch as rd
-from redispatch.modes.functional_rng import FunctionalRNGMode, fold_in, mixed, split, with_key
+from redispatch import backend
+from redispatch.modes.functional_rng import FunctionalRNGMode, device_of, fold_in, mixed, split, with_key
 from redispatch.nn import functional as F
 from redispatch.testing import assert_close
 
@@ -121,3 +122,44 @@ def test_mixing_is_that_of_splitmix64():
 def test_what_is_no_key(key, error, message):
     with pytest.raises(error, match=message):
         FunctionalRNGMode(key)
+
+
+def test_a_passed_generator_is_replaced_or_left_to_draw_where_that_is_said():
+    own = rd.Generator().manual_seed(3)
+    state = own.get_state()
+    with FunctionalRNGMode(1, generators="replace") as region:
+        first = rd.rand(4, generator=own)
+    assert region.draws == 1 and rd.equal(own.get_state(), state) and rd.equal(first, with_key(rd.rand)(1, 4))
+    with FunctionalRNGMode(1, generators="draw") as region:
+        second = rd.rand(4, generator=own)
+    assert region.draws == 0 and rd.equal(second, rd.rand(4, generator=rd.Generator().manual_seed(3)))
+    with pytest.raises(ValueError, match="generators is one of refuse, replace, draw, got 'keep'"):
+        FunctionalRNGMode(1, generators="keep")
+
+
+def test_a_generator_is_made_on_the_device_that_draws():
+    assert device_of((rd.ones(1),), {}).type == device_of((), {"device": rd.device("meta")}).type == "cpu"
+    with backend.register("board", allocator=Board(), fallback="cpu"):
+        assert device_of(([2],), {"device": rd.device("board")}).type == "board"
+        assert device_of(([2],), {"generator": rd.Generator("board")}).type == "board"
+        with FunctionalRNGMode(7):
+            x = rd.zeros(3, device="board").uniform_()
+            y = rd.rand(3, device="board")
+        assert x.device.type == y.device.type == "board"
+        assert x.tolist() == with_key(lambda: rd.zeros(3).uniform_())(7).tolist()
+
+
+class Board(backend.Allocator):
+    """Memory of its own: a block is an array of bytes."""
+
+    def allocate(self, nbytes, device):
+        return bytearray(nbytes)
+
+    def free(self, block):
+        pass
+
+    def read(self, block, nbytes):
+        return bytes(block[:nbytes])
+
+    def write(self, block, data):
+        block[: len(data)] = data.tobytes()

@@ -8,6 +8,7 @@ import pytest
 import redispatch as rd
 import redispatch.modes
 import redispatch.optim
+import redispatch.subclasses
 from redispatch.overrides import TorchFunctionMode
 from redispatch.utils._python_dispatch import TorchDispatchMode
 
@@ -47,3 +48,10 @@ def test_modes_that_check_and_measure_nest_around_a_training_step():
             optimizer.step()
     assert not rd.equal(model[0].weight, before)
     assert profile.costs[rd.ops.aten.addmm.default].calls == 2 and memory.peak > before.nbytes
+
+
+def test_the_gallery_shows_every_mode_and_subclass():
+    text = (Path(rd.__file__).parent / "docs" / "gallery.md").read_text()
+    headings = " ".join(line for line in text.splitlines() if line.startswith("### "))
+    for name in (*rd.modes.__all__, *rd.subclasses.__all__):
+        assert name in headings, name
