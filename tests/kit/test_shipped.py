@@ -176,6 +176,7 @@ ALLOWED = {
     "redispatch.utils._pytree",
     "redispatch.utils._python_dispatch",
     "redispatch.utils._device",
+    "redispatch._ops",
 }
 INSIDE = ("redispatch.dispatch", "redispatch.tensor", "redispatch.kernels", "redispatch.ops", "redispatch.autograd.")
 # How a wrapper comes to look otherwise in place has no public name; nor has it one in PyTorch.
