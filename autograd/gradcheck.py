@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -57,37 +58,30 @@ def gradcheck(
     Errors: GradcheckError, unless `raise_exception` is False; ValueError where no input requires grad; AssertionError,
     as in PyTorch, for checks that do not go together.
     """
-    if not (check_forward_ad or check_backward_ad):
-        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
-    if check_batched_grad and not check_backward_ad:
-        raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
-    if check_batched_forward_grad and not check_forward_ad:
-        raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
+    check_flags(check_forward_ad, check_backward_ad, check_batched_grad, check_batched_forward_grad)
     arguments = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     check_inputs(arguments)
+    near = Nearness(eps, atol, rtol)
     try:
         outputs = differentiable_outputs(func(*arguments))
         if not outputs:
             check_constant(func, arguments, eps)
-        if (
-            outputs
-            and fast_mode
-            and not agrees_along_random_directions(
-                func, arguments, outputs, eps, atol, rtol, check_forward_ad, check_backward_ad
-            )
-        ):
-            fast_mode = False  # the whole matrices say where
-        if outputs and check_forward_ad:
-            if not fast_mode:
-                check_tangents(func, arguments, eps, atol, rtol)
+            return True
+        # Where it fails, the whole matrices say where.
+        whole = not fast_mode or not agrees_along_random_directions(
+            func, arguments, outputs, near, check_forward_ad, check_backward_ad
+        )
+        if check_forward_ad:
+            if whole:
+                check_tangents(func, arguments, near)
             if check_batched_forward_grad:
-                check_batches_of_tangents(func, arguments, atol, rtol)
-        if outputs and check_backward_ad:
-            if not fast_mode:
-                check_jacobians(func, arguments, outputs, eps, atol, rtol, nondet_tol, check_grad_dtypes)
+                check_batches_of_tangents(func, arguments, near)
+        if check_backward_ad:
+            if whole:
+                check_jacobians(func, arguments, outputs, near, nondet_tol, check_grad_dtypes)
             check_zero_gradients(arguments, outputs)
             if check_batched_grad:
-                check_batches(arguments, outputs, atol, rtol)
+                check_batches(arguments, outputs, near)
             if check_undefined_grad:
                 check_undefined_gradients(func, arguments)
     except GradcheckError:
@@ -95,6 +89,25 @@ def gradcheck(
             raise
         return False
     return True
+
+
+@dataclass(frozen=True, slots=True)
+class Nearness:
+    """The step of a difference quotient, and how near to it a gradient must be."""
+
+    eps: float
+    atol: float
+    rtol: float
+
+
+def check_flags(forward: bool, backward: bool, batched_gradients: bool, batched_tangents: bool) -> None:
+    """AssertionError for checks that do not go together."""
+    if not (forward or backward):
+        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
+    if batched_gradients and not backward:
+        raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
+    if batched_tangents and not forward:
+        raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
 
 
 def gradgradcheck(
@@ -273,9 +286,7 @@ def agrees_along_random_directions(
     func: Callable[..., Any],
     arguments: tuple[Any, ...],
     outputs: list[Any],
-    eps: float,
-    atol: float,
-    rtol: float,
+    near: Nearness,
     check_forward: bool,
     check_backward: bool,
 ) -> bool:
@@ -287,7 +298,7 @@ def agrees_along_random_directions(
         if not value.numel():
             continue
         v = random_unit(value, random)
-        differences = difference_along(func, arguments, value, v, eps)
+        differences = difference_along(func, arguments, value, v, near.eps)
         moved = tangents(func, arguments, value, tensor_of(v, value)) if check_forward else []
         for output, place in zip(outputs, differentiable, strict=True):
             u = random_unit(output, random)
@@ -297,8 +308,8 @@ def agrees_along_random_directions(
                 found.append(0.0 if gradient is None else numbers(gradient) @ v)
             if check_forward:
                 found.append(0.0 if moved[place] is None else u @ numbers(moved[place]))
-            allowed = atol * np.abs(u).sum() * np.abs(v).sum()
-            if not np.allclose(found, u @ differences[place], rtol, allowed):
+            allowed = near.atol * np.abs(u).sum() * np.abs(v).sum()
+            if not np.allclose(found, u @ differences[place], near.rtol, allowed):
                 return False
     return True
 
@@ -339,9 +350,7 @@ def check_jacobians(
     func: Callable[..., Any],
     arguments: tuple[Any, ...],
     outputs: list[Any],
-    eps: float,
-    atol: float,
-    rtol: float,
+    near: Nearness,
     nondet_tol: float,
     check_dtypes: bool,
 ) -> None:
@@ -350,7 +359,7 @@ def check_jacobians(
     differentiable = [place for place, output in enumerate(every) if output.requires_grad]
     tensors = [value for value in arguments if is_checked(value)]
     for i, value in enumerate(tensors):
-        numerical = numerical_jacobian(func, arguments, value, eps)
+        numerical = numerical_jacobian(func, arguments, value, near.eps)
         for o, (place, output) in enumerate(zip(differentiable, outputs, strict=True)):
             analytical = analytical_jacobian(output, value)
             if not numerical:  # an input without elements
@@ -362,7 +371,7 @@ def check_jacobians(
                     "times gives different values, although analytical gradient matches numerical gradient.The "
                     f"tolerance for nondeterminism was {nondet_tol}."
                 )
-            if not np.allclose(analytical, numerical[place], rtol, atol):
+            if not np.allclose(analytical, numerical[place], near.rtol, near.atol):
                 raise mismatch(o, i, numerical[place], analytical, value, output)
             if check_dtypes:
                 check_gradient_dtype(output, value)
@@ -375,22 +384,22 @@ def tangents(func: Callable[..., Any], arguments: tuple[Any, ...], value: Any, t
         return [forward_ad.unpack_dual(output).tangent for output in all_outputs(func(*moved))]
 
 
-def check_tangents(func: Callable[..., Any], arguments: tuple[Any, ...], eps: float, atol: float, rtol: float) -> None:
+def check_tangents(func: Callable[..., Any], arguments: tuple[Any, ...], near: Nearness) -> None:
     """Raises GradcheckError where forward mode, run once per number of each input, differs from the differences."""
     for i, value in enumerate(arguments):
         if not is_checked(value):
             continue
-        numerical = numerical_jacobian(func, arguments, value, eps)
+        numerical = numerical_jacobian(func, arguments, value, near.eps)
         rows = [tangents(func, arguments, value, unit) for unit in units(value)]
         for place, output in enumerate(all_outputs(func(*arguments))):
             zeros = np.zeros(numerical[place].shape[1])
             found = [zeros if row[place] is None else numbers(row[place]) for row in rows]
             analytical = np.array(found).reshape(numerical[place].shape)
-            if not np.allclose(analytical, numerical[place], rtol, atol):
+            if not np.allclose(analytical, numerical[place], near.rtol, near.atol):
                 raise mismatch(place, i, numerical[place], analytical, value, output)
 
 
-def check_batches(arguments: tuple[Any, ...], outputs: list[Any], atol: float, rtol: float) -> None:
+def check_batches(arguments: tuple[Any, ...], outputs: list[Any], near: Nearness) -> None:
     """Raises GradcheckError where a batch of gradients sent back gives others than one after the other."""
     inputs = [value for value in arguments if is_checked(value)]
     for o, output in enumerate(outputs):
@@ -404,14 +413,14 @@ def check_batches(arguments: tuple[Any, ...], outputs: list[Any], atol: float, r
             if found is None:
                 continue
             expected = np.concatenate([numbers(one[i]) for one in single])
-            if not np.allclose(numbers(found), expected, rtol, atol):
+            if not np.allclose(numbers(found), expected, near.rtol, near.atol):
                 raise GradcheckError(
                     f"While computing batched gradients, got values for output {o} and input {i} that are not the same "
                     f"as those computed one after the other: {numbers(found)} and {expected}"
                 )
 
 
-def check_batches_of_tangents(func: Callable[..., Any], arguments: tuple[Any, ...], atol: float, rtol: float) -> None:
+def check_batches_of_tangents(func: Callable[..., Any], arguments: tuple[Any, ...], near: Nearness) -> None:
     """The same for a batch of tangents that goes through the function in one call."""
     for i, value in enumerate(arguments):
         if not is_checked(value):
@@ -429,7 +438,7 @@ def check_batches_of_tangents(func: Callable[..., Any], arguments: tuple[Any, ..
             continue
         for o, batch in enumerate(BATCHED()(moved, (stacked(seeds),))):
             expected = np.concatenate([numbers(one[o]) for one in single])
-            if not np.allclose(numbers(batch), expected, rtol, atol):
+            if not np.allclose(numbers(batch), expected, near.rtol, near.atol):
                 raise GradcheckError(
                     f"While computing batched forward gradients, got values for output {o} and input {i} that are not "
                     f"the same as those computed one after the other: {numbers(batch)} and {expected}"
