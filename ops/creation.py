@@ -81,14 +81,18 @@ empty_strided_op = Operator(f"empty_strided(SymInt[] size, SymInt[] stride, *, {
 @empty_strided_op.kernel("CPU", "Meta")
 def empty_strided_kernel(size: Any, stride: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
     check_pinning(pin_memory)
+    return allocate(size, dtype or get_default_dtype(), device or CPU, checked_strides(size, stride))
+
+
+def checked_strides(size: Any, stride: Any) -> tuple[int, ...]:
+    """The strides, as a tuple. RuntimeError where they are not as many as the sizes, or one is negative."""
     if len(size) != len(stride):
         raise RuntimeError(
-            f"mismatch in length of strides and shape: the number of sizes, {len(size)}, is not that of strides, "
-            f"{len(stride)}"
+            f"dimensionality of sizes ({len(size)}) must match dimensionality of strides ({len(stride)})"
         )
     if any(step < 0 for step in stride):
         raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
-    return allocate(size, dtype or get_default_dtype(), device or CPU, tuple(stride))
+    return tuple(stride)
 
 
 empty_strided_op.not_differentiable()
@@ -428,7 +432,7 @@ def new_full_kernel(
 def new_empty_strided_kernel(
     self: Tensor, size: Any, stride: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any
 ) -> Tensor:
-    return new(size, dtype or self._dtype, device or self._device, pin_memory, tuple(stride))
+    return new(size, dtype or self._dtype, device or self._device, pin_memory, checked_strides(size, stride))
 
 
 for _op in (new_empty_op, new_zeros_op, new_ones_op, new_full_op, new_empty_strided_op):

@@ -6,6 +6,7 @@ from typing import Any
 
 from redispatch.dispatch import OpOverload, call, ops
 from redispatch.dispatch.layers.transforms import BATCHING
+from redispatch.ops.creation import new_empty_strided_op
 from redispatch.ops.scattering import as_strided_scatter_op
 from redispatch.ops.shape import cat_op, repeat_op, roll_op
 from redispatch.ops.view_copies import as_strided_copy_op
@@ -61,6 +62,18 @@ def as_strided_rule(op: OpOverload, values: list[Any], dims: list[Any], size: in
     return call(op, [x, [size, *sizes], [x.stride(0), *strides], start]), 0
 
 
+def new_empty_strided_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
+    """Each example's memory behind that of the one before."""
+    self, sizes, strides, *options = values
+    if len(sizes) != len(strides):
+        raise RuntimeError(
+            f"new_empty_strided(sizes, strides): dimensionality of sizes ({len(sizes)}) must match dimensionality of "
+            f"strides ({len(strides)})"
+        )
+    extent = 0 if 0 in sizes else 1 + sum((n - 1) * step for n, step in zip(sizes, strides, strict=True))
+    return call(op, [front(self, dims[0]), [size, *sizes], [extent, *strides], *options]), 0
+
+
 def as_strided_scatter_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     """The part of a copy's memory that `as_strided_rule` would show, written."""
     self, source, sizes, strides, offset = values
@@ -97,6 +110,7 @@ for declared, rule in [
     (squeeze_op, squeeze_rule),
     (as_strided_op, as_strided_rule),
     (as_strided_copy_op, as_strided_rule),
+    (new_empty_strided_op, new_empty_strided_rule),
     (roll_op, roll_rule),
     (as_strided_scatter_op, as_strided_scatter_rule),
 ]:

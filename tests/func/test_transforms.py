@@ -268,6 +268,16 @@ def test_what_keeps_its_result_has_derivatives_of_all_orders(name):
     assert_close(rd.autograd.grad(grad(lambda x: function(x).sum())(x).sum(), x)[0], second)
 
 
+def test_new_memory_of_given_strides_is_that_of_each_example_in_turn():
+    made = vmap(lambda x: x.new_empty_strided((2, 3), (1, 2)).fill_(1))(rd.ones(4, 5))
+    assert made.shape == (4, 2, 3) and made.stride() == (6, 1, 2) and made.sum().item() == 24
+    assert vmap(lambda x: x.new_empty_strided((2, 0), (1, 2)))(rd.ones(4, 5)).shape == (4, 2, 0)
+    with pytest.raises(RuntimeError, match="dimensionality"):
+        vmap(lambda x: x.new_empty_strided((2, 3), (1,)))(rd.ones(4, 5))
+    with pytest.raises(RuntimeError, match="dimensionality of sizes .2. must match dimensionality of strides .1."):
+        rd.ones(2).new_empty_strided((2, 3), (1,))
+
+
 # What runs ------------------------------------------------------------------------------------------------------------
 
 
