@@ -88,6 +88,8 @@ def test_a_functionalized_out_form_writes_the_same(info, dtype):
     keywords = [info.out.schema.arguments[i].name for i in info.out.schema.out_positions]
     for sample in info.sample_inputs(dtype):
         wanted = as_list(run(info, sample.copy()))
+        if any(x is None for x in wanted):
+            continue  # what was not asked for has no memory to be written to
         sample = without_factory_options(info, sample)
         right = [rd.full_like(x.detach(), 1) for x in wanted]
         empty = [rd.empty(0, dtype=x.dtype) for x in wanted]
