@@ -8,6 +8,7 @@ import pytest
 import redispatch as rd
 from redispatch import nn
 from redispatch.nn.modules import PLACES
+from redispatch.nn.modules.utils import _ntuple, _pair, _single, _triple
 from redispatch.testing import assert_close
 
 
@@ -20,8 +21,6 @@ def test_a_layer_is_the_same_by_pytorchs_path(file):
 
 
 def test_numbers_become_tuples():
-    from redispatch.nn.modules.utils import _ntuple, _pair, _single, _triple
-
     assert (_single(2), _pair(2), _triple([1, 2, 3]), _ntuple(2, "two")(5)) == ((2,), (2, 2), (1, 2, 3), (5, 5))
 
 

@@ -8,6 +8,7 @@ import pytest
 import redispatch as rd
 from redispatch import nn
 from redispatch.optim import SGD, Adam, AdamW, Optimizer
+from redispatch.optim.optimizer import required
 
 
 def parameter(value=1.0):
@@ -98,8 +99,6 @@ def test_named_parameters_keep_their_names():
 
 
 def test_a_required_option_must_be_named():
-    from redispatch.optim.optimizer import required
-
     with pytest.raises(
         ValueError, match="parameter group didn't specify a value of required optimization parameter rate"
     ):

@@ -7,6 +7,7 @@ import pytest
 import redispatch as rd
 from redispatch.subclasses.complex_as_two_reals import ComplexPair
 from redispatch.testing import assert_close
+from redispatch.utils._python_dispatch import TorchDispatchMode
 
 
 def numbers(*shape, seed=0):
@@ -55,8 +56,6 @@ def test_values_and_gradients_are_those_of_complex_tensors(run):
 
 
 def test_no_complex_operator_runs_inside():
-    from redispatch.utils._python_dispatch import TorchDispatchMode
-
     class OnlyReals(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             complexes = [x for x in args if type(x) is rd.Tensor and x.is_complex()]
