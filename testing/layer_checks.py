@@ -294,7 +294,7 @@ def functionalization(trial: Trial) -> bool:
 def batching(trial: Trial) -> bool:
     """Under vmap a batch gives what it gives without the layer."""
     info, sample = trial.info, trial.sample.map(lambda x: x.detach())
-    if info.random or info.mutates or not sample.tensors():
+    if info.random or info.mutates or "vmap" in info.skips or not sample.tensors():
         return False
     spec_leaves, spec = pytree.tree_flatten((sample.arguments, dict(sample.kwargs)))
     places = [i for i, x in enumerate(spec_leaves) if isinstance(x, Tensor)]

@@ -91,7 +91,7 @@ INQUIRIES = [
         inference="there are no versions",
         parity="the copies that are compared were written",
     ),
-    asks("data", lambda self: self),
+    asks("data", lambda self: self, vmap="what is outside of graphs is outside of batches, too"),
     asks("is_same_size", lambda self, other: self.shape == other.shape, samples=twice),
     asks("is_set_to", None, samples=itself, subclass="each wrapper has a storage of its own", **LAYOUT),
     asks("is_pinned", lambda self: False),
