@@ -84,7 +84,7 @@ COUNTS = {**LENGTHS, "subclass": "how many rows each step has is data, which a w
 FILLED = {"subclass": "a plain tensor is filled in place, as in PyTorch"}
 PACKING = [
     OpInfo("pad_sequence", sequences, side_by_side, errors=no_sequences, skips=FILLED),
-    OpInfo("_pack_padded_sequence", padded, packed, FLOATS, errors=rising, skips=LENGTHS),
+    OpInfo("_pack_padded_sequence", padded, packed, FLOATS, errors=rising, skips=COUNTS),
     OpInfo("_pad_packed_sequence", rows(1, 4), unpacked, FLOATS, skips=COUNTS),
     OpInfo("_pack_padded_sequence_backward", gradients, gradient, FLOATS, skips=COUNTS),
 ]
