@@ -19,6 +19,7 @@ from typing import Any as _Any
 
 from . import _C, _ops, amp, autograd, backends, fft, func, library, linalg, overrides, utils
 from . import ops as _operators
+from ._C import DisableTorchFunction, DisableTorchFunctionSubclass
 from ._higher_order_ops import cond, while_loop
 from .amp import autocast, is_autocast_available
 from .amp.by_device import (
@@ -50,6 +51,7 @@ from .autograd import (
     is_grad_enabled,
     is_inference_mode_enabled,
     no_grad,
+    set_anomaly_enabled,
     set_grad_enabled,
 )
 from .dispatch import DispatchKey, DispatchKeySet, Hop, Tag, breakpoint, define_backend, define_key, ops
@@ -836,6 +838,19 @@ from .utils.settings import (
     typename,
     use_deterministic_algorithms,
 )
+from .utils.symbolic import (
+    SymBool,
+    SymFloat,
+    SymInt,
+    sym_float,
+    sym_int,
+    sym_ite,
+    sym_max,
+    sym_min,
+    sym_not,
+    sym_sqrt,
+    sym_sum,
+)
 from .viz import explain
 
 __version__ = "0.1.0"
@@ -845,12 +860,12 @@ globals().update(_LEGACY_TYPES)  # FloatTensor, LongStorage and so on
 
 
 if TYPE_CHECKING:
-    from . import array_api, backend, functional, nn, optim, serialization, special, viz
+    from . import accelerator, array_api, backend, functional, nn, optim, serialization, special, viz
     from .backend import get_device_module
     from .serialization import load, save
 
 # Imported when first asked for: what not every program uses, and would be a third of the time of `import redispatch`.
-_LATE = ("array_api", "backend", "functional", "fx", "nn", "optim", "serialization", "special")
+_LATE = ("accelerator", "array_api", "backend", "functional", "fx", "nn", "optim", "serialization", "special")
 _LATE_NAMES = {
     "load": "serialization",
     "save": "serialization",

@@ -7,7 +7,13 @@ watch, function, op_function, functional, saved_hooks, mutation, graph, gradchec
 """
 
 from . import anomaly_mode, forward_ad, function, functional, grad_mode, graph
-from .anomaly_mode import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly
+from .anomaly_mode import (
+    detect_anomaly,
+    is_anomaly_check_nan_enabled,
+    is_anomaly_enabled,
+    set_anomaly_enabled,
+    set_detect_anomaly,
+)
 from .api import GradientEdge, backward, grad
 from .derivative import differentiable
 from .forward import FORWARD
@@ -80,6 +86,7 @@ __all__ = [
     "once_differentiable",
     "pulled_back",
     "register_function_derivative",
+    "set_anomaly_enabled",
     "set_detect_anomaly",
     "set_grad_enabled",
 ]

@@ -66,6 +66,11 @@ class set_detect_anomaly:
         ANOMALY.set(self.former)
 
 
+def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
+    """Turns anomaly mode on or off from here on."""
+    set_detect_anomaly(mode, check_nan)
+
+
 def is_anomaly_enabled() -> bool:
     return ANOMALY.get()[0]
 

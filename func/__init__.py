@@ -8,7 +8,7 @@ from .forward import jvp, linearize
 from .functionalize import functionalize
 from .functionalize_api import FunctionalizeAPI  # higher-order operators find it when it is imported
 from .jacobians import hessian, jacfwd, jacrev
-from .modules import functional_call, stack_module_state
+from .modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
 from .reverse import grad, grad_and_value, vjp
 from .vmap import vmap
 
@@ -25,6 +25,7 @@ __all__ = [
     "jvp",
     "linearize",
     "products",
+    "replace_all_batch_norm_modules_",
     "stack_module_state",
     "views",
     "vjp",

@@ -108,6 +108,18 @@ def with_tied(known: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     return complete
 
 
+def replace_all_batch_norm_modules_(root: Any) -> Any:
+    """Takes the running statistics from all batch norms of a module, which then normalise by those of each batch:
+    `vmap` cannot write to a buffer that all examples share. Returns the module."""
+    from redispatch.nn.batch_norm import _BatchNorm  # here, since `nn` is imported late, and this room is not
+
+    for module in root.modules():
+        if isinstance(module, _BatchNorm):
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root
+
+
 def stack_module_state(models: Any) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """(parameters, buffers) of several like modules, each stacked along a new first dimension: an ensemble, for `vmap`.
 
