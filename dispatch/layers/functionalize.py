@@ -209,9 +209,9 @@ def names_and_types(schema: FunctionSchema) -> list[tuple[str, str]]:
 def write(op: OpOverload, stack: list[Any]) -> Any:
     """Runs the functional form of an operator that writes, and has the written wrappers show what it gives.
 
-    A custom operator without such a form writes copies (`auto_functionalized`).
+    A custom operator without such a form writes copies (`auto_functionalized`), but under `func.functionalize`.
     Errors: RuntimeError where the operator would write a tensor that is no wrapper, because of one that is; or where it
-    is one of ours and has no functional form.
+    has no functional form, and is one of ours or called under `func.functionalize`.
     """
     if not any(is_wrapper(one) for position in written_positions(op.schema) for one in tensors_in(stack[position])):
         if are_wrapped(op, stack):
@@ -222,6 +222,8 @@ def write(op: OpOverload, stack: list[Any]) -> Any:
         return compute(op, stack)
     form = functional_form(op)
     if form is None:
+        if op.namespace == "aten" or current_level() is not None:
+            raise no_functional_form(op)
         return write_copies(op, stack)
     values = values_of(form, op, stack)
     enter, wrap = WRITE(), partial(wrapped, level=current_level())
@@ -241,8 +243,6 @@ def write(op: OpOverload, stack: list[Any]) -> Any:
 
 def write_copies(op: OpOverload, stack: list[Any]) -> Any:
     """Runs a custom operator on copies of what it writes, and has the written wrappers show them."""
-    if op.namespace == "aten":
-        raise RuntimeError(f"{op} has no functional form to stand in its place; declare one (ops/functional_forms.py)")
     with below_functionalize():
         results, values = WRITE_COPIES()(op, each_tensor(op.schema, stack, value_of))
     enter, wrap = WRITE(), partial(wrapped, level=current_level())
@@ -254,6 +254,18 @@ def write_copies(op: OpOverload, stack: list[Any]) -> Any:
         for result, position in zip(results, returned_arguments(op.schema), strict=True)
     )
     return returned if len(returned) > 1 else returned[0] if returned else None
+
+
+def no_functional_form(op: OpOverload) -> RuntimeError:
+    if op.namespace == "aten":
+        return RuntimeError(f"{op} has no functional form to stand in its place; declare one (ops/functional_forms.py)")
+    return RuntimeError(
+        "Found a custom (non-ATen) operator whose output has alias annotations: "
+        f"{op.schema}. We only support functionalizing operators whose outputs do not have alias annotations (e.g. "
+        "'Tensor(a)' is a Tensor with an alias annotation whereas 'Tensor' is a Tensor without. The '(a)' is the alias "
+        "annotation). Define it with a functional form of the same arguments, `name` for `name_`; or call it under "
+        "FunctionalTensorMode, which runs it on copies."
+    )
 
 
 def values_of(form: FunctionalForm, op: OpOverload, stack: list[Any]) -> list[Any]:

@@ -148,8 +148,15 @@ def negated(x):
 def test_an_operator_that_writes_is_run_on_copies(writers, program):
     x = rd.tensor([1.0, 2.0, 3.0])
     wanted = rd.utils._pytree.tree_leaves(program(x))
-    traced = make_fx(functionalize(program))(rd.ones(3))
+    traced = make_fx(functionalized(program))(rd.ones(3))
     assert "auto_functionalized" in calls(traced) and not any("writes" in name for name in calls(traced))
+    for way in (functionalized(program), traced):
+        assert all(map_equal(rd.utils._pytree.tree_leaves(way(x)), wanted))
+    assert x.tolist() == [1, 2, 3]
+
+
+def functionalized(program):
+    """The program of values that a program is under FunctionalTensorMode."""
 
     def under_mode(x):
         with FunctionalTensorMode():
@@ -157,9 +164,12 @@ def test_an_operator_that_writes_is_run_on_copies(writers, program):
                 FunctionalTensor, FunctionalTensor.from_functional, program(FunctionalTensor.to_functional(x))
             )
 
-    for way in (functionalize(program), under_mode, traced):
-        assert all(map_equal(rd.utils._pytree.tree_leaves(way(x)), wanted))
-    assert x.tolist() == [1, 2, 3]
+    return under_mode
+
+
+def test_the_transform_refuses_an_operator_that_writes_and_has_no_functional_form(writers):
+    with pytest.raises(RuntimeError, match="We only support functionalizing operators whose outputs do not have alias"):
+        functionalize(bumped)(rd.ones(3))
 
 
 def map_equal(found, wanted):
@@ -177,7 +187,7 @@ def test_auto_functionalized_returns_results_and_new_values(writers):
 def test_auto_functionalized_of_a_custom_op_keeps_its_declared_results():
     with rd.library._scoped_library("writes", "FRAGMENT"):
         op = rd.library.custom_op("writes::counted", mutates_args={"x"})(counted)
-        traced = make_fx(functionalize(lambda x: (op(y := x.clone()), y)))(rd.ones(2))
+        traced = make_fx(functionalized(lambda x: (op(y := x.clone()), y)))(rd.ones(2))
         result, y = traced(rd.zeros(2))
         assert (result.tolist(), y.tolist()) == ([2, 2], [1, 1])
 
