@@ -676,7 +676,15 @@ zero_inplace_op.derivative(self=zeros_of, node="ZeroBackward0")
 zero_inplace_op.forward("linear")
 zero_ = public(zero_inplace_op)
 
-ONES_LIKE.fill(lambda tensor: ones_like_op.functional(tensor, pin_memory=False, memory_format=preserve_format))
+
+def first_gradient(tensor: Tensor) -> Tensor:
+    """Ones. A mode or a subclass sees them asked for in the words of PyTorch's C++; otherwise these would only cost."""
+    if type(tensor) is Tensor and not STATE.get().modes:
+        return ones_like_op.functional(tensor)
+    return ones_like_op.functional(tensor, pin_memory=False, memory_format=preserve_format)
+
+
+ONES_LIKE.fill(first_gradient)
 ZEROS.fill(lambda shape, dtype, device: zeros_op.functional(shape, dtype=dtype, device=device))
 
 # --- values for Python ------------------------------------------------------------------------------------------------

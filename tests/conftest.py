@@ -36,26 +36,33 @@ PACKAGE = os.path.dirname(os.path.dirname(TESTS)) + os.sep
 # `make test` runs them in one of its two passes, the specialised one.
 ONCE = {
     "array_api",
+    "demo",
     "kernels",
     "kit",
+    "nn",
     "op_db/test_dtypes.py",
+    "optim",
+    "programs",
     "safety",
     "serialization",
     "specialiser",
     "test_bench.py",
     "test_cache_command.py",
+    "test_docs.py",
     "test_doctests.py",
     "test_packaging.py",
     "test_pytree.py",
     "test_reference.py",
     "test_stubs.py",
+    "utils",
+    "viz",
 }
 
 
-# Of the generic tests each takes every operator in the specialised pass, and a third of them in the boxed one: which,
+# Of the generic tests each takes every operator in the specialised pass, and an eighth of them in the boxed one: which,
 # differs from test to test. That both do the same is what tests/specialiser compares, for all operators. See
 # docs/decisions/0008-what-runs-boxed.md.
-BOXED_SHARE = 3
+BOXED_SHARE = 8
 
 
 @pytest.hookimpl(tryfirst=True)  # before the items are chosen by their marks

@@ -96,7 +96,7 @@ def test_a_batch_gives_what_its_examples_give(info, dtype):
     if info.reference is None and "empty" in str(info):
         pytest.skip("its values are not defined")
     if info.random:
-        pytest.skip("each call draws other numbers: see tests/func/test_randomness.py")
+        pytest.skip("each call draws other numbers: see tests/func/test_transforms.py")
     compared = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -119,7 +119,7 @@ def test_gradients_of_examples_are_examples_of_gradients(info, dtype):
     skip_where_it_does_not_hold(info, "gradients")
     skip_where_it_does_not_hold(info, "vmap")
     if info.random:
-        pytest.skip("each call draws other numbers: see tests/func/test_randomness.py")
+        pytest.skip("each call draws other numbers: see tests/func/test_transforms.py")
     for sample in list(info.sample_inputs(dtype, requires_grad=True))[:2]:
         if "gradients" in sample.skips:
             continue
