@@ -26,6 +26,7 @@ from ..state import ABOVE_PYTHON, STATE, within
 from .layer import layer
 
 PYTHON = keys("Python")
+FUNCTIONALIZE = keys("Functionalize")
 BELOW_SNAPSHOT = below("PythonTLSSnapshot")
 BELOW_PRE_DISPATCH = below("PreDispatch")
 REMEMBERED = 4096  # combinations of classes; then it starts afresh
@@ -105,9 +106,10 @@ def ask(asked: Any, kind: type, op: OpOverload, types: tuple[type, ...], args: A
 
 def call_showing_type(op: OpOverload, tensor: Any) -> Any:
     """`op(tensor)`, where PyTorch asks the modes outside of its dispatcher: the tensor's class stands among the types,
-    with or without a handler."""
+    with or without a handler. (Not where a transform or Functionalize is to take off a wrapper first.)"""
     state = STATE.get()
-    if state.modes and state.tracer is None and state.included & ~state.excluded & PYTHON:
+    reaches = state.included & ~state.excluded & PYTHON and not (state.levels or tensor._keyset & FUNCTIONALIZE)
+    if state.modes and state.tracer is None and reaches:
         mode = state.modes[-1]
         with within(state.answering()):
             result = ask(mode, type(mode), op, (type(tensor),), (tensor,), {})

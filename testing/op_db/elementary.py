@@ -60,7 +60,8 @@ def logit_slopes(make: Maker) -> Iterator[SampleInput]:
     yield sample(make(2, 3), make(2, 3, low=0.1, high=0.9))
     yield sample(make(2, 3), make(2, 3, low=0.1, high=0.9), 0.05)
     yield sample(make(2, 3), make(2, 3, low=1.1, high=1.9), 0.05)
-    yield sample(make(), make(low=0.1, high=0.9))
+    for shape in ((), (0, 3)):
+        yield sample(make(*shape), make(*shape, low=0.1, high=0.9))
     yield sample(make(2, 3).detach(), make(2, 3, low=1.1, high=1.9).detach())
 
 

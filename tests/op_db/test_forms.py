@@ -37,7 +37,7 @@ def test_the_meta_device_gives_the_same_shape_strides_and_dtype(info, dtype):
 
 @each([info for info in op_db if info.inplace is not None])
 def test_the_in_place_form_writes_what_the_functional_one_gives(info, dtype):
-    """It gives the very tensor back, whose version has moved on, if the result can be stored in it."""
+    """It gives the very tensor back, if the result can be stored in it; its version has moved on, but for detach_."""
     skip_where_it_does_not_hold(info, "inplace")
     fits = 0
     for sample in info.sample_inputs(dtype):
@@ -51,7 +51,7 @@ def test_the_in_place_form_writes_what_the_functional_one_gives(info, dtype):
         assert run(info, target, info.inplace) is target.input, sample
         close(target.input, wanted.to(target.input.dtype), sample)
         if not is_implicit(info.inplace):  # such a one counts what it calls, which may be nothing
-            assert target.input._version == version + 1, sample
+            assert target.input._version == version + (info.inplace is not rd.ops.aten.detach_.default), sample
     assert fits, f"{info}: no sample's result can be stored in its first argument"
 
 
