@@ -93,6 +93,7 @@ REFUSED_BY = {
         prelu scaled_dot_product_attention selu softmax.int softplus softshrink softshrink_backward
     """,
     "FD": """
+        bernoulli_.Tensor
         nansum
         i0 special_i0e special_i1 special_i1e special_entr special_ndtr special_xlog1py special_xlog1py.self_scalar
         special_xlog1py.other_scalar special_erf special_erfc special_erfinv special_logit special_i0
