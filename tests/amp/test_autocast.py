@@ -12,6 +12,8 @@ import redispatch as rd
 from redispatch import nn
 from redispatch.amp import custom_bwd, custom_fwd
 from redispatch.autograd import Function
+from redispatch.cpu.amp import autocast as cpu_autocast
+from redispatch.cuda.amp import GradScaler as CudaGradScaler
 from redispatch.dispatch import STATE
 from redispatch.dispatch.layers import autocast as layer
 from redispatch.library import Library
@@ -188,13 +190,10 @@ def test_a_regions_parts_one_by_one():
 
 
 def test_the_older_names_warn_and_do_the_same():
-    from redispatch.cpu.amp import autocast
-    from redispatch.cuda.amp import GradScaler
-
-    with pytest.warns(FutureWarning, match="`torch.cpu.amp.autocast"), autocast():
+    with pytest.warns(FutureWarning, match="`torch.cpu.amp.autocast"), cpu_autocast():
         assert (matrix() @ matrix()).dtype is rd.bfloat16
     with pytest.warns(FutureWarning, match="`torch.cuda.amp.GradScaler"):
-        assert not GradScaler(enabled=False).is_enabled()
+        assert not CudaGradScaler(enabled=False).is_enabled()
     with pytest.warns(DeprecationWarning, match="Please use torch.get_autocast_dtype"):
         assert rd.get_autocast_gpu_dtype() is rd.float16
 

@@ -9,6 +9,7 @@ import pytest
 import redispatch as rd
 from redispatch.dispatch import origins
 from redispatch.dispatch.config import config
+from redispatch.utils._python_dispatch import TorchDispatchMode
 
 
 @pytest.fixture
@@ -87,8 +88,6 @@ def test_what_returns_its_argument_did_not_make_it(noted):
 
 
 def test_the_line_is_that_of_the_program_in_modes_and_nested_operators(noted):
-    from redispatch.utils._python_dispatch import TorchDispatchMode
-
     class Double(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             return func(*args, **(kwargs or {})) * 2  # here
