@@ -95,12 +95,13 @@ def on_another_stack(function: Callable[[], None]) -> None:
 class Task:
     """One backward pass."""
 
-    __slots__ = ("reached", "waiting", "ready", "retain_graph", "needed", "captures", "captured", "at_end")
+    __slots__ = ("reached", "waiting", "ready", "retain_graph", "needed", "prunes", "captures", "captured", "at_end")
     reached: set[Node]  # the nodes that can be reached
     # for those that get more than one gradient, or have several outputs: how many are to come, and then what has come
     waiting: dict[Node, Any]
     ready: list[tuple[int, int, Node, list[Any]]]  # a heap of the nodes to which all have come
     needed: set[Node] | None  # the nodes that must run; None for all
+    prunes: bool  # whether some of the nodes, or what they would give, are left out
     captures: dict[Node, list[tuple[int, int]]]  # node -> (its output, place among the targets)
     captured: list[Any]  # the gradients of the targets
     at_end: list[Callable[[], Any]]  # called when the pass is over, however it ends
@@ -110,6 +111,7 @@ class Task:
         self.ready = []
         self.retain_graph = retain_graph
         self.needed = None
+        self.prunes = False
         self.captures = {}
         self.captured = []
         self.at_end = []
@@ -120,8 +122,10 @@ class Task:
         for place, target in enumerate(targets):
             self.captures.setdefault(target[0], []).append((target[1], place))
         self.needed = callers(self.reached, targets)
+        ends = {node for node in self.captures if isinstance(node, AccumulateGrad)}
         if accumulate:
-            self.needed |= {node for node in self.captures if isinstance(node, AccumulateGrad)}
+            self.needed |= ends
+        self.prunes = len(ends) != len(self.captures) or not self.reached <= self.needed | ends
 
     def start(self, roots: Sequence[Target], gradients: Sequence[Any]) -> None:
         """Gives the roots their gradients."""
@@ -153,7 +157,7 @@ class Task:
         Most nodes make one other ready, and leaves; these go first, and neither has to pass through the heap.
         """
         ready, waiting = self.ready, self.waiting
-        partial, release = self.needed is not None, not self.retain_graph
+        partial, release, captures = self.prunes, not self.retain_graph, self.captures
         leaves: list[tuple[Node, list[Any]]] = []
         node: Any
         gradients: Any
@@ -200,7 +204,7 @@ class Task:
                 results = gradient = buffer = None
                 if leaves:
                     for target, buffer in leaves:
-                        if partial or target.hooks is not None:
+                        if target.hooks is not None or target in captures:
                             self.run_watched(target, buffer)
                         else:
                             target.apply(buffer)
@@ -280,7 +284,7 @@ class Received:
 def fit_for_edge(node: Node, edge: Any, gradient: Any) -> Any:
     """A gradient that `node` gives, as the node behind the edge needs it. Errors: as `fit`."""
     output = edge[0].outputs[edge[1]]
-    if type(gradient) is Tensor and fits(gradient, output):
+    if isinstance(gradient, Tensor) and fits(gradient, output):
         return gradient
     index = next(index for index, one in enumerate(node.next_edges) if one is edge)
     return fit(node, index, gradient, output)

@@ -274,7 +274,7 @@ class Function:
         if state.dual_level is not None and any(is_dual(value) for value in args):
             return DUAL_CALL()(cls, args, kwargs)
         if state.levels:
-            return state.levels[-1].apply_function(cls, args)
+            return state.innermost.apply_function(cls, args)
         return cls._applied(args, kwargs)[0]
 
     @classmethod

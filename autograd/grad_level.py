@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from redispatch.dispatch import STATE, OpOverload, State, call, wants_gradient, within
+from redispatch.dispatch import STATE, LevelKind, OpOverload, State, call, wants_gradient, within
 from redispatch.dispatch.layers.transforms import Level, each_tensor
 from redispatch.dispatch.marks import inline
 from redispatch.tensor import SET_REQUIRES_GRAD, Tensor
@@ -28,8 +28,7 @@ class GradLevel(Level):
     """`grad` or `vjp` at work."""
 
     def entered(self, state: State) -> State:
-        self.records_outside = state.grad_enabled
-        return state.under(self).with_grad(True)
+        return state.under(LevelKind(self.flag, state.grad_enabled)).with_grad(True)
 
     @inline
     def process(self, op: OpOverload, stack: list[Any]) -> Any:

@@ -259,7 +259,7 @@ class HigherOrderOperator(abc.ABC):
 
     def _transformed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What the innermost transform makes of the call. KeyError where it has no rule."""
-        level = STATE.get().levels[-1]
+        level = STATE.get().innermost
         rule = self.functorch_table.get(type(level).__name__)
         if rule is not None:
             result = rule(level, *args, **kwargs)
@@ -275,7 +275,7 @@ class HigherOrderOperator(abc.ABC):
     def _outside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The call made outside of the innermost transform, on the values in its wrappers; wraps what comes back."""
         state = STATE.get()
-        level = state.levels[-1]
+        level = state.innermost
         args, kwargs = tree_map_only(TensorBase, level.unwrap, (args, kwargs))
         with within(state.outside):  # type: ignore[arg-type]  # the key is included in such states alone
             result = self(*args, **kwargs)

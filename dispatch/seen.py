@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from .base import VALUE_CLASSES, TensorBase
 from .operator import describe_value
-from .state import STATE, State
+from .state import AT_WORK, STATE, State
 
 OWN = __name__.partition(".")[0]  # the name of this package
 
@@ -74,7 +74,7 @@ class Seen:
             StateFacts(
                 modes=tuple(type(mode).__name__ for mode in state.modes),
                 function_modes=tuple(type(mode).__name__ for mode in state.function_modes),
-                transforms=tuple(type(level).__name__ for level in state.levels),
+                transforms=tuple(type(level).__name__ for level in AT_WORK.get()[: len(state.levels)]),
                 included=state.included,
                 excluded=state.excluded,
                 grad_enabled=state.grad_enabled,

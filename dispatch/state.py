@@ -22,7 +22,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from .key import AUTOCAST_MASK, KEYSET_BITS
 from .keyset import FUNCTIONALITY_MASK, above, keyset
@@ -37,6 +37,9 @@ LAZY_BITS = keyset("Conjugate", "Negative", "ZeroTensor")  # of tensors whose el
 TRACED, NO_GRAD, INFERENCE, MODES, OWN_POLICIES, *LEVEL_FLAGS = (1 << KEYSET_BITS + i for i in range(13))
 FLAGS = TRACED | NO_GRAD | INFERENCE | MODES | OWN_POLICIES | sum(LEVEL_FLAGS)
 LEVELS: dict[int, type] = {}  # flag -> the class of transforms of which the innermost is one; layers/transforms.py
+
+# The function transforms (vmap, grad, jvp) that are at work here, the innermost last. See Note [Levels in a state].
+AT_WORK: ContextVar[tuple[Any, ...]] = ContextVar("transforms at work", default=())
 KEYS_MASK = (1 << KEYSET_BITS) - 1
 
 
@@ -69,6 +72,19 @@ class Steps:
         self.steps = steps
 
 
+class LevelKind(NamedTuple):
+    """What a state knows of a transform.
+
+    Note [Levels in a state]
+    Each use of a transform is an object of its own, and wrappers tell by it whose they are. Did states hold it, each
+    use would derive all its states anew, which takes longer than what is called in them. So a state holds of what
+    kind its transforms are, `AT_WORK` the objects, and the state's depth says which of them is the innermost to it.
+    """
+
+    flag: int  # of the class
+    records_outside: bool | None  # whether calls that leave it are recorded outside; None: as inside
+
+
 class State:
     """One value of the dispatch state. Change it by `replace`, which returns another value."""
 
@@ -90,14 +106,14 @@ class State:
     autocast_policies: tuple[Any, ...]  # what regions say of single operators, the innermost last
     entry: State | None  # the state in which the running operator was called by the user
     tracer: Any  # what records every hop, or None
-    levels: tuple[Any, ...]  # the function transforms (vmap, grad, jvp) that are at work, the innermost last
+    levels: tuple[LevelKind, ...]  # what is to be known of the transforms at work, the innermost last: the note below
     dual_level: Any  # the level of forward mode that is entered, or None
     reapply_views: bool  # whether views of values stay views under functionalization, or are copies
     outside: State | None  # while the innermost of them is at work on a call: the state for what is outside of it
 
     _FIELDS = tuple(__annotations__)
     keys: StateKeys  # added: `included` with the flags, Note [Flags above the keys]; kept: all but `excluded`
-    innermost: Any  # the last of `levels`, or None
+    inner: int  # the place of the innermost transform among those at work; -1 where there is none
     plain: dict[int, Any]  # ids of the classes of tensors that have no say in a call: Note [Plain classes of tensors]
     by_default: dict[int, Any]  # ids of those that answer by the default, where nobody else is asked: the same note
     memo: dict[Any, Any]  # what `excluding` and other frequent changes have answered
@@ -188,9 +204,14 @@ class State:
             found = self.memo["without subclasses"] = self.replace(overrides="modes")
         return found
 
-    def under(self, level: Any) -> State:
+    def under(self, kind: LevelKind) -> State:
         """This state with one more transform at work, the innermost."""
-        return self.replace(levels=(*self.levels, level), included=self.included | TRANSFORM_FRONT)
+        found = self.memo.get(kind)
+        if found is None:
+            found = self.memo[kind] = self.replace(
+                levels=(*self.levels, kind), included=self.included | TRANSFORM_FRONT
+            )
+        return found
 
     def outer(self) -> State:
         """The state in which what is outside of the innermost transform runs.
@@ -205,6 +226,11 @@ class State:
             found = self.memo["outer"] = self.replace(levels=tuple(rest), included=included, grad_enabled=records)
         return found
 
+    @property
+    def innermost(self) -> Any:
+        """The transform that takes calls made in this state, or None."""
+        return AT_WORK.get()[self.inner] if self.levels else None
+
     def differentiating(self) -> State:
         """The state in which the innermost transform, one that differentiates, has the layers of autograd at work."""
         found = self.memo.get("differentiating")
@@ -216,9 +242,9 @@ class State:
 
     def functionalizing(self, reapply_views: bool) -> State:
         """The state in which the innermost transform, one that functionalizes, has the layer Functionalize at work."""
-        found = self.memo.get("functionalizing")
+        found = self.memo.get(("functionalizing", reapply_views))
         if found is None:
-            found = self.memo["functionalizing"] = self.replace(
+            found = self.memo["functionalizing", reapply_views] = self.replace(
                 included=FUNCTIONALIZE_AND_BACK,
                 excluded=FUNCTIONALITY_MASK & ~FUNCTIONALIZE_AND_BACK,
                 reapply_views=reapply_views,
@@ -275,7 +301,7 @@ def _derive(fields: dict[str, Any]) -> None:
         flags |= MODES
     if fields["autocast_policies"]:
         flags |= OWN_POLICIES
-    fields["innermost"] = fields["levels"][-1] if fields["levels"] else None
+    fields["inner"] = len(fields["levels"]) - 1
     if fields["levels"]:
         flags |= fields["levels"][-1].flag
     by_mode = bool(fields["function_modes"]) and fields["overrides"] != "none"

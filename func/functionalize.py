@@ -58,7 +58,7 @@ class FunctionalizeLevel(Level):
     def outside(self) -> within:
         """A region in which calls are made on values, outside of this level if it is at work."""
         state = STATE.get()
-        state = state.outer() if self.alive and state.levels and state.levels[-1] is self else state
+        state = state.outer() if self.alive and state.innermost is self else state
         return within(state.replace(reapply_views=self.reapply_views))
 
     def apply_function(self, cls: type[Function], args: tuple[Any, ...]) -> Any:

@@ -93,8 +93,7 @@ def composite_kernel(op: OpOverload) -> Kernel | None:
 
 def current_level() -> Any:
     """The transform whose wrappers are taken off here: the innermost, or None where none is at work."""
-    levels = STATE.get().levels
-    return levels[-1] if levels else None
+    return STATE.get().innermost
 
 
 def is_wrapper(value: Any) -> bool:

@@ -28,7 +28,7 @@ from ..marks import inline, pure
 from ..operator import OpOverload
 from ..rules import RuleTable
 from ..schema import TENSOR, FunctionSchema
-from ..state import LEVEL_FLAGS, LEVELS, STATE, State, within
+from ..state import AT_WORK, LEVEL_FLAGS, LEVELS, STATE, LevelKind, State, within
 from .layer import layer
 
 
@@ -42,7 +42,6 @@ class Level:
     flag = 0  # of the class, in the state; 0 where there are no more
     number: int  # from 1, counted from the outermost
     alive = True  # until the transform is left
-    records_outside: bool | None = None  # whether calls that leave it are recorded outside; None: as inside
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -68,17 +67,20 @@ class Level:
 
     def __enter__(self) -> Self:
         state = STATE.get()
-        self.number = len(state.levels) + 1
+        outside = len(state.levels)
+        self.number = outside + 1
+        self._at_work = AT_WORK.set((*AT_WORK.get()[:outside], self))
         self._token = STATE.set(self.entered(state))
         return self
 
     def entered(self, state: State) -> State:
         """The state in which the transformed function runs."""
-        return state.under(self)
+        return state.under(LevelKind(self.flag, None))
 
     def __exit__(self, *error: object) -> None:
         self.alive = False
         STATE.reset(self._token)
+        AT_WORK.reset(self._at_work)
 
 
 @layer("FuncTorchDynamicLayerFrontMode")

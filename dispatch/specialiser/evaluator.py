@@ -28,7 +28,7 @@ from types import CellType, FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
 from ..marks import FROZEN
-from ..state import STATE, State, Steps, within
+from ..state import AT_WORK, STATE, State, Steps, within
 from .residual import Block, Writer
 from .values import (
     NONE,
@@ -674,7 +674,9 @@ class Evaluator:
         if name in owner.facts and name != "modes":
             return Static(owner.facts[name])
         if name == "innermost" and owner.facts.get("level"):
-            return Code(f"{self.text(owner, road)}.innermost", atom=False, kind=owner.facts["level"], exact=True)
+            at_work = self.writer.constant(AT_WORK.get, "at_work")
+            text = f"{at_work}()[{self.text(owner, road)}.inner]"
+            return Code(text, atom=False, kind=owner.facts["level"], exact=True)
         if callable(getattr(State, name, None)):
             return Method(getattr(State, name), owner)
         truth = owner.facts.get("modes") if name == "modes" else None
