@@ -19,6 +19,8 @@ def positions(argnums: Any, count: int) -> tuple[int, ...]:
 
     Errors: RuntimeError where there is no such argument, one is named twice, or none is named.
     """
+    if type(argnums) is int:
+        return (position(argnums, count),)
     if not isinstance(argnums, int | tuple):
         raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
     if argnums == ():

@@ -12,7 +12,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from redispatch.autograd import GradLevel
+from redispatch.autograd import ONES_LIKE, GradLevel
+from redispatch.dispatch import STATE, within
 from redispatch.tensor import Tensor
 from redispatch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 
@@ -90,14 +91,16 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
             output, aux = split_aux(func(*given, **kwargs), has_aux, name)
             if not isinstance(output, Tensor):
                 raise RuntimeError(f"{name}: Expected f(*args) to return a Tensor, got {type(output)}")
-            if output.dim() != 0:
+            if output._shape:
                 raise RuntimeError(
                     f"{name}: Expected f(*args) to return a scalar Tensor, got tensor with {output.dim()} dims. Maybe "
                     "you wanted to use the vjp or jacrev APIs instead?"
                 )
             tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
-            found = iter(level.gradients([output], tensors, [output.new_ones(())]))
             value = level.unwrap(output)
+            with within(STATE.get().outer()):
+                ones = ONES_LIKE()(value)
+            found = iter(level.gradients([output], tensors, [ones]))
             if has_aux:
                 aux = tree_map_only(Tensor, level.unwrap, aux)
         grads = [one if not isinstance(one, Tensor) else or_zeros(next(found), one) for one in flat]

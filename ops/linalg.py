@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from redispatch import kernels
-from redispatch.dispatch import call, ops
+from redispatch.dispatch import STATE, call, ops
 from redispatch.dispatch.layers.conjugate import CONJUGATE
 from redispatch.dispatch.marks import frozen, inline
 from redispatch.kernels import Operand, broadcast_shapes
@@ -461,7 +461,7 @@ def outer_composite(self: Any, vec2: Any) -> Any:
     for name, x in (("self", self), ("vec2", vec2)):
         if x.dim() != 1:
             raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {x.dim()}-D")
-    return self.reshape(self.shape[0], 1).mul(vec2)
+    return self.unsqueeze(1).mul(vec2.unsqueeze(0)) if STATE.get().levels else self.reshape(self.shape[0], 1).mul(vec2)
 
 
 @ger_op.implicit
@@ -602,7 +602,12 @@ def rows_lie_in_turn(x: Any) -> bool:
 
 
 def linear_otherwise(input: Any, weight: Any, bias: Any) -> Any:
-    """The same for an input of any other number of dimensions, and a bias."""
+    """The same for an input of any other number of dimensions, and a bias.
+
+    Under a transform one vector stands for many, which are one matrix: as a vector it needs no views of it.
+    """
+    if len(input._shape) == len(bias._shape) == 1 and STATE.get().levels:
+        return addmv_op.functional(bias, weight, input)
     if bias.dim() <= 1 and input.dim() != 0 and rows_are_a_view(input):
         *outer_shape, k = input.shape
         rows = input.view(math.prod(outer_shape), k)

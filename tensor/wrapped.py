@@ -20,6 +20,7 @@ from .tensor import Tensor
 
 WATCHED = keyset("FuncTorchGradWrapper")
 BATCHED = keyset("FuncTorchBatched")
+ALL_BUT_FIRST = slice(1, None)
 _KEYS: dict[tuple[str, int], int] = {}
 
 
@@ -59,23 +60,27 @@ def wrapped(value: Tensor, level: Any, bdim: int | None = None, tangent: Any = N
     t: Any = object.__new__(Wrapped)
     t._keyset = keys_of_wrapper(value, WATCHED if bdim is None else BATCHED)
     t._counter = [0]
-    t._autograd = t._store = t._array = t._view = None
-    t._dtype, t._device = value._dtype, value._device
+    t._autograd = t._store = t._array = t._view = t._looks = None
+    t._dtype, t._device, t._offset = value._dtype, value._device, value._offset
     t._value, t._level, t._bdim, t._tangent = value, level, bdim, tangent
-    look_like_value(t)
+    t._shape, t._stride = looks_without(value, bdim)
     return t
 
 
 def look_like_value(wrapper: Any) -> None:
     """Has a wrapper look as its value does now: an operator may have changed its shape in place."""
-    value, bdim = wrapper._value, wrapper._bdim
+    value = wrapper._value
+    lay_out(wrapper, *looks_without(value, wrapper._bdim), value._offset)
+
+
+def looks_without(value: Any, bdim: int | None) -> tuple[Size, tuple[int, ...]]:
+    """(shape, strides) of a tensor without its dimension `bdim`."""
     shape, stride = value._shape, value._stride
+    if bdim is None:
+        return shape, stride
     if bdim == 0:
-        shape, stride = tuple.__new__(Size, shape[1:]), stride[1:]
-    elif bdim is not None:
-        shape = Size(shape[:bdim] + shape[bdim + 1 :])
-        stride = stride[:bdim] + stride[bdim + 1 :]
-    lay_out(wrapper, shape, stride, value._offset)
+        return tuple.__new__(Size, tuple.__getitem__(shape, ALL_BUT_FIRST)), stride[1:]
+    return shape[:bdim] + shape[bdim + 1 :], stride[:bdim] + stride[bdim + 1 :]
 
 
 def look_like_values(written: Any) -> None:

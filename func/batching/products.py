@@ -52,6 +52,8 @@ def plus_product(product: Any) -> Any:
 
     def rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
         (own, a, b, beta, alpha), (d, da, db, *_) = values, dims
+        if op._opname == "addmv" and d is None and da is None:
+            return aten.addmm.default(own, front(b, db), a.t(), beta=beta, alpha=alpha), 0
         result, _ = (
             product(op, [a, b], [da, db], size)
             if da is not None or db is not None

@@ -15,10 +15,11 @@ from typing import Any
 
 from redispatch.autograd.forward import composite_kernel
 from redispatch.dispatch import OpOverload, Tag, TensorBase, call, ops
-from redispatch.dispatch.layers.transforms import BATCHING, gives_one_new_tensor
+from redispatch.dispatch.layers.transforms import BATCHING, ByUser, gives_one_new_tensor
 from redispatch.dispatch.marks import inline, pure
 from redispatch.tensor import Tensor
 
+from .common import shifted
 from .random import is_random
 
 RowRule = Callable[[OpOverload, list[Any]], Any]
@@ -40,17 +41,43 @@ def reduced_rule(op: OpOverload, values: list[Any]) -> Tensor:
 ALONG = {"sum": ops.aten.sum.dim_IntList, "mean": ops.aten.mean.dim}
 
 
+def viewed_rule(op: OpOverload, values: list[Any]) -> Any:
+    """Each example in another shape."""
+    rows, sizes = values
+    return call(op, [rows, [rows._shape[0], *sizes]])
+
+
+def unsqueezed_rule(op: OpOverload, values: list[Any]) -> Any:
+    """One more dimension in each example."""
+    rows, dim = values
+    return call(op, [rows, shifted(dim, len(rows._shape))])
+
+
+def expanded_rule(op: OpOverload, values: list[Any]) -> Any:
+    """Each example repeated; new dimensions of it stand behind the batch's."""
+    rows, sizes, *rest = values
+    shape = rows._shape
+    if len(sizes) >= len(shape):
+        rows = rows.view(shape[0], *[1] * (len(sizes) - len(shape) + 1), *shape[1:])
+    return call(op, [rows, [shape[0], *sizes], *rest])
+
+
+VIEWS = {"view": viewed_rule, "unsqueeze": unsqueezed_rule, "expand": expanded_rule}
+
+
 @pure
 def row_rule(op: OpOverload) -> RowRule | None:
     """What to do with rows; None for an operator of which that is not known."""
-    if not gives_one_new_tensor(op.schema) or op.schema.tensor_list_positions or op.schema.is_view:
+    if not gives_one_new_tensor(op.schema) or op.schema.tensor_list_positions or isinstance(BATCHING.get(op), ByUser):
         return None
+    if op.schema.is_view:
+        return VIEWS.get(op._opname) if op.namespace == "aten" and op._overloadname == "default" else None
     if BATCHING.get(op) is not None or composite_kernel(op) is not None or is_random(op):
         return None
     if op.namespace == "aten" and op._opname in ALONG and op._overloadname == "default":
         return reduced_rule
     named = {argument.name for argument in op.schema.arguments}
-    if Tag.pointwise in op.tags and not op._opname.endswith("_backward") and "memory_format" not in named:
+    if Tag.pointwise in op.tags and "memory_format" not in named:
         return whole_rule
     return None
 
