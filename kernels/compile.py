@@ -128,6 +128,12 @@ def _tell(name: str, seconds: float) -> None:
     _seconds = -1.0
 
 
+# The functions that loops call, by what they mean: `sin` of float32 is the same in a loop over rows and in a flat one.
+# About half of the time of compiling goes to them. Not all are kept, since each holds what LLVM made of it.
+INNER_KEPT = 256
+_inner: dict[tuple[bytes, bool, frozenset[str]], Any] = {}
+
+
 def _compile(program: Program, signature: tuple[str, ...], fastmath: frozenset[str], nogil: bool) -> Any:
     """numba's compile result for the last function of the program."""
     import numba  # here, because importing numba takes 0.3 s
@@ -151,8 +157,14 @@ def _compile(program: Program, signature: tuple[str, ...], fastmath: frozenset[s
     if fastmath:
         options["fastmath"] = set(fastmath)
     namespace = program.load()
-    for name in program.compiled[:-1]:  # always inlined: a call that LLVM leaves standing keeps its loop scalar
-        namespace[name] = njit(no_cpython_wrapper=True, forceinline=True, **options)(namespace[name])
+    for name, meaning in program.meanings(namespace).items():
+        known = (meaning, nogil, fastmath)
+        found = _inner.pop(known, None)
+        if found is None:  # always inlined: a call that LLVM leaves standing keeps its loop scalar
+            found = njit(no_cpython_wrapper=True, forceinline=True, **options)(namespace[name])
+        namespace[name] = _inner[known] = found  # put last, as the last used
+        if len(_inner) > INNER_KEPT:
+            del _inner[next(iter(_inner))]
     dispatcher = njit(**options)(namespace[program.compiled[-1]])
     dispatcher.compile(tuple(numba_type(name) for name in signature))
     (result,) = dispatcher.overloads.values()

@@ -155,6 +155,7 @@ class Program:
         self.uses_primitives = False
         self.names: dict[object, str] = {}  # what was added already -> its name in the text
         self.compiled: list[str] = []  # the functions of the text, callees first
+        self.sources: dict[str, str] = {}  # the text of each
 
     def add(self, func: Callable, given: Mapping[str, object] | None = None, rewrite: bool = True) -> str:
         """Add a plain function and all that it reaches; returns its name in the text.
@@ -177,17 +178,20 @@ class Program:
         assert isinstance(tree, ast.FunctionDef)
         self.reserved.add(name)
         renamed = {word: self._bind(word, value) for word, value in given.items()}
-        self.compiled.append(name)
-        self.parts.append(_rename(tree, renamed, text))
+        self._append(name, _rename(tree, renamed, text))
         return name
 
     def _emit(self, func: Callable, tree: ast.FunctionDef) -> str:
         name = self._unused(tree.name)
         tree.name = name
         self.names[func] = name
-        self.compiled.append(name)
-        self.parts.append(ast.unparse(tree) + "\n")
+        self._append(name, ast.unparse(tree) + "\n")
         return name
+
+    def _append(self, name: str, source: str) -> None:
+        self.compiled.append(name)
+        self.sources[name] = source
+        self.parts.append(source)
 
     def _add_globals(self, func: Callable, tree: ast.FunctionDef, given: Mapping[str, object]) -> None:
         cells = inspect.getclosurevars(func).nonlocals if isinstance(func, FunctionType) else {}
@@ -279,6 +283,24 @@ class Program:
             assert isinstance(function, FunctionType)
             function.__qualname__ = f"{name}_{short}"
         return namespace
+
+    def meanings(self, namespace: Mapping[str, Any]) -> dict[str, bytes]:
+        """Of each function but the last: a hash of all that decides what it computes, itself and what it reaches."""
+        known: dict[str, bytes] = {}
+        primitives = _primitives_digest() if self.uses_primitives else b""
+        for name in self.compiled[:-1]:
+            reached = sorted(set(namespace[name].__code__.co_names) & namespace.keys())
+            facts = [known.get(word) or _described(namespace[word]).encode() for word in reached]
+            known[name] = digest(
+                self.sources[name].encode(), primitives, repr(list(zip(reached, facts, strict=True))).encode()
+            )
+        return known
+
+
+def _described(value: Any) -> str:
+    """What a function's global is, for a hash: a number, a type, a module or a primitive."""
+    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
+    return f"{type(value).__name__} {value!r}" if name is None else f"{getattr(value, '__module__', '')}.{name}"
 
 
 @once
