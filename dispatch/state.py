@@ -236,7 +236,9 @@ class State:
         found = self.memo.get("differentiating")
         if found is None:
             found = self.memo["differentiating"] = self.replace(
-                included=TRANSFORM_BACK, excluded=self.excluded | NOT_DIFFERENTIATING, outside=self.outer()
+                included=TRANSFORM_BACK,
+                excluded=self.excluded & ~AUTOGRAD_LAYERS | NOT_DIFFERENTIATING,  # inference mode leaves those out
+                outside=self.outer(),
             )
         return found
 
@@ -347,9 +349,8 @@ ABOVE_PYTHON = above("Python") & ~LAZY_BITS
 TRANSFORM_FRONT = keyset("FuncTorchDynamicLayerFrontMode")
 TRANSFORM_BACK = keyset("ADInplaceOrView", "FuncTorchDynamicLayerBackMode")
 FUNCTIONALIZE_AND_BACK = keyset("Functionalize", "FuncTorchDynamicLayerBackMode")
-NOT_DIFFERENTIATING = FUNCTIONALITY_MASK & ~(
-    keyset("ADInplaceOrView", "FuncTorchDynamicLayerBackMode", "AutogradCPU", "AutogradOther") | AUTOCAST_KEYS
-)
+AUTOGRAD_LAYERS = FUNCTIONALITY_MASK & keyset("AutogradCPU", "AutogradOther")
+NOT_DIFFERENTIATING = FUNCTIONALITY_MASK & ~(TRANSFORM_BACK | AUTOGRAD_LAYERS | AUTOCAST_KEYS)
 
 
 def with_modes(state: State, modes: tuple[Any, ...]) -> State:

@@ -3,7 +3,14 @@
 Read in this order: arguments, reverse, forward, vmap, vmap_level, batching/, functionalize, jacobians, modules.
 """
 
-from .batching import indices, products, views, writes  # their operators' rules are entered when they are imported
+from .batching import (
+    batch_norm,
+    indices,
+    products,
+    views,
+    writes,
+)  # their operators' rules are entered when they are imported
+from .debug_unwrap import debug_unwrap
 from .forward import jvp, linearize
 from .functionalize import functionalize
 from .functionalize_api import FunctionalizeAPI  # higher-order operators find it when it is imported
@@ -14,6 +21,8 @@ from .vmap import vmap
 
 __all__ = [
     "FunctionalizeAPI",
+    "batch_norm",
+    "debug_unwrap",
     "functional_call",
     "functionalize",
     "grad",

@@ -27,7 +27,7 @@ def positions(argnums: Any, count: int) -> tuple[int, ...]:
         raise RuntimeError("argnums must be non-empty")
     found = tuple(position(one, count) for one in (argnums if isinstance(argnums, tuple) else (argnums,)))
     if len(set(found)) != len(found):
-        raise RuntimeError(f"argnums elements must be unique, got {argnums}")
+        raise RuntimeError(f"argnums elements must be unique, got {found}")
     return found
 
 
@@ -61,6 +61,31 @@ def flat_tensors(tree: Any, what: Callable[[Any], str]) -> tuple[list[Any], Tree
     for leaf in leaves:
         if not isinstance(leaf, Tensor):
             raise RuntimeError(what(leaf))
+    return leaves, spec
+
+
+def to_differentiate(tree: Any) -> tuple[list[Any], TreeSpec]:
+    """The tensors of a pytree of arguments. ValueError for anything else in it."""
+    leaves, spec = tree_flatten(tree)
+    for leaf in leaves:
+        if not isinstance(leaf, Tensor):
+            raise ValueError(
+                f"Thing passed to transform API must be Tensor, got {type(leaf)}; name by `argnums` the arguments to "
+                "differentiate, and pass constants as the others"
+            )
+    return leaves, spec
+
+
+def output_tensors(output: Any, called: str) -> tuple[list[Any], TreeSpec]:
+    """The tensors of a function's output. RuntimeError for anything else in it, and where there are none."""
+    leaves, spec = tree_flatten(output)
+    if not leaves or leaves == [None]:
+        raise RuntimeError(f"{called}: Expected f to be a function that has non-empty output (got output = {leaves})")
+    for leaf in leaves:
+        if not isinstance(leaf, Tensor):
+            raise RuntimeError(
+                f"{called}: expected f(*primals) to return only tensors, got unsupported type {type(leaf)}"
+            )
     return leaves, spec
 
 

@@ -15,7 +15,7 @@ from redispatch.tensor import Tensor
 from redispatch.tensor.wrapped import wrapped
 from redispatch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 
-from .arguments import flat_tensors, split_aux
+from .arguments import flat_tensors, output_tensors, split_aux
 from .reverse import vjp
 
 NAME = "jvp(f, primals, tangents)"
@@ -28,7 +28,7 @@ def jvp(
 
     primals, tangents: tuples of pytrees of tensors of the same structure, shapes and dtypes. With `strict`, an output
     that does not depend on the primals is an error.
-    Errors: RuntimeError where primals and tangents do not match, or an output is no tensor.
+    Errors: RuntimeError where primals and tangents do not match, or an output is no tensor; ValueError for integers.
     """
     if not isinstance(primals, tuple):
         raise RuntimeError(f"{NAME}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
@@ -43,15 +43,13 @@ def jvp(
             f"{moved_spec}"
         )
     if not flat:
-        raise RuntimeError(f"{NAME}: Expected at least one Tensor in primals, got none")
+        raise RuntimeError(f"{NAME}: Expected primals to contain at least one Tensor.")
     for value, tangent in zip(flat, moved, strict=True):
         check_tangent(value, tangent)
     with JvpLevel() as level:
         duals = [wrapped(without_dead(x), level, tangent=without_dead(t)) for x, t in zip(flat, moved, strict=True)]
         output, aux = split_aux(func(*tree_unflatten(duals, spec)), has_aux, NAME)
-        results, out_spec = flat_tensors(
-            output, lambda one: f"{NAME}: expected f(*primals) to return only tensors, got unsupported type {type(one)}"
-        )
+        results, out_spec = output_tensors(output, NAME)
         values = [level.unwrap(one) for one in results]
         aux = tree_map_only(Tensor, level.unwrap, aux)
     found = [tangent_of(one) if getattr(one, "_level", None) is level else None for one in results]
@@ -66,6 +64,9 @@ def jvp(
 
 
 def check_tangent(primal: Any, tangent: Any) -> None:
+    for name, one in (("primal", primal), ("tangent", tangent)):
+        if not (one._dtype.is_floating_point or one._dtype.is_complex):
+            raise ValueError(f"Expected {name} to be floating point or complex, but got: {one._dtype}")
     if primal._shape != tangent._shape:
         raise RuntimeError(
             "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
@@ -89,14 +90,16 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         given, expected = tree_flatten(tangents), tree_flatten(primals)
         if given[1] != expected[1]:
             raise RuntimeError(
-                f"Expected the tangents {given[1]} to have the same structure as the primals {expected[1]}"
+                f"Expected the tangents {given[1]} to have the same argspec as the primals {expected[1]}"
             )
-        for primal, tangent in zip(expected[0], given[0], strict=True):
-            if primal._shape != tangent._shape or primal._dtype is not tangent._dtype:
-                raise RuntimeError(
-                    "Expected the tangents to have the same dtype, device and shape as the primals: "
-                    f"{tangent._summary()} for {primal._summary()}"
-                )
+        for index, (primal, tangent) in enumerate(zip(expected[0], given[0], strict=True)):
+            for fact in ("shape", "device", "dtype"):
+                found, wanted = getattr(tangent, fact), getattr(primal, fact)
+                if found != wanted:
+                    raise RuntimeError(
+                        f"tangent:{index} with {fact} {found} in flattened pytree doesn't match the {fact} {wanted} of "
+                        "the corresponding primal."
+                    )
         return applied(tangents)[0]
 
     return output, jvp_fn

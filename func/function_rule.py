@@ -17,7 +17,7 @@ from redispatch.autograd import Function
 from redispatch.autograd.function_levels import check_is_split, mapped
 from redispatch.dispatch import STATE, within
 from redispatch.tensor import Tensor
-from redispatch.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
+from redispatch.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_structure, tree_unflatten
 
 
 class VmapInfo(NamedTuple):
@@ -49,16 +49,29 @@ def apply_mapped(level: Any, cls: type[Function], args: tuple[Any, ...]) -> Any:
         if all(dim is None for dim in dims):
             return cls.apply(*values)
         if by_user is not None:
-            output, out_dims = by_user(VmapInfo(level.size, level.randomness), dims, *values)
+            output, out_dims = two_returns(by_user(VmapInfo(level.size, level.randomness), dims, *values))
         else:
             output, out_dims = generated(level, cls, dims, values)
     leaves, spec = tree_flatten(output)
     places = _broadcast_to_and_flatten(out_dims, spec)
     if places is None:
-        raise ValueError(
-            f"{cls.__name__}.vmap returned out_dims {out_dims} which do not fit its output, of structure {spec}"
+        raise RuntimeError(
+            f"The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
+            f"out_dims={out_dims} to be compatible with the structure of `output`. out_dims has structure "
+            f"{tree_structure(out_dims)} but output has structure {spec}. For more details, please see "
+            "https://pytorch.org/docs/main/notes/extending.func.html"
         )
     return tree_unflatten([level.wrap(leaf, dim) for leaf, dim in zip(leaves, places, strict=True)], spec)
+
+
+def two_returns(found: Any) -> tuple[Any, Any]:
+    """(output, out_dims) as a user's vmap returned them. RuntimeError where it returned anything else."""
+    if isinstance(found, tuple) and len(found) == 2:
+        return found
+    raise RuntimeError(
+        "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure compatible "
+        f"with the output. Got {f'{len(found)} returns' if isinstance(found, tuple) else f'a {type(found)}'} instead"
+    )
 
 
 def generated(level: Any, cls: type[Function], in_dims: tuple[Any, ...], values: tuple[Any, ...]) -> tuple[Any, Any]:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from redispatch.dispatch import ops
+from redispatch.tensor import Tensor
 from redispatch.utils._pytree import tree_flatten, tree_unflatten
 
 from .arguments import Argnums, chosen, flat_tensors, replaced
@@ -31,6 +32,15 @@ def units(tensors: list[Any]) -> list[Any]:
     return made
 
 
+def check_real(name: str, which: str, tree: Any) -> None:
+    """Raises RuntimeError for a complex tensor: along a unit vector is half of its derivative."""
+    for index, one in enumerate(tree_flatten(tree)[0]):
+        if isinstance(one, Tensor) and one._dtype.is_complex:
+            raise RuntimeError(
+                f"{name}: Expected all {which} to be real but received complex tensor at flattened input idx: {index}"
+            )
+
+
 def jacrev(
     func: Callable[..., Any],
     argnums: Argnums = 0,
@@ -44,8 +54,12 @@ def jacrev(
     `has_aux` (jacobian, aux). chunk_size: how many rows are computed at a time; None: all.
     """
 
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
+
     @functools.wraps(func)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
+        check_real("jacrev", "inputs", args)
         selected = chosen(args, argnums)
 
         def of_selected(values: Any) -> Any:
@@ -55,6 +69,7 @@ def jacrev(
         results, out_spec = flat_tensors(
             output, lambda one: f"jacrev(f): expected f(*args) to return only tensors, got unsupported type {type(one)}"
         )
+        check_real("jacrev", "outputs", results)
         seeds = units(results)
         rows = vmap(lambda *seed: pull(tree_unflatten(list(seed), out_spec))[0], chunk_size=chunk_size)(*seeds)
         parts, in_spec = tree_flatten(rows)
@@ -78,6 +93,7 @@ def jacfwd(
 
     @functools.wraps(func)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
+        check_real("jacfwd", "inputs", args)
         selected = chosen(args, argnums)
         inputs, in_spec = flat_tensors(
             selected, lambda one: f"jacfwd(f): expected the arguments to be tensors, got {type(one)}"
@@ -92,6 +108,7 @@ def jacfwd(
 
         columns, *aux = vmap(along, randomness=randomness)(*units(inputs))
         parts, out_spec = tree_flatten(columns)
+        check_real("jacfwd", "outputs", parts)
         found = []
         for part in parts:
             rest, start, of_inputs = part.shape[1:], 0, []

@@ -21,10 +21,12 @@ def functional_call(
 ) -> Any:
     """The module's output where these tensors stand in the place of its parameters and buffers.
 
-    parameter_and_buffer_dicts: one dict by qualified name, or several. What a buffer is written to in the call stays in
-    the dict's tensor. tie_weights: parameters that are one tensor stay one. strict: every parameter and buffer must be
-    given, and no other name.
-    Errors: ValueError for a name in two dicts, or a tied parameter given twice; RuntimeError where `strict` is broken.
+    parameter_and_buffer_dicts: one dict by qualified name, or several. What the call writes to a buffer is written to
+    the dict's tensor; where it puts another tensor in its place, the dict (if it is one) has that afterwards. A name
+    that the module does not have is an attribute for the time of the call. tie_weights: parameters that are one tensor
+    stay one. strict: every parameter and buffer must be given, and no other name.
+    Errors: ValueError for a name in two dicts, or a tied parameter given twice; RuntimeError where `strict` is broken;
+    TypeError for what is no tensor; AttributeError for a name inside of a module that is not there.
     """
     given = merged(parameter_and_buffer_dicts)
     if not isinstance(args, tuple):
@@ -74,20 +76,34 @@ def swapped(module: Any, given: dict[str, Any], tie_weights: bool, strict: bool)
             problems = [f"Unexpected key(s): {', '.join(map(repr, unexpected))}."] if unexpected else []
             problems += [f"Missing key(s): {', '.join(map(repr, missing))}."] if missing else []
             raise RuntimeError(f"Error(s) in reparametrizing for {type(module).__name__}:\n\t" + "\n\t".join(problems))
-    if tie_weights:
-        given = with_tied(known, given)
-    changed = []
+    changed: dict[str, tuple[dict[str, Any], str, Any]] = {}  # by name: where it is, and what was there
     try:
-        for name, value in given.items():
-            if name not in known:
-                raise KeyError(f"{type(module).__name__} has no parameter or buffer {name!r}; it has {sorted(known)}")
-            _, table, own = known[name]
-            changed.append((table, own, table[own]))
+        for name, value in (with_tied(known, given) if tie_weights else given).items():
+            if value is not None and not isinstance(value, Tensor):
+                raise TypeError(f"{value!r} is not an instance of torch.Tensor; it was given for {name!r}")
+            table, own = known[name][1:] if name in known else (vars(owner_of(module, name)), name.rpartition(".")[2])
+            changed[name] = table, own, table.get(own, MISSING)
             table[own] = value
         yield
     finally:
-        for table, own, former in reversed(changed):
+        for name, (table, own, former) in reversed(changed.items()):
+            if name in given and name in known:
+                given[name] = table[own]
             table[own] = former
+            if former is MISSING:
+                del table[own]
+
+
+MISSING = object()
+
+
+def owner_of(module: Any, name: str) -> Any:
+    """The module inside of which a qualified name is. AttributeError where there is none."""
+    for part in name.split(".")[:-1]:
+        if part not in module._modules:
+            raise AttributeError(f"{type(module).__name__} has no attribute `{part}`")
+        module = module._modules[part]
+    return module
 
 
 def with_tied(known: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
@@ -133,7 +149,7 @@ def stack_module_state(models: Any) -> tuple[dict[str, Tensor], dict[str, Tensor
         raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
 
     def stacked(tables: list[dict[str, Any]]) -> dict[str, Tensor]:
-        return {name: stack([table[name] for table in tables]) for name in tables[0]}
+        return {name: stack(name, [table[name] for table in tables]) for name in tables[0]}
 
     return (
         stacked([dict(model.named_parameters()) for model in models]),
@@ -141,12 +157,12 @@ def stack_module_state(models: Any) -> tuple[dict[str, Tensor], dict[str, Tensor
     )
 
 
-def stack(tensors: list[Any]) -> Any:
+def stack(name: str, tensors: list[Any]) -> Any:
     """The tensors as one leaf, which wants a gradient if they do."""
     wants = {tensor.requires_grad for tensor in tensors}
     if len(wants) > 1:
         raise RuntimeError(
-            "Expected the parameters of all models to have the same .requires_grad; freeze none or all of them"
+            f"Expected {name} from each model to have the same .requires_grad; freeze it in none or all of them"
         )
     whole = ops.aten.stack.default([tensor.detach() for tensor in tensors], 0)
     return whole.requires_grad_() if wants.pop() else whole

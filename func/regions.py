@@ -32,10 +32,55 @@ def _sync(t: Any) -> None:
 
 def _from_functional_tensor(t: Any) -> Any:
     """The value that a wrapper shows now. RuntimeError for another tensor."""
-    if not is_functional(t):
-        raise RuntimeError(f"expected a functional tensor, got {type(t).__name__}")
     with below_functionalize():
-        return t.current()
+        return checked(t).current()
+
+
+def checked(t: Any) -> Any:
+    if not is_functional(t):
+        raise RuntimeError(f"expected a functional tensor, got {type(t).__name__}: make one by _to_functional_tensor")
+    return t
+
+
+# What a compiler asks of a wrapper, and does to it --------------------------------------------------------------------
+
+
+def _functionalize_sync(t: Any) -> None:
+    """`_sync`."""
+    _sync(t)
+
+
+def _functionalize_replace(self_: Any, other: Tensor) -> None:
+    """Has a wrapper show another value, of which those that share its memory hear by `_functionalize_commit_update`."""
+    checked(self_)._value = other
+
+
+def _functionalize_commit_update(t: Any) -> None:
+    """Enters the value that a wrapper shows into its memory, so that all that share it show it, too."""
+    checked(t)._store.enter(t._value, t._steps)
+
+
+def _functionalize_mutation_counter(t: Any) -> int:
+    """How often the memory of a wrapper was written."""
+    return checked(t)._store.generation
+
+
+def _functionalize_has_data_mutation(t: Any) -> bool:
+    """Whether the memory of a wrapper was written."""
+    return _functionalize_mutation_counter(t) > 0
+
+
+def _functionalize_has_metadata_mutation(t: Any) -> bool:
+    """Whether an operator such as `t_` changed how a wrapper lies in memory."""
+    return checked(t)._turned
+
+
+def _is_functional_tensor_base(t: Any) -> bool:
+    """Whether a wrapper shows its whole memory, and is no view of another."""
+    return not checked(t)._steps
+
+
+# Regions --------------------------------------------------------------------------------------------------------------
 
 
 def _enable_functionalization(*, reapply_views: bool = False) -> None:

@@ -46,13 +46,20 @@ def vmap(
     def batched(*args: Any, **kwargs: Any) -> Any:
         if type(in_dims) is int and type(out_dims) is int and chunk_size is None and plain_batches(in_dims, args):
             return run_plain(func, in_dims, args, kwargs, out_dims, randomness)
-        name = getattr(func, "__name__", repr(func))
+        name = name_of(func)
         size, dims, flat, spec = batched_inputs(in_dims, args, name)
         if chunk_size is None or chunk_size >= size:
             return run(func, size, dims, flat, spec, kwargs, out_dims, randomness, name)
         return run_in_chunks(func, size, dims, flat, spec, kwargs, out_dims, randomness, name, chunk_size)
 
     return batched
+
+
+def name_of(func: Callable[..., Any]) -> str:
+    """What error messages call a function."""
+    if isinstance(func, functools.partial):
+        return f"functools.partial({name_of(func.func)}, ...)"
+    return getattr(func, "__name__", None) or repr(func)
 
 
 def plain_batches(dim: int, args: tuple[Any, ...]) -> bool:
@@ -75,7 +82,7 @@ def run_plain(
     level.known += args
     with level:
         outputs = func(*[wrapped(one, level, in_dim) for one in args], **kwargs)
-        name = getattr(func, "__name__", repr(func))
+        name = name_of(func)
         if isinstance(outputs, Tensor):
             return handed_out(level, outputs, out_dim, name)
         leaves, spec = tree_flatten(outputs)
@@ -85,7 +92,7 @@ def run_plain(
 def batched_inputs(in_dims: Any, args: tuple[Any, ...], name: str) -> tuple[int, list[int | None], list[Any], Any]:
     """(size of the batch, each leaf's batch dimension, leaves, their structure). ValueError where they do not fit."""
     called = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>)"
-    if not isinstance(in_dims, int | tuple | list):
+    if not isinstance(in_dims, int | tuple):
         raise ValueError(
             f"{called}: expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, "
             f"got: {type(in_dims)}."

@@ -25,7 +25,8 @@ from .batching import rule_of
 from .batching.common import Decomposition, is_batched
 from .batching.random import is_random, random_call
 from .batching.rows import row_rule, tensors_in
-from .function_rule import VmapInfo, apply_mapped
+from .batching.writes import check_writes
+from .function_rule import VmapInfo, apply_mapped, two_returns
 
 NO_VIEWS = ("resize_", "resize_as_", "set_", "detach_")  # they change how a tensor looks, and are no views of it
 RANDOMNESS = ("error", "different", "same")
@@ -81,6 +82,8 @@ class VmapLevel(Level):
             rule = rule.otherwise
         if isinstance(rule, ByUser):
             return self.handed_out(op, stack, self.by_user(rule, op, values, dims))
+        if op.schema.mutable_positions and not op.schema.is_out:
+            check_writes(op, values, dims)
         result, dims = self.outside(lambda: rule(op, values, dims, self.size))
         for value, tensor in zip(values, stack, strict=True):
             if result is value and isinstance(value, Tensor):  # an operator that may give back what it was given
@@ -92,12 +95,7 @@ class VmapLevel(Level):
         args, kwargs = unbind(op.schema, values)
         info, in_dims = VmapInfo(self.size, self.randomness), tuple(dims[: len(args)])
         found = self.outside(lambda: rule.function(info, in_dims, *args, **kwargs))
-        if not (isinstance(found, tuple) and len(found) == 2):
-            raise RuntimeError(
-                "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure "
-                f"compatible with the output; the rule of {op} returned {found!r}"
-            )
-        result, out_dims = found
+        result, out_dims = two_returns(found)
         leaves, spec = tree_flatten(result)
         if _broadcast_to_and_flatten(out_dims, spec) is None:
             raise RuntimeError(f"the batching rule of {op} returned out_dims {out_dims} for {len(leaves)} results")

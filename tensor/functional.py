@@ -121,6 +121,7 @@ class FunctionalTensorWrapper(Tensor):
     _value: Any
     _generation: int  # that of the storage of which `_value` was made
     _level: Any
+    _turned = False  # whether an operator such as `t_` has changed how it lies
     _bdim = None  # it stands for one tensor, and not for the examples of a batch
 
     def current(self) -> Any:

@@ -786,7 +786,7 @@ def describe(tensor: Tensor, contents: str | None = None) -> str:
 
 def describe_wrapped(tensor: Any) -> str:
     """A wrapper of a transform: whose it is, and the value in it."""
-    number = tensor._level.number if tensor._level.alive else -2
+    number = tensor._level.number if tensor._level.alive or tensor._bdim is not None else -2
     batch = "" if tensor._bdim is None else f"bdim={tensor._bdim}, "
     name = "GradTrackingTensor" if tensor._bdim is None else "BatchedTensor"
     value = "\n".join(f"    {line}" for line in describe(tensor._value).splitlines())

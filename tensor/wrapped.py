@@ -33,6 +33,20 @@ class Wrapped(Tensor):
     _bdim: int | None
     _tangent: Any
 
+    def untyped_storage(self) -> Any:
+        """NotImplementedError: a wrapper has no memory."""
+        kind = "TensorWrapper" if self._bdim is None else "BatchedTensorImpl"
+        raise NotImplementedError(
+            f"Cannot access storage of {kind}: under a transform (vmap, grad, jvp) a tensor is a part of a computation"
+        )
+
+    def data_ptr(self) -> int:
+        """RuntimeError: a wrapper has no memory."""
+        raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage: it is under a transform")
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        self.untyped_storage()
+
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise RuntimeError(
             "a tensor under a transform (vmap, grad, jvp) cannot be pickled: it is part of a computation"

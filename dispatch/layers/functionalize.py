@@ -185,6 +185,7 @@ def turn(op: OpOverload, stack: list[Any]) -> Any:
         return compute(op, stack)
     shown: Any = show(view_form(op), stack)
     written.show(shown._store, shown._steps, shown._value, shown)
+    written._turned = True
     return written
 
 

@@ -196,8 +196,9 @@ def without_dead(tensor: Any) -> Any:
 def batched(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
     """Refuses a batched tensor outside of its vmap."""
     raise RuntimeError(
-        f"{op}: a tensor that vmap had batched was used after vmap returned; nobody says any more what its batch "
-        "dimension means. Return the tensor from the function, so that vmap hands out the whole batch."
+        f"{op}: your tensor may have escaped from inside a function being vmapped. That vmap is not at work here, and "
+        "nobody says any more what the batch dimension means. Return the tensor from the function, so that vmap hands "
+        "out the whole batch."
     )
 
 

@@ -100,6 +100,7 @@ def shape_class(op: OpOverload) -> str:
 
 
 OWN_RULES = {  # the classes of operators that have a rule of their own, by where it is
+    "func/batching/batch_norm.py": "images",
     "func/batching/indices.py": "indices",
     "func/batching/losses.py": "losses",
     "func/batching/products.py": "matrices",

@@ -21,7 +21,6 @@ def one_by_one(op: OpOverload, values: list[Any], dims: list[Any], size: int) ->
             f"{op.schema.name}: The fallback path does not support vmap over dims of size 0, because nobody has seen "
             "what the operator makes of an example. Give the operator a batching rule: library.register_vmap"
         )
-    check_writes(op, values, dims)
     results = []
     for index in range(size):
         results.append(call(op, each(op.schema, values, dims, partial(example, index))))
@@ -39,18 +38,6 @@ def stacked(results: list[Any]) -> Any:
     if isinstance(results[0], tuple | list):
         return type(results[0])(stacked([result[i] for result in results]) for i in range(len(results[0])))
     return ops.aten.stack.default(results, 0) if is_tensor(results[0]) else results[0]
-
-
-def check_writes(op: OpOverload, values: list[Any], dims: list[Any]) -> None:
-    """Raises RuntimeError where each example would write the same tensor."""
-    for position in op.schema.mutable_positions:
-        if is_tensor(values[position]) and dims[position] is None:
-            raise RuntimeError(
-                f"vmap: {op.schema.name}(self, *extra_args) is not possible because there exists a Tensor `other` in "
-                "extra_args that has more elements than `self`. This happened due to `other` being vmapped over but "
-                "`self` not being vmapped over in a vmap. Please try to use out-of-place operators instead of "
-                f"{op.schema.name}."
-            )
 
 
 def warn(op: OpOverload) -> None:

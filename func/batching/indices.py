@@ -73,12 +73,6 @@ def index_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) ->
 def index_put_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     self, indices, new, accumulate = values[:4]
     indices, batched = integers(indices, dims[1])
-    if op.schema.mutable_positions and dims[0] is None:
-        raise RuntimeError(
-            f"vmap: {op.schema.name}(self, *extra_args) is not possible because there exists a Tensor `other` in "
-            "extra_args that has more elements than `self`. This happened due to `other` being vmapped over but `self` "
-            f"not being vmapped over in a vmap. Please try to use out-of-place operators instead of {op.schema.name}."
-        )
     placed, count, first, side_by_side = laid_out(indices, batched, size, self)
     target = whole(self, dims[0], size)
     shape = shape_of(target, placed, count)

@@ -30,8 +30,9 @@ def random_call(op: OpOverload, values: list[Any], dims: list[Any], level: Any) 
     tensors = [p for p in schema.tensor_positions if is_tensor(values[p])]
     if schema.mutable_positions and dims[schema.mutable_positions[0]] is None:
         raise RuntimeError(
-            f"vmap: {op.schema.name} would draw other numbers for each example into one tensor that is not batched. "
-            "Make the tensor inside the function, from an input (`x.new_empty(...)`), or use randomness='same'."
+            "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same "
+            f"randomness: {op.schema.name} would draw into one tensor for all examples. Make the tensor from an input "
+            "(`x.new_empty(...)`), or use randomness='same'."
         )
     if not tensors:
         arguments = list(values)
@@ -64,18 +65,18 @@ def same_for_all(op: OpOverload, values: list[Any], dims: list[Any], size: int, 
         if size:
             arguments = [value if p != position else target[0] for p, value in enumerate(values)]
             if any(is_batched(dim) for p, dim in enumerate(dims) if p != position):
-                raise RuntimeError("vmap: " + SAME)
+                raise RuntimeError(SAME)
             call(op, arguments)
             target[1:].copy_(target[:1].expand(target[1:].shape))
         return values[position], None
     if op._opname in SHAPE_ONLY:
         example = each(op.schema, values, dims, lambda value, dim: value if dim is None else value.select(dim, 0))
         return call(op, example), None
-    raise RuntimeError("vmap: " + SAME)
+    raise RuntimeError(SAME)
 
 
 SHAPE_ONLY = ("rand_like", "randn_like", "randint_like", "native_dropout", "empty_like")
 SAME = (
-    "the same numbers for all examples cannot be drawn where the distribution itself is batched: use "
-    "randomness='different'"
+    "Vmap does not currently support same randomness with a batched tensor input: the distribution itself differs "
+    "between examples. Use randomness='different'."
 )

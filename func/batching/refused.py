@@ -22,6 +22,11 @@ TEXTS = {
         f"vmap over torch.allclose isn't supported yet. Please file an issue at {ISSUES} if you need this feature."
     ),
     "equal": "Batching rule not implemented for aten::equal. We could not generate a fallback.",
+    "masked_select": (
+        "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support this because for "
+        f"each batch this would return a differently shaped Tensor. Please file an issue at {ISSUES} if you need this "
+        "feature."
+    ),
     "index": (
         "vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over indexing "
         "with a boolean mask."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from redispatch.dispatch import OpOverload, call, ops
+from redispatch.dispatch import OpOverload, Tag, call, ops
 from redispatch.dispatch.layers.transforms import BATCHING
 from redispatch.ops.copying import copy_op, fill_inplace_tensor_op, fill_tensor_op
 from redispatch.ops.scatter_gather import masked_fill_tensor_op
@@ -13,6 +13,21 @@ from .common import front, is_tensor, padded, rank, whole
 
 aten = ops.aten
 PLACE = "func/batching/writes.py"
+
+
+def check_writes(op: OpOverload, values: list[Any], dims: list[Any]) -> None:
+    """Raises RuntimeError where each example would write the same tensor."""
+    if any(is_tensor(values[position]) and dims[position] is None for position in op.schema.mutable_positions):
+        name = "inplace arithmetic" if Tag.pointwise in op.tags or op._opname in BROADCAST else op._opname
+        raise RuntimeError(
+            f"vmap: {name}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that "
+            "has more elements than `self`. This happened due to `other` being vmapped over but `self` not being "
+            f"vmapped over in a vmap. Please try to use out-of-place operators instead of {name}, or make the tensor "
+            "that is written from an input (`x.new_zeros(...)`)."
+        )
+
+
+BROADCAST = ("copy_", "masked_fill_")
 
 
 def copy_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
@@ -28,11 +43,6 @@ def fill_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> 
     check_scalar(value, other, "fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.")
     numbers = padded(value, other, rank(self, own))
     if op.schema.mutable_positions:
-        if own is None:
-            raise RuntimeError(
-                "vmap: fill_ with another number for each example needs a tensor that is batched; make it from an "
-                "input (`x.new_empty(...)`), or use fill"
-            )
         return front(self, own).copy_(numbers), 0
     return aten.copy.default(whole(self, own, size), numbers), 0
 

@@ -84,3 +84,23 @@ def test_five_thousand_functionalized_programs(steps):
 @settings(max_examples=1000)
 def test_a_thousand_programs_without_views(steps):
     check(steps, "mutations_and_views")
+
+
+def test_what_a_compiler_asks_of_wrappers():
+    values = rd.zeros(2), rd.ones(2)
+    x = rd._to_functional_tensor(values[0])
+    with rd._C._ForceDispatchKeyGuard(rd._C._dispatch_tls_local_include_set(), rd._C._dispatch_tls_local_exclude_set()):
+        rd._enable_functionalization(reapply_views=True)
+        first = x[0]
+        assert rd._is_functional_tensor_base(x) and not rd._is_functional_tensor_base(first)
+        rd._functionalize_replace(x, values[1])
+        assert not rd._functionalize_has_data_mutation(x)
+        rd._functionalize_commit_update(x)
+        assert rd._functionalize_has_data_mutation(first) and rd._functionalize_mutation_counter(x) == 1
+        rd._functionalize_sync(first)
+        assert not rd._functionalize_has_metadata_mutation(x)
+        x.unsqueeze_(0)
+        assert rd._functionalize_has_metadata_mutation(x)
+    assert rd._from_functional_tensor(first).item() == 1 and values[0].tolist() == [0, 0]
+    with pytest.raises(RuntimeError, match="expected a functional tensor, got Tensor"):
+        rd._functionalize_mutation_counter(values[0])

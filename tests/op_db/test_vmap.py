@@ -17,17 +17,18 @@ from redispatch.utils import _pytree as pytree
 from .driver import as_list, each, run, skip_where_it_does_not_hold
 from .test_gradients import DIFFERENTIABLE
 
+WRITES = "is not possible because there exists a Tensor"  # which all examples share
 REFUSED = (
     "dynamic shape",
+    "differently shaped Tensor",
     "calling .item()",
     "isn't supported yet",
     "could not generate a fallback",
     "out= or view",
-    "match the broadcast shape",
+    WRITES,
     "requires_grad_() (or",
     "Cannot access data pointer of Tensor that doesn't have storage",  # lengths are read
 )
-WRITES = "is not possible because there exists a Tensor"
 
 
 def batches(tensors, size, rng):
