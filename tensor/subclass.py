@@ -25,7 +25,7 @@ from .record import SET_REQUIRES_GRAD
 from .routes import give_routes
 from .size import Size
 from .storage import UntypedStorage
-from .tensor import Tensor
+from .tensor import HELD_ONCE, Tensor
 
 PYTHON = keyset("Python", "PythonTLSSnapshot")
 
@@ -214,14 +214,6 @@ def as_subclass(self: Tensor, cls: type) -> Any:
     result = shell(cls, alias)
     result._autograd, result._view = alias._autograd, alias._view  # the alias itself goes away with this call
     return result
-
-
-def references_to_local() -> int:
-    local = object()
-    return getrefcount(local)
-
-
-HELD_ONCE = references_to_local()  # measured, since it depends on the interpreter
 
 
 def _check_class(cls: Any) -> None:

@@ -824,6 +824,14 @@ def nowrap_functions() -> frozenset[Any]:
     return frozenset(getattr(Tensor, name).__get__ for name in ("_base", "grad"))
 
 
+def references_to_local() -> int:
+    local = object()
+    return getrefcount(local)
+
+
+HELD_ONCE = references_to_local()  # measured, since it depends on the interpreter
+
+
 def ask_default(public: Callable[..., Any], state: State, args: tuple[Any, ...]) -> Any:
     """What a call means under the default `__torch_function__`; NotImplemented where another class has a say, too."""
     cls: Any = None
@@ -837,7 +845,15 @@ def ask_default(public: Callable[..., Any], state: State, args: tuple[Any, ...])
     token = STATE.set(state.memo.get("without subclasses") or state.without_subclasses())
     try:
         result = public(*args)
-        return result.as_subclass(cls) if type(result) is Tensor else converted(result, cls)
+        if type(result) is not Tensor:
+            return converted(result, cls)
+        if result._autograd is None and getrefcount(result) == HELD_ONCE:
+            try:
+                result.__class__ = cls  # nobody has seen it, no graph holds it: an alias would cost as much as the call
+                return result
+            except TypeError:
+                pass  # the class has slots of its own
+        return result.as_subclass(cls)
     finally:
         STATE.reset(token)
 
