@@ -315,6 +315,7 @@ from .ops.from_data import (
     numel,
     tensor,
 )
+from .ops.gamma_draws import _standard_gamma, _standard_gamma_grad
 from .ops.grid_sampling import (
     affine_grid_generator,
     grid_sampler,
@@ -867,12 +868,23 @@ globals().update(_LEGACY_TYPES)  # FloatTensor, LongStorage and so on
 
 
 if TYPE_CHECKING:
-    from . import accelerator, array_api, backend, functional, nn, optim, serialization, special, viz
+    from . import accelerator, array_api, backend, distributions, functional, nn, optim, serialization, special, viz
     from .backend import get_device_module
     from .serialization import load, save
 
 # Imported when first asked for: what not every program uses, and would be a third of the time of `import redispatch`.
-_LATE = ("accelerator", "array_api", "backend", "functional", "fx", "nn", "optim", "serialization", "special")
+_LATE = (
+    "accelerator",
+    "array_api",
+    "backend",
+    "distributions",
+    "functional",
+    "fx",
+    "nn",
+    "optim",
+    "serialization",
+    "special",
+)
 _LATE_NAMES = {
     "load": "serialization",
     "save": "serialization",

@@ -3,6 +3,7 @@
 from typing import Any
 
 from ._collector import resume as _resume
+from math import e as e, inf as inf, nan as nan, pi as pi
 from . import _C as _C, _ops as _ops, amp as amp, autograd as autograd, backends as backends, fft as fft, func as func, library as library, linalg as linalg, overrides as overrides, utils as utils
 from . import ops as _operators
 from ._C import DisableTorchFunction as DisableTorchFunction, DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
@@ -38,7 +39,7 @@ from .utils.install import install as install
 from .utils.settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled, get_deterministic_debug_mode as get_deterministic_debug_mode, get_float32_matmul_precision as get_float32_matmul_precision, get_num_interop_threads as get_num_interop_threads, is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled, is_storage as is_storage, is_vulkan_available as is_vulkan_available, is_warn_always_enabled as is_warn_always_enabled, set_default_tensor_type as set_default_tensor_type, set_deterministic_debug_mode as set_deterministic_debug_mode, set_float32_matmul_precision as set_float32_matmul_precision, set_flush_denormal as set_flush_denormal, set_num_interop_threads as set_num_interop_threads, set_warn_always as set_warn_always, typename as typename, use_deterministic_algorithms as use_deterministic_algorithms
 from .utils.symbolic import SymBool as SymBool, SymFloat as SymFloat, SymInt as SymInt, sym_float as sym_float, sym_int as sym_int, sym_ite as sym_ite, sym_max as sym_max, sym_min as sym_min, sym_not as sym_not, sym_sqrt as sym_sqrt, sym_sum as sym_sum
 from .viz import explain as explain
-from . import accelerator as accelerator, array_api as array_api, backend as backend, functional as functional, nn as nn, optim as optim, serialization as serialization, special as special, viz as viz
+from . import accelerator as accelerator, array_api as array_api, backend as backend, distributions as distributions, functional as functional, nn as nn, optim as optim, serialization as serialization, special as special, viz as viz
 from .backend import get_device_module as get_device_module
 from .serialization import load as load, save as save
 from ._C._VariableFunctions import (
@@ -51,6 +52,8 @@ from ._C._VariableFunctions import (
     _efficientzerotensor as _efficientzerotensor,
     _neg_view as _neg_view,
     _neg_view_copy as _neg_view_copy,
+    _standard_gamma as _standard_gamma,
+    _standard_gamma_grad as _standard_gamma_grad,
     abs as abs,
     abs_ as abs_,
     absolute as absolute,

@@ -90,11 +90,13 @@ def face_stub() -> str:
     operators = {*operator_names(), "Tensor"}
     lines = []
     for node in ast.walk(ast.parse((ROOT / "__init__.py").read_text())):  # those for type checkers alone, too
-        if isinstance(node, ast.ImportFrom) and node.level:
+        if isinstance(node, ast.ImportFrom) and (node.level or node.module == "math"):  # e, inf, nan, pi
             kept = [(alias.name, alias.asname or alias.name) for alias in node.names]
             kept = [pair for pair in kept if pair[1] not in operators]
             if kept:
-                lines.append(f"from .{node.module or ''} import {', '.join(f'{a} as {b}' for a, b in kept)}")
+                lines.append(
+                    f"from {'.' * node.level}{node.module or ''} import {', '.join(f'{a} as {b}' for a, b in kept)}"
+                )
     listed = "".join(f"    {name} as {name},\n" for name in sorted(operators))
     plain = [f"def {name}(*args: Any, **kwargs: Any) -> {kind}: ..." for name, kind in sorted(PLAIN.items())]
     lines = [without(line, PLAIN.keys()) for line in lines]

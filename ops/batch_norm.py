@@ -224,6 +224,8 @@ def native_batch_norm_backward_kernel(
     grad_out: Any, input: Any, weight: Any, mean: Any, var: Any, save_mean: Any, save_invstd: Any,
     train: bool, eps: float, output_mask: Sequence[bool],
 ) -> Any:  # fmt: skip
+    if not input._dtype.is_floating_point:
+        raise not_implemented("batch_norm_backward_cpu", input._dtype)
     if train:
         return batch_norm_gradients(grad_out, input, weight, save_mean, save_invstd, True, output_mask)
     return batch_norm_gradients(grad_out, input, weight, mean, (var + eps).rsqrt(), False, output_mask)
@@ -449,7 +451,14 @@ def group_norm_gradients(
 def native_group_norm_backward_kernel(
     grad_out: Any, input: Any, mean: Any, rstd: Any, weight: Any, N: int, C: int, HxW: int, group: int, output_mask: Any
 ) -> Any:
-    return group_norm_gradients(grad_out, input, mean, rstd, weight, N, C, group, output_mask)
+    if not input._dtype.is_floating_point:
+        raise not_implemented("GroupNormBackwardKernelImpl", input._dtype)
+    if input._dtype.itemsize > 2:
+        return group_norm_gradients(grad_out, input, mean, rstd, weight, N, C, group, output_mask)
+    a, b, c, d, e = (x if x is None else x.to(dtypes.float32) for x in (grad_out, input, mean, rstd, weight))
+    found = group_norm_gradients(a, b, c, d, e, N, C, group, output_mask)
+    own = (input._dtype, *[(input if weight is None else weight)._dtype] * 2)
+    return tuple(x if x is None else x.to(kind) for x, kind in zip(found, own, strict=True))
 
 
 def group_norm_backward(
@@ -504,7 +513,7 @@ group_norm = public(group_norm_op, method=False)
 rms_norm_op = Operator(
     "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor"
 )
-EPSILON = {"float64": 2.0**-52, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+EPSILON = {"float64": 2.0**-52, "complex128": 2.0**-52, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 
 
 @rms_norm_op.implicit

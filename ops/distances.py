@@ -20,7 +20,7 @@ from .declare import Operator, no_formula
 from .moments import vector_norm_op
 from .number_forms import add_scalar_op, clamp_min_tensor_op
 from .public import public
-from .structured import common_device
+from .structured import common_device, not_implemented
 
 MANY = 25  # rows from which on a Euclidean distance is made of matrix products
 
@@ -73,7 +73,7 @@ def cdist_forward_kernel(x1: Tensor, x2: Tensor, p: float, compute_mode: int | N
     """
     check_cdist(x1, x2, p, compute_mode)
     if x1._dtype.itemsize == 2:
-        raise NotImplementedError(f"\"cdist\" not implemented for '{x1._dtype.tensor_name}'")
+        raise not_implemented("cdist", x1._dtype)
     rows, others = x1._shape[-2], x2._shape[-2]
     batch = broadcast_shapes(x1._shape[:-2], x2._shape[:-2])
     result = empty(Size((*batch, rows, others)), x1._dtype, common_device(x1, x2))
@@ -108,6 +108,12 @@ def slopes(difference: Any, distance: Any, p: float) -> Any:
     return share.masked_fill((distance == 0) | (sizes == 0), 0)
 
 
+def check_wide(kernel_name: str, x: Tensor) -> None:
+    """NotImplementedError for what is neither float32 nor float64."""
+    if x._dtype is not dtypes.float32 and x._dtype is not dtypes.float64:
+        raise not_implemented(kernel_name, x._dtype)
+
+
 def gradient_of_rows(grad: Any, x1: Any, x2: Any, p: float, cdist: Any) -> Any:
     """The gradient of the first rows: for each, the sum over its distances."""
     difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
@@ -116,6 +122,7 @@ def gradient_of_rows(grad: Any, x1: Any, x2: Any, p: float, cdist: Any) -> Any:
 
 @cdist_backward_op.kernel("CPU", "Meta", dispatches=True)
 def cdist_backward_kernel(grad: Any, x1: Any, x2: Any, p: float, cdist: Any) -> Any:
+    check_wide("cdist_backward", x1)
     return gradient_of_rows(grad, x1, x2, p, cdist).contiguous()
 
 
@@ -147,7 +154,7 @@ cdist = public(cdist_op, method=False)
 def pdist_forward_kernel(self: Tensor, p: float) -> Tensor:
     """[n (n - 1) / 2]: the distances between all pairs of rows, (0, 1), (0, 2), ..., (1, 2), ..."""
     if self._dtype not in (dtypes.float32, dtypes.float64):
-        raise NotImplementedError(f"\"pdist\" not implemented for '{self._dtype.tensor_name}'")
+        raise not_implemented("pdist", self._dtype)
     rows = self._shape[0]
     result = empty(Size((rows * (rows - 1) // 2,)), self._dtype, self._device)
     if result._device.type == "meta" or not result._shape.numel():
@@ -180,6 +187,7 @@ def gradient_of_pairs(grad: Any, self: Any, p: float, pdist: Any) -> Any:
 
 @pdist_backward_op.kernel("CPU", "Meta", dispatches=True)
 def pdist_backward_kernel(grad: Any, self: Any, p: float, pdist: Any) -> Any:
+    check_wide("pdist_backward", self)
     return gradient_of_pairs(grad, self, p, pdist)
 
 

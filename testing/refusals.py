@@ -55,6 +55,7 @@ REFUSED_BY = {
         rrelu rrelu_with_noise
     """,
     "bucsilFD": """
+        _standard_gamma _standard_gamma_grad native_batch_norm_backward native_group_norm_backward
         fft_fftfreq fft_rfftfreq
         adaptive_max_pool2d adaptive_max_pool2d_backward fractional_max_pool2d fractional_max_pool2d_backward
         adaptive_max_pool3d adaptive_max_pool3d_backward fractional_max_pool3d fractional_max_pool3d_backward
@@ -119,7 +120,7 @@ REFUSED_BY = {
         fix divide.Tensor_mode clip.Tensor
         hinge_embedding_loss margin_ranking_loss mse_loss_backward smooth_l1_loss_backward
         clamp.Tensor isin.Scalar_Tensor isin.Tensor_Scalar isin.Tensor_Tensor
-        _cdist_backward _pdist_backward _safe_softmax _scaled_dot_product_flash_attention_for_cpu arange.start_step
+        _safe_softmax _scaled_dot_product_flash_attention_for_cpu arange.start_step
         argmax argmin ceil div.Tensor_mode floor floor_divide fmod.Scalar
         fmod.Tensor kthvalue max_pool1d max_pool1d_with_indices max_pool2d max_pool2d_with_indices max_pool3d
         max_pool3d_with_indices median median.dim nanmedian nanmedian.dim randint randint.generator randint_like
@@ -148,12 +149,13 @@ REFUSED_BY = {
         addbmm chain_matmul cross linalg_cross linalg_matmul linalg_matrix_power linalg_multi_dot matrix_power
     """,
     "bucsil": """
+        rms_norm
         norm_except_dim _weight_norm sigmoid_backward tanh_backward silu_backward
         requires_grad_
         lstm.input lstm.data lstm_cell gru.input gru.data gru_cell rnn_tanh.input rnn_tanh.data
         addcdiv dist embedding_renorm_ frobenius_norm.dim lerp.Scalar lerp.Tensor linalg_matrix_norm
         linalg_matrix_norm.str_ord linalg_norm linalg_norm.ord_str linalg_vector_norm logaddexp logcumsumexp
-        mean mean.dim native_batch_norm_backward native_dropout native_group_norm_backward norm.Scalar
+        mean mean.dim native_dropout norm.Scalar
         norm.ScalarOpt_dim norm.ScalarOpt_dim_dtype norm.ScalarOpt_dtype normal.float_float normal_ rand
         rand.generator rand_like randn randn.generator randn_like reflection_pad1d_backward
         reflection_pad2d_backward reflection_pad3d_backward renorm replication_pad1d_backward
@@ -204,6 +206,7 @@ REFUSED_BY = {
         hardtanh randint.low randint.low_generator randint_like.low_dtype random_.from
     """,
     "bucsilhgFD": """
+        _cdist_backward _pdist_backward
         _upsample_bilinear2d_aa_backward _upsample_bicubic2d_aa_backward _upsample_lanczos2d_aa_backward
         _ctc_loss _ctc_loss.Tensor ctc_loss.IntList ctc_loss.Tensor multi_margin_loss multi_margin_loss_backward
         multilabel_margin_loss multilabel_margin_loss_backward multilabel_margin_loss_forward
@@ -218,9 +221,6 @@ REFUSED_BY = {
     """,
     "bucshgfdFD": """
         repeat_interleave.Tensor
-    """,
-    "bucil": """
-        rms_norm
     """,
     "ucsil": """
         im2col col2im

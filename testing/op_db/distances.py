@@ -126,10 +126,10 @@ NARROW = {"bfloat16": "refused, as by PyTorch"}
 ABOUT_LAYOUT = {"layouts": "it is a question about the layout"}
 DISTANCES = [
     OpInfo("_cdist_forward", many_rows, between_rows, FLOATS, skips=NARROW),
-    OpInfo("_cdist_backward", cdist_gradients, cdist_slope, FLOATS, gradients=False, skips=RECORDED),
+    OpInfo("_cdist_backward", cdist_gradients, cdist_slope, FLOATS, gradients=False, skips=RECORDED | NARROW),
     OpInfo("cdist", rows(), between_rows, FLOATS, errors=cdist_errors),
     OpInfo("_pdist_forward", one_set, of_pairs, FLOATS, skips=NARROW),
-    OpInfo("_pdist_backward", pdist_gradients, pdist_slope, FLOATS, gradients=False, skips=RECORDED),
+    OpInfo("_pdist_backward", pdist_gradients, pdist_slope, FLOATS, gradients=False, skips=RECORDED | NARROW),
     OpInfo("pdist", one_set, of_pairs, FLOATS, errors=pdist_errors),
     OpInfo("constant_pad_nd", pads, padded, errors=pad_errors),
 ]

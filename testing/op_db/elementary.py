@@ -95,7 +95,9 @@ def erfinv(y: float) -> float:
 
 
 def digamma(x: float) -> float:
-    """By its recurrence and the first terms of the series at infinity."""
+    """By its recurrence and the first terms of the series at infinity; -inf at 0."""
+    if x == 0:
+        return -math.inf
     total = 0.0
     while x < 20:
         total, x = total - 1 / x, x + 1
@@ -180,7 +182,7 @@ ELEMENTARY = [
     OpInfo("erf", unary(), erf),
     OpInfo("erfc", unary(), each(math.erfc)),
     OpInfo("erfinv", unary(low=-0.9, high=0.9), each(erfinv)),
-    OpInfo("lgamma", unary(low=1), each(math.lgamma)),
+    OpInfo("lgamma", unary(low=1), each(lambda x: math.lgamma(x) if x else math.inf)),
     OpInfo("digamma", unary(low=1), each(digamma)),
     OpInfo("polygamma", polygammas, trigamma, FLOATS, tolerance={"float64": (1e-7, 1e-7)}),  # of the difference
     OpInfo(

@@ -157,6 +157,28 @@ def rates(make: Maker) -> Iterator[SampleInput]:
         yield sample(make(*shape, low=0, high=30))
 
 
+def shapes_of_gamma(make: Maker) -> Iterator[SampleInput]:
+    for shape in ((2, 3), (), (0, 3)):
+        yield sample(make(*shape, low=0.25, high=5))
+
+
+def gamma_numbers(make: Maker) -> Iterator[SampleInput]:
+    for shape in ((2, 3), (), (0, 3)):
+        yield sample(make(*shape, low=0.5, high=3).detach(), make(*shape, low=0.5, high=6).detach())
+
+
+def slope_of_gamma(a: Any, x: Any) -> Any:
+    """By differences: where the same quantile is for a little more and a little less."""
+    from scipy.special import gammainc, gammaincinv  # here, because it takes long to import, and few programs need it
+
+    a, x = np.asarray(a, np.float64), np.asarray(x, np.float64)
+    quantile, step = gammainc(a, x), 1e-4
+    return (gammaincinv(a + step, quantile) - gammaincinv(a - step, quantile)) / (2 * step)
+
+
+NO_SECOND = {"second_gradients": "its gradient has none; it has none in PyTorch, either"}
+
+
 def trials(make: Maker) -> Iterator[SampleInput]:
     for shape in ((2, 3), (), (0, 3)):
         yield sample(make(*shape, low=0, high=30).detach(), make(*shape, low=0, high=1).detach())
@@ -241,6 +263,20 @@ RANDOM = [
     drawn("geometric_", filled(0.25), NUMBERS),
     moved("poisson", rates, errors=negative_rate),
     drawn("binomial", trials, errors=whole_trials),
+    drawn(
+        "_standard_gamma",
+        shapes_of_gamma,
+        skips=DRAWN | NO_SECOND | {"gradients": "numbers that are drawn again jump: tests/ops/test_distributions.py"},
+        gradients=True,
+    ),
+    OpInfo(
+        "_standard_gamma_grad",
+        gamma_numbers,
+        slope_of_gamma,
+        FLOATS,
+        gradients=False,
+        tolerance={"float64": (1e-6, 1e-6)},  # of the differences that it is compared with
+    ),
     drawn("multinomial", weights, errors=bad_weights),
     drawn("bernoulli_.Tensor", probability_tensors, ALL),
     drawn("random_", filled(), NUMBERS),

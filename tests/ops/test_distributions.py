@@ -121,3 +121,33 @@ def test_a_generator_of_ones_own_gives_the_same_numbers_again():
 def test_errors_are_pytorchs(call, text):
     with pytest.raises(RuntimeError, match=text):
         call()
+
+
+@pytest.mark.parametrize("a", [0.05, 0.9, 1.0, 7.5, 400.0])
+def test_gamma_numbers(a):
+    from scipy.special import gammainc
+
+    drawn = rd._standard_gamma(rd.full((N,), a, dtype=rd.float64))
+    assert distance(drawn, lambda x: gammainc(a, x)) < FAR
+
+
+def test_gamma_numbers_of_no_shape_parameter():
+    drawn = rd._standard_gamma(rd.tensor([0.0, -1.0, math.inf, math.nan]))
+    assert drawn[0] == 0 and drawn[1].isnan() and drawn[2] == math.inf and drawn[3].isnan()
+
+
+def test_gamma_numbers_move_with_their_shape_parameter_as_their_quantiles_do():
+    mpmath = pytest.importorskip("mpmath")
+    with mpmath.workdps(30):
+        for a in (0.01, 0.5, 1.0, 3.7, 50.0):
+            for x in (1e-4 * a, 0.3 * a, a, a + 0.9, a + 1.5, 2 * a + 3, 3 * a + 8):
+                density = mpmath.mpf(x) ** (a - 1) * mpmath.exp(-x) / mpmath.gamma(a)
+                moved = mpmath.diff(lambda t, x=x: mpmath.gammainc(t, 0, x, regularized=True), a)
+                got = rd._standard_gamma_grad(rd.tensor(a, dtype=rd.float64), rd.tensor(x, dtype=rd.float64))
+                assert got.item() == pytest.approx(float(-moved / density), rel=1e-11)
+
+
+def test_the_mean_of_gamma_numbers_moves_with_their_shape_parameter():
+    a = rd.full((N,), 2.5, dtype=rd.float64, requires_grad=True)
+    rd._standard_gamma(a).sum().backward()
+    assert a.grad.mean().item() == pytest.approx(1, abs=0.02)  # the mean is the parameter itself

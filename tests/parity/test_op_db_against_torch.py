@@ -448,16 +448,7 @@ KNOWN_IN_DTYPES: dict[str, dict[str, str]] = {
         "errors": "PyTorch computes the gradient of bools as floats and then refuses to store it",
         "error text": "the name of a kernel",
     },
-    **dict.fromkeys(
-        [
-            "_cdist_backward",
-            "_pdist_backward",
-            "native_batch_norm_backward",
-            "native_group_norm_backward",
-            "rms_norm",
-        ],
-        dict.fromkeys(["error class", "error text"], "it is a step of the computation that refuses bool"),
-    ),
+    "rms_norm": dict.fromkeys(["error class", "error text"], "it is a step of the computation that refuses bool"),
     "histc": {"error text": "the name of a kernel"},
     "requires_grad_": {"error text": "PyTorch's operator says it otherwise than its method, whose words these are"},
     "gru.input": {"values": "the last bits of complex64, after many steps"},

@@ -1,0 +1,100 @@
+"""What the families share: parameters of one shape, logits and probabilities, and quantities computed when asked for.
+
+Read next: distribution.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Number
+from typing import Any
+
+import redispatch as rd
+from redispatch.nn import functional as F
+
+
+def broadcast_all(*values: Any) -> tuple[rd.Tensor, ...]:
+    """The values as tensors of one shape.
+
+    Numbers get the dtype and device of the first tensor, or the default dtype where there is none.
+    Errors: ValueError for what is neither a number nor a tensor.
+    """
+    if not all(isinstance(value, Number) or rd.overrides.is_tensor_like(value) for value in values):
+        raise ValueError(
+            "Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__."
+        )
+    first = next((value for value in values if not isinstance(value, Number)), None)
+    looks = {} if first is None else {"dtype": first.dtype, "device": first.device}
+    if first is None:
+        looks["dtype"] = rd.get_default_dtype()
+    made = [rd.tensor(value, **looks) if isinstance(value, Number) else value for value in values]
+    return tuple(rd.broadcast_tensors(*made))
+
+
+def batch_of(*values: Any) -> rd.Size:
+    """The batch shape of parameters that were broadcast: none where each was a number."""
+    if all(isinstance(value, Number) for value in values):
+        return rd.Size()
+    return next(value.shape for value in values if not isinstance(value, Number))
+
+
+def logits_to_probs(logits: Any, is_binary: bool = False) -> Any:
+    """Probabilities of log-odds (binary), or of logarithms that need not be normalised, along the last dimension."""
+    return rd.sigmoid(logits) if is_binary else F.softmax(logits, dim=-1)
+
+
+def clamp_probs(probs: rd.Tensor) -> rd.Tensor:
+    """Probabilities kept away from 0 and 1 by the rounding unit, so that their logarithms are finite."""
+    eps = rd.finfo(probs.dtype).eps
+    return probs.clamp(min=eps, max=1 - eps)
+
+
+def probs_to_logits(probs: rd.Tensor, is_binary: bool = False) -> rd.Tensor:
+    """The inverse of `logits_to_probs`, for probabilities that are 0 or 1, too."""
+    clamped = clamp_probs(probs)
+    logits = rd.log(clamped)
+    return logits - rd.log1p(-clamped) if is_binary else logits
+
+
+def sum_rightmost(value: Any, dim: int) -> Any:
+    """The sum over the last `dim` dimensions."""
+    if dim == 0:
+        return value
+    return value.reshape(value.shape[:-dim] + (-1,)).sum(-1)
+
+
+class lazy_property:
+    """An attribute that is computed when it is first read, with gradients enabled, and then kept."""
+
+    def __init__(self, compute: Callable[[Any], Any]) -> None:
+        self.compute, self.__doc__ = compute, compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        with rd.enable_grad():
+            value = self.compute(instance)
+        vars(instance)[self.name] = value
+        return value
+
+
+def vec_to_tril_matrix(vec: Any, diag: int = 0) -> Any:
+    """The lower triangle that a vector fills row by row: `[..., n (n + 1) / 2]` becomes `[..., n, n]` for `diag` 0."""
+    count = vec.shape[-1]
+    size = int((-(1 + 2 * diag) + ((1 + 2 * diag) ** 2 + 8 * count + 4 * abs(diag) * (diag + 1)) ** 0.5) / 2)
+    matrix = vec.new_zeros((*vec.shape[:-1], size, size))
+    rows, columns = rd.tril_indices(size, size, diag)
+    matrix[..., rows, columns] = vec
+    return matrix
+
+
+def tril_matrix_to_vec(mat: Any, diag: int = 0) -> Any:
+    """The elements on and below a diagonal, row by row. ValueError for a diagonal that the matrix does not have."""
+    size = mat.shape[-1]
+    if not -size <= diag < size:
+        raise ValueError(f"diag ({diag}) provided is outside [{-size}, {size - 1}].")
+    rows, columns = rd.tril_indices(size, size, diag)
+    return mat[..., rows, columns]
