@@ -30,6 +30,7 @@ class JvpLevel(Level):
         if kernel is not None:
             return kernel.boxed(op, 0, stack)
         refuse_captured_writes(self, op, stack)
+        stack = each_tensor(op.schema, stack, without_dead)
         values = each_tensor(op.schema, stack, self.unwrap)
         with within(STATE.get().outer()):
             tangents = [self.tangent_of(value) for value in stack]

@@ -61,6 +61,7 @@ class VmapLevel(Level):
         )
 
     def process_otherwise(self, op: OpOverload, stack: list[Any]) -> Any:
+        stack = each_tensor(op.schema, stack, without_dead)
         values = each_tensor(op.schema, stack, self.unwrap)
         dims = [self.dims_of(value) for value in stack]
         if is_random(op) and composite_kernel(op) is None:

@@ -55,9 +55,14 @@ class Wrapped(Tensor):
 
 @leaf
 def watched(value: Any, level: Any) -> TensorBase:
-    """A wrapper of `level` that looks like `value`, as a level that differentiates has them."""
+    """A wrapper of `level` that looks like `value`, as a level that differentiates has them.
+
+    A level that is gone may have left a wrapper around one of this level: a `vjp` inside, whose backward runs now.
+    """
     if type(value) is Wrapped:
         value = without_dead(value)
+        if type(value) is Wrapped and value._level is level:
+            return value
     t: Any = object.__new__(Wrapped)
     t._keyset = keys_of_wrapper(value, WATCHED)
     t._counter = [0]

@@ -361,3 +361,20 @@ def by_differences(function):
         return found
 
     return gradient
+
+
+def pulled(v):
+    """v^2 cos(v), by a backward pass that runs when its own level is gone, and meets `v` in a wrapper of that level."""
+    return vjp(lambda x: x.sin() * v, v)[1](v)[0]
+
+
+def test_what_an_inner_level_that_is_gone_had_wrapped_is_a_tensor_of_the_level_outside():
+    x = rd.tensor([0.1, 0.2, -0.7], dtype=rd.float64)
+    batch = rd.stack([x, 2 * x])
+    slope = 2 * x * x.cos() - x * x * x.sin()
+    assert_close(grad(lambda v: pulled(v).sum())(x), slope)
+    assert_close(jvp(pulled, (x,), (x,)), (x * x * x.cos(), slope * x))
+    assert_close(vmap(pulled)(batch), batch * batch * batch.cos())
+    assert_close(jacrev(pulled)(x), rd.diag(slope))
+    assert_close(jacfwd(pulled)(x), rd.diag(slope))
+    assert_close(vmap(grad(lambda v: pulled(v).sum()))(batch)[0], slope)
