@@ -102,43 +102,25 @@ cpu = module(
 # Functions of the package itself --------------------------------------------------------------------------------------
 
 
-def use(function: str, device: str, argument: str = "", name: str = "") -> None:
-    more = f", {argument}" if argument else ""
-    text = f"torch.{name}({argument}) is deprecated. Please use torch.{function}('{device}'{more}) instead."
-    warnings.warn(text, DeprecationWarning, stacklevel=3)
+def of_device(function: Callable[..., Any], device: str, name: str, argument: str = "") -> Callable[..., Any]:
+    """The older name of what `function` says of a device type, or has it be."""
+    new = function.__name__
+
+    @functools.wraps(function)
+    def older(*args: Any) -> Any:
+        more = f", {argument}" if argument else ""
+        text = f"torch.{name}({argument}) is deprecated. Please use torch.{new}('{device}'{more}) instead."
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        return function(device, *args)
+
+    older.__name__ = older.__qualname__ = name
+    older.__doc__ = f"`{new}({device!r}{f', {argument}' if argument else ''})`."
+    return older
 
 
-def is_autocast_cpu_enabled() -> bool:
-    """`is_autocast_enabled("cpu")`."""
-    use("is_autocast_enabled", "cpu", name="is_autocast_cpu_enabled")
-    return functions.is_autocast_enabled("cpu")
-
-
-def set_autocast_cpu_enabled(enabled: bool) -> None:
-    """`set_autocast_enabled("cpu", enabled)`."""
-    use("set_autocast_enabled", "cpu", "enabled", "set_autocast_cpu_enabled")
-    functions.set_autocast_enabled("cpu", enabled)
-
-
-def get_autocast_cpu_dtype() -> Any:
-    """`get_autocast_dtype("cpu")`."""
-    use("get_autocast_dtype", "cpu", name="get_autocast_cpu_dtype")
-    return functions.get_autocast_dtype("cpu")
-
-
-def set_autocast_cpu_dtype(dtype: Any) -> None:
-    """`set_autocast_dtype("cpu", dtype)`."""
-    use("set_autocast_dtype", "cpu", "dtype", "set_autocast_cpu_dtype")
-    functions.set_autocast_dtype("cpu", dtype)
-
-
-def get_autocast_gpu_dtype() -> Any:
-    """`get_autocast_dtype("cuda")`."""
-    use("get_autocast_dtype", "cuda", name="get_autocast_gpu_dtype")
-    return functions.get_autocast_dtype("cuda")
-
-
-def set_autocast_gpu_dtype(dtype: Any) -> None:
-    """`set_autocast_dtype("cuda", dtype)`."""
-    use("set_autocast_dtype", "cuda", "dtype", "set_autocast_gpu_dtype")
-    functions.set_autocast_dtype("cuda", dtype)
+is_autocast_cpu_enabled = of_device(functions.is_autocast_enabled, "cpu", "is_autocast_cpu_enabled")
+set_autocast_cpu_enabled = of_device(functions.set_autocast_enabled, "cpu", "set_autocast_cpu_enabled", "enabled")
+get_autocast_cpu_dtype = of_device(functions.get_autocast_dtype, "cpu", "get_autocast_cpu_dtype")
+set_autocast_cpu_dtype = of_device(functions.set_autocast_dtype, "cpu", "set_autocast_cpu_dtype", "dtype")
+get_autocast_gpu_dtype = of_device(functions.get_autocast_dtype, "cuda", "get_autocast_gpu_dtype")
+set_autocast_gpu_dtype = of_device(functions.set_autocast_dtype, "cuda", "set_autocast_gpu_dtype", "dtype")

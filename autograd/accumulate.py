@@ -25,9 +25,10 @@ from typing import Any
 
 from redispatch.dispatch import STATE
 from redispatch.kernels import is_dense
-from redispatch.tensor import CreationMeta, Tensor, ViewRecord, contiguous_format, looks_of
+from redispatch.tensor import CreationMeta, Tensor, ViewRecord, contiguous_format
 
 from .conjugate import resolved
+from .grad_dtype import looks_of_gradient
 from .hooks import HookDict, NodeHooks, check_value
 from .node import Node
 
@@ -62,7 +63,7 @@ class AccumulateGrad(Node):
         """Notes what the leaf looks like now: it may have been given other data since the last pass."""
         variable = self.leaf()
         if variable is not None:
-            self.outputs = (variable._looks or looks_of(variable)).alone
+            self.outputs = looks_of_gradient(variable).alone
 
     def apply(self, gradients: list[Any], wanted: Sequence[bool] | None = None) -> Sequence[Any]:
         variable = self.leaf()

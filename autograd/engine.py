@@ -141,11 +141,14 @@ class Task:
         Only for nodes in `waiting`: any other gets this one alone.
         """
         found = self.waiting[node]
-        if isinstance(found, int):
+        if type(found) is int:
             found = self.waiting[node] = Received(found, [None] * len(node.outputs))
         found.left -= 1
         if gradient is not None:
-            found.add(number, gradient)
+            if found.is_sum:
+                found.gradients[0] += gradient
+            else:
+                found.add(number, gradient)
         if found.left:
             return None
         del self.waiting[node]  # what has come is freed with the node
@@ -157,7 +160,7 @@ class Task:
         Most nodes make one other ready, and leaves; these go first, and neither has to pass through the heap.
         """
         ready, waiting = self.ready, self.waiting
-        partial, release, captures = self.prunes, not self.retain_graph, self.captures
+        partial, release = self.prunes, not self.retain_graph
         leaves: list[tuple[Node, list[Any]]] = []
         node: Any
         gradients: Any
@@ -181,20 +184,9 @@ class Task:
                         type(gradient) is not Tensor or gradient._looks is not target.outputs[edge[1]]
                     ):
                         gradient = fit_for_edge(node, edge, gradient)
-                    if target not in waiting:
-                        buffer = [gradient]
-                    else:
-                        buffer = waiting[target]
-                        if type(buffer) is Received and buffer.is_sum and gradient is not None:
-                            buffer.left -= 1
-                            buffer.gradients[0] += gradient
-                            buffer = None if buffer.left else buffer.gradients
-                            if buffer is not None:
-                                del waiting[target]
-                        else:
-                            buffer = self.received(target, edge[1], gradient)
-                        if buffer is None:
-                            continue
+                    buffer = [gradient] if target not in waiting else self.received(target, edge[1], gradient)
+                    if buffer is None:
+                        continue
                     if type(target) is AccumulateGrad:
                         leaves.append((target, buffer))
                     elif following is None and not ready:
@@ -203,16 +195,22 @@ class Task:
                         heappush(ready, (-target.sequence, next_tick(), target, buffer))
                 results = gradient = buffer = None
                 if leaves:
-                    for target, buffer in leaves:
-                        if target.hooks is not None or target in captures:
-                            self.run_watched(target, buffer)
-                        else:
-                            target.apply(buffer)
-                    leaves.clear()
+                    self.run_leaves(leaves)
                 if ready and following is not None:
                     heappush(ready, (-following.sequence, next_tick(), following, gradients))
                     following = None
                 node = following
+
+    def run_leaves(self, leaves: list[tuple[Node, list[Any]]]) -> None:
+        """Adds the gradients of leaves to theirs; the list is empty then."""
+        target: Any
+        buffer: Any
+        for target, buffer in leaves:
+            if target.hooks is not None or target in self.captures:
+                self.run_watched(target, buffer)
+            else:
+                target.apply(buffer)
+        leaves.clear()
 
     def run_watched(self, node: Node, gradients: list[Any]) -> Sequence[Any]:
         """Runs one node where somebody looks on, or not all gradients are asked for."""

@@ -204,6 +204,11 @@ def jacobian(
             'torch.autograd.functional.jacobian: `create_graph=True` and `strategy="forward-mode"` are not supported '
             'together (yet). Please either set `create_graph=False` or `strategy="reverse-mode"`.'
         )
+    if strict and strategy == "forward-mode":
+        raise RuntimeError(
+            'torch.autograd.functional.jacobian: `strict=True` and `strategy="forward-mode"` are not supported '
+            'together (yet). Please either set `strict=False` or `strategy="reverse-mode"`.'
+        )
     if strict and vectorize:
         raise RuntimeError(
             "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. "

@@ -184,7 +184,7 @@ def fit(node: Node, index: int, gradient: Any, output: Looks | None) -> Any:
         return gradient
     if gradient._shape != output.shape:
         gradient = summed_to(node, index, gradient, output.shape)
-    if gradient._dtype is not output.dtype:
+    if gradient._dtype is not output.dtype and output.dtype is not None:  # None: of a leaf that takes any
         if gradient._dtype.is_complex and not output.dtype.is_complex:
             gradient = gradient.real
         gradient = gradient.to(output.dtype)

@@ -80,12 +80,14 @@ class SavedTensor:
     _unpack: Unpack | None
     _packed: Any
 
-    def __init__(self, tensor: Any, output_nr: int | None = None, written_view: bool = False) -> None:
+    def __init__(self, tensor: Any = None, output_nr: int | None = None, written_view: bool = False) -> None:
         """Saves `tensor`: an input, or with `output_nr` that result of the node itself.
 
         `written_view`: the result is a view that the node's call wrote; its history is not this node but one that
         holds this node, and so is remembered weakly.
         """
+        if tensor is None:
+            raise RuntimeError("Trying to create a SavedTensor object from Python is forbidden.")
         if WATCH.on:
             watch_writes(tensor)
         self._version = version_of(tensor)

@@ -281,7 +281,6 @@ METHODS: dict[str, Any] = {
     "record_stream": not_built("record_stream", "streams"),
     "volatile": overridable_property(_volatile),
     "name": overridable_property(lambda self: None),
-    "grad_dtype": overridable_property(lambda self: self._dtype),
     **{
         f"is_{kind}": overridable_property(no)
         for kind in (

@@ -801,10 +801,14 @@ def check_grad(tensor: Tensor, grad: Any) -> None:
         raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(grad).__name__}")
     if grad is tensor:
         raise RuntimeError("can't assign Variable as its own grad")
-    if grad._dtype is not tensor._dtype:
+    wanted = getattr(tensor._autograd, "grad_dtype", tensor._dtype)
+    if grad._dtype is not wanted and wanted is not None:
         raise RuntimeError(
             f"attempting to assign a gradient with dtype '{grad._dtype.tensor_name.lower()}' to a tensor with "
-            f"grad_dtype '{tensor._dtype.tensor_name}'. The gradient must match the tensor's grad_dtype"
+            f"grad_dtype '{wanted.tensor_name}'. The gradient must match the tensor's grad_dtype (defaults to the "
+            "tensor's dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow "
+            "any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break "
+            "downstream systems that assume they match."
         )
     if grad._device != tensor._device:
         raise RuntimeError(

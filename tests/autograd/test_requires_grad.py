@@ -125,3 +125,48 @@ def test_a_nodes_hook_must_return_as_many_gradients():
     with pytest.raises(RuntimeError) as raised:
         y.backward()
     assert str(raised.value) == "hook '<lambda>' has returned an incorrect number of values (got 2, but expected 1)"
+
+
+# grad_dtype -----------------------------------------------------------------------------------------------------------
+
+
+def test_gradients_of_a_leaf_are_kept_in_the_dtype_that_it_asks_for():
+    w = rd.ones(2, dtype=rd.bfloat16, requires_grad=True)
+    assert w.grad_dtype is rd.bfloat16
+    w.grad_dtype = rd.float32
+    for _ in range(2):
+        (w.expand(3, 2) * 2).sum().backward()
+    assert w.grad.dtype is rd.float32 and w.grad.tolist() == [12, 12]
+    assert rd.autograd.grad(w.sum(), w)[0].dtype is rd.float32
+    assert w.detach().grad_dtype is rd.bfloat16
+
+
+def test_a_leaf_may_take_gradients_of_any_dtype():
+    w = rd.ones(2, requires_grad=True)
+    w.grad_dtype = None
+    w.grad = rd.ones(2, dtype=rd.float64)
+    assert w.grad_dtype is None and w.grad.dtype is rd.float64
+
+
+def test_what_grad_dtype_refuses():
+    w = rd.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="grad_dtype can only be accessed on leaf tensors"):
+        (w * 2).grad_dtype  # noqa: B018
+    with pytest.raises(RuntimeError, match="grad_dtype can only be set on leaf tensors"):
+        (w * 2).grad_dtype = None
+    with pytest.raises(RuntimeError, match="must be a torch.dtype or None, but got int"):
+        w.grad_dtype = 3
+    with pytest.raises(RuntimeError, match="'double' to a tensor with grad_dtype 'Float'.*or None to allow any dtype"):
+        w.grad = rd.ones(2, dtype=rd.float64)
+    w.grad = rd.ones(2)
+    with pytest.raises(RuntimeError, match="already a gradient with dtype 'float'"):
+        w.grad_dtype = rd.float64
+    assert w.grad_dtype is rd.float32
+
+
+def test_what_is_not_made_by_hand():
+    saved = (rd.ones(2, requires_grad=True) ** 2).grad_fn._raw_saved_self
+    with pytest.raises(RuntimeError, match="Trying to create a SavedTensor object from Python is forbidden"):
+        type(saved)()
+    with pytest.warns(DeprecationWarning, match="should not be instantiated. Methods on autograd functions are all"):
+        rd.autograd.Function()
