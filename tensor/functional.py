@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from redispatch.dispatch import Slot, keyset
+from redispatch.dispatch import Slot, _disabled_torch_function_impl, keyset
 from redispatch.dispatch.layers.functionalize import below_functionalize
 from redispatch.dispatch.marks import leaf
 
@@ -116,6 +116,7 @@ def put_back(base: Any, steps: Steps, value: Any) -> Any:
 class FunctionalTensorWrapper(Tensor):
     """See above. `_level`: the functionalize that it belongs to, None for one that no transform made."""
 
+    __torch_function__ = staticmethod(_disabled_torch_function_impl)
     _store: FunctionalStorage
     _steps: Steps
     _value: Any

@@ -8,12 +8,12 @@ outside: a plain tensor, or a wrapper of another level. A call goes
     FuncTorchDynamicLayerBackMode    and these go on to the level outside of it, and in the end to plain tensors.
 
 So each level knows nothing of the others, and they compose in any order. What a level does is its own affair
-(autograd/levels.py, ops/batching.py); here is only how calls come to it and leave it.
+(autograd/grad_level.py, autograd/jvp_level.py, func/vmap_level.py); here is only how calls come to it and leave it.
 
 A wrapper can outlive its level: a function returned it by a side door, or kept it. Outside, a level that only watched
 its values is gone without a trace (FuncTorchGradWrapper); what was batched has no meaning any more (FuncTorchBatched).
 
-Source: PyTorch's functorch, whose interpreter stack this is. Read next: tensor/wrapped.py, autograd/levels.py.
+Source: PyTorch's functorch, whose interpreter stack this is. Read next: tensor/wrapped.py, autograd/grad_level.py.
 """
 
 from __future__ import annotations
