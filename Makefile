@@ -10,7 +10,7 @@ TORCH_BIN := .venv-torch/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-long browser lint docs stubs bench parity array-api clean
+.PHONY: help demo test test-long test-cuda browser lint docs stubs bench parity array-api clean
 
 help:  ## list these targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,10 @@ test: .venv/.has-test  ## run the tests, boxed and then specialised
 test-long: .venv/.has-test  ## run the tests that take minutes, and what `make test` runs specialised alone
 	$(BIN)/pytest -n $(PYTEST_WORKERS) -m long
 	REDISPATCH_SPECIALIZE=0 $(BIN)/pytest -n $(PYTEST_WORKERS) -m "once and not long"
+
+test-cuda: .venv/.has-test  ## install the compiler for CUDA (half a gigabyte), and run the kernels on the simulated GPU
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[test,cuda]"
+	$(BIN)/pytest -n $(PYTEST_WORKERS) tests/cuda
 
 browser:  ## install a Chromium for the tests of pages, where apt-get can; without one they are skipped
 	@if command -v chromium chromium-browser google-chrome >/dev/null; then echo "there is a browser already"; \

@@ -2,17 +2,20 @@
 
     python -m redispatch.cache list
     python -m redispatch.cache warm --dtypes float32 int64 --operators add mm softmax
+    python -m redispatch.cache warm --cuda sm_90
     python -m redispatch.cache clear
 
 Kernels are compiled when they are first needed and kept in a directory (kernels/cache.py). An image or a fleet of
-machines that are alike can have that done once: `warm` runs the samples of the table of operators.
+machines that are alike can have that done once: `warm` runs the samples of the table of operators. With `--cuda` it
+compiles the CUDA kernels of a compute capability instead, for which the machine needs numba-cuda and no GPU.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -35,6 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
     warm = commands.add_parser("warm", help="compile what operators need, by running samples of them")
     warm.add_argument("--operators", nargs="+", metavar="NAME", default=[], help="such as add or mm; by default all")
     warm.add_argument("--dtypes", nargs="+", metavar="DTYPE", default=DTYPES, help=f"by default {' '.join(DTYPES)}")
+    warm.add_argument("--cuda", metavar="TARGET", help="CUDA kernels for sm_90 or the like, instead of the CPU's")
     commands.add_parser("clear", help="remove all compiled kernels")
     chosen = parser.parse_args(arguments)
     path = cache.directory()
@@ -47,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"removed {count} kernels, {in_units(size)}, from {path}")
     else:
         try:
-            fill(chosen.operators, chosen.dtypes)
+            fill(chosen.operators, chosen.dtypes, chosen.cuda)
         except ValueError as wrong:
             parser.error(str(wrong))
     return 0
@@ -62,10 +66,11 @@ def show() -> None:
     print(f"{len(found)} kernels, {in_units(sum(one.bytes for one in found))}, in {cache.directory()}")
 
 
-def fill(names: Iterable[str], dtypes: Iterable[str]) -> None:
+def fill(names: Iterable[str], dtypes: Iterable[str], cuda: str | None = None) -> None:
     """Runs the samples of operators, so that their kernels are compiled and kept.
 
     names: of operators, without namespace and overload; none means all. ValueError for a name that there is not.
+    cuda: the compute capability for which CUDA kernels are compiled, instead of the CPU's. ValueError for what is none.
     """
     import redispatch as rd  # here, because the other commands do without operators
     from redispatch.testing.op_db import op_db
@@ -82,11 +87,12 @@ def fill(names: Iterable[str], dtypes: Iterable[str]) -> None:
     before, progress = len(cache.kept()), Progress(len(infos))
     state = rd.get_rng_state()
     try:
-        for info in infos:
-            for dtype in wanted:
-                if dtype in info.dtypes:
-                    run_samples(info, dtype)
-            progress.advance(str(info.op))
+        with compiling_for(cuda) if cuda else nullcontext():
+            for info in infos:
+                for dtype in wanted:
+                    if dtype in info.dtypes:
+                        run_samples(info, dtype) if cuda is None else run_on_device(info, dtype)
+                progress.advance(str(info.op))
     finally:
         rd.set_rng_state(state)
     found = cache.kept()
@@ -101,6 +107,40 @@ def run_samples(info: OpInfo, dtype: dtype) -> None:
         for result in results if isinstance(results, tuple | list) else [results]:
             if getattr(result, "requires_grad", False):
                 result.backward(result.detach(), retain_graph=True)
+
+
+@contextmanager
+def compiling_for(target: str) -> Iterator[None]:
+    """A block in which CUDA kernels are compiled for a compute capability, and none runs.
+
+    Errors: ValueError without numba-cuda, or where a device is in use.
+    """
+    from redispatch.backends.cuda.devices import start, started
+    from redispatch.kernels import cuda  # here, because the other commands do without CUDA
+
+    if not cuda.available():
+        raise ValueError("compiling CUDA kernels needs numba-cuda: install redispatch[cuda]")
+    if started() is not None:
+        raise ValueError("CUDA devices are in use in this process")
+    former = cuda.use(cuda.CompilingDriver(target))
+    try:
+        devices = start()
+        try:
+            yield
+        finally:
+            devices.remove()
+    finally:
+        cuda.restore(former)
+
+
+def run_on_device(info: OpInfo, dtype: dtype) -> None:
+    """Runs the samples of an operator on the device "cuda", which only compiles: what comes out is of no value."""
+    for given in info.sample_inputs(dtype):
+        try:
+            moved = given.map(lambda x: x.cuda())
+            info.op(*moved.arguments, **moved.kwargs)
+        except (NotImplementedError, RuntimeError, ValueError, IndexError, TypeError):
+            continue  # it has no CUDA kernel, or looks at numbers, which there are none
 
 
 def in_units(size: int) -> str:

@@ -86,8 +86,6 @@ cuda_autocast, cuda_scaler = classes("cuda", dtypes.float16)
 cpu_autocast, cpu_scaler = classes("cpu", dtypes.bfloat16)
 cuda = module(
     "cuda",
-    is_available=lambda: False,
-    device_count=lambda: 0,
     amp=module(
         "cuda.amp", autocast=cuda_autocast, GradScaler=cuda_scaler, custom_fwd=custom_fwd, custom_bwd=custom_bwd
     ),

@@ -142,7 +142,8 @@ def _write(path: Path, content: bytes) -> None:
 
 # What is there -------------------------------------------------------------------------------------------------------
 
-OURS = re.compile(r"[0-9a-f]{64}\.kernel|.+-[0-9a-f]{12}\.py|tmp.+\.new")  # the names of files that `store` makes
+# The names of files that `store` makes, and cuda/compiler.py
+OURS = re.compile(r"[0-9a-f]{64}\.(?:kernel|ptx|cubin)|.+-[0-9a-f]{12}\.py|tmp.+\.new")
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ class Kept:
     title: str  # "add_loop(int64, float32[], ...)": what was compiled, for which types
     file: Path
     source: Path | None
-    bytes: int  # of both files
+    bytes: int  # of all its files
     seconds: float  # when it was written, since the epoch
 
 
@@ -173,13 +174,23 @@ def kept() -> list[Kept]:
         except OSError:
             continue  # another process has just removed it
         found.append(Kept(title, file, source, size, facts.st_mtime))
+    for file in path.glob("*.ptx"):
+        try:
+            facts, title = file.stat(), header_of(file)
+            size = facts.st_size + sum(one.stat().st_size for one in path.glob(f"{file.stem}.cubin"))
+        except OSError:
+            continue
+        found.append(Kept(title, file, file, size, facts.st_mtime))
     return sorted(found, key=lambda one: one.title)
 
 
 def header_of(source: Path) -> str:
     """What a kernel's source says of it in its first line."""
     with open(source, encoding="utf-8", errors="replace") as lines:
-        return lines.readline().removeprefix("# ").partition("   flags:")[0].strip()
+        first = lines.readline()
+    if first.startswith("// "):  # PTX: for which compute capability, and by which compiler
+        return first.removeprefix("// ").partition("   by:")[0].replace("   for: ", " for ").strip()
+    return first.removeprefix("# ").partition("   flags:")[0].strip()
 
 
 def clear() -> tuple[int, int]:
@@ -193,5 +204,5 @@ def clear() -> tuple[int, int]:
                 file.unlink()
             except OSError:
                 continue  # another process was faster, or it is not ours to remove
-            count, size = count + (file.suffix == ".kernel"), size + facts.st_size
+            count, size = count + (file.suffix in (".kernel", ".ptx")), size + facts.st_size
     return count, size

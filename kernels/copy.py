@@ -65,7 +65,7 @@ def copy(out: Operand, x: Operand, *, conj: bool = False, neg: bool = False) -> 
     """
     if moves_16_bits(out, x) and not neg:
         out, x = as_bits(out), as_bits(x)
-    _loops(out, x, conj, neg).run(out, x)
+    elementwise_for(out, x, conj, neg).run(out, x)
 
 
 def ready_copy(out: Operand, x: Operand, *, conj: bool = False, neg: bool = False) -> Callable[..., object]:
@@ -76,7 +76,7 @@ def ready_copy(out: Operand, x: Operand, *, conj: bool = False, neg: bool = Fals
     if moves_16_bits(out, x) and not neg:
         move = ready_copy(as_bits(out), as_bits(x))
         return lambda out, out_at, x, x_at: move(out.view(np.int16), out_at, x.view(np.int16), x_at)
-    loops = _loops(out, x, conj, neg)
+    loops = elementwise_for(out, x, conj, neg)
     launch = loops.prepare((out,), (x,), None)
     return ready(launch.entry, launch.units, launch.tables, launch.work)
 
@@ -90,7 +90,8 @@ def as_bits(x: Operand) -> Operand:
     return x._replace(dtype="int16", array=x.array.view(np.int16))
 
 
-def _loops(out: Operand, x: Operand, conj: bool = False, neg: bool = False) -> Elementwise:
+def elementwise_for(out: Operand, x: Operand, conj: bool = False, neg: bool = False) -> Elementwise:
+    """The loops that copy the one operand to the other."""
     is_complex, to = DTYPES[x.dtype].kind == "complex", DTYPES[out.dtype].kind
     if to == "bool":  # whether it is zero
         return _COPY

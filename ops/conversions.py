@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from redispatch.dispatch import STATE, call
+from redispatch.dispatch import BACKEND_OF_DEVICE, STATE, call
 from redispatch.dispatch.lanes import Attribute, Fixed, Reads, Taken
 from redispatch.dispatch.marks import inline
 from redispatch.tensor import (
     CPU,
     DTYPES,
+    KINDS,
+    STARTERS,
     Tensor,
     as_device,
     device,
@@ -86,8 +88,9 @@ def to_dtype_layout_composite(
 def available_device(value: Any) -> device:
     """The device that a value stands for. AssertionError, in PyTorch's words, for CUDA where nothing serves it."""
     on = as_device(value)
-    if on.type == "cuda" and not copy_inplace_op.functional.has_kernel_for_dispatch_key("CUDA"):
-        raise AssertionError("Torch not compiled with CUDA enabled")
+    served = on.type in KINDS or copy_inplace_op.functional.has_kernel_for_dispatch_key(BACKEND_OF_DEVICE[on.type])
+    if on.type in STARTERS and not served:
+        STARTERS[on.type]()
     return indexed(on)
 
 

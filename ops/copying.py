@@ -145,7 +145,8 @@ def move(target: Tensor, source: Tensor) -> Tensor:
         else:
             kernels.copy(target._operand, source._operand, **on_the_way(target, source))
         return target
-    return copy_inplace_op.functional(target, source)
+    with within(STATE.get().excluding(ADINPLACEORVIEW)):  # the tensor is new: this is no write
+        return copy_inplace_op.functional(target, source)
 
 
 REMEMBERED = 4096  # plans for copies and fills of each kind; then they start afresh

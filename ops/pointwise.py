@@ -58,6 +58,7 @@ COMPLEX = ("complex64", "complex128")
 WHOLE = ("bool", "uint8", "int8", "int16", "int32", "int64")
 FLOATING = ("float16", "bfloat16", "float32", "float64")
 
+DECLARED: list[Pointwise] = []  # all pointwise operators: a backend gives each of them its kernels
 PLANS = 2048  # remembered per scalar function; then it starts afresh
 OPERANDS = ("self", "other", "exponent", "min", "max")
 
@@ -142,6 +143,7 @@ class Pointwise(Structured):
         self.variants: tuple[Variant, ...] = ()  # the most specific first: the first that suits is used
         self.meta(self._pointwise_meta)
         self.body(self._pointwise_body)
+        DECLARED.append(self)
 
     def scalar(self, body: Function | None = None, *, when: dict[str, Any] | None = None, **by_kind: Function) -> Any:
         """Gives the scalar function: as a decorator, or by the kind of dtype: `scalar(int=..., float=...)`.
@@ -380,7 +382,12 @@ class Pointwise(Structured):
         return out
 
     def run_out_otherwise(self, *args: Any) -> Tensor:
-        """The out= kernel for any arguments; an `exact_out` operator converts nothing on the way."""
+        """The out= kernel for any arguments."""
+        self.check_exact_out(args)
+        return super().run_out(*args)
+
+    def check_exact_out(self, args: tuple[Any, ...]) -> None:
+        """RuntimeError where `out=` has another dtype than the result, and the operator converts nothing on the way."""
         if self.exact_out:
             if self.check_function is not None:
                 self.check_function(*args[:-1])
@@ -388,7 +395,6 @@ class Pointwise(Structured):
             if found is not expected:
                 said = f"Found dtype {found.tensor_name} but expected {expected.tensor_name}"
                 raise RuntimeError(self.exact_out if isinstance(self.exact_out, str) else said)
-        return super().run_out(*args)
 
     def _pointwise_meta(self, *args: Any) -> Meta:
         return self.plan(self.variant(args), args).meta

@@ -5,7 +5,7 @@ subclass, copies, printing.
 """
 
 from . import copies, dtypes
-from .device_kinds import KINDS, Allocator, DeviceKind, current_index, indexed, set_current_index
+from .device_kinds import KINDS, STARTERS, Allocator, DeviceKind, current_index, indexed, set_current_index
 from .devices import (
     CPU,
     DEVICE_CONTEXT,
@@ -80,6 +80,7 @@ __all__ = [
     "Route",
     "Mould",
     "SET_REQUIRES_GRAD",
+    "STARTERS",
     "Size",
     "TYPE_NAMED",
     "Tensor",

@@ -9,7 +9,7 @@ Read next: storage.py, and backend/register.py, which fills the table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -57,6 +57,9 @@ class DeviceKind:
 
 
 KINDS: dict[str, DeviceKind] = {}
+
+# device type -> what makes its devices usable when one is first asked for. It raises where there are none.
+STARTERS: dict[str, Callable[[], object]] = {}
 
 # device type -> the index of the device that this thread or task has chosen; 0 where it has chosen none
 _CURRENT: ContextVar[Mapping[str, int]] = ContextVar("current devices", default=MappingProxyType({}))

@@ -36,6 +36,7 @@ PACKAGE = os.path.dirname(os.path.dirname(TESTS)) + os.sep
 # `make test` runs them in one of its two passes, the specialised one.
 ONCE = {
     "array_api",
+    "cuda",
     "demo",
     "kernels",
     "kit",

@@ -1,0 +1,65 @@
+"""CUDA devices: what makes `device="cuda"` work, and the module `redispatch.cuda`.
+
+Importing the library brings this file and no more of the room: a device comes to be when it is first asked for. Until
+then a factory at the key CUDA, `x.to("cuda")` and the names of `redispatch.cuda` lead here, and say what is missing
+where there is no device.
+
+(The room is no folder `cuda` in the repository's root, which is the package: that would stand before the package `cuda`
+of NVIDIA's own bindings where Python runs from that root.)
+
+Read memory.py (the caching allocator), operands.py, pointwise.py, reductions.py, copies.py (the kernels at the key
+CUDA), devices.py (what is registered), streams.py and face.py (the names of `redispatch.cuda`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from redispatch.amp import by_device
+from redispatch.dispatch import call, impl, place_of
+from redispatch.ops.creation import empty_op, empty_strided_op
+from redispatch.tensor import STARTERS
+
+PACKAGE = __name__
+
+
+def start() -> None:
+    """Makes the devices usable. AssertionError, as PyTorch's, where there is none; it says what to install."""
+    import_module(f"{PACKAGE}.devices").start()
+
+
+def face_name(name: str) -> Any:
+    """A name of `redispatch.cuda` that is first asked for."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return getattr(import_module(f"{PACKAGE}.face"), name)
+
+
+def is_built() -> bool:
+    """Whether CUDA devices can be used, if the machine has any: the library has its kernels always."""
+    return True
+
+
+def starting(op: Any) -> Callable[..., Any]:
+    """A factory's kernel at the key CUDA before there is a device: makes it usable, which registers the real kernel."""
+
+    def kernel(*args: Any) -> Any:
+        start()
+        return call(op, [*args])
+
+    return kernel
+
+
+for _op in (empty_op, empty_strided_op):
+    impl(
+        _op.functional,
+        "CUDA",
+        starting(_op.functional),
+        convention="positional",
+        place=place_of(starting),
+        name="starts CUDA",
+    )
+STARTERS["cuda"] = start
+vars(by_device.cuda)["__getattr__"] = face_name

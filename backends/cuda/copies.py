@@ -1,0 +1,146 @@
+"""Copies on a device, to it and from it; filling; a number for Python.
+
+A copy between the CPU and a device moves dense bytes; whatever else there is to be done, another order or dtype, is
+done where it costs least: on the CPU before bytes go up, on the device before they come down.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from redispatch.dispatch import keyset, ops
+from redispatch.kernels import DTYPES, is_contiguous
+from redispatch.kernels.copy import elementwise_for
+from redispatch.kernels.cuda import CUDAElementwise, current_stream
+from redispatch.kernels.elementwise import Elementwise
+from redispatch.ops.copying import storable
+from redispatch.ops.structured import check_no_internal_overlap
+from redispatch.tensor import CPU, Tensor, empty, view_over
+
+from .operands import allocator, apart, block_of, fresh_like, operand
+
+_LOOPS: dict[Elementwise, CUDAElementwise] = {}
+
+
+def on_cuda(loops: Elementwise) -> CUDAElementwise:
+    """The CUDA kernels of an `Elementwise`, made once."""
+    found = _LOOPS.get(loops)
+    if found is None:
+        found = _LOOPS[loops] = CUDAElementwise(loops)
+    return found
+
+
+def copy_on_device(target: Tensor, source: Tensor) -> None:
+    """Writes `source`, broadcast and converted, into `target`; they are on one device and share no memory."""
+    out, x = operand(target), operand(source)
+    if out.dtype == x.dtype and DTYPES[out.dtype].compute != out.dtype:
+        out, x = out._replace(dtype="int16"), x._replace(dtype="int16")  # 16-bit floats are moved as they are
+    on_cuda(elementwise_for(out, x)).launch([out], [x], None)
+
+
+def copied(x: Tensor, dtype: Any = None) -> Tensor:
+    """A dense copy on the same device."""
+    fresh = fresh_like(x, dtype)
+    copy_on_device(fresh, x)
+    return fresh
+
+
+def copy_from_kernel(self: Tensor, dst: Tensor, non_blocking: bool) -> Tensor:
+    """`dst`, with the values of `self`, which has its shape; at least one is on a CUDA device."""
+    check_no_internal_overlap(dst)
+    if not dst._shape.numel():
+        return dst
+    if self._device == dst._device:
+        copy_on_device(dst, apart(self, dst))
+    elif self._device.type == "cpu":
+        send(dst, self)
+    elif dst._device.type == "cpu":
+        fetch(dst, self)
+    else:
+        middle = empty(self._shape, self._dtype, CPU)
+        fetch(middle, self)
+        send(dst, middle)
+    return dst
+
+
+def send(target: Tensor, source: Tensor) -> None:
+    """From the CPU's memory."""
+    dense = empty(target._shape, target._dtype, CPU)
+    ops.aten.copy_.default.redispatch(keyset("CPU"), dense, source)
+    array = dense._array
+    assert array is not None
+    if is_contiguous(target._shape, target._stride):
+        block, start = block_of(target), target._offset * target._dtype.itemsize
+        allocator().driver.write(block.address + start, array.view(np.uint8), current_stream(block.device))
+        return
+    staged = fresh_like(target)
+    send(staged, dense)
+    copy_on_device(target, staged)
+
+
+def fetch(target: Tensor, source: Tensor) -> None:
+    """To the CPU's memory. What is sent has the dtype of the source: nothing is lost on the way."""
+    if not is_contiguous(source._shape, source._stride):
+        source = copied(source)
+    block, size = block_of(source), source._dtype.itemsize
+    count = source._shape.numel()
+    address = block.address + source._offset * size
+    data = allocator().driver.read(address, count * size, current_stream(block.device))
+    dense = empty(source._shape, source._dtype, CPU)
+    assert dense._array is not None
+    dense._array.view(np.uint8)[:] = data
+    ops.aten.copy_.default.redispatch(keyset("CPU"), target, dense)
+
+
+def fill_kernel(self: Tensor, value: Any) -> Tensor:
+    """`fill_.Scalar`: one number in every place."""
+    check_no_internal_overlap(self)
+    value = storable(value, self._dtype)
+    if self._dtype.is_complex:
+        one = empty((), self._dtype, CPU)
+        ops.aten.fill_.Scalar.redispatch(keyset("CPU"), one, value)
+        here = empty((), self._dtype, self._device)
+        send(here, one)
+        copy_on_device(self, here)
+    else:
+        out = operand(self)
+        on_cuda(elementwise_for(out, out)).launch([out], [value], out.dtype)
+    return self
+
+
+def fill_tensor_kernel(self: Tensor, value: Tensor) -> Tensor:
+    """`fill_.Tensor`: the number of a tensor without dimensions."""
+    if value._shape:
+        raise RuntimeError(
+            f"fill_ only supports 0-dimension value tensor but got tensor with {len(value._shape)} dimensions."
+        )
+    check_no_internal_overlap(self)
+    if value._device != self._device:
+        here = empty((), value._dtype, self._device)
+        copy_from_kernel(value, here, False)
+        value = here
+    copy_on_device(self, apart(value, self, elementwise=False))
+    return self
+
+
+def zero_kernel(self: Tensor) -> Tensor:
+    """`zero_`."""
+    return fill_kernel(self, 0)
+
+
+def item_kernel(self: Tensor) -> Any:
+    """`_local_scalar_dense`: waits for the device, and returns its number."""
+    if self._shape.numel() != 1:
+        raise RuntimeError(f"a Tensor with {self._shape.numel()} elements cannot be converted to Scalar")
+    here = empty((), self._dtype, CPU)
+    fetch(here, view_over(self, (), (), self._offset))
+    return ops.aten._local_scalar_dense.default.redispatch(keyset("CPU"), here)
+
+
+def equal_kernel(self: Tensor, other: Tensor) -> bool:
+    """`equal`: the same shape and, everywhere, the same value."""
+    if self._shape != other._shape:
+        return False
+    return not self._shape.numel() or bool((self == other).all().item())

@@ -1,0 +1,144 @@
+"""start(): has the driver's devices be devices of the library. What it registers, `Started.remove` takes back."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from redispatch.backend.device_memory import memory_kernels
+from redispatch.backend.methods import module_methods, storage_methods
+from redispatch.dispatch import Library, MissingKernelError, OpOverload, impl, ops, place_of
+from redispatch.kernels.cuda import driver, why_not
+from redispatch.ops.pointwise import DECLARED, Pointwise
+from redispatch.ops.random import Generator
+from redispatch.tensor import KINDS, DeviceKind, Tensor, device, overridable
+
+from . import copies
+from .joining import JOINING
+from .memory import Block, CachingAllocator
+from .operands import block_of
+from .pointwise import PointwiseOnCUDA
+from .reductions import REDUCTIONS, ReductionOnCUDA
+
+KEY = "CUDA"
+KERNELS: dict[str, Callable[..., Any]] = {
+    "_copy_from": copies.copy_from_kernel,
+    "fill_.Scalar": copies.fill_kernel,
+    "fill_.Tensor": copies.fill_tensor_kernel,
+    "zero_": copies.zero_kernel,
+    "_local_scalar_dense": copies.item_kernel,
+    "equal": copies.equal_kernel,
+}
+_LOCK = threading.RLock()
+_started: Started | None = None
+
+
+class NoCUDAError(AssertionError, RuntimeError):
+    """There is no CUDA device. PyTorch raises AssertionError where it was built without CUDA, and RuntimeError where it
+    finds no driver."""
+
+
+def start() -> Started:
+    """Registers the devices, once. NoCUDAError where there is none."""
+    global _started
+    with _LOCK:
+        if _started is None:
+            found = driver()
+            if found is None:
+                raise NoCUDAError(f"Torch not compiled with CUDA enabled: {why_not()}.")
+            _started = Started(found)
+        return _started
+
+
+def started() -> Started | None:
+    """What `start` made, if it was called."""
+    return _started
+
+
+class Started:
+    """The devices of a driver, registered."""
+
+    def __init__(self, found: Any) -> None:
+        self.driver = found
+        self.allocator = CachingAllocator(found)
+        self.undo: list[Callable[[], None]] = []
+        self.served: set[int] = set()  # the pointwise operators that have kernels, by id
+        kind = KINDS["cuda"] = DeviceKind("cuda", self.allocator, found.count)
+        self.undo.append(lambda: KINDS.__delitem__("cuda"))
+        kind.generators.update({i: Generator(device("cuda", i)) for i in range(found.count)})
+        self._methods()
+        for name, function in {**memory_kernels("cuda"), **KERNELS}.items():
+            self._put(operator(name), function, "memory")
+        for op, rule in REDUCTIONS.items():
+            kernels = ReductionOnCUDA(op, rule)
+            self._put(op.functional, kernels.functional, f"reduction {op.base_name}")
+            if op.out is not None:
+                self._put(op.out, kernels.out, f"reduction {op.base_name}")
+        for joining in JOINING:
+            self._put(joining.op.functional, joining.functional, joining.op.base_name)
+            self._put(joining.op.out, joining.out, joining.op.base_name)
+        self.serve_declared()
+        fallbacks = Library("_", "IMPL", KEY)
+        fallbacks.fallback(self.without_kernel)
+        self.undo.append(fallbacks._destroy)
+
+    def _methods(self) -> None:
+        """`Module.cuda`, and those of storages; tensors have theirs."""
+        for owner, name, method in [*module_methods("cuda"), *storage_methods("cuda")]:
+            if name not in vars(owner):
+                setattr(owner, name, method)
+                self.undo.append(lambda owner=owner, name=name: delattr(owner, name))  # type: ignore[misc]
+        former = vars(Tensor)["record_stream"]  # which says that there are no streams
+        setattr(Tensor, "record_stream", overridable(record_stream))  # noqa: B010  # mypy knows no such method
+        self.undo.append(lambda: setattr(Tensor, "record_stream", former))
+
+    def _put(self, op: OpOverload, function: Callable[..., Any], name: str) -> None:
+        self.undo.append(impl(op, KEY, function, convention="positional", place=place_of(function), name=name))
+
+    def serve_declared(self) -> bool:
+        """Gives kernels to the pointwise operators that have none yet; whether there were any."""
+        fresh = [op for op in DECLARED if id(op) not in self.served]
+        for op in fresh:
+            self.serve(op)
+        return bool(fresh)
+
+    def serve(self, op: Pointwise) -> None:
+        self.served.add(id(op))
+        kernels = PointwiseOnCUDA(op)
+        forms = (op.functional, kernels.functional), (op.inplace, kernels.inplace), (op.out, kernels.out)
+        for form, kernel in forms:
+            if form is not None:
+                self._put(form, kernel, f"pointwise {op.base_name}")
+
+    def without_kernel(self, op: OpOverload, *args: Any, **kwargs: Any) -> Any:
+        """Answers for operators without a kernel: with an error, unless it was declared since and can have one now."""
+        if self.serve_declared():
+            return op(*args, **kwargs)
+        raise MissingKernelError(
+            f"{op.name()} has no CUDA kernel yet. Copy its tensors to the CPU by .cpu() before, and the result back by "
+            ".cuda(); docs/cuda.md lists what there is",
+            op,
+            KEY,
+        )
+
+    def remove(self) -> None:
+        """Takes all of it back. Tensors on the devices are of no use then."""
+        global _started
+        while self.undo:
+            self.undo.pop()()
+        if _started is self:
+            _started = None
+
+
+def record_stream(self: Tensor, stream: Any) -> None:
+    """Says that a stream uses the tensor's memory: it is not given to another tensor before the stream has gone on."""
+    block = block_of(self)
+    if isinstance(block, Block) and stream.cuda_stream != block.stream:
+        block.used_by.add(stream.cuda_stream)
+
+
+def operator(name: str) -> OpOverload:
+    """The overload of the namespace aten with this name."""
+    base, _, overload = name.partition(".")
+    return getattr(getattr(ops.aten, base), overload or "default")

@@ -1,0 +1,196 @@
+"""The names of `redispatch.cuda`: PyTorch's, as far as there is what they are about.
+
+if rd.cuda.is_available():
+    x = rd.ones(3, device="cuda")
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from redispatch.backend.device_module import Guard
+from redispatch.kernels.cuda import driver
+from redispatch.tensor import KINDS, Tensor, current_index, set_current_index
+
+from .devices import NoCUDAError, start, started
+from .memory import CachingAllocator, OutOfMemoryError, in_units
+from .streams import (
+    Event,
+    Stream,
+    current_stream,
+    default_stream,
+    index_of,
+    set_stream,
+    stream,
+    synchronize,
+)
+
+# Devices --------------------------------------------------------------------------------------------------------------
+
+
+def is_available() -> bool:
+    """Whether there is a device: a card, or the simulator (REDISPATCH_CUDA=sim)."""
+    return device_count() > 0
+
+
+def device_count() -> int:
+    """How many devices there are."""
+    found = driver()
+    return 0 if found is None else found.count
+
+
+def is_initialized() -> bool:
+    """Whether a device was used already."""
+    return started() is not None
+
+
+def init() -> None:
+    """Makes the devices usable, which the first use does otherwise. NoCUDAError where there is none."""
+    start()
+
+
+def current_device() -> int:
+    """The index of the device on which tensors are made where none is named."""
+    return index_of()
+
+
+def set_device(device: Any) -> None:
+    """Makes another one the current device. RuntimeError where there is none of that index."""
+    index = index_of(device)
+    set_current_index("cuda", index)
+
+
+def device(device: Any) -> Guard:
+    """`with device(1):` has that device be the current one inside the block."""
+    return Guard("cuda", index_of(device))
+
+
+def device_of(tensor: Tensor) -> Guard:
+    """`with device_of(x):` has the tensor's device be the current one, if it is on one."""
+    return Guard("cuda", tensor.device.index if tensor.is_cuda else current_index("cuda"))
+
+
+def get_device_name(device: Any = None) -> str:
+    """What the device calls itself."""
+    index_of(device)
+    return start().driver.title
+
+
+def get_device_capability(device: Any = None) -> tuple[int, int]:
+    """The compute capability, (major, minor)."""
+    index_of(device)
+    return start().driver.capability
+
+
+def get_device_properties(device: Any = None) -> SimpleNamespace:
+    """name, major, minor and total_memory."""
+    index = index_of(device)
+    major, minor = get_device_capability(index)
+    total = start().driver.memory_info(index)[1]
+    return SimpleNamespace(name=get_device_name(index), major=major, minor=minor, total_memory=total)
+
+
+def get_amp_supported_dtype() -> list[Any]:
+    """The dtypes to which autocast can cast, the default one first."""
+    from redispatch.tensor import dtypes
+
+    return [dtypes.float16, dtypes.bfloat16, dtypes.float32]
+
+
+def is_bf16_supported() -> bool:
+    """Whether kernels compute with bfloat16: all do, in float32 registers."""
+    return is_available()
+
+
+def _is_in_bad_fork() -> bool:
+    return False
+
+
+# Memory ---------------------------------------------------------------------------------------------------------------
+
+
+def _allocator() -> CachingAllocator:
+    return start().allocator
+
+
+def memory_stats(device: Any = None) -> dict[str, int]:
+    """The allocator's statistics, under PyTorch's names: "allocated_bytes.all.current" and so on."""
+    return _allocator().stats(index_of(device))
+
+
+def memory_allocated(device: Any = None) -> int:
+    """Bytes that tensors hold."""
+    return memory_stats(device)["allocated_bytes.all.current"]
+
+
+def max_memory_allocated(device: Any = None) -> int:
+    """The most that they held since `reset_peak_memory_stats`."""
+    return memory_stats(device)["allocated_bytes.all.peak"]
+
+
+def memory_reserved(device: Any = None) -> int:
+    """Bytes that the allocator has from the driver, the cache included."""
+    return memory_stats(device)["reserved_bytes.all.current"]
+
+
+def max_memory_reserved(device: Any = None) -> int:
+    """The most that it had."""
+    return memory_stats(device)["reserved_bytes.all.peak"]
+
+
+def reset_peak_memory_stats(device: Any = None) -> None:
+    """Has the peaks count from here."""
+    _allocator().reset_peak(index_of(device))
+
+
+def empty_cache() -> None:
+    """Gives memory that no tensor holds back to the driver."""
+    if is_initialized():
+        _allocator().empty_cache()
+
+
+def mem_get_info(device: Any = None) -> tuple[int, int]:
+    """(free bytes, all bytes), as the driver counts them."""
+    return start().driver.memory_info(index_of(device))
+
+
+def memory_summary(device: Any = None) -> str:
+    """The statistics in a few lines."""
+    stats = memory_stats(device)
+    rows = [f"cuda:{index_of(device)}        now        most"]
+    for what in ("allocated", "reserved", "requested"):
+        now, most = (in_units(stats[f"{what}_bytes.all.{when}"]) for when in ("current", "peak"))
+        rows.append(f"{what:<12}{now:>12}{most:>12}")
+    return "\n".join(rows)
+
+
+# Random numbers -------------------------------------------------------------------------------------------------------
+
+
+def manual_seed(seed: int) -> None:
+    """Seeds the current device's generator. Does nothing where there is no device, as in PyTorch."""
+    if is_available():
+        start()
+        KINDS["cuda"].generators[current_index("cuda")].manual_seed(seed)
+
+
+def manual_seed_all(seed: int) -> None:
+    """Seeds the generators of all devices."""
+    if is_available():
+        start()
+        for generator in KINDS["cuda"].generators.values():
+            generator.manual_seed(seed)
+
+
+__all__ = [
+    "Event",
+    "NoCUDAError",
+    "OutOfMemoryError",
+    "Stream",
+    "current_stream",
+    "default_stream",
+    "set_stream",
+    "stream",
+    "synchronize",
+]

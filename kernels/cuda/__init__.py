@@ -1,0 +1,45 @@
+"""CUDA kernels made of the CPU's scalar functions, a simulator that runs them anywhere, and what a GPU is asked.
+
+No tensors here: kernels take `Operand`s whose array is a `Memory` of a device. numba-cuda is imported when a kernel
+must be compiled, and never before. Read compiler.py, intrinsics.py, launch.py; elementwise.py and reduce.py, the
+templates; driver.py with simulated.py and card.py; and `simulator/`, which is a book of its own.
+"""
+
+from .compiler import Source, available, cubin, ptx
+from .driver import (
+    CompilingDriver,
+    Driver,
+    NullDriver,
+    OutOfDeviceMemory,
+    current_stream,
+    driver,
+    restore,
+    set_current_stream,
+    use,
+    why_not,
+)
+from .elementwise import OnCUDA as CUDAElementwise
+from .launch import Kernel, Launch, Memory
+from .reduce import OnCUDA as CUDAReduction
+
+__all__ = [
+    "CUDAElementwise",
+    "CUDAReduction",
+    "CompilingDriver",
+    "Driver",
+    "Kernel",
+    "Launch",
+    "Memory",
+    "NullDriver",
+    "OutOfDeviceMemory",
+    "Source",
+    "available",
+    "cubin",
+    "current_stream",
+    "driver",
+    "ptx",
+    "restore",
+    "set_current_stream",
+    "use",
+    "why_not",
+]

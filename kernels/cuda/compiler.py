@@ -1,0 +1,228 @@
+"""From a program to PTX, and from PTX to machine code: the one place that talks to numba-cuda, and needs no GPU.
+
+A `Source` is a kernel's complete text and its signature; `ptx(source, target)` is what the simulator runs, and
+`cubin(source, target)` what a card runs. Both are kept on disk, under a hash of all that decides them but the compiler,
+whose versions stand in the file: where numba-cuda is not installed, what lies there is used as it is. So a directory
+that was filled on one machine serves another one that has neither compiler nor, when it is filled, a GPU.
+
+numba-cuda is used as a compiler alone: not its launcher, its arrays or its allocator. Arguments are addresses, int64
+and float64. Another compiler takes its place by another `emit_ptx`.
+
+Note [The compute capability that numba-cuda asks for]
+To compile a function that calls another, numba-cuda asks the driver which card there is. There need be none here; so
+the one name by which it asks is replaced while it compiles. Read next: `elementwise.py`, where sources come from.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache as once
+from importlib import util
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+from .. import cache
+from ..digest import digest
+from ..program import Program
+
+FORMAT = "1"  # of files on disk; another one makes all of them be compiled again
+PACKAGES = ("numba-cuda", "numba", "llvmlite", "nvidia-nvvm")
+CUDA = ModuleType("numba.cuda")  # what stands for it in programs, until one is compiled
+INSTALL = "install redispatch[cuda]: numba-cuda with NVIDIA's compiler libraries"
+
+_LOCK = threading.RLock()  # numba's compiler is not re-entrant
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A kernel to be compiled. `signature` names types: "int64", "float64", and "float32*" for addresses."""
+
+    name: str
+    text: str  # the kernel's own function
+    given: Mapping[str, object]  # the functions and numbers that it names
+    signature: tuple[str, ...]
+    real: str | None  # what literals in its functions become
+
+    def program(self) -> Program:
+        """The function and all that it calls."""
+        program = Program(self.real)
+        program.add_text(self.name, self.text, {**self.given, "cuda": CUDA})
+        return program
+
+
+def available() -> bool:
+    """Whether there is a compiler: numba-cuda, and NVIDIA's NVVM that it calls."""
+    return util.find_spec("numba_cuda") is not None and util.find_spec("nvidia") is not None
+
+
+def ptx(source: Source, target: str = "sm_80") -> str:
+    """The kernel's PTX for a compute capability ("sm_90") and all later ones: from disk, or compiled.
+
+    Errors: ImportError where it must be compiled and numba-cuda is not installed; NotImplementedError for what cannot
+    be compiled for a GPU.
+    """
+    program = source.program()
+    key = _key(program, source, target)
+    text = _kept(key)
+    if text is None:
+        with _LOCK:
+            text = emit_ptx(program, source, target)
+        _keep(key, source, target, text)
+    return text
+
+
+def cubin(source: Source, target: str) -> bytes:
+    """The machine code for cards of that compute capability: from disk, or linked from the PTX by nvJitLink."""
+    program = source.program()
+    key = _key(program, source, target)
+    directory = cache.directory()
+    file = None if directory is None else directory / f"{key}.cubin"
+    if file is not None and file.exists():
+        content = file.read_bytes()
+        if digest(key.encode(), content[cache.SEAL :]) == content[: cache.SEAL]:
+            return content[cache.SEAL :]
+    code = link(ptx(source, target), target)
+    if file is not None:
+        cache._write(file, digest(key.encode(), code) + code)
+    return code
+
+
+def link(text: str, target: str) -> bytes:
+    """PTX as machine code. ImportError where cuda-core or nvJitLink is missing."""
+    from cuda.core import Linker, LinkerOptions, ObjectCode  # here, because few have it
+
+    linker = Linker(ObjectCode.from_ptx(text.encode()), options=LinkerOptions(arch=target))
+    return bytes(linker.link("cubin").code)
+
+
+def emit_ptx(program: Program, source: Source, target: str) -> str:
+    """What numba-cuda makes of a program."""
+    if not available():
+        raise ImportError(f"compiling {source.name} for CUDA needs a compiler that is not there; {INSTALL}")
+    import numba_cuda  # noqa: F401  # before numba.cuda, which it replaces; without it, numba has an older one
+    from numba import cuda
+
+    from . import intrinsics
+
+    intrinsics.register()
+    namespace = program.load()
+    namespace["cuda"] = cuda
+    # No fastmath: it would flush subnormal numbers and make division approximate. NVVM fuses multiply and add without.
+    for name in program.compiled[:-1]:
+        namespace[name] = cuda.jit(device=True, inline="never")(namespace[name])
+    main = namespace[program.compiled[-1]]
+    capability = capability_of(target)
+    try:
+        with compiling_for(capability):
+            text, _ = cuda.compile_ptx(main, tuple(map(_type, source.signature)), cc=capability)
+    except Exception as problem:  # numba's own, NVVM's, and a KeyError for a function that numba-cuda lacks
+        raise NotImplementedError(
+            f"{source.name} has no CUDA kernel for {', '.join(source.signature)}: its scalar function cannot be "
+            "compiled for a GPU yet. Copy the tensors by .cpu() before"
+        ) from problem
+    return tidy(text, source.name)
+
+
+@contextmanager
+def compiling_for(capability: tuple[int, int]) -> Iterator[None]:
+    """Note [The compute capability that numba-cuda asks for]."""
+    from numba.cuda import dispatcher
+
+    former = dispatcher.get_current_device
+    dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=capability)
+    try:
+        yield
+    finally:
+        dispatcher.get_current_device = former
+
+
+def capability_of(target: str) -> tuple[int, int]:
+    """(8, 0) for sm_80. ValueError for what is no such name."""
+    found = re.fullmatch(r"sm_(\d+)(\d)[af]?", target)
+    if found is None:
+        raise ValueError(f"{target!r} names no compute capability; sm_80, sm_90 and the like do")
+    return int(found[1]), int(found[2])
+
+
+def _type(name: str) -> Any:
+    from numba import types
+
+    return types.CPointer(getattr(types, name[:-1])) if name.endswith("*") else getattr(types, name)
+
+
+def tidy(text: str, name: str) -> str:
+    """PTX without what only numba wants, and with the kernel's own name."""
+    text = re.sub(r"^\.common .*NumbaEnv.*\n", "", text, flags=re.M)
+    text = re.sub(r"^//.*\n|^\s*// \.globl.*\n", "", text, flags=re.M)
+    found = re.search(r"\.entry\s+([\w$]+)", text)
+    assert found is not None
+    return text.replace(found[1], name).strip() + "\n"
+
+
+# --- on disk ----------------------------------------------------------------------------------------------------------
+
+
+@once
+def _here() -> bytes:
+    """A hash of the files that say what a program means on a GPU."""
+    folder = Path(__file__).parent
+    return digest(*((folder / name).read_bytes() for name in ("intrinsics.py", "compiler.py")))
+
+
+@once
+def versions() -> str:
+    """The compiler's versions; "" where there is none."""
+    if not available():
+        return ""
+    from importlib import metadata  # here, because it brings half of the standard library along
+
+    found = []
+    for package in PACKAGES:
+        try:
+            found.append(f"{package} {metadata.version(package)}")
+        except metadata.PackageNotFoundError:
+            found.append(f"{package} of the system")
+    return ", ".join(found)
+
+
+def _key(program: Program, source: Source, target: str) -> str:
+    facts = (FORMAT, program.digest(), source.name, repr(source.signature), target)
+    return digest("\0".join(facts).encode(), _here()).hex()
+
+
+HEADER = re.compile(rb"// (?P<title>.*?)   for: (?P<target>\w+)   by: (?P<by>.*?)   seal: (?P<seal>[0-9a-f]{64})\n")
+
+
+def _kept(key: str) -> str | None:
+    """The PTX on disk, or None: where there is none, where it is damaged, and where another compiler made it."""
+    directory = cache.directory()
+    if directory is None:
+        return None
+    try:
+        content = (directory / f"{key}.ptx").read_bytes()
+    except OSError:
+        return None
+    found = HEADER.match(content)
+    if found is None or digest(key.encode(), content[found.end() :]).hex().encode() != found["seal"]:
+        return None
+    by = found["by"].decode()
+    return content[found.end() :].decode() if versions() in ("", by) else None
+
+
+def _keep(key: str, source: Source, target: str, text: str) -> None:
+    directory = cache.directory()
+    if directory is None:
+        return
+    seal = digest(key.encode(), text.encode()).hex()
+    title = f"{source.name}({', '.join(source.signature)})"
+    try:
+        cache._write(
+            directory / f"{key}.ptx", f"// {title}   for: {target}   by: {versions()}   seal: {seal}\n{text}".encode()
+        )
+    except OSError as problem:
+        cache._warn(problem)

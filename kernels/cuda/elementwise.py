@@ -1,0 +1,324 @@
+"""From one scalar function to CUDA kernels over whole tensors: the `Elementwise` of the CPU, for another machine.
+
+Two forms, chosen by how the operands lie:
+
+- contiguous: all in one order, without gaps. A thread computes as many elements as fill 16 bytes of the widest operand,
+  and reads and writes each operand in one access; the few elements behind the last whole vector have a thread each.
+  Where an address is not a multiple of the vector's bytes, a vector is one element.
+- strided: anything else. A thread computes one element; its place in each operand is found from its number by dividing
+  by the sizes, where a division is a multiplication with a number made beforehand and a shift (`magic`): GPUs have no
+  instruction for division.
+
+16-bit floats are converted in registers. Python numbers travel as the bits that they have in the kernel, so that no
+double precision enters a kernel that asks for none. Read next: `reduce.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..convert import CONVERT, conversion, load, real_type, store
+from ..elementwise import Elementwise, Number
+from ..geometry import broadcast_strides, plan
+from ..operand import DTYPES, Operand
+from ..primitives import double_of_bits, float_of_bits
+from .compiler import Source
+from .intrinsics import LOADS, STORES
+from .launch import Address, Kernel, Launch, Memory
+
+THREADS = 256
+VECTOR = 16  # bytes of the widest access
+MOST = 1 << 31  # elements that one launch can count: `magic`
+int32, int64, uint8, uint64 = np.int32, np.int64, np.uint8, np.uint64
+
+
+def bool_of_byte(x):
+    return x != uint8(0)
+
+
+def byte_of_bool(x):
+    return uint8(1) if x else uint8(0)
+
+
+def single_of_number(bits):
+    return float_of_bits(int32(bits))
+
+
+def storage_type(dtype: str) -> str:
+    """The type that a kernel's address points to."""
+    return "uint8" if dtype == "bool" else DTYPES[dtype].storage.name
+
+
+def loading(dtype: str) -> list[Callable]:
+    """The functions from what lies in memory to the compute type of `dtype`."""
+    if dtype == "bool":
+        return [bool_of_byte]
+    found = load(dtype)
+    return [] if found.__name__ == "as_is" else [found]
+
+
+def storing(dtype: str) -> list[Callable]:
+    """The functions from a computed number to what lies in memory."""
+    return [store(dtype), byte_of_bool] if dtype == "bool" else [store(dtype)]
+
+
+def number_from(compute: str) -> tuple[str, list[Callable]]:
+    """How a Python number reaches a kernel that computes in this type: its parameter's type, and what restores it."""
+    kind = DTYPES[compute].kind
+    if compute == "float32":
+        return "int64", [single_of_number]
+    if compute == "float64":
+        return "int64", [double_of_bits]
+    if kind == "complex":
+        raise NotImplementedError("a complex Python number cannot be passed to a CUDA kernel yet; make it a tensor")
+    return "int64", [CONVERT[compute]]
+
+
+def as_argument(number: Number, compute: str) -> int:
+    """The number as the int64 that `number_from` restores."""
+    kind = DTYPES[compute].kind
+    if kind == "float":
+        given: Any = np.array(number, compute)  # rounds, and keeps NaN and inf
+        return int(given.view(np.int32 if compute == "float32" else np.int64))
+    assert not isinstance(number, complex)
+    wrapped = int(number) & ((1 << 64) - 1)
+    return wrapped - (1 << 64) if wrapped >> 63 else wrapped
+
+
+def magic(divisor: int) -> tuple[int, int]:
+    """(m, s) such that n // divisor == (n * m) >> s for all 0 <= n < 2^31.
+
+    Source: Granlund and Montgomery, "Division by invariant integers using multiplication"; 2^s lies so far above the
+    divisor that rounding m up costs less than 1 / divisor for all such n. n * m stays below 2^63.
+    """
+    shift = 31 + max(divisor - 1, 0).bit_length()
+    return -(-(1 << shift) // max(divisor, 1)), shift  # of a dimension without elements nothing is counted
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What an elementwise kernel is compiled for, beside its scalar function.
+
+    layout: per input, `a` array, `0` one element for all, `n` a Python number. dims: 0 for the contiguous form.
+    """
+
+    width: int  # elements of a vector
+    dims: int
+    layout: str
+    outs: tuple[str, ...]
+    ins: tuple[str | None, ...]
+    dtype: str | None
+
+
+def source(op: Elementwise, form: Form) -> Source:
+    """The kernel of a form. NotImplementedError for dtypes that the scalar function does not take."""
+    computes = [op._compute(k, own, form.dtype) for k, own in enumerate(form.ins)]
+    leading = form.dtype or next((c for k, c in enumerate(computes) if k not in op.keep), (*computes, *form.outs)[0])
+    if not callable(op.body) and DTYPES[leading].kind not in op.body:
+        raise op._not_implemented(leading)
+    body = op.body if callable(op.body) else op.body[DTYPES[leading].kind]
+    writer = _Writer(op, form, computes)
+    name = f"{op.name}_{'strided' if form.dims else 'contiguous'}"
+    text = writer.strided(name) if form.dims else writer.contiguous(name)
+    return Source(name, text, {**writer.given, "body": body}, writer.signature(), real_type(leading))
+
+
+class _Writer:
+    """Writes a kernel's text, and gathers the functions that it names."""
+
+    def __init__(self, op: Elementwise, form: Form, computes: Sequence[str]) -> None:
+        self.op, self.form, self.computes = op, form, computes
+        self.given: dict[str, object] = {}
+        self.arrays = [f"out{k}" for k in range(len(form.outs))]
+        self.arrays += [f"x{k}" for k, how in enumerate(form.layout) if how == "a"]
+
+    def named(self, functions: Sequence[Callable], value: str) -> str:
+        for function in functions:
+            self.given[function.__name__] = function
+            value = f"{function.__name__}({value})"
+        return value
+
+    def parameters(self) -> list[str]:
+        given = [f"out{k}" for k in range(len(self.form.outs))]
+        return ["n", *given, *(f"x{k}" for k in range(len(self.form.layout)))]
+
+    def signature(self) -> tuple[str, ...]:
+        found = ["int64", *(f"{storage_type(dtype)}*" for dtype in self.form.outs)]
+        for how, own, compute in zip(self.form.layout, self.form.ins, self.computes, strict=True):
+            found.append(number_from(DTYPES[compute].compute)[0] if how == "n" else f"{storage_type(own or '')}*")
+        for _ in range(self.form.dims):
+            found += ["int64"] * (3 + len(self.arrays))
+        return tuple(found)
+
+    def once(self) -> list[str]:
+        """What is the same for all elements: numbers, and operands of one element."""
+        lines = []
+        for k, how in enumerate(self.form.layout):
+            if how == "n":
+                lines.append(f"x{k}_value = {self.named(number_from(DTYPES[self.computes[k]].compute)[1], f'x{k}')}")
+            elif how == "0":
+                lines.append(f"x{k}_value = {self.converted(k, f'x{k}[0]')}")
+        return lines
+
+    def converted(self, k: int, value: str) -> str:
+        own = self.form.ins[k]
+        assert own is not None
+        return self.named([*loading(own), *conversion(own, self.computes[k])], value)
+
+    def element(self, read: Callable[[int], str]) -> str:
+        """The body, called with elements that `read` names."""
+        values = [self.converted(k, read(k)) if how == "a" else f"x{k}_value" for k, how in enumerate(self.form.layout)]
+        return f"body({', '.join(values)})"
+
+    def stored(self, k: int, value: str) -> str:
+        return self.named(storing(self.form.outs[k]), value)
+
+    def single(self, at: Callable[[str], str]) -> list[str]:
+        """One element: `at(operand)` is its place."""
+
+        def read(k: int) -> str:
+            return f"x{k}[{at(f'x{k}')}]"
+
+        lines = [f"value = {self.element(read)}"]
+        for k in range(len(self.form.outs)):
+            part = f"value[{k}]" if len(self.form.outs) > 1 else "value"
+            lines.append(f"out{k}[{at(f'out{k}')}] = {self.stored(k, part)}")
+        return lines
+
+    def contiguous(self, name: str) -> str:
+        width, outs = self.form.width, len(self.form.outs)
+        lines = [f"def {name}({', '.join(self.parameters())}):"]
+        lines += ["    i = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x"]
+        lines += [f"    {line}" for line in self.once()]
+        if width == 1:
+            lines += ["    if i < n:", *(f"        {line}" for line in self.single(lambda operand: "i"))]
+            return "\n".join(lines) + "\n"
+        self.given |= {f"load_{width}": LOADS[width], f"store_{width}": STORES[width]}
+        lines += [f"    vectors = n // {width}", "    if i < vectors:", f"        at = i * {width}"]
+        lines += [f"        x{k}_all = load_{width}(x{k}, at)" for k, how in enumerate(self.form.layout) if how == "a"]
+        for j in range(width):
+            lines.append(f"        value{j} = {self.element(lambda k, j=j: f'x{k}_all[{j}]')}")  # type: ignore[misc]
+        for k in range(outs):
+            part = f"[{k}]" if outs > 1 else ""
+            values = ", ".join(self.stored(k, f"value{j}{part}") for j in range(width))
+            lines.append(f"        store_{width}(out{k}, at, ({values}))")
+        lines += ["    else:", f"        i += vectors * {width - 1}", "        if i < n:"]
+        lines += [f"            {line}" for line in self.single(lambda operand: "i")]
+        return "\n".join(lines) + "\n"
+
+    def strided(self, name: str) -> str:
+        given, lines = self.parameters(), []
+        for d in range(self.form.dims):
+            given += [f"size{d}", f"magic{d}", f"shift{d}", *(f"{operand}_step{d}" for operand in self.arrays)]
+        lines = [f"def {name}({', '.join(given)}):"]
+        lines += ["    i = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x", "    if i < n:"]
+        lines += [f"        {line}" for line in self.once()]
+        self.given |= {"uint64": uint64, "int64": int64}
+        lines += [f"        {line}" for line in places("i", self.form.dims, self.arrays)]
+        lines += [f"        {line}" for line in self.single(lambda operand: f"{operand}_at")]
+        return "\n".join(lines) + "\n"
+
+
+def places(index: str, dims: int, operands: Sequence[str], prefix: str = "") -> list[str]:
+    """Lines that find `{operand}_at` of element `index`, counted row by row over `dims` sizes, outermost first."""
+    lines = [f"rest = {index}"]
+    lines += [f"{operand}_at = 0" for operand in operands]
+    for d in range(dims - 1, 0, -1):
+        lines += [f"above = (uint64(rest) * uint64({prefix}magic{d})) >> uint64({prefix}shift{d})"]
+        lines += [f"here = rest - int64(above) * {prefix}size{d}"]
+        lines += [f"{operand}_at += here * {operand}_{prefix}step{d}" for operand in operands]
+        lines += ["rest = int64(above)"]
+    return [*lines, *(f"{operand}_at += rest * {operand}_{prefix}step0" for operand in operands)] if dims else lines
+
+
+def dimension_tables(sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> list[int]:
+    """The arguments that `places` reads: for each dimension size, magic, shift and each operand's stride."""
+    given: list[int] = []
+    for d, size in enumerate(sizes):
+        given += [size, *magic(size), *(steps[d] for steps in strides)]
+    return given
+
+
+class OnCUDA:
+    """The CUDA kernels of an `Elementwise`: `launch(memory, outs, inputs, dtype)`."""
+
+    def __init__(self, op: Elementwise) -> None:
+        self.op = op
+        self.plans: dict[Any, Callable[..., None]] = {}
+        self.kernels: dict[Form, Kernel] = {}
+
+    def launch(self, outs: Sequence[Operand], inputs: Sequence[Operand | Number], dtype: str | None) -> None:
+        """Computes into `outs`, operands whose arrays are `Memory` of a device. Inputs broadcast to their shape.
+
+        Numbers are rounded to the type that is computed in. Operands without elements launch nothing.
+        """
+        if 0 in outs[0].shape:
+            return
+        key = (dtype, *[(o.dtype, o.shape, o.strides, address_of(o) % VECTOR) for o in outs])
+        key += tuple(
+            (x.dtype, x.shape, x.strides, address_of(x) % VECTOR) if isinstance(x, Operand) else None for x in inputs
+        )
+        run = self.plans.get(key)
+        if run is None:
+            run = self.plans[key] = self._plan(outs, inputs, dtype)
+        run(outs, inputs)
+
+    def _plan(
+        self, outs: Sequence[Operand], inputs: Sequence[Operand | Number], dtype: str | None
+    ) -> Callable[..., None]:
+        shape = outs[0].shape
+        arrays = [x for x in inputs if isinstance(x, Operand)]
+        strides = [o.strides for o in outs] + [broadcast_strides(x.shape, x.strides, shape) for x in arrays]
+        walk = plan(shape, tuple(strides))
+        if walk.numel >= MOST:
+            raise NotImplementedError(f"{self.op.name}: {walk.numel} elements are more than one CUDA launch counts yet")
+        dims = len(walk.sizes)
+        steps = walk.strides.reshape(-1, dims)
+        layout, passed, position = "", list(range(len(outs))), len(outs)
+        for x in inputs:
+            if not isinstance(x, Operand):
+                layout += "n"
+                continue
+            layout += "a" if steps[position].any() else "0"
+            if layout[-1] == "a":
+                passed.append(position)
+            position += 1
+        operands = [*outs, *arrays]
+        flat = dims == 1 and all(steps[k][0] == 1 for k in passed)
+        dtypes = tuple(x.dtype if isinstance(x, Operand) else None for x in inputs)
+        width = vector_width([operands[k] for k in passed]) if flat else 1
+        form = Form(width, 0 if flat else dims, layout, tuple(o.dtype for o in outs), dtypes, dtype)
+        tables = [] if flat else dimension_tables(walk.sizes.tolist(), steps[passed].tolist())
+        compute = [DTYPES[self.op._compute(k, own, dtype)].compute for k, own in enumerate(dtypes)]
+        threads = walk.numel // width + walk.numel % width
+        kernel = self.kernels.get(form)
+        if kernel is None:
+            kernel = self.kernels[form] = Kernel(lambda: source(self.op, form))
+        where = Launch(kernel, (-(-threads // THREADS), 1, 1), (min(THREADS, -(-threads // 32) * 32), 1, 1))
+
+        def run(outs: Sequence[Operand], inputs: Sequence[Operand | Number]) -> None:
+            given: list[Any] = [walk.numel, *map(address_of, outs)]
+            for k, x in enumerate(inputs):
+                given.append(address_of(x) if isinstance(x, Operand) else as_argument(x, compute[k]))
+            where.start(outs[0].array, given + tables)  # type: ignore[arg-type]  # a device's memory stands for the array
+
+        return run
+
+
+def address_of(x: Operand) -> Address:
+    memory: Memory = x.array  # type: ignore[assignment]  # a device's memory stands for the array
+    return memory.address + x.offset * DTYPES[x.dtype].storage.itemsize
+
+
+def vector_width(operands: Sequence[Operand]) -> int:
+    """How many elements a thread takes at once: 16 bytes of the widest operand, if all lie so that this is possible."""
+    sizes = [DTYPES[x.dtype].storage.itemsize for x in operands]
+    if any(DTYPES[x.dtype].kind == "complex" for x in operands):
+        return 1
+    width = VECTOR // max(sizes)
+    aligned = all(address_of(x) % (width * size) == 0 for x, size in zip(operands, sizes, strict=True))
+    return width if aligned else 1

@@ -1,0 +1,338 @@
+"""What only a GPU's kernels do, and what the CPU's primitives become there.
+
+Vectors of 16 bytes (`load_4`, `store_4`, ...) are how a kernel reaches the memory's full speed: numba has no word for
+them. `shuffle_down` takes a number from another lane of the warp. `register()` gives numba-cuda the compiled forms of
+these, of the primitives in `kernels/primitives.py`, and of the functions in `kernels/vecmath/`: NVIDIA's libdevice
+where it has them, the bodies of the CPU elsewhere. Read next: `compiler.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache as once
+from types import FunctionType
+from typing import Any
+
+from .. import primitives
+from ..program import primitive
+from ..vecmath import define
+
+
+def _on_a_gpu(*given: Any) -> Any:
+    raise NotImplementedError("this function has a meaning in compiled CUDA kernels alone")
+
+
+@primitive
+def load_2(x, at):
+    """Elements at, at + 1 of a pointer, as a tuple; `at` is even."""
+    return _on_a_gpu(x, at)
+
+
+@primitive
+def load_4(x, at):
+    """Four elements, the first at a multiple of four."""
+    return _on_a_gpu(x, at)
+
+
+@primitive
+def load_8(x, at):
+    """Eight elements."""
+    return _on_a_gpu(x, at)
+
+
+@primitive
+def load_16(x, at):
+    """Sixteen elements."""
+    return _on_a_gpu(x, at)
+
+
+@primitive
+def store_2(out, at, values):
+    """Writes a tuple of two elements at an even place."""
+    return _on_a_gpu(out, at, values)
+
+
+@primitive
+def store_4(out, at, values):
+    """Writes four elements."""
+    return _on_a_gpu(out, at, values)
+
+
+@primitive
+def store_8(out, at, values):
+    """Writes eight elements."""
+    return _on_a_gpu(out, at, values)
+
+
+@primitive
+def store_16(out, at, values):
+    """Writes sixteen elements."""
+    return _on_a_gpu(out, at, values)
+
+
+@primitive
+def shuffle_down(x, distance):
+    """The number that the lane so much further on in the warp has; all lanes take part."""
+    return _on_a_gpu(x, distance)
+
+
+LOADS: dict[int, Callable] = {2: load_2, 4: load_4, 8: load_8, 16: load_16}
+STORES: dict[int, Callable] = {2: store_2, 4: store_4, 8: store_8, 16: store_16}
+
+# The functions of libdevice; those for float32 have an f behind their names.
+LIBDEVICE = (
+    "acos acosh asin asinh atan atan2 atanh cos cosh erf erfc erfinv exp exp2 expm1 lgamma log log10 log1p log2 pow "
+    "sin sinh tan tanh"
+).split()
+
+
+@once
+def register() -> None:
+    """Teaches numba-cuda all of these."""
+    import numba.cuda.extending as extending  # whose stubs, where there are any, are of the older numba.cuda
+    from numba import types  # here and below, because importing numba takes 0.3 s
+
+    overload: Any = vars(extending)["overload"]
+
+    _register_primitives(overload, types)
+    _register_vectors(overload, types)
+    _register_shuffle(overload, types)
+    _register_rounding()
+    for function, bodies in define.BODIES.items():
+        _register_function(function, bodies, overload, types)
+
+
+def _instruction(overload: Any, function: Callable, result: Any, arguments: tuple[Any, ...], emit: Any) -> None:
+    """Has `function` be what `emit(builder, *values)` writes; None among the types is that of the first argument."""
+    import numba.cuda.extending as extending
+
+    intrinsic: Any = extending.intrinsic
+
+    def signature_of(kind: Any) -> Any:
+        return (result or kind)(*(argument or kind for argument in arguments))
+
+    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return emit(builder, *values)
+
+    if len(arguments) == 1:
+
+        @intrinsic
+        def one(typingctx, x):
+            return signature_of(x), codegen
+
+        overload(function)(lambda x: lambda x: one(x))
+    elif len(arguments) == 2:
+
+        @intrinsic
+        def two(typingctx, x, y):
+            return signature_of(x), codegen
+
+        overload(function, strict=False)(lambda x, y: lambda x, y: two(x, y))
+    else:
+
+        @intrinsic
+        def three(typingctx, x, y, z):
+            return signature_of(x), codegen
+
+        overload(function, strict=False)(lambda a, b, c: lambda a, b, c: three(a, b, c))
+
+
+def _register_primitives(overload: Any, types: Any) -> None:
+    from llvmlite import ir
+
+    half, single, double = ir.HalfType(), ir.FloatType(), ir.DoubleType()
+    i16, i32, i64 = ir.IntType(16), ir.IntType(32), ir.IntType(64)
+
+    def round_to_half(builder: Any, x: Any) -> Any:
+        x = builder.fptrunc(x, single) if x.type == double else x
+        return builder.bitcast(builder.fptrunc(x, half), i16)
+
+    def round_to_bfloat16(builder: Any, x: Any) -> Any:
+        bits = builder.bitcast(x, i32)
+        odd = builder.and_(builder.lshr(bits, ir.Constant(i32, 16)), ir.Constant(i32, 1))
+        nearest = builder.lshr(builder.add(builder.add(bits, ir.Constant(i32, 0x7FFF)), odd), ir.Constant(i32, 16))
+        is_nan = builder.fcmp_unordered("uno", x, x)
+        return builder.trunc(builder.select(is_nan, ir.Constant(i32, 0x7FC0), nearest), i16)
+
+    def extreme(wins: str) -> Any:
+        def emit(builder: Any, x: Any, y: Any) -> Any:
+            first = builder.or_(builder.fcmp_ordered(wins, x, y), builder.fcmp_unordered("uno", x, x))
+            return builder.select(first, x, y)
+
+        return emit
+
+    def put(function: Callable, result: Any, arguments: tuple[Any, ...], emit: Any) -> None:
+        _instruction(overload, function, result, arguments, emit)
+
+    def widen_bfloat16(builder: Any, x: Any) -> Any:
+        return builder.bitcast(builder.shl(builder.zext(x, i32), ir.Constant(i32, 16)), single)
+
+    put(primitives.half_to_float, types.float32, (types.uint16,), lambda b, x: b.fpext(b.bitcast(x, half), single))
+    put(primitives.bfloat16_to_float, types.float32, (types.uint16,), widen_bfloat16)
+    put(primitives.float_to_half, types.uint16, (None,), round_to_half)
+    put(primitives.float_to_bfloat16, types.uint16, (types.float32,), round_to_bfloat16)
+    put(primitives.rounded, types.float32, (types.float64,), lambda b, x: b.fptrunc(x, single))
+    put(primitives.bits_of_float, types.int32, (types.float32,), lambda b, x: b.bitcast(x, i32))
+    put(primitives.float_of_bits, types.float32, (types.int32,), lambda b, x: b.bitcast(x, single))
+    put(primitives.bits_of_double, types.int64, (types.float64,), lambda b, x: b.bitcast(x, i64))
+    put(primitives.double_of_bits, types.float64, (types.int64,), lambda b, x: b.bitcast(x, double))
+    put(primitives.fma, None, (None,) * 3, lambda b, x, y, z: b.fma(x, y, z))
+    put(primitives.maximum, None, (None,) * 2, extreme(">"))
+    put(primitives.minimum, None, (None,) * 2, extreme("<"))
+
+
+def _register_vectors(overload: Any, types: Any) -> None:
+    """Elements narrower than 4 bytes travel in words, out of which they are cut: NVVM would split the access."""
+    import numba.cuda.extending as extending
+    from llvmlite import ir
+
+    intrinsic: Any = extending.intrinsic
+
+    i32 = ir.IntType(32)
+
+    def vector_at(context: Any, builder: Any, pointer: Any, at: Any, kind: Any, count: int) -> tuple[Any, int, Any]:
+        """The address as one of a vector; how many elements are in each of its words; an element's LLVM type."""
+        element = context.get_data_type(kind)
+        size = kind.bitwidth // 8
+        each = max(1, min(4 // size, count))
+        word = element if each == 1 else ir.IntType(8 * size * each)
+        vector = ir.VectorType(word, count // each).as_pointer()
+        return builder.bitcast(builder.gep(pointer, [at]), vector), each, element
+
+    def put(count: int) -> None:
+        @intrinsic
+        def load(typingctx, x, at):
+            def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+                kind = signature.args[0].dtype
+                where, each, element = vector_at(context, builder, values[0], values[1], kind, count)
+                found = builder.load(where, align=count * kind.bitwidth // 8)
+                elements = []
+                for k in range(count):
+                    word = builder.extract_element(found, ir.Constant(i32, k // each))
+                    if each > 1:
+                        shift = ir.Constant(word.type, k % each * kind.bitwidth)
+                        word = builder.trunc(builder.lshr(word, shift), element)
+                    elements.append(word)
+                return context.make_tuple(builder, signature.return_type, elements)
+
+            return types.UniTuple(x.dtype, count)(x, types.int64), codegen
+
+        @intrinsic
+        def store(typingctx, out, at, values):
+            def codegen(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+                kind, width = signature.args[0].dtype, signature.args[0].dtype.bitwidth
+                where, each, _ = vector_at(context, builder, given[0], given[1], kind, count)
+                elements = [builder.extract_value(given[2], k) for k in range(count)]
+                found = ir.Constant(where.type.pointee, ir.Undefined)
+                for k in range(count // each):
+                    word = elements[k * each]
+                    if each > 1:
+                        wide = ir.IntType(width * each)
+                        word = builder.zext(word, wide)
+                        for j in range(1, each):
+                            part = builder.zext(elements[k * each + j], wide)
+                            word = builder.or_(word, builder.shl(part, ir.Constant(wide, j * width)))
+                    found = builder.insert_element(found, word, ir.Constant(i32, k))
+                builder.store(found, where, align=count * width // 8)
+                return context.get_dummy_value()
+
+            return types.void(out, types.int64, types.UniTuple(out.dtype, count)), codegen
+
+        overload(LOADS[count], strict=False)(lambda x, at: lambda x, at: load(x, at))
+        overload(STORES[count], strict=False)(lambda out, at, values: lambda out, at, values: store(out, at, values))
+
+    for count in LOADS:
+        put(count)
+
+
+def _register_shuffle(overload: Any, types: Any) -> None:
+    from numba import cuda
+
+    every = 0xFFFFFFFF
+
+    @overload(shuffle_down, strict=False)
+    def choose(x, distance):
+        if isinstance(x, types.Complex):
+            return lambda x, distance: complex_of(
+                cuda.shfl_down_sync(every, x.real, distance), cuda.shfl_down_sync(every, x.imag, distance)
+            )
+        if isinstance(x, types.Integer) and x.bitwidth < 32:
+            narrow = x
+            return lambda x, distance: narrow(cuda.shfl_down_sync(every, types.int32(x), distance))
+        return lambda x, distance: cuda.shfl_down_sync(every, x, distance)
+
+    from numba import njit
+
+    @njit
+    def complex_of(real, imag):
+        return complex(real, imag)
+
+
+def _register_rounding() -> None:
+    """numpy's functions that numba-cuda leaves out, by libdevice's."""
+    import numpy as np
+    from llvmlite import ir
+    from numba.cuda.ufuncs import ufunc_db
+
+    def calling_library(name: str) -> Callable[..., Any]:
+        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            kind = ir.FunctionType(values[0].type, [value.type for value in values])
+            found = builder.module.globals.get(name)
+            return builder.call(found or ir.Function(builder.module, kind, name), values)
+
+        return emit
+
+    for name, count in (("floor", 1), ("ceil", 1), ("trunc", 1), ("rint", 1), ("sqrt", 1), ("fmod", 2)):
+        known = ufunc_db().setdefault(getattr(np, name), {})
+        known.setdefault(f"{'f' * count}->f", calling_library(f"__nv_{name}f"))
+        known.setdefault(f"{'d' * count}->d", calling_library(f"__nv_{name}"))
+
+
+def _register_function(function: Any, bodies: dict[str, Any], overload: Any, types: Any) -> None:
+    from numba.cuda import libdevice
+
+    name = function.__name__ if function.__name__ in LIBDEVICE else None
+    single_call = getattr(libdevice, f"{name}f") if name else None
+    double_call = getattr(libdevice, name) if name else None
+
+    @overload(function, strict=False)
+    def choose(*numbers):
+        if any(isinstance(x, types.Complex) for x in numbers):
+            wide = bodies.get("complex")
+            if isinstance(wide, FunctionType):
+                return define.loaded(wide, "float32" if all(x == types.complex64 for x in numbers) else "float64")
+            return None  # numpy's, which there is not on a GPU
+        if all(x == types.float32 for x in numbers):
+            if single_call is not None:
+                return calling(single_call, len(numbers))
+            if "float32" in bodies:
+                return define.loaded(bodies["float32"], "float32")
+        if double_call is not None:
+            double = calling(double_call, len(numbers))
+        else:
+            double = define.loaded(bodies["float64"], "float64")
+        if all(x == types.float64 for x in numbers):
+            return double
+        return converting(double, len(numbers), all(x == types.float32 for x in numbers))
+
+
+def calling(function: Any, count: int) -> Any:
+    """A function of so many arguments that calls another one."""
+    return (lambda x: function(x)) if count == 1 else (lambda x, y: function(x, y))
+
+
+def converting(function: Any, count: int, single: bool) -> Any:
+    """The float64 function for other real numbers; for float32 ones its result is rounded."""
+    from numba import njit
+    from numpy import float32, float64
+
+    double = njit(function)
+    if count == 1:
+        return (lambda x: float32(double(float64(x)))) if single else (lambda x: double(float64(x)))
+    if count == 2:
+        if single:
+            return lambda x, y: float32(double(float64(x), float64(y)))
+        return lambda x, y: double(float64(x), float64(y))
+    if single:
+        return lambda x, y, z: float32(double(float64(x), float64(y), float64(z)))
+    return lambda x, y, z: double(float64(x), float64(y), float64(z))

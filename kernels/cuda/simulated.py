@@ -1,0 +1,58 @@
+"""The driver whose GPU is the simulator: it runs the very PTX that a card's machine code is made of."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .compiler import Source, ptx
+from .driver import CAPACITY, Dim, Driver, OutOfDeviceMemory
+from .simulator import Device, Loaded
+
+
+class SimulatedDriver(Driver):
+    """One device of `memory` bytes; by default of REDISPATCH_CUDA_MEMORY, or 256 MiB."""
+
+    name = "sim"
+    title = "simulator"
+
+    def __init__(self, memory: int | None = None) -> None:
+        self.memory = memory or int(os.environ.get("REDISPATCH_CUDA_MEMORY", CAPACITY))
+        self.device = Device(self.memory)
+
+    def allocate(self, device: int, nbytes: int) -> int:
+        try:
+            return self.device.allocate(nbytes)
+        except MemoryError as problem:
+            raise OutOfDeviceMemory(str(problem)) from None
+
+    def free(self, device: int, address: int) -> None:
+        self.device.free(address)
+
+    def hand_out(self, address: int, nbytes: int) -> None:
+        arena = self.device.arena
+        arena.mark(address, nbytes)
+        arena.allocations[address].name = f"a tensor's memory of {nbytes} bytes"
+
+    def read(self, address: int, nbytes: int, stream: int = 0) -> np.ndarray:
+        return self.device.read(address, nbytes)
+
+    def write(self, address: int, data: np.ndarray, stream: int = 0) -> None:
+        self.device.write(address, data)
+
+    def copy(self, to: int, source: int, nbytes: int, stream: int = 0) -> None:
+        self.device.arena.move(to, source, nbytes)
+
+    def load(self, source: Source) -> tuple[Loaded, str]:
+        return self.device.load(ptx(source, self.target)), source.name
+
+    def launch(self, kernel: Any, grid: Dim, block: Dim, arguments: Sequence[int | float], stream: int = 0) -> None:
+        module, name = kernel
+        strict = not name.startswith("copy_")  # memory may be copied before all of it was written
+        self.device.launch(module, name, grid, block, arguments, strict)
+
+    def memory_info(self, device: int) -> tuple[int, int]:
+        return self.memory - self.device.arena.used, self.memory

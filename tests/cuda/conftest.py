@@ -1,0 +1,38 @@
+"""CUDA devices that are none: the simulator, and the driver that only notes what it is asked."""
+
+import gc
+from contextlib import contextmanager
+
+import pytest
+
+from redispatch.backends.cuda.devices import start, started
+from redispatch.kernels import cuda
+from redispatch.kernels.cuda.simulated import SimulatedDriver
+
+
+@contextmanager
+def devices_of(driver):
+    """The library with the devices of a driver; afterwards as it was."""
+    assert started() is None, "these tests take CUDA devices away when they end; run them without REDISPATCH_CUDA"
+    former = cuda.use(driver)
+    try:
+        made = start()
+        yield driver
+        gc.collect()
+        made.remove()
+    finally:
+        cuda.restore(former)
+
+
+@pytest.fixture(scope="module")
+def simulator():
+    if not cuda.available():
+        pytest.skip("kernels for the simulator are compiled by numba-cuda: install redispatch[cuda]")
+    with devices_of(SimulatedDriver(1 << 26)) as driver:
+        yield driver
+
+
+@pytest.fixture
+def null():
+    with devices_of(cuda.NullDriver(capacity=1 << 24)) as driver:
+        yield driver

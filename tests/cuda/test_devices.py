@@ -1,0 +1,228 @@
+"""The device "cuda" from the host's side: what it registers, allocator, streams, counts. Nothing is compiled here."""
+
+import gc
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import redispatch as rd
+from redispatch.backends.cuda.devices import started
+from redispatch.backends.cuda.memory import CachingAllocator, OutOfMemoryError, size_class
+from redispatch.kernels import cuda
+from redispatch.kernels.cuda.driver import found
+
+from .conftest import devices_of
+
+
+def stats(name, what="current"):
+    return rd.cuda.memory_stats()[f"{name}.all.{what}"]
+
+
+# --- without a device -------------------------------------------------------------------------------------------------
+
+
+def test_without_a_device_it_is_said_what_to_install():
+    former = cuda.use(None)
+    try:
+        assert not rd.cuda.is_available() and rd.cuda.device_count() == 0 and not rd.accelerator.is_available()
+        for use in (
+            lambda: rd.ones(2, device="cuda"),
+            lambda: rd.ones(2).cuda(),
+            lambda: rd.nn.Linear(1, 1).to("cuda"),
+        ):
+            with pytest.raises(AssertionError, match=r"Torch not compiled with CUDA .* redispatch\[cuda\]") as raised:
+                use()
+            assert isinstance(raised.value, RuntimeError)
+        rd.cuda.manual_seed_all(0)  # does nothing
+        rd.cuda.empty_cache()
+    finally:
+        cuda.restore(former)
+    assert started() is None
+
+
+def test_an_import_brings_no_compiler_and_no_simulator():
+    program = (
+        "import sys, redispatch as rd; rd.cuda.is_available(); "
+        "print([m for m in sys.modules if m.startswith(('numba', 'redispatch.kernels.cuda.simulator'))])"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_a_wrong_word_in_the_environment_is_refused(monkeypatch):
+    monkeypatch.setenv("REDISPATCH_CUDA", "simulator")
+    with pytest.raises(ValueError, match="'simulator'; it may be sim, null, or unset"):
+        found()
+
+
+# --- devices ----------------------------------------------------------------------------------------------------------
+
+
+def test_devices_come_with_the_first_use_and_go(null):
+    assert rd.cuda.is_available() and rd.cuda.device_count() == 1 and rd.cuda.current_device() == 0
+    assert rd.accelerator.current_accelerator() == rd.device("cuda")
+    x = rd.empty(3, device="cuda")
+    assert x.device == rd.device("cuda:0") and x.is_cuda and rd.cuda.get_device_name() == "null device"
+    with pytest.raises(RuntimeError, match="invalid device ordinal"):
+        rd.empty(3, device="cuda:1")
+    with rd.cuda.device(0), rd.cuda.device_of(x):
+        assert rd.cuda.current_device() == 0
+    assert rd.cuda.get_device_capability() == (8, 0)
+    assert rd.cuda.get_device_properties().total_memory == 1 << 24
+    assert rd.nn.Linear(2, 2).cuda().weight.is_cuda
+
+
+def test_an_operator_without_a_kernel_says_so_and_names_the_way_out(null):
+    x = rd.empty(3, 3, device="cuda")
+    with pytest.raises(NotImplementedError, match=r"aten::mm has no CUDA kernel yet. .* \.cpu\(\)"):
+        x @ x
+
+
+def test_operators_declared_later_are_served_too(null):
+    def cubed(x):
+        return x * x * x
+
+    from redispatch.library import elementwise
+
+    op = elementwise("lesson::cubed(Tensor x) -> Tensor")(cubed)
+    assert op(rd.empty(3, device="cuda")).is_cuda and null.launched[-1].name == "cubed_contiguous"
+
+
+def launches(null, call):
+    null.launched.clear()
+    before = stats("allocation", "allocated")
+    call()
+    return len(null.launched), stats("allocation", "allocated") - before
+
+
+def test_a_call_is_one_launch_and_one_allocation(null):
+    x, y = rd.empty(100, device="cuda"), rd.empty(100, device="cuda")
+    large = rd.empty(1 << 20, device="cuda")
+    assert launches(null, lambda: x + y) == (1, 1)
+    assert launches(null, lambda: x.add_(y)) == (1, 0)
+    assert launches(null, lambda: rd.add(x, y, out=x)) == (1, 0)
+    assert launches(null, lambda: x.sum()) == (1, 1)
+    assert launches(null, lambda: large.sum()) == (2, 2)  # the pieces, and their accumulators
+    assert launches(null, lambda: x.view(10, 10).t()) == (0, 0)
+    assert launches(null, lambda: rd.zeros(5, device="cuda")) == (1, 1)
+    assert launches(null, lambda: rd.empty(0, device="cuda") + 1) == (0, 0)
+    rd.ones(10).cuda()  # the first time it is looked how such a result would lie
+    assert launches(null, lambda: rd.ones(10).cuda()) == (0, 1)
+
+
+def test_a_launch_covers_all_elements_and_is_planned_once(null):
+    x = rd.empty(1003, device="cuda")
+    null.launched.clear()
+    y = x * 2
+    one = null.launched[-1]
+    assert (one.name, one.grid, one.block) == ("mul_contiguous", (1, 1, 1), (256, 1, 1))  # 250 vectors and 3 elements
+    assert one.arguments[:3] == (1003, y.data_ptr(), x.data_ptr())
+    rd.empty(1 << 20, device="cuda") * 2
+    assert null.launched[-1].grid == (1024, 1, 1)
+    x[1:] * 2  # no multiple of 16 bytes: one element a thread
+    assert null.launched[-1].grid == (4, 1, 1)
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+def test_memory_comes_back_for_the_next_tensor(null):
+    x = rd.empty(100, device="cuda")
+    address = x.data_ptr()
+    assert rd.cuda.memory_allocated() == 512 and stats("requested_bytes") == 400
+    del x
+    gc.collect()
+    assert rd.cuda.memory_allocated() == 0 and rd.cuda.memory_reserved() == 512
+    y = rd.empty(128, device="cuda")  # of the same size class
+    assert y.data_ptr() == address and len(null.allocated) == 1
+    assert rd.cuda.max_memory_allocated() == 512
+    del y
+    gc.collect()
+    rd.cuda.empty_cache()
+    assert rd.cuda.memory_reserved() == 0 and not null.allocated
+    rd.cuda.reset_peak_memory_stats()
+    assert rd.cuda.max_memory_allocated() == 0 and "reserved" in rd.cuda.memory_summary()
+
+
+def test_size_classes():
+    assert [size_class(n) for n in (1, 512, 513, 1 << 20)] == [512, 512, 1024, 1 << 20]
+    assert size_class((1 << 20) + 1) == 2 << 20 and size_class((2 << 20) + 1) == 4 << 20
+
+
+def test_streams_have_blocks_of_their_own(null):
+    stream = rd.cuda.Stream()
+    with rd.cuda.stream(stream):
+        assert rd.cuda.current_stream() == stream != rd.cuda.default_stream()
+        x = rd.empty(100, device="cuda")
+    assert rd.cuda.current_stream() == rd.cuda.default_stream()
+    address = x.data_ptr()
+    del x
+    gc.collect()
+    y = rd.empty(100, device="cuda")
+    assert y.data_ptr() != address
+    with rd.cuda.stream(stream):
+        assert rd.empty(100, device="cuda").data_ptr() == address
+
+
+def test_a_block_waits_for_the_streams_that_used_it(null, monkeypatch):
+    done = []
+    monkeypatch.setattr(null, "done", lambda event: bool(done))
+    x = rd.empty(100, device="cuda")
+    address = x.data_ptr()
+    x.record_stream(rd.cuda.Stream())
+    del x
+    gc.collect()
+    y = rd.empty(100, device="cuda")
+    assert y.data_ptr() != address
+    done.append(True)
+    assert rd.empty(100, device="cuda").data_ptr() == address
+
+
+def test_a_thread_has_a_stream_of_its_own(null):
+    found = []
+    with rd.cuda.stream(rd.cuda.Stream()):
+        thread = threading.Thread(target=lambda: found.append(rd.cuda.current_stream()))
+        thread.start()
+        thread.join()
+        assert found == [rd.cuda.default_stream()] != [rd.cuda.current_stream()]
+
+
+def test_out_of_memory_empties_the_cache_tries_again_and_then_explains():
+    with devices_of(cuda.NullDriver(capacity=8 << 20)):
+        x = rd.empty(1 << 20, device="cuda")  # 4 MiB
+        del x
+        gc.collect()
+        y = rd.empty((3 << 19) - 1, device="cuda")  # 6 MiB: only without what the cache has
+        assert stats("segment") == 1 and rd.cuda.memory_stats()["num_alloc_retries"] == 1
+        with pytest.raises(
+            OutOfMemoryError, match="Tried to allocate 4.00 MiB. .* 8.00 MiB of which 2.00 MiB is free. 1 ten"
+        ):
+            rd.empty(1 << 20, device="cuda")
+        assert issubclass(rd.cuda.OutOfMemoryError, RuntimeError) and rd.cuda.memory_stats()["num_ooms"] == 1
+        assert rd.empty(100, device="cuda").is_cuda and y.is_cuda
+        assert rd.cuda.mem_get_info()[1] == 8 << 20
+
+
+def test_a_tensor_without_elements_takes_no_memory(null):
+    x = rd.empty(0, 3, device="cuda")
+    assert x.data_ptr() == 0 and not null.allocated and (x + 1).shape == (0, 3) and x.cpu().shape == (0, 3)
+
+
+def test_events_measure_and_order(null):
+    start, end = rd.cuda.Event(enable_timing=True), rd.cuda.Event(enable_timing=True)
+    with pytest.raises(ValueError, match="must be recorded"):
+        start.elapsed_time(end)
+    start.record()
+    end.record()
+    rd.cuda.synchronize()
+    assert start.elapsed_time(end) >= 0 and end.query()
+    stream = rd.cuda.Stream()
+    stream.wait_stream(rd.cuda.current_stream())
+    stream.synchronize()
+    with pytest.raises(ValueError, match="enable_timing"):
+        start.elapsed_time(stream.record_event())
+
+
+def test_allocators_are_of_one_driver(null):
+    assert isinstance(started().allocator, CachingAllocator) and started().allocator.driver is null

@@ -1,0 +1,229 @@
+"""The CUDA kernels, compiled and run by the simulator, against the CPU's; and what their PTX must and must not hold."""
+
+import re
+
+import pytest
+
+import redispatch as rd
+from redispatch import kernels
+from redispatch.kernels import cuda
+from redispatch.kernels.cuda import compiler, elementwise, reduce
+from redispatch.ops.pointwise import DECLARED
+from redispatch.testing import assert_close
+from redispatch.testing.op_db import op_db
+from redispatch.utils import _pytree as pytree
+
+from .texts import sources, text
+
+pytestmark = pytest.mark.usefixtures("simulator")
+POINTWISE = {form for op in DECLARED for form in op.forms}
+
+# One in this many pointwise operators of the table runs in `make test`, the others in `make test-long`: to compile the
+# kernels of one takes 0.1 to 2 s, once per machine.
+EVERY = 12
+OTHERS = (
+    "sum sum.dim_IntList mean.dim prod all any.dim amax amin max count_nonzero cat stack clone _to_copy copy_ "
+    "fill_.Scalar zeros_like full arange eye where.self contiguous equal"
+).split()
+INFOS = [info for info in op_db if info.op in POINTWISE]
+CHOSEN = {info.name for info in INFOS[::EVERY]} | {f"aten::{name}" for name in OTHERS}
+TABLE = [info for info in op_db if info in INFOS or info.name in CHOSEN]
+
+
+def compare(found, wanted):
+    for ours, theirs in zip(pytree.tree_leaves(found), pytree.tree_leaves(wanted), strict=True):
+        if isinstance(theirs, rd.Tensor):
+            assert (ours.shape, ours.dtype, ours.stride()) == (theirs.shape, theirs.dtype, theirs.stride())
+            assert_close(ours.cpu(), theirs, equal_nan=True)
+        else:
+            assert ours == theirs or ours != ours
+
+
+@pytest.mark.parametrize(
+    "info", [pytest.param(i, id=str(i), marks=[] if i.name in CHOSEN else pytest.mark.long) for i in TABLE]
+)
+def test_an_operator_gives_what_it_gives_on_the_cpu(info):
+    dtype = rd.float32 if rd.float32 in info.dtypes else info.main_dtype
+    for sample in list(info.sample_inputs(dtype))[: 6 if info.name in CHOSEN else None]:
+        wanted = info.op(*sample.copy().arguments, **sample.kwargs)
+        moved = sample.map(lambda x: x.cuda()).map(lambda on: rd.device("cuda"), rd.device)
+        compare(info.op(*moved.arguments, **moved.kwargs), wanted)
+
+
+DTYPES = [getattr(rd, name) for name in kernels.DTYPES]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_every_dtype_is_converted_to_every_other(dtype):
+    x = rd.tensor([0.0, 1.0, 2.5, 100.0, 0.0, 3.0]).to(dtype)
+    here = x.cuda()
+    for other in DTYPES[:: 1 if dtype is rd.float32 else 5]:
+        compare(here.to(other), x.to(other))
+
+
+@pytest.mark.parametrize("dtype", [rd.float16, rd.bfloat16, rd.float64, rd.int64, rd.uint8, rd.complex64], ids=str)
+def test_arithmetic_and_sums_in_every_kind_of_dtype(dtype):
+    x = (rd.arange(60.0) % 7).reshape(4, 15).to(dtype)
+    y = (rd.arange(15.0) % 5 + 1).to(dtype)
+    a, b = x.cuda(), y.cuda()
+    compare(a * b + 2, x * y + 2)
+    compare(a.t() - b[:4], x.t() - y[:4])
+    compare([a.sum(), a.sum(0), a.sum(1)], [x.sum(), x.sum(0), x.sum(1)])
+
+
+def layouts(x):
+    yield x
+    yield x.t()
+    yield x[::2, 1:]
+    yield x[:1].expand(5, -1)
+    yield x.flatten()[1:]
+    yield x[0, 0]
+
+
+def test_layouts_in_place_and_out():
+    for seen, here in zip(layouts(rd.randn(6, 9)), layouts(rd.randn(6, 9).cuda()), strict=True):
+        here = here if 0 in here.stride() else here.copy_(seen)
+        if 0 in here.stride():
+            here, seen = here, here.cpu().expand(here.shape)
+        compare(here.contiguous(), seen.contiguous())
+        compare((here * 2).contiguous(), (seen * 2).contiguous())
+    x = rd.randn(4, 6)
+    a = x.cuda()
+    a.t().mul_(2).add_(a.t(), alpha=0.5)
+    assert_close(a.cpu(), x * 3)
+    out = rd.empty(0, device="cuda")
+    compare(rd.add(a, 1, out=out), a.cpu() + 1)
+    a[:, 1:].copy_(a[:, :-1].clone())
+    with pytest.raises(RuntimeError, match="refer to a single memory location"):
+        a.flatten()[1:].copy_(a.view(-1)[:-1]) if a.is_contiguous() and False else a.view(-1)[1:].add_(a.view(-1)[:-1])
+    assert a[0, 0].item() == a.cpu()[0, 0].item() and rd.equal(a, a.clone())
+
+
+@pytest.mark.parametrize("shape", [(70000,), (300, 250), (3, 33), (33, 3), (2, 5, 8), (0, 4), (4, 0)])
+def test_reductions_of_many_shapes(shape):
+    x = (rd.arange(float(rd.Size(shape).numel())) % 13).reshape(shape)
+    a = x.cuda()
+    compare(a.sum(), x.sum())
+    for dim in range(len(shape)):
+        compare(a.sum(dim), x.sum(dim))
+        compare(a.transpose(0, dim).mean(0, True), x.transpose(0, dim).mean(0, True))
+    if x.numel():
+        compare([a.max(), a.amin(0)], [x.max(), x.amin(0)])
+
+
+def test_gradients_follow_from_the_operators():
+    x, w = rd.randn(5, 3, requires_grad=True), rd.randn(3, requires_grad=True)
+    a, v = x.detach().cuda().requires_grad_(), w.detach().cuda().requires_grad_()
+    for given, by in ((x, w), (a, v)):
+        (rd.tanh(given * by).exp().mean(0) - by.sigmoid()).square().sum().backward()
+    compare([a.grad, v.grad], [x.grad, w.grad])
+    assert a.grad.is_cuda and type((a * v).grad_fn).__name__ == "MulBackward0"
+
+
+def test_a_tensor_is_printed_saved_and_moved(tmp_path):
+    x = rd.tensor([1.5, -2.0], device="cuda")
+    assert repr(x) == "tensor([ 1.5000, -2.0000], device='cuda:0')" and x.tolist() == [1.5, -2.0]
+    rd.save(x, tmp_path / "x.pt")
+    assert rd.load(tmp_path / "x.pt").is_cuda and rd.load(tmp_path / "x.pt", map_location="cpu").tolist() == [1.5, -2.0]
+    assert x._version == 0 and x.cuda() is x and x.to("cuda:0") is x and x.cpu().is_cpu and x[1].item() == -2.0
+
+
+def test_a_mistake_of_a_kernel_is_an_error_and_the_device_lives_on():
+    x = rd.empty(5, device="cuda")
+    with pytest.raises(RuntimeError, match="never written\n  address .* a tensor's memory of 20 bytes"):
+        x + 1
+    assert (rd.ones(3, device="cuda") + 1).tolist() == [2, 2, 2]
+
+
+# --- the texts --------------------------------------------------------------------------------------------------------
+
+LINTED = "abs add mul exp tanh sigmoid where neg sqrt lt".split()
+
+
+def contiguous_ptx(name, dtype, target):
+    op = next(
+        op for op in DECLARED if op.base_name == name and op.functional._overloadname in ("default", "Tensor", "self")
+    )
+    variant = op.variants[-1]
+    count = sum(1 for position in variant.positions if position in op.tensors)
+    layout = "".join("a" if position in op.tensors else "n" for position in variant.positions)
+    ins = tuple(
+        ("bool" if name == "where" and k == 0 else dtype) if how == "a" else None for k, how in enumerate(layout)
+    )
+    out = "bool" if name == "lt" else dtype
+    width = 16 // kernels.DTYPES[dtype].storage.itemsize
+    form = elementwise.Form(width, 0, layout, (out,), ins, dtype)
+    assert count
+    return compiler.ptx(elementwise.source(variant.loops, form), target)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("name", LINTED)
+def test_a_contiguous_kernel_is_wide_single_and_without_calls(name, dtype):
+    for target in ("sm_80", "sm_90"):
+        code = contiguous_ptx(name, dtype, target)
+        assert f".target {target}" in code
+        assert re.search(r"ld\.global\.v4\.[fu]32", code)  # 16 bytes
+        if name != "lt":
+            assert re.search(r"st\.global\.v4\.[fu]32", code)
+        assert not re.search(r"\.f64|\.local|\bcall\b", code), "double precision, memory of the lane's own, or a call"
+        assert ".extern" not in code  # no symbol is left open
+        registers = sum(int(n) for n in re.findall(r"\.reg \.(?:f32|b32)\s+%\w+<(\d+)>", code))
+        assert registers < 700  # of the virtual machine; the least that a lane computes is in the hundreds
+
+
+@pytest.mark.parametrize("kind", ["rows", "columns", "pieces", "total"])
+def test_reductions_of_floats_use_no_double_precision(kind):
+    kept = 0 if kind == "pieces" else 1
+    width = 4 if kind in ("rows", "pieces") else 1
+    source = reduce.source(kernels.MEAN, reduce.Form(kind, width, kept, 1, "float32", "float32"))
+    code = compiler.ptx(source, "sm_80")
+    assert not re.search(r"\.f64|\.local|\bcall\b", code)
+    assert ("shfl.sync" in code) == (kind != "columns") and re.search(r"bar(rier)?\.sync", code)
+    assert ("ld.global.v4.f32" in code) == (width == 4)
+
+
+def test_machine_code_is_made_without_a_gpu():
+    source = sources()["sum_rows"]
+    assert compiler.cubin(source, "sm_90")[:4] == b"\x7fELF" == compiler.cubin(source, "sm_90")[:4]
+
+
+def test_the_kept_texts_are_those_of_the_kernels():
+    for name, source in sources().items():
+        pattern = re.compile(r"\.entry (\w+)\(|\.param \.(\w+)")
+        assert pattern.findall(text(name)) == pattern.findall(compiler.ptx(source)), "run tests/cuda/texts.py again"
+
+
+def test_a_cache_is_read_without_the_compiler(tmp_path, monkeypatch):
+    monkeypatch.setenv("REDISPATCH_CACHE_DIR", str(tmp_path))
+    source = sources()["axpy"]
+    code = compiler.ptx(source, "sm_90")
+    monkeypatch.setattr(compiler, "available", lambda: False)
+    monkeypatch.setattr(compiler, "versions", lambda: "")
+    assert compiler.ptx(source, "sm_90") == code
+    with pytest.raises(ImportError, match=r"axpy_contiguous for CUDA needs a compiler .* redispatch\[cuda\]"):
+        compiler.ptx(source, "sm_80")
+    (file,) = tmp_path.glob("*.ptx")
+    file.write_text(file.read_text().replace("st.global", "ld.global"))
+    with pytest.raises(ImportError):  # damaged: as if it were not there
+        compiler.ptx(source, "sm_90")
+
+
+def test_another_compilers_text_is_made_anew(tmp_path, monkeypatch):
+    monkeypatch.setenv("REDISPATCH_CACHE_DIR", str(tmp_path))
+    source = sources()["axpy"]
+    compiler.ptx(source)
+    (file,) = tmp_path.glob("*.ptx")
+    file.write_text(re.sub("by: .*?   seal", "by: another 1.0   seal", file.read_text()))
+    compiler.ptx(source)
+    assert f"by: {compiler.versions()}" in file.read_text()
+
+
+def test_what_cannot_be_compiled_is_not_implemented(simulator):
+    def spelled(x):
+        return x.spelled_backwards()
+
+    loops = cuda.CUDAElementwise(kernels.Elementwise("spelled", spelled))
+    block = rd.backends.cuda.operands.operand(rd.ones(3, device="cuda"))
+    with pytest.raises(NotImplementedError, match=r"spelled_contiguous has no CUDA kernel .* \.cpu\(\)"):
+        loops.launch([block], [block], None)
