@@ -26,8 +26,10 @@ from typing import Any
 
 from redispatch.dispatch import DispatchKey, OpOverload, RuleTable, call
 from redispatch.dispatch.layers.autograd import DERIVATIVES
+from redispatch.tensor.wrapped import is_batched
 
 from .derivative import OperatorDerivative
+from .needs import ZEROS
 from .transposition import flat, is_differentiable, is_given, is_tensor, transposed, value_of, zeros_like
 
 LINEAR, MULTILINEAR = "linear", "multilinear"
@@ -50,7 +52,7 @@ def tangent_of_call(op: OpOverload, stack: list[Any], tangents: list[Any], run: 
     Errors: NotImplementedError for an operator that has no derivative from which its tangent would follow.
     """
     rule = DERIVATIVES.get(op)
-    if not any(map(is_given, tangents)) or (isinstance(rule, OperatorDerivative) and not rule.covered):
+    if not any(map(is_given, tangents)) or is_outside_of_graphs(op):
         return run(), None
     if op.schema.is_view:
         return run(), call(op, linear_arguments(op, stack, tangents))
@@ -72,6 +74,12 @@ def tangent_of_call(op: OpOverload, stack: list[Any], tangents: list[Any], run: 
     else:
         tangent = transposed(op, rule, stack, tangents, result)
     return result, own(tangent, flat(tangents))
+
+
+def is_outside_of_graphs(op: OpOverload) -> bool:
+    """Whether an operator such as `detach` hands on no gradient and no tangent."""
+    rule = DERIVATIVES.get(op)
+    return isinstance(rule, OperatorDerivative) and not rule.covered
 
 
 def own(tangent: Any, given: list[Any]) -> Any:
@@ -102,8 +110,8 @@ def linear_arguments(op: OpOverload, stack: list[Any], tangents: list[Any]) -> l
     for position in op.schema.tensor_positions:
         arguments[position] = filled(tangents[position], stack[position])
     for position in op.schema.mutable_positions:  # the tangent is written later, by whoever asked for its successor
-        if not op.schema.is_view and tangents[position] is not None:
-            arguments[position] = arguments[position].clone()
+        if not op.schema.is_view and is_differentiable(stack[position]):
+            arguments[position] = to_write(tangents[position], stack[position], arguments)
     for position in op.schema.tensor_list_positions:
         if stack[position]:
             given = tangents[position] or [None] * len(stack[position])
@@ -111,11 +119,22 @@ def linear_arguments(op: OpOverload, stack: list[Any], tangents: list[Any]) -> l
     return arguments
 
 
+def to_write(tangent: Any, like: Any, arguments: list[Any]) -> Any:
+    """A copy of a tangent, zeros where there is none; a batch where an argument is one, which is written there."""
+    copy = filled(None, like) if tangent is None else tangent.clone()
+    for one in arguments:
+        if is_tensor(one) and is_batched(one):
+            copy = copy + one.new_zeros(like._shape, dtype=like._dtype, device=like._device)
+    return copy
+
+
 def filled(tangent: Any, like: Any) -> Any:
-    """A tangent, or zeros where there is none; for what can have none, the value itself."""
+    """A tangent, or zeros where there is none, the same ones for a whole batch; for what can have none, the value."""
     if not is_differentiable(like):
         return like
-    return zeros_like(like) if tangent is None else tangent
+    if tangent is None:
+        return ZEROS()(like._shape, like._dtype, like._device) if is_batched(like) else zeros_like(like)
+    return tangent
 
 
 def moving(results: Any) -> Any:

@@ -77,10 +77,15 @@ class GradLevel(Level):
             return [None] * len(leaves)
         targets: Any = [gradient_edge(leaf) for leaf in leaves]
         edges: Any = [edge for edge, _ in roots]
-        recorded = not self.alive and STATE.get().grad_enabled
-        found = run_backward(
-            edges, [seed for _, seed in roots], retain_graph=retain_graph, create_graph=recorded, targets=targets
-        )
+        given = [seed for _, seed in roots]
+        state = STATE.get()
+        if self.alive:
+            with within(state.passing_back()):
+                found = run_backward(edges, given, retain_graph=retain_graph, targets=targets)
+        else:
+            found = run_backward(
+                edges, given, retain_graph=retain_graph, create_graph=state.grad_enabled, targets=targets
+            )
         return [None if gradient is None else self.unwrap(gradient) for gradient in found]
 
 

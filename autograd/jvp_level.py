@@ -16,7 +16,7 @@ from redispatch.dispatch.layers.transforms import Level, each_tensor
 from redispatch.tensor.wrapped import is_wrapped, level_of, look_like_values, without_dead, wrapped
 
 from .duals import put, tangent_of
-from .forward import composite_kernel, tangent_of_call
+from .forward import composite_kernel, is_outside_of_graphs, tangent_of_call
 from .function import Function
 from .function_levels import apply_with_tangents
 from .grad_level import refuse_captured_writes
@@ -38,7 +38,7 @@ class JvpLevel(Level):
             result = put(op.schema, stack, result, tangent, self.attach)
         for position in op.schema.mutable_positions:
             look_like_values(stack[position])
-        if op.schema.is_view:
+        if op.schema.is_view and not is_outside_of_graphs(op):
             tie_to_base(op, stack, result)
         return result
 

@@ -82,7 +82,8 @@ class LevelKind(NamedTuple):
     """
 
     flag: int  # of the class
-    records_outside: bool | None  # whether calls that leave it are recorded outside; None: as inside
+    records_outside: bool = True  # whether calls were recorded where it was entered
+    passes_back: bool = False  # whether it runs its own backward, which it need not record; what is outside does
 
 
 class State:
@@ -216,14 +217,23 @@ class State:
     def outer(self) -> State:
         """The state in which what is outside of the innermost transform runs.
 
-        It records as it did where the transform was entered: a `no_grad` inside is the transform's own affair.
+        It records if it did where the transform was entered, and no `no_grad` is at work inside.
         """
         found = self.memo.get("outer")
         if found is None:
             *rest, level = self.levels
             included = self.included if rest else self.included & ~TRANSFORM_FRONT
-            records = self.grad_enabled if level.records_outside is None else level.records_outside
+            records = level.records_outside and (self.grad_enabled or level.passes_back)
             found = self.memo["outer"] = self.replace(levels=tuple(rest), included=included, grad_enabled=records)
+        return found
+
+    def passing_back(self) -> State:
+        """The state in which the innermost transform runs its own backward, and does not record it."""
+        found = self.memo.get("passing back")
+        if found is None:
+            *rest, level = self.levels
+            level = LevelKind(level.flag, self.outer().grad_enabled, True)
+            found = self.memo["passing back"] = self.replace(levels=(*rest, level), grad_enabled=False)
         return found
 
     @property

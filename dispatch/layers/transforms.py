@@ -75,7 +75,7 @@ class Level:
 
     def entered(self, state: State) -> State:
         """The state in which the transformed function runs."""
-        return state.under(LevelKind(self.flag, None))
+        return state.under(LevelKind(self.flag))
 
     def __exit__(self, *error: object) -> None:
         self.alive = False

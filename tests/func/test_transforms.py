@@ -73,14 +73,45 @@ def test_hessian_of_a_cube():
     assert_close(hessian(lambda x: (x**3).sum())(X), rd.diag(6 * X))
 
 
-def test_no_grad_inside_is_the_affair_of_the_innermost_level():
+def test_no_grad_inside_holds_for_all_levels_outside():
     def partly(x):
         with rd.no_grad():
             fixed = x * x
         return (x * fixed).sum()
 
     assert_close(grad(partly)(X), X * X)
-    assert_close(grad(lambda x: grad(partly)(x).sum())(X), 2 * X)
+    assert_close(grad(lambda x: grad(partly)(x).sum())(X), 0 * X)
+
+    def nothing(x):
+        with rd.no_grad():
+            return grad(wave)(x).sum()
+
+    assert_close(grad(nothing)(X), 0 * X)
+    with rd.no_grad():  # outside, it is not the transform's affair
+        assert_close(grad(lambda x: grad(wave)(x).sum())(X), 2 * X.cos() - X * X.sin())
+
+
+def test_detach_leaves_no_tangent():
+    assert_close(jvp(lambda x: x.sin() + x.detach(), (X,), (T,))[1], X.cos() * T)
+    assert_close(jacfwd(lambda x: x.sin() + x.clone().detach()[1:].sum())(X), rd.diag(X.cos()))
+
+
+def test_writes_are_differentiated_forward_over_reverse_and_in_a_batch():
+    def written(x, outside):
+        y = x.clone()
+        y.mul_(1.5)
+        y[0] = outside[1]
+        y[1].add_(1)
+        return y * x
+
+    def sums(x):
+        return written(x, x).sum()
+
+    assert_close(jacfwd(grad(sums))(X), jacrev(grad(sums))(X))
+    batch = rd.stack([X, -X])
+    for transform in (jacfwd, jacrev, lambda f: jacfwd(grad(lambda z: f(z).sum()))):
+        each = vmap(lambda x: transform(lambda z: written(z, x))(x))  # noqa: B023  (called in this round)
+        assert_close(each(batch)[1], transform(lambda z: written(z, -X))(-X))  # noqa: B023
 
 
 def test_ordinary_autograd_goes_through_a_transform():
