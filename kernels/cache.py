@@ -49,11 +49,12 @@ def directory() -> Path | None:
                 raise PermissionError(f"{path} can be written by other users")
         return path
     except (OSError, RuntimeError) as problem:  # RuntimeError: no home directory
-        _warn(problem)
+        warn_once(problem)
         return None
 
 
-def _warn(problem: Exception) -> None:
+def warn_once(problem: Exception) -> None:
+    """Says that nothing can be kept, the first time."""
     global _warned
     if not _warned:
         _warned = True
@@ -121,13 +122,14 @@ def store(key: str, result: Any, name: str, source: str) -> None:
 
     payload = dumps(result._reduce())
     try:
-        _write(path / f"{name}-{key[:12]}.py", source.encode())
-        _write(path / f"{key}.kernel", digest(key.encode(), payload) + payload)
+        write_whole(path / f"{name}-{key[:12]}.py", source.encode())
+        write_whole(path / f"{key}.kernel", digest(key.encode(), payload) + payload)
     except OSError as problem:
-        _warn(problem)
+        warn_once(problem)
 
 
-def _write(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes) -> None:
+    """Writes a file such that it is there as a whole, or not."""
     import tempfile  # here, because it brings half of the standard library along
 
     handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".new")

@@ -221,7 +221,7 @@ class Elementwise:
             except Exception as problem:
                 if type(problem).__name__ != "TypingError":  # numba's, which is not imported for its sake
                     raise
-                raise self._not_implemented(dtype or outs[0]) from problem
+                raise self.not_implemented(dtype or outs[0]) from problem
         return entry
 
     def source(self, loop: str, layout: str, outs: tuple, ins: tuple, dtype: str | None = None) -> str:
@@ -232,10 +232,12 @@ class Elementwise:
         """What the processor gets of the loop that `source` shows; read assembly.py."""
         return self._kernel(loop, layout, outs, ins, dtype).assembly(*self._signature(loop, layout, outs, ins, dtype))
 
-    def _not_implemented(self, dtype: str) -> NotImplementedError:
+    def not_implemented(self, dtype: str) -> NotImplementedError:
+        """What is raised for a dtype that the scalar function does not take."""
         return NotImplementedError(f'"{self.name}" not implemented for {dtype}: its scalar function does not take such')
 
-    def _compute(self, position: int, own: str | None, dtype: str | None) -> str:
+    def computing_dtype(self, position: int, own: str | None, dtype: str | None) -> str:
+        """The dtype to which an input is converted; TypeError where nothing says it."""
         chosen = own if dtype is None or (position in self.keep and own is not None) else dtype
         if chosen is None:
             raise TypeError(f"{self.name}: a Python number needs dtype=, the dtype in which to compute")
@@ -247,16 +249,16 @@ class Elementwise:
             signature += [array_type(out), "int64"]
         for position, (how, own) in enumerate(zip(layout, ins, strict=True)):
             if how == "n":
-                signature.append(DTYPES[self._compute(position, own, dtype)].compute)
+                signature.append(DTYPES[self.computing_dtype(position, own, dtype)].compute)
             elif how != "=":
                 signature += [array_type(own), "int64"]
         return tuple(signature)
 
     def _kernel(self, loop: str, layout: str, outs: tuple, ins: tuple, dtype: str | None, nogil: bool = True) -> Kernel:
-        computes = [self._compute(k, own, dtype) for k, own in enumerate(ins)]
+        computes = [self.computing_dtype(k, own, dtype) for k, own in enumerate(ins)]
         leading = dtype or next((c for k, c in enumerate(computes) if k not in self.keep), (*computes, *outs)[0])
         if not callable(self.body) and DTYPES[leading].kind not in self.body:
-            raise self._not_implemented(leading)
+            raise self.not_implemented(leading)
         body = self.body if callable(self.body) else self.body[DTYPES[leading].kind]
         in_blocks = hasattr(body, "usual") and DTYPES[leading].kind == "float" and loop in ("flat", "rows")
         text, given = _write_loop(self.name, loop, layout, outs, ins, computes, in_blocks)

@@ -6,20 +6,21 @@ done where it costs least: on the CPU before bytes go up, on the device before t
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from redispatch.dispatch import keyset, ops
-from redispatch.kernels import DTYPES, is_contiguous
+from redispatch.kernels import DTYPES, Operand, is_contiguous, is_dense, overlap
 from redispatch.kernels.copy import elementwise_for
 from redispatch.kernels.cuda import CUDAElementwise, current_stream
 from redispatch.kernels.elementwise import Elementwise
 from redispatch.ops.copying import storable
-from redispatch.ops.structured import check_no_internal_overlap
+from redispatch.ops.structured import check_no_internal_overlap, overlapping
 from redispatch.tensor import CPU, Tensor, empty, view_over
 
-from .operands import allocator, apart, block_of, fresh_like, operand
+from .operands import allocator, block_of, fresh_like, operand
 
 _LOOPS: dict[Elementwise, CUDAElementwise] = {}
 
@@ -45,6 +46,25 @@ def copied(x: Tensor, dtype: Any = None) -> Tensor:
     fresh = fresh_like(x, dtype)
     copy_on_device(fresh, x)
     return fresh
+
+
+def apart(value: Any, target: Tensor, elementwise: bool = True) -> Any:
+    """`value`, or a copy where it shares memory with `target` (ops/structured.py, Note [Inputs that share memory with
+    the output])."""
+    if not isinstance(value, Tensor) or value._storage is not target._storage:
+        return value
+    array: Any = SimpleNamespace(itemsize=value._dtype.itemsize)
+    a, b = (Operand(array, x._dtype.name, x._shape, x._stride, x._offset) for x in (value, target))
+    if value._dtype.itemsize != target._dtype.itemsize:
+        return copied(value)
+    shared = overlap(a, b)
+    if value is target or shared == "full":
+        return value if elementwise else copied(value)
+    if shared == "no":
+        return value
+    if is_dense(a.shape, a.strides) and is_dense(b.shape, b.strides):
+        raise overlapping()
+    return copied(value)
 
 
 def copy_from_kernel(self: Tensor, dst: Tensor, non_blocking: bool) -> Tensor:

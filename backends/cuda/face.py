@@ -11,7 +11,7 @@ from typing import Any
 
 from redispatch.backend.device_module import Guard
 from redispatch.kernels.cuda import driver
-from redispatch.tensor import KINDS, Tensor, current_index, set_current_index
+from redispatch.tensor import KINDS, Tensor, current_index, dtypes, set_current_index
 
 from .devices import NoCUDAError, start, started
 from .memory import CachingAllocator, OutOfMemoryError, in_units
@@ -93,8 +93,6 @@ def get_device_properties(device: Any = None) -> SimpleNamespace:
 
 def get_amp_supported_dtype() -> list[Any]:
     """The dtypes to which autocast can cast, the default one first."""
-    from redispatch.tensor import dtypes
-
     return [dtypes.float16, dtypes.bfloat16, dtypes.float32]
 
 

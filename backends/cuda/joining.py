@@ -9,8 +9,7 @@ from redispatch.ops.shape import cat_op, is_skipped, stack_op
 from redispatch.ops.structured import check_no_internal_overlap, is_among, overlapping, resize_out
 from redispatch.tensor import Tensor, view_over, wrap_dim
 
-from .copies import copy_on_device
-from .operands import apart
+from .copies import apart, copy_on_device
 
 
 class Joining:

@@ -55,10 +55,12 @@ class Statistics:
     total: Counter[str] = field(default_factory=Counter)  # ever allocated
 
     def add(self, what: str, amount: int) -> None:
-        self.now[what] += amount
-        self.peak[what] = max(self.peak[what], self.now[what])
+        now = self.now[what] + amount
+        self.now[what] = now
         if amount > 0:
             self.total[what] += amount
+            if now > self.peak[what]:
+                self.peak[what] = now
 
 
 class CachingAllocator(Allocator):
@@ -73,7 +75,10 @@ class CachingAllocator(Allocator):
 
     def of(self, index: int) -> Statistics:
         """The statistics of a device."""
-        return self.statistics.setdefault(index, Statistics())
+        found = self.statistics.get(index)
+        if found is None:
+            found = self.statistics[index] = Statistics()
+        return found
 
     # What storages ask --------------------------------------------------------------------------------------------
 

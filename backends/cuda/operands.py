@@ -1,14 +1,13 @@
-"""What the kernels at the key CUDA see: operands whose array is a storage's block, and inputs that lie apart."""
+"""What the kernels at the key CUDA see: operands whose array is a storage's block. Read next: copies.py."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
-from redispatch.kernels import Operand, is_dense, overlap
+from redispatch.kernels import Operand
 from redispatch.kernels.cuda import Memory
-from redispatch.ops.structured import overlapping
-from redispatch.tensor import KINDS, Tensor, empty, no_memory
+from redispatch.ops.creation import scalar_tensor_op
+from redispatch.tensor import KINDS, Tensor, UntypedStorage, empty, no_memory
 
 from .memory import CachingAllocator
 
@@ -34,47 +33,21 @@ def operand(x: Tensor) -> Operand:
     return Operand(array, x._dtype.name, x._shape, x._stride, x._offset)
 
 
-def scratch(like: Tensor) -> Any:
-    """What gives memory on the tensor's device for a while: until the caller drops the storage that it got."""
-    held = []
+class Scratch:
+    """Memory on a tensor's device, for as long as this object is held: `scratch(nbytes)`."""
 
-    def give(nbytes: int) -> Memory:
-        from redispatch.tensor import UntypedStorage
+    def __init__(self, like: Tensor) -> None:
+        self.on, self.held = like._device, list[UntypedStorage]()
 
-        storage = UntypedStorage(nbytes, like._device)
-        held.append(storage)
+    def __call__(self, nbytes: int) -> Memory:
+        storage = UntypedStorage(nbytes, self.on)
+        self.held.append(storage)
         block: Memory = storage.block
         return block
-
-    give.held = held  # type: ignore[attr-defined]  # lives as long as the function
-    return give
-
-
-def apart(value: Any, target: Tensor, elementwise: bool = True) -> Any:
-    """`value`, or a copy where it shares memory with `target` (ops/structured.py, Note [Inputs that share memory with
-    the output])."""
-    from .copies import copied  # which needs this file
-
-    if not isinstance(value, Tensor) or value._storage is not target._storage:
-        return value
-    array: Any = SimpleNamespace(itemsize=value._dtype.itemsize)
-    a, b = (Operand(array, x._dtype.name, x._shape, x._stride, x._offset) for x in (value, target))
-    if value._dtype.itemsize != target._dtype.itemsize:
-        return copied(value)
-    shared = overlap(a, b)
-    if value is target or shared == "full":
-        return value if elementwise else copied(value)
-    if shared == "no":
-        return value
-    if is_dense(a.shape, a.strides) and is_dense(b.shape, b.strides):
-        raise overlapping()
-    return copied(value)
 
 
 def uploaded(value: Any, on: Any, dtype: Any) -> Tensor:
     """A Python number as a tensor without dimensions on a device."""
-    from redispatch.ops.creation import scalar_tensor_op
-
     return scalar_tensor_op.functional(value, dtype=dtype, device=on)
 
 

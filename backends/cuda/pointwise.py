@@ -17,8 +17,8 @@ from redispatch.ops.structured import (
 )
 from redispatch.tensor import Tensor, dtypes, fresh
 
-from .copies import on_cuda
-from .operands import apart, operand, uploaded
+from .copies import apart, on_cuda
+from .operands import operand, uploaded
 
 
 class PointwiseOnCUDA:

@@ -18,8 +18,8 @@ from redispatch.ops.reductions import averaging_dtype, reduced_dims, summing_dty
 from redispatch.ops.structured import check_no_internal_overlap, check_writable, is_among, resize_out
 from redispatch.tensor import Tensor, dtypes
 
-from .copies import copied
-from .operands import apart, operand, scratch
+from .copies import apart, copied
+from .operands import Scratch, operand
 
 
 class Rule(NamedTuple):
@@ -88,7 +88,7 @@ class ReductionOnCUDA:
         reduction = self.rule.reduction
         if reduction not in _KERNELS:
             _KERNELS[reduction] = CUDAReduction(reduction)
-        _KERNELS[reduction].launch(operand(out), operand(x), dims, scratch(x))
+        _KERNELS[reduction].launch(operand(out), operand(x), dims, Scratch(x))
 
     def in_dtype(self, x: Tensor, dtype: Any) -> Tensor:
         """`x`, converted where the reduction would not compute in that dtype by itself."""

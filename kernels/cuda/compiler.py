@@ -88,7 +88,7 @@ def cubin(source: Source, target: str) -> bytes:
             return content[cache.SEAL :]
     code = link(ptx(source, target), target)
     if file is not None:
-        cache._write(file, digest(key.encode(), code) + code)
+        cache.write_whole(file, digest(key.encode(), code) + code)
     return code
 
 
@@ -221,8 +221,8 @@ def _keep(key: str, source: Source, target: str, text: str) -> None:
     seal = digest(key.encode(), text.encode()).hex()
     title = f"{source.name}({', '.join(source.signature)})"
     try:
-        cache._write(
+        cache.write_whole(
             directory / f"{key}.ptx", f"// {title}   for: {target}   by: {versions()}   seal: {seal}\n{text}".encode()
         )
     except OSError as problem:
-        cache._warn(problem)
+        cache.warn_once(problem)

@@ -116,10 +116,10 @@ class Form:
 
 def source(op: Elementwise, form: Form) -> Source:
     """The kernel of a form. NotImplementedError for dtypes that the scalar function does not take."""
-    computes = [op._compute(k, own, form.dtype) for k, own in enumerate(form.ins)]
+    computes = [op.computing_dtype(k, own, form.dtype) for k, own in enumerate(form.ins)]
     leading = form.dtype or next((c for k, c in enumerate(computes) if k not in op.keep), (*computes, *form.outs)[0])
     if not callable(op.body) and DTYPES[leading].kind not in op.body:
-        raise op._not_implemented(leading)
+        raise op.not_implemented(leading)
     body = op.body if callable(op.body) else op.body[DTYPES[leading].kind]
     writer = _Writer(op, form, computes)
     name = f"{op.name}_{'strided' if form.dims else 'contiguous'}"
@@ -293,7 +293,7 @@ class OnCUDA:
         width = vector_width([operands[k] for k in passed]) if flat else 1
         form = Form(width, 0 if flat else dims, layout, tuple(o.dtype for o in outs), dtypes, dtype)
         tables = [] if flat else dimension_tables(walk.sizes.tolist(), steps[passed].tolist())
-        compute = [DTYPES[self.op._compute(k, own, dtype)].compute for k, own in enumerate(dtypes)]
+        compute = [DTYPES[self.op.computing_dtype(k, own, dtype)].compute for k, own in enumerate(dtypes)]
         threads = walk.numel // width + walk.numel % width
         kernel = self.kernels.get(form)
         if kernel is None:

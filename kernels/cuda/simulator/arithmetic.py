@@ -6,7 +6,7 @@ truncates, a minimum prefers the number to the NaN, a float becomes an integer b
 rounds once.
 
 Approximations (`ex2.approx`, `sin.approx`) are computed rightly rounded or nearly so: a GPU differs in the last bits.
-Read next: `lanes.py`. Source: NVIDIA's "Parallel Thread Execution ISA", chapter 9.
+Read next: `grid.py`. Source: NVIDIA's "Parallel Thread Execution ISA", chapter 9.
 """
 
 from __future__ import annotations

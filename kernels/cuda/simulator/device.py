@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from .arithmetic import NUMPY
-from .lanes import Dim, Program
+from .grid import Dim
+from .lanes import Program
 from .memory import UNSIGNED, Arena
 from .parser import Kernel, parse
 

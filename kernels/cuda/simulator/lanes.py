@@ -1,47 +1,27 @@
 """The simulated multiprocessor: runs a kernel's instructions, each for all lanes that have come to it.
 
-A register is an array with one element a lane, over all blocks of a grid (or as many as fit into a chunk). The
-instructions are cut into *stretches* that are entered at the top and left at the bottom, and each lane has the number
-of the stretch that it is to run next. The lowest number among the lanes goes first, for all lanes that have it: lanes
-that a branch has parted meet again where their ways join, as on a GPU, and a loop ends for all before what follows it
-begins.
+The instructions are cut into *stretches* that are entered at the top and left at the bottom, and each lane has the
+number of the stretch that it is to run next. The lowest number among the lanes goes first, for all lanes that have it:
+lanes that a branch has parted meet again where their ways join, as on a GPU, and a loop ends for all before what
+follows it begins.
 
 A lane at a barrier waits. When nobody else can go on, each block must have all of its lanes at the same barrier;
 a block where some wait and others have left, or wait elsewhere, is the error of a divergent barrier.
-Read next: `steps.py`, what one instruction does.
+Read next: `device.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
-from .memory import LOCAL, SHARED, UNSIGNED, WINDOW, Arena, Fault
+from .grid import EVERY, Dim, Grid, KernelFault, Lanes
+from .memory import LOCAL, SHARED, WINDOW, Arena, Fault
 from .parser import Instruction, Kernel, Module
-from .races import OwnMemory, Races
+from .steps import address_of, step
 
-Dim = tuple[int, int, int]
-Lanes = Any  # an array of lanes' numbers, or EVERY
-EVERY = slice(None)
 CHUNK = 1 << 16  # lanes that run side by side
-WARP = 32
-
-
-class KernelFault(RuntimeError):
-    """What a kernel did wrong. Fields: `kernel`, `line` (of its PTX), `block` and `thread` (x, y, z), `address`."""
-
-    def __init__(
-        self, message: str, kernel: str, line: int, block: Dim, thread: Dim, address: int | None, instruction: str
-    ) -> None:
-        self.kernel, self.line, self.block, self.thread, self.address = kernel, line, block, thread, address
-        self.instruction = instruction
-        super().__init__(
-            f"CUDA simulator: {message}\n"
-            f"  kernel  {kernel}\n  line    {line} of its PTX: {instruction}\n"
-            f"  lane    thread {thread} of block {block}"
-        )
 
 
 class Stretch:
@@ -54,85 +34,10 @@ class Stretch:
         self.next = self.target = -1
 
 
-class Grid:
-    """Some blocks of a launch: the state of their lanes."""
-
-    def __init__(
-        self, kernel: Kernel, arena: Arena, addresses: dict[str, int], grid: Dim, block: Dim, first: int, blocks: int
-    ):
-        self.kernel, self.arena, self.addresses = kernel, arena, addresses
-        self.threads = block[0] * block[1] * block[2]
-        self.count = blocks * self.threads
-        lane = np.arange(self.count)
-        thread, number = lane % self.threads, lane // self.threads + first
-        self.block_of, self.warp_of = lane // self.threads, (thread // WARP).astype(np.int32)
-        self.lane_in_warp, self.first_of_warp = thread % WARP, lane - thread % WARP
-        self.special = self._special_registers(thread, number, grid, block)
-        self.registers: dict[str, np.ndarray] = {}
-        self.epochs = np.zeros(blocks, np.int32)
-        self.shared = OwnMemory(blocks, kernel.shared, SHARED, "shared")
-        self.local = OwnMemory(self.count if kernel.local else 0, kernel.local, LOCAL, "local")
-        self.races = Races(blocks * self.shared.room)
-        self.active = lane  # the lanes that run the current instruction
-        self.every = lane
-        self.at = np.zeros(self.count, np.int64)  # the stretch that a lane runs next
-        self.waiting = np.zeros(self.count, bool)
-
-    def _special_registers(self, thread: Any, number: Any, grid: Dim, block: Dim) -> dict[str, Any]:
-        def unsigned(value: Any) -> Any:
-            return np.asarray(value).astype(np.uint32)
-
-        found = {"%laneid": unsigned(self.lane_in_warp), "%warpid": unsigned(self.warp_of)}
-        for name, index, sizes in (("tid", thread, block), ("ctaid", number, grid)):
-            found[f"%{name}.x"] = unsigned(index % sizes[0])
-            found[f"%{name}.y"] = unsigned(index // sizes[0] % sizes[1])
-            found[f"%{name}.z"] = unsigned(index // (sizes[0] * sizes[1]))
-            for axis, size in zip("xyz", sizes, strict=True):
-                found[f"%n{name}.{axis}"] = unsigned(size)
-        return found
-
-    def place(self, lane: int) -> tuple[Dim, Dim]:
-        """(block, thread) of a lane."""
-        x, y = ([int(self.special[f"%{name}.{axis}"][lane]) for axis in "xyz"] for name in ("ctaid", "tid"))
-        return (x[0], x[1], x[2]), (y[0], y[1], y[2])
-
-    # Memory, by what an address lies in --------------------------------------------------------------------------
-
-    def load(self, lanes: Lanes, addresses: np.ndarray, size: int, count: int) -> list[np.ndarray]:
-        own, owners, is_shared = self._own(addresses, lanes)
-        if own is None:
-            return self.arena.load(addresses, size, count)
-        places = own.places(addresses, owners, size, count, "read")
-        if is_shared:
-            self.races.read(places, size * count, self.warp_of[lanes], self.epochs[owners])
-        return own.load(places, size, count)
-
-    def store(self, lanes: Lanes, addresses: np.ndarray, size: int, values: list[np.ndarray]) -> None:
-        own, owners, is_shared = self._own(addresses, lanes)
-        if own is None:
-            self.arena.store(addresses, size, values)
-            return
-        places = own.places(addresses, owners, size, len(values), "write")
-        if is_shared:
-            self.races.write(places, size * len(values), self.warp_of[lanes], self.epochs[owners])
-        own.store(places, size, values)
-
-    def _own(self, addresses: np.ndarray, lanes: Lanes) -> tuple[OwnMemory | None, Any, bool]:
-        """The block's or the lane's memory, where the first address lies in one, with the owners; else None."""
-        first = int(addresses[0]) if len(addresses) else 0
-        if SHARED <= first < SHARED + WINDOW:
-            return self.shared, self.block_of[lanes], True
-        if LOCAL <= first < LOCAL + WINDOW:
-            return self.local, self.every[lanes], False
-        return None, None, False
-
-
 class Program:
     """A kernel made ready to run."""
 
     def __init__(self, module: Module, kernel: Kernel) -> None:
-        from .steps import step  # steps.py knows the classes of this file
-
         self.module, self.kernel = module, kernel
         instructions = kernel.instructions
         cuts = {0, len(instructions)}
@@ -237,8 +142,6 @@ class Program:
         state.waiting[:] = False
 
     def _told(self, state: Grid, instruction: Instruction, fault: Fault, lane: int) -> KernelFault:
-        from .steps import address_of
-
         block, thread = state.place(lane)
         address, message = address_of(state, instruction, lane), str(fault)
         if address is not None:
@@ -247,8 +150,3 @@ class Program:
                 near = state.arena.describe(address)
             message = f"{message}\n  address {near}"
         return KernelFault(message, self.kernel.name, instruction.line, block, thread, address, str(instruction))
-
-
-def raw(kind: np.dtype) -> np.dtype:
-    """The unsigned integers of the same width, which registers hold."""
-    return np.dtype(bool) if kind.kind == "b" else UNSIGNED[kind.itemsize]

@@ -14,7 +14,7 @@ it is regular, so a few regular expressions read it:
 
 Functions that a kernel calls are written into it where they are called, with registers and labels of their own; so
 what runs later knows of no calls. Recursion does not occur in what numba makes, and is refused.
-Read next: `lanes.py`.
+Read next: `memory.py`.
 
 Source: NVIDIA's "Parallel Thread Execution ISA".
 """

@@ -4,7 +4,7 @@ Lanes of one warp go in step here, those of different warps do not on a GPU. So 
 same byte of shared memory between two barriers, if one of them writes: it would depend on which comes first. Each byte
 remembers the warp that last wrote it and the one that last read it, and the number of barriers that the block had
 passed then, its *epoch*. An access in the same epoch by another warp is a race: a barrier is missing.
-Read next: `lanes.py`.
+Read next: `arithmetic.py`.
 """
 
 from __future__ import annotations

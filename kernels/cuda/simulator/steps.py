@@ -2,7 +2,7 @@
 
 `step(instruction, kernel)` is a function `(grid, lanes)`, made once. Arithmetic comes from the tables of
 `arithmetic.py`; here is what needs more than the lane's own numbers: memory, votes, shuffles, atomics, carries.
-A register holds bits. Which numbers they mean is said by each instruction's type.
+A register holds bits. Which numbers they mean is said by each instruction's type. Read next: `lanes.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .arithmetic import NUMPY, Operation, Unknown, high_product, operation
-from .lanes import WARP, Grid, Lanes
+from .grid import WARP, Grid, Lanes
 from .memory import LOCAL, SHARED, UNSIGNED, Fault
 from .parser import WIDTHS, Instruction, Kernel, PTXError
 
@@ -364,7 +364,7 @@ def atomic(instruction: Instruction, kernel: Kernel) -> Step:
         olds = np.empty(addresses.shape, kind)
         for k in range(len(addresses)):
             one, lane = addresses[k : k + 1], grid.every[lanes][k : k + 1]
-            own, owners, _ = grid._own(one, lane)
+            own, owners, _ = grid.own_memory(one, lane)
             try:
                 if own is None:
                     (bits,) = grid.arena.load(one, kind.itemsize, 1)
