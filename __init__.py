@@ -195,7 +195,6 @@ from .ops.constant_pad import (
     constant_pad_nd,
 )
 from .ops.contractions import (
-    einsum,
     inner,
     kron,
     tensordot,
@@ -272,6 +271,7 @@ from .ops.dropout import (
     feature_dropout_,
     native_dropout,
 )
+from .ops.einsum import einsum
 from .ops.elementary import (
     abs,
     ceil,

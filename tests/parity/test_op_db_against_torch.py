@@ -108,7 +108,6 @@ KNOWN: dict[str, dict[str, str]] = {
     },
     "slice_inverse": {"gradients": "none is none; PyTorch's is a tensor of zeros"},
     "copy": dict.fromkeys(["node", "gradient errors"], "ours has a derivative; PyTorch's has none"),
-    "einsum": dict.fromkeys(["operators", "node"], "the same products; ours puts no dimensions of size 1 in between"),
     "embedding_dense_backward": {"gradient errors": "PyTorch ignores scale_grad_by_freq here and gives a wrong one"},
     "affine_grid_generator_backward": {"operators": "the same grid, its axes laid out in fewer steps"},
     **dict.fromkeys(

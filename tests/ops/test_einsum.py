@@ -1,0 +1,76 @@
+"""einsum: the operators that it calls, subscripts as lists, and paths."""
+
+import numpy as np
+import pytest
+
+import redispatch as rd
+from redispatch.utils._python_dispatch import TorchDispatchMode
+
+
+class Names(TorchDispatchMode):
+    def __init__(self):
+        self.seen = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.seen.append(func._opname)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(
+    "equation, names",
+    [
+        ("ij,kj->ik", "unsqueeze permute unsqueeze permute permute view permute view bmm view permute view"),
+        ("i,j->ij", "unsqueeze permute unsqueeze permute mul"),
+        ("ii->i", "diagonal permute permute"),
+        ("ij->j", "permute sum"),
+    ],
+)
+def test_it_calls_the_operators_that_pytorch_calls(equation, names):
+    tensors = [rd.ones((2,) * len(term)) for term in equation.split("->")[0].split(",")]
+    with Names() as seen:
+        rd.einsum(equation, *tensors)
+    assert seen.seen == names.split()
+
+
+@pytest.mark.parametrize("equation", ["ij,kj->ki", "ijb,kj->kib", "...ij,jk->k...i", "aij,jkl,lm->m...a"])
+def test_results_are_in_order_where_a_product_the_other_way_round_makes_them_so(equation):
+    shapes = [[2, 3], [4, 3]] if equation.startswith("ij,") else None
+    shapes = shapes or {"ijb,kj->kib": [[2, 3, 5], [4, 3]], "...ij,jk->k...i": [[6, 2, 3], [3, 4]]}.get(equation)
+    arrays = [np.random.default_rng(0).normal(size=s) for s in shapes or [[2, 3, 4], [4, 5, 6], [6, 7]]]
+    found = rd.einsum(equation, *map(rd.tensor, arrays))
+    assert np.allclose(found.tolist(), np.einsum(equation, *arrays))
+    if equation in ("ij,kj->ki", "ijb,kj->kib"):
+        assert found.is_contiguous()
+
+
+def test_numbers_stand_for_letters():
+    a, b = rd.randn(2, 3), rd.randn(3, 4)
+    assert rd.equal(rd.einsum(a, [0, 1], b, [1, 30], [30, 0]), rd.einsum("ij,jk->ki", a, b))
+    assert rd.equal(rd.einsum(a, [..., 1], b, [1, 2]), a @ b)
+    with pytest.raises(ValueError, match=r"not within the valid range \[0, 52\)"):
+        rd.einsum(a, [0, 52])
+    with pytest.raises(ValueError, match="must specify the equation string and at least one operand"):
+        rd.einsum("ij")
+
+
+def test_a_path_says_who_is_joined_with_whom():
+    arrays = [np.random.default_rng(i).normal(size=s) for i, s in enumerate([(2, 3), (3, 4), (4, 5)])]
+    tensors, einsum = list(map(rd.tensor, arrays)), rd.ops.aten.einsum.default
+    expected = np.einsum("ij,jk,kl->il", *arrays)
+    for path in ([0, 1, 0, 1], [2, 1, 0, 1], [0, 2, 1, 0]):
+        assert np.allclose(einsum("ij,jk,kl->il", tensors, path=path).tolist(), expected)
+    with pytest.raises(RuntimeError, match="path given in path parameter to have size 4 but got 2"):
+        einsum("ij,jk,kl->il", tensors, path=[0, 1])
+    with pytest.raises(RuntimeError, match=r"invalid contraction \(1, 2\) operand index is out of bounds"):
+        einsum("ij,jk,kl->il", tensors, path=[0, 1, 1, 2])
+    with pytest.raises(RuntimeError, match=r"\(0, 0\) cannot contract an operand with itself"):
+        einsum("ij,jk,kl->il", tensors, path=[0, 0, 0, 1])
+
+
+def test_shapes_that_do_not_fit():
+    with pytest.raises(RuntimeError, match="subscript j has size 4 for operand 1 which does not broadcast with prev"):
+        rd.einsum("ij,jk->ik", rd.ones(2, 3), rd.ones(4, 5))
+    with pytest.raises(RuntimeError, match="dimension 0 covered by ellipsis in operand 1 has size 4 which does not"):
+        rd.einsum("...i,...j", rd.ones(2, 3), rd.ones(4, 5))
+    with pytest.raises(RuntimeError, match="subscript i is repeated for operand 0 but the sizes don't match, 3 != 2"):
+        rd.einsum("ii->i", rd.ones(2, 3))
