@@ -394,7 +394,7 @@ def replaced(old, mask, new):
     return new if mask else old
 
 
-_MASKED = Elementwise("masked_fill", replaced, keep=[1])
+MASKED_LOOPS = Elementwise("masked_fill", replaced, keep=[1])
 
 masked_fill_scalar_op = Operator(
     "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", inplace=True, tags=("pointwise",)
@@ -420,7 +420,7 @@ def masked_fill_inplace(self: Tensor, mask: Tensor, value: Any) -> Tensor:
         return self
     warn_if_expanded(self, "masked_fill_")
     target, mask = self._operand, apart(mask, self, elementwise=False)
-    _MASKED.run(target, target, mask._operand, value, dtype=self._dtype.name)
+    MASKED_LOOPS.run(target, target, mask._operand, value, dtype=self._dtype.name)
     return self
 
 
@@ -485,7 +485,7 @@ def masked_fill_first(key: Any, self: Tensor, mask: Tensor, value: Any) -> Tenso
         if len(MASKED) >= REMEMBERED:
             MASKED.clear()
         made = mould(result._shape, result._dtype, result._device, result._stride)
-        MASKED[key] = Plan(made, _MASKED.loop((result._operand,), inputs, self._dtype.name).run)
+        MASKED[key] = Plan(made, MASKED_LOOPS.loop((result._operand,), inputs, self._dtype.name).run)
     return result
 
 

@@ -14,7 +14,7 @@ from redispatch.ops.pointwise import DECLARED, Pointwise
 from redispatch.ops.random import Generator
 from redispatch.tensor import KINDS, DeviceKind, Tensor, device, overridable
 
-from . import copies
+from . import copies, masks
 from .joining import JOINING
 from .memory import Block, CachingAllocator
 from .operands import block_of
@@ -27,6 +27,10 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "fill_.Scalar": copies.fill_kernel,
     "fill_.Tensor": copies.fill_tensor_kernel,
     "zero_": copies.zero_kernel,
+    "masked_fill.Scalar": masks.masked_fill_kernel,
+    "masked_fill.Tensor": masks.masked_fill_tensor_kernel,
+    "masked_fill_.Scalar": masks.masked_fill_inplace_kernel,
+    "masked_fill_.Tensor": masks.masked_fill_tensor_inplace_kernel,
     "_local_scalar_dense": copies.item_kernel,
     "equal": copies.equal_kernel,
 }

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..convert import CONVERT, conversion, load, real_type, store
-from ..elementwise import Elementwise, Number
+from ..elementwise import LAUNCHES, Elementwise, Number
 from ..geometry import broadcast_strides, plan
 from ..operand import DTYPES, Operand
 from ..primitives import double_of_bits, float_of_bits
@@ -264,6 +264,8 @@ class OnCUDA:
         )
         run = self.plans.get(key)
         if run is None:
+            if len(self.plans) >= LAUNCHES:
+                self.plans.clear()
             run = self.plans[key] = self._plan(outs, inputs, dtype)
         run(outs, inputs)
 

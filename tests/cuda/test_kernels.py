@@ -23,7 +23,7 @@ POINTWISE = {form for op in DECLARED for form in op.forms}
 EVERY = 12
 OTHERS = (
     "sum sum.dim_IntList mean.dim prod all any.dim amax amin max count_nonzero cat stack clone _to_copy copy_ "
-    "fill_.Scalar zeros_like full arange eye where.self contiguous equal"
+    "fill_.Scalar masked_fill.Scalar masked_fill_.Scalar masked_fill.Tensor zeros_like full arange eye where.self contiguous equal"
 ).split()
 INFOS = [info for info in op_db if info.op in POINTWISE]
 CHOSEN = {info.name for info in INFOS[::EVERY]} | {f"aten::{name}" for name in OTHERS}
@@ -116,7 +116,8 @@ def test_gradients_follow_from_the_operators():
     x, w = rd.randn(5, 3, requires_grad=True), rd.randn(3, requires_grad=True)
     a, v = x.detach().cuda().requires_grad_(), w.detach().cuda().requires_grad_()
     for given, by in ((x, w), (a, v)):
-        (rd.tanh(given * by).exp().mean(0) - by.sigmoid()).square().sum().backward()
+        chosen = rd.where(given > 0, given, by.clamp(min=0)).relu()
+        (rd.tanh(given * by).exp().mean(0) - by.sigmoid() + chosen.amax(0)).square().sum().backward()
     compare([a.grad, v.grad], [x.grad, w.grad])
     assert a.grad.is_cuda and type((a * v).grad_fn).__name__ == "MulBackward0"
 
