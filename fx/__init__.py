@@ -1,7 +1,7 @@
 """fx: programs as graphs of calls, which can be looked at, changed and run.
 
-Read in this order: node, graph, codegen, graph_module, proxy, _symbolic_trace, interpreter; then
-experimental/proxy_tensor.py, which traces the operators that run.
+Read in this order: node, graph, codegen, graph_module, proxy, wrapping, _symbolic_trace, interpreter; then
+subgraph_rewriter, and experimental/proxy_tensor.py, which traces the operators that run.
 """
 
 from . import _pytree
@@ -11,6 +11,8 @@ from .graph_module import GraphModule
 from .interpreter import Interpreter, Transformer
 from .node import Node, has_side_effect, map_aggregate, map_arg
 from .proxy import Attribute, Proxy, TraceError
+from .subgraph_rewriter import replace_pattern
+from .wrapping import wrap
 
 __all__ = [
     "Attribute",
@@ -26,5 +28,7 @@ __all__ = [
     "has_side_effect",
     "map_aggregate",
     "map_arg",
+    "replace_pattern",
     "symbolic_trace",
+    "wrap",
 ]

@@ -27,6 +27,7 @@ from .graph import Graph
 from .graph_module import GraphModule
 from .node import Node
 from .proxy import Proxy, TracerBase
+from .wrapping import steps_in_place
 
 TRACER: ContextVar[Tracer | None] = ContextVar("the tracer at work", default=None)
 
@@ -34,6 +35,7 @@ TRACER: ContextVar[Tracer | None] = ContextVar("the tracer at work", default=Non
 class Tracer(TracerBase):
     """Traces functions and modules. Override `is_leaf_module` to say which submodules stay whole.
 
+    autowrap_functions: those that are steps of their own wherever the traced function finds them by name (wrapping.py).
     root: the module that is traced; `tensor_attrs`: tensors that were met and belong to no module, by the name that
     they have.
     """
@@ -41,7 +43,7 @@ class Tracer(TracerBase):
     def __init__(self, autowrap_functions: tuple[Callable[..., Any], ...] = ()) -> None:
         self.graph = Graph()
         self.root: Any = nn.Module()
-        self.wrapped = {function.__name__: function for function in autowrap_functions}
+        self.autowrap_functions = autowrap_functions
         self.submodule_paths: dict[Any, str] = {}
         self.tensor_attrs: dict[int, tuple[Tensor, str]] = {}
         self.parameters: dict[str, Proxy] = {}
@@ -114,7 +116,8 @@ class Tracer(TracerBase):
         before = set(vars(self.root))
         token = TRACER.set(self)
         try:
-            with modules_intercepted():
+            names = getattr(inspect.unwrap(function), "__globals__", {})
+            with modules_intercepted(), steps_in_place(self.autowrap_functions, names):
                 result = function(*args, **kwargs)
         finally:
             TRACER.reset(token)

@@ -9,7 +9,7 @@ import torch
 from torch import nn, optim
 from torch.distributions import Categorical
 
-PLACES, GOAL, LONGEST = 11, 2, 20
+PLACES, GOAL, LONGEST = 11, 9, 20
 
 
 class Track:
@@ -38,7 +38,7 @@ class Policy(nn.Module):
         with torch.no_grad():
             for number, parameter in enumerate(self.parameters()):
                 values = torch.arange(parameter.numel(), dtype=torch.float32).view_as(parameter)
-                parameter.copy_((values * 0.7548777 + number * 0.37) % 1 - 0.5)
+                parameter.copy_(((values * 0.7548777 + number * 0.37) % 1 - 0.5) / 4)
 
     def forward(self, x):
         return torch.softmax(self.affine2(torch.relu(self.affine1(x))), dim=1)
@@ -88,7 +88,7 @@ for episode in range(1, 41):
 
 final = Categorical(policy(track.reset().unsqueeze(0)))
 print(final, [round(p, 2) for p in final.probs[0].tolist()], final.param_shape, final.batch_shape)
-print("a goal-seeking policy:", bool(final.probs[0, 0] > 0.5), final.enumerate_support().tolist())
+print("a goal-seeking policy:", bool(final.probs[0, 1] > 0.5), final.enumerate_support().tolist())
 try:
     Categorical(probs=torch.tensor([[-1.0, 2.0]]))
 except ValueError as refused:

@@ -1,0 +1,164 @@
+"""replace_pattern: wherever a graph computes what one function says, it computes what another one says instead.
+
+    replace_pattern(module, lambda a, b: rd.relu(a + b), lambda a, b: rd.sigmoid(a * b))
+
+Both functions are traced. Their parameters stand for anything; all other steps of the pattern must be there, with the
+same arguments, and none but the last may be used elsewhere. Read next: graph.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from redispatch import nn
+
+from ._symbolic_trace import symbolic_trace
+from .graph import Graph
+from .graph_module import GraphModule
+from .node import Node
+
+Found = dict[Any, Any]  # a step of the pattern -> that of the graph; a parameter -> any value
+
+
+@dataclass
+class Match:
+    """One place that was replaced: the last step there, and which step stood for which of the pattern."""
+
+    anchor: Node
+    nodes_map: dict[Node, Node]
+
+
+def replace_pattern(
+    gm: GraphModule, pattern: Callable[..., Any] | GraphModule, replacement: Callable[..., Any] | GraphModule
+) -> list[Match]:
+    """Replaces each place where `gm` computes `pattern`, in place; places that share steps are replaced once.
+
+    Errors: ValueError for a pattern that returns a parameter, and for a replacement with other parameters.
+    """
+    wanted, instead = graph_of(pattern), graph_of(replacement)
+    results = returned(wanted)
+    if not results or any(not isinstance(one, Node) or one.op == "placeholder" for one in results):
+        raise ValueError("replace_pattern: the pattern must return what it computes, not a parameter or a number")
+    parameters, theirs = parameters_of(wanted), parameters_of(instead)
+    if len(parameters) != len(theirs):
+        raise ValueError(
+            f"replace_pattern: the pattern has {len(parameters)} parameters and the replacement {len(theirs)}; each "
+            "parameter of one must stand for the one in the same place of the other"
+        )
+    done: list[Match] = []
+    for found in list(places(gm.graph, wanted)):
+        if any(isinstance(node, Node) and node._erased for node in found.values()):
+            continue  # it shares a step with a place before it
+        done.append(Match(found[results[0]], dict(found)))
+        put(gm.graph, found, wanted, instead)
+        if isinstance(replacement, nn.Module):
+            take_over(gm, replacement, instead)
+    gm.recompile()
+    return done
+
+
+def graph_of(function: Any) -> Graph:
+    return function.graph if isinstance(function, GraphModule) else symbolic_trace(function).graph
+
+
+def parameters_of(graph: Graph) -> list[Node]:
+    return [node for node in graph.nodes if node.op == "placeholder"]
+
+
+def returned(graph: Graph) -> list[Any]:
+    """What a graph gives back, as a list."""
+    value = graph.output_node().args[0]
+    return list(value) if isinstance(value, tuple | list) else [value]
+
+
+# --- finding ----------------------------------------------------------------------------------------------------------
+
+
+def places(graph: Graph, pattern: Graph) -> Iterator[Found]:
+    """Where the graph computes the pattern, in the graph's order."""
+    results = returned(pattern)
+    for node in graph.nodes:
+        for found in extended({}, results, [node], graph):
+            if stands_alone(found, results):
+                yield found
+                break
+
+
+def extended(found: Found, results: list[Any], candidates: list[Node], graph: Graph) -> Iterator[Found]:
+    """The ways in which each result of the pattern is computed, the first of them by one of `candidates`."""
+    if not results:
+        yield found
+        return
+    for node in candidates:
+        attempt = dict(found)
+        if fits(results[0], node, attempt):
+            yield from extended(attempt, results[1:], list(graph.nodes), graph)
+
+
+def fits(wanted: Any, given: Any, found: Found) -> bool:
+    """Whether a value of the graph is computed as one of the pattern is; notes in `found` what stands for what."""
+    if isinstance(wanted, Node):
+        if wanted in found:
+            return found[wanted] is given
+        if wanted.op == "placeholder":
+            found[wanted] = given
+            return True
+        if not isinstance(given, Node) or given in found.values() or not same_step(wanted, given):
+            return False
+        found[wanted] = given
+        return fits(wanted.args, given.args, found) and fits(wanted.kwargs, given.kwargs, found)
+    if isinstance(wanted, tuple | list):
+        alike = isinstance(given, tuple | list) and len(wanted) == len(given)
+        return alike and all(fits(one, other, found) for one, other in zip(wanted, given, strict=True))
+    if isinstance(wanted, dict):
+        alike = isinstance(given, dict) and wanted.keys() == given.keys()
+        return alike and all(fits(value, given[name], found) for name, value in wanted.items())
+    return type(wanted) is type(given) and wanted == given
+
+
+def same_step(wanted: Node, given: Node) -> bool:
+    return wanted.op == given.op and wanted.target == given.target
+
+
+def stands_alone(found: Found, results: list[Any]) -> bool:
+    """Whether what is computed on the way is used nowhere else."""
+    inside = {node for wanted, node in found.items() if wanted.op != "placeholder"}
+    ends = {found[one] for one in results}
+    return all(set(node.users) <= inside for node in inside - ends)
+
+
+# --- replacing --------------------------------------------------------------------------------------------------------
+
+
+def put(graph: Graph, found: Found, pattern: Graph, instead: Graph) -> None:
+    """Computes `instead` in the place of the steps in `found`."""
+    order = {node: number for number, node in enumerate(graph.nodes)}
+    inside = sorted((found[one] for one in found if one.op != "placeholder"), key=order.__getitem__)
+    ends = [found[one] for one in returned(pattern)]
+    pairs = zip(parameters_of(instead), parameters_of(pattern), strict=True)
+    values = {own: found[other] for own, other in pairs if other in found}
+    users = [user for end in ends for user in end.users if user not in inside]
+    with graph.inserting_before(min([inside[-1], *users], key=order.__getitem__)):
+        result = graph.graph_copy(instead, values)
+    made = list(result) if isinstance(result, tuple | list) else [result]
+    for end, value in zip(ends, made, strict=True):
+        end.replace_all_uses_with(value)
+    for node in reversed(inside):
+        graph.erase_node(node)
+
+
+def take_over(gm: GraphModule, source: Any, graph: Graph) -> None:
+    """Gives `gm` the modules, parameters and buffers of a replacement that its steps read."""
+    for node in graph.nodes:
+        if node.op in ("call_module", "get_attr"):
+            path, _, name = str(node.target).rpartition(".")
+            owner = source.get_submodule(path) if path else source
+            if not path and not hasattr(gm, name):
+                setattr(gm, name, getattr(owner, name))
+            elif path and node.op == "call_module":
+                gm.add_submodule(str(node.target), getattr(owner, name))
+
+
+__all__ = ["Match", "replace_pattern"]

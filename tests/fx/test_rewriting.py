@@ -1,0 +1,121 @@
+"""Patterns of steps are replaced by others, and wrapped functions are steps of their own."""
+
+import math
+
+import pytest
+
+import redispatch as rd
+from redispatch import fx, nn
+from redispatch.fx.experimental.proxy_tensor import make_fx
+
+
+def doubled(x):
+    return x * 2 if x.sum() > 0 else x
+
+
+fx.wrap("doubled")
+
+
+@fx.wrap
+def halved(x):
+    return x / 2
+
+
+fx.wrap("len")
+
+
+def test_a_wrapped_function_is_one_step():
+    traced = fx.symbolic_trace(lambda x: halved(doubled(x)) + len(x))
+    assert [node.target for node in traced.graph.nodes if node.op == "call_function"][:3] == [doubled, halved, len]
+    assert traced(rd.ones(3)).tolist() == [4, 4, 4]
+    assert "len" not in globals() and doubled(rd.ones(1)).item() == 2  # all is as before
+
+
+def test_functions_that_a_tracer_is_given_are_steps_too():
+    def function(x):
+        return root(x)
+
+    graph = fx.Tracer(autowrap_functions=(root,)).trace(function)
+    assert [node.target for node in graph.nodes if node.op == "call_function"] == [root]
+
+
+def root(x):
+    return math.sqrt(float(x))
+
+
+def test_wrap_says_what_it_takes_and_where():
+    with pytest.raises(RuntimeError, match="Must be either a callable or string name"):
+        fx.wrap(3)
+    with pytest.raises(NotImplementedError, match="top level of a module"):
+        fx.wrap("doubled")
+
+
+def function(x, w):
+    return rd.relu(rd.add(x, w)) + rd.relu(rd.add(w, x))
+
+
+def test_each_place_of_a_pattern_is_replaced():
+    traced = fx.symbolic_trace(function)
+    done = fx.replace_pattern(traced, lambda a, b: rd.relu(rd.add(a, b)), lambda a, b: rd.sigmoid(a * b))
+    assert len(done) == 2 and done[0].anchor.name == "relu"
+    assert [str(one) for one in done[0].nodes_map] == ["relu", "add", "a", "b"]
+    x, w = rd.tensor([1.0, 2.0]), rd.tensor([3.0, -1.0])
+    assert rd.equal(traced(x, w), rd.sigmoid(x * w) * 2)
+    traced.graph.lint()
+
+
+def test_operators_of_a_traced_program_are_replaced():
+    traced = make_fx(lambda x: x.sin() + 1)(rd.ones(2))
+    done = fx.replace_pattern(traced, lambda x: rd.ops.aten.sin.default(x), lambda x: rd.ops.aten.cos.default(x))
+    assert len(done) == 1 and rd.allclose(traced(rd.zeros(1)), rd.tensor([2.0]))
+
+
+def test_what_is_used_elsewhere_or_has_another_argument_stays():
+    def used(x):
+        y = rd.neg(x)
+        return rd.relu(y) + y
+
+    traced = fx.symbolic_trace(used)
+    assert fx.replace_pattern(traced, lambda x: rd.relu(rd.neg(x)), lambda x: x) == []
+    traced = fx.symbolic_trace(lambda x: rd.add(x, 3))
+    assert fx.replace_pattern(traced, lambda x: rd.add(x, 2), lambda x: x) == []
+    assert len(fx.replace_pattern(traced, lambda x: rd.add(x, 3), lambda x: x)) == 1
+    assert traced(rd.ones(1)).item() == 1
+
+
+def test_places_that_overlap_are_replaced_once():
+    traced = fx.symbolic_trace(lambda x: rd.relu(rd.relu(rd.relu(x))))
+    assert len(fx.replace_pattern(traced, lambda x: rd.relu(rd.relu(x)), lambda x: rd.neg(x))) == 1
+    assert traced(rd.tensor([2.0])).item() == 0  # the first place: relu(-x)
+    traced.graph.lint()
+
+
+def test_several_results_are_replaced_together():
+    def both(x):
+        return rd.neg(x) + rd.exp(x)
+
+    traced = fx.symbolic_trace(both)
+    done = fx.replace_pattern(traced, lambda x: (rd.neg(x), rd.exp(x)), lambda x: (rd.exp(x), rd.exp(x)))
+    assert len(done) == 1 and rd.equal(traced(rd.ones(1)), rd.ones(1).exp() * 2)
+
+
+def test_a_replacement_brings_its_modules():
+    class Two(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(2, 2)
+
+        def forward(self, x):
+            return self.layer(x)
+
+    traced, two = fx.symbolic_trace(lambda x: rd.relu(x)), fx.symbolic_trace(Two())
+    assert len(fx.replace_pattern(traced, lambda x: rd.relu(x), two)) == 1
+    assert rd.equal(traced(rd.ones(1, 2)), two(rd.ones(1, 2)))
+
+
+def test_a_pattern_must_compute_and_its_parameters_be_those_of_the_replacement():
+    traced = fx.symbolic_trace(function)
+    with pytest.raises(ValueError, match="must return what it computes"):
+        fx.replace_pattern(traced, lambda x: x, lambda x: x)
+    with pytest.raises(ValueError, match="the pattern has 1 parameters and the replacement 2"):
+        fx.replace_pattern(traced, lambda x: rd.relu(x), lambda x, y: x)
