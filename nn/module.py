@@ -191,6 +191,10 @@ class Module(Checkpointable):
     def _floating(self, dtype: dtypes.dtype) -> Self:
         return self._apply(lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor)
 
+    def share_memory(self) -> Self:
+        """Moves every parameter and buffer to memory that other processes see."""
+        return self._apply(lambda tensor: tensor.share_memory_())
+
     def type(self, dst_type: Any) -> Self:
         """Converts every parameter and buffer, integers, too."""
         return self._apply(lambda tensor: tensor.type(dst_type))

@@ -162,13 +162,15 @@ def dim_order(self: Any, ambiguity_check: Any = False) -> tuple[int, ...]:
 
 @overridable
 def is_shared(self: Any) -> bool:
-    """Whether other processes see the memory: none does."""
-    return False
+    """Whether other processes see the memory (tensor/shared_memory.py)."""
+    return self._storage.is_shared()
 
 
 @overridable
 def share_memory_(self: Any) -> Any:
-    raise NotImplementedError("share_memory_: memory that processes share is not built yet")
+    """Moves the memory to where other processes see it, and returns the tensor. RuntimeError where it is elsewhere."""
+    self._storage.share_memory_()
+    return self
 
 
 @overridable

@@ -1,10 +1,10 @@
 """Tensors: storages, dtypes, devices, shapes, and the class that ties them together.
 
-Read in this order: dtypes, promotion, devices, device_kinds, layouts, size, looks, storage, record, tensor, factory,
-subclass, copies, printing.
+Read in this order: dtypes, promotion, devices, device_kinds, layouts, size, looks, storage, shared_memory, record,
+tensor, factory, subclass, copies, printing.
 """
 
-from . import copies, dtypes
+from . import copies, dtypes, shared_memory
 from .device_kinds import KINDS, STARTERS, Allocator, DeviceKind, current_index, indexed, set_current_index
 from .devices import (
     CPU,
@@ -135,6 +135,7 @@ __all__ = [
     "set_current_index",
     "set_default_dtype",
     "set_printoptions",
+    "shared_memory",
     "shell",
     "show_same",
     "shown",

@@ -33,14 +33,26 @@ BYTE = np.dtype(np.uint8)
 class UntypedStorage:
     """A block of bytes on one device. `UntypedStorage(nbytes)` allocates; tensors make theirs from typed arrays."""
 
-    __slots__ = ("_array", "_retyped", "_nbytes", "device", "block", "_free", "_owner", "resizable", "__weakref__")
+    __slots__ = (
+        "_array",
+        "_retyped",
+        "_nbytes",
+        "device",
+        "block",
+        "_free",
+        "_owner",
+        "resizable",
+        "_descriptor",
+        "__weakref__",
+    )
     _array: np.ndarray | None  # all the bytes
     block: Any  # where they are instead on a user's device: what its allocator gave
     _free: Any  # gives the block back; called when the storage goes
     _retyped: dict[np.dtype, np.ndarray] | None  # the same bytes as other elements; made when first asked for
     _nbytes: int  # where there is no array
     _owner: Any  # what keeps foreign memory alive
-    resizable: bool  # not so where others hold the memory, too: numpy arrays
+    resizable: bool  # not so where others hold the memory, too: numpy arrays, other processes
+    _descriptor: int  # of the file that holds the bytes, where processes share them
 
     def __init__(self, nbytes: int = 0, device: device = CPU) -> None:
         self._array = allocate(nbytes, BYTE) if device.type == "cpu" else None
@@ -132,6 +144,24 @@ class UntypedStorage:
         """A number that two tensors share exactly if they share the storage."""
         return id(self)
 
+    @property
+    def descriptor(self) -> int | None:
+        """The file that holds the bytes, where processes share them (shared_memory.py)."""
+        return getattr(self, "_descriptor", None)
+
+    @descriptor.setter
+    def descriptor(self, value: int) -> None:
+        self._descriptor = value
+
+    def is_shared(self) -> bool:
+        """Whether other processes can see the bytes."""
+        return self.descriptor is not None
+
+    def take(self, array: np.ndarray) -> None:
+        """Lets the bytes be those of another flat array, for all tensors that hold this storage."""
+        self._array, self._retyped, self._owner = array, None, None
+        self._tell_holders()
+
     def resize_(self, nbytes: int) -> UntypedStorage:
         """Changes the size in bytes; what fits keeps its value, new bytes are undefined.
 
@@ -153,10 +183,13 @@ class UntypedStorage:
             self.write(kept_bytes)
             free()
         self._nbytes = nbytes
+        self._tell_holders()
+        return self
+
+    def _tell_holders(self) -> None:
         for holder in gc.get_referrers(self):
             if isinstance(holder, TensorBase):
                 self.hand_out(holder)
-        return self
 
     def hand_out(self, holder: Any) -> None:
         """Gives a tensor the array of its dtype, if all its elements lie inside."""
