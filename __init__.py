@@ -54,7 +54,18 @@ from .autograd import (
     set_anomaly_enabled,
     set_grad_enabled,
 )
-from .dispatch import DispatchKey, DispatchKeySet, Hop, Tag, breakpoint, define_backend, define_key, ops
+from .dispatch import (
+    AcceleratorError,
+    DispatchKey,
+    DispatchKeySet,
+    Hop,
+    OutOfMemoryError,
+    Tag,
+    breakpoint,
+    define_backend,
+    define_key,
+    ops,
+)
 from .dispatch.config import config
 from .func import vmap
 from .func.regions import (
@@ -219,6 +230,7 @@ from .ops.copying import (
     fill_,
     is_nonzero,
     isclose,
+    resize_as_,
     zero_,
 )
 from .ops.creation import (
@@ -868,9 +880,22 @@ globals().update(_LEGACY_TYPES)  # FloatTensor, LongStorage and so on
 
 
 if TYPE_CHECKING:
-    from . import accelerator, array_api, backend, distributions, functional, nn, optim, serialization, special, viz
+    from . import (
+        accelerator,
+        array_api,
+        backend,
+        distributions,
+        functional,
+        nn,
+        optim,
+        serialization,
+        special,
+        testing,
+        viz,
+    )
     from .backend import get_device_module
     from .serialization import load, save
+    from .utils.dlpack import to_dlpack
 
 # Imported when first asked for: what not every program uses, and would be a third of the time of `import redispatch`.
 _LATE = (
@@ -884,8 +909,10 @@ _LATE = (
     "optim",
     "serialization",
     "special",
+    "testing",
 )
 _LATE_NAMES = {
+    "to_dlpack": "utils.dlpack",
     "load": "serialization",
     "save": "serialization",
     "get_device_module": "backend",

@@ -12,7 +12,7 @@ from .amp import autocast as autocast, is_autocast_available as is_autocast_avai
 from .amp.by_device import cpu as cpu, cuda as cuda, get_autocast_cpu_dtype as get_autocast_cpu_dtype, get_autocast_gpu_dtype as get_autocast_gpu_dtype, is_autocast_cpu_enabled as is_autocast_cpu_enabled, set_autocast_cpu_dtype as set_autocast_cpu_dtype, set_autocast_cpu_enabled as set_autocast_cpu_enabled, set_autocast_gpu_dtype as set_autocast_gpu_dtype
 from .amp.functions import autocast_decrement_nesting as autocast_decrement_nesting, autocast_increment_nesting as autocast_increment_nesting, clear_autocast_cache as clear_autocast_cache, get_autocast_dtype as get_autocast_dtype, is_autocast_cache_enabled as is_autocast_cache_enabled, is_autocast_enabled as is_autocast_enabled, set_autocast_cache_enabled as set_autocast_cache_enabled, set_autocast_dtype as set_autocast_dtype, set_autocast_enabled as set_autocast_enabled
 from .autograd import enable_grad as enable_grad, inference_mode as inference_mode, is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled, is_anomaly_enabled as is_anomaly_enabled, is_grad_enabled as is_grad_enabled, is_inference_mode_enabled as is_inference_mode_enabled, no_grad as no_grad, set_anomaly_enabled as set_anomaly_enabled, set_grad_enabled as set_grad_enabled
-from .dispatch import DispatchKey as DispatchKey, DispatchKeySet as DispatchKeySet, Hop as Hop, Tag as Tag, breakpoint as breakpoint, define_backend as define_backend, define_key as define_key, ops as ops
+from .dispatch import AcceleratorError as AcceleratorError, DispatchKey as DispatchKey, DispatchKeySet as DispatchKeySet, Hop as Hop, OutOfMemoryError as OutOfMemoryError, Tag as Tag, breakpoint as breakpoint, define_backend as define_backend, define_key as define_key, ops as ops
 from .dispatch.config import config as config
 from .func import vmap as vmap
 from .func.regions import _disable_functionalization as _disable_functionalization, _enable_functionalization as _enable_functionalization, _from_functional_tensor as _from_functional_tensor, _functionalize_commit_update as _functionalize_commit_update, _functionalize_has_data_mutation as _functionalize_has_data_mutation, _functionalize_has_metadata_mutation as _functionalize_has_metadata_mutation, _functionalize_mutation_counter as _functionalize_mutation_counter, _functionalize_replace as _functionalize_replace, _functionalize_sync as _functionalize_sync, _is_functional_tensor as _is_functional_tensor, _is_functional_tensor_base as _is_functional_tensor_base, _sync as _sync, _to_functional_tensor as _to_functional_tensor
@@ -39,9 +39,10 @@ from .utils.install import install as install
 from .utils.settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled, get_deterministic_debug_mode as get_deterministic_debug_mode, get_float32_matmul_precision as get_float32_matmul_precision, get_num_interop_threads as get_num_interop_threads, is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled, is_storage as is_storage, is_vulkan_available as is_vulkan_available, is_warn_always_enabled as is_warn_always_enabled, set_default_tensor_type as set_default_tensor_type, set_deterministic_debug_mode as set_deterministic_debug_mode, set_float32_matmul_precision as set_float32_matmul_precision, set_flush_denormal as set_flush_denormal, set_num_interop_threads as set_num_interop_threads, set_warn_always as set_warn_always, typename as typename, use_deterministic_algorithms as use_deterministic_algorithms
 from .utils.symbolic import SymBool as SymBool, SymFloat as SymFloat, SymInt as SymInt, sym_float as sym_float, sym_int as sym_int, sym_ite as sym_ite, sym_max as sym_max, sym_min as sym_min, sym_not as sym_not, sym_sqrt as sym_sqrt, sym_sum as sym_sum
 from .viz import explain as explain
-from . import accelerator as accelerator, array_api as array_api, backend as backend, distributions as distributions, functional as functional, nn as nn, optim as optim, serialization as serialization, special as special, viz as viz
+from . import accelerator as accelerator, array_api as array_api, backend as backend, distributions as distributions, functional as functional, nn as nn, optim as optim, serialization as serialization, special as special, testing as testing, viz as viz
 from .backend import get_device_module as get_device_module
 from .serialization import load as load, save as save
+from .utils.dlpack import to_dlpack as to_dlpack
 from ._C._VariableFunctions import (
     Tensor as Tensor,
     _amp_foreach_non_finite_check_and_unscale_ as _amp_foreach_non_finite_check_and_unscale_,
@@ -447,6 +448,7 @@ from ._C._VariableFunctions import (
     renorm as renorm,
     repeat_interleave as repeat_interleave,
     reshape as reshape,
+    resize_as_ as resize_as_,
     resolve_conj as resolve_conj,
     resolve_neg as resolve_neg,
     rms_norm as rms_norm,

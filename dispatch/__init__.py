@@ -9,7 +9,14 @@ from .base import ARGUMENT_TYPES, BACKEND_OF_DEVICE, VALUE_CLASSES, WITHOUT_MODU
 from .boxing import NUMBER_FOR_TENSOR, bind, unbind
 from .breakpoint import Breakpoint, breakpoint
 from .entries import EntryPoint, FixedEntryPoint, HasEntryPoint, entry_point_of
-from .errors import MissingKernelError, ModeOrderError, RegistrationError, SchemaError
+from .errors import (
+    AcceleratorError,
+    MissingKernelError,
+    ModeOrderError,
+    OutOfMemoryError,
+    RegistrationError,
+    SchemaError,
+)
 from .explain import dump_registrations, dump_table, explain
 from .interpreter import call, dispatch_keyset, run, tensors_keyset
 from .key import DispatchKey, backends, define_backend, define_key, functionalities, key_named, undefine
@@ -81,6 +88,8 @@ from .tags import Tag
 from .trace import Hop, trace
 
 __all__ = [
+    "AcceleratorError",
+    "OutOfMemoryError",
     "asked_once",
     "ARGUMENT_TYPES",
     "AUTOCAST_KEYS",

@@ -30,6 +30,16 @@ def _excerpt(text: str, position: int) -> str:
     return f"{before}{shown}{after}\n{' ' * (len(before) + position - start)}^"
 
 
+class OutOfMemoryError(RuntimeError):
+    """An accelerator has too little memory. Where the system has, the error is a plain RuntimeError, as in PyTorch."""
+
+
+class AcceleratorError(RuntimeError):
+    """An accelerator has failed, and what was computed on it cannot be trusted. `error_code`: what its driver says."""
+
+    error_code: int = 0
+
+
 class RegistrationError(RuntimeError):
     """A registration that cannot stand beside what is registered already: a taken name, a second fallback, ..."""
 

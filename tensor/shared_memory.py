@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from .devices import device
 from .storage import BYTE, UntypedStorage
 
 
@@ -60,9 +59,12 @@ def share_memory_(self: UntypedStorage) -> UntypedStorage:
     return self
 
 
-def new_shared(nbytes: int, *, device: device | str = "cpu") -> UntypedStorage:
+def new_shared(nbytes: int) -> UntypedStorage:
     """A shared storage of zeros."""
-    return share_memory_(UntypedStorage(nbytes))
+    register()
+    storage = UntypedStorage(0)
+    map_file(storage, anonymous_file(max(nbytes, 1)), nbytes)
+    return storage
 
 
 # --- between processes ------------------------------------------------------------------------------------------------
@@ -79,7 +81,7 @@ def reduce_shared(storage: UntypedStorage) -> Any:
     """A descriptor for shared memory, which only multiprocessing can hand over; what pickle keeps for other memory."""
     from multiprocessing.reduction import DupFd  # here, because few programs need it
 
-    if not storage.is_shared():
+    if storage.descriptor is None:
         return storage.__reduce__()
     return received, (DupFd(storage.descriptor), storage.nbytes())
 

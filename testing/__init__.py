@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from redispatch.utils._late import late_names
 
 from .check_operator import check_operator
-from .comparison import assert_close
+from .comparison import assert_allclose, assert_close
 from .make_tensor import make_tensor
 from .op_info import ErrorInput, Maker, OpInfo, SampleInput, sample
 from .scalar_info import info_of
@@ -38,6 +38,7 @@ __all__ = [
     "Report",
     "ReportError",
     "SampleInput",
+    "assert_allclose",
     "assert_close",
     "check_mode",
     "check_operator",

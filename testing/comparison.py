@@ -5,11 +5,13 @@ Source of the tolerances: PyTorch's `torch.testing.assert_close`; |actual - expe
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from redispatch.ops.from_data import tensor
 from redispatch.tensor import Tensor, dtype, shown
 
 # (relative, absolute) by dtype; every other dtype must be equal
@@ -58,6 +60,33 @@ def assert_close(
     problem = difference(actual, expected, rtol, atol, equal_nan, checks, allow_subclasses)
     if problem:
         raise AssertionError(msg(problem) if callable(msg) else msg or problem)
+
+
+def assert_allclose(
+    actual: Any,
+    expected: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = True,
+    msg: str = "",
+) -> None:
+    """The former `assert_close`: it makes tensors of what it is given, and is more forgiving of float32 and float64."""
+    warnings.warn(
+        "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. Please "
+        "use `torch.testing.assert_close()` instead. You can find detailed upgrade instructions in "
+        "https://github.com/pytorch/pytorch/issues/61844.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    actual = actual if isinstance(actual, Tensor) else tensor(actual)
+    expected = expected if isinstance(expected, Tensor) else tensor(expected, dtype=actual._dtype)
+    if rtol is None and atol is None:
+        found = [FORMER_TOLERANCES.get(x._dtype.name) or default_tolerances(x._dtype) for x in (actual, expected)]
+        rtol, atol = max(rtol for rtol, _ in found), max(atol for _, atol in found)
+    assert_close(actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_dtype=False, msg=msg or None)
+
+
+FORMER_TOLERANCES = {"float16": (1e-3, 1e-3), "float32": (1e-4, 1e-5), "float64": (1e-5, 1e-8)}
 
 
 def difference(

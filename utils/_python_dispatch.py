@@ -6,9 +6,10 @@ around them; `return_and_correct_aliasing` is the one that nearly every wrapper 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 from redispatch.dispatch import (
     STATE,
@@ -32,6 +33,12 @@ from redispatch.tensor import META, Tensor, UntypedStorage, lay_out, tensor_over
 from ._pytree import tree_leaves
 
 __all__ = [
+    "AliasInfo",
+    "SchemaInfo",
+    "TensorWithFlatten",
+    "any_torch_dispatch_mode_on_stack",
+    "get_alias_info",
+    "is_traceable_wrapper_subclass_type",
     "BaseTorchDispatchMode",
     "TorchDispatchMode",
     "_detect_infra_mode",
@@ -80,6 +87,11 @@ def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
     state = STATE.get()
     modes = state.modes + state.pre_dispatch_modes
     return any(include_infra_modes or getattr(mode, "_mode_key", None) is None for mode in modes)
+
+
+def any_torch_dispatch_mode_on_stack() -> bool:
+    """Whether a mode of users is active at the key Python."""
+    return any(getattr(mode, "_mode_key", None) is None for mode in STATE.get().modes)
 
 
 _push_mode = push_mode
@@ -160,12 +172,27 @@ def no_dispatch() -> Any:
 
 def is_traceable_wrapper_subclass(value: Any) -> bool:
     """Whether `value` is a tensor that can be taken apart (`__tensor_flatten__`) and put together again."""
+    return is_traceable_wrapper_subclass_type(type(value))
+
+
+def is_traceable_wrapper_subclass_type(kind: type) -> bool:
+    """Whether tensors of this class can be taken apart and put together again."""
     return (
-        isinstance(value, Tensor)
-        and type(value) is not Tensor
-        and hasattr(value, "__tensor_flatten__")
-        and hasattr(value, "__tensor_unflatten__")
+        issubclass(kind, Tensor)
+        and kind is not Tensor
+        and hasattr(kind, "__tensor_flatten__")
+        and hasattr(kind, "__tensor_unflatten__")
     )
+
+
+@runtime_checkable
+class TensorWithFlatten(Protocol):
+    """What a tensor class offers that can be taken apart: for annotations."""
+
+    def __tensor_flatten__(self) -> tuple[Sequence[str], object]: ...
+
+    @staticmethod
+    def __tensor_unflatten__(inner_tensors: Any, flatten_spec: Any, outer_size: Any, outer_stride: Any) -> Any: ...
 
 
 def transform_subclass(
@@ -202,6 +229,57 @@ def return_and_correct_aliasing(func: OpOverload, args: Any, kwargs: Any, out: A
         _follow_metadata(func, args, kwargs or {}, values[aliased[0][0]])
     written = tuple(values[positions[0]] for positions in schema.return_aliases)
     return written[0] if len(written) == 1 else written
+
+
+# What a schema says of memory --------------------------------------------------------------------------------------
+
+
+@dataclass
+class AliasInfo:
+    """Of one argument or result: the alias sets that it belongs to, whether it is written, and its name."""
+
+    alias_set: set[str]
+    is_write: bool
+    name: str | None
+
+
+@dataclass
+class SchemaInfo:
+    """What `return_and_correct_aliasing` asks of a schema.
+
+    outs_write_aliases: for each result the alias set of the argument that was written and is returned; None where no
+    result is one. read_only_alias_match_indexes: (argument, result) for each result that is a view of an argument.
+    """
+
+    args: list[AliasInfo]
+    outs: list[AliasInfo]
+    is_inplace_view_op: bool
+    outs_write_aliases: list[str] | None
+    read_only_alias_match_indexes: list[tuple[int, int]]
+
+
+def get_alias_info(func: OpOverload) -> SchemaInfo:
+    """What the schema of an operator says of aliasing. RuntimeError where some results are written arguments and some
+    are not."""
+    args, outs = ([alias_info(one) for one in several] for several in (func.schema.arguments, func.schema.returns))
+    written = [next(iter(one.alias_set)) for one in outs if one.is_write]
+    if written and len(written) != len(outs):
+        raise RuntimeError(f"Unsupported schema: {func.schema}")
+    viewed = [
+        (i, j)
+        for i, given in enumerate(args)
+        for j, result in enumerate(outs)
+        if given.alias_set & result.alias_set and not given.is_write
+    ]
+    return SchemaInfo(args, outs, "inplace_view" in func.tags, written or None, viewed)
+
+
+def alias_info(one: Any) -> AliasInfo:
+    """Of an argument or result of a schema."""
+    alias = one.alias_info
+    return AliasInfo(
+        set() if alias is None else set(alias.names), alias is not None and alias.is_write, one.name or None
+    )
 
 
 def _arguments(func: OpOverload, args: Any, kwargs: dict[str, Any]) -> dict[int, Any]:

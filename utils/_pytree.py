@@ -171,6 +171,26 @@ def register_dataclass(
     )
 
 
+def is_structseq_class(cls: type) -> bool:
+    """Whether `cls` is a tuple with named fields that C made, as `time.struct_time`, or of the results of an operator.
+
+    The latter are namedtuples here, and structures of C in PyTorch: programs that ask get the same answer.
+    """
+    if not isinstance(cls, type) or not issubclass(cls, tuple):
+        return False
+    counts = (getattr(cls, name, None) for name in ("n_fields", "n_sequence_fields", "n_unnamed_fields"))
+    return cls.__module__ == "torch.return_types" or all(isinstance(count, int) for count in counts)
+
+
+def is_structseq_instance(obj: object) -> bool:
+    return is_structseq_class(type(obj))
+
+
+def is_structseq(obj: object) -> bool:
+    """Whether `obj` is such a tuple, or the class of one."""
+    return is_structseq_class(obj if isinstance(obj, type) else type(obj))
+
+
 def is_namedtuple_class(cls: type) -> bool:
     """Whether `cls` was made by `namedtuple` or `NamedTuple`, or is a subclass of such a class."""
     fields = getattr(cls, "_fields", None)

@@ -38,9 +38,10 @@ from redispatch.autograd.watch import WATCH
 from redispatch.dispatch import AUTOCAST_KEYS, STATE, State, TorchDispatchMode, within
 from redispatch.dispatch.layers.autocast import CastCache
 from redispatch.ops.random import fork_rng, get_rng_state, set_rng_state
-from redispatch.tensor import Tensor
+from redispatch.tensor import KINDS, Tensor
 
 from ._device import DeviceContext
+from ._pytree import tree_leaves
 from ._selective_checkpoint import (
     SAC_IGNORED_OPS,
     CheckpointPolicy,
@@ -508,3 +509,31 @@ def as_leaf(tensor: Any) -> Any:
     leaf = tensor.detach()
     leaf.requires_grad = tensor.requires_grad
     return leaf
+
+
+# --- the numbers that devices draw -----------------------------------------------------------------------------------
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
+    """(indices, states): of each device of a user's kind with a tensor among `args`, where its generator stands.
+
+    The CPU's own generator has one state, `get_rng_state()`.
+    """
+    placed = {x.device for x in tree_leaves(args) if isinstance(x, Tensor) and x.device.type in KINDS}
+    devices = sorted(placed, key=str)
+    states = [KINDS[on.type].generators[on.index or 0].get_state() for on in devices]
+    return [on.index or 0 for on in devices], states
+
+
+def set_device_states(devices: Sequence[int], states: Sequence[Any], *, device_type: str | None = None) -> None:
+    """Puts the generators of these devices where `get_device_states` found them.
+
+    device_type: their kind; by default the one that is registered. RuntimeError for a kind that is not.
+    """
+    if not devices:
+        return
+    kind = KINDS.get(device_type or next(iter(KINDS), ""))
+    if kind is None:
+        raise RuntimeError(f"set_device_states: there is no device of type {device_type}; register a backend first")
+    for index, state in zip(devices, states, strict=True):
+        kind.generators[index].set_state(state)

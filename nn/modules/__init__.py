@@ -23,7 +23,7 @@ PLACES = {
     "adaptive": "AdaptiveLogSoftmaxWithLoss",
     "batchnorm": "BatchNorm1d BatchNorm2d BatchNorm3d LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d SyncBatchNorm",
     "channelshuffle": "ChannelShuffle",
-    "container": "ModuleDict ModuleList ParameterDict ParameterList Sequential",
+    "container": "Container ModuleDict ModuleList ParameterDict ParameterList Sequential",
     "conv": """
         Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d LazyConv1d LazyConv2d LazyConv3d
         LazyConvTranspose1d LazyConvTranspose2d LazyConvTranspose3d
@@ -39,7 +39,7 @@ PLACES = {
     "loss": """
         BCELoss BCEWithLogitsLoss CTCLoss CosineEmbeddingLoss CrossEntropyLoss GaussianNLLLoss
         HingeEmbeddingLoss HuberLoss KLDivLoss L1Loss LinearCrossEntropyLoss MSELoss MarginRankingLoss
-        MultiLabelMarginLoss MultiLabelSoftMarginLoss MultiMarginLoss NLLLoss PoissonNLLLoss SmoothL1Loss
+        MultiLabelMarginLoss MultiLabelSoftMarginLoss MultiMarginLoss NLLLoss NLLLoss2d PoissonNLLLoss SmoothL1Loss
         SoftMarginLoss TripletMarginLoss TripletMarginWithDistanceLoss
     """,
     "module": "Module",
