@@ -21,14 +21,11 @@ from typing import Any
 
 import numpy as np
 
+from redispatch.dispatch import OutOfMemoryError
 from redispatch.kernels.cuda import Driver, Memory, OutOfDeviceMemory, current_stream
 from redispatch.tensor import Allocator, device, indexed
 
 SMALL, LARGE, LIMIT = 512, 2 << 20, 1 << 20
-
-
-class OutOfMemoryError(RuntimeError):
-    """A device has not as much memory as was asked for, though all that was free in the cache went back to it."""
 
 
 @dataclass(slots=True, eq=False)
