@@ -23,7 +23,8 @@ POINTWISE = {form for op in DECLARED for form in op.forms}
 EVERY = 12
 OTHERS = (
     "sum sum.dim_IntList mean.dim prod all any.dim amax amin max count_nonzero cat stack clone _to_copy copy_ "
-    "fill_.Scalar masked_fill.Scalar masked_fill_.Scalar masked_fill.Tensor zeros_like full arange eye where.self contiguous equal"
+    "fill_.Scalar masked_fill.Scalar masked_fill_.Scalar masked_fill.Tensor zeros_like full "
+    "arange eye where.self contiguous equal"
 ).split()
 INFOS = [info for info in op_db if info.op in POINTWISE]
 CHOSEN = {info.name for info in INFOS[::EVERY]} | {f"aten::{name}" for name in OTHERS}
