@@ -427,8 +427,9 @@ def declare(dims: int) -> tuple[Any, Any]:
     ) -> Any:
         return batched(turned, dims, input, weight, bias, stride, padding, dilation, True, output_padding, groups)
 
-    for op in (plain_op, word_op, turned_op):
+    for op in (plain_op, turned_op):
         op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
+    word_op.autocast(cpu="lower_precision_fp")  # on CUDA the convolution below it is cast
     return public(plain_op, word_op, method=False), public(turned_op, method=False)
 
 

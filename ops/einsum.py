@@ -310,7 +310,8 @@ def einsum(*args: Any) -> Tensor:
     """`einsum("ij,jk->ik", a, b)`: products summed over the letters that the result does not have.
 
     Or with numbers below 52 for letters: `einsum(a, [0, 1], b, [1, 2], [0, 2])`, where `...` stands for itself.
-    Errors: ValueError for too few arguments, or another number; RuntimeError where letters and shapes do not fit.
+    Errors: ValueError for too few arguments, or another number; TypeError for another equation; RuntimeError where
+    letters and shapes do not fit.
     """
     if len(args) < 2:
         raise ValueError(
@@ -323,6 +324,8 @@ def einsum(*args: Any) -> Tensor:
         operands = args[: len(args) // 2 * 2 : 2]
     else:
         equation, operands = args[0], args[1:]
+        if not isinstance(equation, str):
+            raise TypeError(f"einsum(): argument 'equation' (position 1) must be str, not {type(equation).__name__}")
     if len(operands) == 1 and isinstance(operands[0], list | tuple):
         operands = operands[0]
     return einsum_op.functional(equation, list(operands))

@@ -51,6 +51,8 @@ def test_numbers_stand_for_letters():
         rd.einsum(a, [0, 52])
     with pytest.raises(ValueError, match="must specify the equation string and at least one operand"):
         rd.einsum("ij")
+    with pytest.raises(TypeError, match="argument 'equation' .position 1. must be str, not int"):
+        rd.einsum(3, a)
 
 
 def test_a_path_says_who_is_joined_with_whom():
