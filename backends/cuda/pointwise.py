@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from redispatch.kernels.cuda.elementwise import LAUNCHES, VECTOR
 from redispatch.ops.pointwise import Pointwise, Variant, as_it_is
 from redispatch.ops.structured import (
     check_no_internal_overlap,
@@ -15,10 +16,10 @@ from redispatch.ops.structured import (
     is_among,
     resize_out,
 )
-from redispatch.tensor import Tensor, dtypes, fresh
+from redispatch.tensor import Tensor, dtypes, fresh, looks_of
 
 from .copies import apart, on_cuda
-from .operands import operand, uploaded
+from .operands import block_of, operand, uploaded
 
 
 class PointwiseOnCUDA:
@@ -26,6 +27,7 @@ class PointwiseOnCUDA:
 
     def __init__(self, op: Pointwise) -> None:
         self.op = op
+        self.launches: dict[Any, Any] = {}  # by plan (ops/pointwise.py), looks of the target, and alignment
 
     def functional(self, *args: Any) -> Tensor:
         variant = self.op.variant(args)
@@ -69,9 +71,20 @@ class PointwiseOnCUDA:
             )
         fit = plan.fit or as_it_is
         inputs = [as_input(args[i], plan.compute, fit, target) for i in variant.positions]
-        # The list keeps what was uploaded until it was launched: a block that is given back may be another's at once.
-        given = [operand(x) if isinstance(x, Tensor) else x for x in inputs]
-        on_cuda(variant.loops).launch([operand(target)], given, plan.compute)
+        memory = block_of(target)
+        values: list[Any] = [memory.address + target._offset * target._dtype.itemsize]
+        for x in inputs:
+            values.append(block_of(x).address + x._offset * x._dtype.itemsize if isinstance(x, Tensor) else x)
+        aligned = tuple(v % VECTOR for v, x in zip(values, (target, *inputs), strict=True) if isinstance(x, Tensor))
+        key = plan, target._looks or looks_of(target), aligned
+        launch = self.launches.get(key)
+        if launch is None:
+            if len(self.launches) >= LAUNCHES:
+                self.launches.clear()
+            given = [operand(x) if isinstance(x, Tensor) else x for x in inputs]
+            launch = self.launches[key] = on_cuda(variant.loops).prepared([operand(target)], given, plan.compute)
+        # `inputs` holds what was uploaded until here: a block that is given back may be another's at once.
+        launch.start(memory, values)
 
 
 def as_input(value: Any, compute: str, fit: Any, target: Tensor) -> Any:

@@ -15,6 +15,7 @@ double precision enters a kernel that asks for none. Read next: `reduce.py`.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -78,12 +79,21 @@ def number_from(compute: str) -> tuple[str, list[Callable]]:
     return "int64", [CONVERT[compute]]
 
 
+_BITS = {
+    "float32": (struct.Struct("<f"), struct.Struct("<i")),
+    "float64": (struct.Struct("<d"), struct.Struct("<q")),
+}
+
+
 def as_argument(number: Number, compute: str) -> int:
     """The number as the int64 that `number_from` restores."""
     kind = DTYPES[compute].kind
     if kind == "float":
-        given: Any = np.array(number, compute)  # rounds, and keeps NaN and inf
-        return int(given.view(np.int32 if compute == "float32" else np.int64))
+        try:
+            return _BITS[compute][1].unpack(_BITS[compute][0].pack(number))[0]
+        except (struct.error, OverflowError):  # more than float32 has
+            given: Any = np.array(number, compute)  # rounds to inf
+            return int(given.view(np.int32 if compute == "float32" else np.int64))
     assert not isinstance(number, complex)
     wrapped = int(number) & ((1 << 64) - 1)
     return wrapped - (1 << 64) if wrapped >> 63 else wrapped
@@ -243,12 +253,28 @@ def dimension_tables(sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> 
     return given
 
 
+@dataclass(slots=True)
+class Prepared:
+    """A launch for all operands that look alike: how often, and what is told beside their addresses."""
+
+    where: Launch
+    numel: int
+    tables: list[int]
+    numbers: tuple[tuple[int, str], ...]  # (place among the values, type) of Python numbers
+
+    def start(self, memory: Memory, values: list[Any]) -> None:
+        """Runs on outputs and inputs given as addresses, or as numbers; `values` is used up."""
+        for place, compute in self.numbers:
+            values[place] = as_argument(values[place], compute)
+        self.where.start(memory, [self.numel, *values, *self.tables])
+
+
 class OnCUDA:
-    """The CUDA kernels of an `Elementwise`: `launch(memory, outs, inputs, dtype)`."""
+    """The CUDA kernels of an `Elementwise`: `launch(outs, inputs, dtype)`; `prepared` for callers that remember it."""
 
     def __init__(self, op: Elementwise) -> None:
         self.op = op
-        self.plans: dict[Any, Callable[..., None]] = {}
+        self.plans: dict[Any, Prepared] = {}
         self.kernels: dict[Form, Kernel] = {}
 
     def launch(self, outs: Sequence[Operand], inputs: Sequence[Operand | Number], dtype: str | None) -> None:
@@ -258,20 +284,23 @@ class OnCUDA:
         """
         if 0 in outs[0].shape:
             return
+        values = [address_of(x) if isinstance(x, Operand) else x for x in (*outs, *inputs)]
+        self.prepared(outs, inputs, dtype).start(memory_of(outs[0]), values)
+
+    def prepared(self, outs: Sequence[Operand], inputs: Sequence[Operand | Number], dtype: str | None) -> Prepared:
+        """The launch for operands that look so, and whose addresses are as much aligned. They have elements."""
         key = (dtype, *[(o.dtype, o.shape, o.strides, address_of(o) % VECTOR) for o in outs])
         key += tuple(
             (x.dtype, x.shape, x.strides, address_of(x) % VECTOR) if isinstance(x, Operand) else None for x in inputs
         )
-        run = self.plans.get(key)
-        if run is None:
+        found = self.plans.get(key)
+        if found is None:
             if len(self.plans) >= LAUNCHES:
                 self.plans.clear()
-            run = self.plans[key] = self._plan(outs, inputs, dtype)
-        run(outs, inputs)
+            found = self.plans[key] = self._plan(outs, inputs, dtype)
+        return found
 
-    def _plan(
-        self, outs: Sequence[Operand], inputs: Sequence[Operand | Number], dtype: str | None
-    ) -> Callable[..., None]:
+    def _plan(self, outs: Sequence[Operand], inputs: Sequence[Operand | Number], dtype: str | None) -> Prepared:
         shape = outs[0].shape
         arrays = [x for x in inputs if isinstance(x, Operand)]
         strides = [o.strides for o in outs] + [broadcast_strides(x.shape, x.strides, shape) for x in arrays]
@@ -295,25 +324,28 @@ class OnCUDA:
         width = vector_width([operands[k] for k in passed]) if flat else 1
         form = Form(width, 0 if flat else dims, layout, tuple(o.dtype for o in outs), dtypes, dtype)
         tables = [] if flat else dimension_tables(walk.sizes.tolist(), steps[passed].tolist())
-        compute = [DTYPES[self.op.computing_dtype(k, own, dtype)].compute for k, own in enumerate(dtypes)]
         threads = walk.numel // width + walk.numel % width
         kernel = self.kernels.get(form)
         if kernel is None:
             kernel = self.kernels[form] = Kernel(lambda: source(self.op, form))
         where = Launch(kernel, (-(-threads // THREADS), 1, 1), (min(THREADS, -(-threads // 32) * 32), 1, 1))
 
-        def run(outs: Sequence[Operand], inputs: Sequence[Operand | Number]) -> None:
-            given: list[Any] = [walk.numel, *map(address_of, outs)]
-            for k, x in enumerate(inputs):
-                given.append(address_of(x) if isinstance(x, Operand) else as_argument(x, compute[k]))
-            where.start(outs[0].array, given + tables)  # type: ignore[arg-type]  # a device's memory stands for the array
+        numbers = tuple(
+            (len(outs) + k, DTYPES[self.op.computing_dtype(k, None, dtype)].compute)
+            for k, how in enumerate(layout)
+            if how == "n"
+        )
+        return Prepared(where, walk.numel, tables, numbers)
 
-        return run
+
+def memory_of(x: Operand) -> Memory:
+    """What stands for the array in a device's operand."""
+    memory: Any = x.array
+    return memory
 
 
 def address_of(x: Operand) -> Address:
-    memory: Memory = x.array  # type: ignore[assignment]  # a device's memory stands for the array
-    return memory.address + x.offset * DTYPES[x.dtype].storage.itemsize
+    return memory_of(x).address + x.offset * DTYPES[x.dtype].storage.itemsize
 
 
 def vector_width(operands: Sequence[Operand]) -> int:

@@ -1,6 +1,9 @@
 """The CUDA kernels, compiled and run by the simulator, against the CPU's; and what their PTX must and must not hold."""
 
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -228,3 +231,24 @@ def test_what_cannot_be_compiled_is_not_implemented(simulator):
     block = rd.backends.cuda.operands.operand(rd.ones(3, device="cuda"))
     with pytest.raises(NotImplementedError, match=r"spelled_contiguous has no CUDA kernel .* \.cpu\(\)"):
         loops.launch([block], [block], None)
+
+
+def python(folder, *arguments, **environment):
+    """What a new process prints, with compiled kernels in `folder`."""
+    known = {**os.environ, "REDISPATCH_CACHE_DIR": str(folder), **environment}
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=known, check=True).stdout
+
+
+def test_a_cache_is_filled_for_a_card_that_is_not_there(tmp_path):  # 4 s: a process that imports two compilers
+    told = python(tmp_path, *"-m redispatch.cache warm --cuda sm_90 --operators neg --dtypes float32".split())
+    assert re.search(r"\d+ kernels more", told) and list(tmp_path.glob("*.cubin"))
+    listed = python(tmp_path, "-m", "redispatch.cache", "list")
+    assert "neg_contiguous(int64, float32*, float32*) for sm_90" in listed
+    assert "removed" in python(tmp_path, "-m", "redispatch.cache", "clear") and not list(tmp_path.glob("*.cubin"))
+
+
+def test_a_program_runs_on_the_simulator_by_a_word_in_the_environment(tmp_path):  # 4 s: as above
+    program = (
+        "import redispatch as rd; x = rd.arange(4.0).cuda(); print((x * 2).sum().item(), rd.cuda.get_device_name())"
+    )
+    assert python(tmp_path, "-c", program, REDISPATCH_CUDA="sim") == "12.0 simulator\n"
