@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 import numpy as np
@@ -45,6 +46,7 @@ class Device:
 
     def __init__(self, memory: int = 1 << 28) -> None:
         self.arena = Arena(memory)
+        self.lock = threading.Lock()  # one launch at a time, whatever threads ask for
 
     def allocate(self, nbytes: int, name: str = "") -> int:
         """An address of so many bytes of undefined value. MemoryError where there is no room."""
@@ -86,8 +88,9 @@ class Device:
         if len(arguments) != len(kinds):
             raise RuntimeError(f"{name} takes {len(kinds)} arguments, and {len(arguments)} were given")
         values = [as_bits(value, kind) for value, kind in zip(arguments, kinds, strict=True)]
-        self.arena.strict = strict
-        program.run(self.arena, module.addresses, grid, block, values)
+        with self.lock:
+            self.arena.strict = strict
+            program.run(self.arena, module.addresses, grid, block, values)
 
 
 def as_bits(value: int | float | np.generic, kind: np.dtype) -> np.ndarray:
