@@ -3,13 +3,8 @@
 Read in this order: arguments, reverse, forward, vmap, vmap_level, batching/, functionalize, jacobians, modules.
 """
 
-from .batching import (
-    batch_norm,
-    indices,
-    products,
-    views,
-    writes,
-)  # their operators' rules are entered when they are imported
+# the rules of their operators are entered when they are imported
+from .batching import batch_norm, indices, layer_norm, products, views, writes
 from .debug_unwrap import debug_unwrap
 from .forward import jvp, linearize
 from .functionalize import functionalize
@@ -32,6 +27,7 @@ __all__ = [
     "jacfwd",
     "jacrev",
     "jvp",
+    "layer_norm",
     "linearize",
     "products",
     "replace_all_batch_norm_modules_",

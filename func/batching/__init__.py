@@ -102,6 +102,7 @@ def shape_class(op: OpOverload) -> str:
 OWN_RULES = {  # the classes of operators that have a rule of their own, by where it is
     "func/batching/batch_norm.py": "images",
     "func/batching/indices.py": "indices",
+    "func/batching/layer_norm.py": "dims",
     "func/batching/losses.py": "losses",
     "func/batching/products.py": "matrices",
     "func/batching/views.py": "dims",

@@ -11,6 +11,7 @@ from redispatch.ops.replacing import take_op
 from redispatch.ops.scatter_gather import embedding_op, index_select_op
 
 from .common import front, rank, shifted, whole
+from .fallback import one_by_one
 from .refused import TEXTS
 
 aten = ops.aten
@@ -149,6 +150,27 @@ def take_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> 
     chosen = whole(index, di, size)
     return aten.gather.default(rows, 1, chosen.reshape(size, -1) % max(rows.shape[1], 1)).view(chosen.shape), 0
 
+
+def along_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
+    """Writes at the same indices in every example: those of the whole, along a dimension one further."""
+    self, dim, index, source, *rest = values
+    count = rank(self, dims[0])
+    fills = op.schema.arguments[3].name == "value"
+    if dims[2] is not None or not count or (fills and dims[3] is not None):
+        return one_by_one(op, values, dims, size)
+    source = source if fills else whole(source, dims[3], size)
+    return call(op, [whole(self, dims[0], size), shifted(dim, count), index, source, *rest]), 0
+
+
+for name, overload in [
+    ("index_add", "default"),
+    ("index_copy", "default"),
+    ("index_reduce", "default"),
+    ("index_fill", "int_Scalar"),
+    ("index_fill", "int_Tensor"),
+]:
+    for form in (name, f"{name}_"):
+        BATCHING.add(getattr(getattr(aten, form), overload), along_rule, PLACE)
 
 for op, rule in [
     (index_op.functional, index_rule),

@@ -1,6 +1,7 @@
 """grad, vjp, jvp and vmap: what they give, how they nest, and what they refuse."""
 
 import random
+import warnings
 
 import pytest
 
@@ -409,3 +410,34 @@ def test_what_an_inner_level_that_is_gone_had_wrapped_is_a_tensor_of_the_level_o
     assert_close(jacrev(pulled)(x), rd.diag(slope))
     assert_close(jacfwd(pulled)(x), rd.diag(slope))
     assert_close(vmap(grad(lambda v: pulled(v).sum()))(batch)[0], slope)
+
+
+@pytest.mark.parametrize("module, shape", [(rd.nn.LayerNorm(5), (2, 5)), (rd.nn.GroupNorm(2, 4), (2, 4, 3))])
+@pytest.mark.parametrize("in_dims", [(None, 0), (0, 0), (0, None)])
+def test_what_a_norm_learns_has_a_gradient_for_each_example(module, shape, in_dims):
+    rd.manual_seed(0)
+    shapes = [tuple(value.shape) for value in module.parameters()] + [shape]
+    given = [
+        rd.randn(3, *one) if dim == 0 else rd.randn(one)
+        for one, dim in zip(shapes, (in_dims[0], *in_dims), strict=True)
+    ]
+
+    def loss(weight, bias, x):
+        return (func.functional_call(module, {"weight": weight, "bias": bias}, (x,)) ** 3).sum()
+
+    places = (in_dims[0], *in_dims)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # it has a rule
+        found = vmap(grad(loss, (0, 1, 2)), places)(*given)
+    examples = [[x if dim is None else x[i] for x, dim in zip(given, places, strict=True)] for i in range(3)]
+    for whole, parts in zip(found, zip(*(grad(loss, (0, 1, 2))(*one) for one in examples), strict=True), strict=True):
+        assert rd.allclose(whole, rd.stack(parts), atol=1e-4)
+
+
+def test_writes_at_indices_have_a_rule():
+    x, index, source = rd.zeros(3, 4), rd.tensor([2, 0]), rd.randn(3, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        added = vmap(lambda row, new: row.index_add(0, index, new, alpha=2))(x, source)
+        filled = vmap(lambda row: row.index_fill(-1, index, 5.0))(x)
+    assert added[:, [2, 0]].tolist() == (source * 2).tolist() and filled[1].tolist() == [5, 0, 5, 0]
