@@ -58,7 +58,7 @@ def run_backward(
     """
     task = Task(roots, retain_graph)
     if targets:
-        task.aim(targets, accumulate)
+        task.aim(roots, targets, accumulate)
     token = STATE.set(STATE.get().with_grad(bool(create_graph)))
     ACTIVE.append(task)
     try:
@@ -116,7 +116,7 @@ class Task:
         self.captured = []
         self.at_end = []
 
-    def aim(self, targets: Sequence[Target], accumulate: bool) -> None:
+    def aim(self, roots: Sequence[Target], targets: Sequence[Target], accumulate: bool) -> None:
         """Restricts the pass to what leads to these targets, whose gradients are captured."""
         self.captured = [None] * len(targets)
         for place, target in enumerate(targets):
@@ -125,7 +125,8 @@ class Task:
         ends = {node for node in self.captures if isinstance(node, AccumulateGrad)}
         if accumulate:
             self.needed |= ends
-        self.prunes = len(ends) != len(self.captures) or not self.reached <= self.needed | ends
+        passes_by = len(ends) == len(self.captures) and all(root[0] not in ends for root in roots)
+        self.prunes = not (passes_by and self.reached <= self.needed | ends)
 
     def start(self, roots: Sequence[Target], gradients: Sequence[Any]) -> None:
         """Gives the roots their gradients."""

@@ -513,3 +513,11 @@ def test_a_view_of_a_fresh_tensor_takes_its_memory_without_looking_for_others():
     known = len(_OF_SHARED)
     views = [rd.ones(4)[1:] for _ in range(5)]
     assert len(_OF_SHARED) == known and all(view.tolist() == [1, 1, 1] for view in views)
+
+
+def test_the_gradient_of_a_leaf_with_respect_to_itself_is_what_was_given():
+    x = rd.ones(3, requires_grad=True)
+    (found,) = rd.autograd.grad((x, x * 2), (x,), (rd.ones(3), rd.ones(3)))
+    assert found.tolist() == [3, 3, 3] and x.grad is None
+    (found,) = rd.autograd.grad(x, x, 2 * rd.ones(3))
+    assert found.tolist() == [2, 2, 2] and x.grad is None
