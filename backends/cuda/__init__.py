@@ -24,6 +24,17 @@ from redispatch.tensor import STARTERS
 
 PACKAGE = __name__
 
+# The names of face.py: to ask `redispatch.cuda` for another one is to import nothing.
+NAMES = frozenset(
+    """
+    Event NoCUDAError OutOfMemoryError Stream _is_in_bad_fork current_device current_stream default_stream
+    device device_count device_of empty_cache get_amp_supported_dtype get_device_capability get_device_name
+    get_device_properties init is_available is_bf16_supported is_initialized manual_seed manual_seed_all
+    max_memory_allocated max_memory_reserved mem_get_info memory_allocated memory_reserved memory_stats
+    memory_summary reset_peak_memory_stats set_device set_stream stream synchronize
+    """.split()
+)
+
 
 def start() -> None:
     """Makes the devices usable. AssertionError, as PyTorch's, where there is none; it says what to install."""
@@ -32,8 +43,8 @@ def start() -> None:
 
 def face_name(name: str) -> Any:
     """A name of `redispatch.cuda` that is first asked for."""
-    if name.startswith("__"):
-        raise AttributeError(name)
+    if name not in NAMES:
+        raise AttributeError(f"module 'redispatch.cuda' has no attribute {name!r}")
     return getattr(import_module(f"{PACKAGE}.face"), name)
 
 
@@ -62,4 +73,4 @@ for _op in (empty_op, empty_strided_op):
         name="starts CUDA",
     )
 STARTERS["cuda"] = start
-vars(by_device.cuda)["__getattr__"] = face_name
+vars(by_device.cuda).update(__getattr__=face_name, __dir__=lambda: sorted({"amp", *NAMES}))

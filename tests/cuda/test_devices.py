@@ -8,6 +8,7 @@ import threading
 import pytest
 
 import redispatch as rd
+from redispatch.backends.cuda import NAMES, face
 from redispatch.backends.cuda.devices import started
 from redispatch.backends.cuda.memory import CachingAllocator, OutOfMemoryError, size_class
 from redispatch.kernels import cuda
@@ -48,6 +49,13 @@ def test_an_import_brings_no_compiler_and_no_simulator():
         "print([m for m in sys.modules if m.startswith(('numba', 'redispatch.kernels.cuda.simulator'))])"
     )
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_the_names_are_those_that_there_are():
+    own = {name for name, value in vars(face).items() if getattr(value, "__module__", "") == face.__name__}
+    assert own - {"_allocator"} <= NAMES and all(hasattr(rd.cuda, name) for name in NAMES)
+    assert dir(rd.cuda) == sorted({"amp", *NAMES})
+    assert not hasattr(rd.cuda, "operators")
 
 
 def test_a_wrong_word_in_the_environment_is_refused(monkeypatch):
