@@ -14,6 +14,7 @@ from typing import Any
 from redispatch.dispatch import ops
 from redispatch.ops import (
     activations,
+    arithmetic,
     attention,
     convolution,
     distances,
@@ -25,7 +26,6 @@ from redispatch.ops import (
 )
 from redispatch.ops import batch_norm as batch_normalization
 from redispatch.ops import bilinear as bilinear_forms
-from redispatch.ops.arithmetic import div
 from redispatch.ops.overridable import overridable_function
 from redispatch.ops.softmax import log_softmax as log_softmax_operator
 from redispatch.ops.softmax import softmax as softmax_operator
@@ -333,4 +333,4 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
 def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
     """x / max(norm of x along `dim`, eps)."""
     size = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
-    return input / size if out is None else div(input, size, out=out)
+    return input / size if out is None else arithmetic.div(input, size, out=out)

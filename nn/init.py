@@ -17,7 +17,7 @@ from typing import Any
 
 from redispatch.autograd import no_grad
 from redispatch.ops import comparison, creation
-from redispatch.ops.orthogonal import linalg_qr as qr
+from redispatch.ops import orthogonal as decompositions
 from redispatch.ops.random import randperm
 from redispatch.tensor import dtypes
 
@@ -137,7 +137,7 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
     rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
     flat = tensor.new_empty((rows, columns)).normal_(0, 1, generator=generator)
     with no_grad():
-        q, r = qr(flat.t() if rows < columns else flat)
+        q, r = decompositions.linalg_qr(flat.t() if rows < columns else flat)
         q = q * r.diagonal().sign()
         q = q.t() if rows < columns else q
         return tensor.copy_(q.reshape(tensor.shape)).mul_(gain)

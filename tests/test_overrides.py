@@ -393,3 +393,19 @@ def test_tensor_is_not_asked_for_ever_by_another_librarys_functions():
     with pytest.raises(TypeError, match="no implementation found"):
         foreign(rd.ones(2))
     assert rd.Tensor.__torch_function__(rd.add, (rd.Tensor,), (rd.ones(2), 1)).tolist() == [2, 2]
+
+
+def test_a_function_is_named_by_its_public_place():
+    for name in (
+        "linalg.qr",
+        "div",
+        "nn.functional.gelu",
+        "special.expit",
+        "fft.rfft",
+        "nn.functional.local_response_norm",
+    ):
+        function = rd
+        for word in name.split("."):
+            function = getattr(function, word)
+        assert resolve_name(function) == f"torch.{name}"
+    assert not hasattr(rd.nn.functional, "div") and not hasattr(rd.nn.init, "qr")
