@@ -21,14 +21,20 @@ from .creation import like
 from .declare import Operator
 from .out_forms import copy_into_out
 from .public import public
-from .random import Generator, check_floating, drawn, seeded
+from .random import Generator, drawn, seeded
+from .structured import not_implemented
 
 standard_gamma_op = seeded("_standard_gamma(Tensor self, Generator? generator=None) -> Tensor", out="out")
 
 
+def check_precise(kernel_name: str, dtype: Any) -> None:
+    if dtype not in (dtypes.float32, dtypes.float64):
+        raise not_implemented(kernel_name, dtype)
+
+
 @standard_gamma_op.kernel("CPU", "Meta")
 def standard_gamma_kernel(self: Tensor, generator: Any) -> Tensor:
-    check_floating("gamma_cpu", self._dtype)
+    check_precise("gamma_cpu", self._dtype)
     result = like(self, None, None, False, None)
     if result._device.type != "meta":
         as_numpy(result)[...] = gamma_numbers(as_numpy(self).astype(np.float64), generator)
@@ -113,7 +119,7 @@ SLOPE_OF_DRAW = Elementwise("slope_of_draw", slope_of_draw, cost=512)
 
 @standard_gamma_grad_op.kernel("CPU", "Meta")
 def standard_gamma_grad_kernel(self: Tensor, output: Tensor) -> Tensor:
-    check_floating("_standard_gamma_grad_cpu", self._dtype)
+    check_precise("_standard_gamma_grad_cpu", self._dtype)
     if output._dtype is not self._dtype:
         raise RuntimeError(f"Found dtype {output._dtype.tensor_name} but expected {self._dtype.tensor_name}")
     result = empty(broadcast_shapes(self._shape, output._shape), self._dtype, self._device)

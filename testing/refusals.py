@@ -55,7 +55,7 @@ REFUSED_BY = {
         rrelu rrelu_with_noise
     """,
     "bucsilFD": """
-        _standard_gamma _standard_gamma_grad native_batch_norm_backward native_group_norm_backward
+        native_batch_norm_backward native_group_norm_backward
         fft_fftfreq fft_rfftfreq
         adaptive_max_pool2d adaptive_max_pool2d_backward fractional_max_pool2d fractional_max_pool2d_backward
         adaptive_max_pool3d adaptive_max_pool3d_backward fractional_max_pool3d fractional_max_pool3d_backward
@@ -206,6 +206,7 @@ REFUSED_BY = {
         hardtanh randint.low randint.low_generator randint_like.low_dtype random_.from
     """,
     "bucsilhgFD": """
+        _standard_gamma _standard_gamma_grad
         _cdist_backward _pdist_backward
         _upsample_bilinear2d_aa_backward _upsample_bicubic2d_aa_backward _upsample_lanczos2d_aa_backward
         _ctc_loss _ctc_loss.Tensor ctc_loss.IntList ctc_loss.Tensor multi_margin_loss multi_margin_loss_backward
