@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 from typing import Any
 
 from .archive import ArchiveReader, is_path, opened, writing
@@ -36,17 +37,17 @@ def load(f: Any, map_location: Any = None, *, weights_only: bool | None = None, 
     """What `save` wrote, here or in PyTorch. No code that the file brings along is run.
 
     map_location: where storages go: a device, a dict from saved places to others, or `f(storage, place)`.
-    weights_only: always so. False is refused, since it would let the file run any code.
+    weights_only: always so. With False, too, classes that are not allowed are refused: they would run code.
     mmap: whether storages are windows onto the file, which must then be a path.
     Errors: pickle.UnpicklingError for a name that is not allowed (see add_safe_globals); RuntimeError for a damaged
     file, or a place that does not exist here.
     """
-    if weights_only is False:
-        raise NotImplementedError(
-            "load: weights_only=False would let the file run any code. Allow the classes that it needs instead: "
-            "redispatch.serialization.add_safe_globals([...])"
-        )
     if mmap and not is_path(f):
         raise ValueError("f must be a file path in order to use the mmap argument")
     with opened(f) as file:
-        return Reader(ArchiveReader(file, bool(mmap)), placing(map_location)).load()
+        try:
+            return Reader(ArchiveReader(file, bool(mmap)), placing(map_location)).load()
+        except pickle.UnpicklingError as refused:
+            if weights_only is False:
+                refused.add_note("weights_only=False does not change that: no file runs code here.")
+            raise
