@@ -283,6 +283,7 @@ from .ops.dropout import (
     feature_dropout_,
     native_dropout,
 )
+from .ops.dtype_questions import can_cast, promote_types, result_type
 from .ops.einsum import einsum
 from .ops.elementary import (
     abs,
@@ -797,7 +798,6 @@ from .tensor import (
     Size,
     Tensor,
     UntypedStorage,
-    can_cast,
     channels_last,
     channels_last_3d,
     contiguous_format,
@@ -810,8 +810,6 @@ from .tensor import (
     layout,
     memory_format,
     preserve_format,
-    promote_types,
-    result_type,
     set_default_dtype,
     set_printoptions,
     strided,

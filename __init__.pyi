@@ -20,6 +20,7 @@ from .kernels import get_num_threads as get_num_threads, set_num_threads as set_
 from .ops import random as random
 from .ops.arrangements import block_diag as block_diag, broadcast_shapes as broadcast_shapes, cartesian_prod as cartesian_prod, unravel_index as unravel_index
 from .ops.contractions import trace as trace
+from .ops.dtype_questions import can_cast as can_cast, promote_types as promote_types, result_type as result_type
 from .ops.from_data import is_complex as is_complex, is_floating_point as is_floating_point, is_tensor as is_tensor, numel as numel
 from .ops.legacy import TYPES as _LEGACY_TYPES
 from .ops.legacy import Storage as Storage, TypedStorage as TypedStorage
@@ -32,7 +33,7 @@ from .ops.scatter_gather import nonzero as nonzero
 from .ops.searching import unique as unique, unique_consecutive as unique_consecutive
 from .ops.shape import atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d
 from .ops.stft import stft as stft
-from .tensor import Size as Size, UntypedStorage as UntypedStorage, can_cast as can_cast, channels_last as channels_last, channels_last_3d as channels_last_3d, contiguous_format as contiguous_format, device as device, dtype as dtype, dtypes as dtypes, finfo as finfo, get_default_dtype as get_default_dtype, iinfo as iinfo, layout as layout, memory_format as memory_format, preserve_format as preserve_format, promote_types as promote_types, result_type as result_type, set_default_dtype as set_default_dtype, set_printoptions as set_printoptions, strided as strided
+from .tensor import Size as Size, UntypedStorage as UntypedStorage, channels_last as channels_last, channels_last_3d as channels_last_3d, contiguous_format as contiguous_format, device as device, dtype as dtype, dtypes as dtypes, finfo as finfo, get_default_dtype as get_default_dtype, iinfo as iinfo, layout as layout, memory_format as memory_format, preserve_format as preserve_format, set_default_dtype as set_default_dtype, set_printoptions as set_printoptions, strided as strided
 from .tensor.dtypes import bfloat16 as bfloat16, bool as bool, cdouble as cdouble, cfloat as cfloat, complex64 as complex64, complex128 as complex128, double as double, float as float, float16 as float16, float32 as float32, float64 as float64, half as half, int as int, int8 as int8, int16 as int16, int32 as int32, int64 as int64, long as long, short as short, uint8 as uint8
 from .utils._device import get_default_device as get_default_device, set_default_device as set_default_device
 from .utils.install import install as install

@@ -27,8 +27,8 @@ from redispatch.ops import (
 from redispatch.ops import batch_norm as batch_normalization
 from redispatch.ops import bilinear as bilinear_forms
 from redispatch.ops.overridable import overridable_function
-from redispatch.ops.softmax import log_softmax as log_softmax_operator
-from redispatch.ops.softmax import softmax as softmax_operator
+from redispatch.ops.softmax import log_softmax as _log_softmax
+from redispatch.ops.softmax import softmax as _softmax
 from redispatch.tensor import Size, Tensor, contiguous_format, dtypes
 
 from . import attention_functions, bags, dropouts, images, loss_functions, piecewise, pools
@@ -168,20 +168,20 @@ def tanh(input: Tensor) -> Tensor:
 @overridable_function
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """exp(x) / sum(exp(x)) along `dim`. Without `dim`, a warning and PyTorch's old choice of one."""
-    return softmax_operator(input, _chosen_dim("softmax", input, dim), dtype=dtype)
+    return _softmax(input, _chosen_dim("softmax", input, dim), dtype=dtype)
 
 
 @overridable_function
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """The logarithm of the softmax along `dim`."""
-    return log_softmax_operator(input, _chosen_dim("log_softmax", input, dim), dtype=dtype)
+    return _log_softmax(input, _chosen_dim("log_softmax", input, dim), dtype=dtype)
 
 
 @overridable_function
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """The softmax of -x along `dim`."""
     chosen = _chosen_dim("softmin", input, dim)
-    return softmax_operator(-input, chosen, dtype=dtype)
+    return _softmax(-input, chosen, dtype=dtype)
 
 
 @overridable_function

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from redispatch import kernels
-from redispatch.dispatch import call_overridden, ops, overridden
+from redispatch.dispatch import asks, call_overridden, ops, overridden
 from redispatch.dispatch import trace as call_trace
 from redispatch.tensor import Tensor, dtypes, wrap_dim
 
@@ -61,6 +61,8 @@ def trace(*args: Any, **kwargs: Any) -> Any:
         return call_overridden(trace, args, kwargs)
     return matrix_trace(*args, **kwargs)
 
+
+asks(trace, "torch.trace")
 
 matrix_trace = public(trace_op, method=False)
 

@@ -32,6 +32,7 @@ from .comparison import bitwise_and, bitwise_or, bitwise_xor, eq, ge, gt, le, lt
 from .elementary import abs, neg
 from .from_data import from_numpy
 from .linalg import matmul
+from .pairs import bitwise_left_shift, bitwise_right_shift
 
 Binary = Callable[[Any, Any], Any]
 NUMBERS = (int, float, complex, np.number, np.bool_)
@@ -138,6 +139,24 @@ def __rtruediv__(self: Any, other: Any) -> Any:
 
 @operator(div.inplace)
 def __itruediv__(self: Any, other: Any) -> Any:
+    return Tensor.div_(self, other)
+
+
+# Python 2's names of division, which programs that forward methods by name still look for.
+
+
+@operator(whole=True)
+def __div__(self: Any, other: Any) -> Any:
+    return Tensor.div(self, other)
+
+
+@operator(whole=True)
+def __rdiv__(self: Any, other: Any) -> Any:
+    return self.reciprocal().mul(other)
+
+
+@operator(whole=True)
+def __idiv__(self: Any, other: Any) -> Any:
     return Tensor.div_(self, other)
 
 
@@ -282,6 +301,16 @@ def __rxor__(self: Any, other: Any) -> Any:
 @operator(bitwise_xor.inplace, whole=True)
 def __ixor__(self: Any, other: Any) -> Any:
     return Tensor.bitwise_xor_(self, other)
+
+
+@operator(whole=True)
+def __rlshift__(self: Any, other: Any) -> Any:
+    return bitwise_left_shift(other, self)
+
+
+@operator(whole=True)
+def __rrshift__(self: Any, other: Any) -> Any:
+    return bitwise_right_shift(other, self)
 
 
 def as_tensor_like(value: Any, tensor: Tensor) -> Any:

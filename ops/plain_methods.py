@@ -14,6 +14,7 @@ from typing import Any
 from redispatch.tensor import (
     Size,
     Tensor,
+    another,
     memory_format,
     overridable,
     overridable_property,
@@ -248,8 +249,7 @@ METHODS: dict[str, Any] = {
     "resize_as": resize_as,
     "module_load": module_load,
     "dim_order": dim_order,
-    "const_data_ptr": Tensor.data_ptr,
-    "mutable_data_ptr": Tensor.data_ptr,
+    **{name: another(Tensor.data_ptr, name) for name in ("const_data_ptr", "mutable_data_ptr")},
     "is_shared": is_shared,
     "share_memory_": share_memory_,
     "storage_type": storage_type,

@@ -18,7 +18,7 @@ from redispatch import kernels
 from redispatch.dispatch import ops
 from redispatch.dispatch.marks import inline
 from redispatch.kernels import BadIndex, Elementwise, Operand, broadcast_shapes
-from redispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, fresh, looks_of, mould, wrap_dim
+from redispatch.tensor import Size, Tensor, another, as_numpy, dtypes, empty, fresh, looks_of, mould, wrap_dim
 
 from .copying import check_broadcasts_to, item_op, local_scalar_dense_op, move
 from .creation import arange_op, zeros_op
@@ -573,7 +573,7 @@ def nonzero_by_dimension(self: Any) -> list[Tensor]:
     return list(nonzero_op.functional(x).unbind(1))
 
 
-Tensor.nonzero = nonzero  # type: ignore[attr-defined]
+Tensor.nonzero = another(nonzero, "nonzero")  # type: ignore[attr-defined]
 
 argwhere_op = Operator("argwhere(Tensor self) -> Tensor", tags=("dynamic_output_shape",))
 argwhere_op.implicit(lambda self: nonzero_op.functional(self))

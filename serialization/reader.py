@@ -18,7 +18,7 @@ from redispatch.ops.legacy import TypedStorage
 from redispatch.tensor import KINDS, Tensor, UntypedStorage, as_device, device
 
 from .archive import ArchiveReader
-from .names import READ, allowed_by_users
+from .names import READ, allowed_by_users, shipped
 from .rebuild import with_state
 
 # What the machine may do: numbers, strings and containers, and the six that are restricted below
@@ -63,6 +63,10 @@ class Reader(PythonUnpickler):
         for known in (READ, self.users):
             if full in known:
                 return known[full]
+        kind = shipped(module, name)
+        if kind is not None:
+            self.users[full] = kind
+            return kind
         raise pickle.UnpicklingError(
             f"load: the file asks for {full}, which is not allowed. A file that comes from somewhere else may mean you "
             f"harm; if you trust this one with {name}, import it and call "

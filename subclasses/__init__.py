@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .two_tensor import TwoTensor
     from .wrapper import WrapperTensor
 
-_PLACES = {
+PLACES = {
     "BatchedTensor": "batched_by_hand",
     "CheckedTensor": "checked_tensor",
     "ComplexPair": "complex_as_two_reals",
@@ -42,6 +42,6 @@ _PLACES = {
     "ZeroTensor": "lazy_constant",
 }
 
-__all__ = list(_PLACES)
+__all__ = list(PLACES)
 
-__getattr__, __dir__ = late_names(__name__, _PLACES)
+__getattr__, __dir__ = late_names(__name__, PLACES)

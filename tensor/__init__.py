@@ -50,6 +50,7 @@ from .subclass import as_subclass, make_subclass, make_wrapper_subclass, shell
 from .tensor import (
     CONSTRUCT,
     Tensor,
+    another,
     as_numpy,
     ask_default,
     converted,
@@ -124,6 +125,7 @@ __all__ = [
     "no_memory",
     "number_dtype",
     "on_host",
+    "another",
     "overridable",
     "overridable_property",
     "preserve_format",

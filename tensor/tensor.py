@@ -92,6 +92,18 @@ def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
     return asks(method, f"torch.Tensor.{function.__name__}")
 
 
+def another(method: Any, name: str) -> Any:
+    """A method which does the same under a name of its own, so that a handler sees by which it was called."""
+    body = method.__wrapped__
+
+    def named(*args: Any, **kwargs: Any) -> Any:
+        return body(*args, **kwargs)
+
+    functools.update_wrapper(named, body)  # with the parameters of `body`, by which `overridable` goes
+    named.__name__, named.__qualname__ = name, f"Tensor.{name}"
+    return overridable(named)
+
+
 def run_function(func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
     """The function as usual, without asking the classes of its arguments."""
     with within(STATE.get().without_subclasses()):
@@ -294,7 +306,10 @@ class Tensor(TensorBase, metaclass=TensorMeta):
     def dim(self) -> int:
         return len(self._shape)
 
-    ndimension = dim
+    @asks
+    def ndimension(self) -> int:
+        """`dim()`, which is what handlers see."""
+        return self.dim()
 
     @overridable_property
     def ndim(self) -> int:
@@ -304,7 +319,10 @@ class Tensor(TensorBase, metaclass=TensorMeta):
     def numel(self) -> int:
         return self._shape.numel()
 
-    nelement = numel
+    @asks
+    def nelement(self) -> int:
+        """`numel()`, which is what handlers see."""
+        return self.numel()
 
     @overridable
     def element_size(self) -> int:
@@ -571,6 +589,11 @@ class Tensor(TensorBase, metaclass=TensorMeta):
     @overridable
     def __int__(self) -> int:
         return int(self._one_value())
+
+    __nonzero__ = another(
+        __bool__, "__nonzero__"
+    )  # as Python 2 called them: programs that forward methods by name do so
+    __long__ = another(__int__, "__long__")
 
     @overridable
     def __complex__(self) -> complex:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any, NoReturn
 
+from redispatch.ops.overridable import overridable_function
+
 
 class _Symbol:
     """What has no instances here. TypeError for an attempt to make one."""
@@ -29,24 +31,29 @@ class SymBool(_Symbol):
     """A condition that is not known yet: never seen here."""
 
 
+@overridable_function
 def sym_int(a: Any) -> int:
     """The whole number nearest to `a` in the direction of 0."""
     return int(a)
 
 
+@overridable_function
 def sym_float(a: Any) -> float:
     return float(a)
 
 
+@overridable_function
 def sym_not(a: Any) -> bool:
     return not a
 
 
+@overridable_function
 def sym_max(a: Any, b: Any) -> Any:
     """The larger one, as a float where either is one. TypeError for what is no number."""
     return _common(max(a, b), a, b)
 
 
+@overridable_function
 def sym_min(a: Any, b: Any) -> Any:
     """The smaller one, as a float where either is one."""
     return _common(min(a, b), a, b)
@@ -56,16 +63,19 @@ def _common(value: Any, a: Any, b: Any) -> Any:
     return float(value) if isinstance(a, float) or isinstance(b, float) else value
 
 
+@overridable_function
 def sym_sqrt(a: Any) -> float:
     """ValueError for a negative number."""
     return math.sqrt(a)
 
 
+@overridable_function
 def sym_sum(*args: Any) -> Any:
     """The sum of the numbers, or of one sequence of them."""
     return sum(args[0] if len(args) == 1 and isinstance(args[0], list | tuple) else args)
 
 
+@overridable_function
 def sym_ite(b: Any, t: Any, f: Any) -> Any:
     """`t` if `b`, else `f`. AssertionError for a `b` that is no bool, or two of different types."""
     if not isinstance(b, bool):

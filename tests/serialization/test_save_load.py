@@ -10,7 +10,8 @@ import pytest
 
 import redispatch as rd
 from redispatch import nn, serialization
-from redispatch.subclasses.two_tensor import TwoTensor
+from redispatch.serialization.names import shipped
+from redispatch.subclasses import Quantity, TwoTensor
 from redispatch.tensor import DTYPES
 
 
@@ -109,10 +110,21 @@ def test_a_subclass_needs_to_be_allowed():
 
 
 def test_a_wrapper_comes_back_with_what_it_wraps():
-    with serialization.safe_globals([TwoTensor]):
-        x = back(TwoTensor(rd.ones(2), rd.zeros(2)))
+    x = back(TwoTensor(rd.ones(2), rd.zeros(2)))
     assert x.a.tolist() == [1, 1] and x.b.tolist() == [0, 0]
     assert (x + 1).b.tolist() == [1, 1]
+
+
+def test_shipped_subclasses_need_no_allowance_and_nothing_else_of_their_modules_is_reached():
+    length = back(Quantity(rd.ones(2), "m"))
+    assert repr(length * length) == repr(Quantity(rd.ones(2), "m") * length)
+    for module, name in (
+        ("redispatch.subclasses.two_tensor", "pytree"),
+        ("redispatch.subclasses.two_tensor", "rd"),
+        ("redispatch.subclasses", "TwoTensor"),
+        ("redispatch.testing", "check_subclass"),
+    ):
+        assert shipped(module, name) is None
 
 
 def test_an_allowed_class_comes_back_with_its_attributes():
