@@ -53,6 +53,7 @@ bench: .venv-torch/.ready  ## time ours against torch in one process (GROUP=disp
 	$(TORCH_BIN)/python tests/bench/layers.py
 	$(TORCH_BIN)/python tests/bench/growth.py
 	$(TORCH_BIN)/python tests/bench/graph.py
+	$(TORCH_BIN)/python tests/bench/host.py
 
 parity: .venv-torch/.ready  ## compare behaviour with real torch, operator by operator
 	$(TORCH_BIN)/pytest tests/parity

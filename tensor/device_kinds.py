@@ -24,7 +24,12 @@ class Allocator:
     """The memory of a kind of device. Subclasses say what a block of it is: an address, a handle, an array.
 
     Errors: what the methods raise goes to whoever asked for the memory; RuntimeError where there is too little.
+
+    returning: whether blocks go back by themselves when nobody holds them, so that storages need not see to it, which
+        would take 2 us for each.
     """
+
+    returning = False
 
     def allocate(self, nbytes: int, device: device) -> Any:
         """A block of that many bytes of undefined value."""

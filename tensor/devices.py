@@ -179,7 +179,11 @@ def as_device(value: Any) -> device:
     return (_NAMED.get(value) if type(value) is str else None) or device(value)
 
 
-_NAMED = {"cpu": CPU, "meta": META}  # most names that are given: taking a name apart takes longer
+_NAMED = {
+    "cpu": CPU,
+    "meta": META,
+    "cuda": device("cuda"),
+}  # most names that are given: taking a name apart takes longer
 
 
 ARGUMENT_TYPES["Device"], VALUE_CLASSES["Device"] = as_device, device

@@ -16,7 +16,7 @@ from redispatch.dispatch import LAZY_BITS, STATE
 from redispatch.dispatch.marks import frozen, inline
 from redispatch.kernels import contiguous_strides
 
-from .device_kinds import KINDS
+from .device_kinds import KINDS, indexed
 from .devices import CPU, device, device_keyset
 from .dtypes import dtype
 from .looks import Looks, interned
@@ -39,6 +39,7 @@ class Mould:
     dtype: dtype
     device: device
     elements: int  # of the memory
+    nbytes: int
     array: np.dtype
     sure: bool  # whether it is on the CPU, and so small that it is always to be had
     keyset: int
@@ -50,7 +51,8 @@ class Mould:
         self.looks = looks
         self.shape, self.stride, self.dtype, self.device = looks.shape, looks.stride, looks.dtype, looks.device
         self.elements, self.array = elements, looks.dtype.array
-        self.sure = looks.device.type == "cpu" and elements * looks.dtype.itemsize <= _SURE
+        self.nbytes = elements * looks.dtype.itemsize
+        self.sure = looks.device.type == "cpu" and self.nbytes <= _SURE
         self.keyset, self.inference_keyset = device_keyset(looks.device.type), device_keyset(looks.device.type, True)
 
 
@@ -63,7 +65,8 @@ def memory_for(mould: Mould, t: Tensor) -> np.ndarray | None:
         return allocate(mould.elements, mould.array)
     kind = KINDS.get(mould.device.type)
     if kind is not None and kind.allocator is not None:
-        t._store = UntypedStorage(mould.elements * mould.dtype.itemsize, mould.device)
+        on = mould.device if mould.device.index is not None else indexed(mould.device)
+        t._store = UntypedStorage.on_device(mould.nbytes, on, kind.allocator)
     return None
 
 

@@ -47,7 +47,7 @@ class UntypedStorage:
     )
     _array: np.ndarray | None  # all the bytes
     block: Any  # where they are instead on a user's device: what its allocator gave
-    _free: Any  # gives the block back; called when the storage goes
+    _free: Any  # gives the block back; called when the storage goes. Not there where blocks go back by themselves
     _retyped: dict[np.dtype, np.ndarray] | None  # the same bytes as other elements; made when first asked for
     _nbytes: int  # where there is no array
     _owner: Any  # what keeps foreign memory alive
@@ -79,6 +79,21 @@ class UntypedStorage:
         return storage
 
     @staticmethod
+    def on_device(nbytes: int, device: device, allocator: Allocator) -> UntypedStorage:
+        """A storage with a block of the memory of a device, which has an index."""
+        storage = object.__new__(UntypedStorage)
+        storage._array = None
+        storage._retyped = None
+        storage._nbytes = nbytes
+        storage.device = device
+        storage._owner = None
+        storage.resizable = True
+        storage.block = allocator.allocate(nbytes, device)
+        if not allocator.returning:
+            storage._return_block(allocator)
+        return storage
+
+    @staticmethod
     def without_data(nbytes: int, device: device) -> UntypedStorage:
         """A storage that has a size and no bytes: of a meta tensor, or of a wrapper around other tensors."""
         storage = object.__new__(UntypedStorage)
@@ -102,6 +117,10 @@ class UntypedStorage:
         allocator = self.allocator
         assert allocator is not None
         self.block = allocator.allocate(nbytes, self.device)
+        if not allocator.returning:
+            self._return_block(allocator)
+
+    def _return_block(self, allocator: Allocator) -> None:
         self._free = weakref.finalize(self, allocator.free, self.block)
         self._free.atexit = False  # a device need not outlive its program's end
 
@@ -178,10 +197,11 @@ class UntypedStorage:
             kept = min(nbytes, len(former))
             self._array[:kept] = former[:kept]
         elif self.block is not None:
-            kept_bytes, free = self.read()[:nbytes], self._free
+            kept_bytes, free = self.read()[:nbytes], getattr(self, "_free", None)
             self._obtain(nbytes)
             self.write(kept_bytes)
-            free()
+            if free is not None:
+                free()
         self._nbytes = nbytes
         self._tell_holders()
         return self

@@ -15,14 +15,18 @@ from redispatch.dispatch import keyset, ops
 from redispatch.kernels import DTYPES, Operand, is_contiguous, is_dense, overlap
 from redispatch.kernels.copy import elementwise_for
 from redispatch.kernels.cuda import CUDAElementwise, current_stream
+from redispatch.kernels.cuda.elementwise import LAUNCHES, VECTOR, Ready, memory_of
+from redispatch.kernels.cuda.elementwise import address_of as cuda_address
 from redispatch.kernels.elementwise import Elementwise
 from redispatch.ops.copying import storable
+from redispatch.ops.pointwise import as_it_is
 from redispatch.ops.structured import check_no_internal_overlap, overlapping
-from redispatch.tensor import CPU, Tensor, empty, view_over
+from redispatch.tensor import CPU, Tensor, empty, looks_of, view_over
 
-from .operands import allocator, block_of, fresh_like, operand
+from .operands import address_of, allocator, block_of, fresh_like, operand
 
 _LOOPS: dict[Elementwise, CUDAElementwise] = {}
+READY: dict[Any, Ready] = {}  # copies by (looks of the target, of the source), fills by looks; of the devices there are
 
 
 def on_cuda(loops: Elementwise) -> CUDAElementwise:
@@ -35,10 +39,29 @@ def on_cuda(loops: Elementwise) -> CUDAElementwise:
 
 def copy_on_device(target: Tensor, source: Tensor) -> None:
     """Writes `source`, broadcast and converted, into `target`; they are on one device and share no memory."""
+    looks = target._looks or looks_of(target), source._looks or looks_of(source)
+    ready, to, at = READY.get(looks), address_of(target), address_of(source)
+    if ready is not None and not (to | at) & ready.mask:
+        ready.start((ready.numel, to, at), current_stream(target._device.index or 0))
+        return
     out, x = operand(target), operand(source)
     if out.dtype == x.dtype and DTYPES[out.dtype].compute != out.dtype:
         out, x = out._replace(dtype="int16"), x._replace(dtype="int16")  # 16-bit floats are moved as they are
-    on_cuda(elementwise_for(out, x)).launch([out], [x], None)
+    start(looks, elementwise_for(out, x), out, x, None)
+
+
+def start(looks: Any, loops: Elementwise, out: Operand, value: Any, dtype: str | None) -> None:
+    """Launches a kernel with one output and one input. If it is as aligned as can be, the launch is remembered."""
+    if 0 in out.shape:
+        return
+    cuda, memory = on_cuda(loops), memory_of(out)
+    values = [cuda_address(x) if isinstance(x, Operand) else x for x in (out, value)]
+    prepared = cuda.prepared([out], [value], dtype)
+    if not any(at % VECTOR for at, x in zip(values, (out, value), strict=True) if isinstance(x, Operand)):
+        if len(READY) >= LAUNCHES:
+            READY.clear()
+        READY[looks] = prepared.ready(memory.driver, as_it_is)
+    prepared.start(memory, values)
 
 
 def copied(x: Tensor, dtype: Any = None) -> Tensor:
@@ -100,6 +123,20 @@ def send(target: Tensor, source: Tensor) -> None:
     copy_on_device(target, staged)
 
 
+def sent(x: Tensor, on: Any) -> Tensor:
+    """A tensor of the CPU's on a device. No operator is called for it, so that autograd sees nothing."""
+    here = empty(x._shape, x._dtype, on)
+    send(here, x)
+    return here
+
+
+def uploaded(value: Any, on: Any, dtype: Any) -> Tensor:
+    """A Python number as a tensor without dimensions on a device."""
+    one = empty((), dtype, CPU)
+    ops.aten.fill_.Scalar.redispatch(keyset("CPU"), one, value)
+    return sent(one, on)
+
+
 def fetch(target: Tensor, source: Tensor) -> None:
     """To the CPU's memory. What is sent has the dtype of the source: nothing is lost on the way."""
     if not is_contiguous(source._shape, source._stride):
@@ -119,14 +156,15 @@ def fill_kernel(self: Tensor, value: Any) -> Tensor:
     check_no_internal_overlap(self)
     value = storable(value, self._dtype)
     if self._dtype.is_complex:
-        one = empty((), self._dtype, CPU)
-        ops.aten.fill_.Scalar.redispatch(keyset("CPU"), one, value)
-        here = empty((), self._dtype, self._device)
-        send(here, one)
-        copy_on_device(self, here)
+        copy_on_device(self, uploaded(value, self._device, self._dtype))
     else:
-        out = operand(self)
-        on_cuda(elementwise_for(out, out)).launch([out], [value], out.dtype)
+        looks, to = self._looks or looks_of(self), address_of(self)
+        ready = READY.get(looks)
+        if ready is not None and not to & ready.mask:
+            ready.start((ready.numel, to, ready.packs[0](value)), current_stream(self._device.index or 0))
+        else:
+            out = operand(self)
+            start(looks, elementwise_for(out, out), out, value, out.dtype)
     return self
 
 

@@ -71,6 +71,7 @@ class Started:
         kind = KINDS["cuda"] = DeviceKind("cuda", self.allocator, found.count)
         self.undo.append(lambda: KINDS.__delitem__("cuda"))
         kind.generators.update({i: Generator(device("cuda", i)) for i in range(found.count)})
+        self.undo.append(copies.READY.clear)
         self._methods()
         for name, function in {**memory_kernels("cuda"), **KERNELS}.items():
             self._put(operator(name), function, "memory")
@@ -139,7 +140,7 @@ def record_stream(self: Tensor, stream: Any) -> None:
     """Says that a stream uses the tensor's memory: it is not given to another tensor before the stream has gone on."""
     block = block_of(self)
     if isinstance(block, Block) and stream.cuda_stream != block.stream:
-        block.used_by.add(stream.cuda_stream)
+        block.used_by = {*(block.used_by or ()), stream.cuda_stream}
 
 
 def operator(name: str) -> OpOverload:

@@ -14,7 +14,7 @@ from redispatch.kernels.cuda import driver
 from redispatch.tensor import KINDS, Tensor, current_index, dtypes, set_current_index
 
 from .devices import NoCUDAError, start, started
-from .memory import CachingAllocator, OutOfMemoryError, in_units
+from .memory import CachingAllocator, OutOfMemoryError
 from .streams import (
     Event,
     Stream,
@@ -114,7 +114,7 @@ def _allocator() -> CachingAllocator:
 
 def memory_stats(device: Any = None) -> dict[str, int]:
     """The allocator's statistics, under PyTorch's names: "allocated_bytes.all.current" and so on."""
-    return _allocator().stats(index_of(device))
+    return _allocator().of(index_of(device)).told()
 
 
 def memory_allocated(device: Any = None) -> int:
@@ -139,7 +139,7 @@ def max_memory_reserved(device: Any = None) -> int:
 
 def reset_peak_memory_stats(device: Any = None) -> None:
     """Has the peaks count from here."""
-    _allocator().reset_peak(index_of(device))
+    _allocator().of(index_of(device)).reset_peaks()
 
 
 def empty_cache() -> None:
@@ -155,12 +155,8 @@ def mem_get_info(device: Any = None) -> tuple[int, int]:
 
 def memory_summary(device: Any = None) -> str:
     """The statistics in a few lines."""
-    stats = memory_stats(device)
-    rows = [f"cuda:{index_of(device)}        now        most"]
-    for what in ("allocated", "reserved", "requested"):
-        now, most = (in_units(stats[f"{what}_bytes.all.{when}"]) for when in ("current", "peak"))
-        rows.append(f"{what:<12}{now:>12}{most:>12}")
-    return "\n".join(rows)
+    index = index_of(device)
+    return _allocator().of(index).summary(index)
 
 
 # Random numbers -------------------------------------------------------------------------------------------------------

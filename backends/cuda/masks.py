@@ -10,8 +10,8 @@ from redispatch.ops.scatter_gather import MASKED_LOOPS, check_mask, check_value,
 from redispatch.ops.structured import common_device
 from redispatch.tensor import Size, Tensor, empty
 
-from .copies import apart, item_kernel, on_cuda
-from .operands import operand, uploaded
+from .copies import apart, item_kernel, on_cuda, uploaded
+from .operands import operand
 
 
 def masked_fill_kernel(self: Tensor, mask: Tensor, value: Any) -> Tensor:

@@ -1,40 +1,103 @@
 """The caching allocator: blocks of the devices' memory that are handed out again and again.
 
-Asking a driver for memory waits for the device; so a block that a storage gives back is kept, for the next one of its
-size class on the same stream. Within a stream work goes in order, so that a new tensor may lie where an old one is
-still being read by kernels before it. A block that was used on other streams, too (`record_stream`), waits until these
-have come as far as they were when it was given back.
+Asking a driver for memory waits for the device; so what a storage gives back is kept, for the next one of its size
+class on the same stream. Within a stream work goes in order, so that a new tensor may lie where an old one is still
+being read by kernels before it. Memory that was used on other streams, too (`record_stream`), waits until these have
+come as far as they were when it was given back.
 
-Size classes: multiples of 512 bytes up to 1 MiB, multiples of 2 MiB beyond. Blocks are not split; so each is an
-allocation of the driver's, and the simulator sees where it ends.
+Size classes: multiples of 512 bytes up to 1 MiB, multiples of 2 MiB beyond. Segments, which are what the driver gave,
+are not split; so the simulator sees where each tensor's memory ends.
 
-Where the driver has no memory left, all blocks that nobody holds go back to it, and it is asked again; what raises then
-says how much is held, and how.
+Where the driver has no memory left, all segments that nobody holds go back to it, and it is asked again; what raises
+then says how much is held, and how.
+
+Note [Pools]
+What is free on a stream is a `Pool`. Each stream has one of its own, which all programs share; while work is recorded
+as a graph, another one takes its place (`private`), because a graph that is replayed writes to the addresses that it
+was recorded with: these may be nobody else's. Read next: graphs.py.
+
+Note [Counting without a lock]
+Every tensor passes here when it is made and when it goes, perhaps in the middle of the making of another one. A lock
+would take a fifth of that time. None is needed where the interpreter's own is held from end to end: taking an address
+from a list, putting one there, and adding to a number, in the course of which nothing is called.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from redispatch.dispatch import OutOfMemoryError
-from redispatch.kernels.cuda import Driver, Memory, OutOfDeviceMemory, current_stream
+from redispatch.kernels.cuda import STREAMS, Driver, Memory, OutOfDeviceMemory, current_stream
 from redispatch.tensor import Allocator, device, indexed
 
+from .statistics import Statistics, in_units
+
+_new = object.__new__
 SMALL, LARGE, LIMIT = 512, 2 << 20, 1 << 20
 
 
-@dataclass(slots=True, eq=False)
-class Block(Memory):
-    """Memory of a storage's. `nbytes` were asked for, `room` are there."""
+class Pool:
+    """The free segments of a stream. `owner` is the graphs' memory that it is part of, None where it is everybody's."""
 
-    room: int = 0
-    stream: int = 0
-    used_by: set[int] = field(default_factory=set)  # other streams
+    __slots__ = ("allocator", "driver", "told", "device", "stream", "statistics", "owner", "free")
+
+    def __init__(self, allocator: CachingAllocator, index: int, stream: int, owner: Any = None) -> None:
+        self.allocator, self.driver, self.told = allocator, allocator.driver, allocator.told
+        self.device, self.stream, self.owner = index, stream, owner
+        self.statistics = allocator.of(index)
+        self.free: dict[int, list[int]] = {}  # room -> addresses, the latest last
+
+
+class Block(Memory):
+    """Memory of a storage's, which goes back to its pool when nobody holds it. `nbytes` were asked for, `room` are
+    there."""
+
+    __slots__ = ("room", "stream", "pool", "used_by")
+
+    address: int
+    nbytes: int
+    device: int
+    driver: Driver
+    room: int
+    stream: int
+    pool: Pool
+    used_by: set[int] | None  # other streams
+
+    def __del__(self) -> None:
+        pool, room = self.pool, self.room
+        known = pool.statistics  # Note [Counting without a lock]
+        known.freed += room
+        known.freed_requested += self.nbytes
+        known.frees += 1
+        if pool.told and room:
+            pool.driver.hand_out(self.address, 0)
+        if self.used_by:
+            pool.allocator.keep_later(self)
+        elif room:
+            pool.free[room].append(self.address)
+        else:
+            known.frees -= 1
+
+
+@dataclass(slots=True)
+class Segment:
+    """What the driver gave, and to which pool it goes back when it is free."""
+
+    address: int
+    room: int
+    pool: Pool
+
+
+@dataclass(slots=True)
+class Waiting:
+    """Free memory that other streams may still use, until these events have come."""
+
+    events: list[Any]
+    segment: Segment
 
 
 def size_class(nbytes: int) -> int:
@@ -43,85 +106,70 @@ def size_class(nbytes: int) -> int:
     return -(-max(nbytes, 1) // step) * step
 
 
-@dataclass
-class Statistics:
-    """What `memory_stats` tells of a device: bytes and blocks, now and at most."""
+@dataclass(eq=False)
+class PrivatePools:
+    """The memory of graphs that are never replayed at once: a pool for each stream. It lasts as long as its users."""
 
-    now: Counter[str] = field(default_factory=Counter)
-    peak: Counter[str] = field(default_factory=Counter)
-    total: Counter[str] = field(default_factory=Counter)  # ever allocated
+    allocator: CachingAllocator
+    pools: dict[tuple[int, int], Pool] = field(default_factory=dict)
 
-    def add(self, what: str, amount: int) -> None:
-        now = self.now[what] + amount
-        self.now[what] = now
-        if amount > 0:
-            self.total[what] += amount
-            if now > self.peak[what]:
-                self.peak[what] = now
+    def of(self, index: int, stream: int) -> Pool:
+        found = self.pools.get((index, stream))
+        if found is None:
+            found = self.pools[index, stream] = Pool(self.allocator, index, stream, self)
+        return found
 
 
 class CachingAllocator(Allocator):
     """The allocator of all devices of a driver."""
 
+    returning = True
+
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
         self.lock = threading.RLock()  # a storage may go while another one is made, in the same thread
-        self.free_blocks: dict[tuple[int, int, int], list[Block]] = {}  # by device, stream, room
-        self.waiting: list[tuple[list[Any], Block]] = []  # blocks that other streams may still use: (events, block)
+        self.pools: dict[tuple[int, int], Pool] = {}  # by device and stream: from where memory comes
+        self.shared: dict[tuple[int, int], Pool] = {}  # those among them, or behind them, that are everybody's
+        self.segments: dict[int, Segment] = {}  # by address
+        self.waiting: list[Waiting] = []
+        self.deferred: list[tuple[Segment, set[int]]] = []  # the same, where no events can be recorded yet
+        self.recording = 0  # graphs
         self.statistics: dict[int, Statistics] = {}
+        self.told = type(driver).hand_out is not Driver.hand_out  # whether the driver wants to know who has what
 
     def of(self, index: int) -> Statistics:
         """The statistics of a device."""
-        found = self.statistics.get(index)
-        if found is None:
-            found = self.statistics[index] = Statistics()
-        return found
+        return self.statistics.setdefault(index, Statistics())
 
     # What storages ask --------------------------------------------------------------------------------------------
 
     def allocate(self, nbytes: int, device: device) -> Block:
         """A block on the current stream. OutOfMemoryError where there is too little."""
-        index = indexed(device).index or 0
-        if not nbytes:
-            return Block(0, 0, index, self.driver)
-        stream, room = current_stream(index), size_class(nbytes)
-        with self.lock:
+        index = device.index
+        if index is None:
+            index = indexed(device).index or 0
+        stream = STREAMS.get().get(index, 0)
+        pool = self.pools.get((index, stream)) or self._new_pool(index, stream)
+        if self.waiting:
             self._take_back()
-            cached = self.free_blocks.get((index, stream, room))
-            if cached:
-                block = cached.pop()
-            else:
-                block = Block(self._from_driver(index, room, nbytes), nbytes, index, self.driver, room, stream)
-                self.of(index).add("reserved_bytes", room)
-                self.of(index).add("segment", 1)
-            block.nbytes = nbytes
-            self.driver.hand_out(block.address, nbytes)
-            statistics = self.of(index)
-            statistics.add("allocated_bytes", room)
-            statistics.add("requested_bytes", nbytes)
-            statistics.add("allocation", 1)
+        room = nbytes + 511 & -512 if nbytes <= LIMIT else size_class(nbytes)
+        try:
+            address = pool.free[room].pop()
+        except (KeyError, IndexError):
+            address = self._segment(pool, room, nbytes) if room else 0
+            pool.statistics.allocations -= not room  # what has no bytes does not count
+        block = _new(Block)
+        block.address, block.nbytes, block.room, block.pool, block.used_by = address, nbytes, room, pool, None
+        block.device, block.stream, block.driver = index, stream, self.driver
+        known = pool.statistics  # Note [Counting without a lock]
+        known.requested += nbytes
+        known.allocations += 1
+        known.allocated = held = known.allocated + room
+        if held - known.freed > known.peak_allocated:
+            known.peak_allocated = held - known.freed
+        if self.told and room:
+            self.driver.hand_out(address, nbytes)
         return block
-
-    def free(self, block: Block) -> None:
-        """Keeps a block for the next one who asks for such; once other streams that used it have gone on."""
-        if not block.room:
-            return
-        with self.lock:
-            statistics = self.of(block.device)
-            statistics.add("allocated_bytes", -block.room)
-            statistics.add("requested_bytes", -block.nbytes)
-            statistics.add("allocation", -1)
-            self.driver.hand_out(block.address, 0)
-            if block.used_by:
-                events = []
-                for stream in block.used_by:
-                    event = self.driver.create_event(block.device, False)
-                    self.driver.record(event, stream)
-                    events.append(event)
-                block.used_by.clear()
-                self.waiting.append((events, block))
-            else:
-                self._keep(block)
 
     def read(self, block: Block, nbytes: int) -> np.ndarray:
         if not nbytes:
@@ -137,77 +185,156 @@ class CachingAllocator(Allocator):
 
     # The cache ----------------------------------------------------------------------------------------------------
 
-    def _keep(self, block: Block) -> None:
-        self.free_blocks.setdefault((block.device, block.stream, block.room), []).append(block)
+    def _new_pool(self, index: int, stream: int) -> Pool:
+        with self.lock:
+            pool = self.shared.setdefault((index, stream), Pool(self, index, stream))
+            return self.pools.setdefault((index, stream), pool)
+
+    def _segment(self, pool: Pool, room: int, nbytes: int) -> int:
+        """The address of memory that is new from the driver."""
+        with self.lock:
+            address = self._from_driver(pool.device, room, nbytes)
+            self.segments[address] = Segment(address, room, pool)
+            pool.free.setdefault(room, [])
+            pool.statistics.reserve(room)
+        return address
+
+    def keep_later(self, block: Block) -> None:
+        """Keeps memory that nobody holds, once the streams that used it have gone on."""
+        with self.lock:
+            streams = block.used_by or set()
+            block.pool.statistics.waiting += block.room
+            self._watch(self.segments[block.address], streams)
+
+    def _watch(self, segment: Segment, streams: set[int]) -> None:
+        if self.recording:  # whether an event has come cannot be asked then
+            self.deferred.append((segment, streams))
+            return
+        events = []
+        for stream in streams:
+            event = self.driver.create_event(segment.pool.device, False)
+            self.driver.record(event, stream)
+            events.append(event)
+        self.waiting.append(Waiting(events, segment))
 
     def _take_back(self) -> None:
-        """Keeps the blocks whose events have come."""
-        still = []
-        for events, block in self.waiting:
-            if all(map(self.driver.done, events)):
-                self._keep(block)
-            else:
-                still.append((events, block))
-        self.waiting = still
+        """Keeps the memory whose events have come."""
+        if self.recording:
+            return
+        with self.lock:
+            still = []
+            for one in self.waiting:
+                if all(map(self.driver.done, one.events)):
+                    one.segment.pool.free[one.segment.room].append(one.segment.address)
+                    one.segment.pool.statistics.waiting -= one.segment.room
+                else:
+                    still.append(one)
+            self.waiting = still
 
     def _from_driver(self, index: int, room: int, nbytes: int) -> int:
         try:
             return self.driver.allocate(index, room)
         except OutOfDeviceMemory:
-            self.of(index).total["alloc_retries"] += 1
-            self.empty_cache(index)
+            self.of(index).retries += 1
+            if not self.recording:  # to wait, and to give memory back, would end the recording
+                self.empty_cache(index)
         try:
             return self.driver.allocate(index, room)
         except OutOfDeviceMemory:
-            self.of(index).total["ooms"] += 1
+            self.of(index).ooms += 1
             raise OutOfMemoryError(self._explained(index, nbytes)) from None
 
     def _explained(self, index: int, nbytes: int) -> str:
         free, total = self.driver.memory_info(index)
-        now = self.of(index).now
+        known = self.of(index)
+        cached = known.reserved_now - known.allocated_now
+        left = f"{in_units(cached)} belong to graphs" if cached else "nothing is left in the cache"
+        rooms = sorted((one["total_size"] for one in self.snapshot(index) if one["allocated_size"]), reverse=True)
+        largest = f" (the largest {', '.join(map(in_units, rooms[:3]))})" if rooms else ""
         return (
             f"CUDA out of memory. Tried to allocate {in_units(nbytes)}. GPU {index} has a total capacity of "
-            f"{in_units(total)} of which {in_units(free)} is free. {now['allocation']} tensors hold "
-            f"{in_units(now['allocated_bytes'])}; nothing is left in the cache. Delete what is not needed any longer "
+            f"{in_units(total)} of which {in_units(free)} is free. {known.allocations - known.frees} tensors hold "
+            f"{in_units(known.allocated_now)}{largest}; {left}. Delete what is not needed any longer "
             "(graphs keep what backward will read), or compute in smaller pieces"
         )
 
     def empty_cache(self, index: int | None = None) -> None:
-        """Gives the blocks that no tensor holds back to the driver: of one device, or of all."""
+        """Gives what no tensor and no graph holds back to the driver: of one device, or of all."""
         with self.lock:
-            for events, _ in self.waiting:
-                for event in events:
+            for one in self.waiting:
+                for event in one.events:
                     self.driver.wait_for(event)
             self._take_back()
-            for (where, _, room), blocks in self.free_blocks.items():
-                if index is None or where == index:
-                    while blocks:
-                        self.driver.free(where, blocks.pop().address)
-                        self.of(where).add("reserved_bytes", -room)
-                        self.of(where).add("segment", -1)
+            for pool in self.shared.values():
+                if index is None or pool.device == index:
+                    self._release(pool)
 
-    def reset_peak(self, index: int) -> None:
-        """Has the peaks be what there is now."""
-        self.of(index).peak = Counter(self.of(index).now)
+    def _release(self, pool: Pool) -> None:
+        for room, addresses in pool.free.items():
+            while addresses:
+                address = addresses.pop()
+                self.driver.free(pool.device, address)
+                del self.segments[address]
+                pool.statistics.reserve(-room)
 
-    def stats(self, index: int) -> dict[str, int]:
-        """The statistics under the names of PyTorch's `memory_stats`."""
-        known, found = self.of(index), {}
-        for what in ("allocated_bytes", "reserved_bytes", "requested_bytes", "allocation", "segment"):
-            freed = known.total[what] - known.now[what]
-            numbers = {
-                "current": known.now[what],
-                "peak": known.peak[what],
-                "allocated": known.total[what],
-                "freed": freed,
-            }
-            found.update({f"{what}.all.{name}": number for name, number in numbers.items()})
-        return {**found, "num_alloc_retries": known.total["alloc_retries"], "num_ooms": known.total["ooms"]}
+    # Memory of graphs: Note [Pools] -------------------------------------------------------------------------------
 
+    def redirect(self, index: int, stream: int, private: PrivatePools) -> None:
+        """Has what is made on a stream lie in that memory from here on."""
+        with self.lock:
+            self.pools.get((index, stream)) or self._new_pool(index, stream)
+            self.pools[index, stream] = private.of(index, stream)
 
-def in_units(nbytes: int) -> str:
-    """Bytes as PyTorch's messages have them."""
-    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if nbytes >= size:
-            return f"{nbytes / size:.2f} {unit}"
-    return f"{nbytes} bytes"
+    def restore(self, index: int, stream: int) -> None:
+        """Has it lie in everybody's again."""
+        with self.lock:
+            self.pools[index, stream] = self.shared[index, stream]
+
+    def settle(self) -> None:
+        """Keeps what went while a graph was recorded, and other streams had used."""
+        with self.lock:
+            deferred, self.deferred = self.deferred, []
+            for segment, streams in deferred:
+                self._watch(segment, streams)
+
+    def give_up(self, private: PrivatePools) -> None:
+        """The graphs are gone: their memory is everybody's, tensors in it included when they go."""
+        with self.lock:
+            for pool in private.pools.values():
+                common = self.shared[pool.device, pool.stream]
+                for room, addresses in pool.free.items():
+                    common.free.setdefault(room, []).extend(addresses)
+                pool.free, pool.owner = common.free, None
+            for segment in self.segments.values():
+                if segment.pool.owner is None:
+                    segment.pool = self.shared[segment.pool.device, segment.pool.stream]
+
+    # What is there ------------------------------------------------------------------------------------------------
+
+    def snapshot(self, index: int | None = None) -> list[dict[str, Any]]:
+        """A record for each segment: PyTorch's `memory_snapshot`, of which a block here is always a whole segment."""
+        with self.lock:
+            free = {one for segment in self.segments.values() for one in segment.pool.free[segment.room]}
+            waiting = {one.segment.address for one in self.waiting}
+            found = []
+            for segment in sorted(self.segments.values(), key=lambda one: one.address):
+                if index is not None and segment.pool.device != index:
+                    continue
+                state = "inactive" if segment.address in free else "active_allocated"
+                if segment.address in waiting:
+                    state = "active_awaiting_free"
+                held = segment.room if state == "active_allocated" else 0
+                found.append(
+                    {
+                        "device": segment.pool.device,
+                        "address": segment.address,
+                        "total_size": segment.room,
+                        "allocated_size": held,
+                        "active_size": 0 if state == "inactive" else segment.room,
+                        "stream": segment.pool.stream,
+                        "segment_type": "small" if segment.room <= LIMIT else "large",
+                        "private": segment.pool.owner is not None,
+                        "blocks": [{"address": segment.address, "size": segment.room, "state": state}],
+                    }
+                )
+        return found

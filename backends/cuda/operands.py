@@ -6,7 +6,6 @@ from typing import Any
 
 from redispatch.kernels import Operand
 from redispatch.kernels.cuda import Memory
-from redispatch.ops.creation import scalar_tensor_op
 from redispatch.tensor import KINDS, Tensor, UntypedStorage, empty, no_memory
 
 from .memory import CachingAllocator
@@ -27,6 +26,11 @@ def block_of(x: Tensor) -> Memory:
     return block
 
 
+def address_of(x: Tensor) -> int:
+    """Where a tensor's first element lies. RuntimeError for one that has no memory."""
+    return block_of(x).address + x._offset * x._dtype.itemsize
+
+
 def operand(x: Tensor) -> Operand:
     """A tensor on a device, as kernels take it. RuntimeError for one that has no memory."""
     array: Any = block_of(x)  # which stands for the CPU's array
@@ -44,11 +48,6 @@ class Scratch:
         self.held.append(storage)
         block: Memory = storage.block
         return block
-
-
-def uploaded(value: Any, on: Any, dtype: Any) -> Tensor:
-    """A Python number as a tensor without dimensions on a device."""
-    return scalar_tensor_op.functional(value, dtype=dtype, device=on)
 
 
 def fresh_like(x: Tensor, dtype: Any = None) -> Tensor:

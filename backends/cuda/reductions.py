@@ -7,19 +7,24 @@ said by the operator's own meta function.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from redispatch import kernels
+from redispatch.dispatch import Memo
+from redispatch.dispatch.marks import frozen, inline, leaf
 from redispatch.kernels.cuda import CUDAReduction
+from redispatch.kernels.cuda.elementwise import VECTOR
+from redispatch.kernels.cuda.reduce import Prepared
 from redispatch.kernels.reduce import Reduction
 from redispatch.ops import extremes, reductions
-from redispatch.ops.planned import Planned
+from redispatch.ops.planned import PLANS, Planned
 from redispatch.ops.reductions import averaging_dtype, reduced_dims, summing_dtype
 from redispatch.ops.structured import check_no_internal_overlap, check_writable, is_among, resize_out
-from redispatch.tensor import Tensor, dtypes
+from redispatch.tensor import Mould, Size, Tensor, dtypes, fresh, mould
 
 from .copies import apart, copied
-from .operands import Scratch, operand
+from .operands import Scratch, address_of, allocator, operand
 
 
 class Rule(NamedTuple):
@@ -54,15 +59,58 @@ REDUCTIONS: dict[Planned, Rule] = {
 _KERNELS: dict[Reduction, CUDAReduction] = {}
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """A decided call: what the result is made from, and what fills it from an address that has none of these bits."""
+
+    mould: Mould
+    run: Callable[[Any, int], None]  # (block of the result, address of the input)
+    mask: int
+
+
+@frozen
 class ReductionOnCUDA:
-    """The kernels of one operator."""
+    """The kernels of one operator. What a call comes down to is remembered, as it is on the CPU (ops/planned.py)."""
 
     def __init__(self, op: Planned, rule: Rule) -> None:
         self.op, self.rule = op, rule
+        self.plans = Memo(PLANS, alike=op.tensors)
 
+    @leaf
+    @inline
     def functional(self, *args: Any) -> Tensor:
-        result = self.op.meta_function(*args).allocate()
-        self.fill(result, args)
+        facts = tuple(self.op.fact(i, value) for i, value in enumerate(args))
+        plan = self.plans.get(facts)
+        x = args[0]
+        if plan is None:
+            return self.first(facts, args)
+        store: Any = x._store
+        at = store.block.address + x._offset * x._dtype.itemsize
+        if at & plan.mask:
+            return self.first(facts, args)
+        result = fresh(plan.mould)
+        store = result._store
+        plan.run(store.block, at)
+        return result
+
+    def first(self, facts: tuple[Any, ...], args: tuple[Any, ...]) -> Tensor:
+        """The result for arguments that look so for the first time, or lie less aligned than those before.
+
+        What it came down to is remembered, unless there was more to it than launches, or nothing.
+        """
+        meta = self.op.meta_function(*args)
+        made = mould(Size(meta.shape), meta.dtype, meta.device, meta.strides)
+        result = fresh(made)
+        x, dims, convert_to = self.decided(args)
+        prepared = None
+        if convert_to is None and self.plans.get(facts) is None:
+            prepared = self.kernels.prepared(operand(result), operand(x), dims)
+        if prepared is None or address_of(x) % VECTOR:
+            self.fill(result, args)
+            return result
+        plan = Plan(made, running(prepared, x._device), prepared.mask)
+        plan.run(result._storage.block, address_of(x))
+        self.plans[facts] = plan
         return result
 
     def out(self, *args: Any) -> Tensor:
@@ -80,18 +128,39 @@ class ReductionOnCUDA:
         return out
 
     def fill(self, out: Tensor, args: tuple[Any, ...]) -> None:
+        """Reduces into any tensor."""
+        x, dims, convert_to = self.decided(args)
+        if convert_to is not None:
+            x = copied(x, convert_to)
+        self.kernels.launch(operand(out), operand(x), dims, Scratch(x))
+
+    @property
+    def kernels(self) -> CUDAReduction:
+        found = _KERNELS.get(self.rule.reduction)
+        if found is None:
+            found = _KERNELS[self.rule.reduction] = CUDAReduction(self.rule.reduction)
+        return found
+
+    def decided(self, args: tuple[Any, ...]) -> tuple[Tensor, tuple[int, ...], Any]:
+        """The tensor, the dimensions, and the dtype to which it is converted before; None where it is not."""
         given = dict(zip(self.op.names, args, strict=True))
         x = given["self"]
-        dims = reduced_dims(given.get("dim"), len(x._shape), self.rule.all_dims)
-        if self.rule.computing is not None:
-            x = self.in_dtype(x, self.rule.computing(x, given.get("dtype")))
-        reduction = self.rule.reduction
-        if reduction not in _KERNELS:
-            _KERNELS[reduction] = CUDAReduction(reduction)
-        _KERNELS[reduction].launch(operand(out), operand(x), dims, Scratch(x))
+        dims = tuple(reduced_dims(given.get("dim"), len(x._shape), self.rule.all_dims))
+        dtype = x._dtype if self.rule.computing is None else self.rule.computing(x, given.get("dtype"))
+        exact = x._dtype.category <= dtypes.INTEGER and dtype is dtypes.int64  # integers are added up in int64 anyway
+        return x, dims, None if x._dtype is dtype or exact else dtype
 
-    def in_dtype(self, x: Tensor, dtype: Any) -> Tensor:
-        """`x`, converted where the reduction would not compute in that dtype by itself."""
-        own = x._dtype
-        exact = own.category <= dtypes.INTEGER and dtype is dtypes.int64
-        return x if own is dtype or exact else copied(x, dtype)
+
+def running(prepared: Prepared, on: Any) -> Callable[[Any, int], None]:
+    """The launches, on the stream of the result's block, with memory between them where there are two."""
+    source, scratch = allocator(), prepared.scratch
+    runs = prepared.ready(source.driver)
+    if not scratch:
+        return runs[0]
+
+    def run(block: Any, at: int) -> None:
+        parts = source.allocate(scratch, on)
+        for one in runs:
+            one(block, at, parts.address)
+
+    return run

@@ -7,6 +7,7 @@ templates; driver.py with simulated.py and card.py; and `simulator/`, which is a
 
 from .compiler import Source, available, cubin, ptx
 from .driver import (
+    STREAMS,
     CompilingDriver,
     Driver,
     NullDriver,
@@ -23,6 +24,7 @@ from .launch import Kernel, Launch, Memory
 from .reduce import OnCUDA as CUDAReduction
 
 __all__ = [
+    "STREAMS",
     "CUDAElementwise",
     "CUDAReduction",
     "CompilingDriver",

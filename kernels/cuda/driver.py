@@ -12,18 +12,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib import util
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .compiler import INSTALL, Source, capability_of, cubin
 
 Dim = tuple[int, int, int]
+Start = Callable[[tuple[int | float, ...], int], None]  # (arguments, stream)
 CAPACITY = 1 << 28  # bytes of a device that is none
 
 
@@ -71,6 +72,14 @@ class Driver:
         """Runs a kernel, or has a stream run it. Arguments are addresses, integers and float64 numbers."""
         raise NotImplementedError
 
+    def prepared(self, kernel: Any, grid: Dim, block: Dim) -> Start:
+        """`launch` of that kernel with that grid, for callers that keep it: `start(arguments, stream)`."""
+
+        def start(arguments: tuple[int | float, ...], stream: int) -> None:
+            self.launch(kernel, grid, block, arguments, stream)
+
+        return start
+
     def memory_info(self, device: int) -> tuple[int, int]:
         """(free bytes, all bytes)"""
         raise NotImplementedError
@@ -105,8 +114,7 @@ class Driver:
         return 1000 * (end[0] - start[0])
 
 
-@dataclass
-class Launched:
+class Launched(NamedTuple):
     """A launch that a null driver was asked for."""
 
     name: str
@@ -128,17 +136,19 @@ class NullDriver(Driver):
     launched: list[Launched] = field(default_factory=list)
     allocated: dict[int, int] = field(default_factory=dict)
     capacity: int = CAPACITY
+    used: int = 0
     _next: int = 0x10000
 
     def allocate(self, device: int, nbytes: int) -> int:
-        if sum(self.allocated.values()) + nbytes > self.capacity:
+        if self.used + nbytes > self.capacity:
             raise OutOfDeviceMemory(nbytes)
+        self.used += nbytes
         address, self._next = self._next, self._next + (nbytes + 511 & ~511) + 512
         self.allocated[address] = nbytes
         return address
 
     def free(self, device: int, address: int) -> None:
-        del self.allocated[address]
+        self.used -= self.allocated.pop(address)
 
     def read(self, address: int, nbytes: int, stream: int = 0) -> np.ndarray:
         return np.zeros(nbytes, np.uint8)
@@ -153,10 +163,18 @@ class NullDriver(Driver):
         return source.name
 
     def launch(self, kernel: str, grid: Dim, block: Dim, arguments: Sequence[int | float], stream: int = 0) -> None:
-        self.launched.append(Launched(kernel, grid, block, tuple(arguments), stream))
+        self.prepared(kernel, grid, block)(tuple(arguments), stream)
+
+    def prepared(self, kernel: str, grid: Dim, block: Dim) -> Start:
+        note, new = self.launched.append, tuple.__new__
+
+        def start(arguments: tuple[int | float, ...], stream: int) -> None:
+            note(new(Launched, (kernel, grid, block, arguments, stream)))
+
+        return start
 
     def memory_info(self, device: int) -> tuple[int, int]:
-        return self.capacity - sum(self.allocated.values()), self.capacity
+        return self.capacity - self.used, self.capacity
 
 
 class CompilingDriver(NullDriver):
@@ -233,13 +251,13 @@ def why_not() -> str:
 
 # --- the stream on which work goes, by device -------------------------------------------------------------------------
 
-_STREAMS: ContextVar[Mapping[int, int]] = ContextVar("CUDA streams", default=MappingProxyType({}))
+STREAMS: ContextVar[Mapping[int, int]] = ContextVar("CUDA streams", default=MappingProxyType({}))
 
 
 def current_stream(device: int) -> int:
     """The number of the stream on which this thread or task works on a device; 0 for the default one."""
-    return _STREAMS.get().get(device, 0)
+    return STREAMS.get().get(device, 0)
 
 
 def set_current_stream(device: int, stream: int) -> None:
-    _STREAMS.set({**_STREAMS.get(), device: stream})
+    STREAMS.set({**STREAMS.get(), device: stream})

@@ -28,6 +28,7 @@ from ..geometry import broadcast_strides, plan
 from ..operand import DTYPES, Operand
 from ..primitives import double_of_bits, float_of_bits
 from .compiler import Source
+from .driver import Driver, Start
 from .intrinsics import LOADS, STORES
 from .launch import Address, Kernel, Launch, Memory
 
@@ -92,7 +93,8 @@ def as_argument(number: Number, compute: str) -> int:
         try:
             return _BITS[compute][1].unpack(_BITS[compute][0].pack(number))[0]
         except (struct.error, OverflowError):  # more than float32 has
-            given: Any = np.array(number, compute)  # rounds to inf
+            with np.errstate(over="ignore"):
+                given: Any = np.array(number, compute)  # rounds to inf
             return int(given.view(np.int32 if compute == "float32" else np.int64))
     assert not isinstance(number, complex)
     wrapped = int(number) & ((1 << 64) - 1)
@@ -262,11 +264,60 @@ class Prepared:
     tables: list[int]
     numbers: tuple[tuple[int, str], ...]  # (place among the values, type) of Python numbers
 
+    width: int
+
     def start(self, memory: Memory, values: list[Any]) -> None:
         """Runs on outputs and inputs given as addresses, or as numbers; `values` is used up."""
         for place, compute in self.numbers:
             values[place] = as_argument(values[place], compute)
         self.where.start(memory, [self.numel, *values, *self.tables])
+
+    def ready(self, driver: Driver, fit: Callable[[Any], Any]) -> Ready:
+        """The same for one driver, and for callers with one output who pass numbers as they are."""
+        mask = VECTOR - 1 if self.width > 1 else 0
+        packs: list[Any] = [None] * (1 + max((place for place, _ in self.numbers), default=0))
+        for place, compute in self.numbers:
+            packs[place - 1] = packing(compute, fit)
+        start, tables = self.where.on(driver), tuple(self.tables)
+        if tables:
+            launch = start
+
+            def start(arguments: tuple[int | float, ...], stream: int) -> None:
+                launch((*arguments, *tables), stream)
+
+        return Ready(start, self.numel, tuple(packs), mask)
+
+
+class Ready:
+    """A launch of which only addresses and numbers are left to be said:
+
+        ready.start((ready.numel, out, *inputs), stream)
+
+    packs: by input, what makes an argument of a number. mask: the bits that no address may have.
+    """
+
+    __slots__ = ("start", "numel", "packs", "mask")
+
+    def __init__(self, start: Start, numel: int, packs: tuple[Callable[[Any], int], ...], mask: int) -> None:
+        self.start, self.numel, self.packs, self.mask = start, numel, packs, mask
+
+
+def packing(compute: str, fit: Callable[[Any], Any]) -> Callable[[Any], int]:
+    """What makes an argument of a Python number for kernels that compute in this type."""
+    if compute != "float32":
+        return lambda number: as_argument(fit(number), compute)
+
+    known: dict[Any, int] = {}  # numbers come again; 2, 2.0 and True have the same bits, but 0.0 and -0.0 have not
+
+    def packed(number: Any) -> int:
+        bits = known.get(number)
+        if bits is None:
+            bits = as_argument(number, compute)
+            if number and len(known) < LAUNCHES:
+                known[number] = bits
+        return bits
+
+    return packed
 
 
 class OnCUDA:
@@ -335,7 +386,7 @@ class OnCUDA:
             for k, how in enumerate(layout)
             if how == "n"
         )
-        return Prepared(where, walk.numel, tables, numbers)
+        return Prepared(where, walk.numel, tables, numbers, width)
 
 
 def memory_of(x: Operand) -> Memory:

@@ -13,7 +13,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from .compiler import Source
-from .driver import Dim, Driver, current_stream
+from .driver import Dim, Driver, Start, current_stream
 
 Address = int
 _LOCK = threading.RLock()
@@ -56,6 +56,10 @@ class Launch:
     kernel: Kernel
     grid: Dim
     block: Dim
+
+    def on(self, driver: Driver) -> Start:
+        """What launches it, for callers that keep it: `start(arguments, stream)`."""
+        return driver.prepared(self.kernel.on(driver), self.grid, self.block)
 
     def start(self, memory: Memory, arguments: Sequence[int | float]) -> None:
         """Runs it on the device of this memory, in the current stream."""

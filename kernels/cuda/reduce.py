@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,12 +24,14 @@ from ..convert import CONVERT, real_type
 from ..operand import DTYPES, Operand
 from ..reduce import Recipe, ReducePlan, Reduction, reduce_plan
 from .compiler import Source
+from .driver import Driver, current_stream
 from .elementwise import (
     MOST,
     VECTOR,
     address_of,
     dimension_tables,
     loading,
+    memory_of,
     places,
     storage_type,
     storing,
@@ -40,6 +43,7 @@ WARP, WARPS = 32, 8
 THREADS = WARP * WARPS
 PIECE = 1 << 15  # elements of a piece, when one large result is cut
 int64, uint64 = np.int64, np.uint64
+Run = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +183,55 @@ class _Writer:
         return "\n".join(lines) + "\n"
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A launch, and what it is told behind the addresses of its output and its input."""
+
+    where: Launch
+    rest: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The launches for operands that look alike: one, or two with accumulators of `scratch` bytes between them.
+
+    mask: the bits that the input's address may not have.
+    """
+
+    steps: tuple[Step, ...]
+    mask: int = 0
+    scratch: int = 0
+
+    def ready(self, driver: Driver) -> list[Run]:
+        """The launches for one driver: each is a `run(output, address of the input, address of the scratch memory)`."""
+        if len(self.steps) == 1:
+            return [bound(self.steps[0], driver)]
+        first, last = (step.where.on(driver) for step in self.steps)
+        before, after = (step.rest for step in self.steps)
+        return [
+            lambda out, at, parts=0: first((parts, at, *before), out.stream),
+            lambda out, at, parts=0: last((out.address, parts, *after), out.stream),
+        ]
+
+
+def bound(step: Step, driver: Driver) -> Run:
+    start, rest = step.where.on(driver), step.rest
+
+    def run(out: Target, at: int, parts: int = 0) -> None:
+        start((out.address, at, *rest), out.stream)
+
+    return run
+
+
+class Target(NamedTuple):
+    """Where a result begins, and the stream that is to write it. A block of a storage's has as much to say."""
+
+    address: int
+    stream: int
+
+
 class OnCUDA:
-    """The CUDA kernels of a `Reduction`: `launch(out, x, dims, scratch)`."""
+    """The CUDA kernels of a `Reduction`: `launch(out, x, dims, scratch)`; `prepared` for callers that remember it."""
 
     def __init__(self, reduction: Reduction) -> None:
         self.reduction = reduction
@@ -188,51 +239,50 @@ class OnCUDA:
 
     def launch(self, out: Operand, x: Operand, dims: Sequence[int], scratch: Callable[[int], Memory]) -> None:
         """Reduces `dims` of `x` into `out`, as `Reduction.run` does; `scratch(nbytes)` is memory for a while."""
+        prepared = self.prepared(out, x, dims)
+        if prepared is not None:
+            memory = memory_of(out)
+            parts = scratch(prepared.scratch).address if prepared.scratch else 0
+            target = Target(address_of(out), current_stream(memory.device))
+            for run in prepared.ready(memory.driver):
+                run(target, address_of(x), parts)
+
+    def prepared(self, out: Operand, x: Operand, dims: Sequence[int]) -> Prepared | None:
+        """The launches for operands that look so, where `x` is as much aligned; None where there are no results."""
         walk = reduce_plan(x.shape, x.strides, tuple(dims), (out.strides,))
         if walk.results == 0:
-            return
+            return None
         if walk.elements >= MOST or walk.results >= MOST:
             raise NotImplementedError(
                 f"{self.reduction.name}: so many elements are more than one CUDA launch counts yet"
             )
         if walk.elements > 2 * PIECE and walk.results == 1:
-            self._in_pieces(out, x, walk, scratch)
-            return
+            return self._in_pieces(out, x, walk)
         kind = "columns" if walk.columns else "rows"
         width = 1 if walk.columns else row_width(x, walk)
         form = Form(kind, width, len(walk.kept), len(walk.reduced), out.dtype, x.dtype)
         blocks = -(-walk.results // WARP) if walk.columns else walk.results
-        self._start(form, blocks, address_of(out), address_of(x), x.array, walk)  # type: ignore[arg-type]
+        return Prepared((self._step(form, blocks, walk),), VECTOR - 1 if width > 1 else 0)
 
-    def _in_pieces(self, out: Operand, x: Operand, walk: ReducePlan, scratch: Callable[[int], Memory]) -> None:
+    def _in_pieces(self, out: Operand, x: Operand, walk: ReducePlan) -> Prepared:
         pieces = -(-walk.elements // PIECE)
         kind = np.dtype(accumulator(self.reduction.recipe(x.dtype)))
-        parts = scratch(pieces * kind.itemsize)
         form = Form("pieces", row_width(x, walk), 0, len(walk.reduced), out.dtype, x.dtype)
-        self._start(form, pieces, parts.address, address_of(x), parts, walk)
         last = walk._replace(kept=ONE, kept_in=ONE, reduced=np.array([pieces]), reduced_in=ONE, elements=pieces)
         total = Form("total", 1, 1, 1, out.dtype, x.dtype)
-        self._start(total, 1, address_of(out), parts.address, parts, last, walk.elements)
+        steps = self._step(form, pieces, walk), self._step(total, 1, last, walk.elements)
+        return Prepared(steps, VECTOR - 1 if form.width > 1 else 0, pieces * kind.itemsize)
 
-    def _start(
-        self,
-        form: Form,
-        blocks: int,
-        to: int,
-        source_at: int,
-        memory: Memory,
-        walk: ReducePlan,
-        total: int | None = None,
-    ) -> None:
+    def _step(self, form: Form, blocks: int, walk: ReducePlan, total: int | None = None) -> Step:
         kernel = self.kernels.get(form)
         if kernel is None:
             kernel = self.kernels[form] = Kernel(lambda: source(self.reduction, form))
-        given = [to, source_at, walk.results, walk.elements, walk.elements if total is None else total]
+        given = [walk.results, walk.elements, walk.elements if total is None else total]
         if form.kept:
             kept_out = walk.kept_outs[0].tolist()
             given += dimension_tables(walk.kept.tolist(), [kept_out, walk.kept_in.tolist()])
         given += dimension_tables(walk.reduced.tolist(), [walk.reduced_in.tolist()])
-        Launch(kernel, (blocks, 1, 1), (THREADS, 1, 1)).start(memory, given)
+        return Step(Launch(kernel, (blocks, 1, 1), (THREADS, 1, 1)), tuple(given))
 
 
 ONE = np.ones(1, np.int64)

@@ -119,6 +119,81 @@ def test_a_call_is_one_launch_and_one_allocation(null):
     assert launches(null, lambda: rd.ones(10).cuda()) == (0, 1)
 
 
+def counted(null, call):
+    """(launches, allocations) of a call that has been made before."""
+    call()
+    return launches(null, call)
+
+
+def test_what_operators_cost_is_counted(null):
+    x, y, matrix = (rd.empty(shape, device="cuda") for shape in (100, 100, (10, 100)))
+    mask, half = x > 0, rd.empty(100, dtype=rd.float16, device="cuda")
+    z = rd.empty(100, device="cuda", requires_grad=True)
+    for call, wanted in (
+        (lambda: matrix + x, (1, 1)),
+        (lambda: x + half, (1, 1)),
+        (lambda: x * 2.0, (1, 1)),
+        (lambda: rd.where(mask, x, y), (1, 1)),
+        (lambda: x.masked_fill(mask, 1.0), (1, 1)),
+        (lambda: x.half(), (1, 1)),
+        (lambda: x.clone(), (1, 1)),
+        (lambda: matrix.t().contiguous(), (1, 1)),
+        (lambda: x.fill_(1.0), (1, 0)),
+        (lambda: x.zero_(), (1, 0)),
+        (lambda: x.copy_(y), (1, 0)),
+        (lambda: x.copy_(half), (1, 0)),
+        (lambda: x[1:].mul_(2), (1, 0)),
+        (lambda: matrix.t().add_(1), (1, 0)),
+        (lambda: matrix.sum(0), (1, 1)),
+        (lambda: half.sum(dtype=rd.float32), (2, 2)),  # what is converted is another tensor
+        (lambda: matrix.mean(1, keepdim=True), (1, 1)),
+        (lambda: matrix.amax(), (1, 1)),
+        (lambda: rd.cat([x, y]), (2, 1)),
+        (lambda: rd.arange(10, device="cuda"), (0, 1)),  # made on the CPU
+        (lambda: x + rd.tensor(2.0), (1, 2)),  # the number is sent
+        (lambda: z * y, (1, 1)),
+        (lambda: (z * y).sum().backward(), (5, 4)),  # the last one adds to the gradient that there is
+        (lambda: rd.empty_like(x), (0, 1)),
+        (lambda: x.t().expand(3, 100)[1].detach(), (0, 0)),
+        (lambda: x[:0] * 2, (0, 0)),
+        (lambda: x[:0].sum(), (1, 1)),
+    ):
+        assert counted(null, call) == wanted, call.__code__.co_firstlineno
+
+
+def test_what_is_remembered_of_a_launch_holds_for_other_numbers_and_addresses(null):
+    x, y = rd.empty(104, device="cuda"), rd.empty(104, device="cuda")
+
+    def arguments(call):
+        call()
+        return null.launched[-1].arguments
+
+    numbers = [arguments(lambda n=n: x * n)[3] for n in (0.0, -0.0, 1.0, True, 1, float("nan"), 1e300, float("inf"))]
+    assert numbers[0] == 0 and numbers[1] == -(2**31) and numbers[2:5] == [0x3F800000] * 3
+    assert numbers[5] == 0x7FC00000 and numbers[6] == numbers[7] == 0x7F800000
+    for _ in range(2):
+        assert arguments(lambda: x.add_(y))[1:4] == (x.data_ptr(), x.data_ptr(), y.data_ptr())
+        assert null.launched[-1].grid == (1, 1, 1)
+        assert arguments(lambda: x[4:].add_(y[4:]))[1] == x.data_ptr() + 16
+        assert arguments(lambda: x[1:101].add_(y[4:]))[1:4] == (x.data_ptr() + 4, x.data_ptr() + 4, y.data_ptr() + 16)
+        assert arguments(lambda: x[4:].sum())[1] == x.data_ptr() + 16 and null.launched[-1].name == "sum_rows"
+        assert arguments(lambda: x[1:101].sum())[1] == x.data_ptr() + 4
+        assert arguments(lambda: x[:100].copy_(y[1:101]))[2] == y.data_ptr() + 4
+        assert arguments(lambda: x[1:101].fill_(3))[1] == x.data_ptr() + 4
+        with rd.cuda.stream(rd.cuda.Stream()) as stream:
+            for call in (lambda: x * 2, lambda: x.add_(y), lambda: x.sum(), lambda: x.fill_(1), lambda: x.copy_(y)):
+                call()
+                assert null.launched[-1].stream == stream.cuda_stream
+
+
+def test_a_number_on_the_cpu_is_sent_past_autograd(null):
+    x, scale = rd.empty(3, device="cuda"), rd.tensor(2.0, requires_grad=True)
+    y = x * scale
+    assert y.grad_fn.next_functions[1][0].variable is scale and y.is_cuda
+    y.sum().backward()
+    assert scale.grad.device.type == "cpu"
+
+
 def test_a_launch_covers_all_elements_and_is_planned_once(null):
     x = rd.empty(1003, device="cuda")
     null.launched.clear()
