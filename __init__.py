@@ -220,6 +220,7 @@ from .ops.convolution import (
     conv_transpose3d,
     convolution,
 )
+from .ops.convolution_forms import conv_tbc
 from .ops.copying import (
     allclose,
     clone,
@@ -316,6 +317,7 @@ from .ops.extremes import (
     max,
     min,
 )
+from .ops.fake_quantize import fake_quantize_per_channel_affine, fake_quantize_per_tensor_affine
 from .ops.from_data import (
     as_tensor,
     asarray,

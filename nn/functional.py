@@ -17,6 +17,7 @@ from redispatch.ops import (
     arithmetic,
     attention,
     convolution,
+    convolution_forms,
     distances,
     linalg,
     normalization,
@@ -38,6 +39,7 @@ pad = images.pad
 interpolate = images.interpolate
 upsample, upsample_nearest, upsample_bilinear = images.upsample, images.upsample_nearest, images.upsample_bilinear
 conv1d, conv2d, conv3d = convolution.conv1d, convolution.conv2d, convolution.conv3d
+conv_tbc = convolution_forms.conv_tbc
 conv_transpose1d, conv_transpose2d = convolution.conv_transpose1d, convolution.conv_transpose2d
 conv_transpose3d = convolution.conv_transpose3d
 scaled_dot_product_attention = attention.scaled_dot_product_attention

@@ -10,18 +10,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from redispatch.autograd import pulled_back
+from redispatch.dispatch import ops
 from redispatch.kernels.grid_sample import CUBIC, NEAREST, TERMS, Points, locate
 from redispatch.tensor import Tensor, empty
 
 from .convolution import as_dtype, compute_dtype, dense, zeros
 from .creation import linspace_op
-from .declare import Operator
+from .declare import Operator, taking
 from .out_forms import copy_into_out
 from .public import public
 from .sampled_by_gathers import sampled_by_gathers
 from .structured import not_implemented
+from .written_in_parts import in_parts
 
 HOW = "int interpolation_mode, int padding_mode, bool align_corners"
+WAYS = ("interpolation_mode", "padding_mode", "align_corners")
 
 # --- sampling --------------------------------------------------------------------------------------------------------
 
@@ -158,6 +161,32 @@ grid_sampler_2d_op, grid_sampler_2d = declare(
     2, "grid_sampler_2d_cpu_kernel_impl", "grid_sampler_2d_backward_cpu_kernel_impl"
 )
 grid_sampler_3d_op, grid_sampler_3d = declare(3, "grid_sampler3d_cpu", "grid_sampler_3d_backward_cpu")
+
+# the second way that PyTorch has for two dimensions on the CPU; here it is the first one
+fallback_op = Operator(f"_grid_sampler_2d_cpu_fallback(Tensor input, Tensor grid, {HOW}) -> Tensor")
+fallback_backward_op = Operator(
+    f"_grid_sampler_2d_cpu_fallback_backward(Tensor grad_output, Tensor input, Tensor grid, {HOW}) -> (Tensor, Tensor)"
+)
+
+
+@fallback_op.explicit
+def fallback(input: Any, grid: Any, *how: Any) -> Any:
+    return grid_sampler_2d_op.functional(input, grid, *how)
+
+
+@in_parts(fallback_backward_op, "grad_output", "input", "grid")
+def fallback_backward(grad_output: Any, input: Any, grid: Any, *how: Any) -> Any:
+    return ops.aten.grid_sampler_2d_backward.default(grad_output, input, grid, *how, [True, True])
+
+
+@taking("grad", "input", "grid", *WAYS)
+def fallback_gradients(grad: Any, *arguments: Any) -> Any:
+    return fallback_backward_op.functional(grad, *arguments)
+
+
+fallback_op.derivative((("input", "grid"), fallback_gradients))
+fallback_op.autocast(cpu="fp32")
+
 grid_sampler_op = Operator(f"grid_sampler(Tensor input, Tensor grid, {HOW}) -> Tensor")
 
 

@@ -17,6 +17,7 @@ from .out_forms import register_copying
 
 # functional forms whose out= form is called as they are, with `out` at the end: add.Scalar_out, clone.out
 PLAIN = """
+    _convolution _grid_sampler_2d_cpu_fallback _native_multi_head_attention conv_tbc mkldnn_rnn_layer
     __lshift__.Scalar __lshift__.Tensor __rshift__.Scalar __rshift__.Tensor _adaptive_avg_pool2d
     _adaptive_avg_pool2d_backward _adaptive_avg_pool3d _adaptive_avg_pool3d_backward _cdist_backward _cdist_forward
     _conj_physical _ctc_loss.Tensor _ctc_loss _ctc_loss_backward _efficientzerotensor _embedding_bag
@@ -48,6 +49,13 @@ NAMED = {
         gelu glu hardshrink hardsigmoid hardtanh leaky_relu log_sigmoid logit mse_loss multi_margin_loss
         multilabel_margin_loss nll_loss nll_loss2d sigmoid silu smooth_l1_loss soft_margin_loss softplus softshrink tanh
         threshold
+        """.split()
+    },
+    **{
+        name: ("out", ("out0", "out1"))
+        for name in """
+        fake_quantize_per_tensor_affine_cachemask _fake_quantize_per_tensor_affine_cachemask_tensor_qparams
+        fake_quantize_per_channel_affine_cachemask
         """.split()
     },
     "_native_batch_norm_legit.no_stats": ("no_stats_out", ("out", "save_mean", "save_invstd")),

@@ -55,6 +55,11 @@ REFUSED_BY = {
         rrelu rrelu_with_noise
     """,
     "bucsilFD": """
+        _grid_sampler_2d_cpu_fallback _grid_sampler_2d_cpu_fallback_backward _native_multi_head_attention
+        mkldnn_rnn_layer
+        fake_quantize_per_tensor_affine fake_quantize_per_tensor_affine.tensor_qparams
+        fake_quantize_per_tensor_affine_cachemask _fake_quantize_per_tensor_affine_cachemask_tensor_qparams
+        fake_quantize_per_channel_affine fake_quantize_per_channel_affine_cachemask
         native_batch_norm_backward native_group_norm_backward
         fft_fftfreq fft_rfftfreq
         adaptive_max_pool2d adaptive_max_pool2d_backward fractional_max_pool2d fractional_max_pool2d_backward
@@ -113,6 +118,7 @@ REFUSED_BY = {
         unique_dim_consecutive
     """,
     "bFD": """
+        _addmm_activation
         rnn_relu.input rnn_relu.data rnn_relu_cell
         geometric_ range range.step
         special_multigammaln
@@ -128,6 +134,7 @@ REFUSED_BY = {
         threshold_backward topk trunc
     """,
     "b": """
+        _convolution _convolution.deprecated _convolution_mode conv_tbc
         convolution conv1d conv1d.padding conv2d conv2d.padding conv3d conv3d.padding conv_transpose1d
         conv_transpose2d.input conv_transpose3d.input thnn_conv2d slow_conv3d
         positive

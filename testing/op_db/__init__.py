@@ -16,8 +16,10 @@ from .copying import COPYING
 from .creation import CREATION
 from .distances import DISTANCES, SIZES
 from .elementary import ELEMENTARY
+from .fake_quantize import FAKE_QUANTIZE
 from .fft import FFT
 from .fourier import EMBEDDING_BAG, FOURIER
+from .fused_layers import FUSED_LAYERS
 from .fused_updates import FUSED_UPDATES
 from .images import FOLDING, GRIDS, SHUFFLES
 from .indexing import INDEXING
@@ -99,6 +101,8 @@ op_db = [
     *BATCH_NORM,
     *EMBEDDING_BAG,
     *FOURIER,
+    *FAKE_QUANTIZE,
+    *FUSED_LAYERS,
     *FUSED_UPDATES,
     *LOSS_SCALING,
     *SEARCHING,

@@ -149,7 +149,65 @@ def wrong(make: Maker) -> Iterator[ErrorInput]:
     yield ErrorInput(call(make(1, 3, 4, 4) > 0, make(2, 3, 3, 3) > 0), NotImplementedError, text)
 
 
+# what it is told of cuDNN: benchmark, deterministic, enabled, allow_tf32
+def told(count: int) -> Any:
+    def samples(make: Maker) -> Iterator[SampleInput]:
+        for given in convolutions(make):
+            yield sample(given.input, *given.args, *[False, False, True, True][:count])
+
+    return samples
+
+
+def by_mode(make: Maker) -> Iterator[SampleInput]:
+    for dims in (1, 2):
+        yield from words(dims)(make)
+
+
+def over_time(make: Maker) -> Iterator[SampleInput]:
+    for time, kernel, pad in ((5, 3, 0), (4, 2, 1)):
+        yield sample(make(time, 2, 3), make(kernel, 3, 2), make(2), pad)
+
+
+def over_time_back(make: Maker) -> Iterator[SampleInput]:
+    for given in over_time(make):
+        weight, bias, pad = given.args
+        time = given.input.shape[0] + 2 * pad - weight.shape[0] + 1
+        yield sample(make(time, 2, 2), given.input, weight, bias, pad)
+
+
+def convolved_over_time(x: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
+    x = np.pad(x, [(pad, pad), (0, 0), (0, 0)])
+    count = len(x) - len(weight) + 1
+    return sum(x[k : k + count] @ w for k, w in enumerate(weight)) + bias
+
+
+def convolved_over_time_back(grad: Any, x: Any, weight: Any, bias: Any, pad: int) -> Any:
+    x, count = np.pad(x, [(pad, pad), (0, 0), (0, 0)]), len(grad)
+    of_input, of_weight = np.zeros_like(x), np.zeros_like(weight)
+    for k, w in enumerate(weight):
+        of_input[k : k + count] += grad @ w.T
+        of_weight[k] = np.einsum("tbi,tbo->io", x[k : k + count], grad)
+    return of_input[pad : len(x) - pad], of_weight, grad.sum((0, 1))
+
+
+def wrong_over_time(make: Maker) -> Iterator[ErrorInput]:
+    x, w, b = make(5, 2, 3), make(3, 3, 4), make(4)
+    for given, text in (
+        ((make(5, 2), w, b), "Input must have 3 dims: time, batch, in_channel"),
+        ((x, make(3, 3), b), "Weight tensor must have 3 dims: kernel_width, in_channels, out_channels."),
+        ((x, w, make(4, 1)), "Bias must be 1-D"),
+        ((x, make(3, 2, 4), b), "Input dim 2 (input channels) is not == dim 1 in the weight tensor"),
+        ((x, w, make(3)), "Bias size must equal dim 2 in the weight tensor (output channels)."),
+    ):
+        yield ErrorInput(sample(*given), RuntimeError, text)
+
+
 CONVOLUTION = [
+    OpInfo("_convolution", told(4), lambda *args: convolved(*args[:9]), dtypes=FLOATS),
+    OpInfo("_convolution.deprecated", told(3), lambda *args: convolved(*args[:9]), dtypes=FLOATS),
+    OpInfo("_convolution_mode", by_mode, lambda x, w, *rest: plain(w.ndim - 2, False)(x, w, *rest), dtypes=FLOATS),
+    OpInfo("conv_tbc", over_time, convolved_over_time, dtypes=FLOATS, errors=wrong_over_time),
+    OpInfo("conv_tbc_backward", over_time_back, convolved_over_time_back, dtypes=FLOATS),
     OpInfo("convolution", convolutions, convolved, dtypes=FLOATS, errors=wrong),
     OpInfo("convolution_backward", gradients, dtypes=FLOATS),
     *(

@@ -96,6 +96,11 @@ def samplings_back(dims: int) -> Any:
     return samples
 
 
+def fallback_back(make: Maker) -> Iterator[SampleInput]:
+    for given in samplings_back(2)(make):
+        yield sample(given.input, *given.args[:-1])
+
+
 def no_grid(make: Maker) -> Iterator[ErrorInput]:
     x = make(2, 3, 4, 5)
     for grid, text in (
@@ -172,6 +177,15 @@ GRIDS = [
                 skips={"bfloat16": "in 8 bits points come to lie on bends, where differences mean nothing"},
             ),
         )
+    ),
+    OpInfo("_grid_sampler_2d_cpu_fallback", samplings(2), sampled, dtypes=FLOATS, errors=no_grid),
+    OpInfo(
+        "_grid_sampler_2d_cpu_fallback_backward",
+        fallback_back,
+        lambda grad, x, grid, mode, padding, align: sampled_back(grad, x, grid, mode, padding, align, [True, True]),
+        dtypes=FLOATS,
+        tolerance={"float64": (1e-6, 1e-6), "float32": (1e-4, 1e-4)},  # as above
+        skips={"bfloat16": "in 8 bits points come to lie on bends, where differences mean nothing"},
     ),
     OpInfo("grid_sampler", both, sampled, dtypes=FLOATS, errors=no_cubic),
     OpInfo("affine_grid_generator", affine_maps, affine, dtypes=FLOATS, errors=no_affine),

@@ -276,6 +276,27 @@ def test_a_dtype_is_set_where_none_was_given(listed):
         assert x.cumsum(0).dtype is rd.float32 and x.cumsum(0, dtype=rd.float16).dtype is rd.float16
 
 
+def test_operators_of_libraries_are_cast_as_what_they_are_made_of():
+    x, weight, number = rd.ones(3, 2), rd.ones(2, 2), rd.tensor([0.5])
+    with rd.autocast("cpu"):
+        assert rd.ops.aten._addmm_activation(x, x, weight).dtype is rd.bfloat16
+        assert rd.conv_tbc(rd.ones(3, 1, 2), rd.ones(2, 2, 2), rd.ones(2)).dtype is rd.bfloat16
+        half = x.bfloat16()
+        assert rd.fake_quantize_per_tensor_affine(half, 0.5, 0, -4, 4).dtype is rd.float32
+        assert rd.fake_quantize_per_tensor_affine(half, number, number, -4, 4).dtype is rd.bfloat16  # on no list
+
+
+@pytest.mark.parametrize("name", ["cudnn_convolution", "_thnn_fused_gru_cell", "_scaled_dot_product_flash_attention"])
+def test_what_is_for_gpus_alone_says_so(name):
+    op = getattr(rd.ops.aten, name).default
+    lists = {"SymInt[]": [1, 1], "SymInt": 1, "bool": False}
+    given = [lists.get(str(a.type), matrix()) for a in op.schema.arguments if not a.has_default_value()]
+    with pytest.raises(
+        NotImplementedError, match=f"Could not run 'aten::{name}' with arguments from the 'CPU' backend"
+    ):
+        op(*given)
+
+
 def test_what_is_banned_says_what_to_do_instead(listed):
     listed(rd.ops.aten.sgn.default, layer.banned)
     with rd.autocast("cpu"), pytest.raises(RuntimeError, match="binary_cross_entropy_with_logits and BCEWithLogits"):

@@ -114,6 +114,25 @@ KNOWN: dict[str, dict[str, str]] = {
     **dict.fromkeys(
         ["grid_sampler_2d_backward", "grid_sampler_3d_backward"], {"gradients": "the last bits of float32"}
     ),
+    **dict.fromkeys(
+        ["_grid_sampler_2d_cpu_fallback", "_grid_sampler_2d_cpu_fallback_backward"],
+        {"errors": "PyTorch's is for float32 alone", "gradients": "the last bits of float32"},
+    ),
+    **dict.fromkeys(
+        ["_addmm_activation", "_native_multi_head_attention"],
+        dict.fromkeys(["node", "gradient errors"], "ours has a derivative; PyTorch's has none"),
+    ),
+    "conv_tbc_backward": {
+        **dict.fromkeys(["operators", "node"], "ours is a convolution like the others"),
+        "gradient looks": "the strides of a turned weight",
+    },
+    "mkldnn_rnn_layer": {
+        "looks": "the workspace is empty: nothing is kept for backward",
+        "operators": "PyTorch detaches the results which it saves within reach of the mode",
+        "gradients": "PyTorch's has one for biases that it was told not to use",
+        "errors": "oneDNN has no float64",
+        "error text 0": "as for errors",
+    },
     "native_channel_shuffle": dict.fromkeys(["node", "gradient errors"], "ours has a derivative; PyTorch's has none"),
     "hardsigmoid": {"gradients": "PyTorch multiplies a float64 by a sixth that was rounded to float32"},
     "hardsigmoid_backward": {
@@ -413,6 +432,17 @@ KNOWN_IN_DTYPES: dict[str, dict[str, str]] = {
             "error text": "likewise",
         },
     ),
+    **dict.fromkeys(
+        ["_grid_sampler_2d_cpu_fallback", "_grid_sampler_2d_cpu_fallback_backward"],
+        dict.fromkeys(["errors", "error text"], "PyTorch's is for float32 alone"),
+    ),
+    **dict.fromkeys(["conv_tbc", "conv_tbc_backward"], dict.fromkeys(["errors", "error text"], "as for convolution")),
+    "_native_multi_head_attention": {"error text": "what is refused first"},
+    "mkldnn_rnn_layer": {
+        "looks": "the workspace is empty: nothing is kept for backward",
+        **dict.fromkeys(["errors", "error text", "error class"], "what oneDNN has depends on the processor"),
+        "values": "oneDNN keeps states of 16 bits in float32",
+    },
     **dict.fromkeys(["_trilinear", "bilinear"], {"values": "the product of two is rounded before it meets the third"}),
     **dict.fromkeys(
         ["gradient.tensorarrayint", "gradient.tensorarray"], {"error text": "it is the difference that is refused"}
@@ -425,6 +455,9 @@ KNOWN_IN_DTYPES: dict[str, dict[str, str]] = {
         [
             "convolution",
             "convolution_backward",
+            "_convolution",
+            "_convolution.deprecated",
+            "_convolution_mode",
             "conv1d",
             "conv2d",
             "conv3d",
