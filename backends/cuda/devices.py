@@ -66,6 +66,7 @@ class Started:
     def __init__(self, found: Any) -> None:
         self.driver = found
         self.allocator = CachingAllocator(found)
+        self.side_streams: dict[int, Any] = {}  # by device: those on which graphs are recorded
         self.undo: list[Callable[[], None]] = []
         self.served: set[int] = set()  # the pointwise operators that have kernels, by id
         kind = KINDS["cuda"] = DeviceKind("cuda", self.allocator, found.count)

@@ -6,6 +6,7 @@ if rd.cuda.is_available():
 
 from __future__ import annotations
 
+import warnings
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,9 @@ from redispatch.kernels.cuda import driver
 from redispatch.tensor import KINDS, Tensor, current_index, dtypes, set_current_index
 
 from .devices import NoCUDAError, start, started
+from .graph_trees import GraphTree
+from .graphed import make_graphed_callables
+from .graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing
 from .memory import CachingAllocator, OutOfMemoryError
 from .streams import (
     Event,
@@ -117,6 +121,16 @@ def memory_stats(device: Any = None) -> dict[str, int]:
     return _allocator().of(index_of(device)).told()
 
 
+def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
+    """The same, with a dictionary for each part of a name."""
+    return _allocator().of(index_of(device)).nested()
+
+
+def memory_snapshot() -> list[dict[str, Any]]:
+    """A record for each piece of memory that the allocator has from the driver: where, how much, whose."""
+    return _allocator().snapshot()
+
+
 def memory_allocated(device: Any = None) -> int:
     """Bytes that tensors hold."""
     return memory_stats(device)["allocated_bytes.all.current"]
@@ -140,6 +154,33 @@ def max_memory_reserved(device: Any = None) -> int:
 def reset_peak_memory_stats(device: Any = None) -> None:
     """Has the peaks count from here."""
     _allocator().of(index_of(device)).reset_peaks()
+
+
+def reset_accumulated_memory_stats(device: Any = None) -> None:
+    """Has what was ever allocated and freed count from what there is now."""
+    _allocator().of(index_of(device)).reset_totals()
+
+
+def reset_max_memory_allocated(device: Any = None) -> None:
+    """The former name of `reset_peak_memory_stats`."""
+    warnings.warn(
+        "torch.cuda.reset_max_memory_allocated now calls torch.cuda.reset_peak_memory_stats, which resets /all/ peak "
+        "memory stats.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    reset_peak_memory_stats(device)
+
+
+def reset_max_memory_cached(device: Any = None) -> None:
+    """The former name of `reset_peak_memory_stats`."""
+    warnings.warn(
+        "torch.cuda.reset_max_memory_cached now calls torch.cuda.reset_peak_memory_stats, which resets /all/ peak "
+        "memory stats.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    reset_peak_memory_stats(device)
 
 
 def empty_cache() -> None:
@@ -178,12 +219,18 @@ def manual_seed_all(seed: int) -> None:
 
 
 __all__ = [
+    "CUDAGraph",
     "Event",
+    "GraphTree",
     "NoCUDAError",
     "OutOfMemoryError",
     "Stream",
     "current_stream",
     "default_stream",
+    "graph",
+    "graph_pool_handle",
+    "is_current_stream_capturing",
+    "make_graphed_callables",
     "set_stream",
     "stream",
     "synchronize",

@@ -74,7 +74,7 @@ class Block(Memory):
         known.freed_requested += self.nbytes
         known.frees += 1
         if pool.told and room:
-            pool.driver.hand_out(self.address, 0)
+            pool.driver.hand_out(self.address, 0, self.stream)
         if self.used_by:
             pool.allocator.keep_later(self)
         elif room:
@@ -111,6 +111,7 @@ class PrivatePools:
     """The memory of graphs that are never replayed at once: a pool for each stream. It lasts as long as its users."""
 
     allocator: CachingAllocator
+    users: int = 0
     pools: dict[tuple[int, int], Pool] = field(default_factory=dict)
 
     def of(self, index: int, stream: int) -> Pool:
@@ -133,6 +134,7 @@ class CachingAllocator(Allocator):
         self.segments: dict[int, Segment] = {}  # by address
         self.waiting: list[Waiting] = []
         self.deferred: list[tuple[Segment, set[int]]] = []  # the same, where no events can be recorded yet
+        self.private: dict[Any, PrivatePools] = {}
         self.recording = 0  # graphs
         self.statistics: dict[int, Statistics] = {}
         self.told = type(driver).hand_out is not Driver.hand_out  # whether the driver wants to know who has what
@@ -153,23 +155,7 @@ class CachingAllocator(Allocator):
         if self.waiting:
             self._take_back()
         room = nbytes + 511 & -512 if nbytes <= LIMIT else size_class(nbytes)
-        try:
-            address = pool.free[room].pop()
-        except (KeyError, IndexError):
-            address = self._segment(pool, room, nbytes) if room else 0
-            pool.statistics.allocations -= not room  # what has no bytes does not count
-        block = _new(Block)
-        block.address, block.nbytes, block.room, block.pool, block.used_by = address, nbytes, room, pool, None
-        block.device, block.stream, block.driver = index, stream, self.driver
-        known = pool.statistics  # Note [Counting without a lock]
-        known.requested += nbytes
-        known.allocations += 1
-        known.allocated = held = known.allocated + room
-        if held - known.freed > known.peak_allocated:
-            known.peak_allocated = held - known.freed
-        if self.told and room:
-            self.driver.hand_out(address, nbytes)
-        return block
+        return self._handed_out(pool, room, nbytes)
 
     def read(self, block: Block, nbytes: int) -> np.ndarray:
         if not nbytes:
@@ -182,6 +168,25 @@ class CachingAllocator(Allocator):
 
     def address(self, block: Block) -> int:
         return block.address
+
+    def _handed_out(self, pool: Pool, room: int, nbytes: int) -> Block:
+        try:
+            address = pool.free[room].pop()
+        except (KeyError, IndexError):
+            address = self._segment(pool, room, nbytes) if room else 0
+            pool.statistics.allocations -= not room  # what has no bytes does not count
+        block = _new(Block)
+        block.address, block.nbytes, block.room, block.pool, block.used_by = address, nbytes, room, pool, None
+        block.device, block.stream, block.driver = pool.device, pool.stream, self.driver
+        known = pool.statistics  # Note [Counting without a lock]
+        known.requested += nbytes
+        known.allocations += 1
+        known.allocated = held = known.allocated + room
+        if held - known.freed > known.peak_allocated:
+            known.peak_allocated = held - known.freed
+        if self.told and room:
+            self.driver.hand_out(address, nbytes, pool.stream)
+        return block
 
     # The cache ----------------------------------------------------------------------------------------------------
 
@@ -279,16 +284,39 @@ class CachingAllocator(Allocator):
 
     # Memory of graphs: Note [Pools] -------------------------------------------------------------------------------
 
+    def join(self, handle: Any) -> PrivatePools:
+        """The graphs' memory of that name, with one user more."""
+        with self.lock:
+            found = self.private.setdefault(handle, PrivatePools(self))
+            found.users += 1
+        return found
+
+    def leave(self, handle: Any) -> None:
+        """One user less. Memory without users is everybody's; what lies in it follows when it goes."""
+        with self.lock:
+            known = self.private[handle]
+            known.users -= 1
+            if not known.users:
+                del self.private[handle]
+                self._give_up(known)
+
     def redirect(self, index: int, stream: int, private: PrivatePools) -> None:
         """Has what is made on a stream lie in that memory from here on."""
         with self.lock:
-            self.pools.get((index, stream)) or self._new_pool(index, stream)
+            self._new_pool(index, stream)  # which takes over what the graphs leave
             self.pools[index, stream] = private.of(index, stream)
 
-    def restore(self, index: int, stream: int) -> None:
-        """Has it lie in everybody's again."""
+    def restore(self, private: PrivatePools) -> None:
+        """Has it lie in everybody's again, on all streams that went there."""
         with self.lock:
-            self.pools[index, stream] = self.shared[index, stream]
+            for where in private.pools:
+                self.pools[where] = self.shared[where]
+
+    def follow(self, index: int, stream: int, other: int) -> None:
+        """Has what is made on a stream lie where it lies on another one, which it has joined in a recording."""
+        owner = self.pools[index, other].owner if (index, other) in self.pools else None
+        if owner is not None:
+            self.redirect(index, stream, owner)
 
     def settle(self) -> None:
         """Keeps what went while a graph was recorded, and other streams had used."""
@@ -297,17 +325,39 @@ class CachingAllocator(Allocator):
             for segment, streams in deferred:
                 self._watch(segment, streams)
 
-    def give_up(self, private: PrivatePools) -> None:
-        """The graphs are gone: their memory is everybody's, tensors in it included when they go."""
-        with self.lock:
-            for pool in private.pools.values():
-                common = self.shared[pool.device, pool.stream]
-                for room, addresses in pool.free.items():
-                    common.free.setdefault(room, []).extend(addresses)
-                pool.free, pool.owner = common.free, None
+    def _give_up(self, private: PrivatePools) -> None:
+        for where, pool in private.pools.items():
+            common = self.shared[where]
+            for room, addresses in pool.free.items():
+                common.free.setdefault(room, []).extend(addresses)
+            pool.free, pool.owner = common.free, None  # where its blocks, which are still held, will go
             for segment in self.segments.values():
-                if segment.pool.owner is None:
-                    segment.pool = self.shared[segment.pool.device, segment.pool.stream]
+                if segment.pool is pool:
+                    segment.pool = common
+
+    def held(self, private: PrivatePools) -> frozenset[int]:
+        """The addresses of graphs' memory that somebody holds."""
+        with self.lock:
+            free = {one for pool in private.pools.values() for addresses in pool.free.values() for one in addresses}
+            return frozenset(
+                one.address for one in self.segments.values() if one.pool.owner is private and one.address not in free
+            )
+
+    def claim(self, private: PrivatePools, address: int, nbytes: int) -> Block:
+        """A block at an address of graphs' memory that nobody holds: what a replay leaves there has an owner again.
+
+        Errors: RuntimeError where it is held, or is none of theirs.
+        """
+        with self.lock:
+            segment = self.segments.get(address)
+            if segment is None or segment.pool.owner is not private:
+                raise RuntimeError(f"{address:#x} is no memory of these graphs")
+            pool, room = segment.pool, segment.room
+            if address not in pool.free[room]:
+                raise RuntimeError(f"{address:#x}, {nbytes} bytes of graphs' memory, is held already")
+            pool.free[room].remove(address)
+            pool.free[room].append(address)  # the next one to be handed out
+            return self._handed_out(pool, room, nbytes)
 
     # What is there ------------------------------------------------------------------------------------------------
 

@@ -96,6 +96,7 @@ class Event:
             raise NotImplementedError("events that other processes see are not supported")
         self.enable_timing = enable_timing
         self._made: Any = None
+        self._stream = 0  # on which it was recorded
 
     def record(self, stream: Stream | None = None) -> None:
         """Puts it behind the work that a stream has now; by default the current one."""
@@ -104,12 +105,16 @@ class Event:
         if self._made is None:
             self._made = driver.create_event(stream.device_index, self.enable_timing)
         driver.record(self._made, stream.cuda_stream)
+        self._stream = stream.cuda_stream
 
     def wait(self, stream: Stream | None = None) -> None:
         """Has what comes next on a stream wait for it."""
         if self._made is not None:
             stream = current_stream() if stream is None else stream
-            start().driver.wait(stream.cuda_stream, self._made)
+            running = start()
+            running.driver.wait(stream.cuda_stream, self._made)
+            if running.allocator.recording and running.driver.captured(stream.cuda_stream):
+                running.allocator.follow(stream.device_index, stream.cuda_stream, self._stream)
 
     def query(self) -> bool:
         """Whether all before it is done."""

@@ -2,15 +2,13 @@
 
 No tensors here: kernels take `Operand`s whose array is a `Memory` of a device. numba-cuda is imported when a kernel
 must be compiled, and never before. Read compiler.py, intrinsics.py, launch.py; elementwise.py and reduce.py, the
-templates; driver.py with simulated.py and card.py; and `simulator/`, which is a book of its own.
+templates; driver.py with recording.py, null.py, simulated.py and card.py; and `simulator/`, which is a book of its own.
 """
 
 from .compiler import Source, available, cubin, ptx
 from .driver import (
     STREAMS,
-    CompilingDriver,
     Driver,
-    NullDriver,
     OutOfDeviceMemory,
     current_stream,
     driver,
@@ -21,6 +19,7 @@ from .driver import (
 )
 from .elementwise import OnCUDA as CUDAElementwise
 from .launch import Kernel, Launch, Memory
+from .null import CompilingDriver, NullDriver
 from .reduce import OnCUDA as CUDAReduction
 
 __all__ = [

@@ -5,23 +5,20 @@
     unset                   the machine's cards (card.py), where there are any
 
 A `Driver` has memory by address, streams and events by number, and kernels that it makes of a `Source`. Everything
-above (templates, allocator, tensors) is the same for all three. Read next: `launch.py`.
+above (templates, allocator, tensors) is the same for all three. Read next: `recording.py`, `null.py`, `launch.py`.
 """
 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from importlib import util
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from .compiler import INSTALL, Source, capability_of, cubin
+from .compiler import INSTALL, Source
 
 Dim = tuple[int, int, int]
 Start = Callable[[tuple[int | float, ...], int], None]  # (arguments, stream)
@@ -33,7 +30,7 @@ class OutOfDeviceMemory(MemoryError):
 
 
 class Driver:
-    """The interface, and what is the same wherever work is done by the time that a call returns."""
+    """The interface."""
 
     name = ""
     title = ""  # of a device
@@ -49,8 +46,9 @@ class Driver:
         """Takes back what `allocate` gave."""
         raise NotImplementedError
 
-    def hand_out(self, address: int, nbytes: int) -> None:
-        """Told when so many bytes of an allocation begin to be somebody's: what lies there is of undefined value."""
+    def hand_out(self, address: int, nbytes: int, stream: int = 0) -> None:
+        """Told when so many bytes of an allocation begin to be somebody's, for use on a stream: what lies there is of
+        undefined value."""
 
     def read(self, address: int, nbytes: int, stream: int = 0) -> np.ndarray:
         """A copy of bytes in the host's memory, after what the stream has to do before."""
@@ -84,7 +82,7 @@ class Driver:
         """(free bytes, all bytes)"""
         raise NotImplementedError
 
-    # Streams and events: numbers, 0 being the default stream. Work that is done when it returns needs no order. ----
+    # Streams: numbers, 0 being the default one. Events: objects of the driver's. -----------------------------------
 
     def create_stream(self, device: int, priority: int = 0) -> int:
         self._streams = getattr(self, "_streams", 0) + 1
@@ -92,104 +90,62 @@ class Driver:
 
     def synchronize(self, device: int, stream: int | None = None) -> None:
         """Waits for a stream, or for all of a device."""
+        raise NotImplementedError
 
-    def create_event(self, device: int, timing: bool) -> list[float]:
-        return []
+    def create_event(self, device: int, timing: bool) -> Any:
+        raise NotImplementedError
 
     def record(self, event: Any, stream: int) -> None:
-        event[:] = [time.perf_counter()]
+        """Puts an event behind what a stream has to do."""
+        raise NotImplementedError
 
     def wait(self, stream: int, event: Any) -> None:
         """Has a stream wait for an event."""
+        raise NotImplementedError
 
     def done(self, event: Any) -> bool:
         """Whether what was before the event is done."""
-        return True
+        raise NotImplementedError
 
     def wait_for(self, event: Any) -> None:
         """Waits until it is."""
+        raise NotImplementedError
 
     def elapsed(self, start: Any, end: Any) -> float:
         """Milliseconds between two events that were recorded."""
-        return 1000 * (end[0] - start[0])
+        raise NotImplementedError
+
+    # Graphs: recording.py -------------------------------------------------------------------------------------------
+
+    def begin_capture(self, stream: int, mode: str = "global") -> None:
+        """From here on, what a stream is asked to do is noted, and not done. `mode` is CUDA's, of what other threads
+        may do meanwhile."""
+        raise NotImplementedError
+
+    def end_capture(self, stream: int) -> Any:
+        """What was noted, as a graph. RuntimeError where something happened that may not happen meanwhile."""
+        raise NotImplementedError
+
+    def captured(self, stream: int) -> bool:
+        """Whether a stream is captured."""
+        raise NotImplementedError
+
+    def steps(self, graph: Any) -> int:
+        """How many steps were noted."""
+        raise NotImplementedError
+
+    def replay(self, graph: Any, stream: int) -> None:
+        """Does what was noted, in this stream's turn."""
+        raise NotImplementedError
 
 
-class Launched(NamedTuple):
-    """A launch that a null driver was asked for."""
-
-    name: str
-    grid: Dim
-    block: Dim
-    arguments: tuple[int | float, ...]
-    stream: int
-
-
-@dataclass(eq=False)
-class NullDriver(Driver):
-    """Notes what it is asked to do, and does nothing: memory has addresses and no bytes, reading it gives zeros.
-
-    For counting launches and allocations, and for measuring what a launch costs the host.
-    """
-
-    name = "null"
-    title = "null device"
-    launched: list[Launched] = field(default_factory=list)
-    allocated: dict[int, int] = field(default_factory=dict)
-    capacity: int = CAPACITY
-    used: int = 0
-    _next: int = 0x10000
-
-    def allocate(self, device: int, nbytes: int) -> int:
-        if self.used + nbytes > self.capacity:
-            raise OutOfDeviceMemory(nbytes)
-        self.used += nbytes
-        address, self._next = self._next, self._next + (nbytes + 511 & ~511) + 512
-        self.allocated[address] = nbytes
-        return address
-
-    def free(self, device: int, address: int) -> None:
-        self.used -= self.allocated.pop(address)
-
-    def read(self, address: int, nbytes: int, stream: int = 0) -> np.ndarray:
-        return np.zeros(nbytes, np.uint8)
-
-    def write(self, address: int, data: np.ndarray, stream: int = 0) -> None:
-        """Nothing is written."""
-
-    def copy(self, to: int, source: int, nbytes: int, stream: int = 0) -> None:
-        """Nothing is copied."""
-
-    def load(self, source: Source) -> str:
-        return source.name
-
-    def launch(self, kernel: str, grid: Dim, block: Dim, arguments: Sequence[int | float], stream: int = 0) -> None:
-        self.prepared(kernel, grid, block)(tuple(arguments), stream)
-
-    def prepared(self, kernel: str, grid: Dim, block: Dim) -> Start:
-        note, new = self.launched.append, tuple.__new__
-
-        def start(arguments: tuple[int | float, ...], stream: int) -> None:
-            note(new(Launched, (kernel, grid, block, arguments, stream)))
-
-        return start
-
-    def memory_info(self, device: int) -> tuple[int, int]:
-        return self.capacity - self.used, self.capacity
-
-
-class CompilingDriver(NullDriver):
-    """A null driver that compiles what it is to launch, down to machine code: a cache is filled without a GPU."""
-
-    name = "compiling"
-
-    def __init__(self, target: str) -> None:
-        super().__init__()
-        self.target = target
-        self.capability = capability_of(target)
-
-    def load(self, source: Source) -> str:
-        cubin(source, self.target)
-        return source.name
+def not_permitted(what: str) -> RuntimeError:
+    """The error for what would have to wait for work that a capture only notes."""
+    return RuntimeError(
+        f"CUDA error: operation not permitted when stream is capturing ({what}). A graph is recorded without being "
+        "run: nothing can be read from the device, waited for, or sent from memory that is not pinned. Do it before or "
+        "behind `with cuda.graph(...)`"
+    )
 
 
 _chosen: Driver | None = None
@@ -229,6 +185,8 @@ def wanted() -> str:
 def found() -> Driver | None:
     word = wanted()
     if word == "null":
+        from .null import NullDriver  # here, as the next one: both are drivers themselves
+
         return NullDriver()
     if word == "sim":
         from .simulated import SimulatedDriver  # here, because an import of the library needs no simulator
@@ -251,7 +209,7 @@ def why_not() -> str:
 
 # --- the stream on which work goes, by device -------------------------------------------------------------------------
 
-STREAMS: ContextVar[Mapping[int, int]] = ContextVar("CUDA streams", default=MappingProxyType({}))
+STREAMS: ContextVar[Mapping[int, int]] = ContextVar("CUDA streams", default={})  # noqa: B039  # nobody writes to it
 
 
 def current_stream(device: int) -> int:

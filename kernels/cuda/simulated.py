@@ -9,17 +9,19 @@ from typing import Any
 import numpy as np
 
 from .compiler import Source, ptx
-from .driver import CAPACITY, Dim, Driver, OutOfDeviceMemory
+from .driver import CAPACITY, Dim, OutOfDeviceMemory
+from .recording import Recording
 from .simulator import Device, Loaded
 
 
-class SimulatedDriver(Driver):
+class SimulatedDriver(Recording):
     """One device of `memory` bytes; by default of REDISPATCH_CUDA_MEMORY, or 256 MiB."""
 
     name = "sim"
     title = "simulator"
 
     def __init__(self, memory: int | None = None) -> None:
+        super().__init__()
         self.memory = memory or int(os.environ.get("REDISPATCH_CUDA_MEMORY", CAPACITY))
         self.device = Device(self.memory)
 
@@ -32,19 +34,30 @@ class SimulatedDriver(Driver):
     def free(self, device: int, address: int) -> None:
         self.device.free(address)
 
-    def hand_out(self, address: int, nbytes: int) -> None:
+    def hand_out(self, address: int, nbytes: int, stream: int = 0) -> None:
         arena = self.device.arena
-        arena.mark(address, nbytes)
-        arena.allocations[address].name = f"a tensor's memory of {nbytes} bytes"
+
+        def mark() -> None:
+            arena.mark(address, nbytes)
+            arena.allocations[address].name = f"a tensor's memory of {nbytes} bytes"
+
+        mark()
+        self.noted(stream, mark)  # a graph writes anew, in memory that tensors of its own had in turn
 
     def read(self, address: int, nbytes: int, stream: int = 0) -> np.ndarray:
+        self.check_free("read memory of the device", stream)
         return self.device.read(address, nbytes)
 
     def write(self, address: int, data: np.ndarray, stream: int = 0) -> None:
+        self.check_free("send memory that is not pinned", stream)
         self.device.write(address, data)
 
     def copy(self, to: int, source: int, nbytes: int, stream: int = 0) -> None:
-        self.device.arena.move(to, source, nbytes)
+        def move() -> None:
+            self.device.arena.move(to, source, nbytes)
+
+        if not self.noted(stream, move):
+            move()
 
     def load(self, source: Source) -> tuple[Loaded, str]:
         return self.device.load(ptx(source, self.target)), source.name
@@ -52,7 +65,12 @@ class SimulatedDriver(Driver):
     def launch(self, kernel: Any, grid: Dim, block: Dim, arguments: Sequence[int | float], stream: int = 0) -> None:
         module, name = kernel
         strict = not name.startswith("copy_")  # memory may be copied before all of it was written
-        self.device.launch(module, name, grid, block, arguments, strict)
+
+        def run() -> None:
+            self.device.launch(module, name, grid, block, arguments, strict)
+
+        if not self.noted(stream, run):
+            run()
 
     def memory_info(self, device: int) -> tuple[int, int]:
         return self.memory - self.device.arena.used, self.memory

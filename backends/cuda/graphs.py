@@ -1,0 +1,192 @@
+"""CUDA graphs: work that is recorded once, and then given to the device as a whole.
+
+    x = rd.zeros(64, device="cuda")
+    graph = rd.cuda.CUDAGraph()
+    with rd.cuda.graph(graph):
+        y = (x * 2).tanh()      # noted, and not run
+    x.copy_(numbers)
+    graph.replay()              # y is computed from what x holds now
+
+A replay costs the host one call, however many kernels there are. It reads and writes the addresses of the recording. So
+what is made while recording lies in memory that belongs to the graph (memory.py, Note [Pools]); what was made before,
+and is read, must be kept by whoever replays. Graphs that are given one `pool` share their memory: they are to be
+replayed in the order of their recording, and what one leaves in a tensor that nobody holds any longer may be
+overwritten by the next. Read next: graphed.py, graph_trees.py.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import TracebackType
+from typing import Any
+
+from redispatch.kernels.cuda import current_stream as number_of_current
+from redispatch.tensor import current_index
+
+from .devices import start
+from .memory import CachingAllocator, PrivatePools
+from .streams import Stream, synchronize
+
+Handle = tuple[int, int]
+_NUMBERS = itertools.count(1)
+
+
+def graph_pool_handle() -> Handle:
+    """A name for memory that graphs share: the `pool` of each of them."""
+    return 0, next(_NUMBERS)
+
+
+def is_current_stream_capturing() -> bool:
+    """Whether what is done now on the current device is recorded, and not run."""
+    return start().driver.captured(number_of_current(current_index("cuda")))
+
+
+class CUDAGraph:
+    """A recording of one stream's work, and of those that joined it."""
+
+    def __init__(self, keep_graph: bool = False) -> None:
+        self._made: Any = None
+        self._pools: PrivatePools | None = None
+        self._handle: Handle | None = None
+        self._where = 0, 0  # device and stream, while it is recorded
+
+    def capture_begin(self, pool: Handle | None = None, capture_error_mode: str = "global") -> None:
+        """Records what the current stream is asked to do from here on.
+
+        Errors: RuntimeError on the default stream, or where the graph has a recording.
+        """
+        if self._pools is not None:
+            raise RuntimeError(
+                "This CUDAGraph instance already owns a captured graph. To capture a new graph, create a new instance."
+            )
+        if capture_error_mode not in ("global", "thread_local", "relaxed"):
+            raise RuntimeError(
+                f"Unknown capture error mode. Expected `global`, `thread_local`, or `relaxed`, got {capture_error_mode}"
+            )
+        index = current_index("cuda")
+        stream, running = number_of_current(index), start()
+        if not stream:
+            raise RuntimeError(
+                "CUDA graphs must be captured on a non-default stream. (However, after capture, it's ok to replay them "
+                "on the default stream.)"
+            )
+        running.driver.begin_capture(stream, capture_error_mode)
+        self._handle = pool or graph_pool_handle()
+        self._pools, self._where = running.allocator.join(self._handle), (index, stream)
+        running.allocator.redirect(index, stream, self._pools)
+        running.allocator.recording += 1
+
+    def capture_end(self) -> None:
+        """Ends the recording. RuntimeError where something happened that cannot be a part of it."""
+        self._end()
+        if not start().driver.steps(self._made):
+            warnings.warn(
+                "The CUDA Graph is empty. This usually means that the graph was attempted to be captured on wrong "
+                "device or stream.",
+                stacklevel=2,
+            )
+
+    def _end(self) -> None:
+        if self._pools is None or self._made is not None:
+            raise RuntimeError("capture_end() was called without capture_begin()")
+        running = start()
+        running.allocator.recording -= 1
+        running.allocator.restore(self._pools)
+        try:
+            self._made = running.driver.end_capture(self._where[1])
+        except BaseException:
+            self.reset()
+            raise
+        finally:
+            running.allocator.settle()
+
+    def abandon(self) -> None:
+        """Ends the recording, and drops it: something else went wrong."""
+        with suppress(RuntimeError):
+            self._end()
+        self.reset()
+
+    def replay(self) -> None:
+        """Has the current stream do all of it."""
+        if self._made is None:
+            raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
+        start().driver.replay(self._made, number_of_current(self._where[0]))
+
+    def pool(self) -> Handle:
+        """What other graphs are given as `pool` to share its memory."""
+        if self._handle is None:
+            raise RuntimeError("Called CUDAGraph::pool() without a preceding successful capture.")
+        return self._handle
+
+    def reset(self) -> None:
+        """Drops the recording. Its memory is everybody's, once no other graph shares it and no tensor lies there."""
+        pools, self._pools, self._made = self._pools, None, None
+        if pools is not None and self._handle is not None:
+            pools.allocator.leave(self._handle)
+        self._handle = None
+
+    def __del__(self) -> None:
+        self.reset()
+
+
+class graph:
+    """`with graph(g):` records what is done inside, on a stream of its own, as the graph `g`."""
+
+    def __init__(
+        self,
+        cuda_graph: CUDAGraph,
+        pool: Handle | None = None,
+        stream: Stream | None = None,
+        capture_error_mode: str = "global",
+    ) -> None:
+        self.cuda_graph, self.pool, self.capture_error_mode = cuda_graph, pool, capture_error_mode
+        self.capture_stream = stream or side_stream()
+
+    def __enter__(self) -> None:
+        synchronize()
+        gc.collect()  # what goes while recording could not be given back
+        start().allocator.empty_cache()
+        self.capture_stream.__enter__()
+        try:
+            self.cuda_graph.capture_begin(pool=self.pool, capture_error_mode=self.capture_error_mode)
+        except BaseException:
+            self.capture_stream.__exit__(None, None, None)
+            raise
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            if error is None:
+                self.cuda_graph.capture_end()
+            else:
+                self.cuda_graph.abandon()
+        finally:
+            self.capture_stream.__exit__(kind, error, trace)
+
+
+def side_stream() -> Stream:
+    """The stream for recordings, on the current device and of the devices that there are now."""
+    running, index = start(), current_index("cuda")
+    found = running.side_streams.get(index)
+    if found is None:
+        found = running.side_streams[index] = Stream(index)
+    return found
+
+
+@contextmanager
+def warming_up() -> Iterator[None]:
+    """A block whose work goes to the stream for recordings, in its turn, and is run."""
+    stream, before = side_stream(), Stream(_number=number_of_current(current_index("cuda")))
+    stream.wait_stream(before)
+    with stream:
+        yield
+    before.wait_stream(stream)
+
+
+def memory_of(handle: Handle) -> PrivatePools:
+    """The memory that a handle names. KeyError where no graph uses it."""
+    found: CachingAllocator = start().allocator
+    return found.private[handle]

@@ -1,0 +1,112 @@
+"""Graphs for drivers that do work at once: while a stream is captured, what it is asked to do is noted instead.
+
+A card's driver does the same for real (card.py), by NVIDIA's own graphs. What follows from capturing is common to all:
+nothing runs until the graph is replayed, with the addresses that were given then; nothing may wait for a stream that is
+captured, or ask whether its work is done. A stream that waits for an event of a captured one is captured with it, and
+must be waited for by it before the end. Read next: `simulated.py`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from .driver import Driver, not_permitted
+
+
+class Recorded:
+    """What streams were asked to do while they were captured: `steps`, in order."""
+
+    def __init__(self, origin: int) -> None:
+        self.origin = origin
+        self.steps: list[Callable[[], object]] = []
+        self.joined: set[int] = set()  # streams that the origin has not waited for yet
+
+
+class Mark:
+    """An event: when it was passed, or, where the stream was captured, in which graph."""
+
+    def __init__(self) -> None:
+        self.time: float | None = None
+        self.graph: Recorded | None = None
+        self.stream = 0
+
+
+class Recording(Driver):
+    """A driver whose work is done when a call returns. Subclasses ask `noted` before they do any."""
+
+    def __init__(self) -> None:
+        self.captures: dict[int, Recorded] = {}  # by stream
+
+    def noted(self, stream: int, step: Callable[[], object]) -> bool:
+        """Whether the stream is captured; the step then is a part of its graph."""
+        graph = self.captures.get(stream)
+        if graph is None:
+            return False
+        graph.steps.append(step)
+        return True
+
+    def begin_capture(self, stream: int, mode: str = "global") -> None:
+        if stream in self.captures:
+            raise RuntimeError(f"stream {stream} is being captured already")
+        self.captures[stream] = Recorded(stream)
+
+    def end_capture(self, stream: int) -> Recorded:
+        graph = self.captures.get(stream)
+        if graph is None or graph.origin != stream:
+            raise RuntimeError(f"no capture began on stream {stream}: CUDA error: cudaErrorStreamCaptureWrongThread")
+        self.captures = {number: one for number, one in self.captures.items() if one is not graph}
+        if graph.joined:
+            raise RuntimeError(
+                f"streams {sorted(graph.joined)} were forked from the captured one, which has to wait for them before "
+                "the end: CUDA error: cudaErrorStreamCaptureUnjoined"
+            )
+        return graph
+
+    def captured(self, stream: int) -> bool:
+        return stream in self.captures
+
+    def steps(self, graph: Recorded) -> int:
+        return len(graph.steps)
+
+    def replay(self, graph: Recorded, stream: int) -> None:
+        for step in graph.steps:
+            step()
+
+    # What waits, or orders streams ----------------------------------------------------------------------------------
+
+    def check_free(self, what: str, stream: int | None = None) -> None:
+        """RuntimeError while this stream, or any, is captured."""
+        if self.captures and (stream is None or stream in self.captures):
+            raise not_permitted(what)
+
+    def synchronize(self, device: int, stream: int | None = None) -> None:
+        self.check_free("synchronize", stream)
+
+    def create_event(self, device: int, timing: bool) -> Mark:
+        return Mark()
+
+    def record(self, event: Mark, stream: int) -> None:
+        event.time, event.graph, event.stream = time.perf_counter(), self.captures.get(stream), stream
+
+    def wait(self, stream: int, event: Mark) -> None:
+        graph = event.graph
+        if graph is None or graph not in self.captures.values():
+            return
+        if stream == graph.origin:
+            graph.joined.discard(event.stream)
+        elif stream not in self.captures:
+            self.captures[stream] = graph
+            graph.joined.add(stream)
+
+    def done(self, event: Mark) -> bool:
+        self.wait_for(event)
+        return True
+
+    def wait_for(self, event: Mark) -> None:
+        if event.graph is not None and event.graph in self.captures.values():
+            raise not_permitted("to ask an event that was recorded in it")
+
+    def elapsed(self, start: Mark, end: Mark) -> float:
+        self.wait_for(end)
+        return 1000 * ((end.time or 0) - (start.time or 0))

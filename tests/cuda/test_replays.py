@@ -1,0 +1,97 @@
+"""CUDA graphs on the simulator: what replays compute."""
+
+import gc
+
+import pytest
+
+import redispatch as rd
+from redispatch.testing import assert_close
+
+from .test_graphs import recorded, thrice, twice
+
+
+def test_a_replay_computes_from_what_the_inputs_hold_now(simulator):
+    x = rd.arange(5.0, device="cuda")
+    graph, y = recorded(lambda: (x * 2 + 1).tanh() + x.sum())
+    for numbers in (rd.arange(5.0), rd.ones(5), -rd.arange(5.0)):
+        x.copy_(numbers)
+        graph.replay()
+        assert_close(y.cpu(), (numbers * 2 + 1).tanh() + numbers.sum())
+    graph.replay()
+    kept = y.clone()
+    x.zero_()
+    graph.replay()
+    assert y.tolist() == pytest.approx([0.7615942] * 5) != kept.tolist()
+
+
+def test_the_simulator_finds_a_graph_whose_input_is_gone(simulator):
+    held = [rd.ones(5, device="cuda")]
+    graph, _ = recorded(lambda: held[0] * 2)
+    graph.replay()
+    held.clear()
+    gc.collect()
+    with pytest.raises(RuntimeError, match="a read of 16 bytes out of bounds"):
+        graph.replay()
+
+
+@pytest.mark.parametrize("module", [False, True])
+def test_graphed_callables_train_as_those_that_they_were_made_of(simulator, module):
+    def function(x, w):
+        return (x * w).relu().sum(1), x - w
+
+    class Scaled(rd.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = rd.nn.Parameter(rd.tensor([1.0, -2.0, 0.5]))
+
+        def forward(self, x):
+            return function(x, self.weight)
+
+    def gradients(call, device, x, inputs):
+        for each in inputs:
+            each.grad = None
+        a, b = call(x)
+        (a.square().sum() + b.sum()).backward()
+        return [a.detach().cpu(), b.detach().cpu(), *(each.grad.cpu() for each in inputs)]
+
+    reference, scaled = Scaled(), Scaled().cuda()
+    sample = rd.zeros(2, 3, device="cuda", requires_grad=True)
+    if module:
+        call = rd.cuda.make_graphed_callables(scaled, (sample,))
+        assert call is scaled
+    else:
+        graphed = rd.cuda.make_graphed_callables(
+            function, (sample, rd.zeros(3, device="cuda", requires_grad=True)), num_warmup_iters=1
+        )
+
+        def call(x):
+            return graphed(x, scaled.weight)
+
+    for numbers in (rd.arange(6.0).reshape(2, 3), -rd.ones(2, 3)):
+        x, here = numbers.clone().requires_grad_(), numbers.cuda().requires_grad_()
+        wanted = gradients(reference, "cpu", x, [x, reference.weight])
+        found = gradients(call, "cuda", here, [here, scaled.weight])
+        for ours, theirs in zip(found, wanted, strict=True):
+            assert_close(ours, theirs)
+    if module:
+        scaled.eval()
+        assert scaled(rd.ones(4, 3, device="cuda"))[0].shape == (4,)  # runs as before
+        scaled.train()
+
+
+def test_a_tree_computes_what_its_functions_do(simulator):
+    tree = rd.cuda.GraphTree()
+    a, b = tree.wrap(twice), tree.wrap(thrice)
+    with rd.no_grad():
+        for k in range(6):
+            tree.new_step()
+            x = rd.arange(5.0) + k
+            here = x.cuda()
+            first = a(here)
+            second = b(first) if k % 2 else b(here)
+            third = a(second)
+            wanted = twice(x)
+            after = thrice(wanted) if k % 2 else thrice(x)
+            assert first.tolist() == wanted.tolist() and second.tolist() == after.tolist()
+            assert third.tolist() == twice(after).tolist()
+    assert len(tree.paths()) <= 6
