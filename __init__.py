@@ -14,6 +14,7 @@ from ._collector import resume as _resume  # isort: split
 
 from importlib import import_module as _import_module
 from math import e, inf, nan, pi
+from sys import modules as _modules
 from typing import TYPE_CHECKING
 from typing import Any as _Any
 
@@ -838,6 +839,7 @@ from .tensor.dtypes import (
     short,
     uint8,
 )
+from .utils import type_names as types
 from .utils._device import get_default_device, set_default_device
 from .utils.install import install
 from .utils.settings import (
@@ -933,4 +935,5 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_LATE, *_LATE_NAMES})
 
 
+_modules[f"{__name__}.types"] = types  # so that `from redispatch.types import Number` finds it, too
 _resume()

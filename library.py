@@ -22,6 +22,7 @@ from redispatch.dispatch import (
     place_of,
 )
 from redispatch.dispatch.layers.autocast import KEY_OF_DEVICE, register_policy, to_dtype
+from redispatch.dispatch.layers.python import TORCH_DISPATCH
 from redispatch.ops.custom_op import CustomOpDef, custom_op, definition_of, register_batching
 from redispatch.ops.from_fold import reduction
 from redispatch.ops.from_scalar import FromScalar, elementwise
@@ -144,7 +145,7 @@ def register_autograd(
 def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Any = None) -> None:
     """Has autocast on this device type cast an operator's floating-point arguments to `cast_inputs`.
 
-    Errors: ValueError for a device type without autocast; RegistrationError where the operator is on its list already.
+    Errors: ValueError for a device type without autocast; the newest registration holds.
     """
     if device_type not in KEY_OF_DEVICE:
         raise ValueError(f"Device type '{device_type}' does not support autocast.")
@@ -156,9 +157,23 @@ def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: An
     _library(lib, operator.namespace).undo_with(undo)
 
 
-def register_torch_dispatch(op: Any, torch_dispatch_class: type, func: Any = None, /) -> Any:
-    """Registers a custom operator's own handler for a mode or subclass; see `CustomOpDef.register_torch_dispatch`."""
-    return definition_of(op).register_torch_dispatch(torch_dispatch_class, func)
+def register_torch_dispatch(
+    op: Any, torch_dispatch_class: type, func: Any = None, /, *, lib: Library | None = None
+) -> Any:
+    """Registers an operator's own handler for a mode or subclass; see `CustomOpDef.register_torch_dispatch`.
+
+    RegistrationError where it has one for this very class.
+    """
+    if _is_custom(op):
+        return definition_of(op).register_torch_dispatch(torch_dispatch_class, func)
+    operator = operator_named(_name(op))
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        undo = TORCH_DISPATCH.add((operator, torch_dispatch_class), function, place_of(function))
+        _library(lib, operator.namespace).undo_with(undo)
+        return function
+
+    return register if func is None else register(func)
 
 
 def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None) -> Any:

@@ -38,7 +38,7 @@ def register_function_derivative(
             f"Cannot register autograd formula for non-functional operator {op} with schema {op.schema}. Please create "
             "a functional operator and register an autograd formula for that."
         )
-    return DERIVATIVES.add(op, FunctionDerivative(op, backward, setup_context), place)
+    return DERIVATIVES.override(op, FunctionDerivative(op, backward, setup_context), place)
 
 
 class OperatorFunctionNode(FunctionNode):

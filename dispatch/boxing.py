@@ -133,6 +133,8 @@ def checked(schema: FunctionSchema, result: Any) -> Any:
     if len(returns) == 1:
         if returns[0].type == TENSOR and not isinstance(result, TensorBase):
             raise no_tensor(schema, result)
+        if returns[0].type != TENSOR:
+            check_plain(schema, result)
         return result
     if not returns:
         check_nothing(schema, result)
@@ -149,8 +151,22 @@ def check_nothing(schema: FunctionSchema, result: Any) -> None:
         raise wrong_results(schema, result)
 
 
+# What a result of such a type must be; of other types anything goes.
+PLAIN_RESULTS: dict[str, Any] = {"int": int, "float": (int, float), "bool": bool, "str": str}
+
+
+@leaf
+def check_plain(schema: FunctionSchema, result: Any) -> None:
+    """RuntimeError for a text where a number is promised, and the like. Numpy's numbers pass for numbers."""
+    promised = schema.returns[0].type
+    wanted = PLAIN_RESULTS.get(str(promised))
+    if wanted is not None and not isinstance(result, wanted) and not hasattr(result, "__index__"):
+        raise no_tensor(schema, result)
+
+
 def no_tensor(schema: FunctionSchema, result: Any) -> RuntimeError:
-    return RuntimeError(f"Unable to cast {result!r} to Tensor: {schema} returns {schema.returns[0].type}")
+    promised = schema.returns[0].type
+    return RuntimeError(f"Unable to cast {result!r} to {promised}: {schema} returns {promised}")
 
 
 def wrong_results(schema: FunctionSchema, result: Any) -> RuntimeError:

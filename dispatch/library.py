@@ -9,6 +9,7 @@ Read next: layers/__init__.py.
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
@@ -123,12 +124,14 @@ class Library:
         dispatch_key: DispatchKey | str = "",
         *,
         with_keyset: bool = False,
-        allow_override: bool = False,
+        allow_override: bool = True,
     ) -> None:
         """Registers `fn`, written with the schema's parameters, as the kernel of an operator at a key.
 
-        Errors: RegistrationError where the operator does not exist, or where this key has a kernel registered from
-        Python elsewhere and `allow_override` is not set; a meta kernel for a CompositeImplicitAutograd operator.
+        The newest kernel answers, with a warning that names the one it overrides; when its library is destroyed, the
+        former answers again. Errors: RegistrationError where the operator does not exist, or where this key has a
+        kernel registered from Python and `allow_override` is False; a meta kernel for a CompositeImplicitAutograd
+        operator.
         """
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
@@ -136,13 +139,15 @@ class Library:
         key = key_named(dispatch_key or self.dispatch_key or "CompositeImplicitAutograd")
         place = caller()
         self._check_meta(op, key)
-        former = [k for k in op.registrations.get(key, []) if k.library]
-        if former and not allow_override and not _same_definition(former[-1], fn):
-            raise RegistrationError(
-                f"This is not allowed since there's already a kernel registered from python overriding {op._opname}'s "
-                f"behavior for {key.name} dispatch key and {self.ns} namespace. The former one is at "
-                f"{former[-1].place}, the new one at {place}; pass allow_override=True to override it"
-            )
+        former = next(reversed(op.registrations.get(key, ())), None)
+        if former is not None and not _same_definition(former, fn):
+            if former.library and not allow_override:
+                raise RegistrationError(
+                    f"This is not allowed since there's already a kernel registered from python overriding "
+                    f"{op._opname}'s behavior for {key.name} dispatch key and {self.ns} namespace. The former one is "
+                    f"at {former.place}, the new one at {place}; pass allow_override=True to override it"
+                )
+            warnings.warn(overriding(op, key, former, place), UserWarning, stacklevel=2)
         convention = "keyset" if with_keyset else "python"
         self._undo.append(impl(op, key, fn, convention=convention, place=place, library=self.ns))
 
@@ -205,6 +210,15 @@ def _disown(ns: str, place: str) -> None:
 def _undo_all(undo: list[Undo]) -> None:
     while undo:
         undo.pop()()
+
+
+def overriding(op: OpOverload, key: DispatchKey, former: Kernel, place: str) -> str:
+    """What is said of a kernel that takes the place of another."""
+    return (
+        "Overriding a previously registered kernel for the same operator and the same dispatch key\n"
+        f"  operator: {op.schema}\n    defined at {op.place}\n  dispatch key: {key.name}\n"
+        f"  previous kernel: registered at {former.place}\n       new kernel: registered at {place}"
+    )
 
 
 def _same_definition(former: Kernel, function: Callable[..., Any]) -> bool:

@@ -36,11 +36,16 @@ class Rule:
 
 @frozen
 class RuleTable(Generic[R]):
-    """What one layer knows of each operator: a dict that refuses a silent second rule and can take one back."""
+    """What one layer knows of each operator: a dict that refuses a silent second rule and can take one back.
+
+    What users register may `override`: the newest rule holds, and to take back one of them, in any order, leaves the
+    others as they are.
+    """
 
     def __init__(self, what: str) -> None:
         self.what = what
         self._rules: dict[Any, Rule] = {}  # by operator, or by (operator, ...)
+        self._overridden: dict[Any, list[Rule]] = {}  # the rules below it, the newest last
         TABLES.append(self)
 
     def add(self, op: Any, rule: R, place: str) -> Undo:
@@ -51,6 +56,13 @@ class RuleTable(Generic[R]):
         """Enters a rule that is made when it is first asked for."""
         return self._enter(op, Rule(place, make=make))
 
+    def override(self, op: Any, rule: R, place: str) -> Undo:
+        """Enters a rule, which holds instead of the one that there may be, until it is taken back."""
+        former = self._rules.pop(op, None)
+        if former is not None:
+            self._overridden.setdefault(op, []).append(former)
+        return self._enter(op, Rule(place, rule))
+
     def _enter(self, op: Any, rule: Rule) -> Undo:
         if op in self._rules:
             raise RegistrationError(
@@ -60,9 +72,16 @@ class RuleTable(Generic[R]):
         forget_code(op)
 
         def undo() -> None:
+            below = self._overridden.get(op, [])
             if self._rules.get(op) is rule:
                 del self._rules[op]
+                if below:
+                    self._rules[op] = below.pop()
                 forget_code(op)
+            elif rule in below:
+                below.remove(rule)
+            if not below:
+                self._overridden.pop(op, None)
 
         return undo
 

@@ -9,6 +9,7 @@ Source: PyTorch's functorch (VmapInterpreterPtr). Read next: batching/__init__.p
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
@@ -127,10 +128,17 @@ class VmapLevel(Level):
         if isinstance(result, tuple | list) and len(op.schema.returns) > 1:
             every = dims if isinstance(dims, tuple | list) else [dims] * len(result)
             return tuple(
-                result_of(op.schema, stack, index, one, partial(self.wrap, dim=dim))
+                result_of(op.schema, stack, index, one, self.wrapping(dim))
                 for index, (one, dim) in enumerate(zip(result, every, strict=True))
             )
-        return result_of(op.schema, stack, 0, result, lambda value: self.wrap(value, dims))
+        return result_of(op.schema, stack, 0, result, self.wrapping(dims))
+
+    def wrapping(self, dims: Any) -> Callable[[Any], Any]:
+        """What wraps the tensors of one result: a list of them may have a dim for each."""
+        if isinstance(dims, tuple | list):
+            each = iter(dims)
+            return lambda value: self.wrap(value, next(each))
+        return partial(self.wrap, dim=dims)
 
     def dims_of(self, value: Any) -> Any:
         """Along which dimension an argument is batched here; None: it is not."""

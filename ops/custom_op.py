@@ -19,6 +19,7 @@ Read next: infer_schema.py, kernel_promises.py, tree_arguments.py; dispatch/libr
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -32,6 +33,7 @@ from redispatch.dispatch import (
     OpOverload,
     RegistrationError,
     caller,
+    impl,
     operator_named,
     place_of,
     within,
@@ -66,8 +68,10 @@ def custom_op(
 
     mutates_args: names of the arguments that the function writes, or "unknown". device_types: where the function runs;
     everywhere by default. schema: to be used in place of the one that follows from the annotations.
-    Errors: ValueError for a name without namespace or a function whose annotations give no schema; RegistrationError
-    where the name is taken by something other than an earlier run of this very definition.
+    A custom operator of the same name is replaced, with all that was registered for it.
+    Errors: ValueError for a name without namespace, a function whose annotations give no schema, or one for certain
+    devices that has no argument to tell the device by; RegistrationError where the name is taken by an operator that is
+    no custom one.
     """
 
     def make(function: Function) -> CustomOpDef:
@@ -110,9 +114,15 @@ class CustomOpDef(HasEntryPoint):
         self._disabled: set[str] = set()
         self.__name__ = name
         self.__doc__ = function.__doc__
-        former = _DEFINITIONS.get(self._qualname)
-        if former is not None and same_definition(former._init_fn, function):
-            former._lib._destroy()  # a notebook's cell that is run again
+        former = _DEFINITIONS.pop(self._qualname, None)
+        if former is not None:  # a notebook's cell that is run again, or another definition, which takes its place
+            if not same_definition(former._init_fn, function):
+                warnings.warn(
+                    f"{self._qualname}, defined at {former._opoverload.place}, is defined anew at {place_of(function)}",
+                    UserWarning,
+                    stacklevel=4,
+                )
+            former._lib._destroy()
         self._lib: Library = Library(namespace, "FRAGMENT")
         try:
             self._lib.define(f"{name}{schema}", tags=tags or ())
@@ -142,15 +152,31 @@ class CustomOpDef(HasEntryPoint):
         def register(function: Function) -> Function:
             types = [device_types] if device_types is None or isinstance(device_types, str) else list(device_types)
             for device_type in types:
-                if device_type is not None and device_type not in BACKEND_OF_DEVICE:
-                    known = ", ".join(BACKEND_OF_DEVICE)
-                    raise ValueError(f"{self}: unknown device type {device_type!r}; there are {known}")
+                if device_type is not None:
+                    self._check_device(device_type)
                 self._kernels[device_type] = function
                 key = "CompositeExplicitAutograd" if device_type is None else BACKEND_OF_DEVICE[device_type]
-                self._lib.impl(self._opoverload, self._checked(function, device_type), key, allow_override=True)
+                kernel = self._checked(function, device_type)
+                place = place_of(function)
+                self._lib.undo_with(
+                    impl(self._opoverload, key, kernel, convention="python", place=place, library=self._namespace)
+                )
             return function
 
         return register if fn is None else register(fn)
+
+    def _check_device(self, device_type: str) -> None:
+        """RuntimeError for a device that there is not; ValueError where no argument could tell which one is meant."""
+        if device_type not in BACKEND_OF_DEVICE:
+            known = ", ".join(BACKEND_OF_DEVICE)
+            raise RuntimeError(f"{self}: Expected one of {known} as device type, but got {device_type!r}")
+        schema = self._opoverload.schema
+        if not schema.tensor_positions and not schema.tensor_list_positions:
+            if not any(argument.name == "device" for argument in schema.arguments):
+                raise ValueError(
+                    f"{self}: Functions without tensor inputs are required to have a `device: torch.device` argument, "
+                    "by which the kernel is chosen; or leave device_types out"
+                )
 
     def _checked(self, function: Function, device_type: str | None) -> Function:
         """The kernel, with the promise checked that no result is or aliases an argument."""
@@ -304,7 +330,7 @@ def register_batching(op: OpOverload, rule: Function, place: str) -> Undo:
             "register_vmap with kwarg-only Tensor args. In the original definition of the op, please make your tensors "
             f"not kwarg-only. Got: {schema}"
         )
-    return BATCHING.add(op, ByUser(rule), place)
+    return BATCHING.override(op, ByUser(rule), place)
 
 
 def definition_of(op: Any) -> CustomOpDef:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from redispatch.dispatch import Tag
-from redispatch.tensor import Tensor, device, dtype, dtypes
+from redispatch.tensor import Tensor, device, dtype
 
 BASE = {
     Tensor: "Tensor",
@@ -205,7 +205,7 @@ def _default(name: str, parameter: inspect.Parameter, fail: Callable[[str], typi
     if isinstance(value, device):
         return f'="{value}"'
     if isinstance(value, dtype):
-        return f"={dtypes.NUMBERED.index(value)}"
+        return f"={value.name}"
     fail(f"Parameter {name} has an unsupported default value type {type(value)}.")
 
 

@@ -220,7 +220,7 @@ def flat(stack: list[Any]) -> list[Any]:
 
 def register_policy(op: OpOverload, device: str, policy: Policy) -> Undo:
     """Puts `op` on a device's list; returns what takes it off again."""
-    undo_rule = POLICIES.add((op, device), policy, place_of(policy))
+    undo_rule = POLICIES.override((op, device), policy, place_of(policy))
     undo_kernel = stopping(op, device)
 
     def undo() -> None:

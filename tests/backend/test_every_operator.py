@@ -12,6 +12,7 @@ from .board import Board
 
 # What asks for memory of the CPU by its schema, or is about where a tensor is
 ELSEWHERE = {
+    "aten::get_device": "says which device it is",
     "aten::to.device": "moves to the device that the sample names",
     "aten::set_.source_Storage_storage_offset": "the storage of the sample is the CPU's",
     "aten::_pack_padded_sequence": "lengths must be on the CPU",

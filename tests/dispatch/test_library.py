@@ -144,15 +144,19 @@ def test_a_second_definition_names_both_places():
     assert first and dir(ops.t) == ["f"]
 
 
-def test_a_second_kernel_names_both_places_unless_it_is_meant_to_override():
+def test_a_second_kernel_holds_and_names_both_places():
     lib = library("f(Tensor x) -> int")
     lib.impl("f", lambda x: 1, "CPU")
     other = Library("t", "IMPL")
     with pytest.raises(
         RegistrationError, match=f"(?s)overriding f's behavior for CPU .*one is at {HERE}, .* at {HERE};"
     ):
+        other.impl("f", lambda x: 2, "CPU", allow_override=False)
+    assert below_autograd(ops.t.f.default, Fake()) == 1
+    with pytest.warns(
+        UserWarning, match=f"(?s)Overriding a .*: t::f.*key: CPU.*previous .* at {HERE}.*new .* at {HERE}$"
+    ):
         other.impl("f", lambda x: 2, "CPU")
-    other.impl("f", lambda x: 2, "CPU", allow_override=True)
     assert below_autograd(ops.t.f.default, Fake()) == 2
 
 
@@ -331,6 +335,20 @@ def test_a_rule_table_refuses_a_second_rule_and_takes_one_back():
     table.add("op", "another", "there")
     undo()  # takes its own rule only
     assert table.get("op") == "another"
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_rules_that_override_each_other_are_taken_back_in_any_order(order):
+    table = RuleTable("derivative")
+    table.add("op", "own", "here")
+    undo = [table.override("op", "first", "there"), table.override("op", "second", "elsewhere")]
+    seen = [(table.get("op"), table.place("op"))]
+    for index in order:
+        undo[index]()
+        seen.append(table.get("op"))
+    assert seen == [("second", "elsewhere"), "second" if order[0] == 0 else "first", "own"]
+    undo[0]()  # a second time, which takes nothing
+    assert table.get("op") == "own"
 
 
 def test_an_empty_slot_says_what_is_missing():

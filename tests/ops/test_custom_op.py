@@ -312,8 +312,67 @@ def test_a_batching_rule_must_give_dims_that_fit():
     double.register_vmap(lambda info, in_dims, x: x)
     with pytest.raises(RuntimeError, match="to have two returns, an output and out_dims"):
         rd.vmap(double)(rd.ones(2))
-    with pytest.raises(RuntimeError, match="batching rule already"):
-        double.register_vmap(lambda info, in_dims, x: (x, 0))
+    double.register_vmap(lambda info, in_dims, x: (x + 5, in_dims[0]))  # the newest rule holds
+    assert rd.vmap(double)(rd.ones(2)).tolist() == [6, 6]
+
+
+def test_a_batching_rule_gives_a_dim_for_each_tensor_of_a_list():
+    def spread(x: rd.Tensor, ys: list[rd.Tensor]) -> tuple[rd.Tensor, list[rd.Tensor]]:
+        return x.sin(), [y * 2 for y in ys]
+
+    op = library.custom_op("test_batched_lists::spread", spread, mutates_args=())
+    op.register_vmap(lambda info, dims, x, ys: ((x.sin(), [y * 2 for y in ys]), (dims[0], dims[1])))
+    out, (first, second) = rd.vmap(lambda x, y: op(x, [y, x]))(rd.zeros(3), rd.ones(3, 2))
+    assert (out.shape, first.tolist(), second.tolist()) == ((3,), [[2, 2]] * 3, [0, 0, 0])
+
+
+def test_the_newest_registration_of_each_kind_holds():
+    double = doubling()
+    x = rd.ones(2, requires_grad=True)
+    for factor in (2, 3):
+        double.register_kernel("cpu", lambda x, factor=factor: x * factor)
+        double.register_autograd(lambda ctx, grad, factor=factor: grad * factor)
+        double.register_fake(lambda x, factor=factor: x.new_empty(factor))
+        double.register_autocast("cpu", [None, None, rd.float16, rd.bfloat16][factor])
+        result = double(x)
+        assert result.tolist() == [factor] * 2
+        assert rd.autograd.grad(result.sum(), x)[0].tolist() == [factor] * 2
+        assert double(rd.ones(1, device="meta")).shape == (factor,)
+    with rd.autocast("cpu"):
+        assert double(x).dtype == rd.bfloat16
+
+
+def test_a_definition_takes_the_place_of_another_one_with_a_warning():
+    def one(x: rd.Tensor) -> rd.Tensor:
+        return x + 1
+
+    def two(x: rd.Tensor) -> rd.Tensor:
+        return x + 2
+
+    library.custom_op("test_anew::f", one, mutates_args=()).register_autograd(lambda ctx, grad: grad)
+    with pytest.warns(UserWarning, match="test_anew::f, defined at .*, is defined anew at .*"):
+        anew = library.custom_op("test_anew::f", two, mutates_args=())
+    assert rd.ops.test_anew.f(rd.zeros(1)).tolist() == [2] and anew(rd.zeros(1)).tolist() == [2]
+    with pytest.raises(RuntimeError, match="no autograd formula was registered"):
+        anew(rd.zeros(1, requires_grad=True)).backward()
+
+
+def test_results_that_are_no_tensors_must_be_what_the_schema_promises():
+    def count(x: rd.Tensor) -> int:
+        return "many" if x.numel() > 1 else 1
+
+    op = library.custom_op("test_promises::count", count, mutates_args=())
+    assert op(rd.ones(1)) == 1
+    with pytest.raises(RuntimeError, match="Unable to cast 'many' to int"):
+        op(rd.ones(2))
+
+
+def test_a_kernel_for_one_device_needs_an_argument_that_tells_the_device():
+    def made(n: int) -> rd.Tensor:
+        return rd.ones(n)
+
+    with pytest.raises(ValueError, match="required to have a `device: torch.device` argument"):
+        library.custom_op("test_no_device::made", made, mutates_args=(), device_types="cpu")
 
 
 def test_gradients_of_batches_go_through_the_operators_that_a_rule_calls():
