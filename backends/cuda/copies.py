@@ -188,6 +188,15 @@ def zero_kernel(self: Tensor) -> Tensor:
     return fill_kernel(self, 0)
 
 
+def conj_physical_inplace_kernel(self: Tensor) -> Tensor:
+    """`conj_physical_`: each number becomes its conjugate."""
+    check_no_internal_overlap(self)
+    if self._dtype.is_complex and self._shape.numel():
+        x = operand(self)
+        on_cuda(elementwise_for(x, x, conj=True)).launch([x], [x], None)
+    return self
+
+
 def item_kernel(self: Tensor) -> Any:
     """`_local_scalar_dense`: waits for the device, and returns its number."""
     if self._shape.numel() != 1:

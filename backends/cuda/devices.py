@@ -31,6 +31,7 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "masked_fill.Tensor": masks.masked_fill_tensor_kernel,
     "masked_fill_.Scalar": masks.masked_fill_inplace_kernel,
     "masked_fill_.Tensor": masks.masked_fill_tensor_inplace_kernel,
+    "conj_physical_": copies.conj_physical_inplace_kernel,
     "_local_scalar_dense": copies.item_kernel,
     "equal": copies.equal_kernel,
 }

@@ -1,0 +1,103 @@
+"""Operators that work on the CPU and have no CUDA kernel yet, by reason.
+
+The list only shrinks: test_table.py fails for one that works."""
+
+NO_KERNEL = {
+    "matrix products have no kernel yet": """
+        _linalg_check_errors _scaled_dot_product_flash_attention_for_cpu
+        _scaled_dot_product_flash_attention_for_cpu_backward addbmm addbmm_ addmm addmm_ addmv addmv_ addr addr_
+        baddbmm baddbmm_ bmm clamp.Tensor clamp_.Tensor dot glu glu_backward mm mv trace vdot
+    """,
+    "factorisations are LAPACK's on the CPU; none is written for a GPU yet": """
+        _cholesky_solve_helper _linalg_det _linalg_eigh _linalg_eigvals _linalg_slogdet _linalg_solve_ex
+        _linalg_svd cholesky cholesky_inverse geqrf linalg_cholesky_ex linalg_cross linalg_eig
+        linalg_householder_product linalg_inv_ex linalg_ldl_factor_ex linalg_ldl_solve linalg_lstsq linalg_lu
+        linalg_lu_factor_ex linalg_lu_solve linalg_matrix_exp linalg_qr linalg_solve_triangular lu_unpack ormqr
+        triangular_solve
+    """,
+    "transforms are pocketfft's on the CPU; none is written for a GPU yet": """
+        _fft_c2c _fft_c2r _fft_r2c
+    """,
+    "convolutions, pooling, softmax and norms have no kernel yet": """
+        _adaptive_avg_pool2d _adaptive_avg_pool2d_backward _adaptive_avg_pool3d _adaptive_avg_pool3d_backward
+        _log_softmax _log_softmax_backward_data _native_batch_norm_legit _native_batch_norm_legit.no_stats
+        _native_batch_norm_legit_no_training _softmax _softmax_backward_data adaptive_max_pool2d
+        adaptive_max_pool2d_backward adaptive_max_pool3d adaptive_max_pool3d_backward avg_pool2d
+        avg_pool2d_backward avg_pool3d avg_pool3d_backward channel_shuffle col2im convolution
+        convolution_backward fractional_max_pool2d fractional_max_pool2d_backward fractional_max_pool3d
+        fractional_max_pool3d_backward im2col max_pool2d_with_indices max_pool2d_with_indices_backward
+        max_pool3d_with_indices max_pool3d_with_indices_backward max_unpool2d max_unpool3d native_batch_norm
+        native_channel_shuffle native_group_norm native_layer_norm native_layer_norm_backward pixel_shuffle
+        pixel_unshuffle renorm renorm_
+    """,
+    "losses have no kernel yet": """
+        _ctc_loss _ctc_loss.Tensor _ctc_loss_backward _ctc_loss_backward.Tensor binary_cross_entropy
+        binary_cross_entropy_backward binary_cross_entropy_with_logits huber_loss huber_loss_backward mse_loss
+        mse_loss_backward multi_margin_loss multi_margin_loss_backward multilabel_margin_loss_backward
+        multilabel_margin_loss_forward nll_loss2d_backward nll_loss2d_forward nll_loss_backward nll_loss_forward
+        smooth_l1_loss smooth_l1_loss_backward
+    """,
+    "reading and writing at indices has no kernel yet": """
+        _embedding_bag _embedding_bag_forward_only embedding embedding_dense_backward embedding_renorm_ gather
+        index.Tensor index_add index_add_ index_copy index_copy_ index_fill.int_Scalar index_fill.int_Tensor
+        index_fill_.int_Scalar index_fill_.int_Tensor index_put_ index_reduce index_reduce_ index_select
+        masked_scatter masked_scatter_ masked_select nonzero put put_ scatter.reduce scatter.src scatter.value
+        scatter.value_reduce scatter_.reduce scatter_.src scatter_.value scatter_.value_reduce scatter_add
+        scatter_add_ scatter_reduce.two scatter_reduce_.two take
+    """,
+    "random numbers have no kernel yet": """
+        _standard_gamma _standard_gamma_grad bernoulli bernoulli_.Tensor bernoulli_.float binomial cauchy_
+        exponential_ geometric_ log_normal_ multinomial native_dropout native_dropout_backward
+        normal.Tensor_Tensor normal.Tensor_float normal.float_Tensor normal_ poisson random_ random_.from
+        random_.to rrelu_with_noise rrelu_with_noise_ uniform_
+    """,
+    "scans, sorting and searching have no kernel yet": """
+        _histogramdd_bin_edges _histogramdd_from_bin_cts _histogramdd_from_bin_tensors _segment_reduce_backward
+        _unique _unique2 aminmax argmax argmin bincount bucketize.Scalar bucketize.Tensor cummax cummin cumprod
+        cumprod_ cumsum cumsum_ histc histogram.bin_ct histogram.bins_tensor isin.Scalar_Tensor
+        isin.Tensor_Scalar isin.Tensor_Tensor kthvalue logcumsumexp max.dim median median.dim min.dim mode
+        nanmedian nanmedian.dim nansum searchsorted.Scalar searchsorted.Tensor segment_reduce sort sort.stable
+        std_mean.correction topk unique_consecutive unique_dim unique_dim_consecutive var_mean.correction
+    """,
+    "resampling has no kernel yet": """
+        _upsample_bicubic2d_aa _upsample_bicubic2d_aa_backward _upsample_bilinear2d_aa
+        _upsample_bilinear2d_aa_backward _upsample_lanczos2d_aa _upsample_lanczos2d_aa_backward
+        _upsample_nearest_exact1d _upsample_nearest_exact1d_backward _upsample_nearest_exact2d
+        _upsample_nearest_exact2d_backward _upsample_nearest_exact3d _upsample_nearest_exact3d_backward
+        grid_sampler_2d grid_sampler_2d_backward grid_sampler_3d grid_sampler_3d_backward reflection_pad1d
+        reflection_pad1d_backward reflection_pad2d reflection_pad2d_backward reflection_pad3d
+        reflection_pad3d_backward replication_pad1d replication_pad1d_backward replication_pad2d
+        replication_pad2d_backward replication_pad3d replication_pad3d_backward upsample_bicubic2d
+        upsample_bicubic2d_backward upsample_bilinear2d upsample_bilinear2d_backward upsample_linear1d
+        upsample_linear1d_backward upsample_nearest1d upsample_nearest1d_backward upsample_nearest2d
+        upsample_nearest2d_backward upsample_nearest3d upsample_nearest3d_backward upsample_trilinear3d
+        upsample_trilinear3d_backward
+    """,
+    "not written yet": """
+        _amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_ _cdist_backward _cdist_forward
+        _efficientzerotensor _foreach_add_.Scalar _fused_adam_ _fused_adamw_ _pdist_backward _pdist_forward
+        _prelu_kernel_backward  copy_ flip frexp.Tensor linalg_vector_norm log_sigmoid_forward
+        logsumexp nan_to_num nan_to_num_ nextafter nextafter_ nonzero_static repeat repeat_interleave.Tensor
+        roll round.decimals round_.decimals std.correction tril tril_ triu triu_ var.correction
+    """,
+}
+MISSING = {name: reason for reason, names in NO_KERNEL.items() for name in names.split()}
+
+UNDEFINED = "what lies in new memory is of undefined value"
+LENGTHS = "lengths must be on the CPU, as PyTorch's"
+NOT_ALIKE = {
+    "empty.memory_format": UNDEFINED,
+    "empty_strided": UNDEFINED,
+    "empty_like": UNDEFINED,
+    "new_empty": UNDEFINED,
+    "new_empty_strided": UNDEFINED,
+    "set_.source_Storage_storage_offset": "its storage stays on the CPU, and is refused",
+    "get_device": "it tells where the tensor is",
+    "_pack_padded_sequence": LENGTHS,
+    "_pad_packed_sequence": LENGTHS,
+    "_pack_padded_sequence_backward": LENGTHS,
+    "lstm.data": LENGTHS,
+    "gru.data": LENGTHS,
+    "rnn_tanh.data": LENGTHS,
+    "rnn_relu.data": LENGTHS,
+}

@@ -1,0 +1,80 @@
+"""The whole table of operators on the simulated device, against the CPU; what has no kernel stands in missing.py."""
+
+import zlib
+
+import pytest
+
+import redispatch as rd
+from redispatch.dispatch import MissingKernelError, operator_named
+from redispatch.tensor import Tensor
+from redispatch.testing import SampleInput
+from redispatch.testing.op_db import op_db
+
+from ..op_db.driver import as_list, close, each, run
+from .missing import MISSING, NOT_ALIKE
+
+LARGEST = 3000  # elements: the simulator takes microseconds for each
+
+
+def dtypes_of(info):
+    """float32 first, in which a GPU computes; then the others that are compared with numpy."""
+    first = rd.float32 if rd.float32 in info.dtypes else info.dtypes[0]
+    return [first, *(dtype for dtype in info.dtypes if dtype is not first)]
+
+
+def is_left_to_the_long_run(info, dtype):
+    """All dtypes but one. Of operators that have a rule in common (pointwise, families) and of those that are written
+    in others, nine of ten: their kernels are made, or called, alike, and each takes a second to compile."""
+    if dtype is not dtypes_of(info)[0]:
+        return True
+    return (info.alike or not info.is_cheap) and zlib.crc32(str(info).encode()) % 10 != 0
+
+
+def on_device(info, sample):
+    """The same call with every tensor on the device, and new ones made there. Leaves stay leaves."""
+
+    def moved(x):
+        return x.detach().to("cuda").requires_grad_(x.requires_grad)
+
+    there = sample.map(moved)
+    if "device" not in sample.kwargs and any(argument.name == "device" for argument in info.op.schema.arguments):
+        return SampleInput(there.input, there.args, {**there.kwargs, "device": rd.device("cuda")})
+    return there
+
+
+def numbers(*results):
+    """Tensors on the CPU; anything else as it is."""
+    return [x.detach().cpu() if isinstance(x, Tensor) else x for x in as_list(list(results))]
+
+
+@each(op_db, dtypes_of, long=is_left_to_the_long_run)
+@pytest.mark.filterwarnings("ignore")
+def test_an_operator_gives_on_the_device_what_it_gives_on_the_cpu(simulator, info, dtype):
+    if str(info) in NOT_ALIKE:
+        pytest.skip(NOT_ALIKE[str(info)])
+    for sample in info.sample_inputs(dtype, thorough=False):
+        if any(x.numel() > LARGEST for x in sample.tensors()):
+            continue
+        here = sample.copy()
+        try:
+            there = on_device(info, here)
+            found = run(info, there)
+        except MissingKernelError as error:
+            if error.op.qualified_name.removeprefix("aten::") not in MISSING:
+                raise
+            pytest.skip(f"{error.op.qualified_name} has no CUDA kernel yet")
+        wanted = run(info, here)
+        assert all(x.is_cuda for x in as_list(found) if isinstance(x, Tensor)), f"{sample}: a result is not there"
+        tolerance = info.tolerance.get(dtype.name)
+        options = {} if tolerance is None else {"rtol": tolerance[0], "atol": tolerance[1]}
+        close(numbers(found), numbers(wanted), sample, check_stride=False, **options)
+        close(numbers(there.tensors()), numbers(here.tensors()), f"what is left of the arguments of {sample}")
+
+
+def test_what_is_said_to_be_missing_is_missing(simulator):
+    have = [name for name in MISSING if "CUDA" in {key.name for key in operator_named(f"aten::{name}").registrations}]
+    assert not have, f"these have CUDA kernels now: take them off MISSING in {__name__.rpartition('.')[0]}/missing.py"
+
+
+def test_what_is_said_not_to_be_alike_is_in_the_table():
+    assert NOT_ALIKE.keys() <= {str(info) for info in op_db}
