@@ -41,6 +41,7 @@ from redispatch.dispatch.layers.zero_tensor import ZERO_TENSOR
 from redispatch.dispatch.marks import inline, leaf
 from redispatch.tensor import (
     CPU,
+    KINDS,
     Size,
     Tensor,
     as_numpy,
@@ -59,6 +60,7 @@ from redispatch.tensor import (
     mould,
     no_memory,
     overridable_property,
+    pinned_copy,
     preserve_format,
     promote_types,
     show_same,
@@ -133,7 +135,7 @@ def copy_strides(x: Tensor, wanted: memory_format | None) -> tuple[int, ...] | N
     return preserved_strides(x) if wanted is None or wanted is preserve_format else strides_for(x._shape, wanted)
 
 
-def move(target: Tensor, source: Tensor) -> Tensor:
+def move(target: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
     """Fills `target`, new and of the source's shape, with the source's values."""
     if target._device.type == "meta":
         return target
@@ -146,7 +148,7 @@ def move(target: Tensor, source: Tensor) -> Tensor:
             kernels.copy(target._operand, source._operand, **on_the_way(target, source))
         return target
     with within(STATE.get().excluding(ADINPLACEORVIEW)):  # the tensor is new: this is no write
-        return copy_inplace_op.functional(target, source)
+        return copy_inplace_op.functional(target, source, non_blocking)
 
 
 REMEMBERED = 4096  # plans for copies and fills of each kind; then they start afresh
@@ -155,11 +157,13 @@ COPIES: dict[Any, Plan] = {}  # (looks, dtype, device, memory format) -> how a t
 
 
 @inline
-def copied(x: Tensor, dtype: dtype | None, device: device | None, format: memory_format | None) -> Tensor:
+def copied(
+    x: Tensor, dtype: dtype | None, device: device | None, format: memory_format | None, non_blocking: bool = False
+) -> Tensor:
     """A copy with memory of its own, of another dtype or on another device where these are given."""
     plan = copy_plan(x, dtype, device, format)
     if plan.run is None or x._array is None:  # from or to another device
-        return move_by(plan, x)
+        return move_by(plan, x, non_blocking)
     return copy_by(plan, x)
 
 
@@ -181,11 +185,16 @@ def copy_by(plan: Plan, x: Any) -> Tensor:
     return result
 
 
-def move_by(plan: Plan, x: Tensor) -> Tensor:
+def move_by(plan: Plan, x: Tensor, non_blocking: bool = False) -> Tensor:
     looks = plan.mould
     if looks.device.type in ("cpu", "meta"):
-        return move(fresh(looks), x)
-    return move(new(looks.shape, looks.dtype, looks.device, None, looks.stride), x)  # as its backend makes tensors
+        target = fresh(looks)
+        if non_blocking and x._device.type in KINDS:  # nothing waits only if the device writes by itself
+            found = pinned_copy(target)
+            target = target if found is None else found
+        return move(target, x, non_blocking)
+    made = new(looks.shape, looks.dtype, looks.device, None, looks.stride)  # as its backend makes tensors
+    return move(made, x, non_blocking)
 
 
 def new_copy(key: Any, x: Tensor) -> Plan:
@@ -267,7 +276,7 @@ to_copy_op = Operator(
 def to_copy_kernel(
     self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, non_blocking: bool, format: Any
 ) -> Tensor:
-    return copied(self, dtype, device, format)
+    return copied(self, dtype, device, format, non_blocking)
 
 
 def to_copy_backward(grad: Tensor, self_dtype: dtype, self_device: device) -> Tensor:

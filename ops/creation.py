@@ -36,6 +36,7 @@ from redispatch.tensor import (
     looks_of,
     mould,
     number_dtype,
+    pinned,
     preserve_format,
 )
 from redispatch.tensor import empty as allocate
@@ -58,8 +59,8 @@ empty_op = Operator(f"empty.memory_format(SymInt[] size, *, {FACTORY}, MemoryFor
 @empty_op.kernel("CPU", "Meta")
 @inline
 def empty_kernel(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
-    check_pinning(pin_memory)
-    return allocate(size, dtype or get_default_dtype(), device or CPU, strides_for(size, memory_format))
+    made = allocate(size, dtype or get_default_dtype(), device or CPU, strides_for(size, memory_format))
+    return pinned(made, pin_memory) if pin_memory else made
 
 
 empty_op.not_differentiable()
@@ -80,8 +81,8 @@ empty_strided_op = Operator(f"empty_strided(SymInt[] size, SymInt[] stride, *, {
 
 @empty_strided_op.kernel("CPU", "Meta")
 def empty_strided_kernel(size: Any, stride: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
-    check_pinning(pin_memory)
-    return allocate(size, dtype or get_default_dtype(), device or CPU, checked_strides(size, stride))
+    made = allocate(size, dtype or get_default_dtype(), device or CPU, checked_strides(size, stride))
+    return pinned(made, pin_memory) if pin_memory else made
 
 
 def checked_strides(size: Any, stride: Any) -> tuple[int, ...]:
@@ -99,14 +100,10 @@ empty_strided_op.not_differentiable()
 empty_strided = public(empty_strided_op)
 
 
-@inline
 def check_pinning(pin_memory: bool | None) -> None:
-    """Raises RuntimeError where pinned memory is asked for: only an accelerator's backend has it."""
+    """Raises RuntimeError where a device's memory is to be pinned: only the CPU's can be."""
     if pin_memory:
-        raise RuntimeError(
-            "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on "
-            "this system."
-        )
+        raise RuntimeError("Only dense CPU tensors can be pinned")
 
 
 @inline
@@ -127,8 +124,7 @@ def new(
     """Memory for a factory's result: allocated here on CPU and meta, by the backend's own operators elsewhere."""
     device, dtype = device or CPU, dtype or get_default_dtype()
     if device.type in ("cpu", "meta"):
-        check_pinning(pin_memory)
-        return allocate(shape, dtype, device, strides)
+        return pinned(allocate(shape, dtype, device, strides), pin_memory)
     if strides is None:
         return empty_op.functional(list(shape), dtype=dtype, device=device, pin_memory=pin_memory)
     return empty_strided_op.functional(list(shape), list(strides), dtype=dtype, device=device, pin_memory=pin_memory)

@@ -18,6 +18,7 @@ from redispatch.dispatch import ARGUMENT_TYPES, ops
 from redispatch.tensor import (
     CONSTRUCT,
     CPU,
+    FOREIGN,
     SET_REQUIRES_GRAD,
     Size,
     Tensor,
@@ -31,12 +32,13 @@ from redispatch.tensor import (
     from_numpy_dtype,
     get_default_dtype,
     overridable,
+    pinned,
     promote_types,
     strided,
     tensor_over,
 )
 
-from .creation import check_pinning, empty_op, filled_by, filled_first, integer_range, planned, written
+from .creation import empty_op, filled_by, filled_first, integer_range, planned, written
 from .overridable import overridable_function
 
 _MAX_DIMS = 128
@@ -56,7 +58,6 @@ def tensor(
     is no number, RuntimeError for a number that `dtype` cannot hold.
     """
     dtype, device = as_dtype("tensor", dtype), None if device is None else as_device(device)
-    check_pinning(pin_memory)
     if isinstance(data, Tensor):
         warnings.warn(
             "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
@@ -70,8 +71,12 @@ def tensor(
             device=device or data._device,
         )
     else:
-        result = lifted(converted_copy(data, dtype), device)
-    return with_grad(result, requires_grad)
+        over = over_foreign(data)
+        if over is not None:
+            result = ops.aten._to_copy.default(over, dtype=dtype or over._dtype, device=device or over._device)
+        else:
+            result = lifted(converted_copy(data, dtype), device)
+    return with_grad(pinned(result, pin_memory), requires_grad)
 
 
 @overridable_function
@@ -84,7 +89,18 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
         return ops.aten._to_copy.default(data, dtype=dtype or data._dtype, device=device or data._device)
     if isinstance(data, np.ndarray) and dtype in (None, from_numpy_dtype(data.dtype)):
         return lifted(over_array(data), device)
+    over = over_foreign(data)
+    if over is not None:
+        return as_tensor(over, dtype, device)
     return lifted(converted_copy(data, dtype), device)
+
+
+def over_foreign(data: Any) -> Tensor | None:
+    """A tensor over the memory of an object that says by a protocol where it is; None for others."""
+    for protocol, importer in FOREIGN.items():
+        if isinstance(protocol, str) and hasattr(data, protocol):
+            return lifted(importer(data), None)
+    return None
 
 
 @overridable_function
@@ -103,11 +119,16 @@ def from_numpy(array: np.ndarray) -> Tensor:
 
 @overridable_function
 def from_dlpack(ext_tensor: Any) -> Tensor:
-    """A tensor over the memory of any object with `__dlpack__`, by way of numpy. A tensor of ours comes as an alias."""
+    """A tensor over the memory of any object with `__dlpack__`, or of a capsule. A tensor of ours comes as an alias."""
     if isinstance(ext_tensor, Tensor):
         return ext_tensor.detach()
+    if type(ext_tensor).__name__ == "PyCapsule":
+        return lifted(FOREIGN[0](ext_tensor), None)
     if not hasattr(ext_tensor, "__dlpack__"):
         raise TypeError(f"from_dlpack() expects an object with a __dlpack__ method, not {type(ext_tensor).__name__}")
+    code = ext_tensor.__dlpack_device__()[0] if hasattr(ext_tensor, "__dlpack_device__") else None
+    if code in FOREIGN:
+        return lifted(FOREIGN[code](ext_tensor), None)
     return lifted(over_array(np.from_dlpack(ext_tensor)), None)
 
 
@@ -139,6 +160,8 @@ def asarray(
         result = lifted(over_array(obj), None)
     elif hasattr(obj, "__dlpack__") and not isinstance(obj, np.generic):
         result = from_dlpack(obj)
+    elif (over := over_foreign(obj)) is not None:
+        result = over
     elif isinstance(obj, bytes | bytearray | memoryview):
         result = frombuffer(obj, dtype=dtype or get_default_dtype())
     if result is None:

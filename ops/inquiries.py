@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from redispatch.kernels import has_internal_overlap
-from redispatch.tensor import Tensor, can_cast, promote_types, result_type, wrap_dim
+from redispatch.tensor import Tensor, can_cast, owner_of, promote_types, result_type, wrap_dim
 
 from .declare import Operator
 from .public import public
@@ -122,7 +122,7 @@ for _overload, _arguments in (
 # --- where memory is, and layouts that are not there ------------------------------------------------------------------
 
 is_pinned_op = Operator("is_pinned(Tensor self, Device? device=None) -> bool")
-is_pinned_op.explicit(lambda self, device: False)
+is_pinned_op.explicit(lambda self, device: owner_of(self) is not None)
 is_pinned_op.not_differentiable()
 is_pinned = public(is_pinned_op, function=False)
 

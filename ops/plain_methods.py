@@ -15,9 +15,12 @@ from redispatch.tensor import (
     Size,
     Tensor,
     another,
+    contiguous_format,
     memory_format,
     overridable,
     overridable_property,
+    owner_of,
+    pinned_copy,
 )
 
 from .comparison import where
@@ -176,8 +179,44 @@ def share_memory_(self: Any) -> Any:
 
 @overridable
 def pin_memory(self: Any, device: Any = None) -> Any:
-    """Memory that an accelerator reads by itself: there is none to read it."""
-    raise RuntimeError("Cannot access accelerator device when none is available.")
+    """The tensor in memory that an accelerator reads by itself: a copy, unless it is there already.
+
+    Errors: RuntimeError where there is no accelerator, and for tensors that are not the CPU's.
+    """
+    if self._device.type != "cpu":
+        raise RuntimeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")
+    if owner_of(self) is not None:
+        return self
+    found = pinned_copy(self.detach().clone(memory_format=contiguous_format))
+    if found is None:
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+    return found
+
+
+@overridable_property
+def __cuda_array_interface__(self: Any) -> dict[str, Any]:
+    """Where the memory of a tensor on a CUDA device is, for other libraries; version 2.
+
+    Errors: AttributeError for tensors that are elsewhere, RuntimeError for those that require gradients.
+    """
+    if self._device.type != "cuda":
+        raise AttributeError(
+            f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()} If CUDA data is required use "
+            "tensor.cuda() to copy tensor to device memory."
+        )
+    if self.requires_grad:
+        raise RuntimeError(
+            "Can't get __cuda_array_interface__ on Variable that requires grad. If gradients aren't required, use "
+            "var.detach() to get Variable that doesn't require grad."
+        )
+    itemsize = self._dtype.itemsize
+    return {
+        "typestr": "<V2" if self._dtype.name == "bfloat16" else self._dtype.numpy.str,  # numpy has no bfloat16
+        "shape": tuple(self._shape),
+        "strides": None if self.is_contiguous() else tuple(step * itemsize for step in self._stride),
+        "data": (self.data_ptr() if self.numel() else 0, False),
+        "version": 2,
+    }
 
 
 @overridable
@@ -238,6 +277,7 @@ def no(self: Any) -> bool:
 COO, ROWS, COLUMNS = "sparse coordinate tensor", "sparse row compressed tensor", "sparse column compressed tensor"
 
 METHODS: dict[str, Any] = {
+    "__cuda_array_interface__": __cuda_array_interface__,
     "__array_namespace__": __array_namespace__,
     "to_device": to_device,
     "apply_": apply_,

@@ -5,7 +5,17 @@ tensor, factory, subclass, copies, printing.
 """
 
 from . import copies, dtypes, shared_memory
-from .device_kinds import KINDS, STARTERS, Allocator, DeviceKind, current_index, indexed, set_current_index
+from .device_kinds import (
+    FOREIGN,
+    KINDS,
+    STARTERS,
+    Allocator,
+    DeviceKind,
+    DLPack,
+    current_index,
+    indexed,
+    set_current_index,
+)
 from .devices import (
     CPU,
     DEVICE_CONTEXT,
@@ -40,6 +50,7 @@ from .layouts import (
 )
 from .limits import finfo, iinfo
 from .looks import Looks, lay_out, looks_of, show_same
+from .pinned import PINNERS, Pinned, owner_of, pinned, pinned_copy
 from .printing import get_printoptions, printoptions, set_printoptions
 from .promotion import can_cast, number_dtype, result_type
 from .record import CURRENT_GRAD_FN, SET_REQUIRES_GRAD, AutogradRecord, CreationMeta, ViewRecord
@@ -65,6 +76,10 @@ from .tensor import (
 )
 
 __all__ = [
+    "DLPack",
+    "FOREIGN",
+    "PINNERS",
+    "Pinned",
     "Allocator",
     "AutogradRecord",
     "CONSTRUCT",
@@ -123,6 +138,9 @@ __all__ = [
     "memory_format",
     "mould",
     "no_memory",
+    "owner_of",
+    "pinned",
+    "pinned_copy",
     "number_dtype",
     "on_host",
     "another",

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,6 +51,14 @@ class Allocator:
         return block if isinstance(block, int) else id(block)
 
 
+class DLPack(NamedTuple):
+    """How tensors of a kind of device go to other libraries: the kind's code, and what makes a capsule of a tensor, for
+    a stream of the consumer's and the greatest version that it understands."""
+
+    code: int
+    export: Callable[[Any, Any, Any], Any]
+
+
 @dataclass(slots=True, eq=False)
 class DeviceKind:
     """A device type of a user's: its name, its allocator, how many devices there are."""
@@ -59,9 +67,14 @@ class DeviceKind:
     allocator: Allocator | None = None
     count: int = 1
     generators: dict[int, Any] = field(default_factory=dict)  # index -> the default generator of that device
+    dlpack: DLPack | None = None  # where other libraries may use its memory
 
 
 KINDS: dict[str, DeviceKind] = {}
+
+# What makes tensors over the memory of other libraries' objects: by the name of a protocol, or by DLPack's code of the
+# kind of device; a capsule without an object has the code 0.
+FOREIGN: dict[str | int, Callable[[Any], Any]] = {}
 
 # device type -> what makes its devices usable when one is first asked for. It raises where there are none.
 STARTERS: dict[str, Callable[[], object]] = {}

@@ -47,6 +47,7 @@ from redispatch.dispatch.override import DEFAULT_HANDLER, PLAIN_TYPES
 from redispatch.dispatch.state import PLAIN_TENSORS, State
 from redispatch.kernels import Operand, check_view, is_contiguous, last_element
 
+from .device_kinds import KINDS
 from .devices import CPU, device, device_keyset
 from .dtypes import dtype, get_default_dtype
 from .layouts import channels_last, channels_last_3d, channels_last_strides, contiguous_format, layout, strided
@@ -542,15 +543,28 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         return array if dtype is None and not copy else np.array(array, dtype=dtype, copy=copy)
 
     @overridable
-    def __dlpack__(self, **kwargs: Any) -> Any:
-        """A DLPack capsule over the same memory, through numpy's. BufferError where gradients would be lost."""
+    def __dlpack__(
+        self, *, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
+        """A DLPack capsule over the same memory, which a consumer's `stream` may use. BufferError where something would
+        be lost: gradients, conjugation; and for other devices than the tensor's, but the CPU."""
         if self._requires_grad():
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-        kwargs.pop("stream", None)
-        return self.numpy().__dlpack__(**kwargs)
+        kind = KINDS.get(self._device.type)
+        if kind is None or kind.dlpack is None:
+            given = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
+            return self.numpy().__dlpack__(**{name: value for name, value in given.items() if value is not None})
+        if self.is_conj() or self.is_neg():
+            raise BufferError("Can't export tensors with the conjugate bit set")
+        if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
+            return self.cpu().__dlpack__(max_version=max_version, dl_device=dl_device)
+        return kind.dlpack.export(self.clone() if copy else self, stream, max_version)
 
     @overridable
     def __dlpack_device__(self) -> tuple[int, int]:
+        kind = KINDS.get(self._device.type)
+        if kind is not None and kind.dlpack is not None:
+            return kind.dlpack.code, self._device.index or 0
         return as_numpy(self).__dlpack_device__()
 
     @overridable

@@ -20,7 +20,7 @@ from typing import Any
 from redispatch.amp import by_device
 from redispatch.dispatch import call, impl, place_of
 from redispatch.ops.creation import empty_op, empty_strided_op
-from redispatch.tensor import STARTERS
+from redispatch.tensor import FOREIGN, PINNERS, STARTERS
 
 PACKAGE = __name__
 
@@ -75,5 +75,24 @@ for _op in (empty_op, empty_strided_op):
         place=place_of(starting),
         name="starts CUDA",
     )
+
+
+def pinned(nbytes: int) -> Any:
+    """Pinned memory, None where there is no device."""
+    return import_module(f"{PACKAGE}.devices").pinned(nbytes)
+
+
+def over_foreign(name: str, given: Any) -> Any:
+    """A tensor over memory of another library's."""
+    start()
+    return getattr(import_module(f"{PACKAGE}.foreign"), name)(given)
+
+
 STARTERS["cuda"] = start
+PINNERS.append(pinned)
+FOREIGN |= {
+    "__cuda_array_interface__": lambda producer: over_foreign("from_interface", producer),
+    0: lambda capsule: over_foreign("from_capsule", capsule),
+    2: lambda producer: over_foreign("from_dlpack", producer),  # DLPack's code of CUDA
+}
 vars(by_device.cuda).update(__getattr__=face_name, __dir__=lambda: sorted({"amp", *NAMES}))

@@ -21,7 +21,7 @@ from redispatch.kernels.elementwise import Elementwise
 from redispatch.ops.copying import storable
 from redispatch.ops.pointwise import as_it_is
 from redispatch.ops.structured import check_no_internal_overlap, overlapping
-from redispatch.tensor import CPU, Tensor, empty, looks_of, view_over
+from redispatch.tensor import CPU, Pinned, Tensor, empty, looks_of, owner_of, view_over
 
 from .operands import address_of, allocator, block_of, fresh_like, operand
 
@@ -98,9 +98,9 @@ def copy_from_kernel(self: Tensor, dst: Tensor, non_blocking: bool) -> Tensor:
     if self._device == dst._device:
         copy_on_device(dst, apart(self, dst))
     elif self._device.type == "cpu":
-        send(dst, self)
+        send(dst, self, non_blocking)
     elif dst._device.type == "cpu":
-        fetch(dst, self)
+        fetch(dst, self, non_blocking)
     else:
         middle = empty(self._shape, self._dtype, CPU)
         fetch(middle, self)
@@ -108,19 +108,35 @@ def copy_from_kernel(self: Tensor, dst: Tensor, non_blocking: bool) -> Tensor:
     return dst
 
 
-def send(target: Tensor, source: Tensor) -> None:
-    """From the CPU's memory."""
+def send(target: Tensor, source: Tensor, non_blocking: bool = False) -> None:
+    """From the CPU's memory. Where that is pinned, and need not be changed on the way, the program can go on."""
+    block, start_at = block_of(target), target._offset * target._dtype.itemsize
+    to, stream = block.address + start_at, current_stream(block.device)
+    owner = moved_as_it_is(source, target) if non_blocking else None
+    if owner is not None:
+        owner.used_on(block.device, stream)
+        allocator().driver.send(to, bytes_of(source), stream)
+        return
     dense = empty(target._shape, target._dtype, CPU)
     ops.aten.copy_.default.redispatch(keyset("CPU"), dense, source)
-    array = dense._array
-    assert array is not None
     if is_contiguous(target._shape, target._stride):
-        block, start = block_of(target), target._offset * target._dtype.itemsize
-        allocator().driver.write(block.address + start, array.view(np.uint8), current_stream(block.device))
+        allocator().driver.write(to, bytes_of(dense), stream)
         return
     staged = fresh_like(target)
     send(staged, dense)
     copy_on_device(target, staged)
+
+
+def moved_as_it_is(host: Tensor, here: Tensor) -> Pinned | None:
+    """The owner of pinned memory which a copy reads or writes as it lies; None where there is more to do."""
+    dense = is_contiguous(host._shape, host._stride) and is_contiguous(here._shape, here._stride)
+    return owner_of(host) if dense and host._dtype is here._dtype and host._shape == here._shape else None
+
+
+def bytes_of(x: Tensor) -> np.ndarray:
+    """The bytes of a dense tensor of the CPU's."""
+    assert x._array is not None
+    return x._array[x._offset : x._offset + x._shape.numel()].view(np.uint8)
 
 
 def sent(x: Tensor, on: Any) -> Tensor:
@@ -137,17 +153,20 @@ def uploaded(value: Any, on: Any, dtype: Any) -> Tensor:
     return sent(one, on)
 
 
-def fetch(target: Tensor, source: Tensor) -> None:
+def fetch(target: Tensor, source: Tensor, non_blocking: bool = False) -> None:
     """To the CPU's memory. What is sent has the dtype of the source: nothing is lost on the way."""
     if not is_contiguous(source._shape, source._stride):
         source = copied(source)
-    block, size = block_of(source), source._dtype.itemsize
-    count = source._shape.numel()
-    address = block.address + source._offset * size
-    data = allocator().driver.read(address, count * size, current_stream(block.device))
+    block = block_of(source)
+    address, stream = address_of(source), current_stream(block.device)
+    owner = moved_as_it_is(target, source) if non_blocking else None
+    if owner is not None:
+        owner.used_on(block.device, stream)
+        allocator().driver.fetch(bytes_of(target), address, stream)
+        return
     dense = empty(source._shape, source._dtype, CPU)
-    assert dense._array is not None
-    dense._array.view(np.uint8)[:] = data
+    data = allocator().driver.read(address, source._shape.numel() * source._dtype.itemsize, stream)
+    bytes_of(dense)[:] = data
     ops.aten.copy_.default.redispatch(keyset("CPU"), target, dense)
 
 

@@ -12,16 +12,18 @@ from redispatch.dispatch import Library, MissingKernelError, OpOverload, impl, o
 from redispatch.kernels.cuda import driver, why_not
 from redispatch.ops.pointwise import DECLARED, Pointwise
 from redispatch.ops.random import Generator
-from redispatch.tensor import KINDS, DeviceKind, Tensor, device, overridable
+from redispatch.tensor import KINDS, DeviceKind, DLPack, Tensor, device, overridable
 
 from . import copies, masks
 from .joining import JOINING
 from .memory import Block, CachingAllocator
 from .operands import block_of
+from .pinned import PinnedBlock, PinnedCache
 from .pointwise import PointwiseOnCUDA
 from .reductions import REDUCTIONS, ReductionOnCUDA
 
 KEY = "CUDA"
+CODE = 2  # DLPack's, of CUDA devices
 KERNELS: dict[str, Callable[..., Any]] = {
     "_copy_from": copies.copy_from_kernel,
     "fill_.Scalar": copies.fill_kernel,
@@ -66,11 +68,12 @@ class Started:
 
     def __init__(self, found: Any) -> None:
         self.driver = found
-        self.allocator = CachingAllocator(found)
+        self.allocator, self.pinned = CachingAllocator(found), PinnedCache(found)
         self.side_streams: dict[int, Any] = {}  # by device: those on which graphs are recorded
         self.undo: list[Callable[[], None]] = []
         self.served: set[int] = set()  # the pointwise operators that have kernels, by id
         kind = KINDS["cuda"] = DeviceKind("cuda", self.allocator, found.count)
+        kind.dlpack = DLPack(CODE, to_dlpack)
         self.undo.append(lambda: KINDS.__delitem__("cuda"))
         kind.generators.update({i: Generator(device("cuda", i)) for i in range(found.count)})
         self.undo.append(copies.READY.clear)
@@ -141,8 +144,20 @@ class Started:
 def record_stream(self: Tensor, stream: Any) -> None:
     """Says that a stream uses the tensor's memory: it is not given to another tensor before the stream has gone on."""
     block = block_of(self)
-    if isinstance(block, Block) and stream.cuda_stream != block.stream:
-        block.used_by = {*(block.used_by or ()), stream.cuda_stream}
+    if isinstance(block, Block) and stream.number != block.stream:
+        block.used_by = {*(block.used_by or ()), stream.number}
+
+
+def pinned(nbytes: int) -> PinnedBlock | None:
+    """Pinned memory, where there is a device that would read it."""
+    return None if driver() is None else start().pinned.allocate(nbytes)
+
+
+def to_dlpack(x: Tensor, stream: Any, max_version: Any) -> Any:
+    """A capsule around a tensor's memory."""
+    from .foreign import to_dlpack as export  # here, because few programs need it, and it imports ctypes
+
+    return export(x, stream, max_version)
 
 
 def operator(name: str) -> OpOverload:

@@ -188,7 +188,7 @@ class GraphTree:
         allocator, stream = start().allocator, side_stream()
         reserved = allocator.join(self.handle)  # until the graph holds on to it
         try:
-            allocator.redirect(stream.device_index, stream.cuda_stream, reserved)
+            allocator.redirect(stream.device_index, stream.number, reserved)
             with stream:
                 for i, x in tensors.items():
                     if i not in inside:

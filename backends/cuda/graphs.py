@@ -69,7 +69,7 @@ class CUDAGraph:
             )
         index = current_index("cuda")
         stream, running = number_of_current(index), start()
-        if not stream:
+        if stream <= 0:
             raise RuntimeError(
                 "CUDA graphs must be captured on a non-default stream. (However, after capture, it's ok to replay them "
                 "on the default stream.)"

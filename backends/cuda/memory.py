@@ -150,7 +150,7 @@ class CachingAllocator(Allocator):
         index = device.index
         if index is None:
             index = indexed(device).index or 0
-        stream = STREAMS.get().get(index, 0)
+        stream = STREAMS.get().get(index, -index)
         pool = self.pools.get((index, stream)) or self._new_pool(index, stream)
         if self.waiting:
             self._take_back()

@@ -35,8 +35,13 @@ class Stream:
     def __init__(self, device: Any = None, priority: int = 0, *, _number: int | None = None) -> None:
         self.device_index, self.priority = index_of(device), priority
         driver = start().driver
-        self.cuda_stream = driver.create_stream(self.device_index, priority) if _number is None else _number
+        self.number = driver.create_stream(self.device_index, priority) if _number is None else _number
         self._before: list[tuple[int, int]] = []
+
+    @property
+    def cuda_stream(self) -> int:
+        """The number by which CUDA itself, and so other libraries, know it; 0 for the default one."""
+        return start().driver.handle(self.number)
 
     @property
     def device(self) -> device:
@@ -44,7 +49,7 @@ class Stream:
 
     def synchronize(self) -> None:
         """Waits until all its work is done."""
-        start().driver.synchronize(self.device_index, self.cuda_stream)
+        start().driver.synchronize(self.device_index, self.number)
 
     def query(self) -> bool:
         """Whether all its work is done."""
@@ -67,7 +72,7 @@ class Stream:
     def __enter__(self) -> Stream:
         self._before.append((current_index("cuda"), number_of_current(self.device_index)))
         set_current_index("cuda", self.device_index)
-        set_current_stream(self.device_index, self.cuda_stream)
+        set_current_stream(self.device_index, self.number)
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -76,16 +81,16 @@ class Stream:
         set_current_index("cuda", index)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Stream) and (self.device_index, self.cuda_stream) == (
+        return isinstance(other, Stream) and (self.device_index, self.number) == (
             other.device_index,
-            other.cuda_stream,
+            other.number,
         )
 
     def __hash__(self) -> int:
-        return hash((self.device_index, self.cuda_stream))
+        return hash((self.device_index, self.number))
 
     def __repr__(self) -> str:
-        return f"<redispatch.cuda.Stream device=cuda:{self.device_index} cuda_stream={self.cuda_stream:#x}>"
+        return f"<redispatch.cuda.Stream device=cuda:{self.device_index} cuda_stream={self.number:#x}>"
 
 
 class Event:
@@ -104,17 +109,17 @@ class Event:
         driver = start().driver
         if self._made is None:
             self._made = driver.create_event(stream.device_index, self.enable_timing)
-        driver.record(self._made, stream.cuda_stream)
-        self._stream = stream.cuda_stream
+        driver.record(self._made, stream.number)
+        self._stream = stream.number
 
     def wait(self, stream: Stream | None = None) -> None:
         """Has what comes next on a stream wait for it."""
         if self._made is not None:
             stream = current_stream() if stream is None else stream
             running = start()
-            running.driver.wait(stream.cuda_stream, self._made)
-            if running.allocator.recording and running.driver.captured(stream.cuda_stream):
-                running.allocator.follow(stream.device_index, stream.cuda_stream, self._stream)
+            running.driver.wait(stream.number, self._made)
+            if running.allocator.recording and running.driver.captured(stream.number):
+                running.allocator.follow(stream.device_index, stream.number, self._stream)
 
     def query(self) -> bool:
         """Whether all before it is done."""
@@ -142,12 +147,13 @@ def current_stream(device: Any = None) -> Stream:
 
 def default_stream(device: Any = None) -> Stream:
     """The stream on which work goes where none is chosen."""
-    return Stream(index_of(device), _number=0)
+    index = index_of(device)
+    return Stream(index, _number=-index)
 
 
 def set_stream(stream: Stream) -> None:
     """Has this thread or task work on a stream."""
-    set_current_stream(stream.device_index, stream.cuda_stream)
+    set_current_stream(stream.device_index, stream.number)
 
 
 def stream(stream: Stream | None) -> Any:

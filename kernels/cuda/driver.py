@@ -58,6 +58,35 @@ class Driver:
         """Copies a flat array of uint8 to the device."""
         raise NotImplementedError
 
+    def allocate_pinned(self, nbytes: int) -> np.ndarray:
+        """Memory of the host's that the device reads and writes by itself, as a flat array of uint8. OutOfDeviceMemory
+        where there is too little."""
+        raise NotImplementedError
+
+    def free_pinned(self, array: np.ndarray) -> None:
+        """Takes back what `allocate_pinned` gave."""
+        raise NotImplementedError
+
+    def send(self, address: int, data: np.ndarray, stream: int) -> None:
+        """Has a stream copy pinned memory to the device. Both are to be left alone until it has."""
+        raise NotImplementedError
+
+    def fetch(self, data: np.ndarray, address: int, stream: int) -> None:
+        """Has a stream fill pinned memory from the device."""
+        raise NotImplementedError
+
+    def handle(self, stream: int) -> int:
+        """The number by which CUDA itself, and so other libraries, know a stream."""
+        return max(stream, 0)
+
+    def adopt_stream(self, device: int, handle: int) -> int:
+        """Our number for a stream that CUDA knows by that one; 0 is a device's default one."""
+        return handle or -device
+
+    def device_of(self, address: int) -> int:
+        """The device on which memory lies that another library has."""
+        return 0
+
     def copy(self, to: int, source: int, nbytes: int, stream: int = 0) -> None:
         """Copies bytes within the devices' memory."""
         raise NotImplementedError
@@ -82,7 +111,7 @@ class Driver:
         """(free bytes, all bytes)"""
         raise NotImplementedError
 
-    # Streams: numbers, 0 being the default one. Events: objects of the driver's. -----------------------------------
+    # Streams: numbers, -i being the default one of device i. Events: objects of the driver's. ----------------------
 
     def create_stream(self, device: int, priority: int = 0) -> int:
         self._streams = getattr(self, "_streams", 0) + 1
@@ -184,6 +213,34 @@ def wanted() -> str:
 
 def found() -> Driver | None:
     word = wanted()
+    found = driver_for(word)
+    if found is not None and os.environ.get("CUDA_LAUNCH_BLOCKING") == "1":
+        wait_for_launches(found)
+    return found
+
+
+def wait_for_launches(driver: Driver) -> None:
+    """Has a driver wait for each kernel, so that what goes wrong in one is raised by the operator which launched it."""
+    launched = driver.prepared
+
+    def prepared(kernel: Any, grid: Dim, block: Dim) -> Start:
+        start = launched(kernel, grid, block)
+
+        def run(arguments: tuple[int | float, ...], stream: int) -> None:
+            start(arguments, stream)
+            if not driver.captured(stream):
+                driver.synchronize(max(-stream, 0), stream)
+
+        return run
+
+    def launch(kernel: Any, grid: Dim, block: Dim, arguments: Sequence[int | float], stream: int = 0) -> None:
+        prepared(kernel, grid, block)(tuple(arguments), stream)
+
+    driver.prepared, driver.launch = prepared, launch  # type: ignore[method-assign]
+
+
+def driver_for(word: str) -> Driver | None:
+    """What REDISPATCH_CUDA names."""
     if word == "null":
         from .null import NullDriver  # here, as the next one: both are drivers themselves
 
@@ -213,8 +270,8 @@ STREAMS: ContextVar[Mapping[int, int]] = ContextVar("CUDA streams", default={}) 
 
 
 def current_stream(device: int) -> int:
-    """The number of the stream on which this thread or task works on a device; 0 for the default one."""
-    return STREAMS.get().get(device, 0)
+    """The number of the stream on which this thread or task works on a device; -device for the default one."""
+    return STREAMS.get().get(device, -device)
 
 
 def set_current_stream(device: int, stream: int) -> None:

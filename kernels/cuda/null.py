@@ -61,6 +61,18 @@ class NullDriver(Recording):
     def write(self, address: int, data: np.ndarray, stream: int = 0) -> None:
         self.check_free("send memory that is not pinned", stream)
 
+    def allocate_pinned(self, nbytes: int) -> np.ndarray:
+        return np.empty(nbytes, np.uint8)
+
+    def free_pinned(self, array: np.ndarray) -> None:
+        """It goes by itself."""
+
+    def send(self, address: int, data: np.ndarray, stream: int) -> None:
+        self.noted(stream, lambda: None)
+
+    def fetch(self, data: np.ndarray, address: int, stream: int) -> None:
+        self.noted(stream, lambda: None)
+
     def copy(self, to: int, source: int, nbytes: int, stream: int = 0) -> None:
         self.noted(stream, lambda: None)
 

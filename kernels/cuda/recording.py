@@ -46,6 +46,11 @@ class Recording(Driver):
         graph.steps.append(step)
         return True
 
+    def do(self, stream: int, step: Callable[[], object]) -> None:
+        """Does it, or notes it."""
+        if not self.noted(stream, step):
+            step()
+
     def begin_capture(self, stream: int, mode: str = "global") -> None:
         if stream in self.captures:
             raise RuntimeError(f"stream {stream} is being captured already")

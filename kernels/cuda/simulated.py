@@ -52,12 +52,23 @@ class SimulatedDriver(Recording):
         self.check_free("send memory that is not pinned", stream)
         self.device.write(address, data)
 
-    def copy(self, to: int, source: int, nbytes: int, stream: int = 0) -> None:
-        def move() -> None:
-            self.device.arena.move(to, source, nbytes)
+    def allocate_pinned(self, nbytes: int) -> np.ndarray:
+        return np.empty(nbytes, np.uint8)
 
-        if not self.noted(stream, move):
-            move()
+    def free_pinned(self, array: np.ndarray) -> None:
+        """It goes by itself."""
+
+    def send(self, address: int, data: np.ndarray, stream: int) -> None:
+        self.do(stream, lambda: self.device.write(address, data))
+
+    def fetch(self, data: np.ndarray, address: int, stream: int) -> None:
+        def fill() -> None:
+            data[:] = self.device.read(address, len(data))
+
+        self.do(stream, fill)
+
+    def copy(self, to: int, source: int, nbytes: int, stream: int = 0) -> None:
+        self.do(stream, lambda: self.device.arena.move(to, source, nbytes))
 
     def load(self, source: Source) -> tuple[Loaded, str]:
         return self.device.load(ptx(source, self.target)), source.name
@@ -66,11 +77,7 @@ class SimulatedDriver(Recording):
         module, name = kernel
         strict = not name.startswith("copy_")  # memory may be copied before all of it was written
 
-        def run() -> None:
-            self.device.launch(module, name, grid, block, arguments, strict)
-
-        if not self.noted(stream, run):
-            run()
+        self.do(stream, lambda: self.device.launch(module, name, grid, block, arguments, strict))
 
     def memory_info(self, device: int) -> tuple[int, int]:
         return self.memory - self.device.arena.used, self.memory
