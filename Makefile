@@ -18,17 +18,16 @@ help:  ## list these targets
 demo: .venv/.has-demo  ## train a classifier through the whole stack, and show what happened on the way
 	$(BIN)/python -m redispatch demo
 
-test: .venv/.has-test  ## run the tests, boxed and then specialised
+test: .venv/.has-test .venv/.has-cuda  ## run the tests, boxed and then specialised; CUDA's on a simulated GPU
 	REDISPATCH_SPECIALIZE=0 $(BIN)/pytest -n $(PYTEST_WORKERS) -m "not long and not once"
 	REDISPATCH_SPECIALIZE=strict $(BIN)/pytest -n $(PYTEST_WORKERS) -m "not long"
 
-test-long: .venv/.has-test  ## run the tests that take minutes, and what `make test` runs specialised alone
+test-long: .venv/.has-test .venv/.has-cuda  ## run the tests that take minutes, and what `make test` runs specialised alone
 	$(BIN)/pytest -n $(PYTEST_WORKERS) -m long
 	REDISPATCH_SPECIALIZE=0 $(BIN)/pytest -n $(PYTEST_WORKERS) -m "once and not long"
 
-test-cuda: .venv/.has-test  ## install the compiler for CUDA (half a gigabyte), and run the kernels on the simulated GPU
-	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[test,cuda]"
-	$(BIN)/pytest -n $(PYTEST_WORKERS) tests/cuda
+test-cuda: .venv/.has-test .venv/.has-cuda  ## run the tests of CUDA alone
+	$(BIN)/pytest -n $(PYTEST_WORKERS) -m "not long" tests/cuda
 
 browser:  ## install a Chromium for the tests of pages, where apt-get can; without one they are skipped
 	@if command -v chromium chromium-browser google-chrome >/dev/null; then echo "there is a browser already"; \

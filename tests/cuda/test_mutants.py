@@ -1,0 +1,256 @@
+"""Wrong kernels are found: each kernel of the kept texts is changed in one place after another, and every change is
+caught, by what the simulator watches or by a wrong result. So the tests of kernels are themselves tested.
+
+What no test can catch, because the changed kernel is right, too, is listed with the reason.
+"""
+
+import re
+import signal
+
+import numpy as np
+import pytest
+
+from redispatch.kernels.cuda.elementwise import as_argument, magic
+from redispatch.kernels.cuda.simulator import Device, KernelFault, PTXError
+
+from .texts import text
+
+# --- the kernels, run so that their edges count ---------------------------------------------------------------------
+
+
+class Bench:
+    """A device of its own for one run."""
+
+    def __init__(self, code):
+        self.device = Device(1 << 20)
+        self.module = self.device.load(code)
+
+    def given(self, array):
+        address = self.device.allocate(array.nbytes)
+        self.device.write(address, array)
+        return address
+
+    def run(self, name, grid, block, out, *arguments):
+        """What lies in memory like `out` afterwards; the address of that memory is the first argument but for `n`."""
+        address = self.device.allocate(out.nbytes)
+        values = [address if value is OUT else value for value in arguments]
+        self.device.launch(self.module, name, (grid, 1, 1), (block, 1, 1), values)
+        return self.device.read(address, out.nbytes).view(out.dtype).reshape(out.shape)
+
+
+OUT = object()
+
+
+def axpy(code):
+    for n in (1, 4, 7, 103):
+        bench, x, y = Bench(code), np.arange(n, dtype=np.float32) - 3, np.linspace(1, 2, n, dtype=np.float32)
+        given = [n, OUT, bench.given(x), bench.given(y), as_argument(0.5, "float32")]
+        yield bench.run("axpy_contiguous", -(-(n // 4 + n % 4) // 32) + 1, 32, x, *given), np.float32(0.5) * x + y
+
+
+def half(code):
+    for n in (1, 8, 13, 40):
+        bench, x = Bench(code), (np.arange(n) - 2.5).astype(np.float16)
+        yield bench.run("half_contiguous", 1, 32, x, n, OUT, bench.given(x)), x * np.float16(0.5)
+
+
+def many_bytes(code):
+    for n in (1, 16, 35, 100):
+        bench, x = Bench(code), (np.arange(n) * 7 % 256).astype(np.uint8)
+        found = bench.run("bytes_contiguous", 1, 32, x, n, OUT, bench.given(x))
+        yield found, (x * 0.5).astype(np.uint8)
+
+
+def transpose(code):
+    bench, x = Bench(code), np.arange(105, dtype=np.float64) - 20.5
+    tables = []
+    for size, to, source in zip((3, 5, 7), (35, 7, 1), (1, 3, 15), strict=True):
+        tables += [size, *magic(size), to, source]
+    wanted = x.reshape(7, 5, 3).transpose(2, 1, 0).astype(np.int32)
+    yield bench.run("copy_strided", 1, 128, wanted, 105, OUT, bench.given(x), *tables), wanted
+
+
+def sum_rows(code):
+    for rows, count in ((2, 4), (1, 1024), (3, 1000), (1, 1028), (1, 4100), (2, 3076), (1, 9004), (1, 12288)):
+        bench, x = Bench(code), np.arange(rows * count, dtype=np.float32).reshape(rows, count) % 17 + 1
+        tables = [rows, *magic(rows), 1, count, count, *magic(count), 1]
+        found = bench.run("sum_rows", rows, 256, x[:, 0], OUT, bench.given(x), rows, count, count, *tables)
+        yield found, x.sum(1)
+
+
+def amax_columns(code):
+    for rows, columns in ((1, 1), (8, 32), (50, 70), (9, 33), (24, 33), (25, 2), (100, 3)):
+        bench, x = Bench(code), (np.arange(rows * columns, dtype=np.int64).reshape(rows, columns) * 7919) % 1009 - 500
+        tables = [columns, *magic(columns), 1, 1, rows, *magic(rows), columns]
+        given = [OUT, bench.given(x), columns, rows, rows, *tables]
+        yield bench.run("amax_columns", -(-columns // 32), 256, x[0], *given), x.max(0)
+
+
+RUNS = {
+    "axpy": axpy,
+    "half": half,
+    "bytes": many_bytes,
+    "transpose": transpose,
+    "sum_rows": sum_rows,
+    "amax_columns": amax_columns,
+}
+
+# --- what is changed --------------------------------------------------------------------------------------------------
+
+SWAPS = {"lt": "le", "le": "lt", "gt": "ge", "ge": "gt", "eq": "ne", "ne": "eq"}
+
+
+def barrier(line):
+    """A barrier is left out."""
+    if re.search(r"\bbar(rier)?\.sync", line):
+        yield ""
+
+
+def bound(line):
+    """A bound is off by one, or a condition is the opposite."""
+    found = re.search(r"setp\.(lt|le|gt|ge|eq|ne)\.", line)
+    if found:
+        yield line[: found.start(1)] + SWAPS[found[1]] + line[found.end(1) :]
+
+
+def shuffle(line):
+    """A shuffle goes the other way, or takes a lane's own value."""
+    if "shfl.sync.down" in line:
+        yield line.replace(".down.", ".up.")
+        yield line.replace(".down.", ".idx.")
+
+
+def store(line):
+    """A result is not stored, or beside its place."""
+    found = re.search(r"\bst\.(global|shared)(?:\.v\d)?\.\w?(\d+)\s+\[%?\w+(\])", line)
+    if found:
+        yield ""
+        yield f"{line[: found.start(3)]}+{int(found[2]) // 8}{line[found.start(3) :]}"
+
+
+def load(line):
+    """A value is read beside its place."""
+    found = re.search(r"\bld\.(global|shared)(?:\.v\d)?\.\w?(\d+)\s+.*\[%\w+(\])", line)
+    if found:
+        yield f"{line[: found.start(3)]}+{int(found[2]) // 8}{line[found.start(3) :]}"
+
+
+def operands(line):
+    """Two operands change places, which is the same for == and !=."""
+    found = re.search(r"\b(sub|shl|shr|selp|setp\.[lg])[.\w]*\s+(%\w+), ([^,;]+), ([^,;]+)", line)
+    if found and found[3] != found[4]:
+        yield f"{line[: found.start(3)]}{found[4]}, {found[3]}{line[found.end(4) :]}"
+
+
+def operation(line):
+    """Another operation stands there."""
+    for one, other in (("add.", "sub."), ("mul.", "add."), ("max.", "min."), ("and.", "or.")):
+        if re.search(rf"\t{re.escape(one)}[bfslu]", line):
+            changed = line.replace(one, other, 1)
+            yield re.sub(r"(add\.)(?:rn\.|lo\.|hi\.)", r"\1", changed) if one == "mul." else changed
+
+
+def number(line):
+    """A number is off by one."""
+    found = re.search(r"\t(?:add|shl|shr|and|mul)[.\w]*\s+%\w+, %\w+, (-?\d+);", line)
+    if found:
+        yield f"{line[: found.start(1)]}{int(found[1]) + 1}{line[found.end(1) :]}"
+
+
+MUTATIONS = [barrier, bound, shuffle, store, load, operands, operation, number]
+
+
+def mutants(code):
+    """(what was done, line, text) of all changes."""
+    lines = code.splitlines()
+    for k, line in enumerate(lines):
+        for mutation in MUTATIONS:
+            for changed in mutation(line):
+                whole = [*lines[:k], changed, *lines[k + 1 :]]
+                yield mutation.__name__, line.strip(), changed.strip(), "\n".join(whole)
+
+
+class Endless(Exception):
+    """A kernel ran on and on."""
+
+
+def ring(signum, frame):
+    raise Endless
+
+
+def caught(run, code):
+    """How a kernel is found out: by a fault, a wrong result, or because it does not end; None if it is not."""
+    former = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, 3)
+    try:
+        for found, wanted in run(code):
+            if not np.array_equal(found, wanted):
+                return "a wrong result"
+    except (KernelFault, RuntimeError, PTXError) as problem:
+        return str(problem).splitlines()[0]
+    except Endless:
+        return "it does not end"
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, former)
+    return None
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_kernels_are_right_as_they_are(name):
+    assert caught(RUNS[name], text(name)) is None
+
+
+# --- what cannot be found ---------------------------------------------------------------------------------------------
+
+# (kernels, the line, the change): why the changed kernel is right, too. Compilers number registers as they like.
+SIGN = "counts are not negative; this is what a division does for those that are"
+EQUIVALENT = [
+    ("axpy half bytes", r"shr\.s64 .* 63", "", SIGN),
+    ("axpy half bytes", r"shr\.u64 .* 6\d", "", SIGN),
+    ("axpy half bytes", r"and\.b64 .* -\d+", "", SIGN),
+    ("axpy half bytes sum_rows", r"add\.s64 %rd\d+, %rd\d+, %rd\d+", r"sub", SIGN),
+    ("half bytes", r"shr\.s64 .* [34]", "", "elements that no vector takes are taken one by one"),
+    ("sum_rows amax_columns", r"and\.b32 .* -2147483648", "", SIGN),
+    ("sum_rows amax_columns", r"shr\.u32 .* 2\d", "", SIGN),
+    ("sum_rows", r"setp\.lt\.u64 .* 3072", "le", "vectors of four: what is left is never as much as that"),
+    (
+        "sum_rows",
+        r"add\.s64 .* 4096",
+        "4097",
+        "the same: it is compared with a multiple of four, and used for no address",
+    ),
+    ("sum_rows", r"shfl.*", "idx", "one step down from lane 0, whose sum counts, is lane 1"),
+    ("sum_rows", r"setp\.ne\.s64 .* 0", "eq", "warps that should rest add up the same, and write the same"),
+]
+
+
+def excused(name, line, changed):
+    """The places in `EQUIVALENT` that a change belongs to."""
+    return [
+        k
+        for k, (kernels, before, after, _) in enumerate(EQUIVALENT)
+        if name in kernels.split() and re.fullmatch(before, line.rstrip(";").replace("\t", "")) and after in changed
+    ]
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_every_change_of_a_kernel_is_caught(name):  # 1 to 4 s: a hundred kernels run on several inputs
+    survivors, found = [], {}
+    for kind, line, changed, code in mutants(text(name)):
+        how = caught(RUNS[name], code)
+        found.setdefault(kind, []).append(how)
+        if how is None and not excused(name, line, changed):
+            survivors.append((kind, line, changed))
+    assert not survivors
+    counts = {kind: len(hows) - hows.count(None) for kind, hows in found.items()}
+    assert all(counts.values()) and sum(counts.values()) > 15, counts
+
+
+def test_every_kind_of_change_is_tried_and_each_excuse_is_needed():
+    kinds, used = set(), set()
+    for name in RUNS:
+        for kind, line, changed, _ in mutants(text(name)):
+            kinds.add(kind)
+            used.update(excused(name, line, changed))
+    assert kinds == {mutation.__name__ for mutation in MUTATIONS} and used == set(range(len(EQUIVALENT)))
