@@ -10,6 +10,7 @@ import numpy as np
 
 from .compile import Entry, Kernel
 from .convert import array_type, load, real_type, store
+from .elementwise import Elementwise
 
 uint64 = np.uint64
 
@@ -20,6 +21,34 @@ def load_one(x):
 
 def store_one(x):
     return x
+
+
+def moments(x, grad, mean, square, decoupled, sign, decay, new1, keep2, new2):
+    """The parameter, decayed if that is `decoupled`, and the two running means."""
+    grad = sign * grad
+    if decoupled:
+        x = x * decay
+    else:
+        grad = grad + decay * x
+    return x, mean + new1 * (grad - mean), keep2 * square + new2 * grad * grad
+
+
+def moved(x, mean, square, size, root, eps):
+    """The parameter after the step."""
+    return x - size * mean / (math.sqrt(square) / root + eps)
+
+
+def adam_element(x, grad, mean, square, decoupled, sign, decay, new1, keep2, new2, size, root, eps):
+    """(p, m, v): the loop below for machines that have one thread for each element."""
+    x, mean, square = moments(x, grad, mean, square, decoupled, sign, decay, new1, keep2, new2)
+    return moved(x, mean, square, size, root, eps), mean, square
+
+
+def amsgrad_element(x, grad, mean, square, top, decoupled, sign, decay, new1, keep2, new2, size, root, eps):
+    """(p, m, v, top)"""
+    x, mean, square = moments(x, grad, mean, square, decoupled, sign, decay, new1, keep2, new2)
+    top = max(top, square)
+    return moved(x, mean, top, size, root, eps), mean, square, top
 
 
 def adam_loop(
@@ -33,21 +62,19 @@ def adam_loop(
     top:   the largest v so far, which counts in its place if `amsgrad`
     """
     for i in range(lo, hi):
-        x = load_one(p[uint64(p_at + i)])
-        grad = sign * load_one(g[uint64(g_at + i)])
-        if decoupled:
-            x = x * decay
-        else:
-            grad = grad + decay * x
-        mean = load_one(m[uint64(m_at + i)])
-        mean = mean + new1 * (grad - mean)
-        square = keep2 * load_one(v[uint64(v_at + i)]) + new2 * grad * grad
+        x, grad = load_one(p[uint64(p_at + i)]), load_one(g[uint64(g_at + i)])
+        mean, square = load_one(m[uint64(m_at + i)]), load_one(v[uint64(v_at + i)])
+        x, mean, square = moments(x, grad, mean, square, decoupled, sign, decay, new1, keep2, new2)
         m[uint64(m_at + i)] = store_one(mean)
         v[uint64(v_at + i)] = store_one(square)
         if amsgrad:
             square = max(load_one(top[uint64(top_at + i)]), square)
             top[uint64(top_at + i)] = store_one(square)
-        p[uint64(p_at + i)] = store_one(x - size * mean / (math.sqrt(square) / root + eps))
+        p[uint64(p_at + i)] = store_one(moved(x, mean, square, size, root, eps))
+
+
+ADAM = Elementwise("adam", adam_element, outputs=3)
+AMSGRAD = Elementwise("amsgrad", amsgrad_element, outputs=4)
 
 
 @cache

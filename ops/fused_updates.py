@@ -64,22 +64,23 @@ def adam_kernel(decoupled: bool) -> Any:
             count = number_of(step)
             numbers = known.get(count)
             if numbers is None:
-                numbers = known[count] = (
-                    int(decoupled),
-                    int(amsgrad),
-                    -1.0 if maximize else 1.0,
-                    1 - lr * weight_decay if decoupled else weight_decay,
-                    1 - beta1,
-                    beta2,
-                    1 - beta2,
-                    lr / (1 - beta1**count),
-                    math.sqrt(1 - beta2**count),
-                    eps,
+                numbers = known[count] = numbers_of(
+                    count, decoupled, lr, beta1, beta2, weight_decay, eps, -1.0 if maximize else 1.0
                 )
             largest = (max_exp_avg_sqs[k],) if amsgrad else ()
-            run_together(kernels.adam(p._dtype.name), numbers, (p, g, m, v, *largest))
+            own = int(decoupled), int(amsgrad), *numbers
+            run_together(kernels.adam(p._dtype.name), own, (p, g, m, v, *largest))
 
     return kernel
+
+
+def numbers_of(
+    count: Any, decoupled: bool, lr: float, beta1: float, beta2: float, weight_decay: float, eps: float, sign: float
+) -> tuple[float, ...]:
+    """What kernels/adam.py wants to know of step number `count`, from `sign` to `eps`."""
+    decay = 1 - lr * weight_decay if decoupled else weight_decay
+    size, root = lr / (1 - beta1**count), math.sqrt(1 - beta2**count)
+    return sign, decay, 1 - beta1, beta2, 1 - beta2, size, root, eps
 
 
 def number_of(x: Tensor) -> Any:

@@ -177,6 +177,19 @@ def nll2d_backward_meta(
     return Meta(self._shape, self._dtype, self._device)
 
 
+def check_nll_gradient(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, total: Tensor) -> bool:
+    """Whether there is a gradient for each label. RuntimeError where it, or the total weight, has another shape."""
+    each = reduction == NONE and len(self._shape) > 1
+    wanted = tuple(target._shape) if each else ()
+    if tuple(grad_output._shape) != wanted:
+        raise RuntimeError(
+            f"Expected a tensor of shape {list(wanted)} for grad_output, but got {list(grad_output._shape)}"
+        )
+    if total._shape.numel() != 1:
+        raise RuntimeError(f"Expected total_weight to be a single element tensor, got shape {list(total._shape)}")
+    return each
+
+
 @nll_backward_op.loop
 @nll2d_backward_op.loop
 def nll_backward_loop(
@@ -189,14 +202,7 @@ def nll_backward_loop(
     ignore_index: int,
     total: Tensor,
 ) -> Run:
-    each = reduction == NONE and len(self._shape) > 1
-    wanted = tuple(target._shape) if each else ()
-    if tuple(grad_output._shape) != wanted:
-        raise RuntimeError(
-            f"Expected a tensor of shape {list(wanted)} for grad_output, but got {list(grad_output._shape)}"
-        )
-    if total._shape.numel() != 1:
-        raise RuntimeError(f"Expected total_weight to be a single element tensor, got shape {list(total._shape)}")
+    each = check_nll_gradient(grad_output, self, target, reduction, total)
     kind = self._dtype
     grad, labels = empty(grad_output._shape, kind), empty(target._shape, target._dtype)
     find = kernels.ready_nll_loss_backward(

@@ -14,7 +14,7 @@ from redispatch.ops.pointwise import DECLARED, Pointwise
 from redispatch.ops.random import Generator
 from redispatch.tensor import KINDS, DeviceKind, DLPack, Tensor, device, overridable
 
-from . import copies, masks
+from . import copies, losses, masks, products, softmax, updates
 from .joining import JOINING
 from .memory import Block, CachingAllocator
 from .operands import block_of
@@ -36,6 +36,8 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "conj_physical_": copies.conj_physical_inplace_kernel,
     "_local_scalar_dense": copies.item_kernel,
     "equal": copies.equal_kernel,
+    "_fused_adam_": updates.adam_kernel(decoupled=False),
+    "_fused_adamw_": updates.adam_kernel(decoupled=True),
 }
 _LOCK = threading.RLock()
 _started: Started | None = None
@@ -88,6 +90,11 @@ class Started:
         for joining in JOINING:
             self._put(joining.op.functional, joining.functional, joining.op.base_name)
             self._put(joining.op.out, joining.out, joining.op.base_name)
+        for family in (products.OPERATORS, softmax.OPERATORS, losses.OPERATORS):
+            for structured in family:
+                self.undo.append(structured.forget)
+                for op, function in structured.forms():
+                    self._put(op, function, f"planned {op._opname}")
         self.serve_declared()
         fallbacks = Library("_", "IMPL", KEY)
         fallbacks.fallback(self.without_kernel)

@@ -289,13 +289,19 @@ def _convert(name: str, modifiers: Sequence[str], kind: str) -> Operation | None
     if source in FLOATS:
 
         def to_float(a: Array) -> Array:
-            return (a if integral is None else integral(a)).astype(kind_to)
+            found = (a if integral is None else integral(a)).astype(kind_to)
+            return clamped(found) if "sat" in modifiers else found
 
         return Operation(to, (source,), flushed(to_float, modifiers, "f32" if "f32" in (to, source) else to))
     if "sat" in modifiers and to not in FLOATS:
         info = np.iinfo(kind_to)
         return Operation(to, (source,), lambda a: saturated(a, int(info.min), int(info.max)).astype(kind_to))
     return Operation(to, (source,), lambda a: a.astype(kind_to))
+
+
+def clamped(a: Array) -> Array:
+    """Between 0 and 1, which is what `.sat` means for floats; NaN becomes 0."""
+    return np.fmin(np.fmax(a, a.dtype.type(0)), a.dtype.type(1))
 
 
 def saturated(a: Array, least: int, most: int) -> Array:
@@ -419,7 +425,7 @@ def _float(name: str, modifiers: Sequence[str], kind: str) -> Operation | None:
     count = 3 if function is fused else 1 if name in UNARY else 2
     if "sat" in modifiers:
         exact = function
-        function = lambda *a: np.fmin(np.fmax(exact(*a), 0), 1)  # noqa: E731  # one line says it
+        function = lambda *a: clamped(exact(*a))  # noqa: E731  # one line says it
     return Operation(kind, (kind,) * count, flushed(function, modifiers, kind))
 
 

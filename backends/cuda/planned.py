@@ -1,0 +1,206 @@
+"""What structured operators come down to on a device: launches, remembered by how the arguments look.
+
+An operator's `work` gets results and arguments, as its CPU `loop` does, reads only how they look, and returns the
+launches that do it for all that look so. Shapes, dtypes and errors are said by the operator's meta function.
+
+Read next: products.py, softmax.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from redispatch.dispatch import Memo
+from redispatch.dispatch.marks import leaf
+from redispatch.kernels import is_contiguous
+from redispatch.kernels.cuda import Launch, current_stream
+from redispatch.ops.planned import PLANS, PlannedSeveral, is_list
+from redispatch.ops.structured import (
+    Structured,
+    check_no_internal_overlap,
+    check_writable,
+    is_among,
+    resize_out,
+)
+from redispatch.tensor import Mould, Size, Tensor, device, fresh, looks_of, mould
+
+from .copies import apart, copied, copy_on_device
+from .operands import address_of, allocator
+
+
+class Task(NamedTuple):
+    """A launch: of which tensors it is told the addresses, counted over results and then arguments; and what else.
+
+    scratch: bytes of memory for as long as the launches run, which all of them share, and which is number -1.
+    """
+
+    launch: Launch
+    tensors: tuple[int, ...]
+    rest: tuple[int, ...]
+    scratch: int = 0
+
+
+Work = Callable[..., Sequence[Task]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """A decided call: what results are made from, and what fills them, by their addresses and those of arguments."""
+
+    moulds: tuple[Mould | None, ...]
+    run: Callable[[list[int], int], None]
+
+
+def ready(tasks: Sequence[Task], on: device) -> Callable[[list[int], int], None]:
+    """What launches these on a device: `run(addresses, stream)`."""
+    source = allocator()
+    starts = [(task.launch.on(source.driver), task.tensors, task.rest) for task in tasks]
+    scratch = max((task.scratch for task in tasks), default=0)
+
+    def run(addresses: list[int], stream: int) -> None:
+        for start, tensors, rest in starts:
+            start((*[addresses[k] for k in tensors], *rest), stream)
+
+    def run_with_scratch(addresses: list[int], stream: int) -> None:
+        block = source.allocate(scratch, on)
+        run([*addresses, block.address], stream)
+
+    return run_with_scratch if scratch else run
+
+
+def addresses_of(tensors: Sequence[Tensor | None]) -> list[int]:
+    return [0 if x is None else address_of(x) for x in tensors]
+
+
+def launched(tasks: Sequence[Task], tensors: Sequence[Tensor | None]) -> None:
+    """Launches these at once, in the current stream of the first tensor's device."""
+    on = next(x._device for x in tensors if x is not None)
+    ready(tasks, on)(addresses_of(tensors), current_stream(on.index or 0))
+
+
+def dense(x: Tensor) -> Tensor:
+    """The tensor, or a copy that lies row by row."""
+    return x if is_contiguous(x._shape, x._stride) else copied(x)
+
+
+class OnCUDA:
+    """The kernels of one structured operator, with one result or several.
+
+    dense: the arguments that `work` wants row by row; others are copied for it.
+    """
+
+    def __init__(self, op: Any, work: Work, dense: Sequence[str] = ()) -> None:
+        self.op, self.work = op, work
+        arguments = op.schema.arguments
+        self.tensors = op.text.tensor_positions
+        self.lists = tuple(i for i, argument in enumerate(arguments) if is_list(argument.type))
+        self.dense = tuple(i for i, argument in enumerate(arguments) if argument.name in dense)
+        self.several = isinstance(op, PlannedSeveral)
+        self.plans = Memo(PLANS, alike=self.tensors)
+
+    def fact(self, i: int, value: Any) -> Any:
+        if i in self.tensors:
+            return None if value is None else value._looks or looks_of(value)
+        return tuple(value) if i in self.lists and value is not None else value
+
+    @leaf
+    def functional(self, *args: Any) -> Any:
+        args = self.laid(args)
+        facts = tuple(self.fact(i, value) for i, value in enumerate(args))
+        plan = self.plans.get(facts)
+        if plan is None:
+            plan = self.plans[facts] = self.new_plan(args)
+        results = tuple(None if made is None else fresh(made) for made in plan.moulds)
+        self.run(plan.run, results, args)
+        return results if self.several else results[0]
+
+    def laid(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments, those copied that must lie row by row."""
+        if all(args[i] is None or is_contiguous(args[i]._shape, args[i]._stride) for i in self.dense):
+            return args
+        return tuple(dense(x) if i in self.dense and x is not None else x for i, x in enumerate(args))
+
+    def new_plan(self, args: tuple[Any, ...]) -> Plan:
+        metas = self.op.metas_function(*args) if self.several else (self.op.meta_function(*args),)
+        moulds = tuple(None if m is None else mould(Size(m.shape), m.dtype, m.device, m.strides) for m in metas)
+        results = tuple(None if made is None else fresh(made) for made in moulds)
+        on = next(args[i]._device for i in self.tensors if args[i] is not None)
+        return Plan(moulds, ready(self.work(results if self.several else results[0], *args), on))
+
+    def run(self, run: Callable[[list[int], int], None], results: Sequence[Any], args: Sequence[Any]) -> None:
+        tensors = [*results, *(args[i] for i in self.tensors)]
+        on = next(x._device for x in tensors if x is not None)
+        run(addresses_of(tensors), current_stream(on.index or 0))
+
+    @leaf
+    def inplace(self, *args: Any) -> Tensor:
+        check_writable(args[0], self.op.meta_function(*args))
+        self.fill(args[0], args)
+        return args[0]
+
+    @leaf
+    def out(self, *args: Any) -> Tensor:
+        *inputs, out = args
+        meta = self.op.meta_function(*inputs)
+        if is_among(out, inputs):
+            check_writable(out, meta)
+        resize_out(out, meta)
+        self.fill(out, tuple(inputs))
+        return out
+
+    def fill(self, out: Tensor, args: tuple[Any, ...]) -> None:
+        """Fills any tensor: directly where it is of the result's dtype and lies row by row, or by a copy."""
+        check_no_internal_overlap(out)
+        args = tuple(apart(value, out, elementwise=False) for value in args)
+        meta = self.op.meta_function(*args)
+        if meta.dtype is not out._dtype or not is_contiguous(out._shape, out._stride):
+            copy_on_device(out, self.functional(*args))
+            return
+        args = self.laid(args)
+        self.run(ready(self.work(out, *args), out._device), [out], args)
+
+    def forget(self) -> None:
+        """Plans are of the driver that there was."""
+        self.plans.clear()
+
+    def forms(self) -> list[tuple[Any, Callable[..., Any]]]:
+        """Each overload with its kernel."""
+        found = [(self.op.functional, self.functional)]
+        if isinstance(self.op, Structured):
+            found += [(self.op.inplace, self.inplace), (self.op.out, self.out)]
+        return [(form, kernel) for form, kernel in found if form is not None]
+
+
+class InParts:
+    """The kernels of a structured operator that other operators make up: `function` gets its arguments."""
+
+    def __init__(self, op: Structured, function: Callable[..., Tensor]) -> None:
+        self.op, self.function = op, function
+
+    def functional(self, *args: Any) -> Tensor:
+        self.op.meta_function(*args)
+        return self.function(*args)
+
+    def inplace(self, *args: Any) -> Tensor:
+        check_writable(args[0], self.op.meta_function(*args))
+        return self.written(args[0], args)
+
+    def out(self, *args: Any) -> Tensor:
+        *inputs, out = args
+        resize_out(out, self.op.meta_function(*inputs))
+        return self.written(out, inputs)
+
+    def written(self, out: Tensor, args: Sequence[Any]) -> Tensor:
+        check_no_internal_overlap(out)
+        copy_on_device(out, self.function(*args))
+        return out
+
+    def forget(self) -> None:
+        """Nothing is remembered."""
+
+    def forms(self) -> list[tuple[Any, Callable[..., Any]]]:
+        """Each overload with its kernel."""
+        found = (self.op.functional, self.functional), (self.op.inplace, self.inplace), (self.op.out, self.out)
+        return [(form, kernel) for form, kernel in found if form is not None]

@@ -1,0 +1,115 @@
+"""The negative log-likelihood of given classes on a GPU, forward and backward.
+
+Shapes: scores [n, classes, rest], labels [n, rest], all dense; `rest` is 1 where there are no images. A reduced loss is
+a sum over blocks: each leaves its loss and its weight, and one more launch adds those up, unless there is one block.
+A label that is no class makes the loss, and the whole gradient of its row, NaN. Read next: norms.py.
+"""
+
+# ruff: noqa: F821
+# mypy: disable-error-code="name-defined"
+# Names like load_x, store_out, zero are put there by `Written`.
+
+from __future__ import annotations
+
+import numpy as np
+
+from .compiler import CUDA as cuda
+from .written import THREADS, Written, block_total
+
+EACH = 16  # labels that a thread reads where losses are added up
+int64 = np.int64
+
+
+def nll_each(out, total, x, labels, weight, count, rest, classes, ignored, weighted):
+    """The loss of each label. The weights are not added up, of which PyTorch says 0."""
+    index = int64(cuda.blockIdx.x) * THREADS + int64(cuda.threadIdx.x)
+    if index == 0:
+        total[0] = store_total(zero)
+    if index < count:
+        label, loss = int64(labels[index]), zero
+        if label != ignored:
+            loss = undefined
+            if 0 <= label < classes:
+                row = index // rest
+                loss = -load_x(x[(row * classes + label) * rest + (index - row * rest)])
+                if weighted == 1:
+                    loss *= load_weight(weight[label])
+        out[index] = store_out(loss)
+
+
+def nll_sums(out, total, sums, x, labels, weight, count, rest, classes, ignored, weighted, mean):
+    """The losses added up, and the weights."""
+    parts = cuda.shared.array(THREADS, compute)
+    thread, block = int64(cuda.threadIdx.x), int64(cuda.blockIdx.x)
+    loss, used = zero, zero
+    index = block * (THREADS * EACH) + thread
+    end = min(count, (block + 1) * (THREADS * EACH))
+    while index < end:
+        label = int64(labels[index])
+        if label != ignored:
+            if 0 <= label < classes:
+                row = index // rest
+                w = load_weight(weight[label]) if weighted == 1 else one
+                loss -= w * load_x(x[(row * classes + label) * rest + (index - row * rest)])
+                used += w
+            else:
+                loss = undefined
+        index += THREADS
+    loss = block_total(loss, parts)
+    used = block_total(used, parts)
+    if thread == 0:
+        if int64(cuda.gridDim.x) == 1:
+            out[0] = store_out(loss / used if mean == 1 else loss)
+            total[0] = store_total(used)
+        else:
+            sums[block * 2] = loss
+            sums[block * 2 + 1] = used
+
+
+def nll_sums_of_sums(out, total, sums, blocks, mean):
+    """What the blocks of `nll_sums` left, added up."""
+    parts = cuda.shared.array(THREADS, compute)
+    thread = int64(cuda.threadIdx.x)
+    loss, used = zero, zero
+    block = thread
+    while block < blocks:
+        loss += sums[block * 2]
+        used += sums[block * 2 + 1]
+        block += THREADS
+    loss = block_total(loss, parts)
+    used = block_total(used, parts)
+    if thread == 0:
+        out[0] = store_out(loss / used if mean == 1 else loss)
+        total[0] = store_total(used)
+
+
+def nll_backward_each(out, grad, total, labels, weight, count, rest, classes, ignored, weighted, mean, grad_step):
+    """-weight[label] grad at the label, over the total for a mean; zero elsewhere. A thread for each score."""
+    index = int64(cuda.blockIdx.x) * THREADS + int64(cuda.threadIdx.x)
+    if index < count:
+        row = index // (classes * rest)
+        within = index - row * classes * rest
+        number = within // rest
+        at = row * rest + (within - number * rest)
+        label, slope = int64(labels[at]), zero
+        if label == number and label != ignored:
+            slope = -load_grad(grad[at * grad_step])
+            if weighted == 1:
+                slope *= load_weight(weight[label])
+            if mean == 1:
+                slope /= load_total(total[0])
+        elif label != ignored and (label < 0 or label >= classes):
+            slope = undefined
+        out[index] = store_out(slope)
+
+
+EACH_LOSS = Written(nll_each, ("out", "total", "x", "labels", "weight"))
+SUMS = Written(nll_sums, ("out", "total", "sums", "x", "labels", "weight"))
+SUMS_OF_SUMS = Written(nll_sums_of_sums, ("out", "total", "sums"))
+BACKWARD = Written(nll_backward_each, ("out", "grad", "total", "labels", "weight"))
+
+
+def undefined(compute: str) -> np.generic:
+    """What a loss is whose label is no class."""
+    found: np.generic = np.dtype(compute).type(np.nan)
+    return found

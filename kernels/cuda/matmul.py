@@ -1,0 +1,213 @@
+"""Products of matrices on a GPU: `out = beta added + alpha a b`, in batches, of factors that lie anyhow.
+
+Two forms:
+
+- tiles: a block makes TILE x TILE results. It carries STEP columns of `a` and rows of `b` at a time into shared memory,
+  so that each number is read from there TILE times, and a thread keeps 4 x 4 sums in registers, so that each is read
+  from there 4 times less. Factors are read by their strides, along whichever of them is 1: a transposed one is no copy.
+- thin: for a product with one row or one column, a block for each result, as in a reduction; or, where neighbouring
+  results read neighbouring numbers, for 32.
+
+Sums are formed in float32 for 16-bit floats, and in int64 for integers, which wrap when they are stored.
+Read next: `../../backends/cuda/products.py`.
+"""
+
+# ruff: noqa: F821
+# mypy: disable-error-code="name-defined, assignment"
+# Names like load_a, store_out, zero are put there by `Written`.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ..convert import as_is
+from ..elementwise import Number
+from ..operand import DTYPES, Operand
+from ..primitives import double_of_bits, float_of_bits
+from .compiler import CUDA as cuda
+from .elementwise import as_argument
+from .launch import Launch
+from .written import THREADS, WARP, Written, accumulating, block_total, strip_total, threads_for
+
+TILE, STEP = 64, 16
+ROW = TILE + 1  # of shared memory: one more, so that a column lies in different banks
+SHARED = STEP * ROW
+int32, int64, complex64 = np.int32, np.int64, np.complex64
+
+
+def conjugate(x):
+    return x.conjugate()
+
+
+def tiled_product(
+    out, a, b, added, results, rows, columns, inner, adds, alpha, alpha_i, beta, beta_i, out_batch, out_row, out_column,
+    a_batch, a_row, a_inner, b_batch, b_inner, b_column, added_batch, added_row, added_column,
+):  # fmt: skip
+    """A block makes a tile. Thread (i, j) of 16 x 16 has rows i, i + 16, ... of it, and columns j, j + 16, ..."""
+    left = cuda.shared.array(SHARED, compute)
+    right = cuda.shared.array(SHARED, compute)
+    sums = cuda.local.array(16, compute)  # registers: all loops over it are written out by the compiler
+    thread, block = int64(cuda.threadIdx.x), int64(cuda.blockIdx.x)
+    down, across = (rows + (TILE - 1)) // TILE, (columns + (TILE - 1)) // TILE
+    batch = block // (down * across)
+    block -= batch * down * across
+    top = block // across * TILE
+    side = (block - block // across * across) * TILE
+    i, j = thread >> 4, thread & 15
+    for part in range(16):
+        sums[part] = zero
+    start = int64(0)
+    while start < inner:
+        for part in range(4):
+            element = thread + part * THREADS
+            at, row = (element & 15, element >> 4) if a_inner == 1 else (element >> 6, element & 63)
+            value = zero
+            if top + row < rows and start + at < inner:
+                value = of_a(load_a(a[batch * a_batch + (top + row) * a_row + (start + at) * a_inner]))
+            left[at * ROW + row] = value
+            at, column = (element & 15, element >> 4) if b_inner == 1 else (element >> 6, element & 63)
+            value = zero
+            if side + column < columns and start + at < inner:
+                value = of_b(load_b(b[batch * b_batch + (start + at) * b_inner + (side + column) * b_column]))
+            right[at * ROW + column] = value
+        cuda.syncthreads()
+        for at in range(STEP):
+            row, column = at * ROW + i, at * ROW + j
+            x0, x1, x2, x3 = left[row], left[row + 16], left[row + 32], left[row + 48]
+            for part in range(4):
+                y = right[column + part * 16]
+                sums[part] += x0 * y
+                sums[part + 4] += x1 * y
+                sums[part + 8] += x2 * y
+                sums[part + 12] += x3 * y
+        cuda.syncthreads()
+        start += STEP
+    for part in range(16):
+        row, column = top + i + (part >> 2) * 16, side + j + (part & 3) * 16
+        if row < rows and column < columns:
+            total = factor(alpha, alpha_i) * sums[part]
+            if adds == 1:
+                more = of_added(load_added(added[batch * added_batch + row * added_row + column * added_column]))
+                total += factor(beta, beta_i) * more
+            out[batch * out_batch + row * out_row + column * out_column] = store_out(total)
+
+
+def thin_product(
+    out, a, b, added, results, rows, columns, inner, adds, alpha, alpha_i, beta, beta_i, out_batch, out_row, out_column,
+    a_batch, a_row, a_inner, b_batch, b_inner, b_column, added_batch, added_row, added_column,
+):  # fmt: skip
+    """`TOGETHER` neighbouring results a block, whose threads share out the elements of the sums."""
+    parts = cuda.shared.array(THREADS, compute)
+    thread, threads = int64(cuda.threadIdx.x), int64(cuda.blockDim.x)
+    result = int64(cuda.blockIdx.x) * TOGETHER + thread % TOGETHER
+    batch = result // (rows * columns)
+    rest = result - batch * rows * columns
+    row = rest // columns
+    column = rest - row * columns
+    total = zero
+    if result < results:
+        at = thread // TOGETHER
+        while at < inner:
+            x = of_a(load_a(a[batch * a_batch + row * a_row + at * a_inner]))
+            total += x * of_b(load_b(b[batch * b_batch + at * b_inner + column * b_column]))
+            at += threads // TOGETHER
+    total = combine_total(total, parts)
+    if thread < TOGETHER and result < results:
+        total = factor(alpha, alpha_i) * total
+        if adds == 1:
+            more = of_added(load_added(added[batch * added_batch + row * added_row + column * added_column]))
+            total += factor(beta, beta_i) * more
+        out[batch * out_batch + row * out_row + column * out_column] = store_out(total)
+
+
+# --- factors ----------------------------------------------------------------------------------------------------------
+
+
+def complex64_of(real, imaginary):
+    return complex64(complex(float_of_bits(int32(real)), float_of_bits(int32(imaginary))))
+
+
+def complex128_of(real, imaginary):
+    return complex(double_of_bits(real), double_of_bits(imaginary))
+
+
+def float32_of(real, imaginary):
+    return float_of_bits(int32(real))
+
+
+def float64_of(real, imaginary):
+    return double_of_bits(real)
+
+
+def int64_of(real, imaginary):
+    return real
+
+
+FACTORS: dict[str, Callable] = {
+    "complex64": complex64_of,
+    "complex128": complex128_of,
+    "float32": float32_of,
+    "float64": float64_of,
+    "int64": int64_of,
+}
+
+
+def factor_arguments(number: Number, compute: str) -> list[int]:
+    """The two int64 of which a kernel makes a factor."""
+    if DTYPES[compute].kind != "complex":
+        return [as_argument(number, compute), 0]
+    real, whole = {"complex64": "float32", "complex128": "float64"}[compute], complex(number)
+    return [as_argument(whole.real, real), as_argument(whole.imag, real)]
+
+
+# --- from operands to a launch ----------------------------------------------------------------------------------------
+
+ARRAYS = ("out", "a", "b", "added")
+TILED, THIN = Written(tiled_product, ARRAYS), Written(thin_product, ARRAYS)
+
+
+def in_batches(x: Operand) -> Operand:
+    """A matrix, or a batch of them, as a batch."""
+    return x if len(x.shape) == 3 else x._replace(shape=(1, *x.shape), strides=(0, *x.strides))
+
+
+def product(
+    out: Operand,
+    a: Operand,
+    b: Operand,
+    added: Operand | None,
+    alpha: Number = 1,
+    beta: Number = 0,
+    conj: Sequence[bool] = (False, False, False),
+) -> tuple[Launch, tuple[int, ...]] | None:
+    """The launch that fills `out`, and what it is told behind the addresses of out, a, b and added; None for no
+    elements. Only how the operands look is read, and all have one dtype. `added` has the shape of `out`."""
+    adds = added is not None and beta != 0  # else its NaN would show
+    out, a, b = in_batches(out), in_batches(a), in_batches(b)
+    more = in_batches(added) if added is not None else out
+    (count, rows, columns), inner = out.shape, a.shape[2]
+    results = count * rows * columns
+    if not results:
+        return None
+    compute = accumulating(out.dtype)
+    turned = [conjugate if flag and DTYPES[compute].kind == "complex" else as_is for flag in conj]
+    given: dict[str, object] = {
+        **dict(zip(("of_a", "of_b", "of_added"), turned, strict=True)),
+        "factor": FACTORS[compute],
+    }
+    numbers = [*factor_arguments(alpha, compute), *factor_arguments(beta, compute)]
+    steps = [step for x in (out, a, b, more) for step in x.strides]
+    rest = (results, rows, columns, inner, int(adds), *numbers, *steps)
+    dtypes = (out.dtype,) * 4
+    if min(rows, columns) > 1:
+        blocks = count * -(-rows // TILE) * -(-columns // TILE)
+        kernel = TILED.kernel(compute, dtypes, **given)
+        return Launch(kernel, (blocks, 1, 1), (THREADS, 1, 1)), rest
+    beside = b.strides[2] == 1 if rows == 1 else a.strides[1] == 1
+    together = WARP if beside and max(rows, columns) > 1 else 1
+    given |= {"TOGETHER": together, "combine_total": strip_total if together > 1 else block_total}
+    threads = THREADS if together > 1 else threads_for(inner)
+    launch = Launch(THIN.kernel(compute, dtypes, **given), (-(-results // together), 1, 1), (threads, 1, 1))
+    return launch, rest

@@ -1,0 +1,194 @@
+"""Kernels that are written out: a Python function with its `cuda.threadIdx` and barriers, compiled for any dtypes.
+
+Elementwise kernels and reductions are generated around a scalar function. What has a shape of its own (a product of
+matrices, a softmax, a convolution) is a function here, and reads as it runs. It names what differs by dtype:
+
+    load_x, store_out    from memory's bits to the type that is computed in, and back; for each array parameter
+    compute              that type; zero and one of it
+    number               what makes a number of an int64 argument (`as_argument`)
+
+Arrays come first among the parameters, int64 numbers follow. `block_total` and `block_most` combine what the threads
+of a block have; they are here because most such kernels need one. Read next: matmul.py, rows.py, windows.py.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..convert import CONVERT, conversion, real_type
+from ..operand import DTYPES
+from ..primitives import maximum
+from ..program import integral
+from .compiler import CUDA as cuda
+from .compiler import Source
+from .elementwise import loading, number_from, storage_type, storing
+from .intrinsics import shuffle_down
+from .launch import Kernel
+
+WARP, THREADS = 32, 256
+int64 = np.int64
+
+
+def threads_for(size: int) -> int:
+    """How many threads share a row of so many elements: whole warps, at most a block's."""
+    return min(THREADS, max(1, -(-size // WARP)) * WARP)
+
+
+# --- what the threads of a block combine ------------------------------------------------------------------------------
+
+
+@integral
+def block_total(value, parts):
+    """The sum of what all threads of the block have, for each of them. `parts` has room for a number per warp.
+
+    The barrier in front is for the threads that still read what a call before left in `parts`.
+    """
+    thread = int64(cuda.threadIdx.x)
+    value += shuffle_down(value, 16)
+    value += shuffle_down(value, 8)
+    value += shuffle_down(value, 4)
+    value += shuffle_down(value, 2)
+    value += shuffle_down(value, 1)
+    cuda.syncthreads()
+    if thread & 31 == 0:
+        parts[thread >> 5] = value
+    cuda.syncthreads()
+    total = parts[0]
+    for warp in range(1, int64(cuda.blockDim.x) >> 5):
+        total += parts[warp]
+    return total
+
+
+@integral
+def block_most(value, parts):
+    """The largest of what all threads of the block have, NaN if one is, for each of them."""
+    thread = int64(cuda.threadIdx.x)
+    value = maximum(value, shuffle_down(value, 16))
+    value = maximum(value, shuffle_down(value, 8))
+    value = maximum(value, shuffle_down(value, 4))
+    value = maximum(value, shuffle_down(value, 2))
+    value = maximum(value, shuffle_down(value, 1))
+    cuda.syncthreads()
+    if thread & 31 == 0:
+        parts[thread >> 5] = value
+    cuda.syncthreads()
+    most = parts[0]
+    for warp in range(1, int64(cuda.blockDim.x) >> 5):
+        most = maximum(most, parts[warp])
+    return most
+
+
+@integral
+def strip_total(value, parts):
+    """The sum over the threads of the block that have the same place in their warp. `parts` has room for a number per
+    thread."""
+    thread = int64(cuda.threadIdx.x)
+    cuda.syncthreads()
+    parts[thread] = value
+    cuda.syncthreads()
+    total = parts[thread & 31]
+    for warp in range(1, int64(cuda.blockDim.x) >> 5):
+        total += parts[(thread & 31) + warp * 32]
+    return total
+
+
+@integral
+def strip_most(value, parts):
+    """The largest of those."""
+    thread = int64(cuda.threadIdx.x)
+    cuda.syncthreads()
+    parts[thread] = value
+    cuda.syncthreads()
+    most = parts[thread & 31]
+    for warp in range(1, int64(cuda.blockDim.x) >> 5):
+        most = maximum(most, parts[(thread & 31) + warp * 32])
+    return most
+
+
+# --- from a function to a kernel --------------------------------------------------------------------------------------
+
+
+def accumulating(dtype: str) -> str:
+    """The type in which sums of products of a dtype are formed: int64 for integers, float32 for 16-bit floats."""
+    return "int64" if DTYPES[dtype].kind in ("int", "uint", "bool") else DTYPES[dtype].compute
+
+
+class Written:
+    """The kernels that a function is, by dtypes.
+
+    function: its first parameters are `arrays`; all others are int64.
+    """
+
+    def __init__(self, function: Callable[..., None], arrays: Sequence[str]) -> None:
+        self.function, self.arrays = function, tuple(arrays)
+        self.kernels: dict[Any, Kernel] = {}
+
+    def kernel(self, compute: str, dtypes: Sequence[str], **given: object) -> Kernel:
+        """The kernel that computes in a type, with a dtype for each array; `given` are other names, a version each."""
+        key = (compute, tuple(dtypes), tuple(sorted(given.items(), key=lambda item: item[0])))
+        found = self.kernels.get(key)
+        if found is None:
+            found = self.kernels[key] = Kernel(lambda: self.source(compute, dtypes, **given))
+        return found
+
+    def source(self, compute: str, dtypes: Sequence[str], **given: object) -> Source:
+        """The text for these dtypes, with all that it names."""
+        kind = np.dtype(compute)
+        known: dict[str, object] = {
+            "compute": kind.type,
+            "zero": kind.type(0),
+            "one": kind.type(1),
+            "number": number_from(compute)[1][0] if kind.kind != "c" else None,
+            **given,
+        }
+        for name, dtype in zip(self.arrays, dtypes, strict=True):
+            known[f"load_{name}"] = in_turn([*loading(dtype), *conversion(dtype, compute), CONVERT[compute]])
+            known[f"store_{name}"] = in_turn(storing(dtype))
+        scope = self.function.__globals__
+        named = {word: known.get(word, scope.get(word)) for word in self.words if word in known or word in scope}
+        count = len(self.parameters) - len(self.arrays)
+        signature = (*(f"{storage_type(dtype)}*" for dtype in dtypes), *["int64"] * count)
+        return Source(self.function.__name__, self.text, named, signature, real_type(compute))
+
+    @cached_property
+    def tree(self) -> ast.FunctionDef:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(self.function))).body[0]
+        assert isinstance(tree, ast.FunctionDef)
+        if ast.get_docstring(tree) is not None:
+            tree.body = tree.body[1:]
+        return tree
+
+    @cached_property
+    def text(self) -> str:
+        return ast.unparse(self.tree) + "\n"
+
+    @cached_property
+    def parameters(self) -> list[str]:
+        return [argument.arg for argument in self.tree.args.args]
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The globals that the text names, as they come."""
+        nodes = [node for node in ast.walk(self.tree) if isinstance(node, ast.Name)]
+        local = {node.id for node in nodes if isinstance(node.ctx, ast.Store)} | set(self.parameters) | {"cuda"}
+        return list(dict.fromkeys(node.id for node in nodes if node.id not in local))
+
+
+def in_turn(functions: Sequence[Callable]) -> Callable:
+    """One function after the other."""
+    *before, last = functions
+    if not before:
+        return last
+    first = in_turn(before)
+
+    def both(x):
+        return last(first(x))
+
+    return both

@@ -1,0 +1,85 @@
+"""Softmax, losses and norms on the simulated device, against the CPU's."""
+
+import re
+
+import pytest
+
+import redispatch as rd
+from redispatch.kernels.cuda import compiler, softmax
+from redispatch.nn import functional as F
+from redispatch.testing import assert_close
+
+from .families import check_entry, compare, entries, same_gradients
+
+pytestmark = pytest.mark.usefixtures("simulator")
+
+OPERATORS = entries(
+    "_softmax _log_softmax _softmax_backward_data _log_softmax_backward_data softmax.int log_softmax.int logsumexp "
+    "nll_loss nll_loss_forward nll_loss2d_forward nll_loss_backward nll_loss2d_backward _fused_adam_ _fused_adamw_"
+)
+
+
+@pytest.mark.parametrize("info", OPERATORS, ids=str)
+def test_an_operator_gives_what_it_gives_on_the_cpu(info):
+    check_entry(info, rd.float32)
+
+
+# --- softmax ----------------------------------------------------------------------------------------------------------
+
+SHAPES = [((3, 5), 1), ((2, 300), -1), ((2, 7, 33), 1), ((5,), 0), ((0, 3), 1), ((3, 0), 1), ((4, 3, 2), 0), ((), 0)]
+
+
+@pytest.mark.parametrize("shape,dim", SHAPES)
+def test_softmax_over_every_dimension(shape, dim):
+    x = rd.randn(shape)
+    same_gradients(lambda x: rd.softmax(x, dim), x)
+    same_gradients(lambda x: rd.log_softmax(x, dim), x)
+    compare(rd.logsumexp(x.cuda(), dim), rd.logsumexp(x, dim))
+
+
+@pytest.mark.parametrize("dtype", [rd.float16, rd.bfloat16], ids=str)
+def test_softmax_of_16_bit_floats_of_a_transposed_tensor(dtype):
+    x = rd.randn(7, 3).to(dtype)
+    compare(rd.log_softmax(x.cuda().t(), 1), rd.log_softmax(x.t(), 1))
+
+
+def test_softmax_of_what_is_infinite():
+    x = rd.tensor([[1.0, float("inf")], [-float("inf"), -float("inf")], [float("nan"), 0.0], [1e30, 1.0]])
+    for function in (rd.softmax, rd.log_softmax, rd.logsumexp):
+        compare(function(x.cuda(), 1), function(x, 1))
+    compare(rd.logsumexp(x.cuda(), (0, 1)), rd.logsumexp(x, (0, 1)))
+    out = rd.empty(4, 4, device="cuda")[:, ::2]
+    assert rd.ops.aten._softmax.out(x.cuda(), 1, False, out=out) is out
+    assert_close(out.cpu(), rd.softmax(x, 1), equal_nan=True)
+
+
+def test_a_row_is_read_in_single_precision():
+    combine = {"combine_total": softmax.block_total, "combine_most": softmax.block_most}
+    lowest = rd.kernels.cuda.losses.undefined("float32")
+    source = softmax.SOFTMAX.source("float32", ["bfloat16"] * 2, TOGETHER=1, lowest=lowest, LOGARITHM=True, **combine)
+    code = compiler.ptx(source)
+    assert "shfl.sync" in code and not re.search(r"\.f64|\.local|\bcall\b", code)
+
+
+# --- losses -----------------------------------------------------------------------------------------------------------
+
+LOSSES = [
+    ((7, 5), (7,), "mean"),
+    ((7, 5), (7,), "none"),
+    ((2, 5, 3, 4), (2, 3, 4), "sum"),
+    ((2, 5, 3), (2, 3), "none"),
+    ((5,), (), "mean"),
+    ((0, 5), (0,), "mean"),
+    ((4100, 2), (4100,), "mean"),
+]
+
+
+@pytest.mark.parametrize("shape,labels,reduction", LOSSES)
+def test_cross_entropy(shape, labels, reduction):
+    target = rd.arange(rd.Size(labels).numel()).reshape(labels) % shape[min(1, len(shape) - 1)]
+    if target.numel() > 2:
+        target.view(-1)[1] = -100
+    weight = rd.arange(1.0, 1.0 + shape[min(1, len(shape) - 1)])
+    x = rd.randn(shape)
+    same_gradients(lambda x: F.cross_entropy(x, target.to(x.device), reduction=reduction), x)
+    same_gradients(lambda x: F.cross_entropy(x, target.to(x.device), weight.to(x.device), reduction=reduction), x)
