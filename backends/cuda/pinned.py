@@ -22,10 +22,10 @@ class PinnedBlock(Pinned):
 
     def __init__(self, cache: PinnedCache, whole: np.ndarray, nbytes: int) -> None:
         self.cache, self.whole, self.array = cache, whole, whole[:nbytes]
-        self.used: set[int] = set()  # streams, by number
+        self.used: set[tuple[int, int]] = set()  # (device, stream)
 
     def used_on(self, device: int, stream: int) -> None:
-        self.used.add(stream)
+        self.used.add((device, stream))
 
     def __del__(self) -> None:
         self.cache.keep(self.whole, self.used)
@@ -49,13 +49,13 @@ class PinnedCache:
             whole = cached.pop() if cached else self.driver.allocate_pinned(room)
         return PinnedBlock(self, whole, nbytes)
 
-    def keep(self, whole: np.ndarray, used: set[int]) -> None:
+    def keep(self, whole: np.ndarray, used: set[tuple[int, int]]) -> None:
         """Keeps memory for the next one, once the streams that use it have gone on."""
         events = []
-        for stream in used:
+        for device, stream in used:
             if self.driver.captured(stream):  # who replays the graph has to keep what it reads
                 continue
-            event = self.driver.create_event(0, False)
+            event = self.driver.create_event(device, False)
             self.driver.record(event, stream)
             events.append(event)
         with self.lock:

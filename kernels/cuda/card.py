@@ -1,20 +1,34 @@
 """The driver of NVIDIA cards, through NVIDIA's own bindings (`cuda.core`, `cuda.bindings`).
 
 A thin layer, and one that no machine of the project's tests can run: there is no card among them. What it stands on
-(templates, PTX, allocator, streams) is tested on the simulator; this file is read with care, and no more is claimed.
+(templates, PTX, allocator, streams) is tested on the simulator; this file is run there with bindings that check how
+they are called, against the signatures of NVIDIA's (tests/cuda/test_card.py), and no more is claimed.
+
+Note [A context for each thread]
+What CUDA is asked goes to the device that is current in the calling thread, and a thread begins without one. So each
+method first makes its device current, if it is not. Streams name a device, too: the default one of device i is -i.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ctypes
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from .compiler import Source, cubin
-from .driver import Dim, Driver, OutOfDeviceMemory
+from .driver import Dim, Driver, OutOfDeviceMemory, Start, not_permitted
 
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
+CAPTURING = 1  # CU_STREAM_CAPTURE_STATUS_ACTIVE
+PORTABLE = 1  # CU_MEMHOSTALLOC_PORTABLE: pinned for all devices
+MODES = {
+    "global": "CU_STREAM_CAPTURE_MODE_GLOBAL",
+    "thread_local": "CU_STREAM_CAPTURE_MODE_THREAD_LOCAL",
+    "relaxed": "CU_STREAM_CAPTURE_MODE_RELAXED",
+}
 
 
 def cards() -> CardDriver | None:
@@ -28,6 +42,23 @@ def cards() -> CardDriver | None:
     return CardDriver(found) if found else None
 
 
+class Current(threading.local):
+    """The device that is current in this thread."""
+
+    device = -1
+
+
+class Graph:
+    """A recorded graph, and what the card made of it."""
+
+    def __init__(self, api: Any, made: Any, ready: Any, steps: int) -> None:
+        self.api, self.made, self.ready, self.steps = api, made, ready, steps
+
+    def __del__(self) -> None:
+        self.api.cuGraphExecDestroy(self.ready)
+        self.api.cuGraphDestroy(self.made)
+
+
 class CardDriver(Driver):
     """Cards of one compute capability: kernels are compiled for that of the first."""
 
@@ -35,19 +66,21 @@ class CardDriver(Driver):
 
     def __init__(self, devices: Sequence[Any]) -> None:
         from cuda.bindings import driver as api
-        from cuda.core import EventOptions, LaunchConfig, ObjectCode, StreamOptions, launch
+        from cuda.core import EventOptions, LaunchConfig, ObjectCode, Stream, StreamOptions, launch
 
         self.api, self.devices = api, list(devices)
         self.EventOptions, self.LaunchConfig, self.ObjectCode = EventOptions, LaunchConfig, ObjectCode
-        self.StreamOptions, self._launch = StreamOptions, launch
-        for one in reversed(self.devices):  # the first one stays current
-            one.set_current()
+        self.Stream, self.StreamOptions, self._launch = Stream, StreamOptions, launch
+        self.current = Current()
         first = self.devices[0]
         self.count, self.title = len(self.devices), first.name
         self.capability = tuple(first.compute_capability)
         self.target = f"sm_{self.capability[0]}{self.capability[1]}"
-        self.streams: dict[int, tuple[int, Any]] = {}  # number -> (device, stream)
+        # number -> (device, stream)
+        self.streams: dict[int, tuple[int, Any]] = {-i: (i, one.default_stream) for i, one in enumerate(self.devices)}
+        self.adopted: dict[tuple[int, int], int] = {}  # (device, CUDA's number of another library's stream) -> ours
         self.configurations: dict[tuple[Dim, Dim], Any] = {}
+        self.captures: set[int] = set()  # the streams on which captures began
 
     def checked(self, answer: tuple[Any, ...]) -> Any:
         """What a call of the driver's interface gave. RuntimeError, or OutOfDeviceMemory, for an error."""
@@ -58,76 +91,195 @@ class CardDriver(Driver):
             raise RuntimeError(f"CUDA error: {status.name}")
         return values[0] if len(values) == 1 else tuple(values)
 
-    def stream_of(self, number: int, device: int = 0) -> Any:
-        return self.streams[number][1] if number else self.devices[device].default_stream
+    def asked(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        """What a call of `cuda.core` gave, whose errors are not RuntimeErrors."""
+        try:
+            return call(*arguments)
+        except Exception as problem:
+            raise RuntimeError(f"CUDA error: {problem}") from problem
 
-    def handle(self, number: int) -> Any:
+    def enter(self, device: int) -> Any:
+        """The device, current in this thread: Note [A context for each thread]."""
+        found = self.devices[device]
+        if self.current.device != device:
+            self.asked(found.set_current)
+            self.current.device = device
+        return found
+
+    def stream_of(self, number: int) -> Any:
+        """A stream, with its device current."""
+        device, stream = self.streams[number]
+        self.enter(device)
+        return stream
+
+    def raw(self, number: int) -> Any:
+        """A stream as the driver's own interface takes it."""
         return self.stream_of(number).handle
 
+    # Memory -----------------------------------------------------------------------------------------------------------
+
     def allocate(self, device: int, nbytes: int) -> int:
-        self.devices[device].set_current()
-        return int(self.checked(self.api.cuMemAlloc(nbytes)))
+        self.enter(device)
+        if not self.captures:
+            return int(self.checked(self.api.cuMemAlloc(nbytes)))
+        # A capture forbids what might wait, for other threads' sake; that no work depends on this memory is known here.
+        relaxed = self.api.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+        former = self.checked(self.api.cuThreadExchangeStreamCaptureMode(relaxed))
+        try:
+            return int(self.checked(self.api.cuMemAlloc(nbytes)))
+        finally:
+            self.checked(self.api.cuThreadExchangeStreamCaptureMode(former))
 
     def free(self, device: int, address: int) -> None:
+        self.enter(device)
         self.checked(self.api.cuMemFree(address))
 
-    def read(self, address: int, nbytes: int, stream: int = 0) -> np.ndarray:
-        result = np.empty(nbytes, np.uint8)
-        self.checked(self.api.cuMemcpyDtoHAsync(result.ctypes.data, address, nbytes, self.handle(stream)))
-        self.stream_of(stream).sync()
-        return result
+    def allocate_pinned(self, nbytes: int) -> np.ndarray:
+        self.enter(max(self.current.device, 0))
+        address = int(self.checked(self.api.cuMemHostAlloc(nbytes, PORTABLE)))
+        return np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(address))
 
-    def write(self, address: int, data: np.ndarray, stream: int = 0) -> None:
-        data = np.ascontiguousarray(data)
-        self.checked(self.api.cuMemcpyHtoDAsync(address, data.ctypes.data, data.nbytes, self.handle(stream)))
-        self.stream_of(stream).sync()  # the array may go, or change, when this returns
-
-    def copy(self, to: int, source: int, nbytes: int, stream: int = 0) -> None:
-        self.checked(self.api.cuMemcpyDtoDAsync(to, source, nbytes, self.handle(stream)))
-
-    def load(self, source: Source) -> Any:
-        return self.ObjectCode.from_cubin(cubin(source, self.target)).get_kernel(source.name)
-
-    def launch(self, kernel: Any, grid: Dim, block: Dim, arguments: Sequence[int | float], stream: int = 0) -> None:
-        configuration = self.configurations.get((grid, block))
-        if configuration is None:
-            configuration = self.configurations[grid, block] = self.LaunchConfig(grid=grid, block=block)
-        self._launch(self.stream_of(stream), configuration, kernel, *arguments)
+    def free_pinned(self, array: np.ndarray) -> None:
+        self.enter(max(self.current.device, 0))
+        self.checked(self.api.cuMemFreeHost(array.ctypes.data))
 
     def memory_info(self, device: int) -> tuple[int, int]:
-        self.devices[device].set_current()
+        self.enter(device)
         free, total = self.checked(self.api.cuMemGetInfo())
         return int(free), int(total)
 
+    def device_of(self, address: int) -> int:
+        self.enter(max(self.current.device, 0))
+        ordinal = self.api.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+        return int(self.checked(self.api.cuPointerGetAttribute(ordinal, address)))
+
+    # Copies -----------------------------------------------------------------------------------------------------------
+
+    def read(self, address: int, nbytes: int, stream: int = 0) -> np.ndarray:
+        self.check_free("read memory of the device", stream)
+        result = np.empty(nbytes, np.uint8)
+        self.fetch(result, address, stream)
+        self.checked(self.api.cuStreamSynchronize(self.raw(stream)))
+        return result
+
+    def write(self, address: int, data: np.ndarray, stream: int = 0) -> None:
+        self.check_free("send memory that is not pinned", stream)
+        self.send(address, np.ascontiguousarray(data), stream)
+        self.checked(self.api.cuStreamSynchronize(self.raw(stream)))  # the array may go, or change, when this returns
+
+    def send(self, address: int, data: np.ndarray, stream: int) -> None:
+        self.checked(self.api.cuMemcpyHtoDAsync(address, data.ctypes.data, data.nbytes, self.raw(stream)))
+
+    def fetch(self, data: np.ndarray, address: int, stream: int) -> None:
+        self.checked(self.api.cuMemcpyDtoHAsync(data.ctypes.data, address, data.nbytes, self.raw(stream)))
+
+    def copy(self, to: int, source: int, nbytes: int, stream: int = 0) -> None:
+        self.checked(self.api.cuMemcpyDtoDAsync(to, source, nbytes, self.raw(stream)))
+
+    # Kernels ----------------------------------------------------------------------------------------------------------
+
+    def load(self, source: Source) -> Any:
+        code = cubin(source, self.target)
+        return self.asked(lambda: self.ObjectCode.from_cubin(code, name=source.name).get_kernel(source.name))
+
+    def launch(self, kernel: Any, grid: Dim, block: Dim, arguments: Sequence[int | float], stream: int = 0) -> None:
+        self.prepared(kernel, grid, block)(tuple(arguments), stream)
+
+    def prepared(self, kernel: Any, grid: Dim, block: Dim) -> Start:
+        configuration = self.configurations.get((grid, block))
+        if configuration is None:
+            configuration = self.configurations[grid, block] = self.LaunchConfig(grid=grid, block=block)
+        launch, streams, current, enter = self._launch, self.streams, self.current, self.enter
+
+        def start(arguments: tuple[int | float, ...], stream: int) -> None:
+            device, target = streams[stream]
+            if current.device != device:
+                enter(device)
+            try:
+                launch(target, configuration, kernel, *arguments)
+            except Exception as problem:
+                raise RuntimeError(f"CUDA error: {problem}") from problem
+
+        return start
+
+    # Streams and events -----------------------------------------------------------------------------------------------
+
     def create_stream(self, device: int, priority: int = 0) -> int:
-        self.devices[device].set_current()
-        number = len(self.streams) + 1
-        made = self.devices[device].create_stream(options=self.StreamOptions(nonblocking=True, priority=priority))
+        options = self.StreamOptions(nonblocking=True, priority=priority)
+        return self._numbered(device, self.asked(self.enter(device).create_stream, None, options))
+
+    def _numbered(self, device: int, made: Any) -> int:
+        number = max(self.streams) + 1
         self.streams[number] = device, made
         return number
 
+    def handle(self, stream: int) -> int:
+        return int(self.streams[stream][1].handle) if stream > 0 else 0
+
+    def adopt_stream(self, device: int, handle: int) -> int:
+        if not handle:
+            return -device
+        known = self.adopted.get((device, handle))
+        if known is None:
+            self.enter(device)
+            made = self.asked(self.Stream.from_handle, handle)
+            known = self.adopted[device, handle] = self._numbered(device, made)
+        return known
+
     def synchronize(self, device: int, stream: int | None = None) -> None:
+        self.check_free("synchronize", stream)
         if stream is None:
-            self.devices[device].set_current()
-            self.devices[device].sync()
+            self.enter(device)
+            self.checked(self.api.cuCtxSynchronize())
         else:
-            self.stream_of(stream, device).sync()
+            self.checked(self.api.cuStreamSynchronize(self.raw(stream)))
 
     def create_event(self, device: int, timing: bool) -> Any:
-        self.devices[device].set_current()
-        return self.devices[device].create_event(self.EventOptions(timing_enabled=timing))
+        return self.asked(self.enter(device).create_event, self.EventOptions(timing_enabled=timing))
 
     def record(self, event: Any, stream: int) -> None:
-        self.stream_of(stream).record(event)
+        self.asked(self.stream_of(stream).record, event)
 
     def wait(self, stream: int, event: Any) -> None:
-        self.stream_of(stream).wait(event)
+        self.asked(self.stream_of(stream).wait, event)
 
     def done(self, event: Any) -> bool:
-        return bool(event.is_done)
+        return bool(self.asked(lambda: event.is_done))
 
     def wait_for(self, event: Any) -> None:
-        event.sync()
+        self.asked(event.sync)
 
     def elapsed(self, start: Any, end: Any) -> float:
-        return float(end - start)
+        return float(self.asked(lambda: end - start))
+
+    # Graphs -----------------------------------------------------------------------------------------------------------
+
+    def check_free(self, what: str, stream: int | None) -> None:
+        """RuntimeError while this stream, or any, is captured: CUDA would drop the capture, too."""
+        if self.captures and (stream is None or self.captured(stream)):
+            raise not_permitted(what)
+
+    def begin_capture(self, stream: int, mode: str = "global") -> None:
+        if self.captured(stream):
+            raise RuntimeError(f"stream {stream} is being captured already")
+        self.checked(
+            self.api.cuStreamBeginCapture(self.raw(stream), getattr(self.api.CUstreamCaptureMode, MODES[mode]))
+        )
+        self.captures.add(stream)
+
+    def end_capture(self, stream: int) -> Graph:
+        self.captures.discard(stream)
+        made = self.checked(self.api.cuStreamEndCapture(self.raw(stream)))
+        _, steps = self.checked(self.api.cuGraphGetNodes(made, 0))
+        return Graph(self.api, made, self.checked(self.api.cuGraphInstantiate(made, 0)), int(steps))
+
+    def captured(self, stream: int) -> bool:
+        if not self.captures:
+            return False
+        return int(self.checked(self.api.cuStreamIsCapturing(self.raw(stream)))) == CAPTURING
+
+    def steps(self, graph: Graph) -> int:
+        return graph.steps
+
+    def replay(self, graph: Graph, stream: int) -> None:
+        self.checked(self.api.cuGraphLaunch(graph.ready, self.raw(stream)))
