@@ -10,7 +10,7 @@ TORCH_BIN := .venv-torch/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-long test-cuda browser lint docs stubs bench parity array-api clean
+.PHONY: help demo test test-long test-cuda browser lint docs stubs bench gpu parity array-api clean
 
 help:  ## list these targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,10 @@ bench: .venv-torch/.ready  ## time ours against torch in one process (GROUP=disp
 	$(TORCH_BIN)/python tests/bench/growth.py
 	$(TORCH_BIN)/python tests/bench/graph.py
 	$(TORCH_BIN)/python tests/bench/host.py
+
+gpu: .venv-torch/.ready  ## on a machine with an NVIDIA GPU: check it against CPU and simulator, and time it beside torch (writes gpu.json)
+	$(TORCH_BIN)/pip install --quiet --disable-pip-version-check --editable ".[test,cuda]"
+	$(TORCH_BIN)/python tests/gpu/run.py
 
 parity: .venv-torch/.ready  ## compare behaviour with real torch, operator by operator
 	$(TORCH_BIN)/pytest tests/parity

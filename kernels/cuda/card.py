@@ -143,6 +143,9 @@ class CardDriver(Driver):
         self.enter(max(self.current.device, 0))
         self.checked(self.api.cuMemFreeHost(array.ctypes.data))
 
+    def version(self) -> str:
+        return str(self.checked(self.api.cuDriverGetVersion()))
+
     def memory_info(self, device: int) -> tuple[int, int]:
         self.enter(device)
         free, total = self.checked(self.api.cuMemGetInfo())

@@ -107,6 +107,10 @@ class Driver:
 
         return start
 
+    def version(self) -> str:
+        """Of the machine's own driver; "" where nothing but ours is between."""
+        return ""
+
     def memory_info(self, device: int) -> tuple[int, int]:
         """(free bytes, all bytes)"""
         raise NotImplementedError

@@ -203,6 +203,9 @@ class API:
         self.world.gpu.free(int(dptr))
         return self.ok()
 
+    def on_cuDriverGetVersion(self):
+        return self.ok(13000)
+
     def on_cuMemGetInfo(self):
         arena = self.world.gpu.arena
         return self.ok(arena.capacity - arena.used, arena.capacity)
