@@ -106,6 +106,20 @@ def batch_dims(x: Any) -> list[int]:
     return [d for d in range(len(x._shape)) if d != 1]
 
 
+def batch_norm_results(input: Tensor, weight: Any, mean: Any, var: Any, training: bool) -> tuple[Tensor, list[Tensor]]:
+    """The result and the saved statistics, not yet filled; all that can be wrong with the arguments is said."""
+    if not input._dtype.is_floating_point:
+        raise NotImplementedError(f"\"batch_norm\" not implemented for '{input._dtype.tensor_name}'")
+    if len(input._shape) < 2:
+        raise RuntimeError(f"batch_norm: expected an input of at least 2 dimensions, got shape {list(input._shape)}")
+    if not training and (mean is None or var is None):
+        raise RuntimeError("running_mean must be defined in evaluation mode")
+    result = empty(input._shape, input._dtype, input._device, preserved_strides(input))
+    kind = input._dtype if mean is None and weight is None else (weight if mean is None else mean)._dtype
+    saved = [empty(Size((input._shape[1] if training else 0,)), kind, input._device) for _ in range(2)]
+    return result, saved
+
+
 def run_batch_norm(
     input: Tensor, weight: Any, bias: Any, mean: Any, var: Any, training: bool, momentum: float, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -113,16 +127,8 @@ def run_batch_norm(
 
     Otherwise the running ones are used, and nothing is saved: both are empty.
     """
-    if not input._dtype.is_floating_point:
-        raise NotImplementedError(f"\"batch_norm\" not implemented for '{input._dtype.tensor_name}'")
-    if len(input._shape) < 2:
-        raise RuntimeError(f"batch_norm: expected an input of at least 2 dimensions, got shape {list(input._shape)}")
-    if not training and (mean is None or var is None):
-        raise RuntimeError("running_mean must be defined in evaluation mode")
+    result, saved = batch_norm_results(input, weight, mean, var, training)
     channels, ndim = input._shape[1], len(input._shape)
-    result = empty(input._shape, input._dtype, input._device, preserved_strides(input))
-    kind = input._dtype if mean is None and weight is None else (weight if mean is None else mean)._dtype
-    saved = [empty(Size((channels if training else 0,)), kind, input._device) for _ in range(2)]
     if result._array is None or not result._shape.numel():
         return result, saved[0], saved[1]
     factors = per_channel(weight, ndim), per_channel(bias, ndim)
@@ -390,16 +396,24 @@ def by_group(x: Tensor | None, group: int, ndim: int) -> Operand | None:
     return one._replace(shape=(1, group, each, *ones), strides=(1, step * each, step, *ones))
 
 
-@native_group_norm_op.kernel("CPU", "Meta")
-def native_group_norm_kernel(
-    input: Tensor, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float
+def group_norm_results(
+    input: Tensor, weight: Any, bias: Any, N: int, C: int, group: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """(result, mean, 1 / standard deviation); the last two are [N, group]."""
+    """The three results, not yet filled; all that can be wrong with the arguments is said."""
     check_groups(input, weight, bias, C, group)
     if not input._dtype.is_floating_point:
         raise NotImplementedError(f"\"GroupNormKernelImpl\" not implemented for '{input._dtype.tensor_name}'")
     result = empty(input._shape, input._dtype, input._device, preserved_strides(input))
     mean, rstd = (empty(Size((N, group)), input._dtype, input._device) for _ in range(2))
+    return result, mean, rstd
+
+
+@native_group_norm_op.kernel("CPU", "Meta")
+def native_group_norm_kernel(
+    input: Tensor, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(result, mean, 1 / standard deviation); the last two are [N, group]."""
+    result, mean, rstd = group_norm_results(input, weight, bias, N, C, group)
     if result._array is None or not result._shape.numel():
         return result, mean, rstd
     ndim = len(input._shape)

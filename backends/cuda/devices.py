@@ -14,7 +14,7 @@ from redispatch.ops.pointwise import DECLARED, Pointwise
 from redispatch.ops.random import Generator
 from redispatch.tensor import KINDS, DeviceKind, DLPack, Tensor, device, overridable
 
-from . import copies, losses, masks, products, softmax, updates
+from . import copies, losses, masks, norms, products, softmax, updates
 from .joining import JOINING
 from .memory import Block, CachingAllocator
 from .operands import block_of
@@ -38,6 +38,7 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "equal": copies.equal_kernel,
     "_fused_adam_": updates.adam_kernel(decoupled=False),
     "_fused_adamw_": updates.adam_kernel(decoupled=True),
+    **norms.KERNELS,
 }
 _LOCK = threading.RLock()
 _started: Started | None = None
@@ -90,7 +91,7 @@ class Started:
         for joining in JOINING:
             self._put(joining.op.functional, joining.functional, joining.op.base_name)
             self._put(joining.op.out, joining.out, joining.op.base_name)
-        for family in (products.OPERATORS, softmax.OPERATORS, losses.OPERATORS):
+        for family in (products.OPERATORS, softmax.OPERATORS, losses.OPERATORS, norms.OPERATORS):
             for structured in family:
                 self.undo.append(structured.forget)
                 for op, function in structured.forms():

@@ -2,9 +2,9 @@
 
 Two forms:
 
-- tiles: a block makes TILE x TILE results. It carries STEP columns of `a` and rows of `b` at a time into shared memory,
-  so that each number is read from there TILE times, and a thread keeps 4 x 4 sums in registers, so that each is read
-  from there 4 times less. Factors are read by their strides, along whichever of them is 1: a transposed one is no copy.
+- tiles: a block makes 64 x 64 results, or 64 x 32 of types of 8 bytes or more. It carries STEP columns of `a` and rows
+  of `b` at a time into shared memory, from where a thread reads 4 + 4 numbers for 4 x 4 sums, which it keeps in
+  registers. Factors are read by their strides, along whichever of them is 1: a transposed one is no copy.
 - thin: for a product with one row or one column, a block for each result, as in a reduction; or, where neighbouring
   results read neighbouring numbers, for 32.
 
@@ -45,18 +45,18 @@ def tiled_product(
     out, a, b, added, results, rows, columns, inner, adds, alpha, alpha_i, beta, beta_i, out_batch, out_row, out_column,
     a_batch, a_row, a_inner, b_batch, b_inner, b_column, added_batch, added_row, added_column,
 ):  # fmt: skip
-    """A block makes a tile. Thread (i, j) of 16 x 16 has rows i, i + 16, ... of it, and columns j, j + 16, ..."""
+    """A block makes a tile of TILE x WIDTH. Thread (i, j) of 16 x 16 has rows i, i + 16, ... of it, columns j, ..."""
     left = cuda.shared.array(SHARED, compute)
     right = cuda.shared.array(SHARED, compute)
-    sums = cuda.local.array(16, compute)  # registers: all loops over it are written out by the compiler
+    sums = cuda.local.array(SUMS, compute)  # registers: all loops over it are written out by the compiler
     thread, block = int64(cuda.threadIdx.x), int64(cuda.blockIdx.x)
-    down, across = (rows + (TILE - 1)) // TILE, (columns + (TILE - 1)) // TILE
+    down, across = (rows + (TILE - 1)) // TILE, (columns + (WIDTH - 1)) // WIDTH
     batch = block // (down * across)
     block -= batch * down * across
     top = block // across * TILE
-    side = (block - block // across * across) * TILE
+    side = (block - block // across * across) * WIDTH
     i, j = thread >> 4, thread & 15
-    for part in range(16):
+    for part in range(SUMS):
         sums[part] = zero
     start = int64(0)
     while start < inner:
@@ -67,7 +67,9 @@ def tiled_product(
             if top + row < rows and start + at < inner:
                 value = of_a(load_a(a[batch * a_batch + (top + row) * a_row + (start + at) * a_inner]))
             left[at * ROW + row] = value
-            at, column = (element & 15, element >> 4) if b_inner == 1 else (element >> 6, element & 63)
+        for part in range(EACH):
+            element = thread + part * THREADS
+            at, column = (element & 15, element >> 4) if b_inner == 1 else (element >> SHIFT, element & (WIDTH - 1))
             value = zero
             if side + column < columns and start + at < inner:
                 value = of_b(load_b(b[batch * b_batch + (start + at) * b_inner + (side + column) * b_column]))
@@ -76,16 +78,16 @@ def tiled_product(
         for at in range(STEP):
             row, column = at * ROW + i, at * ROW + j
             x0, x1, x2, x3 = left[row], left[row + 16], left[row + 32], left[row + 48]
-            for part in range(4):
+            for part in range(EACH):
                 y = right[column + part * 16]
                 sums[part] += x0 * y
-                sums[part + 4] += x1 * y
-                sums[part + 8] += x2 * y
-                sums[part + 12] += x3 * y
+                sums[part + EACH] += x1 * y
+                sums[part + 2 * EACH] += x2 * y
+                sums[part + 3 * EACH] += x3 * y
         cuda.syncthreads()
         start += STEP
-    for part in range(16):
-        row, column = top + i + (part >> 2) * 16, side + j + (part & 3) * 16
+    for part in range(SUMS):
+        row, column = top + i + part // EACH * 16, side + j + part % EACH * 16
         if row < rows and column < columns:
             total = factor(alpha, alpha_i) * sums[part]
             if adds == 1:
@@ -168,6 +170,12 @@ ARRAYS = ("out", "a", "b", "added")
 TILED, THIN = Written(tiled_product, ARRAYS), Written(thin_product, ARRAYS)
 
 
+def tile_of(compute: str) -> dict[str, int]:
+    """The shape of a tile: EACH columns a thread, WIDTH of them together. Wide types leave too few registers for 4."""
+    each = 4 if np.dtype(compute).itemsize <= 4 else 2
+    return {"EACH": each, "SUMS": 4 * each, "WIDTH": 16 * each, "SHIFT": (16 * each).bit_length() - 1}
+
+
 def in_batches(x: Operand) -> Operand:
     """A matrix, or a batch of them, as a batch."""
     return x if len(x.shape) == 3 else x._replace(shape=(1, *x.shape), strides=(0, *x.strides))
@@ -202,8 +210,9 @@ def product(
     rest = (results, rows, columns, inner, int(adds), *numbers, *steps)
     dtypes = (out.dtype,) * 4
     if min(rows, columns) > 1:
-        blocks = count * -(-rows // TILE) * -(-columns // TILE)
-        kernel = TILED.kernel(compute, dtypes, **given)
+        shape = tile_of(compute)
+        blocks = count * -(-rows // TILE) * -(-columns // shape["WIDTH"])
+        kernel = TILED.kernel(compute, dtypes, **given, **shape)
         return Launch(kernel, (blocks, 1, 1), (THREADS, 1, 1)), rest
     beside = b.strides[2] == 1 if rows == 1 else a.strides[1] == 1
     together = WARP if beside and max(rows, columns) > 1 else 1

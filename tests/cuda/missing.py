@@ -20,14 +20,13 @@ NO_KERNEL = {
     """,
     "convolutions, pooling, softmax and norms have no kernel yet": """
         _adaptive_avg_pool2d _adaptive_avg_pool2d_backward _adaptive_avg_pool3d _adaptive_avg_pool3d_backward
-        _native_batch_norm_legit _native_batch_norm_legit.no_stats
-        _native_batch_norm_legit_no_training adaptive_max_pool2d
+        adaptive_max_pool2d
         adaptive_max_pool2d_backward adaptive_max_pool3d adaptive_max_pool3d_backward avg_pool2d
         avg_pool2d_backward avg_pool3d avg_pool3d_backward channel_shuffle col2im convolution
         convolution_backward fractional_max_pool2d fractional_max_pool2d_backward fractional_max_pool3d
         fractional_max_pool3d_backward im2col max_pool2d_with_indices max_pool2d_with_indices_backward
-        max_pool3d_with_indices max_pool3d_with_indices_backward max_unpool2d max_unpool3d native_batch_norm
-        native_channel_shuffle native_group_norm native_layer_norm native_layer_norm_backward pixel_shuffle
+        max_pool3d_with_indices max_pool3d_with_indices_backward max_unpool2d max_unpool3d
+        native_channel_shuffle pixel_shuffle
         pixel_unshuffle renorm renorm_
     """,
     "losses have no kernel yet": """

@@ -80,9 +80,13 @@ def test_gradients():
     same_gradients(rd.matmul, rd.randn(2, 3, 4), rd.randn(4, 2))
 
 
-def test_a_tile_is_kept_in_registers_and_knows_no_double_precision():
+def tile():
     given = {"of_a": as_is, "of_b": as_is, "of_added": as_is, "factor": matmul.FACTORS["float32"]}
-    code = compiler.ptx(matmul.TILED.source("float32", ["float32"] * 4, **given), "sm_80")
+    return matmul.TILED.source("float32", ["float32"] * 4, **given, **matmul.tile_of("float32"))
+
+
+def test_a_tile_is_kept_in_registers_and_knows_no_double_precision():
+    code = compiler.ptx(tile(), "sm_80")
     assert not re.search(r"\.f64|\.local|\bcall\b", code)
     assert code.count("fma.rn.f32") >= 16 and code.count("bar.sync") == 2
     shared = sum(int(n) for n in re.findall(r"\.shared .*\[(\d+)\]", code))
@@ -90,9 +94,7 @@ def test_a_tile_is_kept_in_registers_and_knows_no_double_precision():
 
 
 def test_a_missing_barrier_in_a_tile_is_found(simulator):
-    given = {"of_a": as_is, "of_b": as_is, "of_added": as_is, "factor": matmul.FACTORS["float32"]}
-    whole = compiler.ptx(matmul.TILED.source("float32", ["float32"] * 4, **given))
-    broken = simulator.device.load(re.sub(r"bar\.sync.*?;", "", whole, count=1))
+    broken = simulator.device.load(re.sub(r"bar\.sync.*?;", "", compiler.ptx(tile()), count=1))
     x = numbers(20, 20).cuda()
     block = x._storage.block.address
     at = (400, 20, 20, 20, 0, 0x3F800000, 0, 0, 0, *(0, 20, 1) * 4)

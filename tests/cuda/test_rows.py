@@ -83,3 +83,57 @@ def test_cross_entropy(shape, labels, reduction):
     x = rd.randn(shape)
     same_gradients(lambda x: F.cross_entropy(x, target.to(x.device), reduction=reduction), x)
     same_gradients(lambda x: F.cross_entropy(x, target.to(x.device), weight.to(x.device), reduction=reduction), x)
+
+
+# --- norms ------------------------------------------------------------------------------------------------------------
+
+NORMS = entries(
+    "native_layer_norm native_layer_norm_backward native_group_norm native_batch_norm "
+    "_native_batch_norm_legit.no_stats _native_batch_norm_legit_no_training rms_norm"
+)
+
+
+@pytest.mark.parametrize("info", NORMS, ids=str)
+def test_a_norm_gives_what_it_gives_on_the_cpu(info):
+    check_entry(info, rd.float32)
+
+
+@pytest.mark.parametrize("shape,size", [((3, 5), 5), ((2, 300), 300), ((2, 3, 33), 33), ((0, 4), 4), ((40, 1), 1)])
+def test_layer_norm_and_its_gradients(shape, size):
+    same_gradients(lambda x, w, b: F.layer_norm(x, [size], w, b), rd.randn(shape), rd.randn(size), rd.randn(size))
+    turned = rd.randn(shape).transpose(0, -1).contiguous().transpose(0, -1)
+    same_gradients(lambda x, b: F.layer_norm(x, [size], None, b), turned, rd.randn(size))
+
+
+def test_layer_norm_of_bfloat16_with_weights_of_float32():
+    x, w, b = rd.randn(3, 7).bfloat16(), rd.randn(7), rd.randn(7)
+    found = F.layer_norm(x.cuda(), [7], w.cuda(), b.cuda())
+    assert found.dtype is rd.bfloat16
+    assert_close(found.cpu(), F.layer_norm(x.float(), [7], w, b).bfloat16())  # nothing between is rounded to 16 bits
+
+
+def test_group_norm_and_its_gradients():
+    x = rd.randn(2, 6, 3, 5)
+    same_gradients(lambda x, w, b: F.group_norm(x, 3, w, b), x, rd.randn(6), rd.randn(6))
+    same_gradients(lambda x: F.group_norm(x, 2), x)
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (2, 3, 5), (2, 3, 4, 5), (5, 1, 2, 3)])
+def test_batch_norm_trains_moves_its_statistics_and_evaluates(shape):
+    here = rd.nn.BatchNorm1d(shape[1]) if len(shape) < 4 else rd.nn.BatchNorm2d(shape[1])
+    there = type(here)(shape[1]).cuda()
+    for training in (True, True, False):
+        x = rd.randn(shape)
+        a, b = x.cuda().requires_grad_(), x.clone().requires_grad_()
+        ours, theirs = there.train(training)(a), here.train(training)(b)
+        compare(ours, theirs)
+        ours.square().sum().backward()
+        theirs.square().sum().backward()
+        assert_close(a.grad.cpu(), b.grad, atol=1e-5, rtol=1e-4)
+    assert_close([v.cpu() for v in there.state_dict().values()], list(here.state_dict().values()))
+    assert_close([p.grad.cpu() for p in there.parameters()], [p.grad for p in here.parameters()])
+
+
+def test_a_norm_of_channels_last_lies_so():
+    x = rd.randn(2, 4, 3, 5).to(memory_format=rd.channels_last)
+    compare(F.batch_norm(x.cuda(), None, None, training=True), F.batch_norm(x, None, None, training=True))
