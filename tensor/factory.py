@@ -25,6 +25,7 @@ from .storage import UntypedStorage, allocate
 from .tensor import Tensor
 
 _new = object.__new__
+on_device = UntypedStorage.on_device
 _MAX_BYTES = 2**63 - 1
 _SURE = 1 << 16  # bytes; so few are always to be had
 
@@ -65,8 +66,8 @@ def memory_for(mould: Mould, t: Tensor) -> np.ndarray | None:
         return allocate(mould.elements, mould.array)
     kind = KINDS.get(mould.device.type)
     if kind is not None and kind.allocator is not None:
-        on = mould.device if mould.device.index is not None else indexed(mould.device)
-        t._store = UntypedStorage.on_device(mould.nbytes, on, kind.allocator)
+        on = mould.device
+        t._store = on_device(mould.nbytes, on if on.index is not None else indexed(on), kind.allocator)
     return None
 
 

@@ -28,6 +28,7 @@ from .devices import CPU, device
 from .dtypes import dtype
 
 BYTE = np.dtype(np.uint8)
+_new = object.__new__
 
 
 class UntypedStorage:
@@ -81,7 +82,7 @@ class UntypedStorage:
     @staticmethod
     def on_device(nbytes: int, device: device, allocator: Allocator) -> UntypedStorage:
         """A storage with a block of the memory of a device, which has an index."""
-        storage = object.__new__(UntypedStorage)
+        storage = _new(UntypedStorage)
         storage._array = None
         storage._retyped = None
         storage._nbytes = nbytes

@@ -145,31 +145,17 @@ class CachingAllocator(Allocator):
 
     # What storages ask --------------------------------------------------------------------------------------------
 
-    def allocate(self, nbytes: int, device: device) -> Block:
-        """A block on the current stream. OutOfMemoryError where there is too little."""
-        index = device.index
-        if index is None:
-            index = indexed(device).index or 0
-        stream = STREAMS.get().get(index, -index)
-        pool = self.pools.get((index, stream)) or self._new_pool(index, stream)
+    def allocate(self, nbytes: int, device: device, pool: Pool | None = None) -> Block:
+        """A block of a pool, by default the current stream's on that device. OutOfMemoryError where memory ends."""
+        if pool is None:
+            index = device.index
+            if index is None:
+                index = indexed(device).index or 0
+            stream = STREAMS.get().get(index, -index)
+            pool = self.pools.get((index, stream)) or self._new_pool(index, stream)
         if self.waiting:
             self._take_back()
         room = nbytes + 511 & -512 if nbytes <= LIMIT else size_class(nbytes)
-        return self._handed_out(pool, room, nbytes)
-
-    def read(self, block: Block, nbytes: int) -> np.ndarray:
-        if not nbytes:
-            return np.empty(0, np.uint8)
-        return self.driver.read(block.address, nbytes, current_stream(block.device))
-
-    def write(self, block: Block, data: np.ndarray) -> None:
-        if len(data):
-            self.driver.write(block.address, data, current_stream(block.device))
-
-    def address(self, block: Block) -> int:
-        return block.address
-
-    def _handed_out(self, pool: Pool, room: int, nbytes: int) -> Block:
         try:
             address = pool.free[room].pop()
         except (KeyError, IndexError):
@@ -187,6 +173,18 @@ class CachingAllocator(Allocator):
         if self.told and room:
             self.driver.hand_out(address, nbytes, pool.stream)
         return block
+
+    def read(self, block: Block, nbytes: int) -> np.ndarray:
+        if not nbytes:
+            return np.empty(0, np.uint8)
+        return self.driver.read(block.address, nbytes, current_stream(block.device))
+
+    def write(self, block: Block, data: np.ndarray) -> None:
+        if len(data):
+            self.driver.write(block.address, data, current_stream(block.device))
+
+    def address(self, block: Block) -> int:
+        return block.address
 
     # The cache ----------------------------------------------------------------------------------------------------
 
@@ -357,7 +355,7 @@ class CachingAllocator(Allocator):
                 raise RuntimeError(f"{address:#x}, {nbytes} bytes of graphs' memory, is held already")
             pool.free[room].remove(address)
             pool.free[room].append(address)  # the next one to be handed out
-            return self._handed_out(pool, room, nbytes)
+            return self.allocate(nbytes, device("cuda", pool.device), pool)
 
     # What is there ------------------------------------------------------------------------------------------------
 
