@@ -70,6 +70,7 @@ from .softmax import (
     softmax_backward,
 )
 from .sort import ready_mode, ready_rank, ready_sort, ready_top
+from .target import TARGET, Target, memory, on_target
 from .vecmath import (
     acos,
     acosh,
@@ -119,6 +120,9 @@ from .vecmath import (
 )
 
 __all__ = [
+    "TARGET",
+    "Target",
+    "on_target",
     "Attention",
     "ALL",
     "AMAX",
@@ -213,6 +217,7 @@ __all__ = [
     "log_softmax_backward",
     "logit",
     "matmul",
+    "memory",
     "mish",
     "mm",
     "multi_label",

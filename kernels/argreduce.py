@@ -12,10 +12,11 @@ import numpy as np
 from .compile import Entry, Kernel
 from .convert import array_type, load
 from .elementwise import offset_of
-from .operand import Operand
+from .operand import DTYPES, Operand
 from .order import order
 from .pool import ready
 from .reduce import BLOCK, reduce_plan
+from .target import ByTarget, memory
 
 FEW = 64  # elements of which one is looked for by itself
 uint64 = np.uint64
@@ -83,7 +84,7 @@ def argreduce_loop(
         indices[uint64(indices_at + offset_of(i, kept_dims, kept, index_to, 0))] = best_run * inner + j
 
 
-_ENTRIES: dict[tuple[str, bool], Entry] = {}
+_ENTRIES = ByTarget()
 
 
 def _entry(dtype: str, largest: bool) -> Entry:
@@ -120,7 +121,7 @@ def ready_extreme(
     """
     nobody: tuple = ()
     if values is None:  # let every value land in one cell
-        cell = np.empty(1, x.array.dtype)
+        cell = memory(1, DTYPES[x.dtype].storage)
         values, nobody = Operand(cell, x.dtype, indices.shape, (0,) * len(indices.shape)), (cell, 0)
     walk = reduce_plan(x.shape, x.strides, tuple(dims), (values.strides, indices.strides), True)
     leading = (walk.kept, *walk.kept_outs, walk.kept_in, walk.reduced, walk.reduced_in, *nobody)

@@ -19,6 +19,7 @@ from typing import Any
 
 from . import cache
 from .program import Program
+from .target import TARGET
 
 Entry = Callable[..., Any]
 
@@ -55,7 +56,13 @@ class Kernel:
         self.entries: dict[tuple[str, ...], Entry] = {}
 
     def entry(self, *signature: str) -> Entry:
-        """The entry point for a signature: compiled, or loaded from disk, when first asked for."""
+        """The entry point for a signature: compiled, or loaded from disk, when first asked for.
+
+        While a target is set (target.py), it is what runs the loop there.
+        """
+        target = TARGET.get()
+        if target is not None:
+            return target.entry(self, signature)
         entry = self.entries.get(signature)
         if entry is None:
             with _LOCK:

@@ -28,6 +28,7 @@ from .geometry import contiguous_strides, numel
 from .operand import Operand
 from .pool import parallel_for
 from .program import integral
+from .target import ByTarget
 
 uint64 = np.uint64
 zero = np.float64(0)  # stands for a zero of the dtype
@@ -133,7 +134,7 @@ def fold_loop(lo, hi, g, columns, columns_at, x, x_at):
                     from_ += ow
 
 
-_ENTRIES: dict[tuple[str, str], Entry] = {}
+_ENTRIES = ByTarget()
 
 
 def _entry(loop: str, dtype: str) -> Entry:

@@ -16,6 +16,7 @@ from .elementwise import Elementwise, Number
 from .geometry import contiguous_strides, is_contiguous, numel
 from .operand import DTYPES, Operand
 from .pool import SMALL, parallel_for, ready
+from .target import ByTarget
 
 
 def identity(x):
@@ -87,7 +88,8 @@ def moves_16_bits(out: Operand, x: Operand) -> bool:
 
 
 def as_bits(x: Operand) -> Operand:
-    return x._replace(dtype="int16", array=x.array.view(np.int16))
+    array: Any = x.array.view(np.int16) if isinstance(x.array, np.ndarray) else x.array  # a device's has no dtype
+    return x._replace(dtype="int16", array=array)
 
 
 def elementwise_for(out: Operand, x: Operand, conj: bool = False, neg: bool = False) -> Elementwise:
@@ -137,7 +139,7 @@ def ready_cat(out: Operand, parts: Sequence[Operand], axis: int) -> Callable[...
 
 
 MANY = 8  # parts that one loop may put together
-_CATS: dict[tuple[str, int], Entry] = {}
+_CATS = ByTarget()
 
 
 def _cat_entry(dtype: str, count: int) -> Entry:

@@ -24,6 +24,7 @@ from .operand import Operand
 from .pool import parallel_for
 from .program import integral
 from .reduce import REASSOCIATE
+from .target import ByTarget
 
 uint64 = np.uint64
 
@@ -102,7 +103,7 @@ def channels_loop(lo, hi, g, y, y_at, x, x_at, w, w_at):
                                 with_row(y, y_plane + (z * oh + row) * ow, x, of, sw, w, window + k, first, last)
 
 
-_ENTRIES: dict[tuple[Callable[..., Any], str], Entry] = {}
+_ENTRIES = ByTarget()
 
 
 def _entry(row: Callable[..., Any], dtype: str) -> Entry:

@@ -26,6 +26,7 @@ from .geometry import Plan, broadcast_strides, plan
 from .operand import DTYPES, Operand
 from .pool import is_small, parallel_for, ready
 from .program import integral
+from .target import TARGET, ByTarget
 
 Body = Callable | Mapping[str, Callable]
 BLOCK = 1024  # elements that are looked at before they are computed, where a body has a usual case
@@ -105,7 +106,7 @@ class Elementwise:
     def __init__(self, name: str, body: Body, *, outputs: int = 1, keep: Sequence[int] = (), cost: int = 1) -> None:
         self.name = f"{name}_loop" if name in MEANT_BY_BODIES else name
         self.body, self.outputs, self.keep, self.cost = body, outputs, frozenset(keep), cost
-        self._entries: dict[tuple, Entry] = {}
+        self._entries = ByTarget()
         self._launches: dict[tuple, Launch] = {}
 
     def run(self, out: Operand | Sequence[Operand], *inputs: Operand | Number, dtype: str | None = None) -> None:
@@ -116,6 +117,10 @@ class Elementwise:
         """
         outs = (out,) if isinstance(out, Operand) else tuple(out)
         first = outs[0]
+        if not isinstance(first.array, np.ndarray):
+            target = TARGET.get()
+            assert target is not None, "operands of a device are for its target"
+            return target.elementwise(self, outs, inputs, dtype)
         facts: list[object] = [dtype, *[o[1:4] for o in outs]]  # [1:4] is dtype, shape and strides
         for x in inputs:
             if isinstance(x, Operand):

@@ -21,6 +21,7 @@ from .convert import array_type
 from .operand import Operand
 from .pool import parallel_for
 from .program import integral
+from .target import ByTarget
 
 uint64, int64 = np.uint64, np.int64
 real = np.float64  # stands for the dtype
@@ -235,7 +236,7 @@ def move_loop(lo, hi, g, places, weights, slopes, out, out_at, grad, grad_at, x,
 
 # --- calls -----------------------------------------------------------------------------------------------------------
 
-_ENTRIES: dict[tuple[Any, str], Entry] = {}
+_ENTRIES = ByTarget()
 
 
 def _entry(loop: Any, dtype: str, *signature: str) -> Entry:

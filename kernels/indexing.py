@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .compile import Entry, Kernel
+from .compile import Kernel
 from .convert import array_type, as_is, load, real_type, store
 from .copy import copy, fill
 from .elementwise import offset_of
@@ -30,6 +30,7 @@ from .geometry import (
 )
 from .operand import DTYPES, Operand, as_ndarray
 from .pool import parallel_for, ready, serial_for
+from .target import TARGET, ByTarget, Place, memory
 
 uint64 = np.uint64
 
@@ -60,7 +61,7 @@ _OUTSIDE = Kernel(outside_loop)
 
 def first_bad(index: Operand, size: int, *, wrap: bool, dim: int = 0) -> BadIndex | None:
     """The first index that is not in [0, size), or, where negative ones count from the end, not in [-size, size)."""
-    if 0 in index.shape:
+    if 0 in index.shape or TARGET.get() is not None:  # a device's kernels look at each index themselves
         return None
     low = -size if wrap else 0
     if is_contiguous(index.shape, index.strides):
@@ -277,12 +278,16 @@ _TAKE_ROWS = {
 }
 _FOLD = Kernel(fold_loop)
 _ADD_ROWS = Kernel(add_rows_loop)
-_PUT: dict[tuple[str, str, str], Entry] = {}
+_PUT = ByTarget()
 NEVER = -(1 << 63)  # an index to skip that no scanned index equals
 
 
-def _take(out: Operand, index: Operand, x: Operand, scale: int, size: int, *, wrap: bool = False) -> bool:
+def _take(out: Operand, index: Operand, x: Operand, scale: int, size: int, dim: int, *, wrap: bool = False) -> bool:
     """All three of one shape. False where an index is not in [0, size), or [-size, size) with `wrap`."""
+    target = TARGET.get()
+    if target is not None:
+        target.take(out, x, [Place(index, scale, size, wrap, dim)])
+        return True
     take = _ready_take(out, index, x, scale, size, wrap=wrap)
     return take(out.array, out.offset, index.array, index.offset, x.array, x.offset)
 
@@ -322,8 +327,14 @@ def _ready_fold_in(offsets: Operand, index: Operand) -> Callable[..., object]:
     return ready(entry, walk.numel, (walk.sizes, walk.strides))
 
 
-def _put(x: Operand, index: Operand, source: Operand, scale: int, how: str, skip: int = NEVER) -> None:
+def _put(
+    x: Operand, index: Operand, source: Operand, scale: int, how: str, size: int, dim: int = 0, skip: int = NEVER
+) -> None:
     """All three of one shape; positions are in bounds. Serial and in order, since two positions may be equal."""
+    target = TARGET.get()
+    if target is not None:
+        target.put(x, source, [Place(index, scale, size, False, dim)], how, skip)
+        return
     put = _ready_put(x, index, source, scale, how, skip)
     put(source.array, source.offset, index.array, index.offset, x.array, x.offset)
 
@@ -381,7 +392,7 @@ def gather(out: Operand, x: Operand, dim: int, index: Operand) -> BadIndex | Non
     """
     out, x, index = (_at_least_1d(one) for one in (out, x, index))
     picked, size = x._replace(shape=index.shape, strides=_without(x.strides, dim)), x.shape[dim]
-    fits = _take(out, index, picked, x.strides[dim], size)
+    fits = _take(out, index, picked, x.strides[dim], size, dim)
     return None if fits else first_bad(index, size, wrap=False, dim=dim)
 
 
@@ -392,7 +403,7 @@ def index_select(out: Operand, x: Operand, dim: int, index: Operand) -> BadIndex
     if 0 in out.shape:
         return first_bad(index, size, wrap=False, dim=dim)
     picked = x._replace(shape=out.shape, strides=_without(x.strides, dim))
-    fits = _take(out, _along(index, out.shape, dim), picked, x.strides[dim], size)
+    fits = _take(out, _along(index, out.shape, dim), picked, x.strides[dim], size, dim)
     return None if fits else first_bad(index, size, wrap=False, dim=dim)
 
 
@@ -403,7 +414,7 @@ def scatter(x: Operand, dim: int, index: Operand, source: Operand, how: str = "r
     bad = first_bad(index, x.shape[dim], wrap=False, dim=dim)
     if bad is None:
         target = x._replace(shape=index.shape, strides=_without(x.strides, dim))
-        _put(target, index, source._replace(shape=index.shape), x.strides[dim], how)
+        _put(target, index, source._replace(shape=index.shape), x.strides[dim], how, x.shape[dim], dim)
     return bad
 
 
@@ -413,7 +424,7 @@ def index_add(x: Operand, dim: int, index: Operand, source: Operand) -> BadIndex
     bad = first_bad(index, x.shape[dim], wrap=False, dim=dim)
     if bad is None:
         target = x._replace(shape=source.shape, strides=_without(x.strides, dim))
-        _put(target, _along(index, source.shape, dim), source, x.strides[dim], "sum")
+        _put(target, _along(index, source.shape, dim), source, x.strides[dim], "sum", x.shape[dim], dim)
     return bad
 
 
@@ -437,6 +448,9 @@ def ready_embedding(out: Operand, weight: Operand, index: Operand) -> Callable[.
         return lambda out, out_at, x, x_at, array, at: first_bad(Operand(array, *looks, at), size, wrap=False)
     rows = index._replace(shape=out.shape, strides=(*index.strides, 0))
     columns = weight._replace(shape=out.shape, strides=(0,) * len(index.shape) + weight.strides[1:])
+    target = TARGET.get()
+    if target is not None:
+        return lambda *arrays: target.take(out, columns, [Place(rows, weight.strides[0], size, False, 0)])
     take = _ready_take(out, rows, columns, weight.strides[0], size)
 
     def run(out: Any, out_at: int, x: Any, x_at: int, index: Any, at: int) -> BadIndex | None:
@@ -451,7 +465,7 @@ def embedding_dense_backward(out: Operand, grad: Operand, index: Operand, paddin
 
     16-bit floats are added in float32 and rounded once.
     """
-    plain = DTYPES[out.dtype].compute == out.dtype and numel(grad.shape) > 0
+    plain = DTYPES[out.dtype].compute == out.dtype and numel(grad.shape) > 0 and TARGET.get() is None
     if plain and all(is_contiguous(one.shape, one.strides) for one in (out, grad, index)):
         return _add_rows(out, grad, index, padding_index)
     bad = first_bad(index, out.shape[0], wrap=False)
@@ -460,15 +474,13 @@ def embedding_dense_backward(out: Operand, grad: Operand, index: Operand, paddin
     target = out
     if DTYPES[out.dtype].compute != out.dtype:
         compute = DTYPES[out.dtype].compute
-        wide = [
-            Operand(np.empty(numel(s), compute), compute, s, contiguous_strides(s)) for s in (out.shape, grad.shape)
-        ]
+        wide = [Operand(memory(numel(s), compute), compute, s, contiguous_strides(s)) for s in (out.shape, grad.shape)]
         copy(wide[1], grad)
         target, grad = wide
     fill(target, 0)
     rows = index._replace(shape=grad.shape, strides=(*index.strides, 0))
     columns = target._replace(shape=grad.shape, strides=(0,) * len(index.shape) + target.strides[1:])
-    _put(columns, rows, grad, target.strides[0], "sum", padding_index)
+    _put(columns, rows, grad, target.strides[0], "sum", out.shape[0], 0, padding_index)
     if target is not out:
         copy(out, target)
     return None
@@ -549,6 +561,10 @@ def _used(indices: Sequence[Operand | None]) -> dict[int, Operand]:
     return {d: one for d, one in enumerate(indices) if one is not None}
 
 
+def _places(x: Operand, used: Mapping[int, Operand], widened: Callable[[Operand], Operand]) -> list[Place]:
+    return [Place(widened(one), x.strides[d], x.shape[d], True, d) for d, one in used.items()]
+
+
 def index(out: Operand, x: Operand, indices: Sequence[Operand | None]) -> BadIndex | None:
     """out = x[indices], with integer indices that broadcast together and None for a whole dimension.
 
@@ -563,6 +579,9 @@ def ready_index(out: Operand, x: Operand, indices: Sequence[Operand | None]) -> 
     the array and the offset of each index that is none."""
     used = _used(indices)
     _, rest, widened = _spread(x, used)
+    target = TARGET.get()
+    if target is not None:
+        return lambda *arrays: target.take(out, rest, _places(x, used, widened))
     if len(used) == 1 and 0 not in out.shape:
         ((d, one),) = used.items()
         size, looks = x.shape[d], one[1:4]
@@ -599,9 +618,13 @@ def ready_index_put(
 ) -> Callable[..., BadIndex | None]:
     """`index_put` for all operands that look like these: `f(x, x_at, source, source_at, index, at, ...)`."""
     used = _used(indices)
-    like, fold = _ready_fold(x, used)
     shape, rest, widened = _spread(x, used)
     spread = source._replace(shape=shape, strides=broadcast_strides(source.shape, source.strides, shape))
+    target = TARGET.get()
+    if target is not None:
+        how = "sum" if accumulate else "replace"
+        return lambda *arrays: target.put(rest, spread, _places(x, used, widened), how)
+    like, fold = _ready_fold(x, used)
     put = _ready_put(rest, widened(like), spread, 1, "sum" if accumulate else "replace")
 
     def run(x: Any, x_at: int, source: Any, source_at: int, *arrays: Any) -> BadIndex | None:

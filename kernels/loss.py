@@ -16,6 +16,7 @@ from .indexing import BadIndex
 from .operand import DTYPES, Operand, as_ndarray
 from .pool import ready, serial_for
 from .program import integral
+from .target import ByTarget
 
 uint64 = np.uint64
 
@@ -85,7 +86,7 @@ def nll_backward_loop(
                     out[uint64(base + label * rest + r)] = store_one(g)
 
 
-_ENTRIES: dict[tuple[str, str], Entry] = {}
+_ENTRIES = ByTarget()
 
 
 def _entry(dtype: str, target_dtype: str, backward: bool) -> Entry:

@@ -17,6 +17,7 @@ from .convert import CONVERT, array_type, load, real_type, store
 from .operand import DTYPES, Operand
 from .pool import ready
 from .reduce import REASSOCIATE, SUM
+from .target import ByTarget
 
 uint64, float64 = np.uint64, np.float64
 
@@ -69,7 +70,7 @@ def layer_norm_loop(
             out[uint64(target + j)] = store_one((load_one(x[uint64(base + j)]) - middle) * scale * factor + shift)
 
 
-_ENTRIES: dict[tuple[str, str, str], Entry] = {}
+_ENTRIES = ByTarget()
 
 
 def _entry(dtype: str, weight: str, bias: str) -> Entry:

@@ -19,6 +19,7 @@ from .operand import DTYPES, Operand
 from .pool import parallel_for
 from .primitives import maximum
 from .program import integral
+from .target import ByTarget
 
 uint64 = np.uint64
 # They stand for a zero, and for the lowest number, of the dtype in which is computed.
@@ -302,7 +303,7 @@ def spread_loop(lo, hi, g, out, out_at, grad, grad_at):
                     of += 1
 
 
-_ENTRIES: dict[tuple[str, str], Entry] = {}
+_ENTRIES = ByTarget()
 LOOPS: dict[str, tuple[Callable, dict]] = {
     **{one.__name__: (one, {}) for one in (largest_loop, put_back_loop, put_loop, mean_loop, spread_loop)},
     **{

@@ -14,13 +14,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .compile import Entry, Kernel
+from .compile import Kernel
 from .convert import array_type, store
 from .copy import copy
 from .geometry import contiguous_strides, is_contiguous, numel
 from .operand import DTYPES, Operand
 from .pool import parallel_for
 from .program import integral
+from .target import ByTarget, memory
 from .vecmath.logarithm import log
 from .vecmath.trigonometric import (
     cosine_float32,
@@ -245,7 +246,7 @@ def wide_integers(w0, w1, w2, w3, low, size):
 
 # --- fills -----------------------------------------------------------------------------------------------------------
 
-_ENTRIES: dict[tuple[Callable, str, str], Entry] = {}
+_ENTRIES = ByTarget()
 
 
 def _fill(out: Operand, seed: int, offset: int, drawing: Callable, a: float, b: float, number: str, by: int) -> None:
@@ -255,7 +256,7 @@ def _fill(out: Operand, seed: int, offset: int, drawing: Callable, a: float, b: 
         return
     if not is_contiguous(out.shape, out.strides):  # the numbers go by logical position, whatever the strides
         strides = contiguous_strides(out.shape)
-        dense = Operand(np.empty(elements, out.array.dtype), out.dtype, out.shape, strides)
+        dense = Operand(memory(elements, DTYPES[out.dtype].storage), out.dtype, out.shape, strides)
         _fill(dense, seed, offset, drawing, a, b, number, by)
         copy(out, dense)
         return
@@ -270,9 +271,13 @@ def _fill(out: Operand, seed: int, offset: int, drawing: Callable, a: float, b: 
     seed, offset = seed & MASK, offset & MASK
     parallel_for(entry, whole, (out.array, out.offset, seed, offset, a, b), 8 * by)
     if rest:  # of the last block some numbers are left over
-        last = np.empty(by, out.array.dtype)
+        last = memory(by, DTYPES[out.dtype].storage)
         entry(0, 1, last, 0, seed, (offset + whole) & MASK, a, b)
-        out.array[out.offset + elements - rest : out.offset + elements] = last[:rest]
+        if isinstance(last, np.ndarray):
+            out.array[out.offset + elements - rest : out.offset + elements] = last[:rest]
+        else:
+            end = out._replace(shape=(rest,), strides=(1,), offset=out.offset + elements - rest)
+            copy(end, Operand(last, out.dtype, (rest,), (1,)))
 
 
 def _fill_real(

@@ -25,6 +25,7 @@ from .geometry import Ints, coalesce, loop_order, numel
 from .operand import DTYPES, Operand
 from .order import order
 from .pool import get_num_threads, parallel_for, ready
+from .target import TARGET, ByTarget
 
 BLOCK = 512  # elements that the inner loop combines before the accumulator is widened
 STRIP = 1024  # accumulators that a column loop holds at once: 8 kB, a quarter of a first-level cache
@@ -220,13 +221,16 @@ class Reduction:
 
     def __init__(self, name: str, recipe: Callable[[str], Recipe], *, fastmath: frozenset[str] = frozenset()) -> None:
         self.name, self.recipe, self.fastmath = name, recipe, fastmath
-        self._entries: dict[tuple, Entry] = {}
+        self._entries = ByTarget()
 
     def run(self, out: Operand, x: Operand, dims: Sequence[int]) -> None:
         """Reduce `dims` of `x` into `out`, whose shape keeps them as 1 or leaves them out. () reduces nothing.
 
         Without elements a result is the identity (0 for sum); for amax and amin there is none, so callers raise first.
         """
+        target = TARGET.get()
+        if target is not None:
+            return target.reduce(self, out, x, dims)
         self.ready(out, x, dims)(out.array, out.offset, x.array, x.offset)
 
     def ready(self, out: Operand, x: Operand, dims: Sequence[int]) -> Callable[..., object]:

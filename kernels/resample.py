@@ -24,6 +24,7 @@ from .geometry import contiguous_strides
 from .operand import DTYPES, Operand
 from .pool import parallel_for
 from .program import integral
+from .target import ByTarget, memory
 
 uint64 = np.uint64
 zero = np.float64(0)  # stands for a zero of the dtype
@@ -139,7 +140,7 @@ def rows_loop(lo, hi, count, size, inner, starts, places, weights, out, out_at, 
                     out[uint64(to + k)] += w * x[uint64(of + k)]
 
 
-_ENTRIES: dict[tuple[bool, str], Entry] = {}
+_ENTRIES = ByTarget()
 
 
 def _entry(by_rows: bool, dtype: str) -> Entry:
@@ -194,4 +195,4 @@ def resample(out: Operand, x: Operand, axes: Sequence[AxisMap]) -> None:
 
 
 def _memory(shape: tuple[int, ...], dtype: str) -> Operand:
-    return Operand(np.empty(prod(shape), DTYPES[dtype].storage), dtype, shape, contiguous_strides(shape))
+    return Operand(memory(prod(shape), DTYPES[dtype].storage), dtype, shape, contiguous_strides(shape))

@@ -20,6 +20,7 @@ from .elementwise import offset_of
 from .operand import DTYPES, Operand
 from .pool import ready
 from .reduce import ReducePlan, chain, reduce_plan
+from .target import ByTarget, scratch
 from .vecmath import exp, log
 
 STRIP = 1024  # accumulators of the columns loop
@@ -219,7 +220,7 @@ class Scan(NamedTuple):
         entry, width = _entry(self.name, loop, given, (*signature, f"{wide}[]")), int(walk.kept[-1])
 
         def strips(lo: int, hi: int, *arrays: Any) -> None:
-            entry(lo, hi, walk.kept, to, walk.kept_in, line, *arrays, np.empty(min(STRIP, width), wide))
+            entry(lo, hi, walk.kept, to, walk.kept_in, line, *arrays, scratch(min(STRIP, width), wide))
 
         count = -(-width // STRIP) * (walk.results // width) if walk.elements else 0
         return ready(strips, count, (), walk.elements * min(STRIP, width))
@@ -276,7 +277,7 @@ def _signature(out_dtype: str, dtype: str) -> tuple[str, ...]:
     return (*["int64[]"] * 4, array_type(out_dtype), "int64", array_type(dtype), "int64")
 
 
-_ENTRIES: dict[tuple, Entry] = {}
+_ENTRIES = ByTarget()
 
 
 def _entry(name: str, loop: Callable, given: dict[str, Any], signature: tuple[str, ...]) -> Entry:

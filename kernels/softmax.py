@@ -19,6 +19,7 @@ from .operand import DTYPES, Operand
 from .pool import ready
 from .primitives import maximum
 from .reduce import REASSOCIATE, ReducePlan, reduce_plan
+from .target import ByTarget
 from .vecmath import exp, log
 
 STRIP = 128  # columns that are worked out together
@@ -252,7 +253,7 @@ def log_softmax_backward_columns(lo, hi, kept, to, from_, saved, steps, out, out
 
 _BACKWARD = (softmax_backward_loop, log_softmax_backward_loop)
 _BACKWARD_COLUMNS = (softmax_backward_columns, log_softmax_backward_columns)
-_ENTRIES: dict[tuple[Callable, str, str], Entry] = {}
+_ENTRIES = ByTarget()
 
 
 def _entry(loop: Callable, dtype: str, out_dtype: str) -> Entry:

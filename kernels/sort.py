@@ -25,6 +25,7 @@ from .pool import ready
 from .primitives import bits_of_double, bits_of_float
 from .program import integral
 from .reduce import ReducePlan, reduce_plan
+from .target import ByTarget, scratch
 
 FEW = 16  # so many of the best elements are kept in order while a line is walked
 SHORT = 40  # lines up to this length are sorted by insertion, which then takes less time than counting digits
@@ -375,12 +376,12 @@ class _Line(NamedTuple):
         sorts, count = self.halves > 1, self.halves * self.size
 
         def run(lo: int, hi: int, *arrays: Any) -> None:
-            scratch = (
-                np.empty(count, key),
-                *((np.empty(count, place),) if sorts else ()),
-                np.empty(digits << bits, np.int64),
+            pieces = (
+                scratch(count, key),
+                *((scratch(count, place),) if sorts else ()),
+                scratch(digits << bits, np.int64),
             )
-            entry(lo, hi, *leading, *arrays, *scratch)
+            entry(lo, hi, *leading, *arrays, *pieces)
 
         return run
 
@@ -401,4 +402,4 @@ class _Line(NamedTuple):
 
 
 _WORDS = {int: "int64", bool: "bool"}
-_ENTRIES: dict[tuple, Entry] = {}
+_ENTRIES = ByTarget()

@@ -77,8 +77,8 @@ def log_normal_kernel(self: Tensor, mean: float, std: float, generator: Any) -> 
     check_floating("log_normal_cpu", self._dtype)
     check_no_internal_overlap(self)
     if self._device.type != "meta":
-        normal = empty(self._shape, dtypes.float64)
-        kernels.normal(normal._operand, *drawn(generator, self._shape.numel()))
+        normal = empty(self._shape, dtypes.float64, self._device)
+        kernels.normal(normal._operand, *drawn(generator, self._shape.numel(), self._device))
         LOG_NORMAL.run(self._operand, normal._operand, mean, std, dtype="float64")
     return self
 

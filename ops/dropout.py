@@ -128,7 +128,7 @@ def native_dropout_kernel(input: Tensor, p: float, train: bool | None) -> tuple[
     result = like(input, None, None, False, None)
     keep = 1.0 - p if train or train is None else 1.0
     bernoulli_float_kernel(mask, keep, None)
-    if result._array is not None:
+    if result._device.type != "meta":
         scale = dropout_scale(p, train)
         MASKED_AND_SCALED.run(result._operand, input._operand, mask._operand, scale, dtype=input._dtype.name)
     return result, mask

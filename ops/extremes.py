@@ -20,7 +20,6 @@ from redispatch.tensor import (
     fresh,
     looks_of,
     mould,
-    no_memory,
     wrap_dim,
 )
 
@@ -214,9 +213,15 @@ def with_indices(name: str, self: Tensor, dim: int, keepdim: bool) -> tuple[Tens
     values, indices = fresh(plan.values), fresh(plan.indices)
     if self._array is not None:
         plan.run(values._array, 0, indices._array, 0, self._array, self._offset)
-    elif values._array is not None:
-        raise no_memory(self)
+    elif self._device.type != "meta":
+        find_extremes(name, self, dim, values, indices)
     return values, indices
+
+
+def find_extremes(name: str, self: Tensor, dim: int, values: Tensor, indices: Tensor) -> None:
+    """Fills the results off the CPU, where no plan is remembered."""
+    dims = reduced_dims(dim, len(self._shape))
+    kernels.extreme_with_indices(values._operand, indices._operand, self._operand, dims, largest=name == "max")
 
 
 def new_indexed(key: Any, self: Tensor) -> IndexedPlan:
@@ -246,9 +251,8 @@ def with_indices_out(
     check_out_dtype(indices, dtypes.int64)
     resize_out(values, Meta(shape, self._dtype, self._device))
     resize_out(indices, Meta(shape, dtypes.int64, self._device))
-    if indices._array is not None:
-        dims = reduced_dims(dim, len(self._shape))
-        kernels.extreme_with_indices(values._operand, indices._operand, self._operand, dims, largest=name == "max")
+    if indices._device.type != "meta":
+        find_extremes(name, self, dim, values, indices)
     return values, indices
 
 
@@ -388,7 +392,7 @@ def aminmax_kernel(self: Tensor, dim: int | None, keepdim: bool) -> tuple[Tensor
         raise IndexError(f"aminmax: Expected reduction dim {dims[0]} to have non-zero size.")
     shape = reduced_shape(self._shape, dims, keepdim)
     smallest, largest = (empty(shape, self._dtype, self._device) for _ in range(2))
-    if self._array is not None:
+    if self._device.type != "meta":
         kernels.AMIN.run(smallest._operand, self._operand, dims)
         kernels.AMAX.run(largest._operand, self._operand, dims)
     return smallest, largest

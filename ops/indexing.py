@@ -37,7 +37,7 @@ from .numbers import storable
 from .planned import Plan, Run
 from .pointwise import shares_memory
 from .public import public
-from .scatter_gather import masked_fill_inplace, nonzero_kernel, warn_if_expanded
+from .scatter_gather import masked_fill_inplace, nonzero_kernel, nonzero_op, warn_if_expanded
 from .structured import apart, common_device, copy_of, overlapping, same_place
 from .views import expand_op, select_op, slice_op, unsqueeze_op, view_op
 
@@ -74,7 +74,7 @@ def integer_indices(self: Tensor, indices: Indices) -> list[Tensor | None]:
             raise NotImplementedError(
                 "a mask on the meta device has no values, so that nobody knows the result's shape"
             )
-        found = nonzero_kernel(index)
+        found = nonzero_kernel(index) if index._device.type == "cpu" else nonzero_op.functional(index)
         result += [selected(found, 1, d).of(found) for d in range(len(index._shape))]
     if len(result) > len(self._shape):
         raise too_many(self, len(result))
@@ -178,11 +178,12 @@ def index_first(self: Tensor, indices: Indices) -> Tensor:
     on = self._device
     made = mould(Size(shape), self._dtype, on, index_strides(self, indices, shape, start))
     result = fresh(made)
-    if on.type == "cpu" and result._shape.numel():  # where nothing is read, no index is looked at
+    if on.type != "meta" and result._shape.numel():  # where nothing is read, no index is looked at
         x, to = self._operand, result._operand
         if kernels.index(to, x, operands(indices)) is not None:
             raise first_bad_index(self, indices)
-        if len(given) == len(indices) and all(a is b for a, b in zip(given, indices, strict=True)):  # no mask
+        unmasked = len(given) == len(indices) and all(a is b for a, b in zip(given, indices, strict=True))
+        if unmasked and on.type == "cpu":
             if len(INDEXED) >= REMEMBERED:
                 INDEXED.clear()
             looks = [None if index is None else looks_of(index) for index in given]
@@ -252,7 +253,7 @@ def index_put_first(self: Tensor, indices: Indices, values: Tensor, accumulate: 
         check_mask(self, mask, len(indices) - 1)
         rest = len(self._shape) - (len(indices) - 1) - len(mask._shape)
         mask = mask.reshape([*mask._shape, *(1,) * rest])
-        return masked_fill_inplace(self, mask, values.item() if values._device.type == "cpu" else 0)
+        return masked_fill_inplace(self, mask, values.item() if values._device.type != "meta" else 0)
     if self._dtype is not values._dtype:
         raise RuntimeError(
             "Index put requires the source and destination dtypes match, got "
@@ -280,7 +281,7 @@ def index_put_first(self: Tensor, indices: Indices, values: Tensor, accumulate: 
     indices = [index if index is None else distinct(index, self) for index in indices]
     if kernels.index_put(self._operand, operands(indices), values._operand, accumulate=accumulate) is not None:
         raise first_bad_index(self, indices)
-    if unmasked and not has_internal_overlap(self._shape, self._stride):
+    if unmasked and self._array is not None and not has_internal_overlap(self._shape, self._stride):
         if len(PUTS) >= REMEMBERED:
             PUTS.clear()
         put = kernels.ready_index_put(self._operand, operands(indices), values._operand, accumulate=accumulate)

@@ -20,7 +20,7 @@ from redispatch.dispatch import ListType, Memo, OptionalType, impl
 from redispatch.dispatch.frames import HIDDEN
 from redispatch.dispatch.marks import frozen, inline, leaf
 from redispatch.kernels import is_contiguous, ready_copy
-from redispatch.tensor import META, Mould, Size, Tensor, dtype, fresh, looks_of, mould, no_memory
+from redispatch.tensor import META, Mould, Size, Tensor, dtype, fresh, looks_of, mould
 
 from .declare import Operator
 from .structured import Meta, Structured
@@ -78,7 +78,7 @@ class Remembering(Operator):
         for x in tensors:
             array = x._array
             if array is None:
-                raise no_memory(x)
+                array = x._operand.array  # of a device; RuntimeError where it has none
             found += (array, x._offset)
         return found
 
@@ -150,7 +150,7 @@ class Planned(Remembering, Structured):
 
     def run_loop(self, out: Tensor, *args: Any) -> None:
         """The body: fills `out`, whatever it looks like."""
-        self.loop_function(out, *args)(out._array, out._offset, *self.operands(args))
+        self.loop_function(out, *args)(out._operand.array, out._offset, *self.operands(args))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

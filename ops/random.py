@@ -29,6 +29,7 @@ from redispatch.tensor import (
     as_device,
     as_numpy,
     contiguous_format,
+    device,
     dtype,
     dtypes,
     empty,
@@ -177,9 +178,14 @@ def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
         set_rng_state(state)
 
 
-def drawn(generator: Generator | None, count: int) -> tuple[int, int]:
-    """(seed, offset) of the next `count` numbers of `generator`, or of the default one."""
-    return (generator or default_generator).take(kernels.blocks(count))
+def drawn(generator: Generator | None, count: int, on: device = CPU) -> tuple[int, int]:
+    """(seed, offset) of the next `count` numbers of `generator`, or of the device's default one."""
+    if generator is None:
+        own = KINDS[on.type].generators if on.type in KINDS else {}
+        generator = own.get(indexed(on).index or 0, default_generator)
+    elif generator.device.type != on.type:
+        raise RuntimeError(f"Expected a '{on.type}' device type for generator but found '{generator.device.type}'")
+    return generator.take(kernels.blocks(count))
 
 
 def check_floating(kernel_name: str, dtype: dtype) -> None:
@@ -216,7 +222,7 @@ def uniform_kernel(self: Tensor, low: float, high: float, generator: Any) -> Ten
     check_no_internal_overlap(self)
     if self._device.type != "meta":
         numbers = parts(self)
-        kernels.uniform(numbers, *drawn(generator, numel(numbers.shape)), low, high)
+        kernels.uniform(numbers, *drawn(generator, numel(numbers.shape), self._device), low, high)
     return self
 
 
@@ -226,7 +232,8 @@ def parts(self: Tensor) -> Operand:
     if not self._dtype.is_complex:
         return x
     real, strides = self._dtype.to_real(), (*(2 * step for step in x.strides), 1)
-    return Operand(x.array.view(real.array), real.name, (*x.shape, 2), strides, 2 * x.offset)
+    array: Any = x.array.view(real.array) if isinstance(x.array, np.ndarray) else x.array
+    return Operand(array, real.name, (*x.shape, 2), strides, 2 * x.offset)
 
 
 @normal_op.kernel("CPU", "Meta")
@@ -237,11 +244,11 @@ def normal_kernel(self: Tensor, mean: float, std: float, generator: Any) -> Tens
     check_no_internal_overlap(self)
     if self._device.type != "meta" and self._dtype.is_complex:  # each part has half of the variance
         numbers = parts(self)
-        kernels.normal(numbers, *drawn(generator, numel(numbers.shape)), 0.0, std / math.sqrt(2))
+        kernels.normal(numbers, *drawn(generator, numel(numbers.shape), self._device), 0.0, std / math.sqrt(2))
         if mean:
             as_numpy(self)[...] += mean
     elif self._device.type != "meta":
-        kernels.normal(self._operand, *drawn(generator, self._shape.numel()), mean, std)
+        kernels.normal(self._operand, *drawn(generator, self._shape.numel(), self._device), mean, std)
     return self
 
 
@@ -266,14 +273,14 @@ def exponential_kernel(self: Tensor, lambd: float, generator: Any) -> Tensor:
         )
     check_no_internal_overlap(self)
     if self._device.type != "meta":
-        kernels.exponential(self._operand, *drawn(generator, self._shape.numel()), lambd)
+        kernels.exponential(self._operand, *drawn(generator, self._shape.numel(), self._device), lambd)
     return self
 
 
 def unit_interval(like: Tensor, generator: Any) -> Tensor:
     """Uniform float64 numbers in [0, 1), of the shape of `like`."""
-    unit = empty(like._shape, dtypes.float64)
-    kernels.uniform(unit._operand, *drawn(generator, like._shape.numel()))
+    unit = empty(like._shape, dtypes.float64, like._device)
+    kernels.uniform(unit._operand, *drawn(generator, like._shape.numel(), like._device))
     return unit
 
 
@@ -285,7 +292,7 @@ def bernoulli_float_kernel(self: Tensor, p: float, generator: Any) -> Tensor:
         raise not_implemented("bernoulli_scalar_cpu_", self._dtype)
     check_no_internal_overlap(self)
     if self._device.type != "meta":
-        kernels.bernoulli(self._operand, *drawn(generator, self._shape.numel()), p)
+        kernels.bernoulli(self._operand, *drawn(generator, self._shape.numel(), self._device), p)
     return self
 
 
@@ -309,6 +316,9 @@ def bernoulli_tensor_kernel(self: Tensor, p: Tensor, generator: Any) -> Tensor:
 
 
 def check_probabilities(p: Tensor) -> None:
+    """RuntimeError for what is no probability; on a device nobody waits to see."""
+    if p._array is None:
+        return
     values = as_numpy(p)
     if not ((values >= 0) & (values <= 1)).all():
         raise RuntimeError(
@@ -328,7 +338,7 @@ def random_from_kernel(self: Tensor, low: int, high: int | None, generator: Any)
     check_range(low, high, self._dtype)
     check_no_internal_overlap(self)
     if self._device.type != "meta":
-        kernels.randint(self._operand, *drawn(generator, self._shape.numel()), low, high)
+        kernels.randint(self._operand, *drawn(generator, self._shape.numel(), self._device), low, high)
     return self
 
 
@@ -490,7 +500,7 @@ def randperm_kernel(n: int, generator: Any, dtype: Any, layout: Any, device: Any
     result = new((n,), dtype, device, pin_memory)
     if result._device.type == "meta":
         return result
-    return written(result, kernels.permutation(n, *drawn(generator, n)))
+    return written(result, kernels.permutation(n, *drawn(generator, n, result._device)))
 
 
 @randperm_op.explicit
@@ -597,9 +607,9 @@ def normal_of(mean: Any, std: Any, generator: Any) -> Tensor:
     else:
         check_std(std)
     result = empty(shape, kind, tensors[0]._device)
-    if result._array is not None:
-        unit = empty(shape, dtypes.float64)
-        kernels.normal(unit._operand, *drawn(generator, result._shape.numel()))
+    if result._device.type != "meta":
+        unit = empty(shape, dtypes.float64, result._device)
+        kernels.normal(unit._operand, *drawn(generator, result._shape.numel(), result._device))
         operands = [value._operand if isinstance(value, Tensor) else float(value) for value in (mean, std)]
         SCALED.run(result._operand, unit._operand, *operands, dtype="float64")
     return result

@@ -105,10 +105,10 @@ def in_dtype(dtype: dtype, ready: Callable[[Operand], Run], self: Tensor) -> Run
         return ready(self._operand)
     dense = empty(self._shape, dtype, self._device)._operand
     convert, reduce = kernels.ready_copy(dense, self._operand), ready(dense)
-    elements, storage = len(dense.array), dense.array.dtype
+    elements, storage = self._shape.numel(), kernels.DTYPES[dense.dtype].storage
 
     def run(to: np.ndarray, to_at: int, x: np.ndarray, x_at: int) -> None:
-        scratch = np.empty(elements, storage)
+        scratch = kernels.memory(elements, storage)
         convert(scratch, 0, x, x_at)
         reduce(to, to_at, scratch, 0)
 

@@ -175,7 +175,7 @@ def index_fill_inplace(self: Tensor, dim: int, index: Tensor, value: Any) -> Ten
     common_device(self, index)
     if self._device.type == "meta":
         return self
-    one = empty((), self._dtype)
+    one = empty((), self._dtype, self._device)
     kernels.fill(one._operand, storable(value, self._dtype))
     target, where = as_lines(self._operand), as_lines(index._operand)
     bad = kernels.first_bad(where, target.shape[axis], wrap=True, dim=axis)
@@ -245,7 +245,7 @@ def in_a_row(x: Tensor) -> Operand:
     """All elements in one dimension, row by row; of a copy, where they do not lie so."""
     operand, count = x._operand, x._shape.numel()
     if not kernels.is_contiguous(operand.shape, operand.strides):
-        operand = move(empty(x._shape, x._dtype), x)._operand
+        operand = move(empty(x._shape, x._dtype, x._device), x)._operand
     return operand._replace(shape=(count,), strides=(1,))
 
 
@@ -306,7 +306,7 @@ def put_inplace(self: Tensor, index: Tensor, source: Tensor, accumulate: bool) -
     values, where = in_a_row(apart(source, self, elementwise=False)), in_a_row(index)
     target = in_a_row(self)
     kernels.index_put(target, [where], values, accumulate=accumulate)
-    if target.array is not self._array:
+    if target.array is not self._operand.array:
         kernels.copy(self._operand, target._replace(shape=tuple(self._shape), strides=row_by_row(self)))
     return self
 

@@ -26,7 +26,7 @@ def resampled(out: Tensor, x: Tensor, axes: Sequence[AxisMap]) -> None:
         return
     compute = compute_dtype(x)
     whole = out._dtype is compute and is_contiguous(out._shape, out._stride)
-    result = out if whole else empty(out._shape, compute)
+    result = out if whole else empty(out._shape, compute, out._device)
     resample(result._operand, dense(x, compute)._operand, axes)
     if result is not out:
         kernels.copy(out._operand, result._operand)

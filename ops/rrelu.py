@@ -47,8 +47,8 @@ def leak(out: Tensor, self: Tensor, noise: Tensor, lower: float, upper: float, t
     if not training:
         leaky_relu_op.body_function(out, self, (lower + upper) / 2)
         return
-    slopes = empty(self._shape, self._dtype)
-    kernels.uniform(slopes._operand, *drawn(generator, self._shape.numel()), lower, upper)
+    slopes = empty(self._shape, self._dtype, self._device)
+    kernels.uniform(slopes._operand, *drawn(generator, self._shape.numel(), self._device), lower, upper)
     LEAKING.run((out._operand, noise._operand), self._operand, slopes._operand, dtype=self._dtype.name)
 
 

@@ -180,11 +180,11 @@ def check_scanned(name: str, self: Tensor, dim: int) -> int:
 
 
 def fill_extremes(name: str, self: Tensor, dim: int, values: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
-    if self._array is None or values._array is None or indices._array is None:
+    if "meta" in (self._device.type, values._device.type, indices._device.type):
         return values, indices
     outs = values._operand, indices._operand
     fill = kernels.ready_cumulative_extreme(*outs, self._operand, dim, largest=name == "cummax")
-    fill(values._array, values._offset, indices._array, indices._offset, self._array, self._offset)
+    fill(*(part for x in (values, indices, self) for part in (x._operand.array, x._offset)))
     return values, indices
 
 

@@ -220,7 +220,7 @@ def scatter_value_body(out: Tensor, self: Tensor, dim: int, index: Tensor, value
 
 def repeated(value: Any, self: Tensor, index: Tensor) -> Operand:
     """A number as a source of the index's shape."""
-    one = empty((), self._dtype)
+    one = empty((), self._dtype, self._device)
     kernels.fill(one._operand, storable(value, self._dtype))
     shape = at_least_1d(index._shape)
     return one._operand._replace(shape=shape, strides=(0,) * len(shape))
@@ -455,7 +455,7 @@ def number_of(value: Tensor) -> Any:
 def broadcast_copy(self: Tensor, mask: Tensor) -> Tensor:
     """A copy of `self` in the shape to which it and the mask broadcast."""
     made = empty(Size(broadcast_shapes(mask._shape, self._shape)), self._dtype, self._device)
-    if made._device.type == "cpu":
+    if made._device.type != "meta":
         kernels.copy(made._operand, self._operand)
     return made
 
@@ -650,11 +650,10 @@ def embedding_dense_backward_kernel(
     bad = kernels.embedding_dense_backward(result._operand, grad_output._operand, indices._operand, padding_idx)
     raise_bad(bad, IndexError)
     if scale_grad_by_freq:
-        counts = np.bincount(kernels.as_ndarray(indices._operand).ravel(), minlength=num_weights)
-        scale = empty((num_weights, 1), dtypes.float64)
-        kernels.as_ndarray(scale._operand)[:, 0] = 1.0 / np.maximum(counts, 1)
-        scale = scale.to(result._dtype)
-        result.mul_(scale)
+        uses = zeros_op.functional([num_weights], dtype=dtypes.float64, device=result._device)
+        once = uses.new_ones([indices._shape.numel()])
+        ops.aten.index_add_.default(uses, 0, indices.reshape([-1]), once)
+        result.mul_(uses.clamp_min(1).reciprocal().unsqueeze(1).to(result._dtype))
     return result
 
 

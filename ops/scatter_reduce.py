@@ -142,7 +142,7 @@ def reduce_into(
             return bad
     bad = kernels.scatter(target, axis, index, src, "sum" if reduce == "mean" else reduce)
     if bad is None and reduce == "mean":
-        counts = empty(out._shape, dtypes.int64)
+        counts = empty(out._shape, dtypes.int64, out._device)
         kernels.fill(counts._operand, int(include_self))
         of_counts = counts._operand._replace(shape=target.shape, strides=kernels.contiguous_strides(target.shape))
         kernels.scatter(of_counts, axis, index, same_everywhere(1, counts, index), "sum")
@@ -152,7 +152,7 @@ def reduce_into(
 
 def same_everywhere(value: Any, like: Tensor, index: Operand) -> Operand:
     """A number as a source of the index's shape."""
-    one = empty((), like._dtype)
+    one = empty((), like._dtype, like._device)
     kernels.fill(one._operand, value)
     return one._operand._replace(shape=index.shape, strides=(0,) * len(index.shape))
 

@@ -14,7 +14,7 @@ from redispatch import kernels
 from redispatch.dispatch import impl
 from redispatch.dispatch.marks import frozen, inline, leaf
 from redispatch.kernels import Operand
-from redispatch.tensor import Mould, Size, Tensor, dtype, dtypes, empty, fresh, looks_of, mould, no_memory, wrap_dim
+from redispatch.tensor import Mould, Size, Tensor, dtype, dtypes, empty, fresh, looks_of, mould, wrap_dim
 
 from .creation import preserved_strides
 from .declare import Operator
@@ -76,15 +76,24 @@ class Choosing(Operator):
     @inline
     def run_functional(self, *args: Any) -> tuple[Tensor, Tensor]:
         x = args[0]
+        if x._array is None:
+            return self.run_elsewhere(args)
         key = (x._looks or looks_of(x), args[1:])
         plan = self.plans.get(key)
         if plan is None:
             plan = self.new_plan(key, args)
         values, indices = fresh(plan.values), fresh(plan.indices)
-        if x._array is not None:
-            plan.run(values._array, 0, indices._array, 0, x._array, x._offset)
-        elif values._array is not None:
-            raise no_memory(x)
+        plan.run(values._array, 0, indices._array, 0, x._array, x._offset)
+        return values, indices
+
+    def run_elsewhere(self, args: tuple[Any, ...]) -> tuple[Tensor, Tensor]:
+        """The same off the CPU, where no plan is remembered; nothing is computed on the meta device."""
+        x = args[0]
+        choice = self.choice_function(*args)
+        values = empty(choice.shape, x._dtype, x._device, choice.strides)
+        indices = empty(choice.shape, dtypes.int64, x._device, choice.strides)
+        if x._device.type != "meta":
+            choose(choice, values, indices, x)
         return values, indices
 
     def new_plan(self, key: Any, args: tuple[Any, ...]) -> Plan:
@@ -92,7 +101,7 @@ class Choosing(Operator):
         choice = self.choice_function(*args)
         values = mould(Size(choice.shape), x._dtype, x._device, choice.strides)
         indices = mould(Size(choice.shape), dtypes.int64, x._device, choice.strides)
-        run = nothing if x._array is None else choice.ready(fresh(values)._operand, fresh(indices)._operand)
+        run = choice.ready(fresh(values)._operand, fresh(indices)._operand)
         if len(self.plans) >= PLANS:
             self.plans.clear()
         plan = self.plans[key] = Plan(values, indices, run)
@@ -107,15 +116,16 @@ class Choosing(Operator):
             check_out_dtype(out, wanted)
             resize_out(out, Meta(choice.shape, wanted, x._device, choice.strides))
             check_no_internal_overlap(out)
-        if x._array is not None:
+        if x._device.type != "meta":
             x = apart(x, values, elementwise=False)
-            run = self.choice_function(x, *inputs[1:]).ready(values._operand, indices._operand)
-            run(values._array, values._offset, indices._array, indices._offset, x._array, x._offset)
+            choose(self.choice_function(x, *inputs[1:]), values, indices, x)
         return values, indices
 
 
-def nothing(*args: Any) -> None:
-    """What is to be done on the meta device."""
+def choose(choice: Choice, values: Tensor, indices: Tensor, x: Tensor) -> None:
+    """Fills the results."""
+    run = choice.ready(values._operand, indices._operand)
+    run(*(part for one in (values, indices, x) for part in (one._operand.array, one._offset)))
 
 
 def check_real(message: str, self: Tensor) -> None:
@@ -273,9 +283,9 @@ def middle(out: Tensor, self: Tensor, skip_nan: bool) -> None:
         return
     dense = self if kernels.is_dense(self._shape, self._stride) else copy_of(self)
     line = dense._operand._replace(shape=(count,), strides=(1,))
-    place = empty((), dtypes.int64)._operand
+    place = empty((), dtypes.int64, out._device)._operand
     find = kernels.ready_rank(out._operand, place, line, 0, None, skip_nan=skip_nan)
-    find(out._array, out._offset, place.array, 0, line.array, line.offset)
+    find(out._operand.array, out._offset, place.array, 0, line.array, line.offset)
 
 
 def of_none(kind: dtype) -> Any:

@@ -45,7 +45,7 @@ from redispatch.dispatch.layers.zero_tensor import ZERO_TENSOR
 from redispatch.dispatch.origins import telling_origin
 from redispatch.dispatch.override import DEFAULT_HANDLER, PLAIN_TYPES
 from redispatch.dispatch.state import PLAIN_TENSORS, State
-from redispatch.kernels import Operand, check_view, is_contiguous, last_element
+from redispatch.kernels import TARGET, Operand, check_view, is_contiguous, last_element
 
 from .device_kinds import KINDS
 from .devices import CPU, device, device_keyset
@@ -256,9 +256,11 @@ class Tensor(TensorBase, metaclass=TensorMeta):
 
     @property
     def _operand(self) -> Operand:
-        array = self._array
+        array: Any = self._array
         if array is None:
-            raise no_memory(self)
+            array = None if TARGET.get() is None else self._storage.block  # a device's, for kernels that run there
+            if array is None:
+                raise no_memory(self)
         return Operand(array, self._dtype.name, self._shape, self._stride, self._offset)
 
     def _summary(self) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from redispatch.dispatch import keyset, ops
-from redispatch.kernels import DTYPES, Operand, is_contiguous, is_dense, overlap
+from redispatch.kernels import DTYPES, Operand, is_contiguous, is_dense, on_target, overlap
 from redispatch.kernels.copy import elementwise_for
 from redispatch.kernels.cuda import CUDAElementwise, current_stream
 from redispatch.kernels.cuda.elementwise import LAUNCHES, VECTOR, Ready, memory_of
@@ -23,6 +23,7 @@ from redispatch.ops.pointwise import as_it_is
 from redispatch.ops.structured import check_no_internal_overlap, overlapping
 from redispatch.tensor import CPU, Pinned, Tensor, empty, looks_of, owner_of, view_over
 
+from .late_errors import late_errors
 from .operands import address_of, allocator, block_of, fresh_like, operand
 
 _LOOPS: dict[Elementwise, CUDAElementwise] = {}
@@ -35,6 +36,12 @@ def on_cuda(loops: Elementwise) -> CUDAElementwise:
     if found is None:
         found = _LOOPS[loops] = CUDAElementwise(loops)
     return found
+
+
+def on_cpu(op: Any, *args: Any) -> Any:
+    """An operator's CPU kernel, whatever the target of kernels is."""
+    with on_target(None):
+        return op.redispatch(keyset("CPU"), *args)
 
 
 def copy_on_device(target: Tensor, source: Tensor) -> None:
@@ -118,7 +125,7 @@ def send(target: Tensor, source: Tensor, non_blocking: bool = False) -> None:
         allocator().driver.send(to, bytes_of(source), stream)
         return
     dense = empty(target._shape, target._dtype, CPU)
-    ops.aten.copy_.default.redispatch(keyset("CPU"), dense, source)
+    on_cpu(ops.aten.copy_.default, dense, source)
     if is_contiguous(target._shape, target._stride):
         allocator().driver.write(to, bytes_of(dense), stream)
         return
@@ -149,7 +156,7 @@ def sent(x: Tensor, on: Any) -> Tensor:
 def uploaded(value: Any, on: Any, dtype: Any) -> Tensor:
     """A Python number as a tensor without dimensions on a device."""
     one = empty((), dtype, CPU)
-    ops.aten.fill_.Scalar.redispatch(keyset("CPU"), one, value)
+    on_cpu(ops.aten.fill_.Scalar, one, value)
     return sent(one, on)
 
 
@@ -165,9 +172,10 @@ def fetch(target: Tensor, source: Tensor, non_blocking: bool = False) -> None:
         allocator().driver.fetch(bytes_of(target), address, stream)
         return
     dense = empty(source._shape, source._dtype, CPU)
+    late_errors(allocator().driver).check(block.device)
     data = allocator().driver.read(address, source._shape.numel() * source._dtype.itemsize, stream)
     bytes_of(dense)[:] = data
-    ops.aten.copy_.default.redispatch(keyset("CPU"), target, dense)
+    on_cpu(ops.aten.copy_.default, target, dense)
 
 
 def fill_kernel(self: Tensor, value: Any) -> Tensor:
@@ -222,7 +230,7 @@ def item_kernel(self: Tensor) -> Any:
         raise RuntimeError(f"a Tensor with {self._shape.numel()} elements cannot be converted to Scalar")
     here = empty((), self._dtype, CPU)
     fetch(here, view_over(self, (), (), self._offset))
-    return ops.aten._local_scalar_dense.default.redispatch(keyset("CPU"), here)
+    return on_cpu(ops.aten._local_scalar_dense.default, here)
 
 
 def equal_kernel(self: Tensor, other: Tensor) -> bool:

@@ -16,11 +16,14 @@ from redispatch.tensor import KINDS, DeviceKind, DLPack, Tensor, device, overrid
 
 from . import copies, losses, masks, norms, products, softmax, updates
 from .joining import JOINING
+from .late_errors import late_errors
 from .memory import Block, CachingAllocator
 from .operands import block_of
 from .pinned import PinnedBlock, PinnedCache
 from .pointwise import PointwiseOnCUDA
 from .reductions import REDUCTIONS, ReductionOnCUDA
+from .served import served
+from .target import Tables, on_device
 
 KEY = "CUDA"
 CODE = 2  # DLPack's, of CUDA devices
@@ -97,6 +100,7 @@ class Started:
                 for op, function in structured.forms():
                     self._put(op, function, f"planned {op._opname}")
         self.serve_declared()
+        self._serve_as_they_are()
         fallbacks = Library("_", "IMPL", KEY)
         fallbacks.fallback(self.without_kernel)
         self.undo.append(fallbacks._destroy)
@@ -113,6 +117,15 @@ class Started:
 
     def _put(self, op: OpOverload, function: Callable[..., Any], name: str) -> None:
         self.undo.append(impl(op, KEY, function, convention="positional", place=place_of(function), name=name))
+
+    def _serve_as_they_are(self) -> None:
+        """Kernels of the CPU's, carried out on a device."""
+        tables, errors = Tables(), late_errors(self.driver)
+        for op, kernel in [*served()]:
+            title = op.qualified_name.removeprefix("aten::").partition(".")[0]
+            self._put(op, on_device(kernel, title, tables, errors), f"on the device: {title}")
+        self.undo.append(errors.remove)
+        self.undo.append(tables.known.clear)
 
     def serve_declared(self) -> bool:
         """Gives kernels to the pointwise operators that have none yet; whether there were any."""

@@ -218,6 +218,54 @@ def manual_seed_all(seed: int) -> None:
             generator.manual_seed(seed)
 
 
+def _generator(device: Any = None) -> Any:
+    start()
+    return KINDS["cuda"].generators[index_of(device)]
+
+
+def seed() -> None:
+    """Seeds the current device's generator from the operating system."""
+    _generator().seed()
+
+
+def seed_all() -> None:
+    """Seeds the generators of all devices alike, from the operating system."""
+    manual_seed_all(_generator().seed())
+
+
+def initial_seed() -> int:
+    """The seed of the current device's generator."""
+    return _generator().initial_seed()
+
+
+def get_rng_state(device: Any = "cuda") -> Any:
+    """The state of a device's generator, for `set_rng_state`: bytes on the CPU."""
+    return _generator(device).get_state()
+
+
+def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
+    """Puts a device's generator into a state that `get_rng_state` gave."""
+    _generator(device).set_state(new_state)
+
+
+def get_rng_state_all() -> list[Any]:
+    """The states of all devices' generators."""
+    start()
+    return [generator.get_state() for generator in KINDS["cuda"].generators.values()]
+
+
+def set_rng_state_all(new_states: Any) -> None:
+    """Puts the generators of all devices into these states."""
+    for index, state in enumerate(new_states):
+        set_rng_state(state, index)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "default_generators":  # those of all devices, by their numbers
+        return tuple(KINDS["cuda"].generators.values()) if is_available() and start() else ()
+    raise AttributeError(f"module 'redispatch.cuda' has no attribute {name!r}")
+
+
 __all__ = [
     "CUDAGraph",
     "Event",

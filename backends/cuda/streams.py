@@ -14,6 +14,7 @@ from redispatch.kernels.cuda import set_current_stream
 from redispatch.tensor import as_device, current_index, device, set_current_index
 
 from .devices import start
+from .late_errors import late_errors
 
 
 def index_of(on: Any = None) -> int:
@@ -49,7 +50,9 @@ class Stream:
 
     def synchronize(self) -> None:
         """Waits until all its work is done."""
-        start().driver.synchronize(self.device_index, self.number)
+        driver = start().driver
+        driver.synchronize(self.device_index, self.number)
+        late_errors(driver).check(self.device_index)
 
     def query(self) -> bool:
         """Whether all its work is done."""
@@ -173,4 +176,6 @@ class Nothing:
 
 def synchronize(device: Any = None) -> None:
     """Waits until all work on a device is done."""
-    start().driver.synchronize(index_of(device))
+    driver, index = start().driver, index_of(device)
+    driver.synchronize(index)
+    late_errors(driver).check(index)

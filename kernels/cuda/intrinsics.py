@@ -76,6 +76,19 @@ def shuffle_down(x, distance):
     return _on_a_gpu(x, distance)
 
 
+@primitive
+def advanced(x, count):
+    """A pointer so many elements further on."""
+    return _on_a_gpu(x, count)
+
+
+@primitive
+def swap_if_equal(x, at, old, new):
+    """Writes `new` to a pointer's element where `old` is, in one step that no other thread comes between; what was
+    there. Elements are int32 or int64."""
+    return _on_a_gpu(x, at, old, new)
+
+
 LOADS: dict[int, Callable] = {2: load_2, 4: load_4, 8: load_8, 16: load_16}
 STORES: dict[int, Callable] = {2: store_2, 4: store_4, 8: store_8, 16: store_16}
 
@@ -97,6 +110,7 @@ def register() -> None:
     _register_primitives(overload, types)
     _register_vectors(overload, types)
     _register_shuffle(overload, types)
+    _register_pointers(overload, types)
     _register_rounding()
     for function, bodies in define.BODIES.items():
         _register_function(function, bodies, overload, types)
@@ -243,6 +257,31 @@ def _register_vectors(overload: Any, types: Any) -> None:
 
     for count in LOADS:
         put(count)
+
+
+def _register_pointers(overload: Any, types: Any) -> None:
+    import numba.cuda.extending as extending
+
+    intrinsic: Any = extending.intrinsic
+
+    @intrinsic
+    def step(typingctx, x, count):
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            return builder.gep(values[0], [values[1]])
+
+        return x(x, types.int64), codegen
+
+    @intrinsic
+    def swap(typingctx, x, at, old, new):
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            where = builder.gep(values[0], [values[1]])
+            found = builder.cmpxchg(where, values[2], values[3], "monotonic", "monotonic")
+            return builder.extract_value(found, 0)
+
+        return x.dtype(x, types.int64, x.dtype, x.dtype), codegen
+
+    overload(advanced, strict=False)(lambda x, count: lambda x, count: step(x, count))
+    overload(swap_if_equal, strict=False)(lambda x, at, old, new: lambda x, at, old, new: swap(x, at, old, new))
 
 
 def _register_shuffle(overload: Any, types: Any) -> None:
