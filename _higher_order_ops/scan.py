@@ -39,7 +39,8 @@ def scan(combine_fn: Callable[..., Any], init: Any, xs: Any, *, dim: int = 0, re
     """(carry, ys) after `carry, y = combine_fn(carry, x)` for each slice x of `xs` along `dim`, the last one first with
     `reverse`.
 
-    init, xs: pytrees of tensors. ys: the results in the order of the slices, stacked along a new first dimension.
+    init, xs: pytrees of tensors. ys: the results in the order of the slices, stacked along a new dimension: the same,
+    `dim`, or the first of results that have no such dimension.
     Errors: RuntimeError for other arguments, and where there is nothing to scan.
     """
     if not callable(combine_fn):
@@ -66,7 +67,15 @@ def scan(combine_fn: Callable[..., Any], init: Any, xs: Any, *, dim: int = 0, re
     flat = Flat(checked_carry(combine_fn, init_spec), init_spec, spec)
     found = scan_op(flat, carried, [x.flip(0) for x in front] if reverse else front)
     carry, ys = found[: len(carried)], found[len(carried) :]
-    return flat.restored([*carry, *((y.flip(0) if isinstance(y, Tensor) else y for y in ys) if reverse else ys)])
+    return flat.restored([*carry, *(in_place(y, dim % leaves[0].dim(), reverse) for y in ys)])
+
+
+def in_place(y: Any, dim: int, reverse: bool) -> Any:
+    """The results of all steps in the order of the slices, and along the dimension along which these were taken."""
+    if not isinstance(y, Tensor):
+        return y
+    y = y.flip(0) if reverse else y
+    return y.movedim(0, dim) if 0 < dim < y.dim() else y
 
 
 def checked_carry(combine_fn: Callable[..., Any], spec: Any) -> Callable[..., Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from redispatch.tensor import Tensor, dtypes, result_type
+from redispatch.tensor import Tensor, dtypes, result_type, strided
 
 from .creation import ones_like, scalar_tensor_op
 from .declare import Function, Operator
@@ -243,7 +243,7 @@ where_condition_op = Operator("where(Tensor condition) -> Tensor[]")
 
 def scalar_like(value: Any, *others: Any, device: Any) -> Tensor:
     """A number as a tensor without dimensions, of the dtype in which it and the others are computed."""
-    return scalar_tensor_op.functional(value, dtype=result_type(value, *others), device=device)
+    return scalar_tensor_op.functional(value, dtype=result_type(value, *others), layout=strided, device=device)
 
 
 @where_scalar_self_op.implicit
@@ -259,7 +259,8 @@ def where_scalar_other(condition: Tensor, self: Tensor, other: Any) -> Tensor:
 @where_scalar_op.implicit
 def where_scalars(condition: Tensor, self: Any, other: Any) -> Tensor:
     device = condition._device
-    first, second = scalar_like(self, other, device=device), scalar_like(other, self, device=device)
+    second = scalar_like(other, self, device=device)
+    first = scalar_like(self, other, device=device)
     return where_op.functional(condition, first, second)
 
 

@@ -25,6 +25,7 @@ from redispatch.dispatch import (
     call,
     fallthrough_kernel,
     impl,
+    ops,
     place_of,
     run,
     shared,
@@ -789,7 +790,7 @@ def isclose_composite(self: Tensor, other: Tensor, rtol: float, atol: float, equ
         return close
     if self._dtype is dtypes.bool:
         x, y = x.byte(), y.byte()
-    allowed = (y * rtol).abs() + atol
+    allowed = ops.aten.add.Scalar(ops.aten.mul.Scalar(y, rtol).abs(), atol)
     error = (x - y).abs()
     near = (error.abs() != float("inf")) * (error == error)
     near &= error <= allowed

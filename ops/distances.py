@@ -223,7 +223,7 @@ cosine_similarity_op = Operator("cosine_similarity(Tensor x1, Tensor x2, int dim
 def pairwise_distance_composite(x1: Any, x2: Any, p: float, eps: float, keepdim: bool) -> Any:
     """The p-norm of x1 - x2 + eps along the last dimension; eps keeps its slope finite at 0."""
     last = max(x1.dim(), x2.dim()) - 1
-    return vector_norm_op.functional(add_scalar_op.functional(x1 - x2, eps), p, [last], keepdim)
+    return ops.aten.norm.ScalarOpt_dim(add_scalar_op.functional(x1 - x2, eps), p, [last], keepdim)
 
 
 @cosine_similarity_op.implicit

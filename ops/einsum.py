@@ -93,7 +93,7 @@ def laid_out(x: Any, layout: Layout) -> Any:
     for first, second in layout.diagonals:
         x = x.diagonal(0, first, second).movedim(-1, first)
     for _ in range(layout.new):
-        x = x.unsqueeze(-1)
+        x = x.unsqueeze(x.dim())
     return x.permute(layout.order)
 
 

@@ -122,7 +122,7 @@ max_pool1d_op = Operator(f"max_pool1d{REST_1D} -> Tensor")
 
 @max_pool1d_with_indices_op.implicit
 def max_pool1d_pair(self: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
-    image, lists = as_row("max_pool1d", self, (1, kernel), (1, stride), (0, padding), (1, dilation))
+    image, lists = as_row("max_pool1d", self, (1, kernel), (1, stride or kernel), (0, padding), (1, dilation))
     values, places = max_pool2d_with_indices.operators[0](image, *lists, ceil_mode)
     return values.squeeze(-2), places.squeeze(-2)
 

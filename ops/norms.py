@@ -149,7 +149,7 @@ def linalg_norm_composite(self: Any, ord: Any, dim: Any, keepdim: bool, dtype: A
     check_dims(self, ord, dim)
     if ord is not None and (len(dim) == 2 if dim is not None else len(self._shape) == 2):
         return matrix_norm_op.functional(self, ord, [0, 1] if dim is None else dim, keepdim, dtype=dtype)
-    return vector_norm_op.functional(self, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
+    return vector_norm_op.functional(self, 2.0 if ord is None else ord, dim, keepdim, dtype=dtype)
 
 
 @linalg_norm_str_op.implicit

@@ -127,7 +127,9 @@ def test_scan_takes_pytrees_and_other_dimensions():
     xs = {"a": rd.arange(6.0).view(2, 3), "b": rd.ones(1, 3)}
     carry, ys = scan(lambda c, x: ((c[0] + x["a"],), [x["a"] * 2, x["b"]]), (rd.zeros(2),), xs, dim=1)
     assert carry[0].tolist() == [3, 12]
-    assert ys[0].tolist() == [[0, 6], [2, 8], [4, 10]] and ys[1].shape == (3, 1)
+    assert ys[0].tolist() == [[0, 2, 4], [6, 8, 10]] and ys[1].shape == (1, 3)  # along the same dimension
+    sums = scan(lambda c, x: (c + x.sum(), c + x.sum()), rd.zeros(()), xs["a"], dim=1, reverse=True)[1]
+    assert sums.tolist() == [15, 12, 7]  # there is no such dimension: the first
 
 
 @pytest.mark.parametrize(
