@@ -35,7 +35,7 @@ from redispatch.dispatch import (
     within,
     without_overrides,
 )
-from redispatch.dispatch.override import one_per_type
+from redispatch.dispatch.override import has_torch_function_attribute, one_per_type
 from redispatch.dispatch.schema import NO_DEFAULT
 from redispatch.tensor import Tensor, overridable_property
 from redispatch.tensor.tensor import nowrap_functions
@@ -141,8 +141,8 @@ def get_default_nowrap_functions() -> set[Any]:
 # lists, one function after the other, count on that.
 NOT_LISTED = frozenset(
     """
-    as_strided as_tensor asarray can_cast fill from_file from_numpy frombuffer linspace logspace normal promote_types
-    rand_like randint_like randn_like range result_type tensor vander
+    as_strided as_tensor asarray can_cast fill from_dlpack from_file from_numpy frombuffer linspace logspace normal
+    promote_types rand_like randint_like randn_like range result_type tensor vander
     nn.functional.hardsigmoid nn.functional.hardswish nn.functional.sigmoid nn.functional.tanh nn.functional.upsample
     nn.functional.upsample_bilinear nn.functional.upsample_nearest
     Tensor.__delitem__ Tensor.__dir__ Tensor._conj Tensor._conj_physical Tensor._is_zerotensor Tensor._neg_view
@@ -326,7 +326,7 @@ def _enable_torch_function() -> Setting:
 
 def _get_overloaded_args(relevant_args: Iterable[Any], get_type_fn: Any = type) -> list[Any]:
     """One argument for each class that overrides, in the order in which they are asked."""
-    return one_per_type([value for value in relevant_args if overrides(value)])
+    return one_per_type([value for value in relevant_args if has_torch_function_attribute(value)])
 
 
 def _get_current_function_mode_stack() -> list[Any]:

@@ -152,14 +152,24 @@ def check_nothing(schema: FunctionSchema, result: Any) -> None:
 
 
 # What a result of such a type must be; of other types anything goes.
-PLAIN_RESULTS: dict[str, Any] = {"int": int, "float": (int, float), "bool": bool, "str": str}
+PLAIN_RESULTS: dict[str, Any] = {
+    **dict.fromkeys(("int", "SymInt"), int),
+    **dict.fromkeys(("float", "SymFloat"), (int, float)),
+    "bool": bool,
+    "str": str,
+}
 
 
 @leaf
 def check_plain(schema: FunctionSchema, result: Any) -> None:
-    """RuntimeError for a text where a number is promised, and the like. Numpy's numbers pass for numbers."""
+    """RuntimeError for a text where a number is promised, and the like. Numpy's numbers pass for numbers.
+
+    None passes, too: from a handler that is asked for the shape (`aten::dim`), it means that the tensor's own holds.
+    """
+    if result is None:
+        return
     promised = schema.returns[0].type
-    wanted = PLAIN_RESULTS.get(str(promised))
+    wanted = PLAIN_RESULTS.get(promised.name) if isinstance(promised, BaseType) else None
     if wanted is not None and not isinstance(result, wanted) and not hasattr(result, "__index__"):
         raise no_tensor(schema, result)
 

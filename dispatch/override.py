@@ -169,6 +169,22 @@ def who_overrides(args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any] | No
     return [] if state.keys.by_mode else None
 
 
+def has_torch_function_attribute(value: Any) -> bool:
+    """Whether the class of `value` has a `__torch_function__`: its own, or that of plain tensors."""
+    kind = type(value)
+    if isinstance(kind, TensorMeta):
+        return getattr(kind, "__torch_function__", None) is not _disabled_torch_function_impl
+    return overrides(value)
+
+
+def given_tensor_likes(args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
+    """Every argument, inside one level of list or tuple too, whose class has a `__torch_function__`."""
+    items = [
+        item for value in (*args, *kwargs.values()) for item in (value if isinstance(value, HOLDERS) else (value,))
+    ]
+    return [item for item in items if has_torch_function_attribute(item)]
+
+
 def overriding(args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
     """The arguments that override, in order; of several of one class that follow each other, the first."""
     found: list[Any] = []
@@ -208,7 +224,7 @@ def handle_torch_function(public: Callable[..., Any], relevant: Iterable[Any], /
 
     Errors: NotHandledError where every handler answers NotImplemented.
     """
-    return ask(public, [value for value in relevant if overrides(value)], args, kwargs)
+    return ask(public, [value for value in relevant if has_torch_function_attribute(value)], args, kwargs)
 
 
 def call_overridden(public: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

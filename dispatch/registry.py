@@ -10,6 +10,7 @@ import importlib
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from .errors import RegistrationError
@@ -47,18 +48,19 @@ def add_operator(op: OpOverload) -> Undo:
         OPERATORS[op.qualified_name] = op
         OVERLOADS.setdefault(op.packet_name, {})[op._overloadname] = op
     _tell("defined", op)
+    return partial(remove_operator, op)
 
-    def undo() -> None:
-        with LOCK:
-            if OPERATORS.get(op.qualified_name) is not op:
-                return
-            del OPERATORS[op.qualified_name]
-            del OVERLOADS[op.packet_name][op._overloadname]
-            if not OVERLOADS[op.packet_name]:
-                del OVERLOADS[op.packet_name]
-        _tell("removed", op)
 
-    return undo
+def remove_operator(op: OpOverload) -> None:
+    """Takes an operator out again, unless that has been done."""
+    with LOCK:
+        if OPERATORS.get(op.qualified_name) is not op:
+            return
+        del OPERATORS[op.qualified_name]
+        del OVERLOADS[op.packet_name][op._overloadname]
+        if not OVERLOADS[op.packet_name]:
+            del OVERLOADS[op.packet_name]
+    _tell("removed", op)
 
 
 def load_late(name: str) -> bool:

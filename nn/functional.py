@@ -27,7 +27,7 @@ from redispatch.ops import (
 )
 from redispatch.ops import batch_norm as batch_normalization
 from redispatch.ops import bilinear as bilinear_forms
-from redispatch.ops.overridable import overridable_function
+from redispatch.ops.overridable import builtin_function, overridable_function
 from redispatch.ops.softmax import log_softmax as _log_softmax
 from redispatch.ops.softmax import softmax as _softmax
 from redispatch.tensor import Size, Tensor, contiguous_format, dtypes
@@ -125,7 +125,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     return input.relu_() if inplace else input.relu()
 
 
-@overridable_function
+@builtin_function
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """x Φ(x), with Φ the normal distribution function; `approximate="tanh"` by its usual approximation."""
     return activations.gelu(input, approximate=approximate)
@@ -143,13 +143,13 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     return soft_rectifiers.mish.inplace(input) if inplace else soft_rectifiers.mish(input)
 
 
-@overridable_function
+@builtin_function
 def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
     """log(1 + exp(beta x)) / beta, elementwise; x itself where beta x is above `threshold`."""
     return soft_rectifiers.softplus(input, beta, threshold)
 
 
-@overridable_function
+@builtin_function
 def logsigmoid(input: Tensor) -> Tensor:
     """log(sigmoid(x)), elementwise."""
     return soft_rectifiers.log_sigmoid(input)
@@ -304,7 +304,7 @@ def _check_several(shape: Sequence[int]) -> None:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {Size(shape)}")
 
 
-@overridable_function
+@builtin_function
 def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
     """A row of zeros with a one at the class, for each class number: shape [*tensor.shape, classes], int64."""
     if tensor.dtype is not dtypes.int64:

@@ -194,7 +194,6 @@ to_cdouble = conversion("cdouble", dtypes.complex128)
 _TENSOR_NAMES = {f"torch.{t.tensor_name}Tensor": t for t in DTYPES.values()}
 
 
-@overridable
 def tensor_type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """The name of the tensor's type, "torch.FloatTensor"; with a dtype or such a name, the tensor converted to it."""
     if dtype is None:
@@ -208,7 +207,8 @@ def tensor_type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> 
     return to_dtype_op.functional(self, element, non_blocking=non_blocking)
 
 
-Tensor.type = tensor_type  # type: ignore[attr-defined]
+tensor_type.__name__ = "type"
+Tensor.type = overridable(tensor_type)  # type: ignore[attr-defined]
 
 type_as_op = Operator("type_as(Tensor self, Tensor other) -> Tensor")
 

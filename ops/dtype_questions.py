@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from redispatch.tensor import promotion
 
-from .overridable import overridable_function
+from .overridable import builtin_function
 
-result_type = overridable_function(promotion.result_type)
-promote_types = overridable_function(promotion.promote_types)
-can_cast = overridable_function(promotion.can_cast)
+result_type = builtin_function(promotion.result_type)
+promote_types = builtin_function(promotion.promote_types)
+can_cast = builtin_function(promotion.can_cast)

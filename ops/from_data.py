@@ -39,14 +39,14 @@ from redispatch.tensor import (
 )
 
 from .creation import empty_op, filled_by, filled_first, integer_range, planned, written
-from .overridable import overridable_function
+from .overridable import builtin_function, factory_function
 
 _MAX_DIMS = 128
 
 # --- the public functions --------------------------------------------------------------------------------------------
 
 
-@overridable_function
+@factory_function
 def tensor(
     data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
@@ -79,7 +79,7 @@ def tensor(
     return with_grad(pinned(result, pin_memory), requires_grad)
 
 
-@overridable_function
+@factory_function
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """`data` as a tensor: itself if it is one of this dtype and device, over a numpy array's memory, or a copy."""
     dtype, device = as_dtype("as_tensor", dtype), None if device is None else as_device(device)
@@ -103,7 +103,7 @@ def over_foreign(data: Any) -> Tensor | None:
     return None
 
 
-@overridable_function
+@factory_function
 def from_numpy(array: np.ndarray) -> Tensor:
     """A tensor over the memory of a numpy array, which stays alive as long as the tensor.
 
@@ -117,7 +117,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
     return lifted(over_array(array), None)
 
 
-@overridable_function
+@factory_function
 def from_dlpack(ext_tensor: Any) -> Tensor:
     """A tensor over the memory of any object with `__dlpack__`, or of a capsule. A tensor of ours comes as an alias."""
     if isinstance(ext_tensor, Tensor):
@@ -132,7 +132,7 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
     return lifted(over_array(np.from_dlpack(ext_tensor)), None)
 
 
-@overridable_function
+@factory_function
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
     """A 1-d tensor over an object with the buffer protocol, such as a bytearray, from byte `offset` on."""
     element = as_dtype("frombuffer", dtype)
@@ -143,7 +143,7 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
     return with_grad(lifted(over_array(array, element), None), requires_grad)
 
 
-@overridable_function
+@factory_function
 def asarray(
     obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
 ) -> Tensor:
@@ -194,19 +194,19 @@ def is_tensor(obj: Any) -> bool:
     return isinstance(obj, Tensor)
 
 
-@overridable_function
+@builtin_function
 def is_floating_point(input: Tensor) -> bool:
     """Whether the tensor's elements are floating-point numbers."""
     return input._dtype.is_floating_point
 
 
-@overridable_function
+@builtin_function
 def is_complex(input: Tensor) -> bool:
     """Whether the tensor's elements are complex numbers."""
     return input._dtype.is_complex
 
 
-@overridable_function
+@builtin_function
 def numel(input: Tensor) -> int:
     """The number of elements."""
     if not isinstance(input, Tensor):

@@ -172,6 +172,7 @@ def lu_method(self: Tensor, pivot: bool = True, get_infos: bool = False) -> tupl
     return lu(self, pivot, get_infos)
 
 
+lu_method.__name__ = "lu"
 Tensor.lu = overridable(lu_method)  # type: ignore[attr-defined]
 
 # --- lu, lu_unpack ---------------------------------------------------------------------------------------------------

@@ -245,6 +245,7 @@ def norm_method(self: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = F
     return norm(self, p, dim, keepdim, dtype=dtype)
 
 
+norm_method.__name__ = "norm"
 Tensor.norm = overridable(norm_method)  # type: ignore[attr-defined]
 
 frobenius_norm_op = Operator("frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", out="out")

@@ -28,7 +28,7 @@ from .creation import (
 )
 from .declare import Function, Operator
 from .out_forms import filled
-from .overridable import overridable_function
+from .overridable import factory_function
 from .public import public
 from .random import as_integer_dtype
 from .structured import Meta, not_implemented, resize_out
@@ -155,7 +155,7 @@ range_op.out, range_step_op.out = range_plain_out_op.functional, range_out_op.fu
 range_of_numbers = public(range_step_op, range_op, name="range")
 
 
-@overridable_function
+@factory_function
 def range(*args: Any, **kwargs: Any) -> Tensor:
     """Numbers from start to end, the end included. Deprecated, since Python's own leaves it out: use arange."""
     warnings.warn(

@@ -26,7 +26,7 @@ from .declare import Operator, no_formula
 from .geometry import selected
 from .numbers import storable
 from .out_forms import copy_into_out
-from .overridable import overridable_function
+from .overridable import builtin_function, overridable_function
 from .planned import Plan, Planned, Run
 from .public import public
 from .structured import Meta, Structured, apart, check_no_internal_overlap, common_device
@@ -556,7 +556,7 @@ copy_into_out(nonzero_op)
 nonzero_op.not_differentiable()
 
 
-@overridable_function
+@builtin_function
 def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False) -> Any:
     """The indices of the elements that are not zero: a row for each, or a tuple with a tensor for each dimension."""
     if not as_tuple:

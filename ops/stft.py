@@ -218,6 +218,7 @@ def stft_method(self: Any, *args: Any, **kwargs: Any) -> Tensor:
     return stft(self, *args, **kwargs)
 
 
+stft_method.__name__ = "stft"
 Tensor.stft = overridable(stft_method)  # type: ignore[attr-defined]
 
 # --- and back ---------------------------------------------------------------------------------------------------------

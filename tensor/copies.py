@@ -148,6 +148,8 @@ def _rebuilt_storage(data: bytes | None, nbytes: int, on: device) -> UntypedStor
     return storage
 
 
+for _name, _function in (("__deepcopy__", deepcopy), ("__reduce_ex__", reduce_ex), ("__setstate__", set_state)):
+    _function.__name__ = _name
 Tensor.__deepcopy__ = asks(deepcopy)  # type: ignore[attr-defined]
 Tensor.__reduce_ex__ = asks(reduce_ex)  # type: ignore[method-assign]
 Tensor.__setstate__ = overridable(set_state)  # type: ignore[attr-defined]

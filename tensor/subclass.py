@@ -108,6 +108,8 @@ def make_wrapper_subclass(
     t._shape, t._stride, t._dtype, t._device = looks.shape, looks.stride, looks.dtype, looks.device
     t._keyset = face.keyset
     t._counter = [0]
+    if STATE.get().inference:
+        t._keyset, t._counter = wrapper_keyset(looks.device.type, True), None
     t._store = t._array = t._autograd = t._view = None
     t._offset = storage_offset or 0
     if storage_offset is not None and strides is None:
@@ -115,7 +117,7 @@ def make_wrapper_subclass(
     if storage_size is not None:
         t._store = UntypedStorage.without_data(storage_size, looks.device)
     if _extra_dispatch_keys is not None:
-        t._keyset = shared(face.keyset | _extra_dispatch_keys)
+        t._keyset = shared(t._keyset | _extra_dispatch_keys)
         t._looks = None
     if layout is not strided:
         t._layout = layout
@@ -187,9 +189,9 @@ def looks_like(shape: Size, strides: tuple[int, ...] | None, element: DType, on:
 
 
 @cache
-def wrapper_keyset(device_type: str) -> int:
-    """The keys of a wrapper on a type of device."""
-    return shared(device_keyset(device_type) | PYTHON)
+def wrapper_keyset(device_type: str, inference: bool = False) -> int:
+    """The keys of a wrapper on a type of device; those of one that is made in inference mode."""
+    return shared(device_keyset(device_type, inference) | PYTHON)
 
 
 def as_subclass(self: Tensor, cls: type) -> Any:
@@ -197,11 +199,14 @@ def as_subclass(self: Tensor, cls: type) -> Any:
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise TypeError(f"cls must be a type (got {cls!r}) that inherits from Tensor")
     state = STATE.get()
-    if state.modes:  # whom it does not concern under which class a tensor is known
-        with within(with_modes(state, ())):
+    if state.modes or state.function_modes or type(self) is not Tensor:
+        # under which class a tensor is known concerns no mode, and no class
+        with within(with_modes(state.replace(overrides="none"), ())):
             alias = self.alias()
     else:
         alias = self.alias()
+    if alias._array is None and has_handler(type(alias)):
+        return as_known(alias, cls)
     if type(alias) is Tensor and getrefcount(alias) == HELD_ONCE:
         try:
             alias.__class__ = cls  # nobody else has seen it: a third of the time that another tensor takes
@@ -214,6 +219,16 @@ def as_subclass(self: Tensor, cls: type) -> Any:
     result = shell(cls, alias)
     result._autograd, result._view = alias._autograd, alias._view  # the alias itself goes away with this call
     return result
+
+
+def as_known(wrapper: Any, cls: type) -> Any:
+    """A wrapper as a class above its own: itself, for nothing else has its data. RuntimeError for another class."""
+    if isinstance(wrapper, cls):
+        return wrapper
+    raise RuntimeError(
+        f"Creating a new Tensor subclass {cls.__name__} but the raw Tensor object is already associated to a python "
+        f"object of type {type(wrapper).__name__} which is not a subclass of the requested type"
+    )
 
 
 def _check_class(cls: Any) -> None:

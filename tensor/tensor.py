@@ -32,9 +32,11 @@ from redispatch.dispatch import (
     TensorBase,
     TensorMeta,
     _disabled_torch_function_impl,
+    ask,
     asked_once,
     asks,
     call_overridden,
+    given_tensor_likes,
     overridden,
     within,
 )
@@ -127,11 +129,13 @@ class overridable_property(property):
             state = STATE.get()
             if (kind is Tensor or id(kind) in state.plain) and not state.keys.by_mode:
                 return read(owner)
-            return call_overridden(self.__get__, (owner,), {}) if overridden((owner,), {}) else long_way(owner)
+            if overridden((owner,), {}):
+                return ask(self.__get__, given_tensor_likes((owner,), {}), (owner,), None)
+            return long_way(owner)
 
         def set_(owner: Any, value: Any) -> None:
             if overridden((owner, value), {}):
-                call_overridden(self.__set__, (owner, value), {})
+                ask(self.__set__, given_tensor_likes((owner,), {}), (owner, value), None)
             else:
                 assert write is not None
                 write(owner, value)

@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from redispatch.dispatch.key import KEYS, undefine
+from redispatch.dispatch.registry import OPERATORS, remove_operator
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs").glob("*/*.md"))]
 PAGES = [page for page in PAGES if not {"_build", "reference"} & set(page.parts)]  # what is built
@@ -28,6 +31,18 @@ def torch_is_given_back():
     for name in sys.modules.keys() - modules.keys():
         if name.split(".")[0] == "torch":
             del sys.modules[name]
+
+
+@pytest.fixture(autouse=True)
+def keys_and_operators_are_taken_back():
+    """Two pages may define a key or an operator of the same name."""
+    keys, operators = set(KEYS), set(OPERATORS)
+    yield
+    for name in [name for name in KEYS if name not in keys]:
+        if name in KEYS:  # some go with another one
+            undefine(KEYS[name])
+    for op in [op for name, op in OPERATORS.items() if name not in operators and ".md:" in op.place]:
+        remove_operator(op)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -94,6 +94,49 @@ def test_what_has_two_names_is_seen_by_the_one_that_was_called(call, name):
     }
 
 
+def test_functions_that_pytorch_has_in_python_hand_on_their_defaults_and_count_plain_tensors():
+    seen = []
+
+    class Told(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append((resolve_name(func), types, len(args), kwargs and {k: kwargs[k] for k in sorted(kwargs)[:2]}))
+            return func(*args, **(kwargs or {}))
+
+    x = rd.ones(2, 2)
+    functional = rd.nn.functional
+    with Told():
+        functional.softmax(x, 0)
+        functional.gelu(x)
+        functional.relu(input=x)
+        rd.nn.functional.relu(rd.nn.Parameter(x))
+        rd.einsum("ij->j", x)
+        rd.meshgrid(x[0], indexing="ij")
+        rd.tensor([1])
+        x.dtype  # noqa: B018  # reading the property is the call
+    plain = (rd.Tensor,)
+    assert [one for one in seen if one[0] != "torch.Tensor.__getitem__"] == [
+        ("torch.nn.functional.softmax", plain, 1, {"_stacklevel": 3, "dim": 0}),
+        ("torch.nn.functional.gelu", (), 1, None),
+        ("torch.nn.functional.relu", plain, 1, {"inplace": False}),
+        ("torch.nn.functional.relu", (), 1, {"inplace": False}),
+        ("torch.functional.einsum", plain, 2, {}),
+        ("torch.functional.meshgrid", plain, 1, {"indexing": "ij"}),
+        ("torch.tensor", (), 1, None),
+        ("torch.Tensor.dtype.__get__", plain, 1, None),
+    ]
+
+
+def test_what_makes_a_tensor_of_any_data_asks_no_class():
+    class Loud(rd.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            raise AssertionError(resolve_name(func))
+
+    x = rd.ones(2).as_subclass(Loud)
+    assert type(rd.tensor(x)) is rd.Tensor and rd.as_tensor(x) is x
+    assert type(x.as_subclass(rd.Tensor)) is rd.Tensor
+
+
 HANDLED = {}
 
 
@@ -173,7 +216,12 @@ def test_every_function_hands_its_arguments_to_a_handler_as_they_are(namespace):
         [(func, types, passed, keywords)] = Seen.calls
         method = COMES_TO.get(function.__name__) if namespace is rd.Tensor else None
         assert func is (function if method is None else getattr(rd.Tensor, method)), (func, function)
-        assert (types, keywords or {}) == ((kind,), kwargs), name
+        assert types == (kind,), name
+        parameters = (
+            inspect.signature(function).parameters if keywords else {}
+        )  # functions in Python add their defaults
+        defaults = {one: parameters[one].default for one in keywords or {} if one not in kwargs}
+        assert (keywords or {}) == kwargs | defaults, name
         assert passed[0] is first and passed[1:] == args[1:], name
 
 

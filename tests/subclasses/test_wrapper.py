@@ -5,6 +5,7 @@ import copy
 import pytest
 
 import redispatch as rd
+from redispatch.subclasses import TwoTensor
 from redispatch.subclasses.wrapper import WrapperTensor, unwrapped
 
 aten = rd.ops.aten
@@ -80,3 +81,22 @@ def test_attributes_that_are_missing_or_have_a_name_of_every_tensor_are_refused(
 
         class Wrong(WrapperTensor):
             kept = ("log",)
+
+
+def test_a_wrapper_is_known_as_a_class_above_its_own_alone():
+    class Other(rd.Tensor):
+        pass
+
+    x = TwoTensor(rd.ones(2), rd.zeros(2))
+    assert type(x.as_subclass(rd.Tensor)) is TwoTensor
+    with pytest.raises(RuntimeError, match="associated to a python object of type TwoTensor"):
+        x.as_subclass(Other)
+
+
+def test_wrappers_made_in_inference_mode_are_inference_tensors():
+    with rd.inference_mode():
+        x = TwoTensor(rd.ones(2), rd.zeros(2))
+        y = x + 1
+    assert x.is_inference() and y.is_inference()
+    with pytest.raises(RuntimeError, match="Inference tensors do not track version counter"):
+        x._version  # noqa: B018  # reading the property is the call
