@@ -50,7 +50,7 @@ from .layouts import (
 )
 from .limits import finfo, iinfo
 from .looks import Looks, lay_out, looks_of, show_same
-from .pinned import PINNERS, Pinned, owner_of, pinned, pinned_copy
+from .pinned import PINNERS, Pinned, owner_of, pinned, pinned_copy, pinned_memory
 from .printing import get_printoptions, printoptions, set_printoptions
 from .promotion import can_cast, number_dtype, result_type
 from .record import CURRENT_GRAD_FN, SET_REQUIRES_GRAD, AutogradRecord, CreationMeta, ViewRecord
@@ -141,6 +141,7 @@ __all__ = [
     "owner_of",
     "pinned",
     "pinned_copy",
+    "pinned_memory",
     "number_dtype",
     "on_host",
     "another",

@@ -24,7 +24,7 @@ from redispatch.ops.structured import (
     is_among,
     resize_out,
 )
-from redispatch.tensor import Tensor, dtypes, fresh, looks_of
+from redispatch.tensor import Tensor, dtypes, fresh, looks_of, no_memory
 
 from .copies import apart, on_cuda, sent, uploaded
 from .operands import address_of, block_of, operand
@@ -163,6 +163,8 @@ def given(op: Pointwise, ready: Ready, positions: tuple[int, ...], args: tuple[A
         value = args[i]
         if op.is_tensor(value, i):
             store: Any = value._store
+            if store is None or store.block is None:
+                raise no_memory(value)
             address = store.block.address + value._offset * value._dtype.itemsize
             low = low | address
             values.append(address)

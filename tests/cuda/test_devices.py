@@ -187,6 +187,17 @@ def test_what_is_remembered_of_a_launch_holds_for_other_numbers_and_addresses(nu
                 assert null.launched[-1].stream == stream.cuda_stream
 
 
+def test_a_tensor_without_memory_is_an_error(null):
+    x = rd.empty(3, device="cuda")
+    bare = rd.empty(3, device="cuda")
+    bare.untyped_storage().block = None  # as a wrapper's
+    x + x
+    x.add_(x)
+    for call in (lambda: x + bare, lambda: x.add_(bare), lambda: bare + 1, lambda: rd.add(bare, x)):
+        with pytest.raises(RuntimeError, match="its memory is that of its device"):
+            call()
+
+
 def test_a_number_on_the_cpu_is_sent_past_autograd(null):
     x, scale = rd.empty(3, device="cuda"), rd.tensor(2.0, requires_grad=True)
     y = x * scale

@@ -36,6 +36,8 @@ def test_without_a_device_nothing_can_be_pinned():
             with pytest.raises(RuntimeError, match="pin_memory=True requires a CUDA or other accelerator backend"):
                 factory()
         assert not rd.ones(2).is_pinned()
+        with pytest.warns(UserWarning, match="no accelerator is found"):
+            assert [x.item() for x in rd.utils.data.DataLoader([1, 2], pin_memory=True)] == [1, 2]
     finally:
         cuda.restore(former)
 
@@ -117,6 +119,13 @@ def test_pinned_memory_is_handed_out_again_when_streams_have_read_it(device, mon
     assert here.tolist() == [1] * 8
     started().pinned.empty()
     assert not any(started().pinned.free.values())
+
+
+def test_a_data_loader_pins_its_batches(device):
+    pairs = [(rd.tensor([float(i)]), i) for i in range(4)]
+    for numbers, labels in rd.utils.data.DataLoader(pairs, batch_size=2, pin_memory=True):
+        assert numbers.is_pinned() and labels.is_pinned()
+    assert not next(iter(rd.utils.data.DataLoader(pairs)))[0].is_pinned()
 
 
 def test_a_graph_reads_pinned_memory_anew_at_each_replay(device):

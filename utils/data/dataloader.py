@@ -16,7 +16,8 @@ from itertools import islice
 from typing import Any
 
 from redispatch.ops.creation import empty
-from redispatch.tensor import dtypes
+from redispatch.tensor import dtypes, pinned_memory
+from redispatch.utils import _pytree as pytree
 
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset
@@ -58,7 +59,8 @@ class DataLoader:
     collate_fn:    makes a batch of a list of samples
     drop_last:     leaves out a last batch that is not full
     timeout:       seconds to wait for a batch; RuntimeError when they are over
-    `pin_memory`, `multiprocessing_context` and `persistent_workers` are about other devices and processes.
+    pin_memory:    moves the tensors of batches to memory that an accelerator reads by itself; warns where there is none
+    `multiprocessing_context` and `persistent_workers` are about processes.
 
     Errors: ValueError for options that exclude each other.
     """
@@ -119,6 +121,20 @@ class DataLoader:
         self.in_order = in_order
 
     def __iter__(self) -> Iterator[Any]:
+        batches = self._unpinned()
+        if not self.pin_memory:
+            return batches
+        if pinned_memory(0) is None:
+            warnings.warn(
+                "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
+                "used.",
+                UserWarning,
+                stacklevel=2,
+            )
+            return batches
+        return map(pinned_batch, batches)
+
+    def _unpinned(self) -> Iterator[Any]:
         if isinstance(self.dataset, IterableDataset):
             return self._of_streams()
         index = iter(self.sampler if self.batch_sampler is None else self.batch_sampler)
@@ -253,3 +269,8 @@ def check_order(iterable: bool, shuffle: bool | None, sampler: Any, batch_sample
             raise ValueError(
                 f"DataLoader with IterableDataset: expected unspecified {name} option, but got {name}={value}"
             )
+
+
+def pinned_batch(batch: Any) -> Any:
+    """A batch with its tensors in pinned memory, and with whatever else has a method `pin_memory` asked for it."""
+    return pytree.tree_map(lambda x: x.pin_memory() if hasattr(x, "pin_memory") else x, batch)
