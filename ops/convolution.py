@@ -285,6 +285,16 @@ def convolution_body(out: Tensor, input: Tensor, weight: Tensor, bias: Any, *how
 # --- backward --------------------------------------------------------------------------------------------------------
 
 
+def check_gradient(grad_output: Tensor, setting: Setting, input: Tensor, weight: Tensor) -> tuple[int, ...]:
+    """The shape of the result. RuntimeError where its gradient has another one."""
+    made = setting.result_shape(input, weight)
+    if tuple(grad_output._shape) != made:
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output has a shape of {list(grad_output._shape)}, expected {list(made)}"
+        )
+    return made
+
+
 @convolution_backward_op.kernel("CPU", "Meta")
 def convolution_backward_kernel(
     grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: Any, *how_and_mask: Any
@@ -293,11 +303,7 @@ def convolution_backward_kernel(
     *how, output_mask = how_and_mask
     setting = Setting(input, weight, None, *how)
     transposed = setting.transposed
-    made, compute = setting.result_shape(input, weight), compute_dtype(input)
-    if tuple(grad_output._shape) != made:
-        raise RuntimeError(
-            f"Mismatch in shape: grad_output has a shape of {list(grad_output._shape)}, expected {list(made)}"
-        )
+    made, compute = check_gradient(grad_output, setting, input, weight), compute_dtype(input)
     shapes = [input._shape, weight._shape, (made[1],)]
     if input._device.type == "meta":
         wanted = zip(shapes, output_mask, strict=True)

@@ -14,7 +14,7 @@ from redispatch.ops.pointwise import DECLARED, Pointwise
 from redispatch.ops.random import Generator
 from redispatch.tensor import KINDS, DeviceKind, DLPack, Tensor, device, overridable
 
-from . import copies, losses, masks, norms, products, softmax, updates
+from . import convolution, copies, losses, masks, norms, products, softmax, updates
 from .joining import JOINING
 from .late_errors import late_errors
 from .memory import Block, CachingAllocator
@@ -42,6 +42,7 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "_fused_adam_": updates.adam_kernel(decoupled=False),
     "_fused_adamw_": updates.adam_kernel(decoupled=True),
     **norms.KERNELS,
+    **convolution.KERNELS,
 }
 _LOCK = threading.RLock()
 _started: Started | None = None
@@ -94,7 +95,7 @@ class Started:
         for joining in JOINING:
             self._put(joining.op.functional, joining.functional, joining.op.base_name)
             self._put(joining.op.out, joining.out, joining.op.base_name)
-        for family in (products.OPERATORS, softmax.OPERATORS, losses.OPERATORS, norms.OPERATORS):
+        for family in (products.OPERATORS, softmax.OPERATORS, losses.OPERATORS, norms.OPERATORS, convolution.OPERATORS):
             for structured in family:
                 self.undo.append(structured.forget)
                 for op, function in structured.forms():

@@ -20,8 +20,8 @@ NO_KERNEL = {
     "convolutions, pooling, softmax and norms have no kernel yet": """
         _adaptive_avg_pool2d _adaptive_avg_pool2d_backward _adaptive_avg_pool3d _adaptive_avg_pool3d_backward
         adaptive_max_pool2d adaptive_max_pool2d_backward adaptive_max_pool3d adaptive_max_pool3d_backward
-        avg_pool2d avg_pool2d_backward avg_pool3d avg_pool3d_backward channel_shuffle col2im convolution
-        convolution_backward fractional_max_pool2d fractional_max_pool2d_backward fractional_max_pool3d
+        avg_pool2d avg_pool2d_backward avg_pool3d avg_pool3d_backward channel_shuffle col2im
+        fractional_max_pool2d fractional_max_pool2d_backward fractional_max_pool3d
         fractional_max_pool3d_backward im2col max_pool2d_with_indices max_pool2d_with_indices_backward
         max_pool3d_with_indices max_pool3d_with_indices_backward max_unpool2d max_unpool3d
         native_channel_shuffle pixel_shuffle pixel_unshuffle renorm renorm_
