@@ -935,5 +935,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_LATE, *_LATE_NAMES})
 
 
-_modules[f"{__name__}.types"] = types  # so that `from redispatch.types import Number` finds it, too
+# So that `from redispatch.types import Number` finds them. Files of these names in the root would hide Python's own.
+_modules[f"{__name__}.types"] = types
+_modules[f"{__name__}.random"] = random
 _resume()
