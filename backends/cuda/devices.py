@@ -9,7 +9,7 @@ from typing import Any
 from redispatch.backend.device_memory import memory_kernels
 from redispatch.backend.methods import module_methods, storage_methods
 from redispatch.dispatch import Library, MissingKernelError, OpOverload, impl, ops, place_of
-from redispatch.kernels.cuda import driver, why_not
+from redispatch.kernels.cuda import current_stream, driver, why_not
 from redispatch.ops.pointwise import DECLARED, Pointwise
 from redispatch.ops.random import Generator
 from redispatch.tensor import KINDS, DeviceKind, DLPack, Tensor, device, overridable
@@ -70,6 +70,20 @@ def started() -> Started | None:
     return _started
 
 
+class DeviceGenerator(Generator):
+    """A device's own generator. Its numbers follow from a seed and an offset, which a launch is told; a graph would be
+    told the same at each replay."""
+
+    def take(self, count: int) -> tuple[int, int]:
+        running = started()
+        if running is not None and running.driver.captured(current_stream(self.device.index or 0)):
+            raise RuntimeError(
+                "random numbers were asked for while a graph is recorded, and each replay would draw the same: draw "
+                "them before, into a tensor that the graph reads"
+            )
+        return super().take(count)
+
+
 class Started:
     """The devices of a driver, registered."""
 
@@ -82,7 +96,7 @@ class Started:
         kind = KINDS["cuda"] = DeviceKind("cuda", self.allocator, found.count)
         kind.dlpack = DLPack(CODE, to_dlpack)
         self.undo.append(lambda: KINDS.__delitem__("cuda"))
-        kind.generators.update({i: Generator(device("cuda", i)) for i in range(found.count)})
+        kind.generators.update({i: DeviceGenerator(device("cuda", i)) for i in range(found.count)})
         self.undo.append(copies.READY.clear)
         self._methods()
         for name, function in {**memory_kernels("cuda"), **KERNELS}.items():

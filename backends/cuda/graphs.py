@@ -28,6 +28,7 @@ from redispatch.kernels.cuda import current_stream as number_of_current
 from redispatch.tensor import current_index
 
 from .devices import start
+from .late_errors import late_errors
 from .memory import CachingAllocator, PrivatePools
 from .streams import Stream, synchronize
 
@@ -52,7 +53,8 @@ class CUDAGraph:
         self._made: Any = None
         self._pools: PrivatePools | None = None
         self._handle: Handle | None = None
-        self._where = 0, 0  # device and stream, while it is recorded
+        self._where = 0, 0  # device and stream on which it was recorded
+        self._may_fail: set[int] = set()  # devices on which its kernels tell of bad indices
 
     def capture_begin(self, pool: Handle | None = None, capture_error_mode: str = "global") -> None:
         """Records what the current stream is asked to do from here on.
@@ -79,6 +81,8 @@ class CUDAGraph:
         self._pools, self._where = running.allocator.join(self._handle), (index, stream)
         running.allocator.redirect(index, stream, self._pools)
         running.allocator.recording += 1
+        errors = late_errors(running.driver)
+        self._asked, errors.asked = errors.asked, set()  # what is launched now runs later
 
     def capture_end(self) -> None:
         """Ends the recording. RuntimeError where something happened that cannot be a part of it."""
@@ -96,6 +100,8 @@ class CUDAGraph:
         running = start()
         running.allocator.recording -= 1
         running.allocator.restore(self._pools)
+        errors = late_errors(running.driver)
+        self._may_fail, errors.asked = errors.asked, self._asked
         try:
             self._made = running.driver.end_capture(self._where[1])
         except BaseException:
@@ -114,7 +120,10 @@ class CUDAGraph:
         """Has the current stream do all of it."""
         if self._made is None:
             raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
-        start().driver.replay(self._made, number_of_current(self._where[0]))
+        driver = start().driver
+        if self._may_fail:
+            late_errors(driver).asked |= self._may_fail
+        driver.replay(self._made, number_of_current(self._where[0]))
 
     def pool(self) -> Handle:
         """What other graphs are given as `pool` to share its memory."""

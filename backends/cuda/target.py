@@ -41,9 +41,10 @@ class Tables:
             if len(self.known) >= TABLES:
                 self.known.clear()
             source = allocator()
-            block = self.known[key] = source.allocate(max(array.nbytes, 1), device)
+            block = source.allocate(max(array.nbytes, 1), device)
             if array.nbytes:
                 source.write(block, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+            self.known[key] = block  # now that it was written: while a graph is recorded, that is an error
         return block.address
 
 

@@ -111,6 +111,14 @@ def test_what_would_have_to_wait_is_refused(null, what):
     graph.replay()
 
 
+def test_random_numbers_are_not_recorded(null):
+    x = rd.empty(3, device="cuda")
+    for draw in (lambda: rd.rand(3, device="cuda"), lambda: x.normal_(), lambda: rd.nn.functional.dropout(x)):
+        draw()
+        with pytest.raises(RuntimeError, match="each replay would draw the same"), rd.cuda.graph(rd.cuda.CUDAGraph()):
+            draw()
+
+
 def test_mistakes_of_whoever_records(null):
     graph, x = rd.cuda.CUDAGraph(), rd.empty(3, device="cuda")
     with pytest.raises(RuntimeError, match="without a preceding successful capture"):

@@ -34,6 +34,24 @@ def test_the_simulator_finds_a_graph_whose_input_is_gone(simulator):
         graph.replay()
 
 
+def test_a_bad_index_of_a_replay_is_told_of_at_the_next_wait(simulator):
+    x, places = rd.arange(5.0).cuda(), rd.tensor([0, 4]).cuda()
+    x.index_select(0, places)  # what is sent to a device for all calls cannot be sent while a graph is recorded
+    rd.cuda.synchronize()
+    graph, y = recorded(lambda: x.index_select(0, places))
+    graph.replay()
+    assert y.tolist() == [0, 4]
+    places.copy_(rd.tensor([0, 5]))
+    rd.cuda.synchronize()
+    graph.replay()
+    with pytest.raises(IndexError, match="index 5 is out of bounds for dimension 0 with size 5"):
+        rd.cuda.synchronize()
+    rd.cuda.synchronize()
+    places.copy_(rd.tensor([1, 2]))
+    graph.replay()
+    assert y.tolist() == [1, 2]
+
+
 @pytest.mark.parametrize("module", [False, True])
 def test_graphed_callables_train_as_those_that_they_were_made_of(simulator, module):
     def function(x, w):
