@@ -9,13 +9,14 @@ from redispatch.tensor import Allocator
 from .cpu_fallback import cpu_fallback
 from .device_module import DeviceModule, get_device_module, register_device_module
 from .methods import generate_methods
-from .register import Backend, register
+from .register import Backend, enable_autocast, register
 
 __all__ = [
     "Allocator",
     "Backend",
     "DeviceModule",
     "cpu_fallback",
+    "enable_autocast",
     "generate_methods",
     "get_device_module",
     "register",

@@ -80,6 +80,10 @@ class FakeTensor(rd.Tensor):
         with mode:
             return func(*args, **(kwargs or {}))
 
+    def tolist(self) -> Any:
+        """Nested lists of numbers, where they are known. DataDependentOutputException where they are not."""
+        return self.item() if self.dim() == 0 else [row.tolist() for row in self]
+
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         facts = [f"device='{self.fake_device}'"] if self.fake_device.type != "cpu" else []
         facts.append(f"size={tuple(self.shape)}")

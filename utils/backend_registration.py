@@ -8,7 +8,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from redispatch.backend import generate_methods, register_device_module
+from redispatch.backend import enable_autocast, generate_methods, register_device_module
 from redispatch.tensor import TYPE_NAMED, rename_device_type
 
 SPARE = "privateuseone"
@@ -49,8 +49,13 @@ def generate_methods_for_privateuse1_backend(
 
 
 def _register_device_module(device_type: str, module: Any) -> None:
-    """Makes `module` the one of a device type. RuntimeError where the type is unknown or has one."""
+    """Makes `module` the one of a device type. RuntimeError where the type is unknown or has one.
+
+    With a function `get_amp_supported_dtype`, which lists dtypes, there is autocast for PrivateUse1, too.
+    """
     register_device_module(device_type, module)
+    if device_type == privateuse1_name():
+        enable_autocast(device_type, "PrivateUse1", module)
 
 
 def _setup_privateuseone_for_python_backend(

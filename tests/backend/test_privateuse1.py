@@ -25,6 +25,7 @@ assert torch._C._get_privateuse1_backend_name() == "npy"
 refused(ModuleNotFoundError, "No module named 'torch.npy'", lambda: torch.empty(2, device="npy"))
 
 module = types.ModuleType("npy")
+module.get_amp_supported_dtype = lambda: [torch.bfloat16]
 torch._register_device_module("npy", module)
 assert torch.npy is module and torch.get_device_module("npy:0") is module
 refused(RuntimeError, "has already been registered", lambda: torch._register_device_module("npy", module))
@@ -44,6 +45,8 @@ def empty(size, **how):
 
 made = torch.empty(2, 3, device="npy")
 assert made.device.type == "npy" and made.is_npy and made.shape == (2, 3) and "npy" in repr(made)
+with torch.autocast("npy"):
+    assert torch.is_autocast_enabled("npy") and torch.get_autocast_dtype("npy") is torch.bfloat16
 print("as it should be")
 """
 

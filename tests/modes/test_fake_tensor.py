@@ -54,6 +54,9 @@ def test_constants_are_known_until_they_are_written():
         x.add_(1)
         with pytest.raises(DataDependentOutputException):
             x.item()
+        assert rd.tensor(4).tolist() == 4
+        with pytest.raises(DataDependentOutputException):
+            rd.ones(2).tolist()
 
 
 @pytest.mark.parametrize(
