@@ -223,6 +223,8 @@ def copied(x: Tensor, wanted: dtype, strides: tuple[int, ...] | None = None) -> 
     copy = empty(x._shape, wanted, x._device, strides)
     if copy._array is not None:
         kernels.copy(copy._operand, x._operand)
+    elif x._device.type != "meta":
+        ops.aten.copy_.default(copy, x)
     return copy
 
 

@@ -18,7 +18,9 @@ from redispatch.tensor import Tensor, dtypes, empty
 from .convolution import compute_dtype, dense
 from .declare import Operator, through
 from .pooling import (
+    ELSEWHERE,
     INTEGERS,
+    OPERATORS,
     Pooling,
     adaptive_axis,
     added,
@@ -37,6 +39,8 @@ from .public import public
 
 def largest(self: Tensor, shape: Sequence[int], windows: Windows, dims: int) -> tuple[Tensor, Tensor]:
     """The largest elements of windows, and where in their image they are, row by row."""
+    if self._device.type in ELSEWHERE:
+        return ELSEWHERE[self._device.type].largest(self, shape, windows, dims)
     out, places = empty(shape, self._dtype, self._device), empty(shape, dtypes.int64, self._device)
     if out._array is not None and out._shape.numel():
         x = dense(self, self._dtype)
@@ -44,14 +48,16 @@ def largest(self: Tensor, shape: Sequence[int], windows: Windows, dims: int) -> 
     return out, places
 
 
-def put_back(grad: Tensor, self: Tensor, indices: Tensor, dims: int) -> Tensor:
-    """Each gradient added to the element that was the largest of its window."""
+def put_back(grad: Tensor, self: Tensor, indices: Tensor, dims: int, windows: Any = None) -> Tensor:
+    """Each gradient added to the element that was the largest of its window. `windows()` is asked for elsewhere."""
     if indices._dtype is not dtypes.int64:
         raise RuntimeError(f"expected scalar type Long but found {indices._dtype.tensor_name}")
     if tuple(indices._shape) != tuple(grad._shape):
         raise RuntimeError(f"expected indices of shape {list(grad._shape)}, but got {list(indices._shape)}")
     if self._device.type == "meta":
         return laid(empty(self._shape, grad._dtype, self._device), self, dims)
+    if self._device.type in ELSEWHERE:
+        return laid(ELSEWHERE[self._device.type].put_back(grad, self, indices, windows()), self, dims)
     places, images = dense(indices, dtypes.int64)._operand, images_of(self, dims)
     return added(
         self,
@@ -99,8 +105,9 @@ def declare_max(dims: int) -> tuple[Any, Any]:
                 f"Expected grad_output of shape {list(setting.shape)}, but got {list(grad_output._shape)}"
             )
         check_dtype(f"{name}_backward", grad_output)
-        return put_back(grad_output, self, indices, dims)
+        return put_back(grad_output, self, indices, dims, setting.windows)
 
+    OPERATORS.extend((both_op, backward_op))
     declare_gradients(both_op, backward_op, dims, "kernel_size", "stride", "padding", "dilation", "ceil_mode")
 
     @plain_op.implicit
@@ -144,6 +151,9 @@ def declare_adaptive(dims: int) -> tuple[Operator, Any]:
     op = Operator(f"{name}(Tensor self, int[{dims}] output_size) -> (Tensor, Tensor)")
     backward_op = Operator(f"{name}_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor")
 
+    def windows_of(self: Tensor, counts: Sequence[int]) -> Windows3d:
+        return Windows3d([adaptive_axis(s, c) for s, c in zip(self._shape[-dims:], counts, strict=True)])
+
     @op.kernel("CPU", "Meta")
     def forward(self: Tensor, output_size: Sequence[int]) -> tuple[Tensor, Tensor]:
         check_adaptive(name, self, dims, channels=True)
@@ -151,7 +161,7 @@ def declare_adaptive(dims: int) -> tuple[Operator, Any]:
             raise RuntimeError(f"{name}(): internal error: output_size.size() must be {dims}")
         if self._shape.numel():
             check_dtype(f"{name}{suffix}", self)
-        windows = Windows3d([adaptive_axis(s, c) for s, c in zip(self._shape[-dims:], output_size, strict=True)])
+        windows = windows_of(self, output_size)
         out, places = largest(self, (*self._shape[:-dims], *output_size), windows, dims)
         return (laid(out, self, dims), laid(places, self, dims)) if dims == 2 else (out, places)
 
@@ -160,7 +170,9 @@ def declare_adaptive(dims: int) -> tuple[Operator, Any]:
         check_adaptive(name, self, dims, channels=True)
         check_dtype(f"{name}_backward", grad_output)
         check_sizes(grad_output, indices)
-        return put_back(grad_output, self, indices, dims)
+        return put_back(grad_output, self, indices, dims, lambda: windows_of(self, grad_output._shape[-dims:]))
+
+    OPERATORS.extend((op, backward_op))
 
     declare_gradients(op, backward_op, dims)
     return op, public(op, method=False)

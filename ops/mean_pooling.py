@@ -13,6 +13,8 @@ from .convolution import dense
 from .declare import Operator, through
 from .out_forms import copy_into_out
 from .pooling import (
+    ELSEWHERE,
+    OPERATORS,
     Pooling,
     adaptive_axis,
     added,
@@ -30,6 +32,8 @@ from .structured import not_implemented
 
 
 def averaged(self: Tensor, windows: Windows3d, shape: Sequence[int], dims: int) -> Tensor:
+    if self._device.type in ELSEWHERE:
+        return laid(ELSEWHERE[self._device.type].means(self, windows, shape, dims), self, dims)
     out = empty(shape, self._dtype, self._device)
     if out._array is not None and out._shape.numel():
         pooling.means(out._operand, dense(self, self._dtype)._operand, windows, images_of(self, dims))
@@ -40,6 +44,8 @@ def shared_out(grad: Tensor, self: Tensor, windows: Windows3d, dims: int) -> Ten
     """The gradient of the means."""
     if self._device.type == "meta":
         return laid(empty(self._shape, grad._dtype, self._device), self, dims)
+    if self._device.type in ELSEWHERE:
+        return laid(ELSEWHERE[self._device.type].spread(grad, self, windows, dims), self, dims)
     images = images_of(self, dims)
     return added(
         self,
@@ -103,6 +109,7 @@ def declare_mean(dims: int) -> Any:
         check(f"{name}_backward", grad_output)
         return shared_out(grad_output, self, setting.placed, dims)
 
+    OPERATORS.extend((op, backward_op))
     copy_into_out(op, backward_op)
     op.derivative(self=through(backward_op, "grad", "self", *HOW))
     op.forward("linear")
@@ -159,6 +166,7 @@ def declare_adaptive(dims: int) -> Any:
         check_dtype(f"{name}_backward{suffix}", grad_output)
         return shared_out(grad_output, self, windows_of(self, grad_output._shape[-dims:]), dims)
 
+    OPERATORS.extend((inner_op, backward_op))
     inner_op.derivative(self=through(backward_op, "grad", "self"))
     inner_op.forward("linear")
     backward_op.derivative(

@@ -7,15 +7,35 @@ Read next: max_pooling.py, mean_pooling.py; kernels/pooling.py, to which all of 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from redispatch.kernels.pooling import Axis, Windows3d
 from redispatch.tensor import Tensor, dtype, dtypes
 
 from .convolution import as_dtype, compute_dtype, like_images, zeros
+from .declare import Operator
 from .structured import not_implemented
 
 INTEGERS = (dtypes.uint8, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64)
+
+
+class Loops(NamedTuple):
+    """What does the work for tensors that are not on the CPU. Results lie row by row.
+
+    largest:  of (images, shape, windows, dims) the largest elements and their places
+    put_back: of (gradient, images, places, windows) the gradient for the images
+    means:    of (images, windows, shape, dims)
+    spread:   of (gradient, images, windows, dims) the gradient for the images
+    """
+
+    largest: Callable[..., tuple[Tensor, Tensor]]
+    put_back: Callable[..., Tensor]
+    means: Callable[..., Tensor]
+    spread: Callable[..., Tensor]
+
+
+ELSEWHERE: dict[str, Loops] = {}  # by type of device
+OPERATORS: list[Operator] = []  # whose kernels at the key CPU ask that table, and so do for other keys, too
 
 # --- windows ---------------------------------------------------------------------------------------------------------
 

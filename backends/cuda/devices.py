@@ -8,13 +8,15 @@ from typing import Any
 
 from redispatch.backend.device_memory import memory_kernels
 from redispatch.backend.methods import module_methods, storage_methods
-from redispatch.dispatch import Library, MissingKernelError, OpOverload, impl, ops, place_of
+from redispatch.dispatch import DispatchKey, Library, MissingKernelError, OpOverload, impl, ops, place_of
 from redispatch.kernels.cuda import current_stream, driver, why_not
 from redispatch.ops.pointwise import DECLARED, Pointwise
+from redispatch.ops.pooling import ELSEWHERE, OPERATORS
 from redispatch.ops.random import Generator
+from redispatch.ops.structured import unmarked
 from redispatch.tensor import KINDS, DeviceKind, DLPack, Tensor, device, overridable
 
-from . import convolution, copies, losses, masks, norms, products, softmax, updates
+from . import convolution, copies, losses, masks, norms, pooling, products, softmax, updates
 from .joining import JOINING
 from .late_errors import late_errors
 from .memory import Block, CachingAllocator
@@ -114,6 +116,10 @@ class Started:
                 self.undo.append(structured.forget)
                 for op, function in structured.forms():
                     self._put(op, function, f"planned {op._opname}")
+        ELSEWHERE["cuda"] = pooling.LOOPS
+        self.undo += [pooling.TABLES.clear, lambda: ELSEWHERE.__delitem__("cuda")]
+        for pool in OPERATORS:
+            self._put(pool.functional, unmarked(on_cpu(pool.functional)), f"pooling {pool.base_name}")
         self.serve_declared()
         self._serve_as_they_are()
         fallbacks = Library("_", "IMPL", KEY)
@@ -194,6 +200,12 @@ def to_dlpack(x: Tensor, stream: Any, max_version: Any) -> Any:
     from .foreign import to_dlpack as export  # here, because few programs need it, and it imports ctypes
 
     return export(x, stream, max_version)
+
+
+def on_cpu(op: OpOverload) -> Callable[..., Any]:
+    """The kernel of an operator at the key CPU, which knows of other devices."""
+    function: Callable[..., Any] = op.registrations[DispatchKey.CPU][-1].function
+    return function
 
 
 def operator(name: str) -> OpOverload:

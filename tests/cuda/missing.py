@@ -18,12 +18,10 @@ NO_KERNEL = {
         _fft_c2c _fft_c2r _fft_r2c
     """,
     "convolutions, pooling, softmax and norms have no kernel yet": """
-        _adaptive_avg_pool2d _adaptive_avg_pool2d_backward _adaptive_avg_pool3d _adaptive_avg_pool3d_backward
-        adaptive_max_pool2d adaptive_max_pool2d_backward adaptive_max_pool3d adaptive_max_pool3d_backward
-        avg_pool2d avg_pool2d_backward avg_pool3d avg_pool3d_backward channel_shuffle col2im
+        channel_shuffle col2im
         fractional_max_pool2d fractional_max_pool2d_backward fractional_max_pool3d
-        fractional_max_pool3d_backward im2col max_pool2d_with_indices max_pool2d_with_indices_backward
-        max_pool3d_with_indices max_pool3d_with_indices_backward max_unpool2d max_unpool3d
+        fractional_max_pool3d_backward im2col
+        max_unpool2d max_unpool3d
         native_channel_shuffle pixel_shuffle pixel_unshuffle renorm renorm_
     """,
     "losses have no kernel yet": """

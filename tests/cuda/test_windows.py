@@ -63,3 +63,55 @@ def test_a_tile_of_a_convolution_is_kept_in_registers(what):
     )
     code = compiler.ptx(source)
     assert not re.search(r"\.f64|\.local|\bcall\b", code) and code.count("bar.sync") == 2
+
+
+# --- pooling ----------------------------------------------------------------------------------------------------------
+
+POOLS = entries(
+    "max_pool2d_with_indices max_pool2d_with_indices_backward max_pool3d avg_pool2d avg_pool2d_backward avg_pool3d "
+    "_adaptive_avg_pool2d _adaptive_avg_pool2d_backward adaptive_max_pool2d adaptive_max_pool2d_backward max_pool1d"
+)
+
+
+@pytest.mark.parametrize("info", POOLS, ids=str)
+def test_a_pooling_gives_what_it_gives_on_the_cpu(info):
+    check_entry(info, rd.float32)
+
+
+HOW = [
+    {"kernel_size": 2},
+    {"kernel_size": (3, 2), "stride": (1, 3), "padding": 1},
+    {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True},
+]
+
+
+@pytest.mark.parametrize("how", HOW, ids=str)
+def test_pooling_and_its_gradients(how):
+    x = rd.randn(2, 3, 7, 9)
+    same_gradients(lambda x: F.max_pool2d(x, **how), x)
+    same_gradients(lambda x: F.avg_pool2d(x, **how), x)
+    same_gradients(lambda x: F.avg_pool2d(x, count_include_pad=False, **how), x[:, :, :, ::2])
+
+
+def test_dilated_windows_at_the_edge():
+    x = rd.randn(1, 2, 9, 8)
+    how = {"kernel_size": 3, "stride": 1, "padding": 1, "dilation": 3}
+    compare(F.max_pool2d(x.cuda(), return_indices=True, **how), F.max_pool2d(x, return_indices=True, **how))
+    same_gradients(lambda x: F.max_pool2d(x, **how), x)
+
+
+def test_adaptive_pooling_and_its_gradients():
+    x = rd.randn(2, 5, 7)
+    same_gradients(lambda x: F.adaptive_avg_pool2d(x, (3, 4)), x)
+    same_gradients(lambda x: F.adaptive_max_pool2d(x, (2, 7)), x)
+    same_gradients(lambda x: F.adaptive_avg_pool1d(x, 9), x)
+
+
+def test_pooling_of_nan_of_other_dtypes_and_of_channels_last():
+    x = rd.tensor([[[1.0, float("nan"), 3.0, float("-inf")], [2.0, 0.0, float("-inf"), float("-inf")]]])
+    compare(F.max_pool2d(x.cuda(), 2, return_indices=True), F.max_pool2d(x, 2, return_indices=True))
+    x = (rd.arange(48.0) % 7).reshape(1, 3, 4, 4)
+    for y in (x.bfloat16(), x.long(), x.to(memory_format=rd.channels_last)):
+        compare(F.max_pool2d(y.cuda(), 3, 1, return_indices=True), F.max_pool2d(y, 3, 1, return_indices=True))
+        compare(F.avg_pool2d(y.cuda(), 3, 1), F.avg_pool2d(y, 3, 1))
+    assert F.max_pool2d(x[:0].cuda(), 2).shape == (0, 3, 2, 2)
