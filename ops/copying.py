@@ -194,6 +194,11 @@ def move_by(plan: Plan, x: Tensor, non_blocking: bool = False) -> Tensor:
             found = pinned_copy(target)
             target = target if found is None else found
         return move(target, x, non_blocking)
+    kind = KINDS.get(looks.device.type)
+    if kind is not None and kind.copy is not None and x._device is looks.device and not looks_of(x).bits:
+        target = fresh(looks)
+        kind.copy(target, x)
+        return target
     made = new(looks.shape, looks.dtype, looks.device, None, looks.stride)  # as its backend makes tensors
     return move(made, x, non_blocking)
 

@@ -68,6 +68,7 @@ class DeviceKind:
     count: int = 1
     generators: dict[int, Any] = field(default_factory=dict)  # index -> the default generator of that device
     dlpack: DLPack | None = None  # where other libraries may use its memory
+    copy: Callable[[Any, Any], None] | None = None  # writes a tensor of a device into a new one of the same device
 
 
 KINDS: dict[str, DeviceKind] = {}

@@ -96,7 +96,7 @@ class Started:
         self.undo: list[Callable[[], None]] = []
         self.served: set[int] = set()  # the pointwise operators that have kernels, by id
         kind = KINDS["cuda"] = DeviceKind("cuda", self.allocator, found.count)
-        kind.dlpack = DLPack(CODE, to_dlpack)
+        kind.dlpack, kind.copy = DLPack(CODE, to_dlpack), copies.copy_on_device
         self.undo.append(lambda: KINDS.__delitem__("cuda"))
         kind.generators.update({i: DeviceGenerator(device("cuda", i)) for i in range(found.count)})
         self.undo.append(copies.READY.clear)

@@ -37,6 +37,8 @@ def rows() -> dict[str, Callable[[], Any]]:
         "sum(matrix, 1)": lambda: matrix.sum(1),
         "fill_(x, 1.0)": lambda: x.fill_(1.0),
         "copy_(x, y)": lambda: x.copy_(y),
+        "clone(x)": lambda: x.clone(),
+        "half(x)": lambda: x.half(),
         "empty(64)": lambda: rd.empty(64, device="cuda"),
         "view(x, 8, 8)": lambda: x.view(8, 8),
     }
