@@ -810,11 +810,17 @@ from .tensor import (
     finfo,
     get_default_dtype,
     iinfo,
+    jagged,
     layout,
     memory_format,
     preserve_format,
     set_default_dtype,
     set_printoptions,
+    sparse_bsc,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
     strided,
 )
 from .tensor.dtypes import (

@@ -32,6 +32,7 @@ from redispatch.dispatch import (
     MissingKernelError,
     OpOverload,
     RegistrationError,
+    Tag,
     caller,
     impl,
     operator_named,
@@ -125,7 +126,8 @@ class CustomOpDef(HasEntryPoint):
             former._lib._destroy()
         self._lib: Library = Library(namespace, "FRAGMENT")
         try:
-            self._lib.define(f"{name}{schema}", tags=tags or ())
+            given = tags if isinstance(tags, list | tuple) else [] if tags is None else [tags]
+            self._lib.define(f"{name}{schema}", tags=[*given, Tag.pt2_compliant_tag])  # as PyTorch takes it to be
             self._opoverload: OpOverload = operator_named(self._qualname)
             self._opoverload.place = place_of(function)
             self.__call__ = self._opoverload.__call__ if trees is None else self._called_with_trees

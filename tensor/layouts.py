@@ -11,7 +11,8 @@ from .dtypes import NUMBERED, dtype
 
 
 class layout:
-    """`strided`: every element at offset + index * stride. The only layout with kernels here."""
+    """`strided`: every element at offset + index * stride. The only layout with kernels here; the others are names, by
+    which programs ask, and which a wrapper subclass may show as its own."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -37,6 +38,9 @@ class memory_format:
 
 
 strided = layout("strided")
+jagged = layout("jagged")
+sparse_coo, sparse_csr, sparse_csc = layout("sparse_coo"), layout("sparse_csr"), layout("sparse_csc")
+sparse_bsr, sparse_bsc = layout("sparse_bsr"), layout("sparse_bsc")
 contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")
@@ -55,6 +59,10 @@ def _as_dtype(value: Any) -> dtype:
 
 def _as_layout(value: Any) -> layout:
     if isinstance(value, layout):
+        if value is not strided:
+            raise NotImplementedError(
+                f"no operator makes a tensor of the layout {value}: there are kernels for strided ones"
+            )
         return value
     if value == 0:
         return strided
