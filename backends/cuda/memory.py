@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from redispatch.dispatch import OutOfMemoryError
-from redispatch.kernels.cuda import STREAMS, Driver, Memory, OutOfDeviceMemory, current_stream
+from redispatch.kernels.cuda import NONE_CHOSEN, STREAMS, Driver, Memory, OutOfDeviceMemory, current_stream
 from redispatch.tensor import Allocator, device, indexed
 
 from .statistics import Statistics, in_units
@@ -131,6 +131,7 @@ class CachingAllocator(Allocator):
         self.lock = threading.RLock()  # a storage may go while another one is made, in the same thread
         self.pools: dict[tuple[int, int], Pool] = {}  # by device and stream: from where memory comes
         self.shared: dict[tuple[int, int], Pool] = {}  # those among them, or behind them, that are everybody's
+        self.usual: dict[int, Pool] = {}  # those of the devices' default streams
         self.segments: dict[int, Segment] = {}  # by address
         self.waiting: list[Waiting] = []
         self.deferred: list[tuple[Segment, set[int]]] = []  # the same, where no events can be recorded yet
@@ -151,8 +152,12 @@ class CachingAllocator(Allocator):
             index = device.index
             if index is None:
                 index = indexed(device).index or 0
-            stream = STREAMS.get().get(index, -index)
-            pool = self.pools.get((index, stream)) or self._new_pool(index, stream)
+            streams = STREAMS.get()
+            if streams is NONE_CHOSEN:  # which is nearly always so; no graph is recorded there
+                pool = self.usual.get(index) or self._new_pool(index, -index)
+            else:
+                stream = streams.get(index, -index)
+                pool = self.pools.get((index, stream)) or self._new_pool(index, stream)
         if self.waiting:
             self._take_back()
         room = nbytes + 511 & -512 if nbytes <= LIMIT else size_class(nbytes)
@@ -191,6 +196,8 @@ class CachingAllocator(Allocator):
     def _new_pool(self, index: int, stream: int) -> Pool:
         with self.lock:
             pool = self.shared.setdefault((index, stream), Pool(self, index, stream))
+            if stream == -index:
+                self.usual[index] = pool
             return self.pools.setdefault((index, stream), pool)
 
     def _segment(self, pool: Pool, room: int, nbytes: int) -> int:

@@ -7,6 +7,7 @@ templates; driver.py with recording.py, null.py, simulated.py and card.py; and `
 
 from .compiler import Source, available, cubin, ptx
 from .driver import (
+    NONE_CHOSEN,
     STREAMS,
     Driver,
     OutOfDeviceMemory,
@@ -23,6 +24,7 @@ from .null import CompilingDriver, NullDriver
 from .reduce import OnCUDA as CUDAReduction
 
 __all__ = [
+    "NONE_CHOSEN",
     "STREAMS",
     "CUDAElementwise",
     "CUDAReduction",

@@ -270,7 +270,8 @@ def why_not() -> str:
 
 # --- the stream on which work goes, by device -------------------------------------------------------------------------
 
-STREAMS: ContextVar[Mapping[int, int]] = ContextVar("CUDA streams", default={})  # noqa: B039  # nobody writes to it
+NONE_CHOSEN: Mapping[int, int] = {}  # as long as a thread or task has chosen no stream
+STREAMS: ContextVar[Mapping[int, int]] = ContextVar("CUDA streams", default=NONE_CHOSEN)
 
 
 def current_stream(device: int) -> int:

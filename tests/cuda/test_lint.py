@@ -69,7 +69,7 @@ VECTOR = re.compile(r"(ld|st)\.global(\.nc)?\.v(4\.[bfsu]32|2\.[bfsu]64)")
 def is_wide(source):
     """Whether the kernel is asked to compute with float64, or does not say by its signature what it computes with."""
     kinds = (*source.signature, source.real or "")
-    if not any(kind.endswith("*") for kind in kinds):
+    if source.name.endswith("_on_device"):
         return True
     return any(kind.startswith(("float64", "complex128")) for kind in kinds)
 
