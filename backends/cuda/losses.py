@@ -12,7 +12,9 @@ from redispatch.ops import loss
 from redispatch.ops.pair_losses import MEAN, NONE
 from redispatch.tensor import Tensor
 
-from .planned import OnCUDA, Task
+from .late_errors import late_errors
+from .operands import allocator
+from .planned import ERRORS, SCRATCH, OnCUDA, Task
 
 
 def classes_and_rest(self: Tensor) -> tuple[int, int]:
@@ -27,19 +29,20 @@ def nll_work(
     classes, rest = classes_and_rest(self)
     count, kind = target._shape.numel(), self._dtype.name
     compute = DTYPES[kind].compute
-    nan = losses.undefined(compute)
-    numbers = (count, rest, classes, ignore_index, int(weight is not None))
+    operator = late_errors(allocator().driver).number("nll_loss")
+    numbers = (count, rest, classes, ignore_index, int(weight is not None), operator)
     if reduction == NONE and len(self._shape) > 1:
-        kernel = losses.EACH_LOSS.kernel(compute, (kind, kind, kind, target._dtype.name, kind), undefined=nan)
+        kernel = losses.EACH_LOSS.kernel(compute, (kind, kind, kind, target._dtype.name, kind, "int64"))
         launch = Launch(kernel, (max(1, -(-count // THREADS)), 1, 1), (THREADS, 1, 1))
-        return [Task(launch, (0, 1, 2, 3, 4), numbers)]
+        return [Task(launch, (0, 1, 2, 3, 4, ERRORS), numbers)]
     blocks = max(1, -(-count // (THREADS * losses.EACH)))
-    kernel = losses.SUMS.kernel(compute, (kind, kind, compute, kind, target._dtype.name, kind), undefined=nan)
+    kernel = losses.SUMS.kernel(compute, (kind, kind, compute, kind, target._dtype.name, kind, "int64"))
     mean, scratch = int(reduction == MEAN), 2 * blocks * DTYPES[compute].storage.itemsize
-    tasks = [Task(Launch(kernel, (blocks, 1, 1), (THREADS, 1, 1)), (0, 1, -1, 2, 3, 4), (*numbers, mean), scratch)]
+    tensors = (0, 1, SCRATCH, 2, 3, 4, ERRORS)
+    tasks = [Task(Launch(kernel, (blocks, 1, 1), (THREADS, 1, 1)), tensors, (*numbers, mean), scratch)]
     if blocks > 1:
         last = Launch(losses.SUMS_OF_SUMS.kernel(compute, (kind, kind, compute)), (1, 1, 1), (THREADS, 1, 1))
-        tasks.append(Task(last, (0, 1, -1), (blocks, mean), scratch))
+        tasks.append(Task(last, (0, 1, SCRATCH), (blocks, mean), scratch))
     return tasks
 
 
@@ -61,7 +64,7 @@ def nll_backward_work(
     each = reduction == NONE and len(self._shape) > 1
     compute = DTYPES[kind].compute
     dtypes = (kind, grad_output._dtype.name, total._dtype.name, target._dtype.name, kind)
-    kernel = losses.BACKWARD.kernel(compute, dtypes, undefined=losses.undefined(compute))
+    kernel = losses.BACKWARD.kernel(compute, dtypes)
     launch = Launch(kernel, (-(-count // THREADS), 1, 1), (THREADS, 1, 1))
     flags = int(weight is not None), int(reduction == MEAN), int(each)
     return [Task(launch, (0, 1, 5, 3, 4), (count, rest, classes, ignore_index, *flags))]

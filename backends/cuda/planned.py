@@ -27,13 +27,17 @@ from redispatch.ops.structured import (
 from redispatch.tensor import Mould, Size, Tensor, device, fresh, looks_of, mould
 
 from .copies import apart, copied, copy_on_device
+from .late_errors import late_errors
 from .operands import address_of, allocator
+
+SCRATCH, ERRORS = -2, -1  # stand behind the tensors
 
 
 class Task(NamedTuple):
     """A launch: of which tensors it is told the addresses, counted over results and then arguments; and what else.
 
-    scratch: bytes of memory for as long as the launches run, which all of them share, and which is number -1.
+    Number ERRORS is the words in which kernels tell of bad indices (late_errors.py), and SCRATCH memory for as long as
+    the launches run, which all of them share: of `scratch` bytes.
     """
 
     launch: Launch
@@ -63,11 +67,14 @@ def ready(tasks: Sequence[Task], on: device) -> Callable[[list[int], int], None]
         for start, tensors, rest in starts:
             start((*[addresses[k] for k in tensors], *rest), stream)
 
-    def run_with_scratch(addresses: list[int], stream: int) -> None:
-        block = source.allocate(scratch, on)
-        run([*addresses, block.address], stream)
+    errors = late_errors(source.driver)
 
-    return run_with_scratch if scratch else run
+    def run_with_more(addresses: list[int], stream: int) -> None:
+        block = source.allocate(scratch, on)
+        run([*addresses, block.address, errors.address(on.index or 0)], stream)
+
+    more = any(k < 0 for task in tasks for k in task.tensors)
+    return run_with_more if more else run
 
 
 def addresses_of(tensors: Sequence[Tensor | None]) -> list[int]:

@@ -21,6 +21,7 @@ from ..geometry import plan
 from ..indexing import COMBINE
 from ..operand import DTYPES, Operand
 from ..primitives import bits_of_double, bits_of_float, double_of_bits, float_of_bits
+from ..program import integral
 from ..target import Place
 from .compiler import Source
 from .elementwise import MOST, THREADS, dimension_tables, places, storage_type
@@ -41,6 +42,7 @@ class Form(NamedTuple):
     skips: bool
 
 
+@integral
 def report(error, operator, index, size, dim):
     """Writes what is wrong into the error words, unless something is there already."""
     if swap_if_equal(error, 0, int64(0), operator) == 0:

@@ -2,7 +2,7 @@
 
 Shapes: scores [n, classes, rest], labels [n, rest], all dense; `rest` is 1 where there are no images. A reduced loss is
 a sum over blocks: each leaves its loss and its weight, and one more launch adds those up, unless there is one block.
-A label that is no class makes the loss, and the whole gradient of its row, NaN. Read next: norms.py.
+A label that is no class counts for nothing, and is told of in the error words (indexing.py). Read next: norms.py.
 """
 
 # ruff: noqa: F821
@@ -14,13 +14,14 @@ from __future__ import annotations
 import numpy as np
 
 from .compiler import CUDA as cuda
+from .indexing import report
 from .written import THREADS, Written, block_total
 
 EACH = 16  # labels that a thread reads where losses are added up
 int64 = np.int64
 
 
-def nll_each(out, total, x, labels, weight, count, rest, classes, ignored, weighted):
+def nll_each(out, total, x, labels, weight, errors, count, rest, classes, ignored, weighted, operator):
     """The loss of each label. The weights are not added up, of which PyTorch says 0."""
     index = int64(cuda.blockIdx.x) * THREADS + int64(cuda.threadIdx.x)
     if index == 0:
@@ -28,16 +29,17 @@ def nll_each(out, total, x, labels, weight, count, rest, classes, ignored, weigh
     if index < count:
         label, loss = int64(labels[index]), zero
         if label != ignored:
-            loss = undefined
             if 0 <= label < classes:
                 row = index // rest
                 loss = -load_x(x[(row * classes + label) * rest + (index - row * rest)])
                 if weighted == 1:
                     loss *= load_weight(weight[label])
+            else:
+                report(errors, operator, label, classes, int64(1))
         out[index] = store_out(loss)
 
 
-def nll_sums(out, total, sums, x, labels, weight, count, rest, classes, ignored, weighted, mean):
+def nll_sums(out, total, sums, x, labels, weight, errors, count, rest, classes, ignored, weighted, operator, mean):
     """The losses added up, and the weights."""
     parts = cuda.shared.array(THREADS, compute)
     thread, block = int64(cuda.threadIdx.x), int64(cuda.blockIdx.x)
@@ -53,7 +55,7 @@ def nll_sums(out, total, sums, x, labels, weight, count, rest, classes, ignored,
                 loss -= w * load_x(x[(row * classes + label) * rest + (index - row * rest)])
                 used += w
             else:
-                loss = undefined
+                report(errors, operator, label, classes, int64(1))
         index += THREADS
     loss = block_total(loss, parts)
     used = block_total(used, parts)
@@ -98,18 +100,10 @@ def nll_backward_each(out, grad, total, labels, weight, count, rest, classes, ig
                 slope *= load_weight(weight[label])
             if mean == 1:
                 slope /= load_total(total[0])
-        elif label != ignored and (label < 0 or label >= classes):
-            slope = undefined
         out[index] = store_out(slope)
 
 
-EACH_LOSS = Written(nll_each, ("out", "total", "x", "labels", "weight"))
-SUMS = Written(nll_sums, ("out", "total", "sums", "x", "labels", "weight"))
+EACH_LOSS = Written(nll_each, ("out", "total", "x", "labels", "weight", "errors"))
+SUMS = Written(nll_sums, ("out", "total", "sums", "x", "labels", "weight", "errors"))
 SUMS_OF_SUMS = Written(nll_sums_of_sums, ("out", "total", "sums"))
 BACKWARD = Written(nll_backward_each, ("out", "grad", "total", "labels", "weight"))
-
-
-def undefined(compute: str) -> np.generic:
-    """What a loss is whose label is no class."""
-    found: np.generic = np.dtype(compute).type(np.nan)
-    return found

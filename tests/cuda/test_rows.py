@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 
 import redispatch as rd
@@ -55,7 +56,7 @@ def test_softmax_of_what_is_infinite():
 
 def test_a_row_is_read_in_single_precision():
     combine = {"combine_total": softmax.block_total, "combine_most": softmax.block_most}
-    lowest = rd.kernels.cuda.losses.undefined("float32")
+    lowest = np.float32(-np.inf)
     source = softmax.SOFTMAX.source("float32", ["bfloat16"] * 2, TOGETHER=1, lowest=lowest, LOGARITHM=True, **combine)
     code = compiler.ptx(source)
     assert "shfl.sync" in code and not re.search(r"\.f64|\.local|\bcall\b", code)
@@ -83,6 +84,15 @@ def test_cross_entropy(shape, labels, reduction):
     x = rd.randn(shape)
     same_gradients(lambda x: F.cross_entropy(x, target.to(x.device), reduction=reduction), x)
     same_gradients(lambda x: F.cross_entropy(x, target.to(x.device), weight.to(x.device), reduction=reduction), x)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_a_label_that_is_no_class_is_told_of_when_the_program_waits(reduction):
+    x, target = rd.randn(4, 3, device="cpu").cuda(), rd.tensor([0, 2, 3, -100]).cuda()
+    loss = F.nll_loss(x, target, reduction=reduction)
+    with pytest.raises(IndexError, match="nll_loss: index 3 is out of bounds for dimension 1 with size 3"):
+        loss.cpu()
+    F.nll_loss(x, target.clamp(max=2), reduction=reduction).cpu()  # and the next call is a call like any other
 
 
 # --- norms ------------------------------------------------------------------------------------------------------------
