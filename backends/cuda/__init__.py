@@ -27,15 +27,15 @@ PACKAGE = __name__
 # The names of face.py: to ask `redispatch.cuda` for another one is to import nothing.
 NAMES = frozenset(
     """
-    CUDAGraph Event GraphTree NoCUDAError OutOfMemoryError Stream _is_in_bad_fork current_device current_stream
-    default_generators default_stream device device_count device_of empty_cache get_amp_supported_dtype
-    get_device_capability get_device_name get_device_properties get_rng_state get_rng_state_all graph
-    graph_pool_handle init initial_seed is_available is_bf16_supported is_current_stream_capturing
-    is_initialized make_graphed_callables manual_seed manual_seed_all max_memory_allocated max_memory_reserved
-    mem_get_info memory_allocated memory_reserved memory_snapshot memory_stats memory_stats_as_nested_dict
-    memory_summary reset_accumulated_memory_stats reset_max_memory_allocated reset_max_memory_cached
-    reset_peak_memory_stats seed seed_all set_device set_rng_state set_rng_state_all set_stream stream
-    synchronize
+    CUDAGraph Event ExternalStream GraphTree NoCUDAError OutOfMemoryError Stream _is_in_bad_fork current_device
+    current_stream default_generators default_stream device device_count device_of empty_cache
+    get_amp_supported_dtype get_device_capability get_device_name get_device_properties
+    get_per_process_memory_fraction get_rng_state get_rng_state_all graph graph_pool_handle init initial_seed
+    is_available is_bf16_supported is_current_stream_capturing is_initialized make_graphed_callables manual_seed
+    manual_seed_all max_memory_allocated max_memory_reserved mem_get_info memory_allocated memory_reserved
+    memory_snapshot memory_stats memory_stats_as_nested_dict memory_summary reset_accumulated_memory_stats
+    reset_max_memory_allocated reset_max_memory_cached reset_peak_memory_stats seed seed_all set_device
+    set_per_process_memory_fraction set_rng_state set_rng_state_all set_stream stream synchronize
     """.split()
 )
 

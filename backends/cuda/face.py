@@ -21,6 +21,7 @@ from .graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_captu
 from .memory import CachingAllocator, OutOfMemoryError
 from .streams import (
     Event,
+    ExternalStream,
     Stream,
     current_stream,
     default_stream,
@@ -194,6 +195,24 @@ def mem_get_info(device: Any = None) -> tuple[int, int]:
     return start().driver.memory_info(index_of(device))
 
 
+def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
+    """Lets this process have no more than a part of a device's memory. TypeError for what is no float, ValueError for
+    one that is not between 0 and 1."""
+    if not isinstance(fraction, float):
+        raise TypeError("Invalid type for fraction argument, must be `float`")
+    if fraction < 0 or fraction > 1:
+        raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
+    index = index_of(device)
+    _allocator().limits[index] = int(fraction * mem_get_info(index)[1])
+
+
+def get_per_process_memory_fraction(device: Any = None) -> float:
+    """The part of a device's memory that this process may have."""
+    index = index_of(device)
+    total = mem_get_info(index)[1]
+    return _allocator().limits.get(index, total) / total
+
+
 def memory_summary(device: Any = None) -> str:
     """The statistics in a few lines."""
     index = index_of(device)
@@ -269,6 +288,7 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "CUDAGraph",
     "Event",
+    "ExternalStream",
     "GraphTree",
     "NoCUDAError",
     "OutOfMemoryError",

@@ -138,6 +138,7 @@ class CachingAllocator(Allocator):
         self.private: dict[Any, PrivatePools] = {}
         self.recording = 0  # graphs
         self.statistics: dict[int, Statistics] = {}
+        self.limits: dict[int, int] = {}  # bytes that may be asked of the driver, by device
         self.told = type(driver).hand_out is not Driver.hand_out  # whether the driver wants to know who has what
 
     def of(self, index: int) -> Statistics:
@@ -243,28 +244,35 @@ class CachingAllocator(Allocator):
 
     def _from_driver(self, index: int, room: int, nbytes: int) -> int:
         try:
-            return self.driver.allocate(index, room)
+            return self._within_limit(index, room)
         except OutOfDeviceMemory:
             self.of(index).retries += 1
             if not self.recording:  # to wait, and to give memory back, would end the recording
                 self.empty_cache(index)
         try:
-            return self.driver.allocate(index, room)
+            return self._within_limit(index, room)
         except OutOfDeviceMemory:
             self.of(index).ooms += 1
             raise OutOfMemoryError(self._explained(index, nbytes)) from None
+
+    def _within_limit(self, index: int, room: int) -> int:
+        limit = self.limits.get(index)
+        if limit is not None and self.of(index).reserved_now + room > limit:
+            raise OutOfDeviceMemory(f"{limit} bytes are allowed")
+        return self.driver.allocate(index, room)
 
     def _explained(self, index: int, nbytes: int) -> str:
         free, total = self.driver.memory_info(index)
         known = self.of(index)
         cached = known.reserved_now - known.allocated_now
+        allowed = f" {in_units(self.limits[index])} allowed;" if index in self.limits else ""
         left = f"{in_units(cached)} belong to graphs" if cached else "nothing is left in the cache"
         rooms = sorted((one["total_size"] for one in self.snapshot(index) if one["allocated_size"]), reverse=True)
         largest = f" (the largest {', '.join(map(in_units, rooms[:3]))})" if rooms else ""
         return (
             f"CUDA out of memory. Tried to allocate {in_units(nbytes)}. GPU {index} has a total capacity of "
-            f"{in_units(total)} of which {in_units(free)} is free. {known.allocations - known.frees} tensors hold "
-            f"{in_units(known.allocated_now)}{largest}; {left}. Delete what is not needed any longer "
+            f"{in_units(total)} of which {in_units(free)} is free.{allowed} "
+            f"{known.allocations - known.frees} tensors hold {in_units(known.allocated_now)}{largest}; {left}. Delete what is not needed any longer "
             "(graphs keep what backward will read), or compute in smaller pieces"
         )
 

@@ -96,6 +96,14 @@ class Stream:
         return f"<redispatch.cuda.Stream device=cuda:{self.device_index} cuda_stream={self.number:#x}>"
 
 
+class ExternalStream(Stream):
+    """A stream of another library's, known by CUDA's own number."""
+
+    def __init__(self, stream_ptr: int, device: Any = None) -> None:
+        index = index_of(device)
+        super().__init__(index, _number=start().driver.adopt_stream(index, stream_ptr))
+
+
 class Event:
     """A place in a stream's work."""
 

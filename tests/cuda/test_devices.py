@@ -290,13 +290,79 @@ def test_out_of_memory_empties_the_cache_tries_again_and_then_explains():
         gc.collect()
         y = rd.empty((3 << 19) - 1, device="cuda")  # 6 MiB: only without what the cache has
         assert stats("segment") == 1 and rd.cuda.memory_stats()["num_alloc_retries"] == 1
-        with pytest.raises(
-            OutOfMemoryError, match="Tried to allocate 4.00 MiB. .* 8.00 MiB of which 2.00 MiB is free. 1 ten"
-        ):
+        told = "Tried to allocate 4.00 MiB. .* 8.00 MiB of which 2.00 MiB is free. 1 tensors hold 6.00 MiB "
+        with pytest.raises(OutOfMemoryError, match=told + r"\(the largest 6.00 MiB\); nothing is left in the cache"):
             rd.empty(1 << 20, device="cuda")
         assert issubclass(rd.cuda.OutOfMemoryError, RuntimeError) and rd.cuda.memory_stats()["num_ooms"] == 1
         assert rd.empty(100, device="cuda").is_cuda and y.is_cuda
         assert rd.cuda.mem_get_info()[1] == 8 << 20
+
+
+def test_graphs_that_hold_memory_are_named_where_there_is_none_left():
+    with devices_of(cuda.NullDriver(capacity=8 << 20)) as driver:
+        x, graph = rd.empty(1 << 18, device="cuda"), rd.cuda.CUDAGraph()  # 1 MiB
+        with rd.cuda.graph(graph):
+            (x + 1) * 2  # 2 MiB, which nobody holds
+        driver.launched.clear()
+        with pytest.raises(
+            OutOfMemoryError, match=r"5.00 MiB is free. 1 tensors hold 1.00 MiB .* 2.00 MiB belong to gra"
+        ):
+            rd.empty(6 << 18, device="cuda")
+        other = rd.cuda.CUDAGraph()
+        with pytest.raises(OutOfMemoryError), rd.cuda.graph(other):
+            rd.empty(6 << 18, device="cuda")
+        assert not driver.captures
+        graph.replay()
+        graph.reset()
+        assert rd.empty(6 << 18, device="cuda").is_cuda
+
+
+def test_a_process_may_be_allowed_a_part_of_the_memory(null):
+    rd.cuda.set_per_process_memory_fraction(0.5)
+    assert rd.cuda.get_per_process_memory_fraction() == 0.5
+    with pytest.raises(OutOfMemoryError, match="16.00 MiB is free. 8.00 MiB allowed; 0 tensors hold 0 bytes"):
+        rd.empty(3 << 20, device="cuda")
+    x = rd.empty(1 << 20, device="cuda")
+    del x
+    gc.collect()
+    assert rd.empty(3 << 19, device="cuda").is_cuda  # when the cache was emptied
+    with pytest.raises(ValueError, match="Allowed range: 0~1"):
+        rd.cuda.set_per_process_memory_fraction(2.0)
+    with pytest.raises(TypeError, match="must be `float`"):
+        rd.cuda.set_per_process_memory_fraction(1)
+
+
+def test_threads_never_share_a_block(null):
+    found, errors = [], []
+
+    def work(seed):
+        try:
+            held = {}
+            for k in range(1500):
+                x = rd.empty((k * 7919 + seed) % 1000 + 1, device="cuda")
+                held[k % 8] = x
+                addresses = [one.data_ptr() for one in held.values()]
+                assert len(set(addresses)) == len(addresses)
+            found.append(held)
+        except Exception as problem:
+            errors.append(problem)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    former = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(former)
+    assert not errors
+    addresses = [x.data_ptr() for held in found for x in held.values()]
+    assert len(set(addresses)) == len(addresses) == 32
+    known = rd.cuda.memory_stats()
+    assert known["allocation.all.current"] == 32 and known["allocation.all.allocated"] == 6000
+    assert known["requested_bytes.all.current"] == sum(4 * x.numel() for held in found for x in held.values())
 
 
 def test_a_tensor_without_elements_takes_no_memory(null):

@@ -317,6 +317,12 @@ def test_streams_of_both_libraries_are_put_in_order(device, monkeypatch):
         assert waits == [(stream.cuda_stream, 99)]
 
 
+def test_a_stream_of_another_library_is_worked_on(null):
+    with rd.cuda.stream(rd.cuda.ExternalStream(4096)) as stream:
+        rd.empty(3, device="cuda") + 1
+        assert null.launched[-1].stream == stream.number and stream.cuda_stream == 4096
+
+
 # --- errors where they belong -----------------------------------------------------------------------------------------
 
 
