@@ -25,7 +25,7 @@ from .geometry import Ints, coalesce, loop_order, numel
 from .operand import DTYPES, Operand
 from .order import order
 from .pool import get_num_threads, parallel_for, ready
-from .target import TARGET, ByTarget
+from .target import TARGET, ByTarget, memory, scratch
 
 BLOCK = 512  # elements that the inner loop combines before the accumulator is widened
 STRIP = 1024  # accumulators that a column loop holds at once: 8 kB, a quarter of a first-level cache
@@ -257,7 +257,7 @@ class Reduction:
         width = int(walk.kept[-1])
 
         def strips(lo: int, hi: int, *arrays: Any) -> None:
-            entry(lo, hi, *tables, *arrays, np.empty(min(STRIP, width), accumulator))
+            entry(lo, hi, *tables, *arrays, scratch(min(STRIP, width), accumulator))
 
         strip_count = -(-width // STRIP) * (walk.results // width)
         return ready(strips, strip_count, (), walk.elements * min(STRIP, width))
@@ -277,7 +277,7 @@ class Reduction:
                 alone(0, 1, run, out, out_at, x, x_at)
                 return
             first, last = self._entry("pieces", dtype, out_dtype), self._entry("total", dtype, out_dtype)
-            parts = np.empty(count, accumulator)
+            parts = memory(count, accumulator)
             parallel_for(first, pieces, (each, parts, 0, x, x_at), PIECE)
             if rest:
                 first(0, 1, remaining, parts, pieces, x, x_at + pieces * PIECE * step)

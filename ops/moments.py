@@ -19,7 +19,7 @@ from redispatch.kernels import Elementwise, Operand
 from redispatch.kernels import exp as exp_
 from redispatch.kernels import log as log_
 from redispatch.kernels.reduce import Recipe, Reduction
-from redispatch.tensor import Tensor, as_numpy, dtype, dtypes, empty, get_default_dtype
+from redispatch.tensor import Tensor, as_numpy, dtype, dtypes, get_default_dtype
 
 from .declare import Operator
 from .planned import Planned, Run
@@ -42,7 +42,8 @@ float64 = np.float64
 
 def scratch(shape: Sequence[int], dtype: dtype = dtypes.float64) -> Operand:
     """Memory for intermediate results."""
-    return empty(shape, dtype)._operand
+    count, name = math.prod(shape), dtype.name
+    return Operand(kernels.memory(count, name), name, tuple(shape), kernels.contiguous_strides(tuple(shape)))
 
 
 # --- var, std --------------------------------------------------------------------------------------------------------
@@ -141,12 +142,13 @@ def ready_var(name: str, finish: Elementwise, out: Tensor, self: Tensor, dim: An
     add_up = kernels.SUM.ready(total, squares, dims)
     total = total._replace(shape=tuple(out._shape), strides=kernels.contiguous_strides(out._shape))
     divide = finish.loop((out._operand,), (total, divisor), "float64").run
-    few, many = len(mean.array), len(squares.array)
+    few, many = math.prod(kept), self._shape.numel()
 
     def run(to: np.ndarray, to_at: int, x: np.ndarray, x_at: int) -> None:
         if freedom <= 0:
             warn_of_freedom(name)
-        mean, squares, total = np.empty(few, wide.array), np.empty(many), np.empty(few)
+        mean, squares = kernels.memory(few, wide.name), kernels.memory(many, "float64")
+        total = kernels.memory(few, "float64")
         form_mean(mean, 0, x, x_at)
         form_squares(squares, 0, x, x_at, mean, 0)
         add_up(total, 0, squares, 0)

@@ -21,6 +21,7 @@ from .joining import JOINING
 from .late_errors import late_errors
 from .memory import Block, CachingAllocator
 from .operands import block_of
+from .parts import PARTS, apart_from_target
 from .pinned import PinnedBlock, PinnedCache
 from .pointwise import PointwiseOnCUDA
 from .reductions import REDUCTIONS, ReductionOnCUDA
@@ -103,6 +104,8 @@ class Started:
         self._methods()
         for name, function in {**memory_kernels("cuda"), **KERNELS}.items():
             self._put(operator(name), function, "memory")
+        for name, function in PARTS.items():
+            self._put(operator(name), apart_from_target(function), f"from parts: {name}")
         for op, rule in REDUCTIONS.items():
             kernels = ReductionOnCUDA(op, rule)
             self._put(op.functional, kernels.functional, f"reduction {op.base_name}")

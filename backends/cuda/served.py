@@ -24,13 +24,17 @@ RANDOM = """
 """
 LINES = """
     cumsum cumsum_ cumprod cumprod_ logcumsumexp cummax cummin sort topk kthvalue median nanmedian mode argmax argmin
-    max min aminmax
+    max min aminmax var std var_mean std_mean nansum trace
+"""
+LOSSES = """
+    mse_loss_backward huber_loss_backward smooth_l1_loss_backward binary_cross_entropy_backward
 """
 ELEMENTS = """
     repeat clamp clamp_ clamp_min clamp_max nan_to_num nan_to_num_ nextafter nextafter_ round round_ log_sigmoid_forward
-    _prelu_kernel_backward
+    _prelu_kernel_backward glu glu_backward frexp _foreach_add_ _efficientzerotensor
 """
 IMAGES = """
+    pixel_shuffle pixel_unshuffle channel_shuffle native_channel_shuffle
     reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d
     reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward replication_pad1d_backward
     replication_pad2d_backward replication_pad3d_backward upsample_nearest1d upsample_nearest2d upsample_nearest3d
@@ -41,7 +45,7 @@ IMAGES = """
     upsample_linear1d_backward upsample_bilinear2d_backward upsample_trilinear3d_backward upsample_bicubic2d_backward
     _upsample_bilinear2d_aa_backward _upsample_bicubic2d_aa_backward _upsample_lanczos2d_aa_backward
 """
-SERVED = frozenset(" ".join((AT_INDICES, RANDOM, LINES, ELEMENTS, IMAGES)).split())
+SERVED = frozenset(" ".join((AT_INDICES, RANDOM, LINES, LOSSES, ELEMENTS, IMAGES)).split())
 
 
 def served() -> Iterator[tuple[OpOverload, Callable[..., Any]]]:

@@ -62,7 +62,7 @@ class DeviceLoop:
     signature: tuple[str, ...]
     room: Callable[[], Any]
     kernels: dict[tuple[Form, ...], Kernel] = field(default_factory=dict)
-    sized: frozenset[int] | None = None
+    facts: tuple[frozenset[int], frozenset[int]] | None = None
 
     def __call__(self, lo: int, hi: int, *args: Any) -> None:
         steps = hi - lo
@@ -88,7 +88,10 @@ class DeviceLoop:
             piece = room.memory(given.each * steps, given.dtype)
             return Form("scratch", given.dtype), [piece.address, given.each], piece
         if isinstance(given, np.ndarray):
-            if k in self.lengths():
+            sized, written = self.uses()
+            if k in written:
+                raise NotImplementedError(f"{self.loop.name} writes to the CPU's memory, and so runs on no device")
+            if k in sized:
                 numbers = given.tolist() or [1]  # no dimensions are one of size 1
                 return Form("tuple", "int64", len(numbers)), numbers, None
             return Form("table", given.dtype.name), [room.table(given)], None
@@ -101,23 +104,25 @@ class DeviceLoop:
         wrapped = int(given) & ((1 << 64) - 1)
         return Form("number", kind), [wrapped - (1 << 64) if wrapped >> 63 else wrapped], None
 
-    def lengths(self) -> frozenset[int]:
-        """Which arguments' lengths the loop asks for, counted behind lo and hi."""
-        if self.sized is None:
+    def uses(self) -> tuple[frozenset[int], frozenset[int]]:
+        """Which arguments' lengths the loop asks for, and which it writes to; counted behind lo and hi."""
+        if self.facts is None:
             program = self.loop.program()
-            tree = ast.parse(program.sources[program.compiled[-1]])
-            (function,) = (node for node in tree.body if isinstance(node, ast.FunctionDef))
+            (function,) = ast.parse(program.sources[program.compiled[-1]]).body
+            assert isinstance(function, ast.FunctionDef)
             names = [argument.arg for argument in function.args.args]
-            asked = {
-                node.args[0].id
-                for node in ast.walk(tree)
-                if isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Name)
-                and node.func.id == "len"
-                and isinstance(node.args[0], ast.Name)
-            }
-            self.sized = frozenset(names.index(name) - 2 for name in asked if name in names)
-        return self.sized
+            sized, written = set(), set()
+            for node in ast.walk(function):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len":
+                    sized.add(ast.unparse(node.args[0]))
+                elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+                    written.add(ast.unparse(node.value))
+            places = {word: k - 2 for k, word in enumerate(names)}
+            self.facts = (
+                frozenset(places[word] for word in sized & places.keys()),
+                frozenset(places[word] for word in written & places.keys()),
+            )
+        return self.facts
 
     def source(self, forms: Sequence[Form]) -> Source:
         """The kernel for arguments of these forms."""
