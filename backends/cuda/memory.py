@@ -264,16 +264,23 @@ class CachingAllocator(Allocator):
     def _explained(self, index: int, nbytes: int) -> str:
         free, total = self.driver.memory_info(index)
         known = self.of(index)
-        cached = known.reserved_now - known.allocated_now
         allowed = f" {in_units(self.limits[index])} allowed;" if index in self.limits else ""
-        left = f"{in_units(cached)} belong to graphs" if cached else "nothing is left in the cache"
-        rooms = sorted((one["total_size"] for one in self.snapshot(index) if one["allocated_size"]), reverse=True)
+        segments = self.snapshot(index)
+        rooms = sorted((one["allocated_size"] for one in segments if one["allocated_size"]), reverse=True)
         largest = f" (the largest {', '.join(map(in_units, rooms[:3]))})" if rooms else ""
+        graphs = sum(one["total_size"] for one in segments if one["private"] and not one["active_size"])
+        cached = known.reserved_now - known.allocated_now - graphs
+        left = [f"{in_units(graphs)} belong to graphs"] if graphs else []
+        left.append(
+            f"{in_units(cached)} are in the cache, which is not emptied while a graph is recorded"
+            if cached
+            else "nothing is left in the cache"
+        )
         return (
             f"CUDA out of memory. Tried to allocate {in_units(nbytes)}. GPU {index} has a total capacity of "
-            f"{in_units(total)} of which {in_units(free)} is free.{allowed} "
-            f"{known.allocations - known.frees} tensors hold {in_units(known.allocated_now)}{largest}; {left}. Delete what is not needed any longer "
-            "(graphs keep what backward will read), or compute in smaller pieces"
+            f"{in_units(total)} of which {in_units(free)} is free.{allowed} {known.allocations - known.frees} tensors "
+            f"hold {in_units(known.allocated_now)}{largest}; {'; '.join(left)}. Delete what is not needed any longer "
+            "(what backward will read is kept), or compute in smaller pieces"
         )
 
     def empty_cache(self, index: int | None = None) -> None:
