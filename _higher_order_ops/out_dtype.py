@@ -30,6 +30,8 @@ class OutDtypeOperator(BodyOperator):
     def __call__(self, op: Any, output_dtype: Any, /, *args: Any) -> Any:
         if not isinstance(op, OpOverload):
             raise ValueError("out_dtype's first argument must be an OpOverload")
+        if not isinstance(output_dtype, dtype):
+            raise TypeError(f"out_dtype's second argument must be a torch.dtype, not {type(output_dtype).__name__}")
         if op.schema.is_mutable:
             raise ValueError("out_dtype's first argument needs to be a functional operator")
         if len(op.schema.returns) != 1 or op.schema.returns[0].type != TENSOR:

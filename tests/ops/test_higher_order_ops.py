@@ -249,6 +249,8 @@ def test_out_dtype_computes_in_the_wider_type():
     assert result.dtype is rd.int32 and result.tolist() == [[20000, 20000]] * 2
     with pytest.raises(ValueError, match="first argument must be an OpOverload"):
         out_dtype(rd.mm, rd.int32, a, a)
+    with pytest.raises(TypeError, match="second argument must be a torch.dtype, not int"):
+        out_dtype(rd.ops.aten.mm.default, 3, a, a)
     with pytest.raises(ValueError, match="needs to be a functional operator"):
         out_dtype(rd.ops.aten.add_.Tensor, rd.int32, a, a)
     with pytest.raises(ValueError, match="can only apply to ops that return a single tensor"):
