@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
 
 from redispatch.dispatch import STATE, OpOverload, OpOverloadPacket, Region, operator_named, ops
@@ -30,6 +31,9 @@ NAMED = {
     "fp32_set_opt_dtype": layer.fp32_set_opt_dtype,
     "promote": layer.promote,
 }
+
+
+CUDA = f"{__name__.partition('.')[0]}.cuda"  # imported by those who ask for it
 
 
 class autocast(Region):
@@ -60,6 +64,11 @@ class autocast(Region):
         self.device = device_type
         self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
         self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
+        if enabled and device_type == "cuda" and not import_module(CUDA).is_available():
+            warnings.warn(
+                "User provided device_type of 'cuda', but CUDA is not available. Disabling", UserWarning, stacklevel=2
+            )
+            enabled = False
         self._enabled = enabled
         if enabled and self.fast_dtype not in SUPPORTED[device_type]:
             supported = ", ".join(map(str, SUPPORTED[device_type]))

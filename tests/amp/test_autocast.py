@@ -162,6 +162,11 @@ def test_what_a_region_cannot_be_is_refused():
         region = rd.autocast("cpu", dtype=rd.float64)
     with region:
         assert (matrix() @ matrix()).dtype is rd.float32
+    if not rd.cuda.is_available():
+        with pytest.warns(UserWarning, match="device_type of 'cuda', but CUDA is not available. Disabling"):
+            region = rd.autocast("cuda")
+        with region:
+            assert not rd.is_autocast_enabled("cuda")
 
 
 def parts_of_a_region():
