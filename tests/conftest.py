@@ -60,10 +60,10 @@ ONCE = {
 }
 
 
-# Of the generic tests each takes every operator in the specialised pass, and a fifth of them in the boxed one: which,
+# Of the generic tests each takes every operator in the specialised pass, and an eighth of them in the boxed one: which,
 # differs from test to test. That both do the same is what tests/specialiser compares, for all operators. See
 # docs/decisions/0008-what-runs-boxed.md.
-BOXED_SHARE = 5
+BOXED_SHARE = 8
 
 
 @pytest.hookimpl(tryfirst=True)  # before the items are chosen by their marks
