@@ -22,8 +22,9 @@ def command(monkeypatch):
     """The command's modules, which it finds beside itself; afterwards their names are free again."""
     monkeypatch.syspath_prepend(FOLDER)
     yield importlib.import_module("run")
-    for name in ("run", "table", "speed"):
-        del sys.modules[name]
+    for name in ("run", "table", "speed", "missing"):
+        sys.modules.pop(name, None)
+    sys.path.remove(str(FOLDER.parent / "cuda"))
 
 
 def test_on_the_null_device_everything_is_timed_and_nothing_claimed(tmp_path):  # 6 s: a process of its own
