@@ -7,11 +7,11 @@ from typing import Any
 
 from redispatch.kernels.cuda.convolution import Geometry, gathered
 from redispatch.ops import convolution
-from redispatch.ops.convolution import Setting, convolution_meta, is_channels_last
+from redispatch.ops.convolution import Setting, is_channels_last
 from redispatch.tensor import Tensor, channels_last_strides, empty
 
 from .copies import copy_on_device
-from .planned import InParts, Task, dense, launched
+from .planned import OnCUDA, Task, dense, launched
 
 
 def geometry(setting: Setting, input: Tensor, weight: Tensor, made: Sequence[int]) -> Geometry:
@@ -27,24 +27,26 @@ def geometry(setting: Setting, input: Tensor, weight: Tensor, made: Sequence[int
     return Geometry(*sizes, *how, weight._shape[1], weight._shape[0] // setting.groups, setting.groups)
 
 
-def run(what: str, g: Geometry, out: Tensor, a: Tensor, b: Tensor, added: Tensor | None = None) -> None:
-    """One launch; `out` lies row by row."""
+def run(what: str, g: Geometry, out: Tensor, a: Tensor, b: Tensor) -> None:
+    """One launch for a gradient, which lies row by row."""
     if not out._shape.numel():
         return
     batch = (b if what == "correlations" else out)._shape[0]
-    launch, rest = gathered(what, out._dtype.name, batch, g, added is not None)
-    tensors = [out, dense(a), dense(b), None if added is None else dense(added)]
+    launch, rest = gathered(what, out._dtype.name, batch, g)
+    tensors = [out, dense(a), dense(b), None]
     launched([Task(launch, (0, 1, 2, 3), rest)], tensors)
 
 
-def convolve(input: Tensor, weight: Tensor, bias: Any, *how: Any) -> Tensor:
+def convolution_work(out: Tensor, input: Tensor, weight: Tensor, bias: Any, *how: Any) -> list[Task]:
     """`convolution`"""
-    meta = convolution_meta(input, weight, bias, *how)
+    if not out._shape.numel():
+        return []
     setting = Setting(input, weight, None, *how)
-    out = empty(meta.shape, meta.dtype, meta.device)
-    g = geometry(setting, input, weight, meta.shape)
-    run("spread" if setting.transposed else "correlate", g, out, weight, input, bias)
-    return laid(out, meta.strides)
+    g = geometry(setting, input, weight, out._shape)
+    what = "spread" if setting.transposed else "correlate"
+    last = is_channels_last(out)
+    launch, rest = gathered(what, out._dtype.name, out._shape[0], g, bias is not None, last)
+    return [Task(launch, (0, 2, 1, 3), rest)]
 
 
 def laid(x: Tensor, strides: tuple[int, ...] | None) -> Tensor:
@@ -84,5 +86,5 @@ def convolution_backward(
     return of_input, of_weight, of_bias
 
 
-OPERATORS = (InParts(convolution.convolution_op, convolve),)
+OPERATORS = (OnCUDA(convolution.convolution_op, convolution_work, dense=("input", "weight", "bias")),)
 KERNELS: dict[str, Callable[..., Any]] = {"convolution_backward": convolution_backward}

@@ -51,10 +51,14 @@ Work = Callable[..., Sequence[Task]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """A decided call: what results are made from, and what fills them, by their addresses and those of arguments."""
+    """A decided call: what results are made from, and what fills them, by their addresses and those of arguments.
+
+    copied: the numbers of the arguments that are copied before, so that they lie row by row.
+    """
 
     moulds: tuple[Mould | None, ...]
     run: Callable[[list[int], int], None]
+    copied: tuple[int, ...]
 
 
 def ready(tasks: Sequence[Task], on: device) -> Callable[[list[int], int], None]:
@@ -92,6 +96,11 @@ def dense(x: Tensor) -> Tensor:
     return x if is_contiguous(x._shape, x._stride) else copied(x)
 
 
+def with_copies(args: tuple[Any, ...], which: Sequence[int]) -> tuple[Any, ...]:
+    """The arguments, with dense copies of those with these numbers."""
+    return tuple(copied(x) if i in which else x for i, x in enumerate(args))
+
+
 class OnCUDA:
     """The kernels of one structured operator, with one result or several.
 
@@ -114,31 +123,31 @@ class OnCUDA:
 
     @leaf
     def functional(self, *args: Any) -> Any:
-        args = self.laid(args)
-        facts = tuple(self.fact(i, value) for i, value in enumerate(args))
+        facts = tuple([self.fact(i, value) for i, value in enumerate(args)])
         plan = self.plans.get(facts)
         if plan is None:
             plan = self.plans[facts] = self.new_plan(args)
-        results = tuple(None if made is None else fresh(made) for made in plan.moulds)
-        self.run(plan.run, results, args)
-        return results if self.several else results[0]
+        results = [None if made is None else fresh(made) for made in plan.moulds]
+        self.run(plan.run, results, with_copies(args, plan.copied) if plan.copied else args)
+        return tuple(results) if self.several else results[0]
 
-    def laid(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The arguments, those copied that must lie row by row."""
-        if all(args[i] is None or is_contiguous(args[i]._shape, args[i]._stride) for i in self.dense):
-            return args
-        return tuple(dense(x) if i in self.dense and x is not None else x for i, x in enumerate(args))
+    def to_copy(self, args: tuple[Any, ...]) -> tuple[int, ...]:
+        """The arguments that must lie row by row, and do not."""
+        given = [(i, args[i]) for i in self.dense if args[i] is not None]
+        return tuple(i for i, x in given if not is_contiguous(x._shape, x._stride))
 
     def new_plan(self, args: tuple[Any, ...]) -> Plan:
         metas = self.op.metas_function(*args) if self.several else (self.op.meta_function(*args),)
         moulds = tuple(None if m is None else mould(Size(m.shape), m.dtype, m.device, m.strides) for m in metas)
         results = tuple(None if made is None else fresh(made) for made in moulds)
         on = next(args[i]._device for i in self.tensors if args[i] is not None)
-        return Plan(moulds, ready(self.work(results if self.several else results[0], *args), on))
+        copies = self.to_copy(args)
+        tasks = self.work(results if self.several else results[0], *with_copies(args, copies))
+        return Plan(moulds, ready(tasks, on), copies)
 
     def run(self, run: Callable[[list[int], int], None], results: Sequence[Any], args: Sequence[Any]) -> None:
-        tensors = [*results, *(args[i] for i in self.tensors)]
-        on = next(x._device for x in tensors if x is not None)
+        tensors = [*results, *[args[i] for i in self.tensors]]
+        on = tensors[0]._device if tensors[0] is not None else next(x._device for x in tensors if x is not None)
         run(addresses_of(tensors), current_stream(on.index or 0))
 
     @leaf
@@ -165,7 +174,7 @@ class OnCUDA:
         if meta.dtype is not out._dtype or not is_contiguous(out._shape, out._stride):
             copy_on_device(out, self.functional(*args))
             return
-        args = self.laid(args)
+        args = with_copies(args, self.to_copy(args))
         self.run(ready(self.work(out, *args), out._device), [out], args)
 
     def forget(self) -> None:

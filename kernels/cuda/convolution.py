@@ -8,7 +8,8 @@ out in memory.
 
 `correlate` is the convolution, and the gradient of a transposed one; `spread` is the transposed one, and the gradient
 for the image; `correlations` is the gradient for the weight. Three functions say where an element of each matrix lies,
--1 outside of the image. Everything is dense, and has three dimensions of space, some of them of size 1.
+-1 outside of the image. Everything is dense, and has three dimensions of space, some of them of size 1; a result's
+channels may come last.
 
 A block makes a tile, as in matmul.py; where there are few rows or columns (in a depthwise convolution there is one), a
 thread makes a result. Read next: pooling.py.
@@ -105,6 +106,18 @@ def pixel_of_row(g, group, row, column):
     pixels = g[0] * g[1] * g[2]
     image = divided(column, pixels)
     return ((image * g[20] + group) * g[18] + row) * pixels + column - image * pixels
+
+
+@integral
+def gradient_of_row_last(g, group, row, at):
+    """The same in a tensor whose channels come last."""
+    return at * g[19] * g[20] + group * g[19] + row
+
+
+@integral
+def pixel_of_row_last(g, group, row, column):
+    """The same in a tensor whose channels come last."""
+    return column * g[18] * g[20] + group * g[18] + row
 
 
 @integral
@@ -222,6 +235,9 @@ PLACES: dict[str, dict[str, Callable]] = {
 }
 
 
+CHANNELS_LAST = {"correlate": gradient_of_row_last, "spread": pixel_of_row_last}  # where results lie so
+
+
 class Geometry(NamedTuple):
     """Windows over images: sizes in three dimensions each, channels per group, and groups."""
 
@@ -241,9 +257,11 @@ class Geometry(NamedTuple):
         return (*(number for one in lists for number in one), self.into, self.made, self.groups)
 
 
-def gathered(what: str, dtype: str, batch: int, g: Geometry, adds: bool = False) -> tuple[Launch, tuple[int, ...]]:
+def gathered(
+    what: str, dtype: str, batch: int, g: Geometry, adds: bool = False, last: bool = False
+) -> tuple[Launch, tuple[int, ...]]:
     """The launch for "correlate", "spread" or "correlations" of so many images, and what it is told behind the
-    addresses of out, a, b and what is added to each channel."""
+    addresses of out, a, b and what is added to each channel. `last`: the result's channels come last in memory."""
     taps, positions, pixels = math.prod(g.window), math.prod(g.counts), math.prod(g.image)
     rows, columns, inner = {
         "correlate": (g.made, batch * positions, g.into * taps),
@@ -254,9 +272,10 @@ def gathered(what: str, dtype: str, batch: int, g: Geometry, adds: bool = False)
         raise NotImplementedError("convolution: so many elements are more than one CUDA launch counts yet")
     compute, dtypes = accumulating(dtype), (dtype,) * 4
     rest = (rows, columns, inner, int(adds), *g.numbers())
+    given: dict[str, object] = {**PLACES[what], **({"place_out": CHANNELS_LAST[what]} if last else {})}
     if min(rows, columns) < FEW:
-        kernel = SUMS_ALONE.kernel(compute, dtypes, **PLACES[what])
+        kernel = SUMS_ALONE.kernel(compute, dtypes, **given)
         return Launch(kernel, (-(-rows * columns * g.groups // THREADS), 1, 1), (THREADS, 1, 1)), rest
     shape = tile_of(compute)
     blocks = g.groups * -(-rows // TILE) * -(-columns // shape["WIDTH"])
-    return Launch(TILES.kernel(compute, dtypes, **PLACES[what], **shape), (blocks, 1, 1), (THREADS, 1, 1)), rest
+    return Launch(TILES.kernel(compute, dtypes, **given, **shape), (blocks, 1, 1), (THREADS, 1, 1)), rest
