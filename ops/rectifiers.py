@@ -196,7 +196,7 @@ prelu_backward_op = Operator(
 
 def prelu_slopes(grad_output, self, weight):
     """By the input, and by the weight."""
-    return (grad_output, 0) if self > 0 else (grad_output * weight, grad_output * self)
+    return (grad_output, 0.0) if self > 0 else (grad_output * weight, grad_output * self)
 
 
 PRELU_SLOPES = Elementwise("prelu_backward", prelu_slopes, outputs=2)
