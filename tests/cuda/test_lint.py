@@ -61,7 +61,7 @@ def kernels_of(info, most=None):
 # float32), one product in double precision (by pi / 2^65), and for float64 a function that is called.
 ANGLES = ("__local_depot0[28]", "0d3BF921FB54442D19", "trig_reduction_slowpath")
 # Series that lose too much in single precision are summed in double precision, and are too long to be written in place.
-SERIES = ("special_", "polygamma", "igamma", "i0", "digamma")
+SERIES = ("special_", "polygamma", "igamma", "i0", "digamma", "mvlgamma")
 LIBDEVICE = re.compile(r"__internal_\w+")  # functions of its own, for float64: pow, and the angles'
 VECTOR = re.compile(r"(ld|st)\.global(\.nc)?\.v(4\.[bfsu]32|2\.[bfsu]64)")
 
