@@ -17,13 +17,15 @@ from redispatch.dispatch.key import AUTOCAST_MASK
 from redispatch.dispatch.layers.autograd import AUTOGRAD
 from redispatch.tensor import CPU, KINDS, Tensor, device, indexed
 
+# By these the fallback itself makes tensors and moves them: there has to be something else that does.
+MEMORY = frozenset(f"aten::{name}" for name in ("empty.memory_format", "empty_strided", "_copy_from"))
 ABOVE = AUTOCAST_MASK | AUTOGRAD | keyset("ADInplaceOrView")
 
 
 def cpu_fallback(op: OpOverload, *args: Any, **kwargs: Any) -> Any:
     """The results of `op` on the device of its arguments, computed on the CPU.
 
-    Errors: NotImplementedError for an operator that returns a view of an argument.
+    Errors: NotImplementedError for an operator that returns a view of an argument, or makes the memory of tensors.
     """
     schema = op.schema
     stack = bind(schema, args, kwargs)
@@ -31,6 +33,12 @@ def cpu_fallback(op: OpOverload, *args: Any, **kwargs: Any) -> Any:
         raise MissingKernelError(
             f"{op.name()} returns a view of its argument, which the CPU cannot make of another device's memory. Give "
             f"the backend a kernel for it: Library('aten', 'IMPL').impl('{op.name()}', kernel, key)",
+            op,
+        )
+    if op.qualified_name in MEMORY:
+        raise MissingKernelError(
+            f"{op.name()} makes or moves memory of {device_of(stack)}, which the CPU cannot do for another device. Register "
+            "the backend with an allocator, or give it a kernel for this operator",
             op,
         )
     home = device_of(stack)

@@ -255,3 +255,12 @@ def test_explain_shows_whose_kernel_answers(board):
     x = rd.ones(2, device="board")
     assert "Board                  cpu_fallback" in rd.explain(rd.ops.aten.mul.Tensor, x)
     assert "AutogradBoard          autograd" in rd.explain(rd.ops.aten.mul.Tensor, x)
+
+
+@pytest.mark.parametrize("make", [lambda: rd.ones(2, device="bare"), lambda: rd.ones(2).to("bare")])
+def test_the_cpu_cannot_make_the_memory_of_a_device_without_an_allocator(make):
+    with backend.register("bare", fallback="cpu"):
+        with pytest.raises(
+            NotImplementedError, match="makes or moves memory of bare:0.*Register the backend with an al"
+        ):
+            make()
