@@ -15,6 +15,7 @@ from typing import Any
 from redispatch.dispatch import STATE, MissingKernelError, OpOverload, bind, call, keyset, within
 from redispatch.dispatch.key import AUTOCAST_MASK
 from redispatch.dispatch.layers.autograd import AUTOGRAD
+from redispatch.ops.random import LentGenerator
 from redispatch.tensor import CPU, KINDS, Tensor, device, indexed
 
 # By these the fallback itself makes tensors and moves them: there has to be something else that does.
@@ -37,16 +38,16 @@ def cpu_fallback(op: OpOverload, *args: Any, **kwargs: Any) -> Any:
         )
     if op.qualified_name in MEMORY:
         raise MissingKernelError(
-            f"{op.name()} makes or moves memory of {device_of(stack)}, which the CPU cannot do for another device. Register "
-            "the backend with an allocator, or give it a kernel for this operator",
+            f"{op.name()} makes or moves memory of {device_of(stack)}, which the CPU cannot do for another device. "
+            "Register the backend with an allocator, or give it a kernel for this operator",
             op,
         )
     home = device_of(stack)
     copies: dict[int, Tensor] = {}  # by identity, so that an argument given twice is one tensor on the CPU, too
     there = [fetched(value, copies) for value in stack]
     for position, argument in enumerate(schema.arguments):
-        if argument.name == "generator" and there[position] is None:
-            there[position] = default_generator_of(home)
+        if argument.name == "generator":
+            there[position] = on_the_cpu(there[position] or default_generator_of(home))
     # Layers above have had their turn, for the device: autocast for the CPU, say, is not to cast what runs for another.
     with within(STATE.get().excluding(ABOVE)):
         result = call(op, there)
@@ -105,6 +106,11 @@ def returned(result: Any, originals: dict[int, Tensor], home: device) -> Any:
     if isinstance(result, list | tuple):
         return type(result)(returned(item, originals, home) for item in result)
     return result
+
+
+def on_the_cpu(generator: Any) -> Any:
+    """A generator as kernels of the CPU take it: lent, where it is another device's."""
+    return generator if generator is None or generator.device.type == "cpu" else LentGenerator(generator)
 
 
 def default_generator_of(home: device) -> Any:

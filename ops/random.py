@@ -121,6 +121,17 @@ class Generator:
         return _restored, (self._seed, self._offset, self.device)
 
 
+class LentGenerator(Generator):
+    """Another device's generator, for kernels of the CPU that draw numbers in its place."""
+
+    def __init__(self, owner: Generator) -> None:
+        super().__init__()
+        self.owner = owner
+
+    def take(self, count: int) -> tuple[int, int]:
+        return self.owner.take(count)
+
+
 def _restored(seed: int, offset: int, device: Any = CPU) -> Generator:
     generator = Generator(device)
     generator._seed, generator._offset = seed, offset
