@@ -46,14 +46,14 @@ def cat(tensors, dim):
         value_24 = result_4._array
         array = tensors_0._array
         if array is None:
-            raise no_memory(tensors_0)
-        array_2 = tensors_1._array
-        if array_2 is None:
-            raise no_memory(tensors_1)
-        array_3 = tensors_2._array
+            array = tensors_0._operand.array
+        array_3 = tensors_1._array
         if array_3 is None:
-            raise no_memory(tensors_2)
-        value_23(value_24, 0, array, tensors_0._offset, array_2, tensors_1._offset, array_3, tensors_2._offset)
+            array_3 = tensors_1._operand.array
+        array_5 = tensors_2._array
+        if array_5 is None:
+            array_5 = tensors_2._operand.array
+        value_23(value_24, 0, array, tensors_0._offset, array_3, tensors_1._offset, array_5, tensors_2._offset)
         if (result_4._autograd is None and (not (result_4 is tensors_0 or result_4 is tensors_1 or result_4 is tensors_2))) and result_4._dtype.category >= 2:
             value_34 = result_4._looks or looks_of(result_4)
             node.outputs = value_34.alone
@@ -92,14 +92,14 @@ def cat(tensors, dim):
     result_5._looks = mould_2.looks
     value_31 = plan_3.run
     value_32 = result_5._array
-    array_4 = tensors_0._array
-    if array_4 is None:
-        raise no_memory(tensors_0)
-    array_5 = tensors_1._array
-    if array_5 is None:
-        raise no_memory(tensors_1)
-    array_6 = tensors_2._array
-    if array_6 is None:
-        raise no_memory(tensors_2)
-    value_31(value_32, 0, array_4, tensors_0._offset, array_5, tensors_1._offset, array_6, tensors_2._offset)
+    array_7 = tensors_0._array
+    if array_7 is None:
+        array_7 = tensors_0._operand.array
+    array_9 = tensors_1._array
+    if array_9 is None:
+        array_9 = tensors_1._operand.array
+    array_11 = tensors_2._array
+    if array_11 is None:
+        array_11 = tensors_2._operand.array
+    value_31(value_32, 0, array_7, tensors_0._offset, array_9, tensors_1._offset, array_11, tensors_2._offset)
     return result_5

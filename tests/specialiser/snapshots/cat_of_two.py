@@ -42,11 +42,11 @@ def cat(tensors):
         value_18 = result_3._array
         array = tensors_0._array
         if array is None:
-            raise no_memory(tensors_0)
-        array_2 = tensors_1._array
-        if array_2 is None:
-            raise no_memory(tensors_1)
-        value_17(value_18, 0, array, tensors_0._offset, array_2, tensors_1._offset)
+            array = tensors_0._operand.array
+        array_3 = tensors_1._array
+        if array_3 is None:
+            array_3 = tensors_1._operand.array
+        value_17(value_18, 0, array, tensors_0._offset, array_3, tensors_1._offset)
         if (result_3._autograd is None and (not (result_3 is tensors_0 or result_3 is tensors_1))) and result_3._dtype.category >= 2:
             value_27 = result_3._looks or looks_of(result_3)
             node.outputs = value_27.alone
@@ -84,11 +84,11 @@ def cat(tensors):
     result_4._looks = mould_2.looks
     value_24 = plan_3.run
     value_25 = result_4._array
-    array_3 = tensors_0._array
-    if array_3 is None:
-        raise no_memory(tensors_0)
-    array_4 = tensors_1._array
-    if array_4 is None:
-        raise no_memory(tensors_1)
-    value_24(value_25, 0, array_3, tensors_0._offset, array_4, tensors_1._offset)
+    array_5 = tensors_0._array
+    if array_5 is None:
+        array_5 = tensors_0._operand.array
+    array_7 = tensors_1._array
+    if array_7 is None:
+        array_7 = tensors_1._operand.array
+    value_24(value_25, 0, array_5, tensors_0._offset, array_7, tensors_1._offset)
     return result_4

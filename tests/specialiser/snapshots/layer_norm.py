@@ -69,7 +69,7 @@ def native_layer_norm(input_2, normalized_shape, eps):
         value_21 = result_6._array
         array = input_2._array
         if array is None:
-            raise no_memory(input_2)
+            array = input_2._operand.array
         value_18(value_19, 0, value_20, 0, value_21, 0, array, input_2._offset)
         if result_4._autograd is None and not (result_4 is input_2) and result_5._autograd is None and not (result_5 is input_2) and result_6._autograd is None and not (result_6 is input_2):
             value_37 = None if result_4._dtype.category < 2 else looks_of(result_4)
@@ -141,8 +141,8 @@ def native_layer_norm(input_2, normalized_shape, eps):
     value_33 = result_8._array
     value_34 = result_9._array
     value_35 = result_10._array
-    array_2 = input_2._array
-    if array_2 is None:
-        raise no_memory(input_2)
-    value_32(value_33, 0, value_34, 0, value_35, 0, array_2, input_2._offset)
+    array_3 = input_2._array
+    if array_3 is None:
+        array_3 = input_2._operand.array
+    value_32(value_33, 0, value_34, 0, value_35, 0, array_3, input_2._offset)
     return (result_8, result_9, result_10)

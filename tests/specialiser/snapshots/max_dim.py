@@ -48,8 +48,8 @@ def max_dim(self, dim):
         if self._array is not None:
             plan.run(result_2._array, 0, result_3._array, 0, self._array, self._offset)
         else:
-            if result_2._array is not None:
-                raise no_memory(self)
+            if self._device.type != 'meta':
+                find_extremes('max', self, dim, result_2, result_3)
         if result_2._autograd is None and not (result_2 is self) and result_3._autograd is None and not (result_3 is self):
             value_26 = None if result_2._dtype.category < 2 else looks_of(result_2)
             node.outputs = (value_26, None)
@@ -103,6 +103,6 @@ def max_dim(self, dim):
     if self._array is not None:
         plan_2.run(result_4._array, 0, result_5._array, 0, self._array, self._offset)
     else:
-        if result_4._array is not None:
-            raise no_memory(self)
+        if self._device.type != 'meta':
+            find_extremes('max', self, dim, result_4, result_5)
     return (result_4, result_5)

@@ -45,11 +45,11 @@ def mm(self, mat2):
         value_22 = result_7._array
         array = self._array
         if array is None:
-            raise no_memory(self)
-        array_2 = mat2._array
-        if array_2 is None:
-            raise no_memory(mat2)
-        value_21(value_22, 0, array, self._offset, array_2, mat2._offset)
+            array = self._operand.array
+        array_3 = mat2._array
+        if array_3 is None:
+            array_3 = mat2._operand.array
+        value_21(value_22, 0, array, self._offset, array_3, mat2._offset)
         if (result_7._autograd is None and (not (result_7 is self or result_7 is mat2))) and result_7._dtype.category >= 2:
             value_31 = result_7._looks or looks_of(result_7)
             node.outputs = value_31.alone
@@ -87,11 +87,11 @@ def mm(self, mat2):
     result_10._looks = mould_2.looks
     value_28 = plan_3.run
     value_29 = result_10._array
-    array_3 = self._array
-    if array_3 is None:
-        raise no_memory(self)
-    array_4 = mat2._array
-    if array_4 is None:
-        raise no_memory(mat2)
-    value_28(value_29, 0, array_3, self._offset, array_4, mat2._offset)
+    array_5 = self._array
+    if array_5 is None:
+        array_5 = self._operand.array
+    array_7 = mat2._array
+    if array_7 is None:
+        array_7 = mat2._operand.array
+    value_28(value_29, 0, array_5, self._offset, array_7, mat2._offset)
     return result_10

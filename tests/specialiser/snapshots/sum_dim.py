@@ -37,7 +37,7 @@ def sum_dim_IntList(self, dim):
         value_12 = result_3._array
         array = self._array
         if array is None:
-            raise no_memory(self)
+            array = self._operand.array
         value_11(value_12, 0, array, self._offset)
         if result_3._autograd is None and not (result_3 is self) and result_3._dtype.category >= 2:
             value_20 = result_3._looks or looks_of(result_3)
@@ -76,8 +76,8 @@ def sum_dim_IntList(self, dim):
     result_5._looks = mould_2.looks
     value_17 = plan_3.run
     value_18 = result_5._array
-    array_2 = self._array
-    if array_2 is None:
-        raise no_memory(self)
-    value_17(value_18, 0, array_2, self._offset)
+    array_3 = self._array
+    if array_3 is None:
+        array_3 = self._operand.array
+    value_17(value_18, 0, array_3, self._offset)
     return result_5
