@@ -194,7 +194,7 @@ def drawn(generator: Generator | None, count: int, on: device = CPU) -> tuple[in
     if generator is None:
         own = KINDS[on.type].generators if on.type in KINDS else {}
         generator = own.get(indexed(on).index or 0, default_generator)
-    elif on.type != "cpu" and generator.device.type != on.type:  # the CPU draws for devices that leave it to it
+    elif generator.device.type != on.type:
         raise RuntimeError(f"Expected a '{on.type}' device type for generator but found '{generator.device.type}'")
     return generator.take(kernels.blocks(count))
 
