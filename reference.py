@@ -37,6 +37,7 @@ CLASSES = {
     "view": "Change how a tensor looks, in place: a batch cannot be told so.",
     "dynamic": "The shape of the result, or a Python value, depends on the values.",
     "composite": "Written in other operators, and so of their classes.",
+    "parts": "Have a kernel of their own, and can be said in other operators, which a batch is given to.",
     "other": "Of none of these; `vmap` calls them once for each example.",
 }
 

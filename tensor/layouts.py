@@ -24,6 +24,10 @@ class layout:
         return self.name
 
 
+class named_layout(layout):
+    """A layout that is no more than a name. A class of its own, since lanes pass values of `layout` on unseen."""
+
+
 class memory_format:
     """In which order of dimensions a tensor is dense: row by row, channels last, or as its source."""
 
@@ -38,9 +42,9 @@ class memory_format:
 
 
 strided = layout("strided")
-jagged = layout("jagged")
-sparse_coo, sparse_csr, sparse_csc = layout("sparse_coo"), layout("sparse_csr"), layout("sparse_csc")
-sparse_bsr, sparse_bsc = layout("sparse_bsr"), layout("sparse_bsc")
+jagged = named_layout("jagged")
+sparse_coo, sparse_csr, sparse_csc = map(named_layout, ("sparse_coo", "sparse_csr", "sparse_csc"))
+sparse_bsr, sparse_bsc = map(named_layout, ("sparse_bsr", "sparse_bsc"))
 contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")

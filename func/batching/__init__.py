@@ -12,6 +12,7 @@ way is known from its tags, its schema, or the lists below:
     indices     take tensors of indices                               index, embedding        indices.py
     random      draw numbers                                          rand, bernoulli         random.py
     losses      pointwise, then reduced if asked for                  mse_loss                losses.py
+    parts       have a kernel in other operators, or a formula        dist, trace, put        decompositions.py
     dynamic     the shape or a number depends on values: refused      nonzero, item           refused.py
 
 The rest is called once for each example (fallback.py), with a warning that says how to give it a rule.
@@ -31,6 +32,7 @@ from redispatch.dispatch.layers.transforms import BATCHING
 
 from .by_dims import dims_rule, leading_rule
 from .common import Decomposition
+from .decompositions import by_its_kernel, written_over
 from .fallback import one_by_one
 from .images import IMAGES, images_rule
 from .losses import LOSS, LOSS_BACKWARD
@@ -47,7 +49,8 @@ POINTWISE = frozenset(
     sigmoid_backward tanh_backward mish_backward logit_backward softplus_backward
     log_sigmoid_forward log_sigmoid_backward _prelu_kernel_backward
     hardswish_backward hardshrink_backward softshrink_backward native_dropout_backward _prelu_kernel
-    isposinf isneginf _conj _neg_view conj_physical resolve_conj resolve_neg real imag view_as_real
+    _standard_gamma_grad isposinf isneginf _conj_physical _conj _neg_view conj_physical resolve_conj resolve_neg real
+    imag view_as_real
     """.split()
 )
 
@@ -61,12 +64,14 @@ DIMS = frozenset(
     select_backward slice_backward unfold_backward select_scatter slice_scatter stack cat gather scatter scatter_
     scatter_add scatter_add_ scatter_reduce scatter_reduce_ new_empty new_zeros new_ones new_full transpose transpose_
     unsqueeze unsqueeze_ squeeze.dim squeeze.dims squeeze_.dim squeeze_.dims permute view _unsafe_view select slice
-    unbind split split_with_sizes unfold fft_fft linalg_cross _fft_r2c _fft_c2c _fft_c2r nansum
+    unbind split split_with_sizes unsafe_split unsafe_split_with_sizes unfold fft_fft linalg_cross _fft_r2c _fft_c2c
+    _fft_c2r nansum
     """.split()
 )
 
 LEADING = frozenset(
     """
+    geqrf ormqr _linalg_eigvals _cholesky_solve_helper linalg_lstsq
     tril tril_ triu triu_ constant_pad_nd _cdist_forward _cdist_backward linalg_inv_ex linalg_cholesky_ex linalg_qr
     linalg_svd _linalg_svd linalg_eigh _linalg_eigh linalg_eig linalg_eigvals _linalg_det _linalg_slogdet
     _linalg_solve_ex linalg_lu_factor_ex linalg_lu linalg_lu_solve linalg_solve_triangular linalg_matrix_exp
@@ -101,10 +106,13 @@ def shape_class(op: OpOverload) -> str:
 
 OWN_RULES = {  # the classes of operators that have a rule of their own, by where it is
     "func/batching/batch_norm.py": "images",
+    "func/batching/decompositions.py": "parts",
+    "func/batching/images.py": "images",
     "func/batching/indices.py": "indices",
     "func/batching/layer_norm.py": "dims",
     "func/batching/losses.py": "losses",
     "func/batching/products.py": "matrices",
+    "func/batching/sequences.py": "leading",
     "func/batching/views.py": "dims",
     "func/batching/writes.py": "pointwise",
 }
@@ -124,7 +132,9 @@ def class_without_rule(op: OpOverload) -> str:
     for name, names in (("dims", DIMS), ("leading", LEADING), ("images", IMAGES)):
         if named(op, names):
             return name
-    return "view" if op.schema.is_view or Tag.inplace_view in tags else "other"
+    if op.schema.is_view or Tag.inplace_view in tags:
+        return "view"
+    return "other" if by_its_kernel(op) is None and written_over(op, rule_of) is None else "parts"
 
 
 @lru_cache(None)
@@ -138,6 +148,8 @@ def rule_of(op: OpOverload) -> Rule:
         return LOSS_BACKWARD if backward else LOSS
     if found == "pointwise" and backward:  # most backwards want all their arguments of one shape
         return leading_rule
+    if found == "parts":
+        return by_its_kernel(op) or written_over(op, rule_of)
     return RULES[found]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from redispatch.dispatch import OpOverload, call
 from redispatch.dispatch.layers.transforms import BATCHING
-from redispatch.ops.batch_norm import native_batch_norm_backward_op, native_batch_norm_op
+from redispatch.ops.batch_norm import batch_norm_legit_op, native_batch_norm_backward_op, native_batch_norm_op
 
 from .common import is_tensor, whole
 from .fallback import one_by_one
@@ -56,4 +56,5 @@ def batch_norm_backward_rule(op: OpOverload, values: list[Any], dims: list[Any],
 
 
 BATCHING.add(native_batch_norm_op.functional, batch_norm_rule, PLACE)
+BATCHING.add(batch_norm_legit_op.functional, batch_norm_rule, PLACE)
 BATCHING.add(native_batch_norm_backward_op.functional, batch_norm_backward_rule, PLACE)

@@ -10,7 +10,7 @@ from typing import Any
 
 from redispatch.dispatch import OpOverload, call
 
-from .common import dims_of_result, each, is_tensor, rank, ranks, shifted, whole
+from .common import dims_of_result, each, is_tensor, padded, rank, ranks, shifted, whole
 from .fallback import one_by_one
 
 DIMENSIONS = ("dim", "dims", "dim0", "dim1", "dim2", "axis0", "axis1", "axis", "dimension")
@@ -61,14 +61,34 @@ def without_helper(result: Any) -> Any:
 def leading_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     """Operators on the last dimensions, which take any number of others in front: linear algebra, triangles, padding.
 
-    Where examples have different numbers of dimensions, only the operator knows which of them broadcast.
+    Where examples have different numbers of dimensions, only the operator knows which of them broadcast: in BROADCAST
+    those in front do.
     """
     found = [rank(value, dim) for value, dim in zip(values, dims, strict=True) if is_tensor(value)]
     names = [argument.name for argument, value in zip(op.schema.arguments, values, strict=True) if is_tensor(value)]
     found = [count + (name in ONE_LESS) for count, name in zip(found, names, strict=True)]
+    if len(set(found)) > 1 and op._opname in BROADCAST:
+        return broadcast_in_front(op, values, dims, size, max(found))
     if len(set(found)) > 1:
         return one_by_one(op, values, dims, size)
     result = call(op, each(op.schema, values, dims, lambda value, dim: whole(value, dim, size)))
+    return result, dims_of_result(op, result, size)
+
+
+BROADCAST = (
+    *("cholesky_solve", "triangular_solve", "linalg_solve_triangular", "linalg_lu_solve"),
+    *("_cdist_forward", "binary_cross_entropy_backward"),
+)
+
+
+def broadcast_in_front(op: OpOverload, values: list[Any], dims: list[Any], size: int, count: int) -> Any:
+    """The call with all examples of as many dimensions."""
+    arguments = list(values)
+    for place, argument in enumerate(op.schema.arguments):
+        if is_tensor(values[place]):
+            wanted = count - (argument.name in ONE_LESS)
+            arguments[place] = padded(whole(values[place], dims[place], size), 0, wanted)
+    result = call(op, arguments)
     return result, dims_of_result(op, result, size)
 
 

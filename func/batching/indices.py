@@ -10,7 +10,7 @@ from redispatch.ops.indexing import index_op, index_put_op
 from redispatch.ops.replacing import take_op
 from redispatch.ops.scatter_gather import embedding_op, index_select_op
 
-from .common import front, rank, shifted, whole
+from .common import front, is_tensor, padded, rank, shifted, whole
 from .fallback import one_by_one
 from .refused import TEXTS
 
@@ -156,10 +156,32 @@ def along_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) ->
     self, dim, index, source, *rest = values
     count = rank(self, dims[0])
     fills = op.schema.arguments[3].name == "value"
-    if dims[2] is not None or not count or (fills and dims[3] is not None):
+    if op._opname.startswith("index_reduce") and dims[2] is not None or not count:
         return one_by_one(op, values, dims, size)
+    if dims[2] is not None or (fills and dims[3] is not None):
+        return along_own(op, values, dims, size)
     source = source if fills else whole(source, dims[3], size)
     return call(op, [whole(self, dims[0], size), shifted(dim, count), index, source, *rest]), 0
+
+
+def along_own(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
+    """The same where each example has indices of its own, or a number: as a write at the front, by `index_put`."""
+    self, dim, index, source, *rest = values
+    _, _, di, ds, *_ = dims
+    adds, fills = op._opname.startswith("index_add"), op.schema.arguments[3].name == "value"
+    along = shifted(dim, rank(self, dims[0]))
+    target = whole(self, dims[0], size)
+    index, of_index = (index.reshape(-1), None) if di is None else (padded(index, di, 1), 0)
+    if fills:
+        new = source if is_tensor(source) else aten.scalar_tensor.default(source, dtype=self.dtype, device=self.device)
+    else:
+        new, ds = whole(source, ds, size), 0
+        new = new.movedim(along, 1) if new.dim() > 1 else new.unsqueeze(1)
+        new = new * rest[0] if adds and rest[0] != 1 else new
+    given, given_dims = [target.movedim(along, 1), [index], new, adds], [0, [of_index], ds, None]
+    result, _ = index_put_rule(aten.index_put.default, given, given_dims, size)
+    result = result.movedim(1, along)
+    return (target.copy_(result) if op.schema.mutable_positions else result), 0
 
 
 for name, overload in [

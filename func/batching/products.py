@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from redispatch.dispatch import OpOverload, ops
+from redispatch.dispatch import OpOverload, call, ops
 from redispatch.dispatch.layers.transforms import BATCHING
-from redispatch.ops.convolution import convolution_op
+from redispatch.ops.convolution import convolution_backward_op, convolution_op
 from redispatch.ops.linalg import addmm_op, addmv_op, baddbmm_op, bmm_op, dot_op, mm_op, mv_op
 
 from .common import front, padded, whole
@@ -107,4 +107,28 @@ def convolution_rule(op: OpOverload, values: list[Any], dims: list[Any], size: i
     return result, 0
 
 
+def convolution_backward_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
+    """The gradient of the inputs as of a longer batch, where all examples have one weight; else, and for the weights,
+    examples are groups of channels, as in `convolution_rule`."""
+    grad, input, weight, sizes, *how, groups, mask = values
+    dg, di, dw, *_ = dims
+    of_input = of_weight = of_bias = None
+    shared = mask[0] and dw is None
+    if shared:
+        many = (whole(one, dim, size).flatten(0, 1) for one, dim in ((grad, dg), (input, di)))
+        of_input = call(op, [*many, weight, None, *how, groups, [True, False, False]])[0].unflatten(0, (size, -1))
+    if mask[1] or (mask[0] and not shared):
+        wide = [whole(one, dim, size).movedim(0, 1).flatten(1, 2) for one, dim in ((grad, dg), (input, di))]
+        kernels = whole(weight, dw, size).flatten(0, 1)
+        wanted = [mask[0] and not shared, mask[1], False]
+        to_input, to_weight, _ = call(op, [*wide, kernels, None, *how, groups * size, wanted])
+        of_input = to_input.unflatten(1, (size, -1)).movedim(1, 0) if wanted[0] else of_input
+        of_weight = to_weight.unflatten(0, (size, -1)) if wanted[1] else None
+    if mask[2]:
+        each_grad = whole(grad, dg, size)
+        of_bias = each_grad.sum([d for d in range(1, each_grad.dim()) if d != 2])
+    return (of_input, of_weight, of_bias), [0, 0, 0]
+
+
 BATCHING.add(convolution_op.functional, convolution_rule, PLACE)
+BATCHING.add(convolution_backward_op.functional, convolution_backward_rule, PLACE)

@@ -95,6 +95,9 @@ STRAIGHT = dict.fromkeys(
 )
 
 
+CHECKED = {**STRAIGHT, "vmap": "whether zero points are within bounds is asked of their values"}
+
+
 def first(function: Any) -> Any:
     return lambda *args: function(*args)[0]
 
@@ -103,10 +106,10 @@ TENSOR, CHANNEL = "fake_quantize_per_tensor_affine", "fake_quantize_per_channel_
 FAKE_QUANTIZE = [
     OpInfo(TENSOR, by_numbers, first(quantized), FLOATS, errors=wrong_numbers, skips=STRAIGHT),
     OpInfo(f"{TENSOR}.tensor_qparams", by_tensors, first(quantized), FLOATS, skips=STRAIGHT),
-    OpInfo(CHANNEL, by_channels, first(by_channel), FLOATS, errors=wrong_channels, skips=STRAIGHT),
+    OpInfo(CHANNEL, by_channels, first(by_channel), FLOATS, errors=wrong_channels, skips=CHECKED),
     OpInfo(f"{TENSOR}_cachemask", by_numbers, quantized, FLOATS, errors=wrong_numbers, skips=STRAIGHT),
     OpInfo(f"_{TENSOR}_cachemask_tensor_qparams", switches, switched, FLOATS, skips=STRAIGHT),
-    OpInfo(f"{CHANNEL}_cachemask", by_channels, by_channel, FLOATS, errors=wrong_channels, skips=STRAIGHT),
+    OpInfo(f"{CHANNEL}_cachemask", by_channels, by_channel, FLOATS, errors=wrong_channels, skips=CHECKED),
     *(
         OpInfo(f"{name}_cachemask_backward", masked, lambda grad, mask: grad * mask, FLOATS)
         for name in (TENSOR, CHANNEL)
