@@ -36,9 +36,15 @@ PLACE = "func/batching/decompositions.py"
 
 
 def by_its_kernel(op: OpOverload) -> Decomposition | None:
-    """The rule of an operator whose kernel for every backend calls other operators; None where there is none such."""
+    """The rule of an operator whose kernel for every backend calls other operators; None where there is none such.
+
+    Only of our own: a user's kernel may read the values that it is given, by numpy() or an `if`, and has to be called
+    with plain tensors, as the fallback does.
+    """
     kernels = op.registrations.get(DispatchKey.CompositeExplicitAutograd)
     if not kernels or op.schema.is_mutable or getattr(kernels[-1].function, "__leaf__", False):
+        return None
+    if op.namespace != "aten":
         return None
     return Decomposition(lambda op, stack: kernels[-1].boxed(op, 0, stack), otherwise=one_by_one)
 

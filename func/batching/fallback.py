@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import weakref
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,8 @@ from redispatch.dispatch import OpOverload, call, ops
 
 from .common import dims_of_result, each, is_tensor
 
-_WARNED: set[str] = set()
+# By operator, not by name: one that is defined anew under the same name has lost its rule, too.
+_WARNED: weakref.WeakSet[OpOverload] = weakref.WeakSet()
 
 
 def one_by_one(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
@@ -42,8 +44,8 @@ def stacked(results: list[Any]) -> Any:
 
 def warn(op: OpOverload) -> None:
     """Says once for each operator that it is slow, and what to do."""
-    if op.qualified_name not in _WARNED:
-        _WARNED.add(op.qualified_name)
+    if op not in _WARNED:
+        _WARNED.add(op)
         warnings.warn(
             "There is a performance drop because we have not yet implemented the batching rule for "
             f"{op.qualified_name}. It is called once for each example. To give it a rule: "

@@ -1,9 +1,11 @@
 """Custom operators: what they take and return, what they may write, and how every layer learns of them."""
 
 import re
+import warnings
 from itertools import permutations
 from typing import List, Tuple  # noqa: UP035  # as users write them
 
+import numpy as np
 import pytest
 
 import redispatch as rd
@@ -399,6 +401,34 @@ def test_a_rule_goes_with_its_library():
         lib._undo.pop()()
         with pytest.warns(UserWarning, match=re.escape("register_vmap('t::f', rule)")):
             assert rd.vmap(rd.ops.t.f)(rd.ones(2)).tolist() == [2, 2]
+
+
+def test_each_operator_without_a_rule_is_warned_of_even_under_the_same_name():
+    for _ in range(2):
+        with Library("t", "FRAGMENT") as lib:
+            lib.define("f(Tensor x) -> Tensor")
+            lib.impl("f", lambda x: x + 1, "CompositeExplicitAutograd")
+            with pytest.warns(UserWarning, match=re.escape("register_vmap('t::f', rule)")):
+                rd.vmap(rd.ops.t.f)(rd.ones(2))
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                rd.vmap(rd.ops.t.f)(rd.ones(2))
+
+
+def test_a_kernel_that_reads_values_is_called_for_each_example():
+    @custom_op("t::sine", mutates_args=())
+    def sine(x: rd.Tensor) -> rd.Tensor:
+        return rd.from_numpy(np.sin(x.numpy()))
+
+    @custom_op("t::signed", mutates_args=())
+    def signed(x: rd.Tensor) -> rd.Tensor:
+        return x * 2 if x.sum() > 0 else -x
+
+    x = rd.tensor([[1.0, 2.0], [-1.0, -2.0]])
+    with pytest.warns(UserWarning, match="batching rule for t::sine"):
+        assert rd.equal(rd.vmap(sine)(x), sine(x))
+    with pytest.warns(UserWarning, match="batching rule for t::signed"):
+        assert rd.vmap(signed)(x).tolist() == [[2, 4], [1, 2]]
 
 
 # What there is not --------------------------------------------------------------------------------------------------
