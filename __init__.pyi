@@ -20,6 +20,7 @@ from .kernels import get_num_threads as get_num_threads, set_num_threads as set_
 from .ops import random as random
 from .ops.arrangements import block_diag as block_diag, broadcast_shapes as broadcast_shapes, cartesian_prod as cartesian_prod, unravel_index as unravel_index
 from .ops.contractions import trace as trace
+from .ops.distances import cdist as cdist
 from .ops.dtype_questions import can_cast as can_cast, promote_types as promote_types, result_type as result_type
 from .ops.from_data import is_complex as is_complex, is_floating_point as is_floating_point, is_tensor as is_tensor, numel as numel
 from .ops.legacy import TYPES as _LEGACY_TYPES
@@ -137,7 +138,6 @@ from ._C._VariableFunctions import (
     broadcast_to as broadcast_to,
     bucketize as bucketize,
     cat as cat,
-    cdist as cdist,
     ceil as ceil,
     ceil_ as ceil_,
     celu as celu,

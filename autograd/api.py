@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from redispatch.dispatch import STATE, handle_torch_function, overridden, overriding, wants_gradient
 from redispatch.dispatch.origins import telling_origin
-from redispatch.tensor import SET_REQUIRES_GRAD, AutogradRecord, Tensor, dtypes, overridable
+from redispatch.tensor import SET_REQUIRES_GRAD, AutogradRecord, Tensor, dtypes, overridable, overridable_in_python
 
 from .accumulate import hooks_of_leaf
 from .current_pass import run_announced
@@ -311,7 +311,7 @@ def first_gradient(index: int, output: Place, given: Any) -> Any:
 # --- methods of Tensor ------------------------------------------------------------------------------------------------
 
 
-@overridable
+@overridable_in_python
 def tensor_backward(
     self: Tensor,
     gradient: Any = None,
@@ -372,7 +372,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     return self
 
 
-@overridable
+@overridable_in_python
 def register_hook(self: Tensor, hook: Callable[[Any], Any]) -> RemovableHandle:
     """Calls `hook(grad)` whenever the tensor's gradient is computed; what it returns replaces the gradient."""
     record = self._autograd
@@ -388,7 +388,7 @@ def register_hook(self: Tensor, hook: Callable[[Any], Any]) -> RemovableHandle:
     return hooks.register(hook)
 
 
-@overridable
+@overridable_in_python
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Any], None]) -> RemovableHandle:
     """Calls `hook(tensor)` after a leaf's gradient was added to `.grad`."""
     record = self._autograd

@@ -8,6 +8,7 @@ from . import layers
 from .base import ARGUMENT_TYPES, BACKEND_OF_DEVICE, VALUE_CLASSES, WITHOUT_MODULE, TensorBase, wants_gradient
 from .boxing import NUMBER_FOR_TENSOR, bind, unbind
 from .breakpoint import Breakpoint, breakpoint
+from .conventions import OfPython, ask_mode_of_builtin_method, of_builtin_method
 from .entries import EntryPoint, FixedEntryPoint, HasEntryPoint, entry_point_of
 from .errors import (
     AcceleratorError,
@@ -91,6 +92,7 @@ from .trace import Hop, trace
 __all__ = [
     "AcceleratorError",
     "OutOfMemoryError",
+    "ask_mode_of_builtin_method",
     "asked_once",
     "ARGUMENT_TYPES",
     "AUTOCAST_KEYS",
@@ -184,6 +186,8 @@ __all__ = [
     "members",
     "mode_in_slot",
     "one_per_type",
+    "of_builtin_method",
+    "OfPython",
     "operator_named",
     "operators",
     "ops",

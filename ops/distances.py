@@ -19,6 +19,7 @@ from redispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, result_type
 from .declare import Operator, no_formula
 from .moments import vector_norm_op
 from .number_forms import add_scalar_op, clamp_min_tensor_op
+from .overridable import overridable_function
 from .public import public
 from .structured import common_device, not_implemented
 
@@ -145,7 +146,25 @@ def cdist_composite(x1: Any, x2: Any, p: float, compute_mode: int | None) -> Any
 
 
 cdist_op.autocast(cuda="fp32")
-cdist = public(cdist_op, method=False)
+
+COMPUTE_MODES = {
+    "use_mm_for_euclid_dist_if_necessary": None,
+    "use_mm_for_euclid_dist": 1,
+    "donot_use_mm_for_euclid_dist": 2,
+}
+
+
+@overridable_function
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
+    """The p-norm of the difference of each row of x1 (..., P, M) and each row of x2 (..., R, M): (..., P, R).
+
+    compute_mode: whether distances for p = 2 may come from a matrix product, which is faster and less exact: for more
+    than 25 rows, always, or never. ValueError for another one.
+    """
+    if compute_mode not in COMPUTE_MODES:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode; expected one of {[*COMPUTE_MODES]}")
+    return cdist_op.functional(x1, x2, p, COMPUTE_MODES[compute_mode])
+
 
 # --- pdist -----------------------------------------------------------------------------------------------------------
 

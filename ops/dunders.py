@@ -19,13 +19,14 @@ import numpy as np
 from redispatch.dispatch import (
     FixedEntryPoint,
     NotHandledError,
+    OfPython,
     asks,
     call_overridden,
     entry_point_of,
     overridden,
     overrides,
 )
-from redispatch.tensor import Tensor, ask_default, overridable
+from redispatch.tensor import Tensor, ask_default, overridable, overridable_in_python
 
 from .arithmetic import add, div, floor_divide, mul, pow, remainder, rsub, sub
 from .comparison import bitwise_and, bitwise_or, bitwise_xor, eq, ge, gt, le, lt, ne, scalar_like
@@ -39,20 +40,23 @@ NUMBERS = (int, float, complex, np.number, np.bool_)
 
 
 def operator(
-    lanes: Callable[..., Any] | None = None, swapped: bool = False, whole: bool = False
+    lanes: Callable[..., Any] | None = None, swapped: bool = False, whole: bool = False, python: bool = False
 ) -> Callable[[Binary], Binary]:
     """Makes `Tensor.__name__` of a function of the two operands, of which the second may turn out to be none.
 
     lanes: the public function to which it comes, with both operands and nothing else; `swapped` if in the other order.
-    whole: whether overrides are to see the method itself, and not what it calls.
+    whole, python: whether overrides are to see the method itself, and not what it calls; as one which PyTorch has in
+    C++, or in Python.
     """
 
     def decorate(function: Binary) -> Binary:
+        asked = OfPython(function) if python else call_overridden
+
         @functools.wraps(function)
         def dunder(self: Any, other: Any) -> Any:
             try:
-                if whole and overridden((self, other), {}):
-                    return call_overridden(getattr(Tensor, function.__name__), (self, other), {})
+                if (whole or python) and overridden((self, other), {}):
+                    return asked(getattr(Tensor, function.__name__), (self, other), {})
                 if isinstance(other, NUMBERS):
                     return function(self, other.item() if isinstance(other, np.generic) else other)
                 if isinstance(other, Tensor) or overrides(other):
@@ -61,7 +65,7 @@ def operator(
                 pass
             return NotImplemented
 
-        if whole:
+        if whole or python:
             asks(dunder)
         return attach_dunder(function.__name__, dunder, lanes, (1, 0) if swapped else (0, 1))
 
@@ -102,7 +106,7 @@ def __sub__(self: Any, other: Any) -> Any:
     return Tensor.sub(self, other)
 
 
-@operator(rsub, whole=True)
+@operator(rsub, python=True)
 def __rsub__(self: Any, other: Any) -> Any:
     return rsub(self, other)
 
@@ -132,7 +136,7 @@ def __truediv__(self: Any, other: Any) -> Any:
     return Tensor.div(self, other)
 
 
-@operator(whole=True)
+@operator(python=True)
 def __rtruediv__(self: Any, other: Any) -> Any:
     return self.reciprocal().mul(other)
 
@@ -150,7 +154,7 @@ def __div__(self: Any, other: Any) -> Any:
     return Tensor.div(self, other)
 
 
-@operator(whole=True)
+@operator(python=True)
 def __rdiv__(self: Any, other: Any) -> Any:
     return self.reciprocal().mul(other)
 
@@ -160,12 +164,12 @@ def __idiv__(self: Any, other: Any) -> Any:
     return Tensor.div_(self, other)
 
 
-@operator(floor_divide, whole=True)
+@operator(floor_divide, python=True)
 def __floordiv__(self: Any, other: Any) -> Any:
     return Tensor.floor_divide(self, other)
 
 
-@operator(whole=True)
+@operator(python=True)
 def __rfloordiv__(self: Any, other: Any) -> Any:
     return floor_divide(as_tensor_like(other, self), self)
 
@@ -180,7 +184,7 @@ def __mod__(self: Any, other: Any) -> Any:
     return Tensor.remainder(self, other)
 
 
-@operator(whole=True)
+@operator(python=True)
 def __rmod__(self: Any, other: Any) -> Any:
     return remainder(as_tensor_like(other, self), self)
 
@@ -190,17 +194,17 @@ def __imod__(self: Any, other: Any) -> Any:
     return Tensor.remainder_(self, other)
 
 
-@operator(pow, whole=True)
+@operator(pow, python=True)
 def __pow__(self: Any, other: Any) -> Any:
     return Tensor.pow(self, other)
 
 
-@operator(pow, swapped=True, whole=True)
+@operator(pow, swapped=True, python=True)
 def __rpow__(self: Any, other: Any) -> Any:
     return pow(other, self)
 
 
-@operator(pow.inplace, whole=True)
+@operator(pow.inplace, python=True)
 def __ipow__(self: Any, other: Any) -> Any:
     return Tensor.pow_(self, other)
 
@@ -210,7 +214,7 @@ def __matmul__(self: Any, other: Any) -> Any:
     return NotImplemented if isinstance(other, NUMBERS) else Tensor.matmul(self, other)
 
 
-@operator(matmul, swapped=True, whole=True)
+@operator(matmul, swapped=True, python=True)
 def __rmatmul__(self: Any, other: Any) -> Any:
     return NotImplemented if isinstance(other, NUMBERS) else other.matmul(self)
 
@@ -303,12 +307,12 @@ def __ixor__(self: Any, other: Any) -> Any:
     return Tensor.bitwise_xor_(self, other)
 
 
-@operator(whole=True)
+@operator(python=True)
 def __rlshift__(self: Any, other: Any) -> Any:
     return bitwise_left_shift(other, self)
 
 
-@operator(whole=True)
+@operator(python=True)
 def __rrshift__(self: Any, other: Any) -> Any:
     return bitwise_right_shift(other, self)
 
@@ -345,5 +349,5 @@ def __array_wrap__(self: Any, array: np.ndarray, context: Any = None, return_sca
 attach_dunder("__neg__", __neg__, neg, order=(0,))
 attach_dunder("__abs__", __abs__, abs, order=(0,))
 setattr(Tensor, "__pos__", __pos__)  # noqa: B010  # a type checker reads the assignment as an operation
-for _function in (__invert__, __array_wrap__):
-    setattr(Tensor, _function.__name__, overridable(_function))
+setattr(Tensor, "__invert__", overridable(__invert__))  # noqa: B010
+setattr(Tensor, "__array_wrap__", overridable_in_python(__array_wrap__))  # noqa: B010

@@ -31,7 +31,7 @@ from redispatch.tensor import (
     empty,
     from_numpy_dtype,
     get_default_dtype,
-    overridable,
+    overridable_builtin,
     pinned,
     promote_types,
     strided,
@@ -180,7 +180,7 @@ def asarray(
     return with_grad(result.detach(), requires_grad)
 
 
-@overridable
+@overridable_builtin
 def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """A tensor with a copy of `data`, by default of this tensor's dtype and on its device."""
     return tensor(data, dtype=dtype or self._dtype, device=device or self._device, requires_grad=requires_grad)

@@ -25,7 +25,19 @@ from redispatch import kernels
 from redispatch.dispatch import STATE, asks, call_overridden, overridden
 from redispatch.dispatch.marks import inline
 from redispatch.kernels import Operand, broadcast_shapes, has_internal_overlap, index_shape, output_strides
-from redispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, fresh, looks_of, mould, overridable, strided
+from redispatch.tensor import (
+    Size,
+    Tensor,
+    as_numpy,
+    dtypes,
+    empty,
+    fresh,
+    looks_of,
+    mould,
+    overridable,
+    overridable_in_python,
+    strided,
+)
 from redispatch.tensor.wrapped import is_batched
 
 from .copying import alias_op, copy_inplace_op, copy_strides, fill_inplace_scalar_op, fill_inplace_tensor_op, move
@@ -677,12 +689,11 @@ def copy_to(target: Tensor, source: Tensor) -> None:
     copy_inplace_op.functional(target, source)
 
 
-@overridable
 def delitem(self: Tensor, index: Any) -> None:
     raise TypeError("Tensor does not support deleting items")
 
 
-@overridable
+@overridable_in_python
 def contains(self: Any, element: Any) -> bool:
     """`element in x`: whether some element equals it."""
     if isinstance(element, Tensor):

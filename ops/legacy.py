@@ -20,7 +20,7 @@ from redispatch.tensor import (
     UntypedStorage,
     dtype,
     get_default_dtype,
-    overridable,
+    overridable_in_python,
     tensor_over,
 )
 
@@ -146,7 +146,7 @@ class TypedStorage:
         return f"{shown}\n[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {self.size()}]"
 
 
-@overridable
+@overridable_in_python
 def storage(self: Tensor) -> TypedStorage:
     """The tensor's storage, as elements of its dtype. Deprecated, as in PyTorch: see `untyped_storage`."""
     warnings.warn(DEPRECATED, UserWarning, stacklevel=3)

@@ -11,7 +11,7 @@ import numpy as np
 
 from redispatch.dispatch import ops
 from redispatch.kernels import lapack
-from redispatch.tensor import Tensor, as_numpy, dtypes, overridable
+from redispatch.tensor import Tensor, as_numpy, dtypes, overridable_in_python
 
 from .declare import Operator
 from .matrices import (
@@ -173,7 +173,7 @@ def lu_method(self: Tensor, pivot: bool = True, get_infos: bool = False) -> tupl
 
 
 lu_method.__name__ = "lu"
-Tensor.lu = overridable(lu_method)  # type: ignore[attr-defined]
+Tensor.lu = overridable_in_python(lu_method)  # type: ignore[attr-defined]
 
 # --- lu, lu_unpack ---------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from redispatch.dispatch import ops
-from redispatch.tensor import Tensor, as_numpy, dtypes, overridable, wrap_dim
+from redispatch.tensor import Tensor, as_numpy, dtypes, overridable_in_python, wrap_dim
 
 from .declare import Operator
 from .matrices import check_floating, check_matrix, conj
@@ -246,7 +246,7 @@ def norm_method(self: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = F
 
 
 norm_method.__name__ = "norm"
-Tensor.norm = overridable(norm_method)  # type: ignore[attr-defined]
+Tensor.norm = overridable_in_python(norm_method)  # type: ignore[attr-defined]
 
 frobenius_norm_op = Operator("frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", out="out")
 nuclear_norm_op = Operator("nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", out="out")

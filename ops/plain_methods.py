@@ -18,6 +18,8 @@ from redispatch.tensor import (
     contiguous_format,
     memory_format,
     overridable,
+    overridable_builtin,
+    overridable_in_python,
     overridable_property,
     owner_of,
     pinned_copy,
@@ -49,7 +51,7 @@ def by_python(name: str, self: Any, others: tuple[Any, ...], function: Callable[
     return self.copy_(self.new_tensor(results).reshape(self._shape))
 
 
-@overridable
+@overridable_builtin
 def apply_(self: Any, callable: Callable[[Any], Any]) -> Any:
     """Writes callable(x) over each element x."""
     return by_python("apply_", self, (), callable)
@@ -70,7 +72,7 @@ def map2_(self: Any, x: Any, y: Any, callable: Callable[[Any, Any, Any], Any]) -
 # --- tensors like this one --------------------------------------------------------------------------------------------
 
 
-@overridable
+@overridable_builtin
 def new(self: Any, *args: Any, **kwargs: Any) -> Any:
     """A tensor of the same dtype: of a shape, `x.new(2, 3)`, or with data, `x.new([1, 2])`."""
     return legacy(self._dtype, *args, **kwargs)
@@ -82,7 +84,7 @@ def where_method(self: Any, condition: Any, other: Any) -> Any:
     return where(condition, self, other)
 
 
-@overridable
+@overridable_in_python
 def resize(self: Any, *sizes: Any) -> Any:
     """A view of another shape with as many elements. Deprecated: use `reshape`, or `resize_`."""
     warnings.warn("non-inplace resize is deprecated", UserWarning, stacklevel=3)
@@ -97,14 +99,14 @@ def resize(self: Any, *sizes: Any) -> Any:
     return self.contiguous().view(shape)
 
 
-@overridable
+@overridable_in_python
 def resize_as(self: Any, tensor: Any) -> Any:
     """`resize` to the shape of another tensor. Deprecated, too."""
     warnings.warn("non-inplace resize_as is deprecated", UserWarning, stacklevel=3)
     return self.contiguous().view(tensor.shape)
 
 
-@overridable
+@overridable_in_python
 def module_load(self: Any, other: Any, assign: bool = False) -> Any:
     """What `load_state_dict` puts in the place of this tensor: its own memory with the values of `other`, or that."""
     if assign:
@@ -140,7 +142,7 @@ def to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
 # --- memory -----------------------------------------------------------------------------------------------------------
 
 
-@overridable
+@overridable_in_python
 def dim_order(self: Any, ambiguity_check: Any = False) -> tuple[int, ...]:
     """The dimensions from the outermost in memory to the innermost.
 
@@ -164,13 +166,13 @@ def dim_order(self: Any, ambiguity_check: Any = False) -> tuple[int, ...]:
     return order
 
 
-@overridable
+@overridable_in_python
 def is_shared(self: Any) -> bool:
     """Whether other processes see the memory (tensor/shared_memory.py)."""
     return self._storage.is_shared()
 
 
-@overridable
+@overridable_in_python
 def share_memory_(self: Any) -> Any:
     """Moves the memory to where other processes see it, and returns the tensor. RuntimeError where it is elsewhere."""
     self._storage.share_memory_()
@@ -219,7 +221,7 @@ def __cuda_array_interface__(self: Any) -> dict[str, Any]:
     }
 
 
-@overridable
+@overridable_in_python
 def storage_type(self: Any) -> Any:
     """The class of the typed storage: `FloatStorage`."""
     return TYPES[f"{self._dtype.tensor_name}Storage"]

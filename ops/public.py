@@ -8,6 +8,7 @@ first called.
 
 from __future__ import annotations
 
+import inspect
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -17,14 +18,17 @@ from typing import Any
 from redispatch.dispatch import (
     EntryPoint,
     ListType,
+    OfPython,
     OpOverload,
     OptionalType,
     Overload,
     Parser,
     ask,
     ask_function_mode,
+    ask_mode_of_builtin_method,
     call,
     call_overridden,
+    of_builtin_method,
     overridden,
     who_overrides,
 )
@@ -40,23 +44,32 @@ from .declare import Operator
 HIDDEN.add(__name__)  # nobody looks for a mistake here
 
 
-def public(*operators: Operator, function: bool = True, method: bool = True, name: str | None = None) -> Any:
+def public(
+    *operators: Operator,
+    function: bool = True,
+    method: bool = True,
+    name: str | None = None,
+    function_like: Callable[..., Any] | None = None,
+    method_like: Callable[..., Any] | None = None,
+) -> Any:
     """The function `name(...)` over these overloads, in the order in which they are tried.
 
     Also attached, where `method` is set and the first argument is `self`: `Tensor.name` and, with an in-place form,
     `Tensor.name_`. Returns the function; the method where `function` is not set.
+
+    function_like, method_like: a function with the parameters that it has in PyTorch, where that has it in Python.
     """
     name = name or operators[0].base_name
     made = None
     if function:
-        made = face(name, [(o.functional, o.out) for o in operators], "torch")
+        made = face(name, [(o.functional, o.out) for o in operators], "torch", like=function_like)
         inplace: list[Overload] = [(o.inplace, None) for o in operators if o.inplace]
         if inplace:
             made.inplace = face(f"{name}_", inplace, "torch")
     if method:
         methods = [o for o in operators if o.names and o.names[0] == "self"]
         if methods:
-            bound = attach(name, [(o.functional, None) for o in methods])
+            bound = attach(name, [(o.functional, None) for o in methods], method_like)
             made = made or bound
         written: list[Overload] = [(o.inplace, None) for o in methods if o.inplace]
         if written:
@@ -64,21 +77,29 @@ def public(*operators: Operator, function: bool = True, method: bool = True, nam
     return made
 
 
-def attach(name: str, overloads: Sequence[Overload]) -> Callable[..., Any]:
+def attach(name: str, overloads: Sequence[Overload], like: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """Makes `Tensor.name` of these overloads."""
-    made = face(name, overloads, "torch.Tensor", method=True)
+    made = face(name, overloads, "torch.Tensor", method=True, like=like)
     setattr(Tensor, name, made)
     return made
 
 
-def face(name: str, overloads: Sequence[Overload], module: str, method: bool = False) -> Any:
+def face(
+    name: str,
+    overloads: Sequence[Overload],
+    module: str,
+    method: bool = False,
+    like: Callable[..., Any] | None = None,
+) -> Any:
     """A Python function which reads its arguments by the overloads' signatures and calls the operator that fits."""
     parser = Parser(name, overloads, method)
+    alone = method and all(len(op.schema.arguments) == 1 for op, _ in overloads)
+    asked = OfPython(like) if like else of_builtin_method if alone else None
 
     def meaning(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         who = who_overrides(args, kwargs)
         if who is not None:
-            return ask(function, who, args, kwargs or None)
+            return asked(function, args, kwargs) if asked else ask(function, who, args, kwargs or None)
         if method:
             if not args or not isinstance(args[0], Tensor):  # `Tensor.add(1, x)`
                 given = f"a '{type(args[0]).__name__}' object" if args else "nothing"
@@ -96,11 +117,13 @@ def face(name: str, overloads: Sequence[Overload], module: str, method: bool = F
         qualname=f"Tensor.{name}" if method else name,
         finish=finishing,
         grad=with_grad,
-        ask=ask_function_mode,
+        ask=None if like else ask_mode_of_builtin_method if alone else ask_function_mode,
         by_default=ask_default,
     ).function
     function.__doc__ = "\n".join(str(op._declared) for op, _ in overloads)
     function.operators = [op for op, _ in overloads]
+    if like is not None:
+        function.__signature__ = inspect.signature(like)
     return function
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from redispatch import kernels
-from redispatch.tensor import Size, Tensor, another, as_numpy, dtypes, empty, view_over, wrap_dim
+from redispatch.tensor import Size, Tensor, another, as_numpy, dtypes, empty, overridable_in_python, view_over, wrap_dim
 
 from .declare import Operator, no_formula
 from .overridable import overridable_function
@@ -188,8 +188,8 @@ def asked_for(found: Any, return_inverse: bool, return_counts: bool) -> Any:
     return (values, *more) if more else values
 
 
-Tensor.unique = another(unique, "unique")  # type: ignore[attr-defined]
-Tensor.unique_consecutive = another(unique_consecutive, "unique_consecutive")  # type: ignore[attr-defined]
+Tensor.unique = another(unique, "unique", overridable_in_python)  # type: ignore[attr-defined]
+Tensor.unique_consecutive = another(unique_consecutive, "unique_consecutive", overridable_in_python)  # type: ignore[attr-defined]
 
 # --- searchsorted, bucketize -----------------------------------------------------------------------------------------
 

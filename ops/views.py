@@ -244,7 +244,7 @@ def unflattened(self: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     return view_op.functional(self, [*self._shape[:dim], *shape, *self._shape[dim + 1 :]])
 
 
-unflatten = public(unflatten_op)
+unflatten = public(unflatten_op, method_like=lambda self, dim, sizes: None)
 
 # --- another order of dimensions --------------------------------------------------------------------------------------
 
@@ -674,7 +674,12 @@ def unbound(self: Tensor, dim: int) -> list[Geometry]:
 
 give_parts(unbind_op, unbound)
 unbind_op.derivative(self=unbind_gradient)
-split = public(split_op, split_sizes_op)
+split = public(
+    split_op,
+    split_sizes_op,
+    function_like=lambda tensor, split_size_or_sections, dim=0: None,
+    method_like=lambda self, split_size, dim=0: None,
+)
 split_with_sizes = public(split_with_sizes_op)
 chunk = public(chunk_op)
 tensor_split = public(tensor_split_sections_op, tensor_split_indices_op)

@@ -31,7 +31,7 @@ from .record import CURRENT_GRAD_FN, SET_REQUIRES_GRAD, AutogradRecord
 from .size import Size
 from .storage import UntypedStorage
 from .subclass import shell
-from .tensor import Tensor, overridable
+from .tensor import Tensor, overridable_in_python
 
 
 def deepcopy(self: Any, memo: dict[int, Any]) -> Any:
@@ -152,6 +152,6 @@ for _name, _function in (("__deepcopy__", deepcopy), ("__reduce_ex__", reduce_ex
     _function.__name__ = _name
 Tensor.__deepcopy__ = asks(deepcopy)  # type: ignore[attr-defined]
 Tensor.__reduce_ex__ = asks(reduce_ex)  # type: ignore[method-assign]
-Tensor.__setstate__ = overridable(set_state)  # type: ignore[attr-defined]
+Tensor.__setstate__ = overridable_in_python(set_state)  # type: ignore[attr-defined]
 UntypedStorage.__deepcopy__ = copy_storage  # type: ignore[attr-defined]
 UntypedStorage.__reduce__ = reduce_storage  # type: ignore[method-assign, assignment]

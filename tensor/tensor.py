@@ -28,6 +28,7 @@ from redispatch.dispatch import (
     LAZY_BITS,
     STATE,
     VALUE_CLASSES,
+    OfPython,
     Slot,
     TensorBase,
     TensorMeta,
@@ -37,6 +38,8 @@ from redispatch.dispatch import (
     asks,
     call_overridden,
     given_tensor_likes,
+    handle_torch_function,
+    of_builtin_method,
     overridden,
     within,
 )
@@ -65,18 +68,23 @@ from .storage import UntypedStorage
 CONSTRUCT: Slot[Callable[..., Any]] = Slot("how Tensor(...) makes a tensor")
 
 
-def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A method of Tensor which subclasses and function modes may override."""
+def overridable(function: Callable[..., Any], asked: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """A method of Tensor which subclasses and function modes may override.
+
+    asked: how they see the call (dispatch/conventions.py); if not said, as that of a method which PyTorch has in C++.
+    """
     method: Any
     long_way = routed(function)
-    if len(inspect.signature(function).parameters) == 1:  # as most: this way is shorter
+    alone = len(inspect.signature(function).parameters) == 1
+    asked = asked or (of_builtin_method if alone else call_overridden)
+    if alone:  # as most: this way is shorter
 
         def method(self: Any) -> Any:
             kind = type(self)
             state = STATE.get()
             if (kind is Tensor or id(kind) in state.plain) and not state.keys.by_mode:
                 return function(self)
-            return call_overridden(method, (self,), {}) if overridden((self,), {}) else long_way(self)
+            return asked(method, (self,), {}) if overridden((self,), {}) else long_way(self)
 
     else:
 
@@ -87,7 +95,7 @@ def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
                 if len(args) == 1 and type(args[0]) in PLAIN_TYPES:
                     return function(self, args[0])
             if overridden((self, *args), kwargs):
-                return call_overridden(method, (self, *args), kwargs)
+                return asked(method, (self, *args), kwargs)
             return long_way(self, *args, **kwargs)
 
     method = functools.wraps(function)(method)
@@ -95,7 +103,17 @@ def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
     return asks(method, f"torch.Tensor.{function.__name__}")
 
 
-def another(method: Any, name: str) -> Any:
+def overridable_in_python(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for a method that PyTorch has in Python; of the classes, the tensor's own is asked."""
+    return overridable(function, OfPython(function, alone=True))
+
+
+def overridable_builtin(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for one in C++ that asks the tensor's class alone, and so shows it even if it is a plain one."""
+    return overridable(function, of_builtin_method)
+
+
+def another(method: Any, name: str, decorate: Callable[..., Any] = overridable) -> Any:
     """A method which does the same under a name of its own, so that a handler sees by which it was called."""
     body = method.__wrapped__
 
@@ -104,7 +122,7 @@ def another(method: Any, name: str) -> Any:
 
     functools.update_wrapper(named, body)  # with the parameters of `body`, by which `overridable` goes
     named.__name__, named.__qualname__ = name, f"Tensor.{name}"
-    return overridable(named)
+    return decorate(named)
 
 
 def run_function(func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
@@ -543,12 +561,12 @@ class Tensor(TensorBase, metaclass=TensorMeta):
             raise RuntimeError("tolist() shouldn't be called on a tensor with unallocated storage")
         return shown(self).tolist()
 
-    @overridable
+    @overridable_in_python
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         array = self.numpy()
         return array if dtype is None and not copy else np.array(array, dtype=dtype, copy=copy)
 
-    @overridable
+    @overridable_in_python
     def __dlpack__(
         self, *, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
     ) -> Any:
@@ -566,14 +584,14 @@ class Tensor(TensorBase, metaclass=TensorMeta):
             return self.cpu().__dlpack__(max_version=max_version, dl_device=dl_device)
         return kind.dlpack.export(self.clone() if copy else self, stream, max_version)
 
-    @overridable
+    @overridable_in_python
     def __dlpack_device__(self) -> tuple[int, int]:
         kind = KINDS.get(self._device.type)
         if kind is not None and kind.dlpack is not None:
             return kind.dlpack.code, self._device.index or 0
         return as_numpy(self).__dlpack_device__()
 
-    @overridable
+    @overridable_in_python
     def __len__(self) -> int:
         if not self._shape:
             raise TypeError("len() of a 0-d tensor")
@@ -585,7 +603,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
             raise TypeError("iteration over a 0-d tensor")
         return iter(self.unbind(0))
 
-    @overridable
+    @overridable_in_python
     def __reversed__(self) -> Any:
         return self.flip(0) if self._shape else self
 
@@ -630,7 +648,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
             raise TypeError("only integer tensors of a single element can be converted to an index")
         return int(self.item())
 
-    @overridable
+    @overridable_in_python
     def __format__(self, spec: str) -> str:
         if not self._shape and type(self) is Tensor and self._device.type != "meta":
             return format(self.item(), spec)
@@ -645,15 +663,14 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         state = STATE.get()
         if not state.showing and overridden((self,), {}):
             with within(state.replace(showing=True)):
-                kwargs = {} if tensor_contents is None else {"tensor_contents": tensor_contents}
-                return call_overridden(Tensor.__repr__, (self,), kwargs)
+                return handle_torch_function(Tensor.__repr__, (self,), self, tensor_contents=tensor_contents)
         return describe(self, tensor_contents)
 
     def _repr_html_(self) -> str:
         """How notebooks show the tensor: its values, shape, strides, dtype, device and dispatch keys."""
         return tensor_html(repr(self), self._look(), self._keyset)
 
-    @overridable
+    @overridable_in_python
     def __dir__(self) -> list[str]:
         return sorted({*dir(type(self)), *self.__dict__})
 

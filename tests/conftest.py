@@ -21,6 +21,8 @@ from redispatch.dispatch.library import _DEFINING
 from redispatch.dispatch.registry import OVERLOADS, forget_entries
 from redispatch.dispatch.rules import TABLES
 from redispatch.ops import late_out_forms  # noqa: F401  # before any test, which would be made to forget them
+from redispatch.ops.custom_op import _DEFINITIONS
+from redispatch.ops.from_scalar import DEFINED
 from redispatch.tensor import KINDS, TYPE_NAMED
 
 # No deadline: the first example of a property may compile a kernel. Derandomised: a failure seen once is seen again;
@@ -89,6 +91,8 @@ REGISTRIES = [
     _DEFINING,
     LISTENERS,
     HIGHER_ORDER,
+    _DEFINITIONS,
+    DEFINED,
     KEY_OF_DEVICE,
     KINDS,
     TYPE_NAMED,

@@ -126,6 +126,48 @@ def test_functions_that_pytorch_has_in_python_hand_on_their_defaults_and_count_p
     ]
 
 
+@pytest.mark.parametrize(
+    ("call", "name", "positions", "kwargs"),
+    [
+        (len, "__len__", 1, {}),
+        (lambda x: 1.0 in x, "__contains__", 2, {}),
+        (lambda x: x.__dlpack_device__(), "__dlpack_device__", 1, {}),
+        (lambda x: 1 - x, "__rsub__", 2, {}),
+        (lambda x: x // 2, "__floordiv__", 2, {}),
+        (lambda x: x.norm(1, dim=0), "norm", 1, {"p": 1, "dim": 0, "keepdim": False, "dtype": None}),
+        (lambda x: x.split(1), "split", 2, {"dim": 0}),
+        (lambda x: x.unflatten(0, (2, 1)), "unflatten", 3, {}),
+        (lambda x: x.register_post_accumulate_grad_hook(print), "register_post_accumulate_grad_hook", 2, {}),
+        (
+            lambda x: x.sum().backward(retain_graph=True),
+            "backward",
+            1,
+            {"gradient": None, "retain_graph": True, "create_graph": False, "inputs": None},
+        ),
+        (lambda x: x.sin(), "sin", 1, None),
+        (lambda x: -x, "neg", 1, None),
+        (lambda x: x.dim(), "dim", 1, None),
+        (lambda x: x[0, 0].item(), "item", 1, None),
+        (lambda x: x.new(2), "new", 2, None),
+    ],
+)
+def test_methods_are_seen_as_pytorchs_are(call, name, positions, kwargs):
+    """Those that it has in Python with all defaults, and those in C++ that have nothing to read with their class."""
+    seen = []
+
+    class Told(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append((resolve_name(func), types, len(args), kwargs))
+            return func(*args, **(kwargs or {}))
+
+    x = rd.ones(2, 2, requires_grad=True)
+    for _ in range(4):  # at first by the long way, then by the one made for such calls
+        seen.clear()
+        with Told():
+            call(x)
+        assert (f"torch.Tensor.{name}", (rd.Tensor,), positions, kwargs) in seen
+
+
 def test_what_makes_a_tensor_of_any_data_asks_no_class():
     class Loud(rd.Tensor):
         @classmethod
