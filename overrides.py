@@ -235,7 +235,8 @@ def get_ignored_functions() -> set[Callable[..., Any]]:
 def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:
     """For each function that can be overridden, one with the same parameters, which checks them and returns -1."""
     functions = (function for group in _listing().overridable.values() for function in group)
-    return {function: _stand_in(signature_of(function)) for function in functions}
+    initializers = filter(is_overridable, vars(import_module("redispatch.nn.init")).values())
+    return {function: _stand_in(signature_of(function)) for function in (*functions, *initializers)}
 
 
 def _stand_in(signature: inspect.Signature) -> Callable[..., Any]:
@@ -252,7 +253,7 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature:
     kinds = inspect.Parameter
     if isinstance(getattr(function, "__self__", None), overridable_property):
         return inspect.Signature([kinds("self", kinds.POSITIONAL_ONLY)])
-    if not _is_entry_point(function):
+    if not _is_entry_point(function) or hasattr(function, "__signature__"):
         return inspect.signature(function)
     entry = entry_point_of(function)
     if isinstance(entry, FixedEntryPoint):

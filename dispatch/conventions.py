@@ -32,10 +32,11 @@ class OfPython:
     """The overridden result of calls of a function that PyTorch has in Python.
 
     like: a function with its parameters. alone: whether it asks for the class of its first argument and no other.
+    by_keyword: whether even that comes by keyword, as do all arguments of `nn.init`.
     """
 
-    def __init__(self, like: Callable[..., Any], alone: bool = False) -> None:
-        self.like, self.alone = like, alone
+    def __init__(self, like: Callable[..., Any], alone: bool = False, by_keyword: bool = False) -> None:
+        self.like, self.alone, self.by_keyword = like, alone, by_keyword
 
     @functools.cached_property
     def signature(self) -> inspect.Signature:
@@ -43,8 +44,9 @@ class OfPython:
 
     def __call__(self, public: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """TypeError for arguments that the function does not take."""
+        first = args[:1]
         args, kwargs = self.normalized(args, kwargs)
-        asked = args[:1] if self.alone else given_tensor_likes(args, kwargs)
+        asked = first if self.alone else given_tensor_likes(args, kwargs)
         return handle_torch_function(public, asked, *args, **kwargs)
 
     def normalized(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -59,7 +61,11 @@ class OfPython:
                 positions += value
             elif parameter.kind is parameter.VAR_KEYWORD:
                 keywords |= value
-            elif parameter.default is parameter.empty and parameter.kind is not parameter.KEYWORD_ONLY:
+            elif (
+                parameter.default is parameter.empty
+                and parameter.kind is not parameter.KEYWORD_ONLY
+                and not self.by_keyword
+            ):
                 positions.append(value)
             else:
                 keywords[name] = value

@@ -18,20 +18,31 @@ from typing import Any
 from redispatch.autograd import no_grad
 from redispatch.ops import comparison, creation
 from redispatch.ops import orthogonal as decompositions
+from redispatch.ops.overridable import overridable_initializer
 from redispatch.ops.random import randperm
 from redispatch.tensor import dtypes
 
 # --- Fills and distributions --------------------------------------------------------------------------------------
 
 
+@overridable_initializer
 def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Any:
     """Uniform in [a, b)."""
+    return _uniform(tensor, a, b, generator)
+
+
+def _uniform(tensor: Any, a: float, b: float, generator: Any) -> Any:
     with no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
+@overridable_initializer
 def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
     """Normal, with this mean and standard deviation."""
+    return _normal(tensor, mean, std, generator)
+
+
+def _normal(tensor: Any, mean: float, std: float, generator: Any) -> Any:
     with no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
@@ -78,6 +89,7 @@ def _normal_below(x: float) -> float:
     return (1 + math.erf(x / math.sqrt(2))) / 2
 
 
+@overridable_initializer
 def constant_(tensor: Any, val: float) -> Any:
     """Every element `val`."""
     with no_grad():
@@ -86,7 +98,8 @@ def constant_(tensor: Any, val: float) -> Any:
 
 def ones_(tensor: Any) -> Any:
     """Every element 1."""
-    return constant_(tensor, 1.0)
+    with no_grad():
+        return tensor.fill_(1.0)
 
 
 def zeros_(tensor: Any) -> Any:
@@ -191,15 +204,16 @@ def _calculate_fan_in_and_fan_out(tensor: Any) -> tuple[int, int]:
 def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
     """Uniform, with standard deviation gain * sqrt(2 / (fan in + fan out))."""
     bound = math.sqrt(3) * gain * math.sqrt(2 / sum(_calculate_fan_in_and_fan_out(tensor)))
-    return uniform_(tensor, -bound, bound, generator)
+    return _uniform(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
     """Normal, with standard deviation gain * sqrt(2 / (fan in + fan out))."""
     std = gain * math.sqrt(2 / sum(_calculate_fan_in_and_fan_out(tensor)))
-    return normal_(tensor, 0.0, std, generator)
+    return _normal(tensor, 0.0, std, generator)
 
 
+@overridable_initializer
 def kaiming_uniform_(
     tensor: Any, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Any:
@@ -208,7 +222,7 @@ def kaiming_uniform_(
     if std is None:
         return tensor
     bound = math.sqrt(3) * std
-    return uniform_(tensor, -bound, bound, generator)
+    return _uniform(tensor, -bound, bound, generator)
 
 
 def kaiming_normal_(
@@ -216,7 +230,7 @@ def kaiming_normal_(
 ) -> Any:
     """Normal, with standard deviation gain / sqrt(fan); `a` is leaky_relu's slope below zero."""
     std = _he_std(tensor, a, mode, nonlinearity)
-    return tensor if std is None else normal_(tensor, 0.0, std, generator)
+    return tensor if std is None else _normal(tensor, 0.0, std, generator)
 
 
 def _he_std(tensor: Any, a: float, mode: str, nonlinearity: str) -> float | None:
@@ -238,7 +252,7 @@ def _former(function: Any) -> Any:
     """`xavier_uniform`, as `xavier_uniform_` was called: it works, and says so."""
     name, former = function.__name__, function.__name__[:-1]
 
-    @wraps(function)
+    @wraps(function, updated=())  # not its attributes: it asks no handler, which `function` does
     def deprecated(*args: Any, **kwargs: Any) -> Any:
         warnings.warn(
             f"`nn.init.{former}` is now deprecated in favor of `nn.init.{name}`.", FutureWarning, stacklevel=2

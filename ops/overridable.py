@@ -30,24 +30,24 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def overridable_function(function: F) -> F:
     """`function`, which first asks whether a mode or an argument's class wants the call for itself."""
-    as_python = OfPython(function)
+    return seen_as(OfPython(function), function)
 
-    @functools.wraps(function)
-    def asking(*args: Any, **kwargs: Any) -> Any:
-        if overridden(args, kwargs):
-            return as_python(asking, args, kwargs)
-        return function(*args, **kwargs)
 
-    return marked(asking, function)
+def overridable_initializer(function: F) -> F:
+    """The same for one of `nn.init`: all its arguments are handed on by keyword."""
+    return seen_as(OfPython(function, by_keyword=True), function)
 
 
 def builtin_function(function: F) -> F:
     """The same for a function that PyTorch has in C++."""
+    return seen_as(call_overridden, function)
 
+
+def seen_as(convention: Callable[..., Any], function: Any) -> Any:
     @functools.wraps(function)
     def asking(*args: Any, **kwargs: Any) -> Any:
         if overridden(args, kwargs):
-            return call_overridden(asking, args, kwargs)
+            return convention(asking, args, kwargs)
         return function(*args, **kwargs)
 
     return marked(asking, function)
@@ -70,5 +70,6 @@ def factory_function(function: F) -> F:
 
 
 def marked(asking: Any, function: Any) -> Any:
-    room = "torch.nn.functional" if ".nn." in function.__module__ else "torch"
+    room = function.__module__.partition(".")[2]
+    room = {"nn.init": "torch.nn.init"}.get(room, "torch.nn.functional" if room.startswith("nn.") else "torch")
     return asks(asking, f"{room}.{function.__name__}")  # the same parameters, which wraps() keeps for readers

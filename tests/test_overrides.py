@@ -168,6 +168,29 @@ def test_methods_are_seen_as_pytorchs_are(call, name, positions, kwargs):
         assert (f"torch.Tensor.{name}", (rd.Tensor,), positions, kwargs) in seen
 
 
+def test_initializers_hand_on_everything_by_keyword():
+    seen = []
+
+    class Told(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append((resolve_name(func), types, args, sorted(kwargs or {})))
+            return func(*args, **(kwargs or {}))
+
+    init = rd.nn.init
+    x = rd.empty(2, 2)
+    with Told():
+        assert init.constant_(x, 3.0) is x
+        init.kaiming_uniform_(x)
+        init.normal_(rd.nn.Parameter(x), std=2)
+    told = [one for one in seen if one[0].startswith("torch.nn.init")]
+    assert told == [
+        ("torch.nn.init.constant_", (rd.Tensor,), (), ["tensor", "val"]),
+        ("torch.nn.init.kaiming_uniform_", (rd.Tensor,), (), ["a", "generator", "mode", "nonlinearity", "tensor"]),
+        ("torch.nn.init.normal_", (), (), ["generator", "mean", "std", "tensor"]),
+    ]
+    assert {init.constant_, init.kaiming_uniform_, init.normal_, init.uniform_} <= {*overrides.get_testing_overrides()}
+
+
 def test_what_makes_a_tensor_of_any_data_asks_no_class():
     class Loud(rd.Tensor):
         @classmethod
