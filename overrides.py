@@ -208,6 +208,8 @@ class _Listing:
         if is_overridable(value):
             if value not in self.names or namespace is Tensor or not name.startswith("_"):
                 self.names[value] = path  # the last room's: conv1d is at home in nn.functional, einsum in functional
+        elif isinstance(value, types.FunctionType):
+            self.names.setdefault(value, path)
         is_private = name.startswith("_") or name.endswith("_") or isinstance(value, type)
         if path.removeprefix("torch.") in NOT_LISTED:
             self.ignored.add(value)

@@ -16,10 +16,9 @@ from functools import wraps
 from typing import Any
 
 from redispatch.autograd import no_grad
-from redispatch.ops import comparison, creation
+from redispatch.ops import comparison, creation, random
 from redispatch.ops import orthogonal as decompositions
 from redispatch.ops.overridable import overridable_initializer
-from redispatch.ops.random import randperm
 from redispatch.tensor import dtypes
 
 # --- Fills and distributions --------------------------------------------------------------------------------------
@@ -167,7 +166,7 @@ def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = No
     with no_grad():
         tensor.normal_(0, std, generator=generator)
         for column in range(columns):
-            tensor[randperm(rows)[:zeros], column] = 0
+            tensor[random.randperm(rows)[:zeros], column] = 0
         return tensor
 
 

@@ -189,6 +189,7 @@ def test_initializers_hand_on_everything_by_keyword():
         ("torch.nn.init.normal_", (), (), ["generator", "mean", "std", "tensor"]),
     ]
     assert {init.constant_, init.kaiming_uniform_, init.normal_, init.uniform_} <= {*overrides.get_testing_overrides()}
+    assert resolve_name(rd.randperm) == "torch.randperm"
 
 
 def test_what_makes_a_tensor_of_any_data_asks_no_class():
