@@ -51,7 +51,7 @@ def size(x: Any, dim: int | None = None) -> Any:
         return None if sizes is None else Size(sizes)
     asked(dim_op, x)  # as PyTorch does, to see whether there is that dimension
     sizes = asked(sizes_op, x)
-    return None if sizes is None else item_of(tuple(sizes), dim)
+    return None if sizes is None else item_of("size", tuple(sizes), dim)
 
 
 @route("stride", "strides")
@@ -59,7 +59,7 @@ def stride(x: Any, dim: int | None = None) -> Any:
     strides = asked(strides_op, x)
     if strides is None:
         return None
-    return tuple(strides) if dim is None else item_of(tuple(strides), dim)
+    return tuple(strides) if dim is None else item_of("stride", tuple(strides), dim)
 
 
 @route("is_contiguous", "strides")

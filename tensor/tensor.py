@@ -64,6 +64,8 @@ from .routes import routed
 from .size import Size
 from .storage import UntypedStorage
 
+get_state = STATE.get  # every method and property asks, and a name is found faster than an attribute
+
 # (class, args, kwargs) -> a tensor: the legacy constructor `Tensor(2, 3)`, `Tensor([1., 2.])`
 CONSTRUCT: Slot[Callable[..., Any]] = Slot("how Tensor(...) makes a tensor")
 
@@ -81,7 +83,7 @@ def overridable(function: Callable[..., Any], asked: Callable[..., Any] | None =
 
         def method(self: Any) -> Any:
             kind = type(self)
-            state = STATE.get()
+            state = get_state()
             if (kind is Tensor or id(kind) in state.plain) and not state.keys.by_mode:
                 return function(self)
             return asked(method, (self,), {}) if overridden((self,), {}) else long_way(self)
@@ -89,11 +91,11 @@ def overridable(function: Callable[..., Any], asked: Callable[..., Any] | None =
     else:
 
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if type(self) is Tensor and not kwargs and not STATE.get().keys.by_mode:
+            if type(self) is Tensor and not kwargs and not get_state().keys.by_mode:
                 if not args:
                     return function(self)
                 if len(args) == 1 and type(args[0]) in PLAIN_TYPES:
-                    return function(self, args[0])
+                    return function(self, *args)
             if overridden((self, *args), kwargs):
                 return asked(method, (self, *args), kwargs)
             return long_way(self, *args, **kwargs)
@@ -144,7 +146,7 @@ class overridable_property(property):
 
         def get(owner: Any) -> Any:
             kind = type(owner)
-            state = STATE.get()
+            state = get_state()
             if (kind is Tensor or id(kind) in state.plain) and not state.keys.by_mode:
                 return read(owner)
             if overridden((owner,), {}):
@@ -316,12 +318,12 @@ class Tensor(TensorBase, metaclass=TensorMeta):
     @overridable
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of one dimension."""
-        return self._shape if dim is None else item_of(self._shape, dim)
+        return self._shape if dim is None else item_of("size", self._shape, dim)
 
     @overridable
     def stride(self, dim: int | None = None) -> Any:
         """The strides in elements, or that of one dimension."""
-        return self._stride if dim is None else item_of(self._stride, dim)
+        return self._stride if dim is None else item_of("stride", self._stride, dim)
 
     @overridable
     def storage_offset(self) -> int:
@@ -729,9 +731,22 @@ def wrap_dim(dim: int, ndim: int) -> int:
     return dim % limit
 
 
-def item_of(values: tuple[int, ...], dim: int) -> int:
-    """The size or stride of one dimension, counted from either end. IndexError where there is none of that number."""
-    return tuple.__getitem__(values, wrap_dim(dim, len(values)) if not 0 <= dim < len(values) else dim)
+item_at = tuple.__getitem__
+
+
+def item_of(name: str, values: tuple[int, ...], dim: Any) -> int:
+    """The size or stride of one dimension, counted from either end.
+
+    Errors: IndexError where there is none of that number; TypeError for what is no int, with the method's name.
+    """
+    if isinstance(dim, bool) or not hasattr(dim, "__index__"):
+        raise TypeError(f"{name}(): argument 'dim' (position 1) must be int, not {type(dim).__name__}")
+    try:
+        return item_at(values, dim)
+    except IndexError:
+        if not values:
+            raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions") from None
+        return item_at(values, wrap_dim(dim, len(values)))
 
 
 def as_numpy(tensor: Tensor) -> np.ndarray:
