@@ -845,6 +845,7 @@ from .tensor.dtypes import (
     short,
     uint8,
 )
+from .utils import future as __future__
 from .utils import type_names as types
 from .utils._device import get_default_device, set_default_device
 from .utils.install import install
@@ -944,4 +945,5 @@ def __dir__() -> list[str]:
 # So that `from redispatch.types import Number` finds them. Files of these names in the root would hide Python's own.
 _modules[f"{__name__}.types"] = types
 _modules[f"{__name__}.random"] = random
+_modules[f"{__name__}.__future__"] = __future__
 _resume()

@@ -36,6 +36,7 @@ from .ops.shape import atleast_1d as atleast_1d, atleast_2d as atleast_2d, atlea
 from .ops.stft import stft as stft
 from .tensor import Size as Size, UntypedStorage as UntypedStorage, channels_last as channels_last, channels_last_3d as channels_last_3d, contiguous_format as contiguous_format, device as device, dtype as dtype, dtypes as dtypes, finfo as finfo, get_default_dtype as get_default_dtype, iinfo as iinfo, jagged as jagged, layout as layout, memory_format as memory_format, preserve_format as preserve_format, set_default_dtype as set_default_dtype, set_printoptions as set_printoptions, sparse_bsc as sparse_bsc, sparse_bsr as sparse_bsr, sparse_coo as sparse_coo, sparse_csc as sparse_csc, sparse_csr as sparse_csr, strided as strided
 from .tensor.dtypes import bfloat16 as bfloat16, bool as bool, cdouble as cdouble, cfloat as cfloat, complex64 as complex64, complex128 as complex128, double as double, float as float, float16 as float16, float32 as float32, float64 as float64, half as half, int as int, int8 as int8, int16 as int16, int32 as int32, int64 as int64, long as long, short as short, uint8 as uint8
+from .utils import future as __future__
 from .utils import type_names as types
 from .utils._device import get_default_device as get_default_device, set_default_device as set_default_device
 from .utils.install import install as install

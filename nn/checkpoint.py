@@ -16,7 +16,9 @@ from typing import Any, NamedTuple
 
 from redispatch.autograd import RemovableHandle, no_grad
 from redispatch.tensor import Tensor
+from redispatch.utils import future
 
+from .conversion import swap_in
 from .parameter import Parameter
 from .tree import ModuleTree
 
@@ -199,7 +201,9 @@ class Checkpointable(ModuleTree):
             )
         try:
             with no_grad():
-                if not assign:
+                if future.get_swap_module_params_on_conversion():
+                    swap_in(tensor, given, assign)
+                elif not assign:
                     tensor.copy_(given)
                 elif not isinstance(tensor, Parameter):
                     setattr(self, name, given)

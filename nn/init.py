@@ -235,7 +235,7 @@ def kaiming_normal_(
 def _he_std(tensor: Any, a: float, mode: str, nonlinearity: str) -> float | None:
     """gain / sqrt(fan); None, with a warning, where there is nothing to fill. ValueError for an unknown mode."""
     if 0 in tensor.shape:
-        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
+        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=4)
         return None
     mode, modes = mode.lower(), ["fan_in", "fan_out"]
     if mode not in modes:

@@ -19,14 +19,13 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Self
 
-from redispatch.autograd import RemovableHandle, no_grad
-from redispatch.dispatch.layers.python import has_handler
+from redispatch.autograd import RemovableHandle
 from redispatch.ops import creation
 from redispatch.tensor import Tensor, device, dtypes
 
 from .checkpoint import Checkpointable, registered
+from .conversion import converted
 from .hooks import EVERYWHERE, NodeHook, call_with_hooks, check_one_kind
-from .parameter import Parameter
 
 
 class Module(Checkpointable):
@@ -129,7 +128,7 @@ class Module(Checkpointable):
                 module._apply(fn)
         for name, parameter in self._parameters.items():
             if parameter is not None:
-                self._parameters[name] = replaced(parameter, fn)
+                self._parameters[name] = converted(parameter, fn, f"{self._get_name()}.{name}")
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)
@@ -234,28 +233,6 @@ class Module(Checkpointable):
         extra = self.extra_repr()
         children = [f"({name}): {indented(repr(module))}" for name, module in self._modules.items()]
         return block(self._get_name(), extra, children)
-
-
-def replaced(parameter: Any, fn: Callable[[Any], Any]) -> Any:
-    """The parameter, its data and gradient changed by `fn`; a new one where it cannot take the new data over."""
-    gradient = parameter.grad
-    with no_grad():
-        new_data = fn(parameter)
-        new_gradient = None if gradient is None else fn(gradient)
-    if can_take_over(parameter, new_data):
-        parameter.data = new_data  # optimizers hold this very object
-    else:
-        parameter = Parameter(new_data, parameter.requires_grad)
-    if gradient is not None and can_take_over(gradient, new_gradient):
-        gradient.data = new_gradient
-        new_gradient = gradient
-    parameter.grad = new_gradient
-    return parameter
-
-
-def can_take_over(tensor: Any, value: Any) -> bool:
-    """Whether `tensor.data = value` works: not between data and no data, nor for wrappers, which hold it elsewhere."""
-    return tensor.is_meta == value.is_meta and not has_handler(type(tensor)) and not has_handler(type(value))
 
 
 def destination(*args: Any, **kwargs: Any) -> tuple[Any, Any, dict[str, Any]]:

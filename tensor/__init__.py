@@ -64,6 +64,7 @@ from .routes import ROUTES, Route
 from .size import Size
 from .storage import UntypedStorage
 from .subclass import as_subclass, make_subclass, make_wrapper_subclass, shell
+from .swapping import swap_tensors
 from .tensor import (
     CONSTRUCT,
     Tensor,
@@ -168,6 +169,7 @@ __all__ = [
     "set_printoptions",
     "shared_memory",
     "shell",
+    "swap_tensors",
     "show_same",
     "shown",
     "storage_elements",

@@ -12,4 +12,6 @@ def __getattr__(name: str) -> Any:
         return import_module(f"{__name__}.{name}")
     if name in OF_PRIVATEUSE1:
         return getattr(import_module(f"{__name__}.backend_registration"), name)
+    if name == "swap_tensors":
+        return import_module("redispatch.tensor").swap_tensors
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
