@@ -893,16 +893,19 @@ if TYPE_CHECKING:
         accelerator,
         array_api,
         backend,
+        compiler,
         distributions,
         functional,
         nn,
         optim,
+        profiler,
         serialization,
         special,
         testing,
         viz,
     )
     from .backend import get_device_module
+    from .compiler import compile
     from .serialization import load, save
     from .utils.dlpack import to_dlpack
 
@@ -911,16 +914,19 @@ _LATE = (
     "accelerator",
     "array_api",
     "backend",
+    "compiler",
     "distributions",
     "functional",
     "fx",
     "nn",
     "optim",
+    "profiler",
     "serialization",
     "special",
     "testing",
 )
 _LATE_NAMES = {
+    "compile": "compiler",
     "to_dlpack": "utils.dlpack",
     "load": "serialization",
     "save": "serialization",

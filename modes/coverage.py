@@ -19,8 +19,7 @@ from typing import Any
 
 import redispatch as rd
 from redispatch.utils._python_dispatch import TorchDispatchMode
-
-from .text_table import text_table
+from redispatch.utils.text_table import text_table
 
 
 class OperatorCoverageMode(TorchDispatchMode):

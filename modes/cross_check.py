@@ -22,9 +22,9 @@ from typing import Any
 import redispatch as rd
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import _disable_current_modes
+from redispatch.utils.text_table import text_table
 
 from .findings import UNINITIALIZED, FindingMode, call_text, tensors_with_data
-from .text_table import text_table
 
 WIDE = {False: rd.float64, True: rd.complex128}  # by whether numbers are complex
 ROUNDINGS = 16  # a result may be this many units in the last place of its largest element away

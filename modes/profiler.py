@@ -28,15 +28,19 @@ from typing import Any, NamedTuple
 import redispatch as rd
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import TorchDispatchMode
+from redispatch.utils.flop_formulas import flop_registry
+from redispatch.utils.text_table import spoken_bytes, spoken_seconds, text_table
 
 from .logging_mode import summary
-from .text_table import spoken_bytes, spoken_seconds, text_table
 
 ORDERS = ("time", "calls", "bytes", "name")
 
 
 class Event(NamedTuple):
-    """One call. start, seconds: by the profiler's clock. nbytes: of what it made. arguments, result: summaries."""
+    """One call. start, seconds: by the profiler's clock. nbytes: of what it made. arguments, result: summaries.
+
+    shapes: of the positional arguments, () for what is no tensor. flops: where they were asked for, else 0.
+    """
 
     op: Any
     start: float
@@ -45,6 +49,8 @@ class Event(NamedTuple):
     arguments: str
     result: str
     thread: int
+    shapes: tuple[tuple[int, ...], ...] = ()
+    flops: int = 0
 
 
 @dataclass
@@ -61,14 +67,17 @@ class ProfilerMode(TorchDispatchMode):
     """A region in which each call of an operator is timed.
 
     paths: records at which dispatch keys the first call of each operator stops; that call runs under a trace, and its
-    time includes the trace's. clock: what tells the time, in seconds.
+    time includes the trace's. flops: counts floating-point operations of products (utils/flop_formulas.py). clock: what
+    tells the time, in seconds.
     Results: `events`, one for each call in their order; `costs`, by operator; `get_table()`, `print_table()`,
     `chrome()`, `export_chrome_trace(path)`. A call that raises is timed, too. Each region starts from nothing.
     """
 
-    def __init__(self, *, paths: bool = False, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(
+        self, *, paths: bool = False, flops: bool = False, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
         super().__init__()
-        self.paths, self.clock = paths, clock
+        self.paths, self.flops, self.clock = paths, flops, clock
         self.events: list[Event] = []
         self.costs: dict[Any, Cost] = {}
 
@@ -83,7 +92,8 @@ class ProfilerMode(TorchDispatchMode):
         cost = self.costs.setdefault(func, Cost())
         # Before the call: an in-place operator may change what the summary shows.
         arguments = ", ".join([*map(summary, args), *(f"{name}={summary(value)}" for name, value in kwargs.items())])
-        result, outcome, nbytes = None, "raised", 0
+        shapes = tuple(tuple(x.shape) if isinstance(x, rd.Tensor) else () for x in args)
+        result, outcome, nbytes, flops = None, "raised", 0, 0
         start = self.clock()
         try:
             if self.paths and first:
@@ -94,12 +104,14 @@ class ProfilerMode(TorchDispatchMode):
                 result = func(*args, **kwargs)
             seconds = self.clock() - start
             outcome, nbytes = summary(result), bytes_made(func, args, kwargs, result)
+            flops = flops_of(func, args, kwargs, result) if self.flops else 0
         except Exception as error:
             seconds, outcome = self.clock() - start, f"raised {type(error).__name__}"
             raise
         finally:
             cost.calls, cost.seconds, cost.nbytes = cost.calls + 1, cost.seconds + seconds, cost.nbytes + nbytes
-            self.events.append(Event(func, start, seconds, nbytes, arguments, outcome, threading.get_ident()))
+            thread = threading.get_ident()
+            self.events.append(Event(func, start, seconds, nbytes, arguments, outcome, thread, shapes, flops))
         return result
 
     # What was found ------------------------------------------------------------------------------------------------
@@ -202,6 +214,12 @@ def bytes_made(func: Any, args: Any, kwargs: Any, result: Any) -> int:
         return 0
     given = {id(leaf) for leaf in pytree.tree_leaves((args, kwargs))}
     return sum(x.nbytes for x in pytree.tree_leaves(result) if isinstance(x, rd.Tensor) and id(x) not in given)
+
+
+def flops_of(func: Any, args: Any, kwargs: Any, result: Any) -> int:
+    """What an operator with a formula costs; 0 without one."""
+    formula = flop_registry.get(getattr(func, "overloadpacket", func))
+    return formula(*args, **kwargs, out_val=result) if formula else 0
 
 
 def way_down(root: Any) -> list[str]:

@@ -21,7 +21,7 @@ def test_every_name_is_a_mode():
 
 def test_every_file_with_a_mode_is_listed():
     files = {path.stem for path in Path(rd.modes.__file__).parent.glob("*.py")}
-    helpers = {"__init__", "text_table", "findings"}
+    helpers = {"__init__", "findings", "profiler_events"}
     assert files - helpers == set(rd.modes._PLACES.values())
 
 

@@ -1,19 +1,23 @@
-"""A table as text: the first column to the left, the others to the right, the last row below a rule of its own."""
+"""A table as text: the first column to the left, the others to the right, a total below a rule of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 
-def text_table(rows: Sequence[Sequence[str]]) -> str:
-    """The rows as lines of equal columns: a heading, the body, and a total; at least a heading and a total."""
+def text_table(rows: Sequence[Sequence[str]], *, total: bool = True) -> str:
+    """The rows as lines of equal columns: a heading, the body, and a total; at least a heading and a total.
+
+    total: whether the last row is one, and stands below a rule of its own.
+    """
     name, *numbers = (max(map(len, column)) for column in zip(*rows, strict=True))
     lines = [
         "  ".join([first.ljust(name), *(text.rjust(width) for text, width in zip(rest, numbers, strict=True))])
         for first, *rest in rows
     ]
     rule = "-" * len(lines[0])
-    return "\n".join(line.rstrip() for line in [lines[0], rule, *lines[1:-1], rule, lines[-1]])
+    body = [*lines[1:-1], rule, lines[-1]] if total else lines[1:]
+    return "\n".join(line.rstrip() for line in [lines[0], rule, *body])
 
 
 def spoken_bytes(count: int) -> str:

@@ -1,0 +1,58 @@
+"""`redispatch.compiler`: what is written for `torch.compile` runs as in eager mode, and is told so."""
+
+import pytest
+
+import redispatch as rd
+from redispatch import compiler
+
+
+def double(x):
+    return x * 2
+
+
+def test_what_asks_answers_no():
+    assert not (compiler.is_compiling() or compiler.is_dynamo_compiling() or compiler.is_exporting())
+    assert compiler.list_backends() == [] and compiler.list_backends(exclude_tags=()) == ["eager"]
+
+
+def test_what_marks_a_function_hands_it_back():
+    assert compiler.disable(double) is double and compiler.disable(recursive=False)(double) is double
+    assert compiler.allow_in_graph(double) is double and compiler.allow_in_graph([double]) == [double]
+    assert compiler.assume_constant_result(double) is double and compiler.nested_compile_region(double) is double
+    assert compiler.substitute_in_graph(len)(double) is double
+    assert compiler.reset() is None and compiler.cudagraph_mark_step_begin() is None
+    with pytest.raises(TypeError, match=r"allow_in_graph\(fn\): expected a function, got int"):
+        compiler.allow_in_graph(3)
+
+
+def test_compile_does_not_pretend():
+    assert compiler.compile(double, backend="eager") is double and compiler.compile(disable=True)(double) is double
+    assert rd.compile is compiler.compile
+    with pytest.raises(NotImplementedError, match="backend='inductor'.*nothing traces programs here"):
+        compiler.compile(double)
+
+
+def test_a_stance_holds_for_a_region_a_function_or_for_good():
+    with compiler.set_stance("force_eager"):
+        assert compiler.compile(double) is double
+
+    @compiler.set_stance("force_eager")
+    def inside():
+        return compiler.compile(double)
+
+    assert inside() is double
+    with pytest.raises(NotImplementedError):
+        compiler.compile(double)
+    compiler.set_stance("force_eager")
+    assert compiler.compile(double) is double
+    compiler.set_stance("default")
+    with pytest.raises(RuntimeError, match="invalid set_stance stance 'fast': expected one of default, "):
+        compiler.set_stance("fast")
+
+
+def test_a_function_of_arrays_takes_tensors():
+    negative = compiler.wrap_numpy(lambda array, times=1: (-array, array.shape * times))
+    result, shape = negative(rd.ones(2), times=2)
+    assert isinstance(result, rd.Tensor) and result.tolist() == [-1, -1] and shape == (2, 2)
+    with pytest.raises(RuntimeError, match="numpy"):
+        negative(rd.ones(2, requires_grad=True))
