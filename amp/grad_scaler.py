@@ -15,12 +15,15 @@ import warnings
 from collections import defaultdict
 from collections.abc import Iterable
 from enum import Enum
+from importlib import import_module
 from typing import Any
 
 from redispatch.autograd import no_grad
 from redispatch.ops.creation import full
 from redispatch.ops.loss_scaling import _amp_foreach_non_finite_check_and_unscale_, _amp_update_scale_
 from redispatch.tensor import Tensor, dtypes
+
+from .autocast_mode import CUDA
 
 
 class OptState(Enum):
@@ -60,7 +63,7 @@ class GradScaler:
         enabled: bool = True,
     ) -> None:
         self._device, self._enabled = device, enabled
-        if device == "cuda" and enabled:
+        if device == "cuda" and enabled and not import_module(CUDA).is_available():
             warnings.warn(
                 "torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.",
                 UserWarning,

@@ -20,6 +20,7 @@ from .copy import arange, copy, fill, ready_cat, ready_copy, ready_fill
 from .ctc import ctc_loss, ctc_loss_backward
 from .depthwise import Depthwise
 from .direct_convolution import direct
+from .distances import distances, distances_of_pairs
 from .elementwise import Elementwise, Loop, usually
 from .geometry import (
     broadcast_shapes,
@@ -70,7 +71,7 @@ from .softmax import (
     softmax_backward,
 )
 from .sort import ready_mode, ready_rank, ready_sort, ready_top
-from .target import TARGET, Target, memory, on_target
+from .target import TARGET, Target, cached_by_target, memory, numbers, on_target
 from .vecmath import (
     acos,
     acosh,
@@ -122,6 +123,8 @@ from .vecmath import (
 __all__ = [
     "TARGET",
     "Target",
+    "cached_by_target",
+    "numbers",
     "on_target",
     "Attention",
     "ALL",
@@ -173,6 +176,8 @@ __all__ = [
     "cosh",
     "ctc_loss",
     "ctc_loss_backward",
+    "distances",
+    "distances_of_pairs",
     "digamma",
     "digamma_positive",
     "direct",

@@ -11,10 +11,10 @@ Source: Graves et al., "Connectionist temporal classification" (2006). Read next
 """
 
 import math
-from functools import cache
 
 from .compile import Entry, Kernel
 from .program import integral
+from .target import cached_by_target
 
 
 def log_of_sum(a, b):
@@ -98,14 +98,14 @@ def ctc_backward_loop(
                 out[at + c] = grad[b] * (math.exp(x[at + c]) - share)
 
 
-@cache
+@cached_by_target
 def ctc_loss(dtype: str) -> Entry:
     """`f(lo, hi, batch, classes, times, width, blank, losses, alpha, x, labels, table)`, of flat arrays."""
     x = f"{dtype}[]"
     return Kernel(ctc_loop, real=dtype).entry(*["int64"] * 7, x, x, x, "int64[]", "int64[]")
 
 
-@cache
+@cached_by_target
 def ctc_loss_backward(dtype: str) -> Entry:
     """`f(lo, hi, batch, classes, width, times, blank, zero_infinity, out, grad, losses, alpha, beta, x, labels,
     table)`."""

@@ -21,7 +21,7 @@ from .convert import array_type
 from .operand import Operand
 from .pool import parallel_for
 from .program import integral
-from .target import ByTarget
+from .target import ByTarget, memory
 
 uint64, int64 = np.uint64, np.int64
 real = np.float64  # stands for the dtype
@@ -252,17 +252,23 @@ def _entry(loop: Any, dtype: str, *signature: str) -> Entry:
 class Points:
     """The points of a grid over images of some size, located: the terms of each point and axis."""
 
-    def __init__(self, g: np.ndarray, places: np.ndarray, weights: np.ndarray, slopes: np.ndarray, dtype: str) -> None:
-        self.g, self.places, self.weights, self.slopes, self.dtype = g, places, weights, slopes, dtype
+    def __init__(self, g: np.ndarray, count: int, places: Any, weights: Any, slopes: Any, dtype: str) -> None:
+        self.g, self.count, self.places, self.weights, self.slopes, self.dtype = (
+            g,
+            count,
+            places,
+            weights,
+            slopes,
+            dtype,
+        )
         self.channels, self.points, self.axes, self.terms = map(int, g[:4])
         self.elements = int(np.prod(g[4:]))
-        self.count = len(places) // (self.axes * self.terms)
 
     @cached_property
-    def combined(self) -> tuple[int, int, int, int, np.ndarray, np.ndarray]:
+    def combined(self) -> tuple[int, int, int, int, Any, Any]:
         """What the loops over channels take: sizes, and the elements and weights of all points."""
         terms = self.terms**self.axes
-        cells, products = np.empty(self.count * terms, np.int64), np.empty(self.count * terms, self.weights.dtype)
+        cells, products = memory(self.count * terms, np.int64), memory(self.count * terms, self.dtype)
         array = array_type(self.dtype)
         entry = _entry(combine_loop, self.dtype, "int64[]", "int64[]", array, "int64[]", array)
         parallel_for(entry, self.count, (self.g, cells, products, self.places, self.weights), 4 * terms)
@@ -295,13 +301,12 @@ def locate(grid: Operand, images: tuple[int, ...], mode: int, padding: int, alig
     """The points grid[n, ..., axes] over images of the shape [n, channels, size]; float32 or float64, contiguous."""
     axes, terms = grid.shape[-1], TERMS[mode]
     count, dtype = prod(grid.shape[:-1]), grid.dtype
-    places = np.empty(count * axes * terms, np.int64)
-    weights, slopes = np.empty(places.size, dtype), np.empty(places.size, dtype)
+    size = count * axes * terms
+    places, weights, slopes = memory(size, np.int64), memory(size, dtype), memory(size, dtype)
     array = array_type(dtype)
     entry = _entry(locate_loop, dtype, *["int64"] * 4, array, "int64[]", *[array] * 3, "int64")
     sizes = np.array(images[2:], dtype)
     args = (axes, terms, padding, int(align), sizes, places, weights, slopes, grid.array, grid.offset)
     parallel_for(entry, count, args, 8 * axes * terms)
-    size = (1,) * (3 - axes) + images[2:]
-    points = prod(grid.shape[1:-1])
-    return Points(np.array([images[1], points, axes, terms, *size], np.int64), places, weights, slopes, dtype)
+    g = images[1], prod(grid.shape[1:-1]), axes, terms, *[1] * (3 - axes), *images[2:]
+    return Points(np.array(g, np.int64), count, places, weights, slopes, dtype)

@@ -5,12 +5,12 @@ float64. Labels have been looked at: all are classes. Read next: `ctc.py`.
 """
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from .compile import Entry, Kernel
+from .target import cached_by_target
 
 float64 = np.float64
 
@@ -94,26 +94,26 @@ def multi_label_backward_loop(lo, hi, classes, out, grad, grad_step, share, x, t
 I = "int64"  # noqa: E741  # as numbers are called in signatures
 
 
-@cache
+@cached_by_target
 def multi_margin(dtype: str) -> Entry:
     """`f(lo, hi, classes, p, margin, out, x, target, weight, weighted)`, of flat arrays."""
     x = f"{dtype}[]"
     return _entry(multi_margin_loop, dtype, I, I, dtype, x, x, "int64[]", x, I)
 
 
-@cache
+@cached_by_target
 def multi_margin_backward(dtype: str) -> Entry:
     x = f"{dtype}[]"
     return _entry(multi_margin_backward_loop, dtype, I, I, dtype, x, x, I, "float64", x, "int64[]", x, I)
 
 
-@cache
+@cached_by_target
 def multi_label(dtype: str) -> Entry:
     x = f"{dtype}[]"
     return _entry(multi_label_loop, dtype, I, x, x, x, "int64[]")
 
 
-@cache
+@cached_by_target
 def multi_label_backward(dtype: str) -> Entry:
     x = f"{dtype}[]"
     return _entry(multi_label_backward_loop, dtype, I, x, x, I, "float64", x, "int64[]", x)

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .operand import as_ndarray
+
 if TYPE_CHECKING:
     from .compile import Kernel
     from .operand import Operand
@@ -30,6 +32,10 @@ class Target:
 
     def memory(self, count: int, dtype: Any) -> Any:
         """Memory for so many elements, as long as it is held."""
+        raise NotImplementedError
+
+    def numbers(self, x: Operand) -> np.ndarray:
+        """The operand's elements in the CPU's memory. Waits for the device."""
         raise NotImplementedError
 
     def elementwise(self, op: Any, outs: Sequence[Operand], inputs: Sequence[Any], dtype: str | None) -> None:
@@ -86,9 +92,28 @@ def memory(count: int, dtype: Any) -> Any:
     return np.empty(count, dtype) if target is None else target.memory(count, dtype)
 
 
+def numbers(x: Operand) -> np.ndarray:
+    """An operand's elements, for what the CPU decides by them; they are not to be written to."""
+    target = TARGET.get()
+    return as_ndarray(x) if target is None else target.numbers(x)
+
+
 def scratch(count: int, dtype: Any) -> Any:
     """Memory for a loop to work in. On the CPU one range after the other uses it; on a device each step has its own."""
     return np.empty(count, dtype) if TARGET.get() is None else Scratch(count, np.dtype(dtype).name)
+
+
+def cached_by_target(make: Callable[..., Any]) -> Callable[..., Any]:
+    """`functools.cache` of a function that makes entries, those of each device apart."""
+    made = ByTarget()
+
+    def found(*key: Any) -> Any:
+        entry = made.get(key)
+        if entry is None:
+            entry = made[key] = make(*key)
+        return entry
+
+    return found
 
 
 class ByTarget(dict[Any, Any]):

@@ -15,8 +15,10 @@ from redispatch import kernels
 from redispatch.dispatch import ops
 from redispatch.kernels import Operand, is_contiguous
 from redispatch.tensor import (
+    CPU,
     Tensor,
     channels_last_strides,
+    device,
     dtype,
     dtypes,
     empty,
@@ -219,6 +221,13 @@ def dense(x: Tensor, wanted: dtype) -> Tensor:
     return x if x._dtype is wanted and is_contiguous(x._shape, x._stride) else copied(x, wanted)
 
 
+def flat(x: Tensor) -> Any:
+    """The memory of the elements, row by row and from its beginning, for loops that are told no more."""
+    if x._offset or not is_contiguous(x._shape, x._stride):
+        x = copied(x, x._dtype)
+    return x._operand.array
+
+
 def copied(x: Tensor, wanted: dtype, strides: tuple[int, ...] | None = None) -> Tensor:
     copy = empty(x._shape, wanted, x._device, strides)
     if copy._array is not None:
@@ -228,9 +237,12 @@ def copied(x: Tensor, wanted: dtype, strides: tuple[int, ...] | None = None) -> 
     return copy
 
 
-def zeros(shape: Sequence[int], of: dtype) -> Tensor:
-    made = empty(shape, of)
-    made._array[:] = 0  # type: ignore[index]  # on the CPU
+def zeros(shape: Sequence[int], of: dtype, on: device = CPU) -> Tensor:
+    made = empty(shape, of, on)
+    if made._array is None:
+        kernels.fill(made._operand, 0)
+    else:
+        made._array[:] = 0
     return made
 
 

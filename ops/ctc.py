@@ -14,9 +14,11 @@ import numpy as np
 
 from redispatch import kernels
 from redispatch.dispatch import ops
-from redispatch.tensor import Tensor, as_numpy, dtypes, empty
+from redispatch.kernels import numbers
+from redispatch.tensor import Tensor, dtypes, empty
 
 from .comparison import where_op
+from .convolution import flat, zeros
 from .declare import Operator
 from .from_data import tensor
 from .pair_losses import MEAN, NONE, reduced
@@ -39,7 +41,7 @@ def as_lengths(lengths: Any, name: str) -> list[int]:
         return list(lengths)
     if lengths._dtype.is_floating_point or lengths._dtype.is_complex or lengths._dtype is dtypes.bool:
         raise RuntimeError(f"{name} must be integral")
-    return [int(n) for n in as_numpy(lengths).reshape(-1)]
+    return [int(n) for n in numbers(lengths._operand).reshape(-1)]
 
 
 def check_ctc(log_probs: Tensor, targets: Tensor, times: list[int], counts: list[int], blank: int) -> None:
@@ -88,7 +90,7 @@ def check_ctc(log_probs: Tensor, targets: Tensor, times: list[int], counts: list
 
 def labels_of(targets: Tensor, times: list[int], counts: list[int], classes: int) -> tuple[np.ndarray, np.ndarray]:
     """The labels in one row, and for each sequence how many times and labels it has and where these start."""
-    labels = np.ascontiguousarray(as_numpy(targets), np.int64)
+    labels = np.ascontiguousarray(numbers(targets._operand), np.int64)
     starts = [0, *accumulate(counts)][:-1] if labels.ndim == 1 else range(0, labels.size, max(labels.shape[1], 1))
     starts = list(starts) or [0] * len(counts)
     used = [labels.reshape(-1)[first : first + count] for first, count in zip(starts, counts, strict=False)]
@@ -97,11 +99,6 @@ def labels_of(targets: Tensor, times: list[int], counts: list[int], classes: int
         raise IndexError(f"Target {bad[0]} is out of bounds.")
     table = np.array(list(zip(times, counts, starts, strict=False)), np.int64).reshape(-1)
     return labels.reshape(-1), table
-
-
-def flat(x: Tensor) -> np.ndarray:
-    """The elements in a dense row."""
-    return np.ascontiguousarray(as_numpy(x)).reshape(-1)
 
 
 @ctc_list_op.kernel("CPU")
@@ -115,10 +112,11 @@ def ctc_kernel(
     longest, batch, classes = log_probs._shape
     labels, table = labels_of(targets, times, counts, classes)
     width = 2 * max(counts) + 1
-    losses, alpha = empty((batch,), log_probs._dtype), empty((batch, longest, width), log_probs._dtype)
-    as_numpy(alpha)[...] = -math.inf
+    dtype, on = log_probs._dtype, log_probs._device
+    losses, alpha = empty((batch,), dtype, on), empty((batch, longest, width), dtype, on)
+    kernels.fill(alpha._operand, -math.inf)
     loop = kernels.ctc_loss(log_probs._dtype.name)
-    arrays = losses._array, alpha._array, flat(log_probs), labels, table
+    arrays = flat(losses), flat(alpha), flat(log_probs), labels, table
     kernels.parallel_for(loop, batch, (batch, classes, longest, width, blank, *arrays), 32 * longest * width)
     return losses, alpha
 
@@ -141,13 +139,12 @@ def ctc_backward_kernel(
     longest, batch, classes = log_probs._shape
     labels, table = labels_of(targets, times, counts, classes)
     width = log_alpha._shape[2]
-    result = empty(log_probs._shape, log_probs._dtype)
-    as_numpy(result)[...] = 0
-    scratch = np.empty(2 * batch * width, log_probs._dtype.numpy)
+    result = zeros(log_probs._shape, log_probs._dtype, log_probs._device)
+    scratch = kernels.memory(2 * batch * width, log_probs._dtype.numpy)
     loop = kernels.ctc_loss_backward(log_probs._dtype.name)
     arrays = flat(grad), flat(neg_log_likelihood), flat(log_alpha), scratch, flat(log_probs), labels, table
-    numbers = batch, classes, width, longest, blank, int(zero_infinity)
-    kernels.parallel_for(loop, batch, (*numbers, result._array, *arrays), 64 * longest * width)
+    sizes = batch, classes, width, longest, blank, int(zero_infinity)
+    kernels.parallel_for(loop, batch, (*sizes, flat(result), *arrays), 64 * longest * width)
     return result
 
 
@@ -218,7 +215,7 @@ def ctc_tensor_composite(
     log_probs: Any, targets: Any, times: Any, counts: Any, blank: int, reduction: int, zero_infinity: bool
 ) -> Any:
     args = log_probs, targets, times, counts
-    return ctc_of(ctc_tensor_op.functional, args, lambda loss: counts, reduction, blank, zero_infinity)
+    return ctc_of(ctc_tensor_op.functional, args, lambda loss: counts.to(loss.device), reduction, blank, zero_infinity)
 
 
 ctc_loss_list_op.autocast(cpu="fp32")

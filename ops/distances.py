@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from redispatch import kernels
 from redispatch.autograd import no_grad
 from redispatch.dispatch import ops
-from redispatch.kernels import broadcast_shapes
+from redispatch.kernels import Operand, broadcast_shapes, is_contiguous
 from redispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, result_type
 
+from .convolution import dense
 from .declare import Operator, no_formula
 from .moments import vector_norm_op
 from .number_forms import add_scalar_op, clamp_min_tensor_op
@@ -31,20 +33,6 @@ cdist_op = Operator("cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=No
 pdist_forward_op = Operator("_pdist_forward(Tensor self, float p=2) -> Tensor")
 pdist_backward_op = Operator("_pdist_backward(Tensor grad, Tensor self, float p, Tensor pdist) -> Tensor")
 pdist_op = Operator("pdist(Tensor self, float p=2) -> Tensor")
-
-
-def norm_of(differences: np.ndarray, p: float) -> np.ndarray:
-    """The p-norm along the last dimension; for p = 0, how many are not 0."""
-    sizes = np.abs(differences)
-    if p == 0:
-        return (sizes != 0).sum(-1)
-    if p == 1:
-        return sizes.sum(-1)
-    if p == 2:
-        return np.sqrt((sizes * sizes).sum(-1))
-    if math.isinf(p):
-        return sizes.max(-1, initial=0)
-    return (sizes**p).sum(-1) ** (1 / p)
 
 
 # --- cdist -----------------------------------------------------------------------------------------------------------
@@ -81,17 +69,27 @@ def cdist_forward_kernel(x1: Tensor, x2: Tensor, p: float, compute_mode: int | N
     if result._device.type == "meta" or not result._shape.numel():
         return result
     products = p == 2 and (compute_mode == 1 or (not compute_mode and (rows > MANY or others > MANY)))
-    wide: Any = np.float64 if products or x1._dtype is dtypes.float64 else np.float32
-    a, b = (np.asarray(as_numpy(x), wide) for x in (x1, x2))
-    if products:
-        squares = (a * a).sum(-1)[..., :, None] + (b * b).sum(-1)[..., None, :] - 2 * (a @ np.swapaxes(b, -1, -2))
-        found = np.sqrt(np.maximum(squares, 0))
+    if products and result._array is not None:
+        by_products(result, x1, x2)
     else:
-        found = np.empty((*batch, rows, others), a.dtype)
-        for row in range(rows):  # one row at a time: all differences at once would be too large
-            found[..., row, :] = norm_of(a[..., row, None, :] - b, p)
-    as_numpy(result)[...] = found
+        shape = result._operand._replace(shape=(math.prod(batch), rows, others))
+        kernels.distances(shape, batched(x1, batch), batched(x2, batch), float(p))
     return result
+
+
+def batched(x: Tensor, batch: tuple[int, ...]) -> Operand:
+    """The matrices in a dense row, as many as the batch has."""
+    made = x
+    if tuple(x._shape[:-2]) != batch or not is_contiguous(x._shape, x._stride):
+        made = empty(Size((*batch, *x._shape[-2:])), x._dtype, x._device)
+        kernels.copy(made._operand, x._operand)
+    return made._operand._replace(shape=(math.prod(batch), *x._shape[-2:]))
+
+
+def by_products(result: Tensor, x1: Tensor, x2: Tensor) -> None:
+    a, b = (as_numpy(x).astype(np.float64) for x in (x1, x2))
+    squares = (a * a).sum(-1)[..., :, None] + (b * b).sum(-1)[..., None, :] - 2 * (a @ np.swapaxes(b, -1, -2))
+    as_numpy(result)[...] = np.sqrt(np.maximum(squares, 0))
 
 
 def slopes(difference: Any, distance: Any, p: float) -> Any:
@@ -178,11 +176,7 @@ def pdist_forward_kernel(self: Tensor, p: float) -> Tensor:
     result = empty(Size((rows * (rows - 1) // 2,)), self._dtype, self._device)
     if result._device.type == "meta" or not result._shape.numel():
         return result
-    x, to, at = as_numpy(self), as_numpy(result), 0
-    for row in range(rows - 1):
-        count = rows - 1 - row
-        to[at : at + count] = norm_of(x[row] - x[row + 1 :], p)
-        at += count
+    kernels.distances_of_pairs(result._operand, dense(self, self._dtype)._operand, float(p))
     return result
 
 

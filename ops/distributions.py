@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from redispatch import kernels
+from redispatch.dispatch import ops
 from redispatch.kernels import Elementwise, broadcast_shapes
 from redispatch.tensor import Tensor, as_numpy, dtypes, empty
 
@@ -161,13 +162,19 @@ POISSON = Elementwise("poisson", poisson_count, cost=256)
 BINOMIAL = Elementwise("binomial", binomial_count, cost=256)
 
 
+def check_rates(rates: Tensor) -> None:
+    """RuntimeError for a negative one or NaN; on a device that is asked of it, and waited for."""
+    here = rates._array is not None
+    if not ((as_numpy(rates) >= 0).all() if here else ops.aten.ge.Scalar(rates, 0).all().item()):
+        raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
+
+
 @poisson_op.kernel("CPU", "Meta")
 def poisson_kernel(self: Tensor, generator: Any) -> Tensor:
     check_floating("poisson_cpu", self._dtype)
     result = like(self, None, None, False, None)
     if result._device.type != "meta":
-        if not (as_numpy(self) >= 0).all():
-            raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
+        check_rates(self)
         units = unit_interval(self, generator)
         POISSON.run(result._operand, units._operand, self._operand, dtype="float64")
     return result

@@ -154,7 +154,7 @@ def embedding_bag_meta(
 
 def places(indices: Any, offsets: Any, include_last_offset: bool) -> Any:
     """The bag that each index is in, as a tensor."""
-    if not offsets._storage.has_data:  # a wrapper: by operators, which it answers itself
+    if offsets._array is None:  # a wrapper, or on a device: by operators
         starts = offsets[:-1] if include_last_offset else offsets
         marks = starts.new_zeros([indices.shape[0] + 1]).index_add(0, starts, starts * 0 + 1)
         return marks.cumsum(0)[:-1] - 1

@@ -124,7 +124,7 @@ def im2col_meta(self: Tensor, *how: Any) -> Meta:
 @im2col_op.body
 def im2col_body(out: Tensor, self: Tensor, *how: Any) -> None:
     blocks, dtype = blocks_of_images(self, *how), adding_dtype(self)
-    x, found = batched_images(as_dtype(self, dtype)), zeros(out._shape, dtype)
+    x, found = batched_images(as_dtype(self, dtype)), zeros(out._shape, dtype, out._device)
     for n in range(batch_of(self, 3)):
         unfold(blocks.columns(found, n, self._shape[-3]), image(x, n), blocks.windows)
     kernels.copy(out._operand, found._operand)
@@ -179,7 +179,7 @@ def col2im_meta(self: Tensor, *how: Any) -> Meta:
 @col2im_op.body
 def col2im_body(out: Tensor, self: Tensor, *how: Any) -> None:
     blocks, dtype = blocks_of_columns(self, *how), adding_dtype(self)
-    columns, made = dense(self, dtype), zeros(out._shape, dtype)
+    columns, made = dense(self, dtype), zeros(out._shape, dtype, out._device)
     x = batched_images(made)
     for n in range(batch_of(self, 2)):
         fold(image(x, n), blocks.columns(columns, n, out._shape[-3]), blocks.windows)

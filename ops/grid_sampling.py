@@ -82,7 +82,7 @@ def declare(dims: int, kernel: str, backward_kernel: str) -> tuple[Operator, Any
         shape, compute = (*input._shape[:2], *grid._shape[1:-1]), compute_dtype(input)
         if input._device.type == "meta":
             return empty(shape, input._dtype, input._device)
-        out = empty(shape, compute)
+        out = empty(shape, compute, input._device)
         if out._shape.numel():
             located(grid, input, mode, padding, align).sample(out._operand, dense(input, compute)._operand)
         return as_dtype(out, input._dtype)
@@ -105,7 +105,9 @@ def declare(dims: int, kernel: str, backward_kernel: str) -> tuple[Operator, Any
         if input._device.type == "meta":
             of_image = empty(input._shape, input._dtype, input._device) if output_mask[0] else None
             return of_image, empty(grid._shape, grid._dtype, grid._device)
-        of_input, of_grid = zeros(input._shape, compute) if output_mask[0] else None, zeros(grid._shape, compute)
+        on = input._device
+        of_input = zeros(input._shape, compute, on) if output_mask[0] else None
+        of_grid = zeros(grid._shape, compute, on)
         if grad_output._shape.numel():
             points, grad = located(grid, input, mode, padding, align), dense(grad_output, compute)._operand
             if of_input is not None:

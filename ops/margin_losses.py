@@ -16,12 +16,15 @@ import numpy as np
 
 from redispatch import kernels
 from redispatch.dispatch import ops
-from redispatch.tensor import Tensor, as_numpy, dtypes, empty, preserve_format
+from redispatch.kernels import numbers
+from redispatch.tensor import Tensor, dtypes, empty, preserve_format
 
 from .arithmetic import minimum_op
 from .comparison import where_op
+from .convolution import flat
 from .declare import Operator
 from .distances import pairwise_distance_op
+from .moments import scratch
 from .number_forms import add_scalar_op, sub_scalar_op
 from .pair_losses import MEAN, NONE, reduced
 from .public import public
@@ -40,22 +43,19 @@ def rows_and_classes(self: Tensor) -> tuple[int, int]:
     return (shape[0], shape[1]) if len(shape) == 2 else (1, math.prod(shape))
 
 
-def flat(x: Tensor) -> np.ndarray:
-    """The elements in a dense row."""
-    return np.ascontiguousarray(as_numpy(x)).reshape(-1)
-
-
 def check_is(x: Tensor, wanted: Any) -> None:
     if x._dtype is not wanted:
         raise RuntimeError(f"expected scalar type {wanted.tensor_name} but found {x._dtype.tensor_name}")
 
 
-def store_reduced(out: Tensor, losses: np.ndarray, reduction: int) -> None:
+def store_reduced(out: Tensor, losses: Tensor, reduction: int) -> None:
     if reduction == NONE:
-        as_numpy(out)[...] = losses.reshape(out._shape)
-    else:
-        total = losses.sum(dtype=np.float64)
-        as_numpy(out)[...] = total / max(len(losses), 1) if reduction == MEAN else total
+        kernels.copy(out._operand, losses._operand._replace(shape=out._shape, strides=(1,) * len(out._shape)))
+        return
+    wide = scratch(losses._shape)
+    kernels.copy(wide, losses._operand)
+    mean = reduction == MEAN and losses._shape[0]  # of no losses it is 0
+    (kernels.MEAN if mean else kernels.SUM).run(out._operand, wide, (0,))
 
 
 # --- multi_margin_loss -----------------------------------------------------------------------------------------------
@@ -92,16 +92,16 @@ def multi_margin_meta(self: Tensor, target: Tensor, p: Any, margin: Any, weight:
     return Meta(tuple(target._shape) if reduction == NONE else (), self._dtype, self._device)
 
 
-def labels_among(target: Tensor, classes: int) -> np.ndarray:
-    labels = flat(target)
+def labels_among(target: Tensor, classes: int) -> Any:
+    labels = numbers(target._operand)
     if ((labels < 0) | (labels >= classes)).any():
         raise RuntimeError("target out of range")
-    return labels
+    return flat(target)
 
 
-def weights(weight: Tensor | None, self: Tensor) -> tuple[np.ndarray, int]:
+def weights(weight: Tensor | None, self: Tensor) -> tuple[Any, int]:
     """The weights, and whether there are any."""
-    return (np.empty(0, self._dtype.numpy), 0) if weight is None else (flat(weight), 1)
+    return (kernels.memory(0, self._dtype.numpy), 0) if weight is None else (flat(weight), 1)
 
 
 @multi_margin_op.body
@@ -109,8 +109,8 @@ def multi_margin_body(
     out: Tensor, self: Tensor, target: Tensor, p: Any, margin: Any, weight: Tensor | None, reduction: int
 ) -> None:
     rows, classes = rows_and_classes(self)
-    losses = np.empty(rows, self._dtype.numpy)
-    arrays = losses, flat(self), labels_among(target, classes), *weights(weight, self)
+    losses = empty((rows,), self._dtype, self._device)
+    arrays = flat(losses), flat(self), labels_among(target, classes), *weights(weight, self)
     loop = kernels.multi_margin(self._dtype.name)
     kernels.parallel_for(loop, rows, (classes, int(p), float(margin), *arrays), 2 * classes)
     store_reduced(out, losses, reduction)
@@ -129,20 +129,22 @@ def multi_margin_backward_body(
     out: Tensor, grad_output: Tensor, self: Tensor, target: Tensor, p: Any, margin: Any, weight: Any, reduction: int
 ) -> None:
     rows, classes = rows_and_classes(self)
-    result = np.empty(rows * classes, self._dtype.numpy)
+    result = empty(self._shape, self._dtype, self._device)
     given = labels_among(target, classes), *weights(weight, self)
     grad = *each_gradient(grad_output, rows), 1 / rows if reduction == MEAN and rows else 1.0
     loop = kernels.multi_margin_backward(self._dtype.name)
-    kernels.parallel_for(loop, rows, (classes, int(p), float(margin), result, *grad, flat(self), *given), 2 * classes)
-    as_numpy(out)[...] = result.reshape(out._shape)
+    kernels.parallel_for(
+        loop, rows, (classes, int(p), float(margin), flat(result), *grad, flat(self), *given), 2 * classes
+    )
+    kernels.copy(out._operand, result._operand)
 
 
-def each_gradient(grad_output: Tensor, rows: int) -> tuple[np.ndarray, int]:
+def each_gradient(grad_output: Tensor, rows: int) -> tuple[Any, int]:
     """The gradients of the losses, and the step from one to the next: 0 where all have the same."""
-    grads = flat(grad_output)
-    if len(grads) not in (1, rows):
+    count = grad_output._shape.numel()
+    if count not in (1, rows):
         raise RuntimeError(f"Expected a gradient for each of {rows} samples, but got shape {list(grad_output._shape)}")
-    return grads, int(len(grads) == rows)
+    return flat(grad_output), int(count == rows)
 
 
 multi_margin_op.derivative(
@@ -182,21 +184,21 @@ def multilabel_kernel(self: Tensor, target: Tensor, reduction: int) -> tuple[Ten
     each = reduction == NONE and len(self._shape) == 2
     out = empty((rows,) if each else (), self._dtype, self._device)
     is_target = empty(target._shape, self._dtype, self._device)
-    if out._array is not None and is_target._array is not None:
+    if self._device.type != "meta":
         labels = bounded(target, classes)
-        losses = np.empty(rows, self._dtype.numpy)
+        losses = empty((rows,), self._dtype, self._device)
         loop = kernels.multi_label(self._dtype.name)
-        arrays = losses, is_target._array, flat(self), labels
+        arrays = flat(losses), flat(is_target), flat(self), labels
         kernels.parallel_for(loop, rows, (classes, *arrays), classes * classes)
         store_reduced(out, losses, reduction)
     return out, is_target
 
 
-def bounded(target: Tensor, classes: int) -> np.ndarray:
-    labels = flat(target)
+def bounded(target: Tensor, classes: int) -> Any:
+    labels = numbers(target._operand)
     if ((labels < -1) | (labels >= classes)).any():
         raise RuntimeError("argument #2 'target' is out of range")
-    return labels
+    return flat(target)
 
 
 @multilabel_backward_op.meta
@@ -213,12 +215,12 @@ def multilabel_backward_body(
     out: Tensor, grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, is_target: Tensor
 ) -> None:
     rows, classes = rows_and_classes(self)
-    result = np.empty(rows * classes, self._dtype.numpy)
+    result = empty(self._shape, self._dtype, self._device)
     grad = *each_gradient(grad_output, rows), 1 / rows if reduction == MEAN and rows else 1.0
     loop = kernels.multi_label_backward(self._dtype.name)
     arrays = flat(self), bounded(target, classes), flat(is_target)
-    kernels.parallel_for(loop, rows, (classes, result, *grad, *arrays), classes * classes)
-    as_numpy(out)[...] = result.reshape(out._shape)
+    kernels.parallel_for(loop, rows, (classes, flat(result), *grad, *arrays), classes * classes)
+    kernels.copy(out._operand, result._operand)
 
 
 multilabel_forward_op.derivative(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from redispatch.kernels import as_ndarray, pooling
+from redispatch.kernels import numbers, pooling
 from redispatch.kernels.pooling import Windows, Windows3d, WindowsOfEach
 from redispatch.tensor import Tensor, dtypes, empty
 
@@ -39,10 +39,10 @@ from .public import public
 
 def largest(self: Tensor, shape: Sequence[int], windows: Windows, dims: int) -> tuple[Tensor, Tensor]:
     """The largest elements of windows, and where in their image they are, row by row."""
-    if self._device.type in ELSEWHERE:
+    if self._device.type in ELSEWHERE and isinstance(windows, Windows3d):
         return ELSEWHERE[self._device.type].largest(self, shape, windows, dims)
     out, places = empty(shape, self._dtype, self._device), empty(shape, dtypes.int64, self._device)
-    if out._array is not None and out._shape.numel():
+    if self._device.type != "meta" and out._shape.numel():
         x = dense(self, self._dtype)
         pooling.largest(out._operand, places._operand, x._operand, windows, images_of(self, dims))
     return out, places
@@ -56,7 +56,7 @@ def put_back(grad: Tensor, self: Tensor, indices: Tensor, dims: int, windows: An
         raise RuntimeError(f"expected indices of shape {list(grad._shape)}, but got {list(indices._shape)}")
     if self._device.type == "meta":
         return laid(empty(self._shape, grad._dtype, self._device), self, dims)
-    if self._device.type in ELSEWHERE:
+    if self._device.type in ELSEWHERE and windows is not None:
         return laid(ELSEWHERE[self._device.type].put_back(grad, self, indices, windows()), self, dims)
     places, images = dense(indices, dtypes.int64)._operand, images_of(self, dims)
     return added(
@@ -255,11 +255,11 @@ class Fractional:
 
     def windows(self, x: Tensor, samples: Tensor) -> WindowsOfEach:
         """The windows of each image, by its random numbers."""
-        numbers = as_ndarray(dense(samples, compute_dtype(samples))._operand)
-        numbers = numbers[: x._shape[0] if len(x._shape) > self.dims + 1 else 1].reshape(-1, self.dims)
+        images = x._shape[0] if len(x._shape) > self.dims + 1 else 1
+        drawn = numbers(dense(samples, compute_dtype(samples))._operand)[:images].reshape(-1, self.dims)
         order = (1, 0) if self.dims == 2 else (0, 1, 2)  # of the random numbers
         per = zip(order, self.sizes, self.counts, self.kernel, strict=True)
-        starts = [starts_of(numbers[:, at], size, count, k) for at, size, count, k in per]
+        starts = [starts_of(drawn[:, at], size, count, k) for at, size, count, k in per]
         return WindowsOfEach(self.sizes, starts, self.kernel)
 
 

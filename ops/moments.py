@@ -271,7 +271,7 @@ def absolute(x):
 
 
 def power_of_magnitude(x, p):
-    return np.abs(x) ** p
+    return abs(x) ** p
 
 
 def power_of_modulus(x, p):

@@ -197,7 +197,7 @@ def laid(x: Tensor, like: Tensor, dims: int) -> Tensor:
 def added(like: Tensor, grad: Tensor, dims: int, add: Any) -> Tensor:
     """The gradient of the images `like`: zeros, to which `add(result, dtype)` adds what flows in."""
     compute = compute_dtype(grad)
-    out = zeros(like._shape, compute)
+    out = zeros(like._shape, compute, like._device)
     if out._shape.numel() and grad._shape.numel():
         add(out, compute)
     return laid(as_dtype(out, grad._dtype), like, dims)

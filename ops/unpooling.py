@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from redispatch import kernels
-from redispatch.kernels import as_ndarray, pooling
+from redispatch.kernels import numbers, pooling
 from redispatch.tensor import Tensor, dtypes
 
 from .convolution import dense, zeros
@@ -80,9 +80,9 @@ def declare(dims: int) -> Any:
     @op.body
     def body(out: Tensor, self: Tensor, indices: Tensor, output_size: Sequence[int], *lists: Sequence[int]) -> None:
         places = dense(indices, dtypes.int64)._operand
-        made = zeros(out._shape, out._dtype)
+        made = zeros(out._shape, out._dtype, out._device)
         if self._shape.numel() and made._shape.numel():
-            check_places(as_ndarray(places), output_size)
+            check_places(numbers(places), output_size)
             pooling.put(made._operand, places, dense(self, self._dtype)._operand, images_of(self, dims))
         kernels.copy(out._operand, made._operand)
 

@@ -10,19 +10,36 @@ from redispatch.backend.device_memory import memory_kernels
 from redispatch.backend.methods import module_methods, storage_methods
 from redispatch.dispatch import DispatchKey, Library, MissingKernelError, OpOverload, impl, ops, place_of
 from redispatch.kernels.cuda import current_stream, driver, why_not
+from redispatch.ops.distances import cdist_backward_kernel, pdist_backward_kernel
 from redispatch.ops.pointwise import DECLARED, Pointwise
 from redispatch.ops.pooling import ELSEWHERE, OPERATORS
 from redispatch.ops.random import Generator
-from redispatch.ops.structured import unmarked
+from redispatch.ops.structured import Structured, unmarked
 from redispatch.tensor import KINDS, DeviceKind, DLPack, Tensor, device, overridable
 
-from . import convolution, copies, losses, masks, norms, pooling, products, softmax, updates
+from . import (
+    bags,
+    convolution,
+    copies,
+    counting,
+    draws,
+    loss_scaling,
+    losses,
+    masks,
+    norms,
+    parts,
+    pooling,
+    products,
+    softmax,
+    updates,
+)
 from .joining import JOINING
 from .late_errors import late_errors
 from .memory import Block, CachingAllocator
 from .operands import block_of
-from .parts import PARTS, apart_from_target
+from .parts import apart_from_target
 from .pinned import PinnedBlock, PinnedCache
+from .planned import InParts
 from .pointwise import PointwiseOnCUDA
 from .reductions import REDUCTIONS, ReductionOnCUDA
 from .served import served
@@ -44,9 +61,12 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "equal": copies.equal_kernel,
     "_fused_adam_": updates.adam_kernel(decoupled=False),
     "_fused_adamw_": updates.adam_kernel(decoupled=True),
+    "_cdist_backward": cdist_backward_kernel,
+    "_pdist_backward": pdist_backward_kernel,
     **norms.KERNELS,
     **convolution.KERNELS,
 }
+PARTS = {**parts.PARTS, **counting.PARTS, **bags.PARTS, **draws.PARTS, **loss_scaling.PARTS}
 _LOCK = threading.RLock()
 _started: Started | None = None
 
@@ -105,7 +125,8 @@ class Started:
         for name, function in {**memory_kernels("cuda"), **KERNELS}.items():
             self._put(operator(name), function, "memory")
         for name, function in PARTS.items():
-            self._put(operator(name), apart_from_target(function), f"from parts: {name}")
+            for form, kernel in forms_of(operator(name), apart_from_target(function)):
+                self._put(form, kernel, f"from parts: {name}")
         for op, rule in REDUCTIONS.items():
             kernels = ReductionOnCUDA(op, rule)
             self._put(op.functional, kernels.functional, f"reduction {op.base_name}")
@@ -209,6 +230,14 @@ def on_cpu(op: OpOverload) -> Callable[..., Any]:
     """The kernel of an operator at the key CPU, which knows of other devices."""
     function: Callable[..., Any] = op.registrations[DispatchKey.CPU][-1].function
     return function
+
+
+def forms_of(op: OpOverload, function: Callable[..., Any]) -> list[tuple[OpOverload, Callable[..., Any]]]:
+    """What a function in other operators makes the kernel of: of a structured operator's forms, or of this overload."""
+    structured = getattr(on_cpu(op), "__self__", None)
+    if isinstance(structured, Structured) and structured.functional is op:
+        return InParts(structured, function).forms()
+    return [(op, function)]
 
 
 def operator(name: str) -> OpOverload:

@@ -13,7 +13,8 @@ from typing import Any
 from redispatch.dispatch import ops
 from redispatch.kernels import on_target
 from redispatch.ops import searching, shape
-from redispatch.tensor import Tensor, dtypes
+from redispatch.ops.matrix_functions import cross_meta
+from redispatch.tensor import Tensor, dtypes, wrap_dim
 
 from .copies import copy_on_device
 
@@ -58,22 +59,26 @@ def rolled(x: Any, shift: int, dim: int) -> Any:
     return aten.cat.default([x.narrow(dim, cut, size - cut), x.narrow(dim, 0, cut)], dim)
 
 
-def triangle(op: Any, above: bool) -> dict[str, Callable[..., Any]]:
-    """The kernels of `tril`, or of `triu`, by the names of its forms."""
+def cross(self: Any, other: Any, dim: int) -> Any:
+    """(a1 b2 - a2 b1, a2 b0 - a0 b2, a0 b1 - a1 b0)"""
+    shape = cross_meta(self, other, dim).shape
+    axis = wrap_dim(dim, len(shape))
+    a, b = self.expand(list(shape)), other.expand(list(shape))
+    a1, a2, b1, b2 = a.roll([-1], [axis]), a.roll([-2], [axis]), b.roll([-1], [axis]), b.roll([-2], [axis])
+    return a1 * b2 - a2 * b1
+
+
+def triangle(above: bool) -> Callable[..., Any]:
+    """What is `triu`, or `tril`."""
 
     def left_out(x: Any, diagonal: int) -> Any:
         distance = counted(x._shape[-1], x) - counted(x._shape[-2], x).unsqueeze(1)
         return distance < diagonal if above else distance > diagonal
 
-    def functional(self: Any, diagonal: int) -> Any:
-        op.meta_function(self, diagonal)
+    def kept(self: Any, diagonal: int) -> Any:
         return self.contiguous().masked_fill(left_out(self, diagonal), 0)
 
-    def inplace(self: Any, diagonal: int) -> Any:
-        op.meta_function(self, diagonal)
-        return self.masked_fill_(left_out(self, diagonal), 0)
-
-    return {op.base_name: functional, f"{op.base_name}_": inplace}
+    return kept
 
 
 # --- masks ------------------------------------------------------------------------------------------------------------
@@ -97,6 +102,17 @@ def nonzero(self: Any) -> Any:
         rows[d].copy_(places.remainder(max(self._shape[d], 1)))
         places = places.div(max(self._shape[d], 1), rounding_mode="floor")
     return rows.t()
+
+
+def nonzero_static(self: Any, size: int, fill_value: int) -> Any:
+    """The indices of the first `size` elements that are not zero; rows of `fill_value` where there are fewer."""
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    made = self.new_full([size, len(self._shape)], fill_value, dtype=dtypes.int64)
+    found = nonzero(self)
+    count = min(size, found._shape[0])
+    made.narrow(0, 0, count).copy_(found.narrow(0, 0, count))
+    return made
 
 
 def masked_select(self: Any, mask: Any) -> Any:
@@ -330,9 +346,11 @@ PARTS: dict[str, Callable[..., Any]] = {
     "huber_loss": huber_loss,
     "flip": flip,
     "roll": roll,
-    **triangle(shape.tril_op, False),
-    **triangle(shape.triu_op, True),
+    "tril": triangle(above=False),
+    "triu": triangle(above=True),
+    "linalg_cross": cross,
     "nonzero": nonzero,
+    "nonzero_static": nonzero_static,
     "masked_select": masked_select,
     "masked_scatter_": masked_scatter_inplace,
     "masked_scatter": masked_scatter,

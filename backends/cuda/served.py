@@ -20,21 +20,26 @@ AT_INDICES = """
 """
 RANDOM = """
     uniform_ normal_ exponential_ bernoulli_ random_ bernoulli normal native_dropout native_dropout_backward cauchy_
-    log_normal_ geometric_ binomial rrelu_with_noise rrelu_with_noise_
+    log_normal_ geometric_ binomial poisson _standard_gamma_grad rrelu_with_noise rrelu_with_noise_
 """
+DISTANCES = "_cdist_forward _pdist_forward"
 LINES = """
     cumsum cumsum_ cumprod cumprod_ logcumsumexp cummax cummin sort topk kthvalue median nanmedian mode argmax argmin
-    max min aminmax var std var_mean std_mean nansum trace
+    max min aminmax var std var_mean std_mean nansum trace linalg_vector_norm
 """
 LOSSES = """
-    mse_loss_backward huber_loss_backward smooth_l1_loss_backward binary_cross_entropy_backward
+    mse_loss_backward huber_loss_backward smooth_l1_loss_backward binary_cross_entropy_backward _ctc_loss
+    _ctc_loss_backward multi_margin_loss multi_margin_loss_backward multilabel_margin_loss_forward
+    multilabel_margin_loss_backward
 """
 ELEMENTS = """
     repeat clamp clamp_ clamp_min clamp_max nan_to_num nan_to_num_ nextafter nextafter_ round round_ log_sigmoid_forward
     _prelu_kernel_backward glu glu_backward frexp _foreach_add_ _efficientzerotensor
 """
 IMAGES = """
-    pixel_shuffle pixel_unshuffle channel_shuffle native_channel_shuffle
+    pixel_shuffle pixel_unshuffle channel_shuffle native_channel_shuffle im2col col2im max_unpool2d max_unpool3d
+    grid_sampler_2d grid_sampler_2d_backward grid_sampler_3d grid_sampler_3d_backward
+    fractional_max_pool2d_backward fractional_max_pool3d_backward
     reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d
     reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward replication_pad1d_backward
     replication_pad2d_backward replication_pad3d_backward upsample_nearest1d upsample_nearest2d upsample_nearest3d
@@ -45,7 +50,7 @@ IMAGES = """
     upsample_linear1d_backward upsample_bilinear2d_backward upsample_trilinear3d_backward upsample_bicubic2d_backward
     _upsample_bilinear2d_aa_backward _upsample_bicubic2d_aa_backward _upsample_lanczos2d_aa_backward
 """
-SERVED = frozenset(" ".join((AT_INDICES, RANDOM, LINES, LOSSES, ELEMENTS, IMAGES)).split())
+SERVED = frozenset(" ".join((AT_INDICES, RANDOM, LINES, DISTANCES, LOSSES, ELEMENTS, IMAGES)).split())
 
 
 def served() -> Iterator[tuple[OpOverload, Callable[..., Any]]]:

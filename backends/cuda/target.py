@@ -68,13 +68,23 @@ class OnDevice(Target):
     def table(self, array: np.ndarray) -> int:
         return self.tables.address(array, self.device)
 
+    def numbers(self, x: Operand) -> np.ndarray:
+        dense = Operand(
+            self.memory(max(numel(x.shape), 1), DTYPES[x.dtype].storage), x.dtype, x.shape, contiguous_strides(x.shape)
+        )
+        copy(dense, x)
+        block: Any = dense.array
+        nbytes = numel(x.shape) * DTYPES[x.dtype].storage.itemsize
+        return allocator().read(block, nbytes).view(DTYPES[x.dtype].storage).reshape(x.shape)
+
     def launch(self, where: Launch, arguments: Sequence[Any]) -> None:
         driver = allocator().driver
         stream = current_stream(self.device.index)
         driver.launch(where.kernel.on(driver), where.grid, where.block, arguments, stream)
 
     def elementwise(self, op: Any, outs: Sequence[Operand], inputs: Sequence[Any], dtype: str | None) -> None:
-        inputs = [self.number(x, dtype) if isinstance(x, complex) else self.here(x) for x in inputs]
+        wide = dtype is not None and dtype.startswith("complex")
+        inputs = [self.here(x) if isinstance(x, Operand) or not wide else self.number(x, dtype) for x in inputs]
         on_cuda(op).launch(outs, inputs, dtype)
 
     def number(self, value: complex, dtype: str | None) -> Operand:

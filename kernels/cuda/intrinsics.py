@@ -16,6 +16,7 @@ from typing import Any
 from .. import primitives
 from ..program import primitive
 from ..vecmath import define
+from . import complex_functions
 
 
 def _on_a_gpu(*given: Any) -> Any:
@@ -321,13 +322,16 @@ def _register_rounding() -> None:
 
         return emit
 
-    for name, count in (("floor", 1), ("ceil", 1), ("trunc", 1), ("rint", 1), ("sqrt", 1), ("fmod", 2)):
-        known = ufunc_db().setdefault(getattr(np, name), {})
+    unary = {np.floor: "floor", np.ceil: "ceil", np.trunc: "trunc", np.rint: "rint", np.sqrt: "sqrt", np.abs: "fabs"}
+    for function, name, count in (*((one, name, 1) for one, name in unary.items()), (np.fmod, "fmod", 2)):
+        known = ufunc_db().setdefault(function, {})
         known.setdefault(f"{'f' * count}->f", calling_library(f"__nv_{name}f"))
         known.setdefault(f"{'d' * count}->d", calling_library(f"__nv_{name}"))
+    complex_functions.register(ufunc_db())
 
 
 def _register_function(function: Any, bodies: dict[str, Any], overload: Any, types: Any) -> None:
+    from numba import njit
     from numba.cuda import libdevice
 
     name = function.__name__ if function.__name__ in LIBDEVICE else None
@@ -340,7 +344,12 @@ def _register_function(function: Any, bodies: dict[str, Any], overload: Any, typ
             wide = bodies.get("complex")
             if isinstance(wide, FunctionType):
                 return define.loaded(wide, "float32" if all(x == types.complex64 for x in numbers) else "float64")
-            return None  # numpy's, which there is not on a GPU
+            known = complex_functions.FUNCTIONS.get(function.__name__)
+            return (
+                None
+                if known is None
+                else calling(njit(known) if isinstance(known, FunctionType) else known, len(numbers))
+            )
         if all(x == types.float32 for x in numbers):
             if single_call is not None:
                 return calling(single_call, len(numbers))

@@ -1,4 +1,4 @@
-"""Complex division and tanh, which numba's own would spoil: by an error at zero, by an overflow far from it.
+"""Complex division, expm1 and tanh, which numba's own would spoil: by an error at zero, cancellation, overflow.
 
 A kernel never raises, so a division by zero gives infinities and NaN here, as it does for real numbers.
 """
@@ -18,6 +18,13 @@ def quotient(x, y):
     ratio = c / d
     scale = 1 / (c * ratio + d)
     return complex((x.real * ratio + x.imag) * scale, (x.imag * ratio - x.real) * scale)
+
+
+def expm1_complex(z):
+    """e^(x + iy) - 1 = (e^x - 1) cos y - 2 sin²(y / 2) + i e^x sin y, where nothing cancels for small z."""
+    x, y = z.real, z.imag
+    half = math.sin(y / 2)
+    return complex(math.expm1(x) * math.cos(y) - 2 * half * half, math.exp(x) * math.sin(y))
 
 
 def tanh_complex(z):

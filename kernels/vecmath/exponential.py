@@ -10,6 +10,7 @@ import numpy as np
 from ..primitives import fma
 from ..program import polynomial, primitive
 from .coefficients import EXP, EXP_32
+from .complex_numbers import expm1_complex
 from .define import by_body, compiled, quiet
 from .pieces import (
     ROUND,
@@ -139,5 +140,5 @@ def expm1_body(x):
     return x if abs(x) < 1e-20 else 2.0 * half_expm1(x)  # keeps the sign of zero, and subnormals
 
 
-for _function, _complex in ((exp, np.exp), (exp2, np.exp2), (expm1, np.expm1)):
+for _function, _complex in ((exp, np.exp), (exp2, np.exp2), (expm1, expm1_complex)):
     compiled(_function, "complex")(_complex)

@@ -1,0 +1,75 @@
+"""Operators that are put together from others on a device: their forms, their errors, their gradients."""
+
+import pytest
+
+import redispatch as rd
+from redispatch.nn import functional as F
+
+from .families import same_gradients
+
+pytestmark = pytest.mark.usefixtures("simulator")
+
+
+@pytest.mark.parametrize("name", ["tril", "triu"])
+def test_every_form_of_a_structured_operator_has_a_kernel(name):
+    x = rd.arange(12.0).reshape(3, 4)
+    function, out = getattr(rd, name), rd.empty(0, device="cuda")
+    assert function(x.cuda(), 1, out=out) is out and rd.equal(out.cpu(), function(x, 1))
+    turned = x.cuda().t()
+    getattr(turned, f"{name}_")()
+    assert rd.equal(turned.cpu(), function(x.t()))
+
+
+def test_what_cannot_be_drawn_from_is_an_error_at_once():
+    bad = rd.tensor([1.0, -1.0], device="cuda")
+    for draw in (lambda: rd.multinomial(bad, 1), lambda: rd.poisson(bad), lambda: rd.multinomial(bad * 0, 1)):
+        with pytest.raises(RuntimeError, match=r"element < 0|non-negative|sum of probabilities <= 0"):
+            draw()
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_gradients_of_bags(mode):
+    index, offsets = rd.tensor([0, 2, 4, 2, 1, 2]), rd.tensor([0, 3, 3, 4])
+    same_gradients(
+        lambda w: F.embedding_bag(index.to(w.device), w, offsets.to(w.device), mode=mode, padding_idx=1),
+        rd.randn(5, 3),
+    )
+
+
+def test_a_bag_with_an_index_out_of_bounds_is_told_of():
+    F.embedding_bag(rd.tensor([0, 7]).cuda(), rd.ones(5, 3).cuda(), rd.tensor([0]).cuda())
+    with pytest.raises(IndexError, match="index 7 is out of bounds for dimension 0 with size 5"):
+        rd.cuda.synchronize()
+
+
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+def test_gradients_of_sampling_at_a_grid(padding):
+    x, grid = rd.randn(2, 2, 4, 5), rd.rand(2, 3, 3, 2) * 2.6 - 1.3
+    same_gradients(lambda x, grid: F.grid_sample(x, grid, padding_mode=padding, align_corners=False), x, grid)
+
+
+def test_gradients_of_windows_distances_and_norms():
+    same_gradients(lambda x: F.fold(F.unfold(x, 3, padding=1) * 2, (4, 5), 3, padding=1), rd.randn(1, 2, 4, 5))
+    for p in (1.0, 2.0, 3.0, float("inf")):
+        same_gradients(lambda a, b, p=p: rd.cdist(a, b, p), rd.randn(2, 4, 3), rd.randn(2, 3, 3))
+    same_gradients(lambda x: rd.pdist(x), rd.randn(4, 3))
+    same_gradients(lambda x: x.norm() + x.norm(3.0, dim=0).sum() + x.renorm(2, 0, 1.0).sum(), rd.randn(3, 4))
+
+
+def test_a_loss_of_alignments_and_its_gradient():
+    scores, targets = rd.randn(6, 2, 4), rd.tensor([[1, 2, 2], [3, 1, 0]])
+    same_gradients(
+        lambda x: F.ctc_loss(x.log_softmax(2), targets.to(x.device), rd.tensor([6, 5]), rd.tensor([3, 2])), scores
+    )
+
+
+def test_a_gradient_scaler_halves_its_scale_where_a_gradient_is_not_finite():
+    x = rd.ones(3, device="cuda", requires_grad=True)
+    scaler = rd.amp.GradScaler("cuda", init_scale=8.0, growth_interval=1)
+    optimizer = rd.optim.SGD([x], lr=1.0)
+    for factor, scale, value in ((1.0, 16.0, 0.0), (float("inf"), 8.0, 0.0)):
+        optimizer.zero_grad()
+        scaler.scale((x * factor).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        assert scaler.get_scale() == scale and x.tolist() == [value] * 3
