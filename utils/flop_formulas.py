@@ -133,6 +133,7 @@ def conv_backward_flop(
     groups: int,
     output_mask: Sequence[bool],
     out_shape: Any = None,
+    **kwargs: Any,
 ) -> int:
     """The gradient by the input costs what forward does; that by the weight, too, where there are no groups.
 

@@ -53,6 +53,13 @@ def test_a_step_of_a_model_counts_by_module_what_pytorch_counts():
     }
 
 
+def convolution_backward_into(*outs):
+    x, weight, grad = rd.ones(1, 2, 5), rd.ones(3, 2, 2), rd.ones(1, 3, 4)
+    names = {f"out{number}": out for number, out in enumerate(outs)}
+    rest = ([3], [1], [0], [1], False, [0], 1, [True, True, True])
+    aten.convolution_backward.out(grad, x, weight, *rest, **names)
+
+
 @pytest.mark.parametrize(
     "function, total",
     [
@@ -61,6 +68,8 @@ def test_a_step_of_a_model_counts_by_module_what_pytorch_counts():
         (lambda: nn.Conv3d(2, 2, 2)(rd.ones(1, 2, 4, 4, 4)), 1728),
         (lambda: rd.func.vmap(lambda a: a @ a)(rd.ones(2, 3, 3)), 108),
         (lambda: rd.ones(3).exp().sum(), 0),
+        (lambda: rd.mm(rd.ones(2, 3), rd.ones(3, 4), out=rd.empty(2, 4)), 48),
+        (lambda: convolution_backward_into(rd.empty(0), rd.empty(0), rd.empty(0)), 2 * 2 * 2 * 3 * 3 * 4),
     ],
 )
 def test_products_are_counted_and_nothing_else(function, total):
