@@ -911,6 +911,7 @@ if TYPE_CHECKING:
 
 # Imported when first asked for: what not every program uses, and would be a third of the time of `import redispatch`.
 _LATE = (
+    "_subclasses",
     "accelerator",
     "array_api",
     "backend",

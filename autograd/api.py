@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from redispatch.dispatch import STATE, handle_torch_function, overridden, overriding, wants_gradient
+from redispatch.dispatch import STATE, handle_torch_function, overridden, overrides, wants_gradient
 from redispatch.dispatch.origins import telling_origin
 from redispatch.tensor import SET_REQUIRES_GRAD, AutogradRecord, Tensor, dtypes, overridable, overridable_in_python
 
@@ -68,8 +68,8 @@ def backward(
     if overridden(outputs, {}):
         return handle_torch_function(
             backward,
-            overriding(outputs, {}),
-            tensors,
+            outputs,
+            outputs,
             grad_tensors=grad_tensors,
             retain_graph=retain_graph,
             create_graph=create_graph,
@@ -130,7 +130,7 @@ def grad(
             stacklevel=2,
         )
     if overridden((*places, *sources), {}):
-        found = handle_torch_function(grad, overriding((*places, *sources), {}), places, sources, **options)
+        found = handle_torch_function(grad, (*places, *sources), places, sources, **options)
         return dict(zip(inputs, found, strict=True)) if type(inputs) is dict else found
     if is_grads_batched:
         found = grads_of_a_batch(places, sources, options)
@@ -239,7 +239,8 @@ def grads_of_a_batch(places: Sequence[Place], sources: Sequence[Place], options:
 
 
 def as_places(value: Any) -> tuple[Any, ...]:
-    return (value,) if isinstance(value, (Tensor, GradientEdge)) else tuple(value)
+    """One place or several as a tuple. What has a `__torch_function__` is taken for a tensor: it will be asked."""
+    return (value,) if isinstance(value, (Tensor, GradientEdge)) or overrides(value) else tuple(value)
 
 
 def root_edge(index: int, place: Place) -> Target:

@@ -46,7 +46,6 @@ from .mode_stack import (
 from .operator import OpOverload, OpOverloadPacket, as_keyset, describe_value, operator_named, ops
 from .override import (
     HANDLER_CHANGED,
-    NotHandledError,
     TensorMeta,
     _disabled_torch_function_impl,
     ask,
@@ -56,6 +55,7 @@ from .override import (
     call_overridden,
     given_tensor_likes,
     handle_torch_function,
+    not_handled,
     one_per_type,
     overridden,
     overrides,
@@ -121,7 +121,6 @@ __all__ = [
     "ModeOrderError",
     "NO_DEFAULT",
     "NUMBER_FOR_TENSOR",
-    "NotHandledError",
     "OPERATORS",
     "OpOverload",
     "OpOverloadPacket",
@@ -176,6 +175,7 @@ __all__ = [
     "functionalities",
     "given_tensor_likes",
     "handle_torch_function",
+    "not_handled",
     "has",
     "highest",
     "impl",

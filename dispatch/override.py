@@ -26,8 +26,12 @@ HOLDERS = (list, tuple)  # what is in them may override
 _HEAP_TYPE = 1 << 9  # the flag of classes written in Python: they may be given a `__torch_function__` later
 
 
-class NotHandledError(TypeError):
-    """Every handler that was asked answered NotImplemented. Python's operators go on to the other operand."""
+def not_handled(text: str) -> TypeError:
+    """The error where every handler that was asked answered NotImplemented. Python's operators go on to the other
+    operand then; users see what PyTorch raises, a TypeError and no class of its own."""
+    error = TypeError(text)
+    error.is_not_handled = True  # type: ignore[attr-defined]
+    return error
 
 
 def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -222,7 +226,7 @@ def one_per_type(values: Sequence[Any]) -> list[Any]:
 def handle_torch_function(public: Callable[..., Any], relevant: Iterable[Any], /, *args: Any, **kwargs: Any) -> Any:
     """The overridden result of `public(*args, **kwargs)`, where `relevant` are the arguments that may override.
 
-    Errors: NotHandledError where every handler answers NotImplemented.
+    Errors: TypeError where every handler answers NotImplemented.
     """
     return ask(public, [value for value in relevant if has_torch_function_attribute(value)], args, kwargs)
 
@@ -324,7 +328,7 @@ def warn_of_plain_method(kind: type, kwargs: Any) -> None:
     )
 
 
-def _none_answered(public: Callable[..., Any], types: tuple[type, ...], state: State, kwargs: Any) -> NotHandledError:
+def _none_answered(public: Callable[..., Any], types: tuple[type, ...], state: State, kwargs: Any) -> TypeError:
     """The error where all handlers answered NotImplemented; in one of two wordings, as in PyTorch."""
     name = named(public)
     mode = state.function_modes[-1] if state.function_modes and state.overrides != "none" else None
@@ -332,13 +336,13 @@ def _none_answered(public: Callable[..., Any], types: tuple[type, ...], state: S
         asked = ([] if mode is None else [f"  - mode object {described(mode)}"]) + [
             f"  - tensor subclass {kind}" for kind in types
         ]
-        return NotHandledError(
+        return not_handled(
             f"Multiple dispatch failed for '{name}'; all __torch_function__ handlers returned NotImplemented:\n\n"
             + "\n".join(asked)
             + f"\n\nTo fix this, answer {name} in one of them, or call it on what they hold."
         )
     asked_too = "" if mode is None else f" nor in mode {described(mode)}"
-    return NotHandledError(
+    return not_handled(
         f"no implementation found for '{name}' on types that implement __torch_function__: {list(types)}{asked_too}"
     )
 

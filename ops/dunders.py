@@ -18,7 +18,6 @@ import numpy as np
 
 from redispatch.dispatch import (
     FixedEntryPoint,
-    NotHandledError,
     OfPython,
     asks,
     call_overridden,
@@ -61,8 +60,9 @@ def operator(
                     return function(self, other.item() if isinstance(other, np.generic) else other)
                 if isinstance(other, Tensor) or overrides(other):
                     return function(self, other)
-            except NotHandledError:
-                pass
+            except TypeError as error:
+                if not hasattr(error, "is_not_handled"):
+                    raise
             return NotImplemented
 
         if whole or python:
@@ -149,7 +149,7 @@ def __itruediv__(self: Any, other: Any) -> Any:
 # Python 2's names of division, which programs that forward methods by name still look for.
 
 
-@operator(whole=True)
+@operator()
 def __div__(self: Any, other: Any) -> Any:
     return Tensor.div(self, other)
 
@@ -159,7 +159,7 @@ def __rdiv__(self: Any, other: Any) -> Any:
     return self.reciprocal().mul(other)
 
 
-@operator(whole=True)
+@operator()
 def __idiv__(self: Any, other: Any) -> Any:
     return Tensor.div_(self, other)
 
@@ -346,8 +346,21 @@ def __array_wrap__(self: Any, array: np.ndarray, context: Any = None, return_sca
     return from_numpy(array.astype(np.uint8) if array.dtype == bool else array)
 
 
+# PyTorch makes these of other methods, and handlers see the names of those.
+SHOWN_AS = {
+    "__abs__": "abs",
+    "__neg__": "neg",
+    "__pos__": "positive",
+    "__pow__": "pow",
+    "__ipow__": "pow_",
+    "__rtruediv__": "__rdiv__",
+    "__itruediv__": "__idiv__",
+}
+
 attach_dunder("__neg__", __neg__, neg, order=(0,))
 attach_dunder("__abs__", __abs__, abs, order=(0,))
 setattr(Tensor, "__pos__", __pos__)  # noqa: B010  # a type checker reads the assignment as an operation
 setattr(Tensor, "__invert__", overridable(__invert__))  # noqa: B010
 setattr(Tensor, "__array_wrap__", overridable_in_python(__array_wrap__))  # noqa: B010
+for _name, _shown in SHOWN_AS.items():
+    getattr(Tensor, _name).__name__ = _shown

@@ -581,12 +581,18 @@ def getitem(self: Tensor, index: Any) -> Tensor:
     return indexed(self, index)
 
 
+KNOWN = {Tensor, int, bool, float, slice, type(None), type(Ellipsis), list, tuple, np.ndarray}  # have no handler
+
+
 def indexed(self: Tensor, index: Any) -> Tensor:
     """`self[index]` for any index."""
     if isinstance(index, slice):
         return sliced_entries(self, 0, index, skip_whole=False)
     if is_int(index):
         return selected_entry(self, 0, int(index), 0)
+    if not KNOWN.issuperset(map(type, index if type(index) in (tuple, list) else (index,))):
+        if overridden((index,), {}):  # what is no tensor may have a handler, too
+            return call_overridden(getitem, (self, index), {})
     taken = Taking(self, as_tuple(index))
     if taken.found:
         return index_op.functional(taken.x, taken.indices)
@@ -710,4 +716,4 @@ for name, method in (
     ("__contains__", contains),
 ):
     method.__name__, method.__module__ = name, "torch"
-    setattr(Tensor, name, asks(method))
+    setattr(Tensor, name, asks(method, f"torch.Tensor.{name}"))

@@ -338,6 +338,7 @@ def shift_right_in_place(self: Any, other: Any) -> Tensor:
     return self.bitwise_right_shift_(other)
 
 
+shift_left_in_place.__name__, shift_right_in_place.__name__ = "__ilshift__", "__irshift__"
 Tensor.__ilshift__ = overridable(shift_left_in_place)  # type: ignore[attr-defined]
 Tensor.__irshift__ = overridable(shift_right_in_place)  # type: ignore[attr-defined]
 

@@ -25,7 +25,7 @@ from redispatch.tensor import (
     pinned_copy,
 )
 
-from .comparison import where
+from . import comparison
 from .from_data import legacy
 from .geometry import expanded
 from .legacy import TYPES
@@ -79,9 +79,9 @@ def new(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 @overridable
-def where_method(self: Any, condition: Any, other: Any) -> Any:
+def where(self: Any, condition: Any, other: Any) -> Any:
     """The elements of `self` where the condition holds, else those of `other`."""
-    return where(condition, self, other)
+    return comparison.where(condition, self, other)
 
 
 @overridable_in_python
@@ -237,6 +237,18 @@ def sparse_dim(self: Any) -> int:
 
 
 @overridable
+def dense_dim(self: Any) -> int:
+    """How many are stored whole: all."""
+    return len(self._shape)
+
+
+@overridable
+def is_distributed(self: Any) -> bool:
+    """Whether parts of the tensor lie on other machines."""
+    return False
+
+
+@overridable
 def dequantize(self: Any) -> Any:
     """The numbers as float32, as which they are no quantized ones."""
     return self.float()
@@ -286,7 +298,7 @@ METHODS: dict[str, Any] = {
     "map_": map_,
     "map2_": map2_,
     "new": new,
-    "where": where_method,
+    "where": where,
     "resize": resize,
     "resize_as": resize_as,
     "module_load": module_load,
@@ -296,9 +308,9 @@ METHODS: dict[str, Any] = {
     "share_memory_": share_memory_,
     "storage_type": storage_type,
     "pin_memory": pin_memory,
-    "is_distributed": overridable(lambda self: False),
+    "is_distributed": is_distributed,
     "sparse_dim": sparse_dim,
-    "dense_dim": overridable(lambda self: len(self._shape)),
+    "dense_dim": dense_dim,
     "dequantize": dequantize,
     "reinforce": reinforce,
     **{name: expects(name, COO) for name in ("indices", "coalesce", "is_coalesced")},

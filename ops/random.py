@@ -56,6 +56,8 @@ class Generator:
     Errors: RuntimeError for a device that is neither the CPU nor a user's: no other draws numbers.
     """
 
+    __module__ = "redispatch"  # where users find it
+
     def __init__(self, device: Any = CPU) -> None:
         on = indexed(as_device(device))
         if on.type != "cpu" and on.type not in KINDS:

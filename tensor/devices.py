@@ -43,6 +43,8 @@ TYPE_NAMED = {name: name for name in DEVICE_TYPES}
 class device:
     """Where a tensor's data is: `device("cuda:1")`, `device("cuda", 1)`. Immutable; one object for each device."""
 
+    __module__ = "redispatch"  # where users find it
+
     __slots__ = ("type", "index")
     type: str
     index: int | None

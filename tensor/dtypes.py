@@ -23,6 +23,8 @@ BOOL, INTEGER, FLOATING, COMPLEX = range(4)  # the categories; promotion never g
 class dtype:
     """One element type. There is one object for each, `redispatch.float32` and so on; compare them by `is` or `==`."""
 
+    __module__ = "redispatch"  # where users find it
+
     def __init__(
         self,
         name: str,

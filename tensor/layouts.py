@@ -14,6 +14,8 @@ class layout:
     """`strided`: every element at offset + index * stride. The only layout with kernels here; the others are names, by
     which programs ask, and which a wrapper subclass may show as its own."""
 
+    __module__ = "redispatch"  # where users find it
+
     def __init__(self, name: str) -> None:
         self.name = name
 
@@ -30,6 +32,8 @@ class named_layout(layout):
 
 class memory_format:
     """In which order of dimensions a tensor is dense: row by row, channels last, or as its source."""
+
+    __module__ = "redispatch"  # where users find it
 
     def __init__(self, name: str) -> None:
         self.name = name

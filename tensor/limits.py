@@ -39,6 +39,7 @@ class Limits:
 class finfo(Limits):
     """The limits of a floating dtype, by default the default one; of a complex dtype those of its parts."""
 
+    __module__ = "redispatch"
     __slots__ = ("min", "max", "eps", "tiny", "smallest_normal", "resolution")
     _shown = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
 
@@ -51,7 +52,7 @@ class finfo(Limits):
         numbers = limits(kind.to_real())
         self.min, self.max, self.eps = float(numbers.min), float(numbers.max), float(numbers.eps)
         self.tiny = self.smallest_normal = float(numbers.tiny)
-        self.resolution = float(numbers.resolution)
+        self.resolution = 10.0**-numbers.precision  # numpy rounds it to the dtype
 
 
 def limits(kind: dtype_class) -> Any:
@@ -65,6 +66,7 @@ def limits(kind: dtype_class) -> Any:
 class iinfo(Limits):
     """The limits of an integer dtype."""
 
+    __module__ = "redispatch"
     __slots__ = ("min", "max")
     _shown = ("min", "max")
 

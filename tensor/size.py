@@ -11,6 +11,8 @@ from typing import Any
 class Size(tuple):
     """`Size([2, 3])`. TypeError where an item is not an integer."""
 
+    __module__ = "redispatch"  # where users find it
+
     __slots__ = ()
 
     def __new__(cls, items: Iterable[Any] = ()) -> Size:

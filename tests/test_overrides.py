@@ -69,7 +69,6 @@ def test_every_public_call_has_its_name():
         (lambda x: x.data_ptr(), "Tensor.data_ptr"),
         (lambda x: x.const_data_ptr(), "Tensor.const_data_ptr"),
         (lambda x: 1 << x, "Tensor.__rlshift__"),
-        (lambda x: x.__div__(2), "Tensor.__div__"),
         (lambda x: x[0].__long__(), "Tensor.__long__"),
         (lambda x: rd.trace(x.view(2, 2)), "trace"),
         (lambda x: rd.sym_float(x[0]), "sym_float"),
@@ -192,6 +191,46 @@ def test_initializers_hand_on_everything_by_keyword():
     assert resolve_name(rd.randperm) == "torch.randperm"
 
 
+class Told:
+    """No tensor, and asked nevertheless."""
+
+    calls = []
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        cls.calls.append((func.__name__, types))
+        return "told"
+
+
+@pytest.mark.parametrize("index", [Told(), (Told(), 0), [Told()]])
+def test_an_index_may_have_a_handler(index):
+    Told.calls.clear()
+    assert rd.ones(3, 3)[index] == "told"
+    assert Told.calls == [("__getitem__", (Told,))]
+
+
+def test_gradients_with_respect_to_what_has_a_handler():
+    Told.calls.clear()
+    x = rd.ones(2, requires_grad=True)
+    assert rd.autograd.grad(x.sum(), Told()) == "told" and rd.autograd.backward(Told()) is not None
+    assert Told.calls == [("grad", (rd.Tensor, Told)), ("backward", (Told,))]
+
+
+def test_where_nobody_answers_the_error_is_a_plain_type_error():
+    class Silent(rd.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    x = rd.ones(2).as_subclass(Silent)
+    for call, name in ((rd.sum, "torch.sum"), (lambda x: rd.einsum("i->", x), "torch.functional.einsum")):
+        with pytest.raises(TypeError, match=name) as caught:
+            call(x)
+        assert type(caught.value) is TypeError
+    with pytest.raises(TypeError, match="unsupported operand"):
+        x + x
+
+
 def test_what_makes_a_tensor_of_any_data_asks_no_class():
     class Loud(rd.Tensor):
         @classmethod
@@ -253,7 +292,7 @@ class SeenTensor(rd.Tensor):
 # What Python's operators come to; the others arrive as themselves. So it is in PyTorch.
 COMES_TO = {f"__{name}__": name for name in "abs add ge gt le lt mul ne neg sub".split()}
 COMES_TO |= {"__mod__": "remainder", "__truediv__": "div", "__radd__": "add", "__rmul__": "mul", "__pos__": "positive"}
-COMES_TO |= {"__matmul__": "matmul", "ndimension": "dim", "nelement": "numel"}
+COMES_TO |= {"__div__": "div", "__idiv__": "div_", "__matmul__": "matmul", "ndimension": "dim", "nelement": "numel"}
 COMES_TO |= {"__iadd__": "add_", "__isub__": "sub_", "__imul__": "mul_", "__itruediv__": "div_"}
 COMES_TO |= {"__ifloordiv__": "floor_divide_", "__imod__": "remainder_"}
 COMES_TO |= {f"__r{name}__": f"bitwise_{name}" for name in ("and", "or", "xor")}
@@ -280,7 +319,7 @@ def test_every_function_hands_its_arguments_to_a_handler_as_they_are(namespace):
         name = overrides.resolve_name(function)
         assert function(*args, **kwargs) == -1, name
         [(func, types, passed, keywords)] = Seen.calls
-        method = COMES_TO.get(function.__name__) if namespace is rd.Tensor else None
+        method = COMES_TO.get(name.rpartition(".")[2]) if namespace is rd.Tensor else None
         assert func is (function if method is None else getattr(rd.Tensor, method)), (func, function)
         assert types == (kind,), name
         parameters = (

@@ -19,7 +19,7 @@ from ..keyset import keyset as keys
 from ..marks import inline, leaf
 from ..memo import Memo
 from ..operator import OpOverload
-from ..override import HANDLER_CHANGED, NotHandledError, described
+from ..override import HANDLER_CHANGED, described, not_handled
 from ..rules import RuleTable
 from ..schema import FunctionSchema
 from ..state import ABOVE_PYTHON, STATE, within
@@ -183,11 +183,11 @@ def forget_handlers(kind: type) -> None:
 HANDLER_CHANGED.append(forget_handlers)
 
 
-def no_handler(op: OpOverload, modes: tuple[Any, ...], types: tuple[type, ...]) -> NotHandledError:
+def no_handler(op: OpOverload, modes: tuple[Any, ...], types: tuple[type, ...]) -> TypeError:
     asked = ([f"  - mode object {described(modes[-1])}"] if modes else []) + [
         f"  - tensor subclass {kind}" for kind in types
     ]
-    return NotHandledError(
+    return not_handled(
         f"Multiple dispatch failed for 'torch._ops.{op}'; all __torch_dispatch__ handlers returned NotImplemented:\n\n"
         + "\n".join(asked)
         + f"\n\nFor more information, try re-running with a handler that accepts {op}."
