@@ -85,7 +85,10 @@ from .func.regions import (
     _to_functional_tensor,
 )
 from .kernels import get_num_threads, set_num_threads
-from .ops import random  # not a file here: run from this folder, it would stand before Python's own `random`
+from .ops import (
+    random,  # not a file here: run from this folder, it would stand before Python's own `random`
+    return_types,
+)
 from .ops.activations import (
     logit,
     relu,
@@ -952,5 +955,6 @@ def __dir__() -> list[str]:
 # So that `from redispatch.types import Number` finds them. Files of these names in the root would hide Python's own.
 _modules[f"{__name__}.types"] = types
 _modules[f"{__name__}.random"] = random
+_modules[f"{__name__}.return_types"] = return_types
 _modules[f"{__name__}.__future__"] = __future__
 _resume()

@@ -17,7 +17,7 @@ from .dispatch.config import config as config
 from .func import vmap as vmap
 from .func.regions import _disable_functionalization as _disable_functionalization, _enable_functionalization as _enable_functionalization, _from_functional_tensor as _from_functional_tensor, _functionalize_commit_update as _functionalize_commit_update, _functionalize_has_data_mutation as _functionalize_has_data_mutation, _functionalize_has_metadata_mutation as _functionalize_has_metadata_mutation, _functionalize_mutation_counter as _functionalize_mutation_counter, _functionalize_replace as _functionalize_replace, _functionalize_sync as _functionalize_sync, _is_functional_tensor as _is_functional_tensor, _is_functional_tensor_base as _is_functional_tensor_base, _sync as _sync, _to_functional_tensor as _to_functional_tensor
 from .kernels import get_num_threads as get_num_threads, set_num_threads as set_num_threads
-from .ops import random as random
+from .ops import random as random, return_types as return_types
 from .ops.arrangements import block_diag as block_diag, broadcast_shapes as broadcast_shapes, cartesian_prod as cartesian_prod, unravel_index as unravel_index
 from .ops.contractions import trace as trace
 from .ops.distances import cdist as cdist

@@ -9,9 +9,7 @@ first called.
 from __future__ import annotations
 
 import inspect
-from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -40,6 +38,7 @@ from redispatch.dispatch.signature import READS_SELF
 from redispatch.tensor import SET_REQUIRES_GRAD, Tensor, ask_default
 
 from .declare import Operator
+from .return_types import has_names, return_type
 
 HIDDEN.add(__name__)  # nobody looks for a mistake here
 
@@ -230,7 +229,7 @@ def finishing(op: OpOverload) -> Callable[[Any], Any] | None:
     returns = op.schema.returns
     if len(returns) == 1 and not isinstance(returns[0].type, ListType):
         return None
-    if len(returns) < 2 or not returns[0].name:
+    if not has_names(op.schema):
         return listed_as_tuple
     made = return_type(op.schema.base_name, tuple(r.name for r in returns))
 
@@ -242,17 +241,3 @@ def finishing(op: OpOverload) -> Callable[[Any], Any] | None:
 
 def listed_as_tuple(result: Any) -> Any:
     return tuple(result) if isinstance(result, list) else result
-
-
-@cache
-def return_type(name: str, fields: tuple[str, ...]) -> type:
-    """The named tuple class of an operator's results: `torch.return_types.max`."""
-
-    def describe(self: Any) -> str:
-        lines = ",\n".join(f"{field}={value!r}" for field, value in zip(self._fields, self, strict=True))
-        return f"torch.return_types.{name}(\n{lines})"
-
-    made: Any = namedtuple(name, fields)  # type: ignore[misc]  # its name and fields are known at run time only
-    made.__repr__ = describe  # type: ignore[method-assign]
-    made.__module__ = "torch.return_types"
-    return made
