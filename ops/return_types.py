@@ -37,8 +37,9 @@ def return_type(name: str, fields: tuple[str, ...]) -> type:
         return f"torch.return_types.{name}(\n{lines})"
 
     made: Any = namedtuple(name, fields)  # type: ignore[misc]  # its name and fields are known at run time only
-    made.__new__, made.__repr__ = new, describe  # type: ignore[method-assign]
-    made.__reduce__ = lambda self: (rebuilt, (name, fields, tuple(self)))  # type: ignore[method-assign]
+    methods = {"__new__": new, "__repr__": describe, "__reduce__": lambda self: (rebuilt, (name, fields, tuple(self)))}
+    for method, function in methods.items():
+        setattr(made, method, function)
     made.__module__ = "redispatch.return_types"
     return made
 
