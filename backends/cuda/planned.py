@@ -40,7 +40,7 @@ class Task(NamedTuple):
     the launches run, which all of them share: of `scratch` bytes.
     """
 
-    launch: Launch
+    launch: Launch | Any  # or what stands in its place: `on(driver)` gives what starts it
     tensors: tuple[int, ...]
     rest: tuple[int, ...]
     scratch: int = 0

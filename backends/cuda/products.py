@@ -9,19 +9,51 @@ from typing import Any
 
 from redispatch.dispatch import ops
 from redispatch.kernels import Operand, broadcast_strides
+from redispatch.kernels.cuda import blas
 from redispatch.kernels.cuda.matmul import product
 from redispatch.ops import added_products, linalg
 from redispatch.ops.linalg import conjugated, whole
 from redispatch.tensor import Tensor, dtypes, result_type
+from redispatch.utils.settings import get_float32_matmul_precision
 
-from .operands import operand
+from .operands import allocator, operand
 from .planned import InParts, OnCUDA, Task
 
 
-def task(tensors: Sequence[int], *given: Any, **factors: Any) -> list[Task]:
-    """One launch, or none where the result has no elements."""
-    found = product(*given, **factors)
+def task(
+    tensors: Sequence[int],
+    out: Operand,
+    a: Operand,
+    b: Operand,
+    more: Operand | None,
+    alpha: Any = 1,
+    beta: Any = 0,
+    conj: Sequence[bool] = (False, False, False),
+) -> list[Task]:
+    """One launch, or none where the result has no elements. NVIDIA's library, where it is and can, takes the product;
+    what is added is then put into the result before."""
+    if allocator().driver.blas is not None and not (conj[0] or conj[1]):
+        adds = more is not None and beta != 0
+        by_library = blas.product(out, a, b, alpha, beta if adds else 0, may_be_rounded)
+        if by_library is not None:
+            before = (
+                task(tensors, out, nothing(a, -1), nothing(b, -2), more, 0, 1, (False, False, conj[2])) if adds else []
+            )
+            return [*before, Task(by_library, tuple(tensors[:3]), ())]
+    found = product(out, a, b, more, alpha, beta, conj)
     return [] if found is None else [Task(found[0], tuple(tensors), found[1])]
+
+
+def nothing(x: Operand, dim: int) -> Operand:
+    """A factor of which nothing is left to add up."""
+    shape = list(x.shape)
+    shape[dim] = 0
+    return x._replace(shape=tuple(shape))
+
+
+def may_be_rounded() -> bool:
+    """Whether factors of float32 products may be rounded, by `set_float32_matmul_precision`."""
+    return get_float32_matmul_precision() != "highest"
 
 
 def matrices(out: Tensor, self: Tensor, mat2: Tensor) -> list[Task]:

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from .blas import library
 from .compiler import Source, cubin
 from .driver import Dim, Driver, OutOfDeviceMemory, Start, not_permitted
 
@@ -81,6 +83,7 @@ class CardDriver(Driver):
         self.adopted: dict[tuple[int, int], int] = {}  # (device, CUDA's number of another library's stream) -> ours
         self.configurations: dict[tuple[Dim, Dim], Any] = {}
         self.captures: set[int] = set()  # the streams on which captures began
+        self.blas = library(self)
 
     def checked(self, answer: tuple[Any, ...]) -> Any:
         """What a call of the driver's interface gave. RuntimeError, or OutOfDeviceMemory, for an error."""
@@ -120,13 +123,19 @@ class CardDriver(Driver):
 
     def allocate(self, device: int, nbytes: int) -> int:
         self.enter(device)
-        if not self.captures:
+        with self.relaxed():
             return int(self.checked(self.api.cuMemAlloc(nbytes)))
-        # A capture forbids what might wait, for other threads' sake; that no work depends on this memory is known here.
+
+    @contextmanager
+    def relaxed(self) -> Iterator[None]:
+        """For what a capture forbids, since it might wait for other threads' work, and which depends on none."""
+        if not self.captures:
+            yield
+            return
         relaxed = self.api.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
         former = self.checked(self.api.cuThreadExchangeStreamCaptureMode(relaxed))
         try:
-            return int(self.checked(self.api.cuMemAlloc(nbytes)))
+            yield
         finally:
             self.checked(self.api.cuThreadExchangeStreamCaptureMode(former))
 

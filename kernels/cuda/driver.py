@@ -37,6 +37,7 @@ class Driver:
     target = "sm_80"  # what kernels are compiled for
     capability = (8, 0)
     count = 1
+    blas: Any = None  # NVIDIA's library of products, where there is one (blas.py)
 
     def allocate(self, device: int, nbytes: int) -> int:
         """An address. OutOfDeviceMemory where there is too little."""
