@@ -90,7 +90,7 @@ def parse_name(name: str) -> tuple[str, str]:
     """("mylib", "bump") of "mylib::bump". ValueError where there is no namespace."""
     namespace, separator, op_name = name.partition("::")
     if not separator or not namespace or not op_name or "." in op_name:
-        raise ValueError(f"custom_op: expected a name of the form 'namespace::name' without overload, got {name!r}")
+        raise ValueError(f"expected a name of the form 'namespace::name' without overload, got {name!r}")
     return namespace, op_name
 
 

@@ -34,13 +34,14 @@ from redispatch.tensor import Tensor
 
 from .custom_op import parse_name, register_batching
 from .declare import taking
-from .from_scalar import FromScalar, Removable, Rule, Rules, backward, check_slope, is_formula
+from .from_scalar import FromScalar, Removable, Rule, Rules, backward, check_slope, check_text, is_formula
 from .planned import Planned, Run
 from .reductions import reduced_dims, reduced_shape, with_kept_dims
 from .scalar_functions import Function, ScalarFunction, compiled
 from .structured import Meta, not_implemented
 
-WANTED = "write 'mylib::name(Tensor x, int[1]? dim=None, bool keepdim=False) -> Tensor'"
+EXAMPLE = "mylib::name(Tensor x, int[1]? dim=None, bool keepdim=False) -> Tensor"
+WANTED = f"write '{EXAMPLE}'"
 
 
 def reduction(
@@ -70,13 +71,17 @@ def reduction(
     Errors: TypeError for another schema, other parameters, and (with the line) Python without meaning for one element.
     """
 
+    check_text("reduction", schema, EXAMPLE)
+    if isinstance(identity, bool) or not isinstance(identity, int | float):
+        raise TypeError(f"reduction: identity= is the number that combining starts from, got {identity!r}")
+
     def make(function: Function) -> FromScalar:
         parsed = checked_schema(schema)
         tensor = parsed.arguments[0].name
         check_count(function, 2, "combines two numbers")
         check_count(each, 1, "takes an element")
         check_count(finish, 2, "takes what was gathered, and the number of elements")
-        if derivative is True:
+        if derivative is True or derivative is None:
             raise TypeError(f"{parsed.name}: a reduction's derivative is not derived; pass a function, or False")
         slope = None if derivative is False else derivative
         if slope is not None:

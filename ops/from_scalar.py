@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 from redispatch.autograd import differentiable
@@ -37,7 +38,7 @@ PROMOTIONS = ("same", "float", "compare")
 NAMES_TAKEN = ("grad", "result", "needs", "out")  # which mean something in formulas and schemas
 
 Rule = tuple[tuple[str, ...], Function]  # the tensors, and the formula that gives their gradients
-Derivative = Function | Mapping[str, Function] | bool | None
+Derivative = Function | Mapping[str, Function | None] | Sequence[Function | None] | bool | None
 DEFINED: dict[str, FromScalar] = {}  # by qualified name
 
 
@@ -56,23 +57,29 @@ def elementwise(
 
     schema: "mylib::bump(Tensor x, float height=1.0) -> Tensor". Tensors are broadcast against each other and come as
         their elements; float, int and bool arguments come as they are. The function has the same parameters.
-    derivative: None has it derived from the function. Otherwise for each tensor, by its name (or alone, for the only
-        one): a scalar function of arguments and, if it likes, of `result`, that gives the slope; or a formula in tensor
-        operators, whose first parameter is `grad`. False: no gradient flows through.
-    promotion: "float" computes integers in the default float dtype, "same" in their own, "compare" stores bools.
+    derivative: None has it derived from the function. Otherwise for each tensor, by its name or in their order (or
+        alone, for the only one): a scalar function of arguments and, if it likes, of `result`, that gives the slope; or
+        a formula in tensor operators, whose first parameter is `grad`; or None. A tensor that is left out may not
+        require grad. False: no gradient flows through.
+    promotion: "float" computes integers in the default float dtype, "same" in their own (so that a number of 2.5 is
+        refused beside them), "compare" stores bools.
     autocast: a policy ("fp32", "lower_precision_fp", "promote"), for all devices or by device type.
     cost: of one element, about, in multiplications: decides from which size on several threads are worth it.
     lib: the library whose end is also the operator's end. Without one it lasts until `.remove()`.
 
     Nothing is compiled before the operator is first called. Complex numbers are refused.
-    Errors: TypeError for a schema that is not elementwise, for parameters that do not match, and (ScalarFunctionError,
-    with the line) for Python that has no meaning for one element; RegistrationError where the name is taken.
+    Errors: TypeError for a schema that is not elementwise, options of other types, parameters that do not match, and
+    (ScalarFunctionError, with the line) Python that has no meaning for one element; RegistrationError where the name is
+    taken.
     """
+
+    check_text("elementwise", schema, "mylib::bump(Tensor x) -> Tensor")
 
     def make(function: Function) -> FromScalar:
         parsed = checked_schema(schema)
         read = ScalarFunction(function)
         check_parameters(read, parsed)
+        check_cost(cost)
         check_word("promotion", promotion, PROMOTIONS)
         slopes = slopes_of(function, parsed, derivative if promotion != "compare" else derivative or False)
         op = FromScalar(parsed, function, lib)
@@ -122,8 +129,22 @@ class FromScalar(HasEntryPoint):
         if DEFINED.get(self.qualname) is self:
             del DEFINED[self.qualname]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return defined, (self.qualname, self.__module__)  # an operator is pickled by its name
+
     def __repr__(self) -> str:
         return f"<operator {self.qualname} from {self.function.__qualname__}, {place_of(self.function)}>"
+
+
+def defined(qualname: str, module: str) -> FromScalar:
+    """The operator of this name. RuntimeError where none was made, although the module it came from is imported."""
+    if qualname not in DEFINED and module != "__main__":
+        import_module(module)
+    if qualname not in DEFINED:
+        raise RuntimeError(
+            f"there is no operator {qualname} in this process: run what declares it in {module}, then load"
+        )
+    return DEFINED[qualname]
 
 
 # --- the operators ----------------------------------------------------------------------------------------------------
@@ -189,8 +210,32 @@ class Elementwise(Removable, Pointwise):
         name = schema.name.partition("::")[2]
         super().__init__(library, str(schema), unsupported=dict.fromkeys(COMPLEX, name), **options)
         self.function, self.slopes, self.parsed, self.linear = function, slopes, schema, linear
+        self.numbers = [
+            i for i, one in enumerate(schema.arguments) if NUMBERS.get(str(one.type)) in ("float", "Scalar")
+        ]
+        if self.promotion == "compare":
+            self._operands = sorted({*self._operands, *self.numbers})  # 2 < 2.5 is no question of whole numbers
         self.scalar(compiled(function))
+        if not linear and any(
+            self.promotion == "same" or str(schema.arguments[i].type) == "number" for i in self.numbers
+        ):
+            self.check_numbers(self.check_values_of_numbers)
         self.differentiate(None if slopes is None else Rules(self.rule_by_tensor))
+
+    def check_values_of_numbers(self, *args: Any) -> None:
+        """TypeError for a complex number; RuntimeError for one that would lose its fraction beside whole tensors."""
+        for i in self.numbers:
+            value = args[i]
+            if isinstance(value, complex):
+                raise TypeError(f"{self.base_name}(): argument {self.names[i]!r} must be a real number, got {value}")
+            if self.promotion == "same" and isinstance(value, float) and not value.is_integer():
+                common = self._dtypes(args)[0]
+                if not common.is_floating_point:
+                    raise RuntimeError(
+                        f"{self.base_name}(): argument {self.names[i]!r} is {value}, and is computed with in "
+                        f"{common}, the dtype of the tensors: "
+                        'pass a whole number or floating tensors, or declare promotion="float"'
+                    )
 
     def rule_by_tensor(self) -> list[Rule]:
         """The formulas of the derivative, for which operators are made where slopes are scalar functions."""
@@ -302,17 +347,38 @@ def slopes_of(function: Function, schema: FunctionSchema, derivative: Derivative
             ways = ", ".join(f"{name!r}: ..." for name in tensors)
             raise TypeError(f"{schema.name} has the tensors {', '.join(tensors)}: pass derivative={{{ways}}}")
         derivative = {tensors[0]: derivative}
+    derivative = derivative_by_name(derivative, tensors, schema)
     unknown = [name for name in derivative if name not in tensors]
     if unknown:
         raise TypeError(f"derivative= names {unknown[0]!r}; {schema.name} has the tensors {', '.join(tensors)}")
     names = [*(argument.name for argument in schema.arguments), "result"]
     for given in derivative.values():
-        check_slope(given, names, schema)
-    return dict(derivative)
+        if given is not None:
+            check_slope(given, names, schema)
+    return {name: slope(function, name) if given is None else given for name, given in derivative.items()}
 
 
-def check_slope(given: Function, names: Sequence[str], schema: FunctionSchema) -> None:
+def derivative_by_name(given: Any, tensors: Sequence[str], schema: FunctionSchema) -> Mapping[str, Function | None]:
+    """What was passed as a derivative, by tensor. TypeError where it is nothing of the kind."""
+    if isinstance(given, Mapping):
+        return given
+    if not isinstance(given, list | tuple):
+        raise TypeError(
+            f"{schema.name}: derivative= is a function, a dict of functions by the tensors' names, None or False; "
+            f"got {given!r}"
+        )
+    if len(given) != len(tensors):
+        raise TypeError(f"{schema.name}: derivative= has {len(given)} entries for the tensors {', '.join(tensors)}")
+    return dict(zip(tensors, given, strict=True))
+
+
+def check_slope(given: Any, names: Sequence[str], schema: FunctionSchema) -> None:
     """TypeError unless it is a formula of `grad`, or a scalar function of some of these."""
+    if not callable(given):
+        raise TypeError(
+            f"{schema.name}: a derivative is a scalar function that gives the slope, or a formula in tensor operators, "
+            f"`lambda grad, ...: ...`; got {given!r}"
+        )
     if is_formula(given):
         return
     read = ScalarFunction(given)
@@ -332,6 +398,8 @@ def is_formula(given: Function) -> bool:
 
 def policies_by_device(policies: str | Mapping[str, str] | None) -> dict[str, str]:
     if policies is None or isinstance(policies, Mapping):
+        for device in policies or {}:
+            check_word("autocast's device", device, tuple(autocast.KEY_OF_DEVICE))
         return dict(policies or {})
     return dict.fromkeys(autocast.KEY_OF_DEVICE, policies)
 
@@ -339,3 +407,16 @@ def policies_by_device(policies: str | Mapping[str, str] | None) -> dict[str, st
 def check_word(option: str, word: str, words: Sequence[str]) -> None:
     if word not in words:
         raise ValueError(f"{option}={word!r}: expected {', '.join(map(repr, words[:-1]))} or {words[-1]!r}")
+
+
+def check_text(decorator: str, schema: Any, example: str) -> None:
+    """TypeError unless a decorator was given its schema: the function alone is what it is given without parentheses."""
+    if not isinstance(schema, str):
+        raise TypeError(f'@{decorator} takes a schema: write @{decorator}("{example}"); got {schema!r}')
+
+
+def check_cost(cost: Any) -> None:
+    if not isinstance(cost, int) or cost < 1:
+        raise TypeError(
+            f"cost={cost!r}: expected a whole number from 1, about how many multiplications an element takes"
+        )

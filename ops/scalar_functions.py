@@ -36,6 +36,12 @@ EXPRESSIONS = (
 )  # fmt: skip
 OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.FloorDiv, ast.Mod)
 BUILTINS = ("abs", "min", "max", "range", "int", "float", "bool")
+ONE = (  # functions of `math` that are compiled, by how many numbers they take
+    "acos acosh asin asinh atan atanh ceil cos cosh degrees erf erfc exp exp2 expm1 fabs floor gamma isfinite isinf "
+    "isnan lgamma log log10 log1p log2 radians sin sinh sqrt tan tanh trunc"
+)
+TWO = "atan2 copysign fmod gcd hypot ldexp nextafter pow"
+COUNT = dict.fromkeys(ONE.split(), 1) | dict.fromkeys(TWO.split(), 2)
 MAY = (
     "a scalar function may use numbers, arithmetic, comparisons, if, for, while, math.*, abs, min, max, other such defs"
 )
@@ -66,7 +72,7 @@ class ScalarFunction:
             tree = None
         if not isinstance(tree, ast.FunctionDef):
             raise self.error("a scalar function must be a `def` whose source can be read, and not a lambda", None)
-        self.tree = tree
+        self.tree = tree = WithoutAnnotations().visit(tree)
         arguments = tree.args
         if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.defaults:
             raise self.error("a scalar function has plain parameters, without *, ** or defaults", None)
@@ -128,7 +134,9 @@ class ScalarFunction:
         if node.id in self.parameters or node.id in self.assigned:
             return None
         if node.id not in self.scope:
-            raise self.error(f"the name {node.id!r} is not defined", node)
+            known = hasattr(builtins, node.id)
+            what = f"`{node.id}` is not supported: {MAY}" if known else f"the name {node.id!r} is not defined"
+            raise self.error(what, node)
         return self.scope[node.id]
 
     def called(self, node: ast.Call) -> Any:
@@ -144,7 +152,32 @@ class ScalarFunction:
         known = isinstance(value, FunctionType) or getattr(value, "__module__", "") == "math"
         if not known and value not in [getattr(builtins, name) for name in BUILTINS]:
             raise self.error(f"`{ast.unparse(node.func)}(...)` is not supported: {MAY}", node)
+        self.check_count(value, node)
         return value
+
+    def check_count(self, function: Any, node: ast.Call) -> None:
+        """Raises for another number of arguments than the function has, and for what of `math` is not here."""
+        wanted = function.__code__.co_argcount if isinstance(function, FunctionType) else None
+        if getattr(function, "__module__", "") == "math":
+            wanted = COUNT.get(function.__name__)
+            if wanted is None:
+                raise self.error(
+                    f"`{ast.unparse(node.func)}(...)` is not supported: of math there are {', '.join(sorted(COUNT))}",
+                    node,
+                )
+        if wanted is not None and len(node.args) != wanted:
+            raise self.error(
+                f"`{ast.unparse(node)}` passes {len(node.args)} arguments; it takes {wanted}",
+                node,
+            )
+
+
+class WithoutAnnotations(ast.NodeTransformer):
+    """Makes `t: float = x * 2` an assignment like any other."""
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+        plain = ast.Pass() if node.value is None else ast.Assign([node.target], node.value)
+        return ast.copy_location(plain, node)
 
 
 class Written:

@@ -147,4 +147,7 @@ SLOPES: dict[str, tuple[Callable[..., Any], ...]] = {
     "floor": (),
     "ceil": (),
     "trunc": (),
+    "isfinite": (),
+    "isinf": (),
+    "isnan": (),
 }

@@ -17,6 +17,7 @@ from redispatch.autograd import no_grad
 from redispatch.dispatch import OpOverload, OpOverloadPacket, wants_gradient
 from redispatch.dispatch.layers.autograd import AUTOGRAD_KEYS, DERIVATIVES
 from redispatch.ops.custom_op import CustomOpDef
+from redispatch.ops.from_scalar import FromScalar
 from redispatch.tensor import Tensor, device
 from redispatch.utils._pytree import tree_leaves, tree_map, tree_map_only
 
@@ -31,7 +32,7 @@ class OpCheckError(Exception):
 
 
 def opcheck(
-    op: OpOverload | OpOverloadPacket | CustomOpDef,
+    op: OpOverload | OpOverloadPacket | CustomOpDef | FromScalar,
     args: tuple[Any, ...],
     kwargs: dict[str, Any] | None = None,
     *,
@@ -99,6 +100,8 @@ def overload_of(op: Any) -> OpOverload:
     """The operator meant. ValueError for something else, RuntimeError for a packet with several overloads."""
     if isinstance(op, CustomOpDef):
         return op._opoverload
+    if isinstance(op, FromScalar):
+        return op.op
     if isinstance(op, OpOverloadPacket):
         if len(op.overloads()) != 1:
             raise RuntimeError(

@@ -46,14 +46,18 @@ def elementwise_samples(op: FromScalar, low: float, high: float) -> Callable[[Ma
             shapes.append([(2, 1), *[(3,)] * (len(tensors) - 1)])
         for row in shapes:
             sizes: Iterator[tuple[int, ...]] = iter(row)
-            values = []
+            values, named = [], {}
             for position, argument in enumerate(arguments):
                 default = default_of(argument)
                 if position in tensors:
-                    values.append(make(*next(sizes), low=low, high=high))
+                    value = make(*next(sizes), low=low, high=high)
                 else:
-                    values.append(NUMBER[str(argument.type)] if default is NO_DEFAULT else default)
-            yield sample(*values)
+                    value = NUMBER[str(argument.type)] if default is NO_DEFAULT else default
+                if argument.kwarg_only:
+                    named[argument.name] = value
+                else:
+                    values.append(value)
+            yield sample(*values, **named)
 
     return samples
 
@@ -69,7 +73,8 @@ def elementwise_reference(op: FromScalar) -> Callable[..., Any]:
         except OverflowError:
             return math.inf
 
-    def reference(*values: Any) -> Any:
+    def reference(*values: Any, **named: Any) -> Any:
+        values = (*values, *(named[one.name] for one in op.op.schema.arguments[len(values) :]))
         shape = np.broadcast_shapes(*(np.shape(value) for value in values))
         arrays = np.broadcast_arrays(*values)
         found = [one(*element) for element in zip(*(array.ravel() for array in arrays), strict=True)]

@@ -110,6 +110,9 @@ def test_it_can_be_removed():
         (f"folds::f{SCHEMA}", {"each": add}, r"it takes an element, but has the parameters \(total, x\)"),
         (f"folds::f{SCHEMA}", {"finish": square}, "it takes what was gathered, and the number of elements"),
         (f"folds::f{SCHEMA}", {"derivative": True}, "a reduction's derivative is not derived"),
+        (f"folds::f{SCHEMA}", {"derivative": None}, "a reduction's derivative is not derived"),
+        (f"folds::f{SCHEMA}", {"derivative": "grad"}, "a derivative is a scalar function that gives the slope"),
+        (f"folds::f{SCHEMA}", {"identity": "0"}, "identity= is the number that combining starts from, got '0'"),
         (f"folds::f{SCHEMA}", {"derivative": root}, "has a parameter 'total'; it may have x, result"),
     ],
 )

@@ -1,8 +1,10 @@
 """One decorator makes a whole operator of a function of one element: kernels, forms, gradients of any order, rules."""
 
+import copy
 import inspect
 import math
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -250,6 +252,84 @@ def test_no_gradient_where_none_is_wanted(lib):
     assert not steps(doubles(1.5)).requires_grad
 
 
+def product(x, y):
+    return x * y
+
+
+def slope_by_y(x):
+    return x
+
+
+def test_arguments_by_keyword_only_are_passed_so_by_the_generic_checks(lib):
+    @elementwise("scalars::power(Tensor x, float by=2.0, *, bool flip=False) -> Tensor", lib=lib)
+    def power(x, by, flip):
+        size = (x * x + 1) ** by
+        return -size if flip else size
+
+    assert check_operator(info_of(power)) == list(CHECKS)
+    assert power(rd.ones(1), 1.0, flip=True).tolist() == [-2.0]
+
+
+def test_derivatives_in_the_order_of_the_tensors(lib):
+    """A function, None for a derived one; a tensor that is left out of a dict may not require grad."""
+    schema = "scalars::product(Tensor x, Tensor y) -> Tensor"
+    x, y = doubles(2.0), doubles(3.0)
+    for derivative in ((None, slope_by_y), {"x": None, "y": slope_by_y}):
+        op = elementwise(schema, product, derivative=derivative, lib=lib)
+        assert [grad.item() for grad in rd.autograd.grad(op(x, y).sum(), (x, y))] == [3.0, 2.0]
+        op.remove()
+    op = elementwise(schema, product, derivative={"y": slope_by_y}, lib=lib)
+    with pytest.raises(RuntimeError, match="not differentiable with respect to argument 'x'"):
+        op(x, y)
+
+
+def test_a_number_with_a_fraction_is_not_cut_off_beside_whole_tensors(lib):
+    def scaled(x, by):
+        return x * by
+
+    def below(x, bound):
+        return x < bound
+
+    op = elementwise("scalars::scaled(Tensor x, float by) -> Tensor", scaled, promotion="same", lib=lib)
+    assert op(rd.tensor([1, 2]), 3.0).tolist() == [3, 6] and op(rd.ones(1), 2.5).tolist() == [2.5]
+    with pytest.raises(RuntimeError, match="argument 'by' is 2.5, and is computed with in torch.int64"):
+        op(rd.tensor([1, 2]), 2.5)
+    compare = elementwise("scalars::below(Tensor x, float bound) -> Tensor", below, promotion="compare", lib=lib)
+    assert compare(rd.tensor([2, 3]), 2.5).tolist() == [True, False]
+
+
+def test_a_complex_number_is_refused(lib):
+    def scaled(x, by):
+        return x * by
+
+    op = elementwise("scalars::scaled(Tensor x, Scalar by) -> Tensor", scaled, lib=lib)
+    with pytest.raises(TypeError, match=r"scaled\(\): argument 'by' must be a real number, got 2j"):
+        op(rd.ones(2), 2j)
+
+
+def test_annotated_variables_and_questions_about_numbers(lib):
+    def cleaned(x):
+        doubled: float = x * 2
+        return doubled if math.isfinite(x) else 0.0 * math.isnan(x)
+
+    op = elementwise("scalars::cleaned(Tensor x) -> Tensor", cleaned, lib=lib)
+    x = doubles(1.0, math.inf)
+    (grad,) = rd.autograd.grad(op(x).sum(), x)
+    assert op(x).tolist() == [2.0, 0.0] and grad.tolist() == [2.0, 0.0]
+
+
+def test_an_operator_is_copied_and_pickled_by_its_name(bump):
+    assert pickle.loads(pickle.dumps(bump)) is bump and copy.deepcopy(bump) is bump
+    data = pickle.dumps(bump)
+    bump.remove()
+    with pytest.raises(RuntimeError, match="there is no operator scalars::bump in this process"):
+        pickle.loads(data)
+
+
+def test_opcheck_takes_the_operator_itself(bump):
+    assert set(opcheck(bump, (rd.rand(3, requires_grad=True),)).values()) == {"SUCCESS"}
+
+
 # --- an end -----------------------------------------------------------------------------------------------------------
 
 
@@ -342,6 +422,15 @@ def test_options_that_do_not_exist_are_named():
         elementwise("scalars::f(Tensor t) -> Tensor", square, derivative={"y": square})
     with pytest.raises(TypeError, match="plain `def`"):
         elementwise("scalars::f(Tensor t) -> Tensor", math.exp)
+    for derivative in ("grad * t", 3, (square, square), [2]):
+        with pytest.raises(TypeError, match="scalars::f: (derivative= |a derivative is a scalar function)"):
+            elementwise("scalars::f(Tensor t) -> Tensor", square, derivative=derivative)
+    with pytest.raises(TypeError, match=r'@elementwise takes a schema: write @elementwise\("mylib::bump'):
+        elementwise(square)
+    with pytest.raises(ValueError, match="autocast's device='tpu': expected 'cpu' or 'cuda'"):
+        elementwise("scalars::f(Tensor t) -> Tensor", square, autocast={"tpu": "fp32"})
+    with pytest.raises(TypeError, match="cost='much': expected a whole number from 1"):
+        elementwise("scalars::f(Tensor t) -> Tensor", square, cost="much")
     with pytest.raises(TypeError, match="has a parameter 'a'; it may have t, result"):
         elementwise("scalars::f(Tensor t) -> Tensor", square, derivative=helper)
     assert not [op for op in rd.dispatch.operators() if op.namespace == "scalars"]
@@ -377,6 +466,18 @@ def misspells(t):
     return math.sine(t)
 
 
+def rounds(t):
+    return round(t)
+
+
+def counts_ways(t):
+    return math.factorial(3) * t
+
+
+def passes_too_much(t):
+    return math.sin(t, t)
+
+
 def calls_itself(t):
     return t * calls_itself(t - 1)
 
@@ -390,6 +491,9 @@ def calls_itself(t):
         (tries, "`try:` is not supported", 1),
         (returns_nothing, "it returns nothing", 0),
         (misspells, r"`math.sine\(...\)` is not supported", 1),
+        (rounds, "`round` is not supported: a scalar function may use", 1),
+        (counts_ways, r"`math.factorial\(...\)` is not supported: of math there are acos,", 1),
+        (passes_too_much, r"`math.sin\(t, t\)` passes 2 arguments; it takes 1", 1),
         (calls_itself, "cannot call itself", 1),
     ],
 )
