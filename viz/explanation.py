@@ -28,6 +28,7 @@ from redispatch.dispatch import (
     describe,
     describe_value,
     dispatch_keyset,
+    keyset,
     overriding,
     trace,
     with_modes,
@@ -114,7 +115,8 @@ def explain(what: Any, /, *args: Any, places: bool = False, **kwargs: Any) -> Ex
 
     what: an operator, its packet or its name ("aten::add.Tensor"); or a function, which is run once, on copies of
     itself and its arguments. args: those of a call; or, for an operator, one keyset, key, name of a key, or tensor, or
-    several keys in a list, whose table is then shown whatever the present state. places: shows the file and line of
+    several keys in a list, whose table is then shown whatever the present state. Without any, it is that for plain
+    tensors on the CPU, of each overload of a packet. places: shows the file and line of
     each registration, too.
     Errors: TypeError for what is neither; RuntimeError where the arguments do not fit the operator.
     """
@@ -124,6 +126,8 @@ def explain(what: Any, /, *args: Any, places: bool = False, **kwargs: Any) -> Ex
             head, keys, *_ = read_table(op, args[0]).split("\n")
             keyset = args[0]._keyset if isinstance(args[0], TensorBase) else args[0]
             return Explanation([table(op, keyset, head, keys)], places)
+        if not args and not kwargs:
+            return Explanation([of_plain_tensors(op) for op in all_meant(what)], places)
         return Explanation([call_of(*fitting(what, args, kwargs))], places)
     if not callable(what):
         raise TypeError(
@@ -155,6 +159,21 @@ def fitting(what: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[O
         raise RuntimeError(f"explain: no overload of {what} fits these arguments:\n" + "\n".join(problems))
     op = operator_meant(what)
     return op, bind(op.schema, args, kwargs)
+
+
+def all_meant(what: Any) -> list[OpOverload]:
+    """An operator, or the overloads of a packet."""
+    if isinstance(what, OpOverloadPacket):
+        return [getattr(what, overload) for overload in what.overloads()]
+    return [operator_meant(what)]
+
+
+def of_plain_tensors(op: OpOverload) -> Call:
+    """The table of an operator for the keys that a tensor on the CPU brings to a call."""
+    state = STATE.get()
+    keys = keyset("CPU", "BackendSelect", "ADInplaceOrView", "AutogradCPU") | state.included
+    keys &= ~state.excluded
+    return table(op, keys, f"{op.schema}", f"{describe(keys)} for plain tensors on the CPU")
 
 
 def table(op: OpOverload, keyset: Any, head: str, keys: str) -> Call:

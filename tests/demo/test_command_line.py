@@ -134,6 +134,49 @@ def test_trace_shows_what_was_recorded_of_a_program_that_fails(program, tmp_path
         main(["version", "--", "more"])
 
 
+def test_options_that_trace_does_not_have_are_the_programs(program, capsys):
+    assert main(["trace", program, "given", "--rate", "0.1", "--time", "--times"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("['given', '--rate', '0.1', '--time'] __main__\n") and " us\n" in shown
+    with pytest.raises(SystemExit, match="2"):
+        main(["trace"])
+    assert "name a program, or a module after -m" in capsys.readouterr().err
+
+
+def test_trace_runs_a_module_whose_imports_are_relative(tmp_path, capsys, monkeypatch):
+    package = tmp_path / "traced_package"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "neighbour.py").write_text("import redispatch as rd\n\ndef f(n):\n    return rd.ones(n)\n")
+    (package / "main.py").write_text("import sys\nfrom .neighbour import f\nprint(f(2).tolist(), sys.argv[1:])\n")
+    monkeypatch.chdir(tmp_path)
+    assert main(["trace", "-m", "traced_package.main", "more", "--rate"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("[1.0, 1.0] ['more', '--rate']\naten.ones.default  [BackendSelect]")
+    for name in ("traced_package", "traced_package.neighbour"):
+        sys.modules.pop(name)
+
+
+def test_the_traceback_of_a_program_that_raises_begins_in_the_program(tmp_path, capsys):
+    path = tmp_path / "failing.py"
+    path.write_text("import redispatch as rd\n\ndef f(x):\n    return x @ rd.ones(5)\n\nf(rd.ones(2))\n")
+    assert main(["trace", str(path)]) == 1
+    shown = capsys.readouterr()
+    assert "-> RuntimeError" in shown.out
+    first, second, *_ = shown.err.splitlines()
+    assert first == "Traceback (most recent call last):" and second == f'  File "{path}", line 6, in <module>'
+    path.write_text("def f(:\n")
+    assert main(["trace", str(path)]) == 1
+    said, where, *_ = capsys.readouterr().err.splitlines()
+    assert said == "the program called no operator" and where == f'  File "{path}", line 1'
+
+
+def test_explain_takes_an_operator_alone():
+    assert explain_expression("aten.add.Tensor").startswith("aten::add.Tensor(Tensor self")
+    assert explain_expression("aten.add") == str(rd.explain(rd.ops.aten.add))
+    assert explain_expression("F.relu(ones(1))").startswith("aten::relu(")
+
+
 def test_explain_shows_the_way_of_a_higher_order_operator():
     text = explain_expression("cond(True, lambda x: x.exp(), lambda x: x, (ones(2),))")
     assert "aten.exp.default  [AutogradCPU]" in text

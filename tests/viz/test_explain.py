@@ -169,3 +169,10 @@ def test_chromes_events_lie_inside_one_another(tmp_path):
             inner, outer = at[id(child)], at[id(hop)]
             assert outer["ts"] <= inner["ts"] and inner["ts"] + inner["dur"] <= outer["ts"] + outer["dur"] + 1e-3
     assert {event["cat"] for event in spans} == {"dispatch", "handler"}
+
+
+def test_an_operator_alone_is_explained_for_plain_tensors():
+    text = rd.explain(rd.ops.aten.mm.default)
+    assert text.splitlines()[1].endswith("for plain tensors on the CPU") and "structured mm" in text
+    assert len(rd.explain(rd.ops.aten.mm).calls) == len(rd.ops.aten.mm.overloads()) == 2
+    assert rd.explain("aten::mm") == text
