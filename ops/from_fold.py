@@ -41,6 +41,7 @@ from .scalar_functions import Function, ScalarFunction, compiled
 from .structured import Meta, not_implemented
 
 EXAMPLE = "mylib::name(Tensor x, int[1]? dim=None, bool keepdim=False) -> Tensor"
+FOLDS: list[Fold] = []  # all that were made: a backend gives each of them its kernels
 WANTED = f"write '{EXAMPLE}'"
 
 
@@ -111,6 +112,7 @@ class Fold(Removable, Planned):
         self.meta(self.meta_of)
         self.loop(self.loop_of)
         self.differentiate(None if slope is None else Rules(self.rule))
+        FOLDS.append(self)
 
     def meta_of(self, x: Tensor, dim: Any, keepdim: bool) -> Meta:
         if not x._dtype.is_floating_point:

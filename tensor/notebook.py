@@ -8,7 +8,7 @@ from html import escape
 from redispatch.dispatch import describe
 
 STYLE = """<style>
-.redispatch-tensor pre{margin:0 0 .4em;font-size:13px;line-height:1.45}
+.redispatch-tensor pre{margin:0 0 .4em;font-size:13px;line-height:1.45;max-height:32em;overflow:auto}
 .redispatch-tensor span{display:inline-block;margin:0 .9em .2em 0;font:12px/1.5 ui-monospace,Menlo,Consolas,monospace}
 .redispatch-tensor small{opacity:.65;font-size:11px;margin-right:.4em}
 </style>"""

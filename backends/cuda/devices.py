@@ -11,6 +11,8 @@ from redispatch.backend.methods import module_methods, storage_methods
 from redispatch.dispatch import DispatchKey, Library, MissingKernelError, OpOverload, impl, ops, place_of
 from redispatch.kernels.cuda import current_stream, driver, why_not
 from redispatch.ops.distances import cdist_backward_kernel, pdist_backward_kernel
+from redispatch.ops.from_fold import FOLDS
+from redispatch.ops.planned import Planned
 from redispatch.ops.pointwise import DECLARED, Pointwise
 from redispatch.ops.pooling import ELSEWHERE, OPERATORS
 from redispatch.ops.random import Generator
@@ -41,7 +43,7 @@ from .parts import apart_from_target
 from .pinned import PinnedBlock, PinnedCache
 from .planned import InParts
 from .pointwise import PointwiseOnCUDA
-from .reductions import REDUCTIONS, ReductionOnCUDA
+from .reductions import REDUCTIONS, ReductionOnCUDA, Rule
 from .served import served
 from .target import Tables, on_device
 
@@ -115,7 +117,7 @@ class Started:
         self.allocator, self.pinned = CachingAllocator(found), PinnedCache(found)
         self.side_streams: dict[int, Any] = {}  # by device: those on which graphs are recorded
         self.undo: list[Callable[[], None]] = []
-        self.served: set[int] = set()  # the pointwise operators that have kernels, by id
+        self.served: set[int] = set()  # the pointwise operators and users' reductions that have kernels, by id
         kind = KINDS["cuda"] = DeviceKind("cuda", self.allocator, found.count)
         kind.dlpack, kind.copy = DLPack(CODE, to_dlpack), copies.copy_on_device
         self.undo.append(lambda: KINDS.__delitem__("cuda"))
@@ -128,10 +130,7 @@ class Started:
             for form, kernel in forms_of(operator(name), apart_from_target(function)):
                 self._put(form, kernel, f"from parts: {name}")
         for op, rule in REDUCTIONS.items():
-            kernels = ReductionOnCUDA(op, rule)
-            self._put(op.functional, kernels.functional, f"reduction {op.base_name}")
-            if op.out is not None:
-                self._put(op.out, kernels.out, f"reduction {op.base_name}")
+            self._reduce(op, rule)
         for joining in JOINING:
             self._put(joining.op.functional, joining.functional, joining.op.base_name)
             self._put(joining.op.out, joining.out, joining.op.base_name)
@@ -173,11 +172,21 @@ class Started:
         self.undo.append(tables.known.clear)
 
     def serve_declared(self) -> bool:
-        """Gives kernels to the pointwise operators that have none yet; whether there were any."""
+        """Gives kernels to pointwise operators and users' reductions that have none yet; whether there were any."""
         fresh = [op for op in DECLARED if id(op) not in self.served]
         for op in fresh:
             self.serve(op)
-        return bool(fresh)
+        folds = [op for op in FOLDS if id(op) not in self.served]
+        for fold in folds:
+            self.served.add(id(fold))
+            self._reduce(fold, Rule(fold.fold))
+        return bool(fresh or folds)
+
+    def _reduce(self, op: Planned, rule: Rule) -> None:
+        kernels = ReductionOnCUDA(op, rule)
+        self._put(op.functional, kernels.functional, f"reduction {op.base_name}")
+        if op.out is not None:
+            self._put(op.out, kernels.out, f"reduction {op.base_name}")
 
     def serve(self, op: Pointwise) -> None:
         self.served.add(id(op))

@@ -144,7 +144,7 @@ class ReductionOnCUDA:
     def decided(self, args: tuple[Any, ...]) -> tuple[Tensor, tuple[int, ...], Any]:
         """The tensor, the dimensions, and the dtype to which it is converted before; None where it is not."""
         given = dict(zip(self.op.names, args, strict=True))
-        x = given["self"]
+        x = args[0]
         dims = tuple(reduced_dims(given.get("dim"), len(x._shape), self.rule.all_dims))
         dtype = x._dtype if self.rule.computing is None else self.rule.computing(x, given.get("dtype"))
         exact = x._dtype.category <= dtypes.INTEGER and dtype is dtypes.int64  # integers are added up in int64 anyway
