@@ -132,7 +132,7 @@ class Fold(Removable, Planned):
         else:
             wanted = ["grad", *ScalarFunction(slope).parameters]
             name = f"{self.base_name}_backward_{tensor}"
-            formula = backward(self.library, self.parsed, name, slope, 4)
+            formula = backward(self.library, self.parsed, name, slope)
 
         @taking("grad", tensor, "result", "dim", "keepdim")
         def gradient(grad: Any, x: Any, result: Any, dim: Any, keepdim: bool) -> Any:

@@ -29,7 +29,7 @@ from .custom_op import parse_name, same_definition
 from .declare import Formula, Operator, node_name
 from .pointwise import COMPLEX, Pointwise
 from .public import public
-from .scalar_functions import Function, ScalarFunction, ScalarFunctionError, compiled, function_of, slope
+from .scalar_functions import Function, ScalarFunction, ScalarFunctionError, compiled, cost_of, function_of, slope
 from .structured import Structured
 
 NUMBERS = {"float": "float", "int": "int", "bool": "bool", "number": "Scalar"}  # how schemas write types of numbers
@@ -50,7 +50,7 @@ def elementwise(
     derivative: Derivative = None,
     promotion: str = "float",
     autocast: str | Mapping[str, str] | None = None,
-    cost: int = 4,
+    cost: int | None = None,
     lib: Library | None = None,
 ) -> Any:
     """Makes an operator of a function of one element; a decorator where `function` is not given.
@@ -64,7 +64,8 @@ def elementwise(
     promotion: "float" computes integers in the default float dtype, "same" in their own (so that a number of 2.5 is
         refused beside them), "compare" stores bools.
     autocast: a policy ("fp32", "lower_precision_fp", "promote"), for all devices or by device type.
-    cost: of one element, about, in multiplications: decides from which size on several threads are worth it.
+    cost: of one element, where 1 is x + y and 8 exp(x): decides from which size on several threads are worth it. None
+        has it estimated from the function's text, as that of slopes always is.
     lib: the library whose end is also the operator's end. Without one it lasts until `.remove()`.
 
     Nothing is compiled before the operator is first called. Complex numbers are refused.
@@ -84,7 +85,8 @@ def elementwise(
         slopes = slopes_of(function, parsed, derivative if promotion != "compare" else derivative or False)
         op = FromScalar(parsed, function, lib)
         try:
-            options: dict[str, Any] = {"inplace": True, "out": "out", "promotion": promotion, "cost": cost}
+            options: dict[str, Any] = {"inplace": True, "out": "out", "promotion": promotion}
+            options["cost"] = cost or cost_of(function)
             return op.finish(Elementwise(op.library, parsed, function, slopes, **options), autocast, slopes is not None)
         except BaseException:
             op.remove()
@@ -254,7 +256,7 @@ class Elementwise(Removable, Pointwise):
                 continue
             several = len(self.tensors) - self.linear > 1
             name = f"{self.base_name}_backward" + (f"_{tensor}" if several else "")
-            rules.append(((tensor,), backward(self.library, self.parsed, name, by, self.cost)))
+            rules.append(((tensor,), backward(self.library, self.parsed, name, by)))
         return rules
 
 
@@ -271,7 +273,7 @@ class Rules:
         return iter(self.made)
 
 
-def backward(library: Library, schema: FunctionSchema, name: str, by: Function, cost: int) -> Formula:
+def backward(library: Library, schema: FunctionSchema, name: str, by: Function) -> Formula:
     """The formula `grad * by(...)`, computed by one operator, which is made for it and has a derivative itself."""
     parameters = ScalarFunction(by).parameters
     incoming, number = "grad_output", 2
@@ -284,7 +286,7 @@ def backward(library: Library, schema: FunctionSchema, name: str, by: Function, 
     text = f"def {name}({', '.join([incoming, *parameters])}):\n    return {incoming} * slope({', '.join(parameters)})"
     body = function_of(name, text, {"slope": by}, place_of(by))
     slopes = dict.fromkeys(tensors_of(parsed))
-    made = Elementwise(library, parsed, body, slopes, linear=True, promotion="same", cost=cost + 1)
+    made = Elementwise(library, parsed, body, slopes, linear=True, promotion="same", cost=cost_of(by))
     return Formula(made.functional, ["grad", *parameters])
 
 
@@ -416,7 +418,5 @@ def check_text(decorator: str, schema: Any, example: str) -> None:
 
 
 def check_cost(cost: Any) -> None:
-    if not isinstance(cost, int) or cost < 1:
-        raise TypeError(
-            f"cost={cost!r}: expected a whole number from 1, about how many multiplications an element takes"
-        )
+    if cost is not None and (not isinstance(cost, int) or cost < 1):
+        raise TypeError(f"cost={cost!r}: expected a whole number from 1, where 1 is x + y and 8 is exp(x)")

@@ -272,6 +272,43 @@ def statement_with(written: Written, node: Any, rewritten: Callable[[Sequence[as
     return made
 
 
+# --- cost -------------------------------------------------------------------------------------------------------------
+
+CHEAP = frozenset("abs min max int float bool fabs floor ceil trunc copysign isfinite isinf isnan".split())
+TIMES = 8  # that a loop is taken to go round
+
+
+def cost_of(function: Function) -> int:
+    """What one element costs, about, in the unit of the library's own declarations: 1 for x + y, 8 for exp(x).
+
+    It decides from which size on several threads are worth it, and nothing else. Counted in the function's text, with a
+    quarter for what the processor does while it waits for memory.
+    """
+    if is_ours(function):
+        return 8
+    read = ScalarFunction(function)
+    return max(1, math.ceil(sum(cost_in(read, node) for node in read.tree.body)))
+
+
+def cost_in(read: ScalarFunction, node: ast.AST) -> float:
+    """The same of a part of the function."""
+    own = 0.0
+    if isinstance(node, ast.Call):
+        called = read.called(node)
+        if isinstance(called, FunctionType):
+            own = cost_of(called)
+        elif called is not range:
+            own = 0.25 if called.__name__ in CHEAP else 2 if called is math.sqrt else 7
+    elif isinstance(node, ast.BinOp):
+        own = {ast.Div: 1.0, ast.FloorDiv: 2.0, ast.Mod: 2.0, ast.Pow: 7.0}.get(type(node.op), 0.25)
+        if isinstance(node.op, ast.Pow) and isinstance(node.right, ast.Constant) and node.right.value == 2:
+            own = 0.25
+    elif isinstance(node, ast.Compare | ast.IfExp | ast.AugAssign):
+        own = 0.25
+    inside = sum(cost_in(read, child) for child in ast.iter_child_nodes(node))
+    return own + inside * (TIMES if isinstance(node, ast.For | ast.While) else 1)
+
+
 # --- slopes -----------------------------------------------------------------------------------------------------------
 
 
