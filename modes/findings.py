@@ -6,6 +6,7 @@ that a finding is an exception which is also kept in `found`, they share.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -51,7 +52,16 @@ class FindingMode(TorchDispatchMode):
         if self.action == "raise":
             raise finding
         if self.action == "warn":
-            warnings.warn(str(finding), UserWarning, stacklevel=3)
+            warn_user(str(finding))
+
+
+def warn_user(message: str) -> None:
+    """Warns of what the user's own line did, the innermost one outside of this package: of a line once, as usual."""
+    package = rd.__name__
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and (frame.f_globals.get("__name__") or "").partition(".")[0] == package:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, UserWarning, stacklevel=level)
 
 
 def call_text(func: Any, args: Any, kwargs: Any) -> str:

@@ -12,11 +12,12 @@ Read next: testing/schema_check.py, which does the comparing.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 from redispatch.testing.schema_check import observed
 from redispatch.utils._python_dispatch import TorchDispatchMode
+
+from .findings import warn_user
 
 
 class Mutation(NamedTuple):
@@ -65,11 +66,9 @@ class SchemaCheckMode(TorchDispatchMode):
         self.unmutated += [Mutation(name, argument) for argument in seen.unmutated]
         self.aliasing += [Aliasing(name, argument, output) for argument, output in seen.aliasing]
         if seen.unmutated and not name.startswith("aten::"):
-            warnings.warn(
+            warn_user(
                 f"{name}: argument {', '.join(seen.unmutated)} is declared as written and was not; if it never is, "
-                "leave the exclamation mark out of the schema",
-                UserWarning,
-                stacklevel=2,
+                "leave the exclamation mark out of the schema"
             )
         return seen.result
 

@@ -65,6 +65,7 @@ def test_meta_tensors_are_enough():
 def test_what_it_says():
     with pytest.warns(UserWarning) as said, DtypeCheckMode():
         F32 * F64
+    assert said[0].filename == __file__  # the line that multiplies, and none of the library's
     assert_expected_inline(
         str(said[0].message),
         "aten.mul.Tensor(f32[2], f64[2]) made float64 of float32, and nobody asked for it; say so (`.to(dtype)`), or "
