@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from redispatch.dispatch.marks import inline
 from redispatch.kernels import Operand
 from redispatch.kernels.cuda import Memory
 from redispatch.tensor import KINDS, Tensor, UntypedStorage, empty, no_memory
@@ -29,6 +30,16 @@ def block_of(x: Tensor) -> Memory:
 def address_of(x: Tensor) -> int:
     """Where a tensor's first element lies. RuntimeError for one that has no memory."""
     return block_of(x).address + x._offset * x._dtype.itemsize
+
+
+@inline
+def located(x: Tensor) -> int:
+    """The same, worked out where it is asked for."""
+    store: Any = x._store
+    if store is None or store.block is None:
+        raise no_memory(x)
+    address: int = store.block.address + x._offset * x._dtype.itemsize
+    return address
 
 
 def operand(x: Tensor) -> Operand:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from redispatch.dispatch import Memo
-from redispatch.dispatch.marks import leaf
+from redispatch.dispatch.marks import frozen, inline, leaf
 from redispatch.kernels import is_contiguous
 from redispatch.kernels.cuda import Launch, current_stream
 from redispatch.ops.planned import PLANS, PlannedSeveral, is_list
@@ -28,7 +29,7 @@ from redispatch.tensor import Mould, Size, Tensor, device, fresh, looks_of, moul
 
 from .copies import apart, copied, copy_on_device
 from .late_errors import late_errors
-from .operands import address_of, allocator
+from .operands import address_of, allocator, located
 
 SCRATCH, ERRORS = -2, -1  # stand behind the tensors
 
@@ -54,11 +55,13 @@ class Plan:
     """A decided call: what results are made from, and what fills them, by their addresses and those of arguments.
 
     copied: the numbers of the arguments that are copied before, so that they lie row by row.
+    plain: whether none are, and all results are made.
     """
 
     moulds: tuple[Mould | None, ...]
     run: Callable[[list[int], int], None]
     copied: tuple[int, ...]
+    plain: bool
 
 
 def ready(tasks: Sequence[Task], on: device) -> Callable[[list[int], int], None]:
@@ -66,6 +69,12 @@ def ready(tasks: Sequence[Task], on: device) -> Callable[[list[int], int], None]
     source = allocator()
     starts = [(task.launch.on(source.driver), task.tensors, task.rest) for task in tasks]
     scratch = max((task.scratch for task in tasks), default=0)
+
+    first, chosen, others = starts[0] if starts else (None, (), ())
+    choose = itemgetter(*chosen) if len(chosen) > 1 else None
+
+    def run_one(addresses: list[int], stream: int) -> None:
+        first((*choose(addresses), *others), stream)  # type: ignore[misc]  # only where there are both
 
     def run(addresses: list[int], stream: int) -> None:
         for start, tensors, rest in starts:
@@ -78,7 +87,9 @@ def ready(tasks: Sequence[Task], on: device) -> Callable[[list[int], int], None]
         run([*addresses, block.address, errors.address(on.index or 0)], stream)
 
     more = any(k < 0 for task in tasks for k in task.tensors)
-    return run_with_more if more else run
+    if more:
+        return run_with_more
+    return run_one if len(tasks) == 1 and choose is not None else run
 
 
 def addresses_of(tensors: Sequence[Tensor | None]) -> list[int]:
@@ -101,6 +112,7 @@ def with_copies(args: tuple[Any, ...], which: Sequence[int]) -> tuple[Any, ...]:
     return tuple(copied(x) if i in which else x for i, x in enumerate(args))
 
 
+@frozen
 class OnCUDA:
     """The kernels of one structured operator, with one result or several.
 
@@ -114,21 +126,41 @@ class OnCUDA:
         self.lists = tuple(i for i, argument in enumerate(arguments) if is_list(argument.type))
         self.dense = tuple(i for i, argument in enumerate(arguments) if argument.name in dense)
         self.several = isinstance(op, PlannedSeveral)
+        self.outs = len(op.functional.schema.returns)
         self.plans = Memo(PLANS, alike=self.tensors)
 
+    @inline
     def fact(self, i: int, value: Any) -> Any:
         if i in self.tensors:
             return None if value is None else value._looks or looks_of(value)
-        return tuple(value) if i in self.lists and value is not None else value
+        if i in self.lists:
+            return None if value is None else tuple(value)
+        return value
 
     @leaf
+    @inline
     def functional(self, *args: Any) -> Any:
-        facts = tuple([self.fact(i, value) for i, value in enumerate(args)])
+        facts = tuple(self.fact(i, value) for i, value in enumerate(args))
         plan = self.plans.get(facts)
         if plan is None:
-            plan = self.plans[facts] = self.new_plan(args)
+            plan = self.new_plan(facts, args)
+        if not plan.plain:
+            return self.run_otherwise(plan, args)
+        results = tuple(fresh(plan.moulds[k]) for k in range(self.outs))
+        addresses: list[int] = []
+        for result in results:
+            store: Any = result._store
+            addresses.append(store.block.address)
+        for i in self.tensors:
+            addresses.append(0 if args[i] is None else located(args[i]))
+        store = results[0]._store
+        plan.run(addresses, store.block.stream)
+        return results if self.several else results[0]
+
+    def run_otherwise(self, plan: Plan, args: tuple[Any, ...]) -> Any:
+        """The call where arguments are copied before, or a result is not asked for."""
         results = [None if made is None else fresh(made) for made in plan.moulds]
-        self.run(plan.run, results, with_copies(args, plan.copied) if plan.copied else args)
+        self.run(plan.run, results, with_copies(args, plan.copied))
         return tuple(results) if self.several else results[0]
 
     def to_copy(self, args: tuple[Any, ...]) -> tuple[int, ...]:
@@ -136,14 +168,16 @@ class OnCUDA:
         given = [(i, args[i]) for i in self.dense if args[i] is not None]
         return tuple(i for i, x in given if not is_contiguous(x._shape, x._stride))
 
-    def new_plan(self, args: tuple[Any, ...]) -> Plan:
+    def new_plan(self, facts: tuple[Any, ...], args: tuple[Any, ...]) -> Plan:
+        """The plan for arguments that look so for the first time."""
         metas = self.op.metas_function(*args) if self.several else (self.op.meta_function(*args),)
         moulds = tuple(None if m is None else mould(Size(m.shape), m.dtype, m.device, m.strides) for m in metas)
         results = tuple(None if made is None else fresh(made) for made in moulds)
         on = next(args[i]._device for i in self.tensors if args[i] is not None)
         copies = self.to_copy(args)
         tasks = self.work(results if self.several else results[0], *with_copies(args, copies))
-        return Plan(moulds, ready(tasks, on), copies)
+        plan = self.plans[facts] = Plan(moulds, ready(tasks, on), copies, not copies and None not in moulds)
+        return plan
 
     def run(self, run: Callable[[list[int], int], None], results: Sequence[Any], args: Sequence[Any]) -> None:
         tensors = [*results, *[args[i] for i in self.tensors]]
