@@ -43,6 +43,7 @@ from redispatch.dispatch.marks import inline, leaf
 from redispatch.tensor import (
     CPU,
     KINDS,
+    Mould,
     Size,
     Tensor,
     as_numpy,
@@ -73,7 +74,7 @@ from .creation import new, ones_like_op, preserved_strides, strides_for, zeros_l
 from .declare import Operator
 from .geometry import give_view, unchanged
 from .numbers import LARGEST, storable
-from .planned import Plan, Run
+from .planned import Run
 from .pointwise import shares_memory
 from .public import public
 from .structured import apart, check_no_internal_overlap, resize
@@ -152,9 +153,21 @@ def move(target: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
         return copy_inplace_op.functional(target, source, non_blocking)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class CopyPlan:
+    """A decided copy: what the result is made from, and what fills it.
+
+    run: in the CPU's memory. near: `f(result, x)`, on the device of both. Each is None where it is not so.
+    """
+
+    mould: Mould
+    run: Any
+    near: Any
+
+
 REMEMBERED = 4096  # plans for copies and fills of each kind; then they start afresh
 
-COPIES: dict[Any, Plan] = {}  # (looks, dtype, device, memory format) -> how a tensor is copied
+COPIES: dict[Any, CopyPlan] = {}  # (looks, dtype, device, memory format) -> how a tensor is copied
 
 
 @inline
@@ -163,14 +176,24 @@ def copied(
 ) -> Tensor:
     """A copy with memory of its own, of another dtype or on another device where these are given."""
     plan = copy_plan(x, dtype, device, format)
-    if plan.run is None or x._array is None:  # from or to another device
-        return move_by(plan, x, non_blocking)
-    return copy_by(plan, x)
+    if plan.run is not None and x._array is not None:
+        return copy_by(plan, x)
+    if plan.near is not None:
+        return copy_near(plan, x)
+    return move_by(plan, x, non_blocking)  # from or to another device
 
 
 @leaf
 @inline
-def copy_plan(x: Tensor, dtype: dtype | None, device: device | None, format: memory_format | None) -> Plan:
+def copy_near(plan: CopyPlan, x: Any) -> Tensor:
+    result = fresh(plan.mould)
+    plan.near(result, x)  # type: ignore[misc]  # it is there
+    return result
+
+
+@leaf
+@inline
+def copy_plan(x: Tensor, dtype: dtype | None, device: device | None, format: memory_format | None) -> CopyPlan:
     key = (x._looks or looks_of(x), dtype, device, format)
     plan = COPIES.get(key)
     if plan is None:
@@ -180,13 +203,13 @@ def copy_plan(x: Tensor, dtype: dtype | None, device: device | None, format: mem
 
 @leaf
 @inline
-def copy_by(plan: Plan, x: Any) -> Tensor:
+def copy_by(plan: CopyPlan, x: Any) -> Tensor:
     result = fresh(plan.mould)
     plan.run(result._array, 0, x._array, x._offset)
     return result
 
 
-def move_by(plan: Plan, x: Tensor, non_blocking: bool = False) -> Tensor:
+def move_by(plan: CopyPlan, x: Tensor, non_blocking: bool = False) -> Tensor:
     looks = plan.mould
     if looks.device.type in ("cpu", "meta"):
         target = fresh(looks)
@@ -194,25 +217,27 @@ def move_by(plan: Plan, x: Tensor, non_blocking: bool = False) -> Tensor:
             found = pinned_copy(target)
             target = target if found is None else found
         return move(target, x, non_blocking)
-    kind = KINDS.get(looks.device.type)
-    if kind is not None and kind.copy is not None and x._device is looks.device and not looks_of(x).bits:
-        target = fresh(looks)
-        kind.copy(target, x)
-        return target
     made = new(looks.shape, looks.dtype, looks.device, None, looks.stride)  # as its backend makes tensors
     return move(made, x, non_blocking)
 
 
-def new_copy(key: Any, x: Tensor) -> Plan:
+def new_copy(key: Any, x: Tensor) -> CopyPlan:
     """The plan for a copy that is made for the first time."""
     _, dtype, device, format = key
     made = mould(x._shape, dtype or x._dtype, device or x._device, copy_strides(x, format))
-    plan = Plan(made, ready_to_copy(fresh(made), x))
+    near = copier(x._device) if x._device is made.device and not looks_of(x).bits else None
+    plan = CopyPlan(made, ready_to_copy(fresh(made), x), near)
     if x._array is not None or made.device is not CPU:  # else it is a wrapper, which only looks like others
         if len(COPIES) >= REMEMBERED:
             COPIES.clear()
         COPIES[key] = plan
     return plan
+
+
+def copier(on: device) -> Any:
+    """What copies between tensors on a user's device: `f(target, source)`, broadcast and converted; None for none."""
+    kind = KINDS.get(on.type)
+    return None if kind is None else kind.copy
 
 
 def ready_to_copy(target: Tensor, source: Tensor) -> Any:
@@ -397,6 +422,11 @@ def copy_between_devices(self: Tensor, src: Any, non_blocking: bool) -> Tensor:
     check_broadcasts_to(self, src)
     if looks_of(src).bits & ZERO_TENSOR:
         return zero_inplace_op.functional(self)
+    if src._device is self._device and stays_there(self, src):
+        check_no_internal_overlap(self)
+        if self._shape.numel():
+            copier(self._device)(self, src)
+        return self
     memory = memory_of(self)
     source = memory_of(src if src._shape == self._shape else src.expand(self._shape))
     copy_from_op.functional(source, memory, non_blocking)
@@ -406,6 +436,14 @@ def copy_between_devices(self: Tensor, src: Any, non_blocking: bool) -> Tensor:
     if flags["neg"]:
         memory.neg_()
     return self
+
+
+def stays_there(self: Tensor, src: Tensor) -> bool:
+    """Whether a device copies by itself from memory to other memory of its own, as it lies."""
+    store, other = self._store, src._store
+    if store is None or other is None or store is other or store.block is None or other.block is None:
+        return False
+    return not (looks_of(self).bits or looks_of(src).bits) and copier(self._device) is not None
 
 
 def memory_of(x: Tensor) -> Tensor:

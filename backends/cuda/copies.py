@@ -24,7 +24,7 @@ from redispatch.ops.structured import check_no_internal_overlap, overlapping
 from redispatch.tensor import CPU, Pinned, Tensor, empty, looks_of, owner_of, view_over
 
 from .late_errors import late_errors
-from .operands import address_of, allocator, block_of, fresh_like, operand
+from .operands import address_of, allocator, block_of, fresh_like, located, operand
 
 _LOOPS: dict[Elementwise, CUDAElementwise] = {}
 READY: dict[Any, Ready] = {}  # copies by (looks of the target, of the source), fills by looks; of the devices there are
@@ -47,7 +47,7 @@ def on_cpu(op: Any, *args: Any) -> Any:
 def copy_on_device(target: Tensor, source: Tensor) -> None:
     """Writes `source`, broadcast and converted, into `target`; they are on one device and share no memory."""
     looks = target._looks or looks_of(target), source._looks or looks_of(source)
-    ready, to, at = READY.get(looks), address_of(target), address_of(source)
+    ready, to, at = READY.get(looks), located(target), located(source)
     if ready is not None and not (to | at) & ready.mask:
         ready.start((ready.numel, to, at), current_stream(target._device.index or 0))
         return
