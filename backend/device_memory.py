@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from redispatch.dispatch import keyset, ops
+from redispatch.dispatch.marks import inline, leaf
 from redispatch.ops.copying import resize_kernel, set_storage_kernel, set_tensor_kernel
 from redispatch.ops.creation import check_pinning, strides_for
 from redispatch.tensor import Tensor, as_device, device, device_keyset, empty, get_default_dtype, indexed, on_host
@@ -27,6 +28,8 @@ def memory_kernels(type_name: str) -> Kernels:
     def here(on: device | None) -> device:
         return indexed(on or as_device(type_name))
 
+    @leaf
+    @inline
     def empty_kernel(size: Any, dtype: Any, layout: Any, on: Any, pin_memory: Any, memory_format: Any) -> Tensor:
         check_pinning(pin_memory)
         return empty(size, dtype or get_default_dtype(), here(on), strides_for(size, memory_format))

@@ -187,7 +187,7 @@ def copied(
 @inline
 def copy_near(plan: CopyPlan, x: Any) -> Tensor:
     result = fresh(plan.mould)
-    plan.near(result, x)  # type: ignore[misc]  # it is there
+    plan.near(result, x)
     return result
 
 

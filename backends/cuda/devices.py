@@ -41,7 +41,7 @@ from .memory import Block, CachingAllocator
 from .operands import block_of
 from .parts import apart_from_target
 from .pinned import PinnedBlock, PinnedCache
-from .planned import InParts
+from .planned import InParts, Recorded
 from .pointwise import PointwiseOnCUDA
 from .reductions import REDUCTIONS, ReductionOnCUDA, Rule
 from .served import served
@@ -142,7 +142,9 @@ class Started:
         ELSEWHERE["cuda"] = pooling.LOOPS
         self.undo += [pooling.TABLES.clear, lambda: ELSEWHERE.__delitem__("cuda")]
         for pool in OPERATORS:
-            self._put(pool.functional, unmarked(on_cpu(pool.functional)), f"pooling {pool.base_name}")
+            recorded = Recorded(pool, unmarked(on_cpu(pool.functional)), pooling.is_table)
+            self.undo.append(recorded.forget)
+            self._put(pool.functional, recorded.functional, f"pooling {pool.base_name}")
         self.serve_declared()
         self._serve_as_they_are()
         fallbacks = Library("_", "IMPL", KEY)

@@ -9,6 +9,7 @@ Read next: products.py, softmax.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -96,8 +97,14 @@ def addresses_of(tensors: Sequence[Tensor | None]) -> list[int]:
     return [0 if x is None else address_of(x) for x in tensors]
 
 
+RECORDED: ContextVar[list[tuple[Sequence[Task], Sequence[Tensor | None]]] | None] = ContextVar("recorded", default=None)
+
+
 def launched(tasks: Sequence[Task], tensors: Sequence[Tensor | None]) -> None:
     """Launches these at once, in the current stream of the first tensor's device."""
+    recorded = RECORDED.get()
+    if recorded is not None:
+        recorded.append((tasks, tensors))
     on = next(x._device for x in tensors if x is not None)
     ready(tasks, on)(addresses_of(tensors), current_stream(on.index or 0))
 
@@ -221,6 +228,59 @@ class OnCUDA:
         if isinstance(self.op, Structured):
             found += [(self.op.inplace, self.inplace), (self.op.out, self.out)]
         return [(form, kernel) for form, kernel in found if form is not None]
+
+
+@frozen
+class Recorded(OnCUDA):
+    """A kernel that decides anew at each call, and calls `launched`: what it launched for tensors that look so is
+    remembered, where it launched for its results and arguments alone, and for tensors that never change.
+
+    keeps: whether a tensor is one of the latter.
+    """
+
+    def __init__(self, op: Any, kernel: Callable[..., Any], keeps: Callable[[Tensor], bool]) -> None:
+        super().__init__(op, kernel)
+        self.kernel: Callable[..., Any] = kernel
+        self.keeps, self.several = keeps, self.outs > 1
+
+    def new_plan(self, facts: tuple[Any, ...], args: tuple[Any, ...]) -> Plan:
+        token = RECORDED.set([])
+        try:
+            found = self.kernel(*args)
+            recorded = RECORDED.get() or []
+        finally:
+            RECORDED.reset(token)
+        results = found if self.several else (found,)
+        run = self.again(recorded, results, args)
+        moulds = tuple(mould(x._shape, x._dtype, x._device, tuple(x._stride)) for x in results)
+        plan = self.plans[facts] = Plan(moulds, run or unplanned, (), run is not None)
+        return plan
+
+    def again(self, recorded: Any, results: Sequence[Tensor], args: Sequence[Any]) -> Any:
+        """What launches the same; None where it launched for other tensors, or made results otherwise."""
+        known = [*results, *[args[i] for i in self.tensors]]
+        count, tasks = len(known), []
+        for group, tensors in recorded:
+            for x in tensors:
+                if not any(x is one for one in known):
+                    if not self.keeps(x):
+                        return None
+                    known.append(x)
+            places = [next(k for k, one in enumerate(known) if one is x) for x in tensors]
+            tasks += [task._replace(tensors=tuple(places[k] for k in task.tensors)) for task in group]
+        if not set(range(len(results))) <= {k for task in tasks for k in task.tensors}:
+            return None
+        run, kept = ready(tasks, results[0]._device), known[count:]
+        at = addresses_of(kept)  # `kept` lives as long as the plan
+        return lambda addresses, stream, kept=kept: run([*addresses, *at], stream)
+
+    def run_otherwise(self, plan: Plan, args: tuple[Any, ...]) -> Any:
+        return self.kernel(*args)
+
+
+def unplanned(addresses: list[int], stream: int) -> None:
+    """In the place of a plan's launches, where there are none to remember."""
+    raise AssertionError("this call is decided anew each time")
 
 
 class InParts:

@@ -37,6 +37,11 @@ def table_of(windows: Windows3d, like: Tensor) -> Tensor:
     return found
 
 
+def is_table(x: Tensor) -> bool:
+    """Whether a tensor is a table, which stays as it is."""
+    return any(x is one for one in TABLES.values())
+
+
 def launch(written: Written, compute: str, tensors: Sequence[Tensor], **given: object) -> None:
     """A thread for each element of the first tensor."""
     count = tensors[0]._shape.numel()

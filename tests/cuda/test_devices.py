@@ -397,3 +397,11 @@ def test_nothing_is_looked_at_where_no_index_was_used(null):
     assert reads == [20]
     x[rd.tensor([1])].cpu()
     assert reads == [20, 32, 8 // 2]
+
+
+def test_pooling_is_a_launch_and_what_it_is_told_is_remembered(null):
+    x = rd.empty(1, 4, 8, 8, device="cuda")
+    rd.nn.functional.max_pool2d(x, 2)
+    null.launched.clear()
+    kept = [rd.nn.functional.max_pool2d(x, 2) for _ in range(3)]
+    assert len(null.launched) == len(kept) == 3

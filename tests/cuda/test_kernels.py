@@ -252,3 +252,17 @@ def test_a_program_runs_on_the_simulator_by_a_word_in_the_environment(tmp_path):
         "import redispatch as rd; x = rd.arange(4.0).cuda(); print((x * 2).sum().item(), rd.cuda.get_device_name())"
     )
     assert python(tmp_path, "-c", program, REDISPATCH_CUDA="sim") == "12.0 simulator\n"
+
+
+def test_a_copy_on_a_device_broadcasts_converts_and_keeps_apart(simulator):
+    x, row = rd.zeros(3, 4, device="cuda"), rd.arange(4)
+    assert x.copy_(row.cuda()) is x and x.tolist() == [[0, 1, 2, 3]] * 3
+    x[1:].copy_(x[:1] + 1)
+    assert x[2].tolist() == [1, 2, 3, 4]
+    z = rd.tensor([1 + 2j, 3j]).cuda()
+    assert rd.empty(2, dtype=rd.complex64, device="cuda").copy_(z.conj()).tolist() == [1 - 2j, -3j]
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        x[:1].expand(3, 4).copy_(x)
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        x[0].copy_(x)
+    assert x.clone().tolist() == x.tolist() and x.t().clone().stride() == (1, 4) and x.half().dtype is rd.float16

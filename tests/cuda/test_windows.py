@@ -115,3 +115,11 @@ def test_pooling_of_nan_of_other_dtypes_and_of_channels_last():
         compare(F.max_pool2d(y.cuda(), 3, 1, return_indices=True), F.max_pool2d(y, 3, 1, return_indices=True))
         compare(F.avg_pool2d(y.cuda(), 3, 1), F.avg_pool2d(y, 3, 1))
     assert F.max_pool2d(x[:0].cuda(), 2).shape == (0, 3, 2, 2)
+
+
+def test_what_is_remembered_of_a_pooling_is_right_for_the_next_images(simulator):
+    for _ in range(3):
+        x = rd.randn(2, 3, 6, 6)
+        for given in (x, x.to(memory_format=rd.channels_last), x.transpose(2, 3)):
+            same_gradients(lambda x: F.max_pool2d(x, 2), given)
+            same_gradients(lambda x: F.avg_pool2d(x, 3, 2), given)
