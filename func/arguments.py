@@ -41,6 +41,8 @@ def position(argnum: Any, count: int) -> int:
 
 def chosen(args: tuple[Any, ...], argnums: Argnums) -> Any:
     """The arguments that `argnums` names: one for an int, a tuple for a tuple."""
+    if type(argnums) is int:  # as nearly always
+        return args[position(argnums, len(args))]
     found = tuple(args[i] for i in positions(argnums, len(args)))
     return found if isinstance(argnums, tuple) else found[0]
 
@@ -48,6 +50,9 @@ def chosen(args: tuple[Any, ...], argnums: Argnums) -> Any:
 def replaced(args: tuple[Any, ...], argnums: Argnums, values: Any) -> tuple[Any, ...]:
     """`args` with others in the places that `argnums` names."""
     changed = list(args)
+    if type(argnums) is int:
+        changed[position(argnums, len(args))] = values
+        return tuple(changed)
     for place, value in zip(
         positions(argnums, len(args)), values if isinstance(argnums, tuple) else (values,), strict=True
     ):
