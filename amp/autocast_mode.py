@@ -66,7 +66,7 @@ class autocast(Region):
         self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
         if enabled and device_type == "cuda" and not import_module(CUDA).is_available():
             warnings.warn(
-                "User provided device_type of 'cuda', but CUDA is not available. Disabling", UserWarning, stacklevel=2
+                "CUDA is not available or torch_xla is imported. Disabling autocast.", UserWarning, stacklevel=2
             )
             enabled = False
         self._enabled = enabled

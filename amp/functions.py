@@ -6,7 +6,7 @@ regions of its own, or asks in which one it is.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 from redispatch.dispatch import STATE
 from redispatch.dispatch.layers.autocast import KEY_OF_DEVICE, CastCache, autocast_key
@@ -25,7 +25,9 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 def key_of(device_type: str) -> int:
-    """The keyset of a device type's Autocast key. RuntimeError for one without autocast."""
+    """The keyset of a device type's Autocast key. RuntimeError for one without autocast, TypeError for no name."""
+    if not isinstance(device_type, str):
+        raise TypeError(f"argument 'device_type' (position 1) must be str, not {type(device_type).__name__}")
     if device_type not in KEY_OF_DEVICE:
         raise RuntimeError(
             f"unsupported device type for autocast: {device_type}; it is there for {', '.join(KEY_OF_DEVICE)}"
@@ -38,8 +40,22 @@ def is_autocast_enabled(device_type: str = "cuda") -> bool:
     return not STATE.get().excluded & key_of(device_type)
 
 
-def set_autocast_enabled(device_type: str, enabled: bool) -> None:
-    """Turns autocast for this device on or off."""
+@overload
+def set_autocast_enabled(device_type: bool) -> None: ...
+@overload
+def set_autocast_enabled(device_type: str, enabled: bool) -> None: ...
+
+
+def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -> None:
+    """Turns autocast for this device on or off; given nothing but a bool, that for CUDA."""
+    if enabled is None and isinstance(device_type, bool):
+        set_autocast_enabled("cuda", device_type)
+        return
+    if not isinstance(device_type, str) or not isinstance(enabled, bool):
+        raise TypeError(
+            "set_autocast_enabled(): expected (str device_type, bool enabled) or (bool enabled), but got "
+            f"({type(device_type).__name__}, {type(enabled).__name__})"
+        )
     key, state = key_of(device_type), STATE.get()
     dtypes_ = {**state.autocast_dtypes, device_type: get_autocast_dtype(device_type)}
     excluded = state.excluded & ~key if enabled else state.excluded | key
@@ -53,7 +69,11 @@ def get_autocast_dtype(device_type: str) -> Any:
 
 
 def set_autocast_dtype(device_type: str, dtype: Any) -> None:
-    """Sets what autocast casts to on this device."""
+    """Sets what autocast casts to on this device. TypeError for what is no dtype."""
+    if not isinstance(dtype, dtypes.dtype):
+        raise TypeError(
+            f"set_autocast_dtype(): argument 'dtype' (position 2) must be torch.dtype, not {type(dtype).__name__}"
+        )
     key_of(device_type)
     state = STATE.get()
     STATE.set(state.replace(autocast_dtypes={**state.autocast_dtypes, device_type: dtype}))

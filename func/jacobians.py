@@ -47,11 +47,13 @@ def jacrev(
     *,
     has_aux: bool = False,
     chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,
 ) -> Callable[..., Any]:
     """The Jacobian of `func` by reverse mode: for an output and an input, a tensor (*output.shape, *input.shape).
 
     The result has the structure of the output, and in each place that of the arguments which `argnums` names. With
-    `has_aux` (jacobian, aux). chunk_size: how many rows are computed at a time; None: all.
+    `has_aux` (jacobian, aux). chunk_size: how many rows are computed at a time; None: all. _preallocate_and_copy is
+    PyTorch's wish to write chunks into one tensor at once; the result is the same.
     """
 
     if chunk_size is not None and chunk_size <= 0:

@@ -13,19 +13,20 @@ Source: PyTorch's torch.fx. Read next: interpreter.py.
 from __future__ import annotations
 
 import inspect
+import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import FunctionType, ModuleType
 from typing import Any
 
 from redispatch import nn
 from redispatch.tensor import Tensor
-from redispatch.utils._pytree import tree_leaves
 
 from .graph import Graph
 from .graph_module import GraphModule
-from .node import Node
+from .node import Node, has_side_effect
 from .proxy import Proxy, TracerBase
 from .wrapping import steps_in_place
 
@@ -35,15 +36,20 @@ TRACER: ContextVar[Tracer | None] = ContextVar("the tracer at work", default=Non
 class Tracer(TracerBase):
     """Traces functions and modules. Override `is_leaf_module` to say which submodules stay whole.
 
+    autowrap_modules: modules whose functions are steps of their own: `math` asks for numbers, which a proxy is not.
     autowrap_functions: those that are steps of their own wherever the traced function finds them by name (wrapping.py).
     root: the module that is traced; `tensor_attrs`: tensors that were met and belong to no module, by the name that
     they have.
     """
 
-    def __init__(self, autowrap_functions: tuple[Callable[..., Any], ...] = ()) -> None:
+    def __init__(
+        self,
+        autowrap_modules: tuple[ModuleType, ...] = (math,),
+        autowrap_functions: tuple[Callable[..., Any], ...] = (),
+    ) -> None:
         self.graph = Graph()
         self.root: Any = nn.Module()
-        self.autowrap_functions = autowrap_functions
+        self.autowrap_modules, self.autowrap_functions = autowrap_modules, autowrap_functions
         self.submodule_paths: dict[Any, str] = {}
         self.tensor_attrs: dict[int, tuple[Tensor, str]] = {}
         self.parameters: dict[str, Proxy] = {}
@@ -105,59 +111,93 @@ class Tracer(TracerBase):
     # Tracing ------------------------------------------------------------------------------------------------------
 
     def trace(self, root: nn.Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> Graph:
-        """The graph of a module or function. concrete_args: values of parameters, which then are no inputs."""
+        """The graph of a module or function. concrete_args: values of parameters; the graph holds for these alone."""
         self.graph = Graph()
         self.parameters = {}
         is_module = isinstance(root, nn.Module)
         self.root = root if is_module else nn.Module()
         self.submodule_paths = {module: name for name, module in self.root.named_modules(remove_duplicate=False)}
         function: Any = type(root).forward if isinstance(root, nn.Module) else root
-        args, kwargs = self.create_args_for_root(function, is_module, concrete_args or {})
+        args = self.create_args_for_root(function, is_module, concrete_args or {})
         before = set(vars(self.root))
         token = TRACER.set(self)
         try:
             names = getattr(inspect.unwrap(function), "__globals__", {})
-            with modules_intercepted(), steps_in_place(self.autowrap_functions, names):
-                result = function(*args, **kwargs)
+            with modules_intercepted(), steps_in_place(self.autowrap_functions, names, self.autowrap_modules):
+                result = called_plainly(function, args)
         finally:
             TRACER.reset(token)
             self.constants = {name: value for name, value in vars(self.root).items() if name not in before}
             if is_module:
                 for name in self.constants:
                     delattr(self.root, name)
-        returns = getattr(function, "__annotations__", {}).get("return")
+        annotation = getattr(function, "__annotations__", {}).get("return")
+        returns = None if annotation in ANY else annotation
         self.create_node("output", "output", (self.create_arg(result),), {}, type_expr=returns)
         return self.graph
 
-    def create_args_for_root(
-        self, function: Any, is_module: bool, concrete: dict[str, Any]
-    ) -> tuple[list[Any], dict[str, Any]]:
-        """A placeholder for each parameter of a function."""
+    def create_args_for_root(self, function: Any, is_module: bool, concrete: dict[str, Any]) -> list[Any]:
+        """A placeholder for each parameter of a function, `*args` and `**kwargs` each one of them."""
         args: list[Any] = [self.root] if is_module else []
-        kwargs: dict[str, Any] = {}
         parameters = list(inspect.signature(function).parameters.values())
         for parameter in parameters[1:] if is_module else parameters:
+            proxy = self.placeholder(parameter)
             if parameter.name in concrete:
-                value: Any = concrete[parameter.name]
-                if any(isinstance(leaf, Proxy) for leaf in tree_leaves(value)):
-                    raise NotImplementedError("concrete_args with placeholders inside are not supported")
-            else:
-                value = self.placeholder(parameter)
-            if parameter.kind is parameter.KEYWORD_ONLY:
-                kwargs[parameter.name] = value
-            elif parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                raise TypeError(
-                    f"symbolic_trace: the function takes {parameter}, and how many arguments that is cannot be known; "
-                    "trace a function that names them"
-                )
-            else:
-                args.append(value)
-        return args, kwargs
+                self.expect(proxy, parameter.name, concrete[parameter.name])
+            args.append(concrete.get(parameter.name, proxy))
+        return args
 
     def placeholder(self, parameter: inspect.Parameter) -> Proxy:
+        kind = parameter.kind
+        stars = "*" if kind is kind.VAR_POSITIONAL else "**" if kind is kind.VAR_KEYWORD else ""
         default = () if parameter.default is parameter.empty else (parameter.default,)
-        annotation = None if parameter.annotation is parameter.empty else parameter.annotation
-        return self.create_proxy("placeholder", parameter.name, default, {}, type_expr=annotation)
+        annotation = None if parameter.annotation in (parameter.empty, *ANY) else parameter.annotation
+        return self.create_proxy("placeholder", stars + parameter.name, default, {}, type_expr=annotation)
+
+    def expect(self, proxy: Proxy, name: str, value: Any) -> None:
+        """A step that refuses another value than the one that the graph was made for, where code can tell."""
+        text = f"{name} has been specialized to have value {value} but got another value"
+        if value is None:
+            self.create_proxy("call_function", assert_is_none, (proxy, text), {})
+        elif isinstance(value, bool | int | float | str) and value == value:
+            self.create_proxy("call_function", assert_true, (proxy == value, text), {})
+
+
+ANY = (Any, "Any")  # annotations that say nothing
+
+
+def called_plainly(function: Any, args: list[Any]) -> Any:
+    """The result of a function for one value a parameter, where one is what it knows as `args` of `*args`, too."""
+    parameters = list(inspect.signature(function).parameters.values())
+    kinds = {one.kind for one in parameters}
+    if inspect.Parameter.VAR_POSITIONAL not in kinds and inspect.Parameter.VAR_KEYWORD not in kinds:
+        named = {one.name: arg for one, arg in zip(parameters, args, strict=True) if one.kind is one.KEYWORD_ONLY}
+        return function(*args[: len(args) - len(named)], **named)
+    if not inspect.isfunction(function) or hasattr(function, "__wrapped__"):
+        raise TypeError(
+            f"symbolic_trace: {function} takes any number of arguments, and how many that is can be left open in a "
+            "function written in Python alone; trace a function that names them"
+        )
+    code = function.__code__
+    flags = code.co_flags & ~(inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    code = code.replace(co_argcount=len(args), co_posonlyargcount=0, co_kwonlyargcount=0, co_flags=flags)
+    # The code keeps keyword-only parameters before `*args`, which a signature has the other way round.
+    stars = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    pairs = sorted(zip(parameters, args, strict=True), key=lambda pair: pair[0].kind in stars)
+    plain = FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
+    return plain(*(arg for _, arg in pairs))
+
+
+@has_side_effect
+def assert_true(condition: Any, message: str) -> None:
+    """AssertionError with this message unless the condition holds: a step of graphs that hold for some values."""
+    assert condition, message
+
+
+@has_side_effect
+def assert_is_none(value: Any, message: str) -> None:
+    """AssertionError with this message for anything but None."""
+    assert value is None, message
 
 
 # Modules under a tracer -----------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ import enum
 import math
 import re
 import sys
+from cmath import isfinite
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -257,10 +258,8 @@ def written(value: Any, names: Globals) -> str:
         return f"{names.name_of(type(value))}.{value.name}"
     if isinstance(value, OpOverload | OpOverloadPacket | HigherOrderOperator | type) or isinstance(value, Callable):  # type: ignore[arg-type]
         return names.name_of(value)
-    if isinstance(value, complex):
-        return f"complex({value.real!r}, {value.imag!r})"
-    if value is None or value is ... or isinstance(value, LITERALS):
-        return repr(value) if value is not ... else "..."
+    if value is None or value is ... or isinstance(value, LITERALS) or (isinstance(value, complex) and isfinite(value)):
+        return repr(value)
     return names.own_name(f"_{type(value).__name__.lower()}", value)
 
 

@@ -61,6 +61,12 @@ class Interpreter:
                 return self.graph.process_outputs(result) if enable_io_processing else result
         return None
 
+    def boxed_run(self, args_list: list[Any]) -> Any:
+        """The result for these arguments, which are taken out of the list: so each may be let go after its last use."""
+        args = tuple(args_list)
+        args_list.clear()
+        return self.run(*args)
+
     def run_node(self, n: Node) -> Any:
         """The value of one node, for the present values of those before it."""
         args, kwargs = self.fetch_args_kwargs_from_env(n)

@@ -8,7 +8,7 @@ same arguments, and none but the last may be used elsewhere. Read next: graph.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,9 @@ class Match:
     nodes_map: dict[Node, Node]
 
 
+Filter = Callable[[Match, Graph, Graph], bool]  # of a match, the graph and the pattern's
+
+
 def replace_pattern(
     gm: GraphModule, pattern: Callable[..., Any] | GraphModule, replacement: Callable[..., Any] | GraphModule
 ) -> list[Match]:
@@ -37,6 +40,45 @@ def replace_pattern(
 
     Errors: ValueError for a pattern that returns a parameter, and for a replacement with other parameters.
     """
+    wanted, instead = checked(pattern, replacement)
+    return replace_places(gm, wanted, instead, replacement, [])
+
+
+def replace_pattern_with_filters(
+    gm: GraphModule,
+    pattern: Callable[..., Any] | GraphModule,
+    replacement: Callable[..., Any] | GraphModule,
+    match_filters: Sequence[Filter] = (),
+) -> list[Match]:
+    """`replace_pattern` for the places of which all `match_filters(match, graph, pattern graph)` say yes."""
+    wanted, instead = checked(pattern, replacement)
+    return replace_places(gm, wanted, instead, replacement, match_filters)
+
+
+def replace_places(
+    gm: GraphModule, wanted: Graph, instead: Graph, replacement: Any, filters: Sequence[Filter]
+) -> list[Match]:
+    """Replaces each place of which all filters say yes, and says where that was."""
+    results = returned(wanted)
+    done: list[Match] = []
+    now: dict[Node, Any] = {}  # a step that was replaced -> what gives its value since
+    for found in list(places(gm.graph, wanted)):
+        if any(found[one]._erased for one in found if one.op != "placeholder"):
+            continue  # it shares a step with a place before it
+        found = {one: now.get(value, value) if isinstance(value, Node) else value for one, value in found.items()}
+        match = Match(found[results[0]], dict(found))
+        if not all(says_yes(match, gm.graph, wanted) for says_yes in filters):
+            continue
+        done.append(match)
+        now |= put(gm.graph, found, wanted, instead)
+        if isinstance(replacement, nn.Module):
+            take_over(gm, replacement, instead)
+    gm.recompile()
+    return done
+
+
+def checked(pattern: Any, replacement: Any) -> tuple[Graph, Graph]:
+    """The graphs of a pattern and its replacement. ValueError where they do not belong together."""
     wanted, instead = graph_of(pattern), graph_of(replacement)
     results = returned(wanted)
     if not results or any(not isinstance(one, Node) or one.op == "placeholder" for one in results):
@@ -47,16 +89,7 @@ def replace_pattern(
             f"replace_pattern: the pattern has {len(parameters)} parameters and the replacement {len(theirs)}; each "
             "parameter of one must stand for the one in the same place of the other"
         )
-    done: list[Match] = []
-    for found in list(places(gm.graph, wanted)):
-        if any(isinstance(node, Node) and node._erased for node in found.values()):
-            continue  # it shares a step with a place before it
-        done.append(Match(found[results[0]], dict(found)))
-        put(gm.graph, found, wanted, instead)
-        if isinstance(replacement, nn.Module):
-            take_over(gm, replacement, instead)
-    gm.recompile()
-    return done
+    return wanted, instead
 
 
 def graph_of(function: Any) -> Graph:
@@ -132,8 +165,8 @@ def stands_alone(found: Found, results: list[Any]) -> bool:
 # --- replacing --------------------------------------------------------------------------------------------------------
 
 
-def put(graph: Graph, found: Found, pattern: Graph, instead: Graph) -> None:
-    """Computes `instead` in the place of the steps in `found`."""
+def put(graph: Graph, found: Found, pattern: Graph, instead: Graph) -> dict[Node, Any]:
+    """Computes `instead` in the place of the steps in `found`; what gives the value of each of their results since."""
     order = {node: number for number, node in enumerate(graph.nodes)}
     inside = sorted((found[one] for one in found if one.op != "placeholder"), key=order.__getitem__)
     ends = [found[one] for one in returned(pattern)]
@@ -147,6 +180,7 @@ def put(graph: Graph, found: Found, pattern: Graph, instead: Graph) -> None:
         end.replace_all_uses_with(value)
     for node in reversed(inside):
         graph.erase_node(node)
+    return dict(zip(ends, made, strict=True))
 
 
 def take_over(gm: GraphModule, source: Any, graph: Graph) -> None:
@@ -161,4 +195,4 @@ def take_over(gm: GraphModule, source: Any, graph: Graph) -> None:
                 gm.add_submodule(str(node.target), getattr(owner, name))
 
 
-__all__ = ["Match", "replace_pattern"]
+__all__ = ["Match", "replace_pattern", "replace_pattern_with_filters"]

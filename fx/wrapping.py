@@ -15,6 +15,7 @@ import inspect
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 from redispatch.utils._pytree import tree_leaves
@@ -46,10 +47,18 @@ def wrap(fn_or_name: Any) -> Any:
 
 
 @contextmanager
-def steps_in_place(functions: Iterable[Callable[..., Any]], names: dict[str, Any]) -> Iterator[None]:
-    """A region in which wrapped functions make nodes: those of `wrap`, and `functions` where `names` has them."""
-    chosen = list(functions)
-    own = {(id(names), name): names for name, value in names.items() if any(value is one for one in chosen)}
+def steps_in_place(
+    functions: Iterable[Callable[..., Any]], names: dict[str, Any], modules: Iterable[ModuleType] = ()
+) -> Iterator[None]:
+    """A region in which wrapped functions make nodes: those of `wrap`, and `functions` where `names` has them.
+
+    modules: those whose functions do, too, called by the module's name or by one that `names` has for them.
+    """
+    theirs = [(vars(module), name, one) for module in modules for name, one in vars(module).items() if callable(one)]
+    theirs = [(space, name, one) for space, name, one in theirs if not name.startswith("_")]
+    chosen = [*functions, *(one for _, _, one in theirs)]
+    own = {(id(space), name): space for space, name, _ in theirs}
+    own |= {(id(names), name): names for name, value in names.items() if any(value is one for one in chosen)}
     places = {**WRAPPED, **own}
     with _LOCK:
         for place, module in places.items():

@@ -78,6 +78,8 @@ def tensordot_composite(self: Any, other: Any, dims_self: Sequence[int], dims_ot
     """The sums of products over pairs of dimensions; the others stay, first those of `self`."""
     if len(dims_self) != len(dims_other):
         raise RuntimeError("both dimension lists should have same length")
+    if self.dtype is not other.dtype:
+        raise RuntimeError(f"both inputs should have same dtype, but got {self.dtype} and {other.dtype}")
     ours, theirs = ([wrap_dim(d, x.dim()) for d in dims] for x, dims in ((self, dims_self), (other, dims_other)))
     count = 1
     for a, b in zip(ours, theirs, strict=True):

@@ -414,7 +414,7 @@ def resize_wrapper(target: Any, shape: Size, stride: tuple[int, ...], format: An
 
     Errors: RuntimeError where a view would need more memory than its base has.
     """
-    if shape == target._shape:
+    if format is None and shape == target._shape:
         return target
     needed = target._offset + mould(shape, target._dtype, target._device, stride).elements
     if needed * target._dtype.itemsize <= target._store.nbytes():

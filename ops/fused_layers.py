@@ -20,7 +20,7 @@ from .activations import gelu_op, relu_op
 from .declare import Operator
 from .linalg import SCALES, addmm_op, linear_op
 from .out_forms import resize_and_copy_into_out
-from .recurrent import Weights, lstm_step, over_times
+from .recurrent import LSTM, Weights, lstm_step, over_times
 from .softmax import softmax
 from .structured import not_implemented
 from .written_in_parts import in_parts
@@ -118,7 +118,6 @@ def shaped_mask(mask: Any, kind: int | None, scores: tuple[int, ...]) -> Any:
 
 # --- one direction of one LSTM layer ---------------------------------------------------------------------------------
 
-LSTM = 2  # of the modes that libraries count: relu, tanh, LSTM, GRU
 rnn_layer_op = Operator(
     "mkldnn_rnn_layer(Tensor input, Tensor weight0, Tensor weight1, Tensor weight2, Tensor weight3, Tensor hx_, "
     "Tensor cx_, bool reverse, int[] batch_sizes, int mode, int hidden_size, int num_layers, bool has_biases, "

@@ -16,7 +16,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from redispatch.tensor import as_numpy
+from redispatch.dispatch import STATE, ops
+from redispatch.dispatch.layers.autocast import autocast_key
+from redispatch.tensor import as_numpy, dtypes
 
 from .arrangements import unsafe_chunk_op
 from .declare import Operator
@@ -25,6 +27,8 @@ from .linalg import linear_op
 from .public import public
 from .shape import cat_op, stack_op
 
+LSTM = 2  # of the modes that libraries count: relu, tanh, LSTM, GRU
+FUSED = (dtypes.float32, dtypes.bfloat16, dtypes.float16)
 State = Any  # a hidden state, or for lstm a hidden state and a cell
 Step = Callable[[Any, State, "Weights"], State]
 
@@ -189,6 +193,19 @@ def all_layers(
     return input, last
 
 
+def lstm_over_times(step: Step, input: Any, state: State, weights: Weights, backwards: bool) -> tuple[Any, State]:
+    """`over_times`; under autocast by the fused layer where PyTorch's CPU library has one, which is on the list as a
+    whole. What has no such layer (projections, packed sequences, GRU) keeps its states in their own dtype."""
+    fused = weights.projection is None and input.dtype in FUSED and input.device.type == "cpu" and input.numel()
+    if not fused or STATE.get().excluded & autocast_key("cpu"):
+        return over_times(step, input, state, weights, backwards)
+    own = weights.of_input, weights.of_hidden
+    biases = own if weights.input_bias is None else (weights.input_bias, weights.hidden_bias)
+    network = LSTM, weights.of_hidden.shape[1], 1, weights.input_bias is not None, False, False, False
+    result, hidden, cell, _ = ops.aten.mkldnn_rnn_layer.default(input, *own, *biases, *state, backwards, [], *network)
+    return result, (hidden, cell)
+
+
 def check_states(hx: Any) -> None:
     if len(hx) != 2:
         raise RuntimeError("lstm expects two hidden states")
@@ -215,7 +232,7 @@ def lstm_composite(
     check_states(hx)
     input = input.transpose(0, 1) if batch_first else input
     options = (num_layers, dropout, train, bidirectional, input.dim() - 1)
-    result, states = run_lstm(over_times, input, hx, params, has_biases, *options)
+    result, states = run_lstm(lstm_over_times, input, hx, params, has_biases, *options)
     result = result.transpose_(0, 1) if batch_first else result
     return result, *states
 

@@ -48,6 +48,8 @@ class CastCache:
 
     def cast(self, tensor: Any, dtype: Any) -> Any:
         """`tensor` in `dtype`, from the cache where the parameter has not been written since."""
+        if tensor._counter is None:  # an inference tensor has no version
+            return CAST()(tensor, dtype)
         key = id(tensor), dtype, STATE.get().grad_enabled
         version = tensor._counter[0]
         found = self._casts.get(key)

@@ -77,7 +77,7 @@ LEADING = frozenset(
     _linalg_solve_ex linalg_lu_factor_ex linalg_lu linalg_lu_solve linalg_solve_triangular linalg_matrix_exp
     linalg_householder_product linalg_ldl_factor_ex linalg_ldl_solve cholesky cholesky_solve cholesky_inverse
     triangular_solve lu_unpack linalg_pinv.atol_rtol_tensor pixel_shuffle pixel_unshuffle _linalg_check_errors bmm
-    baddbmm
+    baddbmm view_as_complex
     """.split()
 )
 

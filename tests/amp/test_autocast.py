@@ -163,7 +163,7 @@ def test_what_a_region_cannot_be_is_refused():
     with region:
         assert (matrix() @ matrix()).dtype is rd.float32
     if not rd.cuda.is_available():
-        with pytest.warns(UserWarning, match="device_type of 'cuda', but CUDA is not available. Disabling"):
+        with pytest.warns(UserWarning, match="CUDA is not available or torch_xla is imported. Disabling autocast."):
             region = rd.autocast("cuda")
         with region:
             assert not rd.is_autocast_enabled("cuda")
@@ -434,3 +434,53 @@ def test_nothing_warns_in_a_usual_step():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         losses_of_training(Images, 1)
+
+
+@pytest.mark.parametrize("options", [{}, {"num_layers": 2, "bidirectional": True, "batch_first": True, "bias": False}])
+def test_an_lstm_runs_in_the_regions_dtype_as_a_whole(options):
+    rd.manual_seed(0)
+    network, x = nn.LSTM(3, 2, **options), rd.randn(4, 5, 3)
+    with rd.autocast("cpu"):
+        result, (hidden, cell) = network(x)
+    assert result.dtype is hidden.dtype is cell.dtype is rd.bfloat16
+    exact, states = network(x)
+    rd.testing.assert_close((result.float(), hidden.float(), cell.float()), (exact, *states), rtol=0.05, atol=0.02)
+    result.float().sum().backward()
+    assert all(weight.grad.dtype is rd.float32 and weight.grad.any() for weight in network.parameters())
+
+
+def test_an_lstm_with_projections_and_a_gru_keep_their_states_dtype():
+    x = rd.randn(4, 5, 3)
+    with rd.autocast("cpu"):
+        assert nn.LSTM(3, 2, proj_size=1)(x)[1][1].dtype is nn.GRU(3, 2)(x)[0].dtype is rd.float32
+        assert nn.LSTM(3, 2)(nn.utils.rnn.pack_padded_sequence(x, rd.tensor([4] * 5)))[0].data.dtype is rd.float32
+
+
+def test_a_parameter_made_in_inference_mode_is_cast_and_not_kept():
+    with rd.inference_mode(), rd.autocast("cpu"):
+        layer_, x = nn.Linear(2, 2), matrix()
+        layer_.bias.zero_()
+        layer_.weight.fill_(1)
+        assert layer_(x).dtype is rd.bfloat16 and layer_(x).tolist() == [[2, 2], [2, 2]]
+        layer_.weight.fill_(3)
+        assert layer_(x).tolist() == [[6, 6], [6, 6]]
+
+
+def test_what_is_no_dtype_or_device_is_refused_and_changes_nothing():
+    with pytest.raises(TypeError, match="'dtype' .* must be torch.dtype, not int"):
+        rd.set_autocast_dtype("cpu", 3)
+    assert rd.get_autocast_dtype("cpu") is rd.bfloat16
+    with pytest.raises(TypeError, match="must be str, not int"):
+        rd.is_autocast_enabled(3)
+    with pytest.raises(TypeError, match="expected .* but got .str, NoneType"):
+        rd.set_autocast_enabled("cpu")
+
+
+def test_one_bool_turns_autocast_for_cuda_on_and_off():
+    def both():
+        rd.set_autocast_enabled(True)
+        assert rd.is_autocast_enabled() and not rd.is_autocast_enabled("cpu")
+        rd.set_autocast_enabled(False)
+        assert not rd.is_autocast_enabled()
+
+    contextvars.copy_context().run(both)

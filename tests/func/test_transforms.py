@@ -441,3 +441,13 @@ def test_writes_at_indices_have_a_rule():
         added = vmap(lambda row, new: row.index_add(0, index, new, alpha=2))(x, source)
         filled = vmap(lambda row: row.index_fill(-1, index, 5.0))(x)
     assert added[:, [2, 0]].tolist() == (source * 2).tolist() and filled[1].tolist() == [5, 0, 5, 0]
+
+
+def test_pairs_are_complex_numbers_for_each_example():
+    pairs = rd.arange(12.0).view(3, 2, 2)
+    for dim in (0, 1):
+        found = vmap(rd.view_as_complex, in_dims=dim, out_dims=dim)(pairs.movedim(0, dim))
+        assert_close(found.movedim(dim, 0), rd.view_as_complex(pairs))
+    z = rd.tensor([1 + 1j, 2 - 3j])
+    assert_close(vmap(grad(lambda t: (t.conj() * t).real))(z), 2 * z)
+    assert_close(jacrev(wave, _preallocate_and_copy=True, chunk_size=1)(X), slope(X))

@@ -3,6 +3,7 @@
 import copy
 import operator
 import pickle
+from typing import Any
 
 import pytest
 from expecttest import assert_expected_inline
@@ -192,7 +193,7 @@ def test_what_depends_on_values_is_refused():
         symbolic_trace(lambda x: [one for one in x])
     with pytest.raises(RuntimeError, match="'len' is not supported"):
         symbolic_trace(lambda x: len(x))
-    assert symbolic_trace(lambda x, flag: x if flag else -x, {"flag": False})(rd.ones(1)).tolist() == [-1]
+    assert symbolic_trace(lambda x, flag: x if flag else -x, {"flag": False})(rd.ones(1), False).tolist() == [-1]
 
 
 def test_a_tracer_says_which_modules_are_steps():
@@ -214,3 +215,34 @@ def test_functions_of_ones_own_are_found_by_the_code():
     module = GraphModule(nn.Module(), graph)
     assert "twice_1(x)" in module.code and module(rd.ones(1)).tolist() == [2]
     assert isinstance(graph.output_node(), Node)
+
+
+def test_any_number_of_arguments_is_one_placeholder():
+    def function(x, *args, flag=True, **kwargs):
+        return x + args[0] * kwargs["scale"], args, flag
+
+    traced = fx.symbolic_trace(function)
+    assert "def forward(self, x, *args, flag = True, **kwargs):" in traced.code
+    assert traced(1, 2, 3, scale=5) == (11, (2, 3), True)
+    assert fx.Interpreter(fx.symbolic_trace(lambda x, y: x - y)).boxed_run([5, 3]) == 2
+
+
+def test_a_graph_for_given_values_refuses_others():
+    def function(x, flag, other=None, word="a"):
+        return x if flag else -x
+
+    traced = fx.symbolic_trace(function, concrete_args={"flag": False, "other": None, "word": "a"})
+    assert traced(1, False) == -1 and not traced.graph.eliminate_dead_code()
+    for wrong in ((1, True), (1, False, 3), (1, False, None, "b")):
+        with pytest.raises(AssertionError, match="has been specialized to have value"):
+            traced(*wrong)
+    opaque = fx.symbolic_trace(function, concrete_args={"flag": [1]})
+    assert opaque(1, None) == 1, "a graph cannot tell every value"
+
+
+def test_code_writes_what_a_person_would():
+    def function(x: Any) -> Any:
+        return x[..., 0] + 1j
+
+    code = fx.symbolic_trace(function).code
+    assert "def forward(self, x):" in code and "Ellipsis" in code and "+ 1j" in code

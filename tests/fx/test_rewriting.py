@@ -7,6 +7,7 @@ import pytest
 import redispatch as rd
 from redispatch import fx, nn
 from redispatch.fx.experimental.proxy_tensor import make_fx
+from redispatch.fx.subgraph_rewriter import replace_pattern_with_filters
 
 
 def doubled(x):
@@ -119,3 +120,26 @@ def test_a_pattern_must_compute_and_its_parameters_be_those_of_the_replacement()
         fx.replace_pattern(traced, lambda x: x, lambda x: x)
     with pytest.raises(ValueError, match="the pattern has 1 parameters and the replacement 2"):
         fx.replace_pattern(traced, lambda x: rd.relu(x), lambda x, y: x)
+
+
+def test_places_that_follow_each_other_are_all_replaced():
+    traced = fx.symbolic_trace(lambda x: rd.relu(rd.relu(x)) + rd.relu(x))
+    assert len(fx.replace_pattern(traced, lambda x: rd.relu(x), lambda x: x.neg())) == 3
+    assert traced(rd.ones(1)).tolist() == [0.0]
+    kept = fx.symbolic_trace(lambda x: rd.relu(x))
+    assert len(fx.replace_pattern(kept, lambda x: rd.relu(x), lambda x: x)) == 1 and kept(-rd.ones(1)).tolist() == [-1]
+
+
+def test_filters_say_which_places_are_replaced():
+    traced = fx.symbolic_trace(lambda x: rd.add(x, 1) + rd.add(x, 2))
+
+    def adds_two(match, graph, pattern):
+        return match.anchor.args[1] == 2
+
+    done = replace_pattern_with_filters(traced, lambda x, y: rd.add(x, y), lambda x, y: rd.mul(x, y), [adds_two])
+    assert len(done) == 1 and traced(rd.tensor([3.0])).tolist() == [10.0]
+
+
+def test_functions_of_math_are_steps():
+    traced = fx.symbolic_trace(lambda x: math.sqrt(x) + math.pi)
+    assert traced(4.0) == 2 + math.pi and math.sqrt(9) == 3

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import redispatch as rd
 import redispatch.ops  # noqa: F401  # defines the operators
 from redispatch.autograd import gradcheck, gradgradcheck
 from redispatch.dispatch import TorchDispatchMode, ops
@@ -173,3 +174,12 @@ def test_type_names():
     assert x.type() == "torch.FloatTensor" and x.type("torch.IntTensor").dtype is dtypes.int32
     with pytest.raises(ValueError, match="invalid type: 'foo'"):
         x.type("foo")
+
+
+def test_resize_to_the_same_shape_keeps_strides_and_values():
+    x = rd.arange(6).view(2, 3).t()
+    assert x.resize_(3, 2).stride() == (1, 3) and x.tolist() == [[0, 3], [1, 4], [2, 5]]
+    assert x.resize_as_(rd.ones(3, 2)).stride() == (1, 3)
+    assert x.resize_(3, 2, memory_format=rd.contiguous_format).stride() == (2, 1)
+    out = rd.empty_strided((1, 3, 1), (1, 1, 1))
+    assert rd.linalg.matrix_norm(rd.ones(2, 3, 4), 2, (0, 2), True, out=out).stride() == (1, 1, 1)
