@@ -73,4 +73,7 @@ class SchemaCheckMode(TorchDispatchMode):
         return seen.result
 
 
-NOT_SUPPORTED: dict[str, str] = {}
+# These share memory with what their schemas do not name: the mode is there to say so.
+NOT_SUPPORTED = {
+    "set_* set_data/values,functionalization": "shares memory with what its schema does not name",
+}

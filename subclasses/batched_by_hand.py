@@ -21,6 +21,8 @@ from typing import Any
 import redispatch as rd
 from redispatch.utils import _pytree as pytree
 
+from .schemas import is_elementwise
+
 aten = rd.ops.aten
 
 
@@ -52,7 +54,7 @@ class BatchedTensor(rd.Tensor):
             raise NotImplementedError(f"{func}: write it without changing tensors in place, or use func.vmap")
         # The innermost level answers; wrappers of levels further out are constants to it, and are asked in its turn.
         level = max(x.level for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, BatchedTensor))
-        rule = pointwise if rd.Tag.pointwise in func.tags else RULES.get(func, by_example)
+        rule = pointwise if is_elementwise(func) else RULES.get(func, by_example)
         result = rule(level, func, args, kwargs)
         return pytree.tree_map_only(rd.Tensor, lambda x: BatchedTensor(x, level), result)
 
@@ -166,13 +168,16 @@ def product(level: int, func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def by_example(level: int, func: Any, args: Any, kwargs: Any) -> Any:
-    """Runs it on one example after another, and stacks the results."""
+    """Runs it on one example after another, and stacks the results; what is no tensor has to be the same for all."""
 
     def example(i: int) -> Any:
         pick = pytree.tree_map_only(BatchedTensor, lambda x: x.value[i] if x.level == level else x, (args, kwargs))
         return func(*pick[0], **pick[1])
 
     leaves, specs = zip(*(pytree.tree_flatten(example(i)) for i in range(size_of(level, (args, kwargs)))), strict=True)
+    for column in zip(*leaves, strict=True):
+        if not isinstance(column[0], rd.Tensor) and any(value != column[0] for value in column):
+            raise NotImplementedError(f"{func}: examples of a BatchedTensor differ in what is no tensor; use func.vmap")
     stacked = [
         rd.stack(column) if isinstance(column[0], rd.Tensor) else column[0] for column in zip(*leaves, strict=True)
     ]
@@ -180,10 +185,10 @@ def by_example(level: int, func: Any, args: Any, kwargs: Any) -> Any:
 
 
 NOT_SUPPORTED = {
-    "*": "nothing is changed in place: func.vmap does that",
-    "*/aliasing": "what has no rule goes example by example, and its results are stacked anew",
+    "#writes": "nothing is changed in place: func.vmap does that",
+    "#view/aliasing": "what has no rule goes example by example, and its results are stacked anew",
     "*/pickle": "it lives as long as its vmap runs, and is never kept",
-    "(*": "it lives as long as its vmap runs, and is never kept",
+    "(copy) (pickle) (optimizer)/attributes": "it lives as long as its vmap runs, and is never kept",
 }
 
 # How many dimension numbers come after the tensor.

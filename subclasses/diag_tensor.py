@@ -21,6 +21,8 @@ from typing import Any
 import redispatch as rd
 from redispatch.utils import _pytree as pytree
 
+from .schemas import written_by
+
 RULES: dict[Any, Callable[..., Any]] = {}
 
 
@@ -77,6 +79,13 @@ class DiagTensor:
             result = RULES[func](*args, **kwargs)
             if result is not NotImplemented:
                 return result
+        name, targets = getattr(func, "__name__", ""), pytree.tree_leaves(kwargs.get("out"))
+        if isinstance(func, rd._ops.OpOverload):
+            name, targets = str(func), written_by(func, args, kwargs)
+        elif name.endswith("_") and not name.endswith("__"):
+            targets = list(args[:1])
+        if any(isinstance(x, DiagTensor) for x in targets):
+            raise TypeError(f"{name}: a DiagTensor cannot be written, as it holds its diagonal only; use to_dense()")
         args, kwargs = pytree.tree_map_only(DiagTensor, DiagTensor.to_dense, (args, kwargs))
         return func(*args, **kwargs)
 
@@ -97,7 +106,9 @@ class DiagTensor:
 
 NOT_SUPPORTED = {
     "*/vmap": "it is no tensor, so that there is nothing to batch",
-    "(*": "it is no tensor: it holds one, which is the parameter",
+    "addbmm as_strided tril triu/functionalization": "it is no tensor, so that it cannot be cloned to be written",
+    "#writes": "it holds its diagonal only: write to to_dense()",
+    "(*/attributes": "it is no tensor: it holds one, which is the parameter",
 }
 
 

@@ -6,11 +6,12 @@
 
 What it teaches: a layout of one's own, with one meaning that settles every rule: *the padded tensor, whose padding does
 not exist*. The shape is that of the padded tensor, so autograd's formulas and broadcasting fit; a plain tensor that
-meets a jagged one is read at the places that exist; a sum over the ragged dimension adds rows by an index. Linear
-layers act on elements, so they are answered above autograd (`__torch_function__`), on the values. How serious it is:
-useful for batches of sequences; the rest is refused by name, and what attention needs is not here.
+meets a jagged one is read at the places that exist; a reduction pads with what changes nothing, as masked.py does; and
+what moves elements behind the ragged dimension moves the values. Layers act on elements, so they are answered above
+autograd (`__torch_function__`), on the values. How serious it is: useful for batches of sequences, attention included;
+the rest is refused by name.
 
-Read next: masked.py, which keeps the padding and marks it.
+Read next: masked.py, which keeps the padding and marks it, and whose tables of neutral elements are used here.
 """
 
 from __future__ import annotations
@@ -22,7 +23,11 @@ import redispatch as rd
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import return_and_correct_aliasing
 
+from .masked import REDUCTIONS, RUNNING, neutral
+from .schemas import is_elementwise, named, overloads, through_functional_form
+
 aten = rd.ops.aten
+F = rd.nn.functional
 
 
 class JaggedTensor(rd.Tensor):
@@ -70,8 +75,13 @@ class JaggedTensor(rd.Tensor):
     def to_padded(self, fill: float = 0) -> rd.Tensor:
         """The plain tensor of this one's shape, with `fill` behind the rows that are shorter. Gradients pass."""
         values = self.to_values()
-        padded = rd.full(self.shape, fill, dtype=values.dtype, device=values.device)
-        return padded.index_put(self.places(), values)
+        whole = rd.full(self.shape, fill, dtype=values.dtype, device=values.device)
+        return whole.index_put(self.places(), values)
+
+    def padded(self, fill: Any) -> rd.Tensor:
+        """The same, with nothing recorded."""
+        whole = rd.full(self.shape, fill, dtype=self.values_.dtype, device=self.device)
+        return whole.index_put_(self.places(), self.values_)
 
     def __repr__(self) -> str:
         ends = self.offsets.tolist()
@@ -90,25 +100,17 @@ class JaggedTensor(rd.Tensor):
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func is rd.nn.functional.linear and isinstance(args[0], JaggedTensor) and args[0].dim() > 2:
-            x, *rest = args
-            return from_values(func(x.to_values(), *rest, **kwargs), x.offsets)
+        if func in ABOVE:
+            result = ABOVE[func](func, *args, **kwargs)
+            if result is not NotImplemented:
+                return result
         with rd._C.DisableTorchFunctionSubclass():
             return func(*args, **kwargs)
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func in SAME_ROWS and isinstance(args[0], JaggedTensor):
-            result = args[0].with_values(func(args[0].values_, *args[1:], **kwargs))
-        elif rd.Tag.pointwise in func.tags and func is not aten.equal.default:  # that one gives no tensor
-            result = pointwise(func, args, kwargs)
-        elif func is aten.sum.default:
-            result = func(args[0].values_, **kwargs)
-        elif func is aten.sum.dim_IntList:
-            result = summed(*args, **kwargs)
-        else:
-            result = BEHIND[func](*args, **kwargs) if func in BEHIND else NotImplemented
+        result = (RULES.get(func) or rule_by_kind(func))(func, args, kwargs)
         if result is NotImplemented:
             raise NotImplementedError(
                 f"{func}: JaggedTensor has no rule for it; run it on x.to_padded(fill), or on x.to_values() where it "
@@ -189,58 +191,196 @@ def pointwise(func: Any, args: Any, kwargs: Any) -> Any:
             "add dimensions by view() to the plain tensors and to x.to_values()"
         )
     plain_args, plain_kwargs = pytree.tree_map_only(rd.Tensor, values, (args, kwargs))
-    if not func._schema.is_mutable:
-        return pytree.tree_map_only(rd.Tensor, first.with_values, func(*plain_args, **plain_kwargs))
-    target = kwargs.get("out", args[0])
-    if not isinstance(target, JaggedTensor):
-        raise ValueError(
-            f"{func}: a plain tensor cannot be written from rows of different lengths; use to_padded(fill)"
-        )
-    func(*plain_args, **plain_kwargs)
-    return target
+    return pytree.tree_map_only(rd.Tensor, first.with_values, func(*plain_args, **plain_kwargs))
 
 
-def summed(x: Any, dim: Any, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Over the ragged dimension, a plain tensor; over others behind it, a jagged one."""
-    # The face of the result, made without touching elements, has its shape and dtype; or the error is PyTorch's.
-    face = aten.sum.dim_IntList(rd.empty(x.shape, dtype=x.dtype, device="meta"), dim, keepdim, dtype=dtype)
-    dims = sorted({d % x.dim() for d in dim or range(x.dim())})
-    if dims[0] == 0 and 1 not in dims:
-        raise NotImplementedError(
-            f"aten.sum.dim_IntList: a sum over the rows, dimensions {dims}, is not known; use x.to_padded(0).sum(...)"
-        )
-    behind = [d - 1 for d in dims if d > 1]
-    values = x.values_.to(face.dtype)
-    if 1 not in dims:
-        return x.with_values(values.sum(behind, keepdim))
-    values = values.sum(behind, keepdim=True) if behind else values
-    totals = rd.zeros((x.shape[0], *values.shape[1:]), dtype=face.dtype, device=x.device)
-    totals = totals.index_add(0, x.places()[0], values)
-    return (totals.sum(0) if dims[0] == 0 else totals).reshape(face.shape)
+def rule_by_kind(func: Any) -> Any:
+    """The rule for an operator that no table names, by what it says of itself."""
+    if func._schema.is_mutable:
+        return written
+    return pointwise if is_elementwise(func) else unknown
 
 
-def unsqueezed(x: Any, dim: int) -> Any:
-    at = dim if dim >= 0 else dim + x.dim() + 1
-    return x.with_values(x.values_.unsqueeze(at - 1)) if at > 1 else NotImplemented
+def unknown(func: Any, args: Any, kwargs: Any) -> Any:
+    """In other operators, where it is made of some; a form that writes may have come to it below autograd."""
+    return func.decompose(*args, **kwargs)
 
 
-def expanded(x: Any, size: Any, *, implicit: bool = False) -> Any:
-    if len(size) != x.dim() or any(n not in (-1, old) for n, old in zip(size[:2], x.shape[:2], strict=True)):
+def written(func: Any, args: Any, kwargs: Any) -> Any:
+    def assign(target: Any, result: Any) -> None:
+        if isinstance(target, JaggedTensor) != isinstance(result, JaggedTensor):
+            raise ValueError(
+                f"{func}: only one of the result and the tensor that it is written to has rows of different lengths; "
+                "use to_padded(fill)"
+            )
+        if isinstance(target, JaggedTensor):
+            target.values_.copy_(result.values_)
+        else:
+            target.copy_(result)
+
+    return through_functional_form(func, args, kwargs, assign)
+
+
+def on_values(func: Any, args: Any, kwargs: Any) -> Any:
+    """Leaves the rows as they are, and elements where they are in them."""
+    x, *rest = args
+    return x.with_values(func(x.values_, *rest, **kwargs)) if isinstance(x, JaggedTensor) else NotImplemented
+
+
+def number(func: Any, args: Any, kwargs: Any) -> Any:
+    """A question with one answer for all elements that there are. One about two tensors needs them in the same rows."""
+    first, *others = [x for x in args if isinstance(x, rd.Tensor)]
+    if not all(isinstance(y, JaggedTensor) and rd.equal(y.offsets, first.offsets) for y in others):
         return NotImplemented
-    return x.with_values(x.values_.expand(-1, *size[2:]))
+    return func(*(x.values_ for x in (first, *others)))
 
 
-NOT_SUPPORTED = {"*": "where its elements go in rows of different lengths is not known: run it on x.to_padded(fill)"}
+def by_padding(func: Any, args: Any, kwargs: Any) -> Any:
+    """Runs with what changes nothing in the padding; where the rows are there still, the result is jagged."""
+    given, x = named(func, args, kwargs), args[0]
+    if not isinstance(x, JaggedTensor) or (given.get("ord", 1) or 1) < 0 or (given.get("p", 1) or 1) < 0:
+        return NotImplemented
+    dims = given.get("dim")
+    dims = range(x.dim()) if dims in (None, []) else [d % x.dim() for d in (dims if isinstance(dims, list) else [dims])]
+    fill = neutral(func, x)
+    args = pytree.tree_map_only(JaggedTensor, lambda one: one.padded(fill), args)
+    stays = func in RUNNING or not {0, 1} & {*dims}
+    return pytree.tree_map_only(
+        rd.Tensor, lambda y: x.with_values(y[x.places()]) if stays else y, func(*args, **kwargs)
+    )
 
-# Moves of elements that are answered where they stay in their rows.
-BEHIND: dict[Any, Any] = {aten.unsqueeze.default: unsqueezed, aten.expand.default: expanded}
 
-# What leaves the rows as they are, and elements where they are in them.
-SAME_ROWS: set[Any] = {
-    aten.alias.default,
-    aten.clone.default,
-    aten.detach.default,
-    aten._to_copy.default,
-    aten.ones_like.default,
-    aten.zeros_like.default,
+def multiplied(func: Any, args: Any, kwargs: Any) -> Any:
+    """A product of each row with a plain matrix of its own: the first factor has the rows."""
+    *bias, x, y = args
+    if not isinstance(x, JaggedTensor) or isinstance(y, JaggedTensor) or bias:
+        return NotImplemented
+    return x.with_values(func(x.padded(0), y)[x.places()])
+
+
+def behind(func: Any, args: Any, kwargs: Any) -> Any:
+    """Moves elements in dimensions behind the ragged one, which in the values are one further to the left."""
+    x, rank = args[0], args[0].dim()
+    given = {**dict(zip([one.name for one in func._schema.arguments[1:]], args[1:], strict=False)), **kwargs}
+    rank += func is aten.unsqueeze.default
+    for name in BEHIND[func].split():
+        dims = given.get(name, 0)
+        moved = [(d % rank) - 1 for d in (dims if isinstance(dims, list | tuple) else [dims])]
+        if func is aten.permute.default and moved[:2] == [-1, 0]:
+            moved = moved[1:]
+        elif min(moved, default=0) < 1:
+            return NotImplemented
+        given[name] = moved if isinstance(dims, list | tuple) else moved[0]
+    if "input_sizes" in given:
+        given["input_sizes"] = [x.values_.shape[0], *given["input_sizes"][2:]]
+    return pytree.tree_map_only(rd.Tensor, x.with_values, func(x.values_, **given))
+
+
+def flipped(func: Any, args: Any, kwargs: Any) -> Any:
+    """Each row from its end, where the ragged dimension is one of those that are flipped."""
+    x, dims = args[0], sorted(d % args[0].dim() for d in args[1])
+    if 0 in dims:
+        return NotImplemented
+    values = x.values_.flip([d - 1 for d in dims if d > 1])
+    if 1 in dims:
+        row, place = x.places()
+        values = values[x.offsets[row + 1] - 1 - place]
+    return x.with_values(values)
+
+
+def resized(func: Any, args: Any, kwargs: Any) -> Any:
+    """`view` and `expand`, which leave the two leading dimensions as they are."""
+    x, size = args[:2]
+    face = func(rd.empty(x.shape, device="meta"), size).shape
+    if face[:2] != x.shape[:2] or func is aten.expand.default and len(size) != x.dim():
+        return NotImplemented
+    return x.with_values(func(x.values_, [x.values_.shape[0], *face[2:]]))
+
+
+def joined(func: Any, args: Any, kwargs: Any) -> Any:
+    """`cat` of rows of the same lengths, behind the ragged dimension."""
+    parts, dim = args[0], named(func, args, kwargs).get("dim", 0)
+    first = parts[0]
+    alike = all(isinstance(x, JaggedTensor) and rd.equal(x.offsets, first.offsets) for x in parts)
+    if not alike or dim % first.dim() < 2:
+        return NotImplemented
+    return first.with_values(func([x.values_ for x in parts], dim % first.dim() - 1))
+
+
+# Above autograd ----------------------------------------------------------------------------------------------------
+
+
+def layer(func: Any, x: Any, *rest: Any, **options: Any) -> Any:
+    """What acts on each element of a row, or on the dimensions behind: it is run on the values."""
+    if not isinstance(x, JaggedTensor) or func is not F.embedding and x.dim() < 3:
+        return NotImplemented
+    return from_values(func(x.to_values(), *rest, **options), x.offsets)
+
+
+def mean(func: Any, x: Any, *dims: Any, **options: Any) -> Any:
+    """The sum over the number of elements that there are; PyTorch's formula divides by those of the padded tensor."""
+    ones = rd.ones_like(x.detach(), dtype=rd.int64)
+    return rd.sum(x, *dims, **options) / rd.sum(ones, *dims, **{k: v for k, v in options.items() if k != "dtype"})
+
+
+def rows(func: Any, x: Any, dim: int = 0) -> Any:
+    """The rows, each in its own length."""
+    return x.to_values().split(x.lengths().tolist()) if dim == 0 else NotImplemented
+
+
+def attention(func: Any, query: Any, key: Any, value: Any, **options: Any) -> Any:
+    """Each row attends to a row of keys, and to nothing behind its end. [rows, length, features], jagged all three."""
+    if not all(isinstance(x, JaggedTensor) and x.dim() == 3 for x in (query, key, value)):
+        return NotImplemented
+    if any(options.get(name) for name in ("attn_mask", "is_causal", "dropout_p")):
+        return NotImplemented
+    there = rd.arange(key.shape[1]) < key.lengths()[:, None]
+    padded = [x.to_padded() for x in (query, key, value)]
+    return from_values(func(*padded, attn_mask=there[:, None, :], **options)[query.places()], query.offsets)
+
+
+ABOVE: dict[Any, Any] = {
+    **dict.fromkeys([F.linear, F.layer_norm, F.rms_norm, F.embedding, F.dropout], layer),
+    **dict.fromkeys([rd.mean, rd.Tensor.mean], mean),
+    **dict.fromkeys([rd.unbind, rd.Tensor.unbind], rows),
+    F.scaled_dot_product_attention: attention,
+}
+
+# What each operator is served by ------------------------------------------------------------------------------------
+
+PADDED = "elements of all rows, or of neighbours, make one result: run it on x.to_padded(fill)"
+NOT_SUPPORTED = {
+    "@views @view_copies @shape @arrangements @scattering _unsafe_view": "it moves rows, or the ragged dimension",
+    "@sorting @searching @histograms @statistics @segments where aminmax allclose @integrals": PADDED,
+    "@convolution* @*pool* @upsampling @grid_sampling @*padding @folding @shuffles @fft @fourier @stft": PADDED,
+    "@linalg @added_products @contractions @matri* @cholesky @determinants @lu @orthogonal @solving @spectra": PADDED,
+    "@*norm* @distances @*loss* @ctc @moments mean": PADDED,
+    "@attention @recurrent @fused* @bilinear @gates @diagonals constant_pad_nd @pseudo_inverse": PADDED,
+    "@random @dropout @rrelu @gamma_draws @creation": "how many there are to make: make x.to_values()",
+    "@indexing @replacing @scatter_gather @scatter_reduce @embedding_bag": "an index says nothing of rows",
+    "@fake_quantize _prelu_kernel* log_sigmoid* polygamma_ clamp.Tensor": "the other tensors have no rows",
+    "resize* set_*": "goes by memory",
+    "@complex_numbers *.dtype": "another meaning of the same memory",
+    "equal is_same_size": "of a jagged and a plain tensor it compares nothing: use x.to_padded(fill)",
+}
+
+# Moves behind the ragged dimension: operator -> its arguments that name dimensions.
+BEHIND: dict[Any, str] = {
+    **dict.fromkeys(overloads("unsqueeze squeeze.dim squeeze.dims select.int slice.Tensor split.Tensor"), "dim"),
+    **dict.fromkeys(overloads("unbind.int split_with_sizes select_backward slice_backward"), "dim"),
+    aten.transpose.int: "dim0 dim1",
+    aten.diagonal.default: "dim1 dim2",
+    aten.permute.default: "dims",
+}
+RULES: dict[Any, Any] = {
+    **dict.fromkeys([*REDUCTIONS, *RUNNING], by_padding),
+    **dict.fromkeys(BEHIND, behind),
+    **dict.fromkeys(overloads("view _unsafe_view expand"), resized),
+    **dict.fromkeys(overloads("alias clone detach _to_copy ones_like zeros_like empty_like full_like"), on_values),
+    **dict.fromkeys(overloads("zero fill.Scalar lift_fresh_copy"), on_values),
+    **dict.fromkeys(overloads("copy fill.Tensor masked_fill.Tensor"), pointwise),
+    **dict.fromkeys(overloads("is_same_size is_pinned equal _local_scalar_dense"), number),
+    aten.flip.default: flipped,
+    aten.bmm.default: multiplied,
+    aten.cat.default: joined,
 }

@@ -6,8 +6,8 @@
     ones.materialize()          # a tensor like any other
 
 What it teaches: an operator can be answered without being run. Pointwise operators on constants run on one element;
-moves of elements run on nothing but the shape (the device `meta`); whatever else comes gets an expanded view of the
-one element, and only what is to be written has to be materialised. Zero is the constant with more rules: it vanishes
+moves of elements run on nothing but the shape (the device `meta`); whatever else comes gets the tensor in full. Zero is
+the constant with more rules: it vanishes
 in a sum and makes zero of a product, which skips the work of a gradient that is not there. How serious it is: useful
 where whole tensors are constant, as in the gradients of branches that were not taken; frameworks keep such zeros
 inside for that.
@@ -22,6 +22,8 @@ from typing import Any
 
 import redispatch as rd
 from redispatch.utils import _pytree as pytree
+
+from .schemas import is_elementwise, written_by
 
 aten = rd.ops.aten
 
@@ -46,13 +48,9 @@ class LazyConstant(rd.Tensor):
     def __init__(self, value: rd.Tensor, shape: Sequence[int]) -> None:
         self.value = value.detach()
 
-    def expanded(self) -> rd.Tensor:
-        """A plain view of the one element in this shape: all strides are zero. For reading only."""
-        return self.value.expand(self.shape)
-
     def materialize(self) -> rd.Tensor:
         """A plain tensor with memory for every element."""
-        return self.expanded().clone(memory_format=rd.contiguous_format)
+        return self.value.expand(self.shape).clone(memory_format=rd.contiguous_format)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.value.item()}, shape={list(self.shape)})"
@@ -69,13 +67,15 @@ class LazyConstant(rd.Tensor):
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func._schema.is_mutable and isinstance(kwargs.get("out", args[0]), LazyConstant):
+        if any(isinstance(x, LazyConstant) for x in written_by(func, args, kwargs)):
             raise TypeError(f"{func}: a constant has no elements to write to; write to x.materialize()")
+        if func is aten.as_strided.default:  # else `fill_diagonal_` and the like would write to a copy, unnoticed
+            raise TypeError(f"{func}: a {cls.__name__} has no memory that goes by strides; use x.materialize()")
         for rule in (zero_rule, constant_rule):
             result = rule(func, args, kwargs)
             if result is not NotImplemented:
                 return result
-        args, kwargs = pytree.tree_map_only(LazyConstant, LazyConstant.expanded, (args, kwargs))
+        args, kwargs = pytree.tree_map_only(LazyConstant, LazyConstant.materialize, (args, kwargs))
         return func(*args, **kwargs)
 
 
@@ -92,7 +92,9 @@ class ZeroTensor(LazyConstant):
 
 def constant(value: rd.Tensor, shape: Sequence[int]) -> Any:
     """The constant of a 0-d value: a ZeroTensor where that is zero."""
-    if value == 0 and not rd.signbit(value):  # minus zero is not the zero that vanishes: 1 / -0 is minus infinity
+    if (
+        not value.is_complex() and value == 0 and not rd.signbit(value)
+    ):  # minus zero is not the zero that vanishes: 1 / -0 is minus infinity
         return ZeroTensor(shape, value.dtype, value.device)
     return LazyConstant(value, shape)
 
@@ -112,13 +114,14 @@ def constant_rule(func: Any, args: Any, kwargs: Any) -> Any:
     tensors = [x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, rd.Tensor)]
     if func._schema.is_mutable or not all(isinstance(x, LazyConstant) for x in tensors):
         return NotImplemented
-    if rd.Tag.pointwise in func.tags:
+    if is_elementwise(func):
         # One element, but with as many dimensions as there are: the dtype of a result depends on whether it has any.
         one_args, one_kwargs = pytree.tree_map_only(
             LazyConstant, lambda x: x.value.reshape([1] * x.dim()), (args, kwargs)
         )
+        shape = rd.broadcast_shapes(*(x.shape for x in tensors))
         one = func(*one_args, **one_kwargs)
-        return constant(one.reshape(()), rd.broadcast_shapes(*(x.shape for x in tensors)))
+        return pytree.tree_map_only(rd.Tensor, lambda x: constant(x.reshape(()), shape), one)
     if func in MOVES:
         result = shape_only(func, args, kwargs)
         return pytree.tree_map_only(rd.Tensor, lambda x: constant(tensors[0].value, x.shape), result)
@@ -150,10 +153,18 @@ def annihilates(func: Any, *args: Any, **kwargs: Any) -> Any:
     return ZeroTensor(result.shape, result.dtype, args[0].device)
 
 
+WRITES = "a constant has no elements to write to: write to x.materialize()"
 NOT_SUPPORTED = {
-    "*": "a constant has no elements to write to: write to x.materialize()",
-    "*/aliasing": "a view of a constant is a constant of its own, since neither can be written",
-    "*/autograd": "a zero makes zero of what is infinite, where a formula divides by it",
+    "#writes (optimizer)": WRITES,
+    "as_strided": "a constant has no memory that goes by strides: use x.materialize()",
+    "as_strided_scatter/vmap": "a batch of constants is laid out as a whole tensor is",
+    "#view/aliasing": "a view of a constant is a constant of its own, since neither can be written",
+}
+# What ZeroTensor does besides.
+ZERO_NOT_SUPPORTED = {
+    "rsqrt *cosh *gamma* *digamma *psi *zeta* logit_backward addcdiv hypot *entr *ndtri _weight_norm/autograd": "where "
+    "PyTorch multiplies a gradient of zero with infinity, zero is zero",
+    "gradient.tensorarray* _weight_norm/values,functionalization,vmap,mixed": "PyTorch has 0 * (1 / 0) there",
 }
 
 ZERO_RULES: dict[Any, Callable[..., Any]] = {

@@ -92,12 +92,13 @@ class LoggingTensor(rd.Tensor):
 
         inner_args, inner_kwargs = pytree.tree_map_only(LoggingTensor, lambda x: x.elem, (args, kwargs))
         inner = func(*inner_args, **inner_kwargs)
-        if func._schema.is_mutable:
-            # An in-place operator gives back the argument, under the label that it has: nothing new is wrapped.
-            result = return_and_correct_aliasing(func, args, kwargs, inner)
-        else:
-            wrapped = pytree.tree_map_only(rd.Tensor, lambda x: cls(x, log), inner)
-            result = return_and_correct_aliasing(func, args, kwargs, wrapped)
+        # What is written in place comes back under the label that it has; a new label is for what is new.
+        new = [one.alias_info is None or not one.alias_info.is_write for one in func._schema.returns]
+        outer = [
+            pytree.tree_map_only(rd.Tensor, lambda x: cls(x, log), x) if is_new else x
+            for x, is_new in zip(inner if len(new) > 1 else (inner,), new, strict=False)
+        ]
+        result = return_and_correct_aliasing(func, args, kwargs, tuple(outer) if len(new) > 1 else outer[0])
         log.lines.append(f"{shown(result, looks=True)} = {call}")
         return result
 

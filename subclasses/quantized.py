@@ -24,6 +24,8 @@ import redispatch as rd
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import return_and_correct_aliasing
 
+from .schemas import written_by
+
 aten = rd.ops.aten
 
 
@@ -116,15 +118,10 @@ class QuantizedWeight(rd.Tensor):
                 f"{func}: a {type(written).__name__} cannot be changed element by element; dequantize() it, change "
                 "that, and quantise the result by from_float"
             )
+        if func is aten.as_strided.default:  # else `fill_diagonal_` and the like would write to a copy, unnoticed
+            raise TypeError(f"{func}: a {cls.__name__} has no memory that goes by strides; use dequantize()")
         args, kwargs = pytree.tree_map_only(QuantizedWeight, QuantizedWeight.dequantize, (args, kwargs))
         return func(*args, **kwargs)
-
-
-def written_by(func: Any, args: Any, kwargs: dict[str, Any]) -> list[Any]:
-    """The tensors that a call writes, those of `out=` among them."""
-    arguments = func._schema.arguments
-    given = {**dict(zip([argument.name for argument in arguments], args, strict=False)), **kwargs}
-    return pytree.tree_leaves([given.get(argument.name) for argument in arguments if argument.is_write])
 
 
 class Int8Weight(QuantizedWeight):
@@ -230,7 +227,8 @@ def copied(weight: Any, source: rd.Tensor, non_blocking: bool = False) -> Any:
 
 
 NOT_SUPPORTED = {
-    "*": "codes cannot be changed element by element: dequantize(), change that, and quantise again by from_float",
+    "#writes": "codes cannot be changed element by element: change dequantize(), and use from_float",
+    "as_strided": "codes have no strides of their own: use dequantize()",
     "(optimizer)/attributes": "codes cannot move a little: a quantised weight is not trained",
 }
 

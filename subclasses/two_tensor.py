@@ -85,6 +85,7 @@ class TwoTensor(rd.Tensor):
 TWICE = "what is plain is written twice, once for each half"
 NOT_SUPPORTED = {
     "_foreach_add_/mixed": TWICE,
+    "_amp_foreach_non_finite_check_and_unscale_/mixed": TWICE,
     "_fused_adam*/mixed": TWICE,
     "_native_batch_norm_legit/mixed": TWICE,
     "rrelu_with_noise*/mixed": TWICE,

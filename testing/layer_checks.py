@@ -265,8 +265,10 @@ def autograd(trial: Trial) -> bool:
     grads = grad(wanted, plain_inputs, plain_seeds, allow_unused=True)
     with trial.subject.region():
         mine = grad([x for x, _ in kept], inputs, [s for _, s in kept], allow_unused=True)
-    for x, y, leaf in zip(mine, grads, plain_inputs, strict=True):
+    for x, y, leaf, entry in zip(mine, grads, plain_inputs, inputs, strict=True):
         filled = y if y is not None else leaf.detach().clone().zero_()
+        if not trial.subject.owns(entry):  # by a door: no gradient comes from where that let no value in
+            filled = filled.masked_fill(entry.detach() != leaf.detach(), 0)
         trial.same(x if x is not None else leaf.detach().clone().zero_(), filled, "a gradient")
     return True
 

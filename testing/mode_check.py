@@ -78,7 +78,9 @@ class Watching(Subject):
         return x if self.plain is None else self.plain(x)
 
     def known(self, info: OpInfo) -> str:
-        return info.skips.get("dispatch_mode", "")
+        # Tensors of its own are wrappers, and what no wrapper can, they cannot either.
+        wraps = "" if self.make is None or info.random else info.skips.get("subclass", "")
+        return info.skips.get("dispatch_mode", "") or wraps
 
 
 # --- the mode itself -------------------------------------------------------------------------------------------------

@@ -8,13 +8,15 @@ Read next: subclass_check.py and mode_check.py, which fill it; layer_checks.py, 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from html import escape
+from pathlib import PurePath
 
-from redispatch.dispatch import OPERATORS
+from redispatch.dispatch import OPERATORS, OpOverload
 
 HOLDS, FAILS, NOT_SUPPORTED = "holds", "fails", "not supported"
 REFUSALS = (NotImplementedError, TypeError, ValueError)  # errors that say: this is not for me
@@ -59,32 +61,37 @@ class Finding:
 
 
 class Statements:
-    """What an author says is not supported: operator -> reason. Keys are names, patterns, or either with a check.
+    """What an author says is not supported: operators -> reason. Keys name operators, in words of these kinds:
 
-    "sort"               whatever overload: that it is refused is no failure
-    "linalg_*"           all operators of such names
+    "sort", "linalg_*"   by name, whatever overload, or by pattern
+    "@sorting"           by family: those that ops/sorting.py declares
+    "#pointwise"         by tag; "#view" is what gives views, "#writes" what writes, in place or by out=
+    "@views @shape"      several words are several statements with one reason
     "rand*/values"       this check of theirs, whatever comes out
     "*/pickle,deepcopy"  these checks of every operator
-    "#nondeterministic_seeded/values"    of those with a tag
 
-    A key without a check covers what says that it does not work (REFUSALS). A result that is wrong without a word, and
-    an error of another kind, is a failure all the same. Of several keys that cover an outcome the longest tells why.
+    A key without a check covers what says that it does not work (REFUSALS), by the operator that was called, or by the
+    one that the error names at its beginning ("aten.sort.default: ..."), which the call came to. A result that is wrong
+    without a word, and an error of another kind, is a failure all the same. Of several words that cover an outcome the
+    longest tells why.
     Errors: ValueError for a check that there is not, and for a reason that is empty.
     """
 
     def __init__(self, stated: Mapping[str, str], checks: Iterable[str]) -> None:
-        self.stated = dict(stated)
+        self.stated: dict[str, str] = {}
         known = {*checks}
-        for key, reason in self.stated.items():
-            checks_named = key.rpartition("/")[2].split(",") if "/" in key else []
-            if not known.issuperset(checks_named):
+        for key, reason in stated.items():
+            words, slash, of = key.rpartition("/") if "/" in key else (key, "", "")
+            if slash and not known.issuperset(of.split(",")):
                 raise ValueError(f"not_supported: {key!r} names no check; there are {', '.join(sorted(known))}")
             if not reason.strip():
                 raise ValueError(f"not_supported: say why for {key!r}; the reason is empty")
+            self.stated.update((f"{word}{slash}{of}", reason) for word in re.findall(r"\([^)]*\)|\S+", words))
 
-    def keys_for(self, op: str, check: str, refused: bool) -> list[str]:
-        """The keys that cover an outcome, the longest first."""
-        return sorted((key for key in self.stated if covers(key, op, check, refused)), key=len, reverse=True)
+    def keys_for(self, operators: Iterable[str], check: str, refused: bool) -> list[str]:
+        """The words that cover an outcome, which one of these operators had; the longest first."""
+        found = (key for key in self.stated if any(covers(key, op, check, refused) for op in operators))
+        return sorted(found, key=len, reverse=True)
 
 
 def covers(key: str, op: str, check: str, refused: bool) -> bool:
@@ -94,16 +101,36 @@ def covers(key: str, op: str, check: str, refused: bool) -> bool:
 
 
 def is_named(op: str, pattern: str) -> bool:
-    """Whether a pattern means an operator: by its whole name, without "aten::", without the overload, or by "#tag"."""
+    """Whether a pattern means an operator: by its whole name, without "aten::", without the overload, or by a word."""
+    known = OPERATORS.get(op)
     if pattern.startswith("#"):
-        return op in OPERATORS and pattern[1:] in {str(tag).removeprefix("Tag.") for tag in OPERATORS[op].tags}
+        asked = pattern[1:]
+        if known is None or asked in ("view", "writes"):
+            return known is not None and (known.schema.is_view if asked == "view" else known.schema.is_mutable)
+        return asked in map(str, known.tags)
+    if pattern.startswith("@"):
+        return known is not None and fnmatchcase(family(known), pattern[1:])
     short = op.removeprefix("aten::")
     packet = short.partition(".")[0] if "::" in op else short
     return any(fnmatchcase(name, pattern) for name in (op, short, packet))
 
 
+def family(op: OpOverload) -> str:
+    """The name of the file that declares an operator: "sorting"."""
+    return PurePath(op.place.rpartition(":")[0]).stem
+
+
 def is_pattern(key: str) -> bool:
-    return any(sign in key for sign in "*?[#")
+    return any(sign in key for sign in "*?[#@")
+
+
+def refused_by(error: BaseException) -> list[str]:
+    """The operator that an error is about, as its text says at the beginning: "aten.sort.stable: ..."."""
+    found = re.match(r"(\w+)\.(\w+)\.(\w+)(: |$)", str(error))
+    if found is None:
+        return []
+    space, name, overload = found.groups()[:3]
+    return [f"{space}::{name}" if overload == "default" else f"{space}::{name}.{overload}"]
 
 
 @dataclass
@@ -255,16 +282,16 @@ class Recorder:
 
     def __init__(self, report: Report, stated: Mapping[str, str], checks: Iterable[str]) -> None:
         self.report, self.statements = report, Statements(stated, checks)
-        self.used: set[str] = set()
-        self.seen: set[str] = set()  # the operators
+        self.used: dict[str, set[str]] = {}  # statement -> the operators that it excuses
 
-    def run(self, op: str, check: str, trial: Callable[[], bool], call: Callable[[], str], known: str = "") -> bool:
+    def run(
+        self, op: str, check: str, trial: Callable[[], bool], call: Callable[[], str], known: str = "", form: str = ""
+    ) -> bool:
         """Records a trial, and says whether an error was raised in it.
 
         trial: returns whether there was something to check, and raises where it does not hold. known: the reason, if
-        it is known beforehand that it cannot.
+        it is known beforehand that it cannot. form: the operator that is called, where it is another form of `op`.
         """
-        self.seen.add(op)
         try:
             if trial():
                 self.report.findings.append(Finding(op, check))
@@ -272,8 +299,10 @@ class Recorder:
             pass
         except Exception as error:
             raised = not isinstance(error, Broken)
-            keys = self.statements.keys_for(op, check, isinstance(error, REFUSALS))
-            self.used.update(keys)
+            names = [op, *([form] if form else []), *(refused_by(error) if raised else [])]
+            keys = self.statements.keys_for(names, check, isinstance(error, REFUSALS))
+            for key in keys:
+                self.used.setdefault(key, set()).add(op)
             reason = self.statements.stated[keys[0]] if keys else known
             outcome = NOT_SUPPORTED if reason else FAILS
             self.report.findings.append(Finding(op, check, outcome, call(), said(error), reason, error))
@@ -281,13 +310,27 @@ class Recorder:
         return False
 
     def find_stale(self, whole: bool) -> None:
-        """Enters the statements that no failure has used. whole: whether the whole table was run."""
+        """Enters the statements that are not true. whole: whether the whole table was run.
+
+        Of a name: everything works. Of a pattern, which is judged by the whole table: it excuses nothing, or of the
+        operators that it means more work than not.
+        """
         for key, reason in self.statements.stated.items():
-            named = key.rpartition("/")[0] if "/" in key else key
-            tried = any(is_named(op, named) for op in self.seen)
-            judged = whole or tried and not is_pattern(named)
-            if key not in self.used and judged:
-                self.report.stale[key] = reason if tried else f"no operator is called so ({reason})"
+            named, _, of = key.rpartition("/") if "/" in key else (key, "", "")
+            excused = self.used.get(key, set())
+            meant = {
+                one.op
+                for one in self.report.findings
+                if is_named(one.op, named) and (not of or one.check in of.split(","))
+            }
+            if is_pattern(named):
+                works = sorted(meant - excused)
+                if whole and (not excused or len(works) > len(meant & excused) > 0):
+                    self.report.stale[key] = (
+                        f"{names(works)} work ({reason})" if works else f"excuses nothing ({reason})"
+                    )
+            elif not excused and (meant or whole):
+                self.report.stale[key] = reason if meant else f"no operator is called so ({reason})"
 
 
 def said(error: BaseException) -> str:

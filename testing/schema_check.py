@@ -17,7 +17,11 @@ from redispatch.dispatch import FunctionSchema, OpOverload, bind
 from redispatch.tensor import Tensor
 from redispatch.utils._pytree import tree_leaves
 
-UNSAFE = ("aten::_unsafe_view", "aten::unsafe_split")  # their schemas are wrong on purpose
+UNSAFE = (
+    "aten::_unsafe_view",
+    "aten::unsafe_split",
+    "aten::unsafe_split_with_sizes",
+)  # their schemas are wrong on purpose
 # Statistics that these write in training, while their schemas say nothing of it
 RUNNING = ("running_mean", "running_var")
 WRITE_RUNNING = ("aten::native_batch_norm", "aten::batch_norm", "aten::instance_norm", "aten::_batch_norm_impl_index")
@@ -42,13 +46,15 @@ def observed(op: OpOverload, args: Any, kwargs: Any) -> Observation:
     schema = op.schema
     stack = bind(schema, args, kwargs)
     before = [[Snapshot(tensor) for tensor in plain_tensors(value)] for value in stack]
+    together = [[overlap(value, other) for other in stack] for value in stack]  # as they came: views of one memory
     seen = Observation(op(*args, **kwargs))
     outputs = list(seen.result) if isinstance(seen.result, tuple) else [seen.result]
     for position, value in enumerate(stack):
         name = name_of(schema, position)
         for number, output in enumerate(outputs):
             if schema.name not in UNSAFE and overlap(output, value):
-                if not may_alias(schema, number, position):
+                by_way = (p for p, shared in enumerate(together[position]) if shared)
+                if not may_alias(schema, number, position) and not any(may_alias(schema, number, p) for p in by_way):
                     raise RuntimeError(f"Argument {name} is not defined to alias output but was aliasing")
                 seen.aliasing.append((name, f"output_{number}"))
             returned = output is value and isinstance(value, Tensor)

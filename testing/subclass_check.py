@@ -192,9 +192,15 @@ def run_operator(
         some = calls[name == "autograd"]
         trials = [Trial(subject, info, sample) for sample in (some if name in THOROUGH else some[:1])]
         turn = Turn(CHECKS[name], trials)
-        raised = recorder.run(info.name, name, turn, turn.call, subject.known(info))
+        raised = recorder.run(info.name, name, turn, turn.call, subject.known(info), form_of(info, name))
         if raised and name == "values":
             return
+
+
+def form_of(info: OpInfo, check: str) -> str:
+    """The name of the form that a check calls, where that is another operator; functionalized, it writes in place."""
+    op = info.out if check == "out" else info.inplace if check in ("inplace", "functionalization") else None
+    return op.name() if op is not None else ""
 
 
 class Turn:

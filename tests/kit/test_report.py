@@ -80,3 +80,49 @@ def test_tags_patterns_and_checks_name_operators():
     made.run("aten::rand_like", "values", raises(Broken("other numbers")), lambda: "")
     made.run("aten::exp", "values", raises(Broken("other numbers")), lambda: "")
     assert [one.outcome for one in made.report.findings] == ["not supported", "fails"]
+
+
+def judged(stated, *trials):
+    made = Recorder(Report("Thing", CHECKS), stated, CHECKS)
+    for op, error in trials:
+        made.run(op, "values", holds if error is None else raises(error), lambda: "")
+    made.find_stale(whole=True)
+    return made.report
+
+
+def test_families_and_what_writes_name_operators():
+    no = TypeError("not here")
+    report = judged(
+        {"@sorting": "it has no order", "#writes": "it is constant", "#view": "it has no memory"},
+        ("aten::sort", no), ("aten::zero_", no), ("aten::t", no), ("aten::exp", no),
+    )  # fmt: skip
+    assert report.not_supported == {
+        "aten::sort": "it has no order",
+        "aten::zero_": "it is constant",
+        "aten::t": "it has no memory",
+    }
+    assert [one.op for one in report.failures] == ["aten::exp"] and not report.stale
+
+
+def test_words_share_a_reason_and_are_judged_one_by_one():
+    report = judged({"exp (two words) log/values": "why not"}, ("aten::exp", Broken("3")), ("(two words)", Broken("3")))
+    assert len(report.not_supported) == 2 and report.stale == {"log/values": "no operator is called so (why not)"}
+
+
+def test_a_refusal_is_covered_by_the_operator_that_refused():
+    error = NotImplementedError("aten.sort.default: Thing has no order")
+    assert judged({"@sorting": "no order"}, ("aten::msort", error), ("aten::unique_dim", error)).ok
+
+
+def test_a_pattern_under_which_more_works_than_not_is_not_true():
+    no = TypeError("not here")
+    report = judged({"@sorting": "no order"}, ("aten::sort", None), ("aten::topk", no), ("aten::mode", None))
+    assert report.stale == {"@sorting": "mode, sort work (no order)"}
+    assert judged({"@sorting": "no order"}, ("aten::sort", None), ("aten::topk", no)).ok
+    assert judged({"@sorting": "no order"}, ("aten::exp", None)).stale == {"@sorting": "excuses nothing (no order)"}
+
+
+def test_a_form_that_is_called_is_judged_by_its_own_name():
+    made = Recorder(Report("Thing", CHECKS), {"#writes": "it is constant"}, CHECKS)
+    made.run("aten::exp", "values", raises(TypeError("no")), lambda: "", form="aten::exp_")
+    assert not made.report.failures

@@ -3,7 +3,7 @@
 import pytest
 
 import redispatch as rd
-from redispatch.subclasses import TwoTensor, WrapperTensor
+from redispatch.subclasses import DiagTensor, TwoTensor, WrapperTensor
 from redispatch.testing import OpInfo, ReportError, check_subclass
 from redispatch.testing.op_db.common import unary
 from redispatch.utils import _pytree as pytree
@@ -109,6 +109,15 @@ def test_a_gradient_that_is_wrong_is_found():
 
     report = check_subclass(Above, lambda x: Above(x, x.clone()), ops=["sin"], checks=["values", "autograd"])
     assert broken(report) == {("sin", "autograd")}
+
+
+def test_no_gradient_is_expected_from_where_make_lets_no_value_in():
+    report = check_subclass(
+        DiagTensor,
+        lambda x: DiagTensor(x.diagonal()) if x.dim() == 2 and x.shape[0] == x.shape[1] else x,
+        plain=DiagTensor.to_dense, closed=False, strides=False, ops=["linalg_inv_ex"], checks=["autograd"],
+    )  # fmt: skip
+    assert report.check().passed == ["aten::linalg_inv_ex"]
 
 
 def test_what_is_stated_is_no_failure_and_what_is_stated_and_works_is_told():

@@ -76,3 +76,10 @@ def test_wrappers_are_looked_into():
 
 def test_the_module_has_pytorchs_name():
     assert schema_check_mode.SchemaCheckMode is SchemaCheckMode
+
+
+def test_views_of_one_memory_may_be_copied_into_one_another():
+    x = rd.arange(6)
+    with SchemaCheckMode():
+        assert x[:2].copy_(x[4:]).tolist() == [4, 5]
+        assert [len(part) for part in rd.unsafe_split_with_sizes(x, [2, 4])] == [2, 4]

@@ -94,3 +94,12 @@ def test_what_cannot_be_is_refused():
         vmap(lambda a: a, in_dims=None)(rd.ones(2))
     with pytest.raises(NotImplementedError, match="without changing tensors in place, or use func.vmap"):
         vmap(lambda row: row.add_(1))(rd.ones(2, 2))
+
+
+def test_an_answer_that_is_no_tensor_has_to_be_the_same_for_all():
+    x = examples(3, 2)
+    seen = []
+    vmap(lambda row: seen.append(rd.equal(row, row)) or row)(x)
+    assert seen == [True]
+    with pytest.raises(NotImplementedError, match="aten.equal.default: examples of a BatchedTensor differ"):
+        vmap(lambda row: rd.equal(row, x[0]) or row)(x)

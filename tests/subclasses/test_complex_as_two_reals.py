@@ -98,5 +98,47 @@ def test_what_is_no_pair_and_operators_without_a_rule_are_refused():
         ComplexPair(rd.ones(1), rd.ones(1, dtype=rd.float64))
     with pytest.raises(ValueError, match=r"re has shape \[1\], but im has \[2\]"):
         ComplexPair(rd.ones(1), rd.ones(2))
-    with pytest.raises(NotImplementedError, match="aten.tanh.default: ComplexPair has no rule"):
-        ComplexPair(rd.ones(1), rd.ones(1)).tanh()
+    with pytest.raises(NotImplementedError, match="aten.sinc.default: ComplexPair has no rule"):
+        ComplexPair(rd.ones(1), rd.ones(1)).sinc()
+
+
+# At points in all quadrants and on the axes; each line of the textbook is held against the kernels for complex numbers.
+POINTS = rd.tensor([0.5 + 0.3j, -0.7 + 1.2j, -1.5 - 0.4j, 2.0 - 1.0j, 0.25j, -0.8], dtype=rd.complex128)
+FORMULAS = "sqrt rsqrt exp exp2 expm1 log log1p log2 log10 sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh "
+FORMULAS += "sigmoid reciprocal abs angle sgn square isnan logical_not any all prod var std"
+
+
+@pytest.mark.parametrize("name", FORMULAS.split())
+def test_formulas_of_the_textbook(name):
+    assert_close(plain(getattr(rd, name)(ComplexPair.of(POINTS))), getattr(rd, name)(POINTS))
+
+
+@pytest.mark.parametrize("name", "sqrt exp log sin tanh atanh sigmoid prod var".split())
+def test_gradients_of_formulas(name):
+    z, pair = POINTS.clone().requires_grad_(), ComplexPair.of(POINTS).requires_grad_()
+    for x in (z, pair):
+        getattr(rd, name)(x).abs().sum().backward()
+    assert_close(pair.grad.to_complex(), z.grad)
+
+
+@pytest.mark.parametrize("power", [0, 1, 2, 3, -1, 0.5, 1 - 2j])
+def test_powers(power):
+    assert_close((ComplexPair.of(POINTS) ** power).to_complex(), POINTS**power)
+    assert_close(rd.pow(2.0, ComplexPair.of(POINTS)).to_complex(), rd.pow(2.0, POINTS))
+
+
+def test_forms_that_write_give_what_the_others_give():
+    x, out = ComplexPair.of(POINTS), ComplexPair.of(rd.zeros(6, dtype=rd.complex128))
+    assert rd.exp(x, out=out) is out
+    assert_close(out.to_complex(), POINTS.exp())
+    assert x.tanh_() is x
+    assert_close(x.to_complex(), POINTS.tanh())
+    with pytest.raises(TypeError, match="aten.add_.Tensor: a plain tensor cannot be written from a ComplexPair"):
+        rd.zeros(6, dtype=rd.complex128).add_(x)
+
+
+def test_padding_is_no_imaginary_number():
+    assert_close(
+        rd.nn.functional.pad(ComplexPair.of(POINTS), (1, 1), value=2.0).to_complex()[0],
+        rd.tensor(2 + 0j).to(rd.complex128),
+    )

@@ -99,3 +99,14 @@ def test_another_class_of_its_kind_is_let_answer():
             return "other"
 
     assert rd.matmul(diag(1.0), Other()) == "other"
+
+
+def test_it_cannot_be_written_and_says_so():
+    d, keep = diag(1.0, 2.0), diag(1.0, 2.0)
+    with pytest.raises(TypeError, match="a DiagTensor cannot be written"):
+        rd.tril(MATRIX, out=d)
+    with pytest.raises(TypeError, match="aten.linalg_qr.out: a DiagTensor cannot be written"):
+        rd.ops.aten.linalg_qr.out(MATRIX, Q=d, R=rd.zeros(2, 2))
+    with pytest.raises(TypeError, match="fill_diagonal_: a DiagTensor cannot be written"):
+        rd.Tensor.fill_diagonal_(d, 5)
+    assert d.diagonal.tolist() == keep.diagonal.tolist()

@@ -63,7 +63,6 @@ def test_dtypes_are_promoted_as_those_of_full_tensors():
 def test_it_holds_one_element():
     x = lazy(1.0, 1000, 1000)
     assert x.value.numel() == 1 and x.shape == (1000, 1000) and x.stride() == (1000, 1)
-    assert x.expanded().stride() == (0, 0)
     assert x.materialize().stride() == (1000, 1)
 
 
@@ -116,3 +115,23 @@ def test_it_is_copied_as_one_number_and_wants_one():
     assert type(copy.deepcopy(ZeroTensor((2,)))) is ZeroTensor
     with pytest.raises(ValueError, match=r"without dimensions, but got shape \[1\]"):
         LazyConstant(rd.ones(1), (2,))
+
+
+def test_operators_with_several_results_or_none_that_is_a_tensor():
+    mantissa, exponent = rd.frexp(lazy(8.0, 2, 3))
+    assert type(mantissa) is type(exponent) is LazyConstant and exponent.value == 4
+    assert rd.equal(lazy(8.0, 2), lazy(8.0, 2)) and not rd.equal(lazy(8.0, 2), rd.ones(2))
+
+
+def test_what_writes_into_views_or_into_lists_is_refused_before_it_does():
+    x = lazy(1.0, 3, 3)
+    with pytest.raises(TypeError, match="aten.as_strided.default: a LazyConstant has no memory"):
+        x.fill_diagonal_(2)
+    with pytest.raises(TypeError, match="a constant has no elements to write to"):
+        rd.ops.aten._foreach_add_.Scalar([rd.ones(2), lazy(1.0, 2)], 1)
+    assert x.value == 1
+
+
+def test_a_complex_zero_is_a_constant_like_any_other():
+    zero = rd.complex(ZeroTensor((2,)), ZeroTensor((2,)))
+    assert type(zero) is LazyConstant and zero.dtype == rd.complex64

@@ -74,3 +74,11 @@ def test_its_log_does_not_hide_the_method_that_formulas_call():
     assert x.log().elem.tolist() == rd.tensor([1.0, 2.0]).log().tolist()
     rd.logcumsumexp(x, 0).sum().backward()
     assert type(x.grad) is LoggingTensor
+
+
+def test_a_new_result_of_an_operator_that_also_writes_is_followed():
+    x, log = logged(rd.ones(2))
+    noise = LoggingTensor(rd.zeros(2), log)
+    result = rd.ops.aten.rrelu_with_noise.default(x, noise, 0.1, 0.3, True)
+    assert type(result) is LoggingTensor and result.label == "$2"
+    assert x.add_(1) is x and str(log).splitlines()[-1].startswith("$0")

@@ -121,6 +121,57 @@ def test_a_mask_that_does_not_fit_is_refused():
         MaskedTensor(rd.ones(2), rd.tensor([True]))
 
 
+@pytest.mark.parametrize(
+    "run", [rd.std, rd.var, lambda x: rd.logsumexp(x, 0), lambda x: rd.linalg.vector_norm(x, 3), rd.count_nonzero]
+)
+def test_other_reductions_take_what_counts(run):
+    x = rd.tensor([1.0, NAN, 3.0, 7.0], requires_grad=True)
+    found, wanted = run(masked(x, rd.tensor([True, False, True, True]))), run(rd.tensor([1.0, 3.0, 7.0]))
+    assert_close(found.to_tensor(), wanted)
+    assert_close(found.item(), wanted.item())
+    if found.requires_grad:
+        plain = rd.tensor([1.0, 3.0, 7.0], requires_grad=True)
+        found.backward()
+        run(plain).backward()
+        assert_close(x.grad[[0, 2, 3]], plain.grad)
+        assert x.grad[1] == 0
+
+
+def test_what_does_not_count_has_no_part_in_running_sums_softmax_and_products():
+    x, mask = rd.tensor([[1.0, NAN, 3.0]]), rd.tensor([[True, False, True]])
+    m = MaskedTensor(x, mask)
+    assert counted(m.cumsum(1)) == [1.0, 4.0] and counted(m.cummax(1).values) == [1.0, 3.0]
+    assert_close(rd.tensor(counted(m.softmax(1))), rd.softmax(rd.tensor([1.0, 3.0]), 0))
+    product = m @ rd.tensor([[1.0], [5.0], [10.0]])
+    assert type(product) is MaskedTensor and counted(product) == [31.0]
+    assert (MaskedTensor(x, ~mask & False) @ rd.ones(3, 1)).mask.tolist() == [[False]]
+
+
+def test_gradients_of_parts_add_up_where_each_counts():
+    x = rd.tensor([[1.0, 2.0], [3.0, NAN]], requires_grad=True)
+    m = masked(x, rd.tensor([[True, True], [True, False]]))
+    (m[0].sum() + 2 * m[1].sum()).backward()
+    assert x.grad.tolist() == [[1.0, 1.0], [2.0, 0.0]]
+
+
+def test_elements_are_picked_with_their_masks_by_indices_that_count():
+    x = MaskedTensor(values(), MASK)
+    assert counted(x.index_select(0, rd.tensor([1, 0]))) == [5.0, 1.0, 3.0]
+    with pytest.raises(ValueError, match="an index of MaskedTensor that does not count"):
+        x.index_select(0, MaskedTensor(rd.tensor([1, 0]), rd.tensor([True, False])))
+    with pytest.raises(ValueError, match="does not count; see x.mask"):
+        x[0, 1].item()
+
+
+def test_forms_that_write_give_what_the_others_give():
+    x = MaskedTensor(rd.tensor([1.0, 2.0]), rd.tensor([True, False]))
+    out = MaskedTensor(rd.zeros(2), rd.tensor([True, False]))
+    assert rd.cumsum(x, 0, out=out) is out and counted(out) == [1.0]
+    assert counted(x.zero_()) == [0.0] and counted(x.copy_(rd.ones(2))) == [1.0]
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        MaskedTensor(rd.ones(2, dtype=rd.int64), rd.tensor([True, False])).add_(x)
+
+
 def test_it_shows_what_counts_and_comes_apart():
     x = MaskedTensor(rd.tensor([[1.5, NAN]]), rd.tensor([[True, False]]))
     assert repr(x) == "MaskedTensor([[1.5, --]])"

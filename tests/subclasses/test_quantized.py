@@ -132,3 +132,9 @@ def test_a_weight_given_as_out_is_refused_and_not_written_past(out):
     with pytest.raises(TypeError, match="aten.mm.out: a Int.Weight cannot be changed element by element"):
         rd.mm(rd.ones(2, 3), rd.ones(3, 32), out=target)
     assert target.dequantize().tolist() == rd.ones(2, 32).tolist()
+
+
+@KINDS
+def test_a_write_through_a_view_by_strides_is_refused_instead_of_lost(kind, options):
+    with pytest.raises(TypeError, match="aten.as_strided.default: a Int[48]Weight has no memory"):
+        kind.from_float(weight(), *options).fill_diagonal_(1)
