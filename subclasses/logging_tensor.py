@@ -94,11 +94,12 @@ class LoggingTensor(rd.Tensor):
         inner = func(*inner_args, **inner_kwargs)
         # What is written in place comes back under the label that it has; a new label is for what is new.
         new = [one.alias_info is None or not one.alias_info.is_write for one in func._schema.returns]
-        outer = [
+        outer: Any = [
             pytree.tree_map_only(rd.Tensor, lambda x: cls(x, log), x) if is_new else x
             for x, is_new in zip(inner if len(new) > 1 else (inner,), new, strict=False)
         ]
-        result = return_and_correct_aliasing(func, args, kwargs, tuple(outer) if len(new) > 1 else outer[0])
+        outer = outer[0] if len(new) == 1 else tuple(outer) if new else None
+        result = return_and_correct_aliasing(func, args, kwargs, outer)
         log.lines.append(f"{shown(result, looks=True)} = {call}")
         return result
 

@@ -144,9 +144,8 @@ def report_on(name, **options):
 
 
 @pytest.mark.parametrize("name", SUBCLASSES)
-def test_no_statement_is_about_all_operators(name):
-    assert not [key for key in stated(getattr(subclasses, name)) if "*" in key.partition("/")[0].split()
-                and key.rpartition("/")[2] != "pickle"]  # fmt: skip
+def test_no_statement_excuses_whatever_is_refused(name):
+    assert not [key for key in stated(getattr(subclasses, name)) if "*" in key.split()]
 
 
 def test_nobody_is_forgotten():

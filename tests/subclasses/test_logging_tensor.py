@@ -82,3 +82,10 @@ def test_a_new_result_of_an_operator_that_also_writes_is_followed():
     result = rd.ops.aten.rrelu_with_noise.default(x, noise, 0.1, 0.3, True)
     assert type(result) is LoggingTensor and result.label == "$2"
     assert x.add_(1) is x and str(log).splitlines()[-1].startswith("$0")
+
+
+def test_an_operator_that_writes_a_list_and_returns_nothing():
+    x, log = logged(rd.ones(2))
+    parts = [LoggingTensor(rd.zeros(1), log), LoggingTensor(rd.zeros(1), log)]
+    assert rd.ops.aten.split_copy.Tensor_out(x, 1, out=parts) is None
+    assert [part.elem.item() for part in parts] == [1.0, 1.0]
