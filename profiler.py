@@ -205,7 +205,7 @@ class profile:  # a function's name, as PyTorch's
         self.schedule, self.on_trace_ready = schedule or always, on_trace_ready
         self.record_steps, self.acc_events = schedule is not None, acc_events
         self.record_shapes, self.profile_memory, self.with_flops = record_shapes, profile_memory, with_flops
-        self.step_num = 0
+        self.running, self.step_num = False, 0
         self.current_action = self.schedule(0)
         self._mode: ProfilerMode | None = None  # while a window is recorded
         self._spans: list[Span] = []
@@ -220,11 +220,16 @@ class profile:  # a function's name, as PyTorch's
         self.stop()
 
     def start(self) -> None:
-        """Begins, with the first step."""
+        """Begins, with the first step. RuntimeError where it has begun."""
+        if self.running:
+            raise RuntimeError("profile: it runs already; stop() ends it")
+        self.running = True
         self._turn(self.current_action)
 
     def step(self) -> None:
-        """Ends a step of the schedule, and begins the next."""
+        """Ends a step of the schedule, and begins the next. RuntimeError outside of the region."""
+        if not self.running:
+            raise RuntimeError("profile: step() is for a profile that runs; begin it by `with` or start()")
         self._end_step()
         ended = self.current_action
         self.step_num += 1
@@ -235,6 +240,7 @@ class profile:  # a function's name, as PyTorch's
 
     def stop(self) -> None:
         """Ends. What was recorded so far is a window of its own."""
+        self.running = False
         self._end_step()
         if self._mode is not None:
             self._save()

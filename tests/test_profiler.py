@@ -175,6 +175,17 @@ def test_a_region_that_raises_keeps_what_was_seen():
     assert len(prof.events()) == 2
 
 
+def test_a_profile_that_does_not_run_has_no_steps():
+    prof = profile()
+    prof.stop()
+    with pytest.raises(RuntimeError, match=r"step\(\) is for a profile that runs"):
+        prof.step()
+    with prof, pytest.raises(RuntimeError, match="it runs already"):
+        prof.start()
+    A.exp()
+    assert prof.events() == []
+
+
 def test_another_thread_is_not_seen():
     with profile() as prof:
         thread = threading.Thread(target=step)
