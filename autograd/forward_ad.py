@@ -106,7 +106,7 @@ def dual_call(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]
             return cls.apply(*args, **kwargs)
         if cls.setup_context is Function.setup_context and not state.levels:
             output, ctx = cls._applied(args, kwargs)
-            moved = asked_for_tangents(cls, ctx, tangents, output)
+            moved = asked_for_tangents(cls, ctx, args, tangents, output)
         else:
             output = cls.apply(*args, **kwargs)
             moved = tangents_by_user(cls, args, tangents, output)

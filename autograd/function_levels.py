@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from redispatch.dispatch import STATE, wants_gradient, within
-from redispatch.tensor import Tensor
+from redispatch.dispatch import STATE, ops, wants_gradient, within
+from redispatch.tensor import Tensor, dtypes
 
 from .function import Function, FunctionCtx, tie_outputs
 
@@ -73,10 +73,17 @@ def tangents_by_user(cls: type[Function], values: tuple[Any, ...], tangents: lis
         return None
     ctx = cls._context_class(tuple(wants_gradient(value) for value in values))
     cls.setup_context(ctx, values, output)
-    return asked_for_tangents(cls, ctx, tangents, output)
+    return asked_for_tangents(cls, ctx, values, tangents, output)
 
 
-def asked_for_tangents(cls: type[Function], ctx: FunctionCtx, tangents: list[Any], output: Any) -> Any:
+def asked_for_tangents(
+    cls: type[Function], ctx: FunctionCtx, values: tuple[Any, ...], tangents: list[Any], output: Any
+) -> Any:
+    """What the Function's `jvp` says; zeros stand for missing tangents of inputs that could have one, unless `ctx`
+    says that they are not to be made."""
+    if ctx.materialize_grads:
+        pairs = zip(values, tangents, strict=True)
+        tangents = [ops.aten.zeros_like.default(value) if lacks(value, one) else one for value, one in pairs]
     ctx.to_save = getattr(ctx, "saved_for_forward", ctx.to_save)
     ctx._node = lambda: None
     moved = cls.jvp(ctx, *tangents)
@@ -90,6 +97,11 @@ def asked_for_tangents(cls: type[Function], ctx: FunctionCtx, tangents: list[Any
     for index, (one, tangent) in enumerate(zip(outputs, found, strict=True)):
         check_tangent(index, one, tangent)
     return moved
+
+
+def lacks(value: Any, tangent: Any) -> bool:
+    """Whether an input has no tangent and could have one."""
+    return tangent is None and isinstance(value, Tensor) and value._dtype.category >= dtypes.FLOATING
 
 
 def check_tangent(index: int, output: Any, tangent: Any) -> None:

@@ -98,9 +98,15 @@ def generated(level: Any, cls: type[Function], in_dims: tuple[Any, ...], values:
                 leaves = tree_flatten(output)[0]
                 examples = [inner.wrap(leaf, dim) for leaf, dim in zip(leaves, known["dims"], strict=True)]
                 cls.setup_context(ctx.inner, wrapped, tree_unflatten(examples, known["spec"]))
+                ctx.set_materialize_grads(ctx.inner.materialize_grads)
                 kept = ctx.inner.to_save
-                ctx.saved_dims = [inner.dims_of(one) if isinstance(one, Tensor) else None for one in kept]
+                for_jvp = getattr(ctx.inner, "saved_for_forward", kept)
+                ctx.saved_dims, ctx.dims_for_jvp = (
+                    [inner.dims_of(one) if isinstance(one, Tensor) else None for one in each]
+                    for each in (kept, for_jvp)
+                )
                 ctx.save_for_backward(*(mapped(one, inner.unwrap) for one in kept))
+                ctx.save_for_forward(*(mapped(one, inner.unwrap) for one in for_jvp))
                 ctx.out_dims, ctx.shapes = list(known["dims"]), [getattr(value, "shape", None) for value in inputs]
                 ctx.inner.to_save = ()
 
@@ -119,7 +125,7 @@ def generated(level: Any, cls: type[Function], in_dims: tuple[Any, ...], values:
         @staticmethod
         def jvp(ctx: Any, *tangents: Any) -> Any:
             with make(size, randomness) as inner:
-                saved = zip(ctx.saved_tensors, ctx.saved_dims, strict=True)
+                saved = zip(ctx.saved_tensors, ctx.dims_for_jvp, strict=True)
                 ctx.inner.to_save = tuple(one if one is None else inner.wrap(one, dim) for one, dim in saved)
                 given = zip(tangents, in_dims, strict=True)
                 found = cls.jvp(ctx.inner, *(one if one is None else inner.wrap(one, dim) for one, dim in given))

@@ -110,3 +110,55 @@ def test_what_is_missing_is_named():
         vmap(Unruled.apply)(BATCH)
     with pytest.raises(NotImplementedError, match="must implement the jvp function"):
         jvp(Unruled.apply, (X,), (X,))
+
+
+class Product(Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, y, times):
+        return x * y * times
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_forward(*inputs[:2])
+        ctx.times = inputs[2]
+
+    @staticmethod
+    def jvp(ctx, x_tangent, y_tangent, times):
+        assert times is None
+        x, y = ctx.saved_tensors
+        return (x_tangent * y + x * y_tangent) * ctx.times
+
+
+class Sparing(Product):
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        Product.setup_context(ctx, inputs, output)
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def jvp(ctx, x_tangent, y_tangent, times):
+        assert y_tangent is None
+        return x_tangent * ctx.saved_tensors[1] * ctx.times
+
+
+@pytest.mark.parametrize("kind", [Product, Sparing])
+def test_a_jvp_is_given_zeros_for_missing_tangents_if_it_wants_them(kind):
+    other = X.exp()
+    assert_close(jvp(lambda x: kind.apply(x, other, 2), (X,), (X,))[1], 2 * X * other)
+    assert_close(jacfwd(lambda x: kind.apply(x, other, 2))(X), rd.diag(2 * other))
+    found = vmap(lambda y: jvp(lambda x: kind.apply(x, y, 2), (X,), (X,))[1])(BATCH)
+    assert_close(found, 2 * X * BATCH)
+    with fwAD.dual_level():
+        assert_close(fwAD.unpack_dual(kind.apply(fwAD.make_dual(X, X), other, 2)).tangent, 2 * X * other)
+
+
+def test_a_whole_number_has_no_tangent():
+    class Scaled(Product):
+        @staticmethod
+        def jvp(ctx, x_tangent, y_tangent, times):
+            assert y_tangent is None
+            return x_tangent * ctx.saved_tensors[1] * ctx.times
+
+    assert_close(jvp(lambda x: Scaled.apply(x, rd.tensor([1, 2, 3]), 2), (X,), (X,))[1], 2 * X * rd.tensor([1, 2, 3]))
