@@ -147,3 +147,25 @@ def test_a_formula_of_ones_own_for_one_region():
     with FlopCounterMode(display=False, custom_mapping={aten.exp: lambda shape, out_shape: 7 * shape[0]}) as counter:
         rd.ones(3).exp()
     assert counter.get_flop_counts() == {"Global": {aten.exp: 21}} and counter.get_total_flops() == 21
+
+
+def test_a_module_that_is_called_twice_has_both_backwards_and_so_has_a_second_pass():
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(3, 3)
+
+        def forward(self, x):
+            return self.layer(self.layer(x))
+
+    model, product = Twice(), 2 * 2 * 3 * 3
+    found = counts(lambda: model(rd.ones(2, 3)).sum().backward())
+    # by both weights, and by the inner result: the input needs no gradient
+    assert found["Twice.layer"] == found["Global"] == {"aten.addmm": 2 * product, "aten.mm": 3 * product}
+
+    def gradient_of_gradient():
+        x = rd.ones(2, 3, requires_grad=True)
+        (grad,) = rd.autograd.grad(model(x).square().sum(), x, create_graph=True)
+        grad.sum().backward()
+
+    assert counts(gradient_of_gradient)["Global"] == {"aten.addmm": 2 * product, "aten.mm": 10 * product}
