@@ -111,6 +111,8 @@ def size_of(level: int, args: Any) -> int:
 
 def pointwise(level: int, func: Any, args: Any, kwargs: Any) -> Any:
     """Examples broadcast from the right, so that ones go between the batch and the dimensions of the smaller."""
+    if kwargs.get("memory_format") not in (None, rd.preserve_format, rd.contiguous_format):
+        return by_example(level, func, args, kwargs)  # an order of so many dimensions, and the batch is one more
     rank = max(x.dim() for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, rd.Tensor))
 
     def lined_up(x: Any) -> Any:

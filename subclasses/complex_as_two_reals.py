@@ -111,7 +111,11 @@ def written(func: Any, target: Any, result: Any) -> None:
 
 def both(func: Any, args: Any, kwargs: Any) -> Any:
     """Does to both halves what moves elements or adds them up. Indices and masks are the same for both."""
-    halves = []
+    halves, dtype = [], kwargs.get("dtype")
+    if dtype is not None and not dtype.is_complex:  # as a real dtype a complex number is its real part
+        args = pytree.tree_map_only(ComplexPair, real_part, args)
+        return func(*args, **kwargs)
+    kwargs = kwargs if dtype is None else {**kwargs, "dtype": dtype.to_real()}
     for part in (real_part, imaginary_part):
 
         def half(x: Any, part: Any = part) -> Any:
@@ -296,7 +300,7 @@ def by(part: Callable[[Any], Any], names: str) -> dict[Any, Callable[..., Any]]:
 
 def converted(x: Any, *, dtype: Any = None, **look: Any) -> Any:
     if dtype is not None and not dtype.is_complex:
-        return NotImplemented  # it would lose the imaginary part
+        return x.re.to(dtype, copy=True)
     return ComplexPair(*(part.to(dtype and dtype.to_real(), copy=True) for part in (x.re, x.im)))
 
 
@@ -323,7 +327,10 @@ def added(rule: Callable[..., Any]) -> Callable[..., Any]:
 
 def like(x: Any, value: Any = 0, *, dtype: Any = None, **look: Any) -> Any:
     """A pair of the same shape, filled with a number."""
-    return ComplexPair(rd.full_like(x.re, real_part(value)), rd.full_like(x.re, imaginary_part(value)))
+    if dtype is not None and not dtype.is_complex:
+        return rd.full_like(x.re, value, dtype=dtype)
+    real = dtype and dtype.to_real()
+    return ComplexPair(*(rd.full_like(x.re, part(value), dtype=real) for part in (real_part, imaginary_part)))
 
 
 def view_as_real(x: Any) -> rd.Tensor:
@@ -340,7 +347,6 @@ NOT_SUPPORTED = {
     "var_mean std_mean block_diag allclose _foreach* nonzero_static": "no line of the textbook",
     "#inplace_view resize* set_* as_strided*": "goes by memory, and a pair has two",
     "slice_inverse/mixed": "goes by memory, and a pair has two",
-    "_to_copy": "as a real dtype it would lose its imaginary part: say which with x.re or x.abs()",
     "*.dtype _neg_view*": "another meaning of the same bits, and a pair has others",
     "conj _conj mH matrix_H adjoint real imag view_as_real/aliasing": "made anew of the two parts, for reading",
 }
@@ -404,9 +410,9 @@ RULES: dict[Any, Callable[..., Any]] = {
     aten.where.self: chosen,
     **dict.fromkeys(overloads("masked_fill.Scalar masked_fill.Tensor"), masked_fill),
     **dict.fromkeys(overloads("full_like fill.Scalar fill.Tensor"), like),
-    aten.ones_like.default: lambda x, **look: like(x, 1),
-    aten.new_full.default: lambda x, size, value, **look: like(aten.new_empty.default(x, size), value),
-    aten.new_ones.default: lambda x, size, **look: like(aten.new_empty.default(x, size), 1),
+    aten.ones_like.default: lambda x, **look: like(x, 1, **look),
+    aten.new_full.default: lambda x, size, value, **look: like(aten.new_empty.default(x, size), value, **look),
+    aten.new_ones.default: lambda x, size, **look: like(aten.new_empty.default(x, size), 1, **look),
     aten.constant_pad_nd.default: pad,
     **dict.fromkeys(overloads("view_as_real view_as_real_copy"), view_as_real),
     aten._local_scalar_dense.default: lambda x: complex(x.re.item(), x.im.item()),

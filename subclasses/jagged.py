@@ -224,6 +224,7 @@ def written(func: Any, args: Any, kwargs: Any) -> Any:
 def on_values(func: Any, args: Any, kwargs: Any) -> Any:
     """Leaves the rows as they are, and elements where they are in them."""
     x, *rest = args
+    kwargs = {name: value for name, value in kwargs.items() if name != "memory_format"}  # it has an order of its own
     return x.with_values(func(x.values_, *rest, **kwargs)) if isinstance(x, JaggedTensor) else NotImplemented
 
 

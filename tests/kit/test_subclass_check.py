@@ -72,6 +72,15 @@ def test_a_rule_that_is_wrong_is_found(rule, check, problem):
     assert problem in found.problem and found.call.startswith("mul.Tensor(f64[2, 3]")
 
 
+def test_keyword_arguments_that_are_dropped_are_missed():
+    class Deaf(WrapperTensor):
+        pass
+
+    Deaf.implements(aten.add.Tensor)(lambda func, x, y, **dropped: type(x)(func(x.held, y.held)))
+    report = check_subclass(Deaf, lambda x: Deaf(x), ops=["add.Tensor"], checks=["values"])
+    assert "alpha=" in report.failures[0].call
+
+
 def test_attributes_that_get_lost_are_named():
     class Forgetful(WrapperTensor):
         def __init__(self, inner, note=""):

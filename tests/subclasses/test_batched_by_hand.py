@@ -103,3 +103,8 @@ def test_an_answer_that_is_no_tensor_has_to_be_the_same_for_all():
     assert seen == [True]
     with pytest.raises(NotImplementedError, match="aten.equal.default: examples of a BatchedTensor differ"):
         vmap(lambda row: rd.equal(row, x[0]) or row)(x)
+
+
+def test_an_order_of_dimensions_is_that_of_an_example():
+    x = examples(2, 3, 4, 5, 6)
+    assert_close(vmap(lambda one: one.clone(memory_format=rd.channels_last) * 2)(x), x * 2)

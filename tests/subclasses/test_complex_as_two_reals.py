@@ -142,3 +142,21 @@ def test_padding_is_no_imaginary_number():
         rd.nn.functional.pad(ComplexPair.of(POINTS), (1, 1), value=2.0).to_complex()[0],
         rd.tensor(2 + 0j).to(rd.complex128),
     )
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda x, dtype: x.sum(dtype=dtype),
+        lambda x, dtype: x.cumsum(0, dtype=dtype),
+        lambda x, dtype: x.to(dtype),
+        lambda x, dtype: rd.full_like(x, 2, dtype=dtype),
+        lambda x, dtype: x.new_ones(3, dtype=dtype),
+    ],
+)
+@pytest.mark.parametrize("dtype", [rd.float32, rd.complex64])
+@pytest.mark.filterwarnings("ignore:Casting complex")
+def test_another_dtype_is_that_of_complex_tensors(run, dtype):
+    found, wanted = run(ComplexPair.of(POINTS), dtype), run(POINTS, dtype)
+    assert found.dtype is dtype
+    assert_close(plain(found), wanted)

@@ -229,3 +229,8 @@ def test_rows_times_matrices_and_rows_side_by_side():
     x = jagged(rows)
     assert_close((x @ matrices).to_values(), rd.cat([row @ m for row, m in zip(rows, matrices, strict=True)]))
     assert_close(rd.cat([x, x], 2).to_values(), rd.cat([rd.cat([row, row], 1) for row in rows]))
+
+
+def test_a_memory_format_is_not_for_what_has_an_order_of_its_own():
+    x = jagged([rd.ones(2, 3, 4), rd.ones(1, 3, 4)])
+    assert_close(x.clone(memory_format=rd.channels_last).to_values(), x.to_values())
