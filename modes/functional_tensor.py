@@ -116,5 +116,6 @@ def dress(value: rd.Tensor) -> Any:
 
 
 NOT_SUPPORTED = {
+    "log_sigmoid/out": "its buffer is a plain tensor, which is written along",
     "*/pickle": "a functional tensor lives as long as its function is traced",
 }
