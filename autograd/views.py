@@ -117,11 +117,7 @@ def as_view(view: Any, base: Any, op: OpOverload, stack: list[Any], index: int) 
         if view._dtype.category >= dtypes.FLOATING:
             creation = creation_now(not returns_one_tensor(op.schema))
             former = base._view
-            if (
-                view._dtype is not base._dtype
-                or view._keyset is not base._keyset
-                or (type(view) is not Tensor and has_handler(type(view)))
-            ):
+            if view._dtype is not base._dtype or view._keyset is not base._keyset or type(view) is not Tensor:
                 enter_other_view(view, base, op, stack, index, creation)
             elif former is None:
                 enter_view(view, base, None, creation)
