@@ -68,17 +68,20 @@ def public(
     if method:
         methods = [o for o in operators if o.names and o.names[0] == "self"]
         if methods:
-            bound = attach(name, [(o.functional, None) for o in methods], method_like)
+            alone = all(len(o.names) == 1 for o in methods)
+            bound = attach(name, [(o.functional, None) for o in methods], method_like, alone)
             made = made or bound
         written: list[Overload] = [(o.inplace, None) for o in methods if o.inplace]
         if written:
-            attach(f"{name}_", written)
+            attach(f"{name}_", written, alone=alone)
     return made
 
 
-def attach(name: str, overloads: Sequence[Overload], like: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    """Makes `Tensor.name` of these overloads."""
-    made = face(name, overloads, "torch.Tensor", method=True, like=like)
+def attach(
+    name: str, overloads: Sequence[Overload], like: Callable[..., Any] | None = None, alone: bool = False
+) -> Callable[..., Any]:
+    """Makes `Tensor.name` of these overloads. `alone`: they take the tensor and nothing else."""
+    made = face(name, overloads, "torch.Tensor", method=True, like=like, alone=alone)
     setattr(Tensor, name, made)
     return made
 
@@ -89,10 +92,10 @@ def face(
     module: str,
     method: bool = False,
     like: Callable[..., Any] | None = None,
+    alone: bool = False,
 ) -> Any:
     """A Python function which reads its arguments by the overloads' signatures and calls the operator that fits."""
     parser = Parser(name, overloads, method)
-    alone = method and all(len(op.schema.arguments) == 1 for op, _ in overloads)
     asked = OfPython(like) if like else of_builtin_method if alone else None
 
     def meaning(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
