@@ -63,22 +63,28 @@ ONCE = {
 
 
 # Of the generic tests each takes every operator in the specialised pass, and an eighth of them in the boxed one: which,
-# differs from test to test. That both do the same is what tests/specialiser compares, for all operators. See
-# docs/decisions/0008-what-runs-boxed.md.
-BOXED_SHARE = 8
+# differs from test to test. That both do the same is what tests/specialiser compares, for all operators. Those that try
+# what follows from an operator's schema and derivative, more than from its kernel, take every second one and leave the
+# others to the long run. See docs/decisions/0008-what-runs-boxed.md.
+BOXED_SHARE = 8  # a multiple of SHARE: what runs boxed is a part of what runs at all
+SHARE = 2
+SHARED = {"op_db/test_forms.py", "op_db/test_forward.py", "op_db/test_layers.py"}
 
 
 @pytest.hookimpl(tryfirst=True)  # before the items are chosen by their marks
 def pytest_collection_modifyitems(items):
     for item in items:
         where = os.path.relpath(item.path, TESTS).replace(os.sep, "/")
-        if where in ONCE or where.split("/")[0] in ONCE or is_generic_and_left_to_one_pass(item):
+        if where in ONCE or where.split("/")[0] in ONCE or is_left_out(item, BOXED_SHARE):
             item.add_marker(pytest.mark.once)
+        if where in SHARED and is_left_out(item, SHARE):
+            item.add_marker(pytest.mark.long)
 
 
-def is_generic_and_left_to_one_pass(item):
+def is_left_out(item, share):
+    """Whether a generic test is none of the share of its operators, one in so many."""
     info = item.callspec.params.get("info") if hasattr(item, "callspec") else None
-    return info is not None and zlib.crc32(f"{item.originalname} {info}".encode()) % BOXED_SHARE != 0
+    return info is not None and zlib.crc32(f"{item.originalname} {info}".encode()) % share != 0
 
 
 # Registries that are one container each, and whose values are never changed in place.
