@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from redispatch.tensor import Tensor, dtypes, overridable_in_python, wrap_dim
+from redispatch.tensor import Tensor, another, dtypes, overridable_in_python, wrap_dim
 
 from .complex_numbers import view_as_complex_op, view_as_real_op
 from .constant_pad import constant_pad_nd_op
@@ -213,53 +213,7 @@ def stft(
     )
 
 
-def stft_method(
-    self: Any,
-    n_fft: int,
-    hop_length: int | None = None,
-    win_length: int | None = None,
-    window: Any = None,
-    center: bool = True,
-    pad_mode: str = "reflect",
-    normalized: bool = False,
-    onesided: bool | None = None,
-    return_complex: bool | None = None,
-    align_to_window: bool | None = None,
-) -> Tensor:
-    """See `stft`."""
-    return stft(
-        self,
-        n_fft,
-        hop_length,
-        win_length,
-        window,
-        center,
-        pad_mode,
-        normalized,
-        onesided,
-        return_complex,
-        align_to_window,
-    )
-
-
-def istft_method(
-    self: Any,
-    n_fft: int,
-    hop_length: int | None = None,
-    win_length: int | None = None,
-    window: Any = None,
-    center: bool = True,
-    normalized: bool = False,
-    onesided: bool | None = None,
-    length: int | None = None,
-    return_complex: bool = False,
-) -> Tensor:
-    """See `istft`."""
-    return istft(self, n_fft, hop_length, win_length, window, center, normalized, onesided, length, return_complex)
-
-
-stft_method.__name__ = "stft"
-Tensor.stft = overridable_in_python(stft_method)  # type: ignore[attr-defined]
+Tensor.stft = another(stft, "stft", overridable_in_python)  # type: ignore[attr-defined]
 
 # --- and back ---------------------------------------------------------------------------------------------------------
 
@@ -372,6 +326,21 @@ def check_istft(
 
 stft_op.autocast(cpu="fp32")
 stft_center_op.autocast(cpu="fp32")
-istft = public(istft_op, method=False)
-istft_method.__name__ = "istft"
-Tensor.istft = overridable_in_python(istft_method)  # type: ignore[attr-defined]
+
+
+def in_python(
+    self: Any,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Any = None,
+    center: bool = True,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    length: int | None = None,
+    return_complex: bool = False,
+) -> None:
+    """The parameters of `Tensor.istft`, which PyTorch has in Python."""
+
+
+istft = public(istft_op, method_like=in_python)

@@ -67,7 +67,7 @@ class CardDriver(Driver):
     name = "cuda"
 
     def __init__(self, devices: Sequence[Any]) -> None:
-        from cuda.bindings import driver as api
+        from cuda.bindings import driver as api  # here, because only who has a card has them
         from cuda.core import EventOptions, LaunchConfig, ObjectCode, Stream, StreamOptions, launch
 
         self.api, self.devices = api, list(devices)
