@@ -5,6 +5,7 @@ PYTEST_WORKERS ?= 2
 TORCH  ?= torch==2.13.0
 GROUP  ?=
 ARRAY_API_TESTS ?=
+GPU    ?=
 BIN    := .venv/bin
 TORCH_BIN := .venv-torch/bin
 
@@ -54,9 +55,12 @@ bench: .venv-torch/.ready  ## time ours against torch in one process (GROUP=disp
 	$(TORCH_BIN)/python tests/bench/graph.py
 	$(TORCH_BIN)/python tests/bench/host.py
 
-gpu: .venv-torch/.ready  ## on a machine with an NVIDIA GPU: check it against CPU and simulator, and time it beside torch (writes gpu.json)
-	$(TORCH_BIN)/pip install --quiet --disable-pip-version-check --editable ".[test,cuda]"
-	$(TORCH_BIN)/python tests/gpu/run.py
+# Machines with GPUs often have no network, and everything in an image: then $(PYTHON) is taken as it is.
+HAS_GPU_PACKAGES = $(PYTHON) -c 'import torch, numba_cuda, cuda.core' 2>/dev/null
+
+gpu:  ## on a machine with an NVIDIA GPU: check it against CPU and simulator, and time it beside torch (writes gpu.json)
+	@if ! $(HAS_GPU_PACKAGES); then $(MAKE) .venv-torch/.ready .venv-torch/.has-cuda; fi
+	$$($(HAS_GPU_PACKAGES) && echo $(PYTHON) || echo $(TORCH_BIN)/python) tests/gpu/run.py $(GPU)
 
 parity: .venv-torch/.ready  ## compare behaviour with real torch, operator by operator
 	$(TORCH_BIN)/pytest tests/parity
@@ -86,6 +90,10 @@ clean:  ## remove environments, builds and caches
 .venv/.has-%: pyproject.toml | .venv/bin/pip
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[$*]"
 	$(BIN)/python -m compileall -q -x '(\.venv|docs|tests|build)' .  # pip compiles no editable install
+	@touch $@
+
+.venv-torch/.has-cuda: pyproject.toml | .venv-torch/.ready
+	$(TORCH_BIN)/pip install --quiet --disable-pip-version-check --editable ".[test,cuda,cuda-libs]"
 	@touch $@
 
 # Real torch stays out of .venv: nothing that `make demo` or `make test` runs may come to depend on it.

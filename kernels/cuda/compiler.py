@@ -10,7 +10,12 @@ and float64. Another compiler takes its place by another `emit_ptx`.
 
 Note [The compute capability that numba-cuda asks for]
 To compile a function that calls another, numba-cuda asks the driver which card there is. There need be none here; so
-the one name by which it asks is replaced while it compiles. Read next: `elementwise.py`, where sources come from.
+the one name by which it asks is replaced while it compiles.
+
+Note [A name that numpy has dropped]
+numba-cuda, which is in maintenance, mentions `numpy.row_stack` where it is imported; numpy has no such name since 2.5.
+It is lent one meanwhile: parts of numba-cuda are imported when the first kernel is compiled. Read next:
+`elementwise.py`, where sources come from.
 """
 
 from __future__ import annotations
@@ -25,6 +30,8 @@ from importlib import util
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
+
+import numpy as np
 
 from .. import cache
 from ..digest import digest
@@ -104,41 +111,54 @@ def emit_ptx(program: Program, source: Source, target: str) -> str:
     """What numba-cuda makes of a program."""
     if not available():
         raise ImportError(f"compiling {source.name} for CUDA needs a compiler that is not there; {INSTALL}")
-    import numba_cuda  # noqa: F401  # before numba.cuda, which it replaces; without it, numba has an older one
-    from numba import cuda
-
-    from . import intrinsics
-
-    intrinsics.register()
-    namespace = program.load()
-    namespace["cuda"] = cuda
-    # No fastmath: it would flush subnormal numbers and make division approximate. NVVM fuses multiply and add without.
-    for name in program.compiled[:-1]:
-        namespace[name] = cuda.jit(device=True, inline="never")(namespace[name])
-    main = namespace[program.compiled[-1]]
     capability = capability_of(target)
-    try:
-        with compiling_for(capability):
+    with compiling_for(capability) as cuda:
+        namespace = program.load()
+        namespace["cuda"] = cuda
+        # No fastmath: it would flush subnormal numbers, and make division approximate. NVVM fuses without it.
+        for name in program.compiled[:-1]:
+            namespace[name] = cuda.jit(device=True, inline="never")(namespace[name])
+        main = namespace[program.compiled[-1]]
+        try:
             text, _ = cuda.compile_ptx(main, tuple(map(_type, source.signature)), cc=capability)
-    except Exception as problem:  # numba's own, NVVM's, and a KeyError for a function that numba-cuda lacks
-        raise NotImplementedError(
-            f"{source.name} has no CUDA kernel for {', '.join(source.signature)}: its scalar function cannot be "
-            "compiled for a GPU yet. Copy the tensors by .cpu() before"
-        ) from problem
+        except Exception as problem:  # numba's own, NVVM's, and a KeyError for a function that numba-cuda lacks
+            raise NotImplementedError(
+                f"{source.name} has no CUDA kernel for {', '.join(source.signature)}: its scalar function cannot be "
+                "compiled for a GPU yet. Copy the tensors by .cpu() before"
+            ) from problem
     return tidy(text, source.name)
 
 
 @contextmanager
-def compiling_for(capability: tuple[int, int]) -> Iterator[None]:
-    """Note [The compute capability that numba-cuda asks for]."""
-    from numba.cuda import dispatcher
+def compiling_for(capability: tuple[int, int]) -> Iterator[Any]:
+    """numba-cuda's module, of which the two notes above are taken care while the block lasts."""
+    with numpy_with("row_stack", np.vstack):
+        import numba_cuda  # noqa: F401  # before numba.cuda, which it replaces; without it, numba has an older one
+        from numba import cuda
+        from numba.cuda import dispatcher
 
-    former = dispatcher.get_current_device
-    dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=capability)
+        from . import intrinsics
+
+        intrinsics.register()
+        former = dispatcher.get_current_device
+        dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=capability)
+        try:
+            yield cuda
+        finally:
+            dispatcher.get_current_device = former
+
+
+@contextmanager
+def numpy_with(name: str, function: Any) -> Iterator[None]:
+    """Note [A name that numpy has dropped]."""
+    if hasattr(np, name):
+        yield
+        return
+    setattr(np, name, function)
     try:
         yield
     finally:
-        dispatcher.get_current_device = former
+        delattr(np, name)
 
 
 def capability_of(target: str) -> tuple[int, int]:

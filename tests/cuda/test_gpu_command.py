@@ -22,7 +22,7 @@ def command(monkeypatch):
     """The command's modules, which it finds beside itself; afterwards their names are free again."""
     monkeypatch.syspath_prepend(FOLDER)
     yield importlib.import_module("run")
-    for name in ("run", "table", "speed", "missing"):
+    for name in ("run", "table", "speed", "workers", "missing"):
         sys.modules.pop(name, None)
     sys.path.remove(str(FOLDER.parent / "cuda"))
 
@@ -55,7 +55,12 @@ def test_without_a_device_it_says_what_is_missing(command, capsys):
 def test_a_wrong_operator_is_found(command, tmp_path, monkeypatch):
     with devices_of(cuda.NullDriver()) as driver:
         monkeypatch.setattr(driver, "title", "a device that computes zeros")
-        assert command.main(["--small", "--only", "atan2", "--skip", "simulator", "--out", str(tmp_path / "g")]) == 1
+        assert (
+            command.main(
+                ["--small", "--only", "atan2", "--skip", "simulator", "--jobs", "0", "--out", str(tmp_path / "g")]
+            )
+            == 1
+        )
     table = json.loads((tmp_path / "g").read_text())["table"]
     assert table["right"] == 0 and "not close" in table["wrong"]["atan2"]
 
@@ -65,9 +70,34 @@ def test_a_card_is_compared_with_the_cpu_and_the_simulator(command, tmp_path, mo
     from .fake_card import fake_cards
 
     with fake_cards(monkeypatch, memory=1 << 26) as (driver, _), devices_of(driver):
-        given = ["--small", "--only", "atan2", "--out", str(tmp_path / "g")]
+        given = ["--small", "--only", "atan2", "--jobs", "0", "--out", str(tmp_path / "g")]
         assert command.main(given) == 0
         assert started().driver is driver  # which it was before
     found = json.loads((tmp_path / "g").read_text())
     assert found["versions"]["card"] is True and found["versions"]["driver"] == "13000"
     assert found["table"]["right"] == found["simulator"]["right"] >= 1 and not found["table"]["wrong"]
+
+
+JOB = """
+import os, time
+
+def job(names):
+    if "dies" in names:
+        os._exit(3)
+    if "hangs" in names:
+        time.sleep(60)
+    done = names[: names.index("loses") + 1] if "loses" in names else names
+    return {name: name.upper() for name in done}
+"""
+
+
+def test_a_process_that_dies_takes_no_other_operator_with_it(command, tmp_path, monkeypatch):
+    (tmp_path / "a_job.py").write_text(JOB)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(command.sys.modules["workers"], "PATIENCE", 1.0)
+    names = [*"abcde", "dies", *"fg", "loses", *"hi", "hangs", "j"]
+    job = importlib.import_module("a_job").job
+    found = dict(command.shared_out(job, names, workers=2, chunk=4))
+    assert found.keys() == set(names)
+    assert found.pop("dies") == "its process ended with 3" and found.pop("hangs") == "it took more than 1 s"
+    assert found == {name: name.upper() for name in found}

@@ -7,7 +7,8 @@
     --only TEXT     only the operators and rows whose name contains TEXT
     --small         sizes at which nothing can be measured, and few samples: for the tests, on devices that are none
     --skip PART     leaves a part out: table, simulator, speed
-    --out FILE      where to write, by default gpu.json
+    --jobs N        processes that share the table out, by default one for each core; 0 is this one alone
+    --out FILE      where to write, by default gpu.json; what there is so far is written every few seconds
 
 On a device that is none (REDISPATCH_CUDA=sim or null) it runs, too, and the file says `"card": false`: such times say
 nothing about a GPU. The null device computes no numbers, so that the table is left out. Exits with 1 where an operator
@@ -17,22 +18,39 @@ is wrong, with 2 where there is no device.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import platform
 import sys
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from importlib import metadata
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
-from speed import bench
-from table import compare_with_cpu, compare_with_simulator
+if importlib.util.find_spec("redispatch") is None:  # not installed: this checkout, whatever its folder is called
+    root = Path(__file__).parents[2]
+    spec = importlib.util.spec_from_file_location(
+        "redispatch", root / "__init__.py", submodule_search_locations=[str(root)]
+    )
+    assert spec is not None and spec.loader is not None
+    sys.modules["redispatch"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules["redispatch"])
 
-import redispatch as rd
-from redispatch.kernels import cuda
+from speed import bench  # noqa: E402  (behind what makes the library importable)
+from table import INFOS, WITHOUT, Verdict, with_cpu, with_simulator  # noqa: E402
+from workers import shared_out  # noqa: E402
+
+import redispatch as rd  # noqa: E402
+from redispatch.kernels import cuda  # noqa: E402
+from redispatch.utils._terminal import Progress  # noqa: E402
 
 PACKAGES = "numpy numba numba-cuda cuda-core cuda-bindings nvidia-nvvm nvidia-nvjitlink nvmath-python torch".split()
+OTHERS = {"table": ("the CPU", with_cpu, 4), "simulator": ("the simulator", with_simulator, 16)}  # job, names at once
+EVERY = 5.0  # seconds from one writing to the next
 
 
 def versions() -> dict[str, Any]:
@@ -54,7 +72,7 @@ def versions() -> dict[str, Any]:
         "driver": driver.version(),
         "python": platform.python_version(),
         "system": platform.platform(),
-        "redispatch": getattr(rd, "__version__", "of this checkout"),
+        "redispatch": rd.__version__,
         "packages": found,
     }
 
@@ -65,6 +83,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--only", default="")
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--skip", action="append", default=[], choices=("table", "simulator", "speed"))
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--out", type=Path, default=Path("gpu.json"))
     return parser.parse_args(arguments)
 
@@ -87,22 +106,72 @@ def main(arguments: list[str]) -> int:
     for name, value in found["versions"].items():
         print(f"  {name:<12}{value}")
     wrong = 0
-    for part, compare in (("table", compare_with_cpu), ("simulator", compare_with_simulator)):
-        if part not in options.skip and rd.cuda.get_device_name() != cuda.NullDriver.title:
-            found[part] = table = compare(options.only, options.small)
-            wrong += len(table["wrong"])
-            print_table("the CPU" if part == "table" else "the simulator", table)
+    for part, (other, job, chunk) in OTHERS.items():
+        if part in options.skip or rd.cuda.get_device_name() == cuda.NullDriver.title:
+            continue
+        names = [name for name in INFOS if options.only in name]
+        found[part] = table = {"right": 0, "wrong": {}, "without": []}
+        print(f"  {len(names)} operators against {other}", flush=True)
+        answers = verdicts(partial(job, options.small), names, options.jobs, chunk)
+        for name, verdict in written_between(answers, found, options.out):
+            note(table, name, verdict)
+        wrong += len(table["wrong"])
+        print_table(other, table)
     if "speed" not in options.skip:
         torch = torch_with_a_card()
         if isinstance(torch, str):
             print(f"  times without torch: {torch}")
-        found["speed"] = bench(None if isinstance(torch, str) else torch, options.only, options.small)
-    options.out.write_text(json.dumps(found, indent=1) + "\n")
+        found["speed"] = speed = {}
+        rows = bench(None if isinstance(torch, str) else torch, options.only, options.small)
+        for name, row in written_between(rows, found, options.out):
+            speed[name] = row
+    write(found, options.out)
     print(f"  written to {options.out}")
     return int(wrong > 0)
 
 
+def verdicts(
+    job: Callable[[list[str]], dict[str, Verdict]], names: list[str], jobs: int, chunk: int
+) -> Iterator[tuple[str, Verdict]]:
+    """What is found of each operator, with a line that says how far it is."""
+    progress = Progress(len(names))
+    answers: Iterator[tuple[str, Verdict]]
+    if jobs:
+        answers = shared_out(job, names, jobs, chunk)
+    else:
+        here = job(names)
+        answers = ((name, here.get(name, "not run: the device was lost before")) for name in names)
+    for name, verdict in answers:
+        progress.advance(name)
+        yield name, verdict
+
+
+def written_between(answers: Iterator[Any], found: dict[str, Any], out: Path) -> Iterator[Any]:
+    """The answers; what is found so far is written now and then, for a run that is cut off."""
+    last = monotonic()
+    for answer in answers:
+        yield answer
+        if monotonic() - last > EVERY:
+            write(found, out)
+            last = monotonic()
+
+
+def write(found: dict[str, Any], out: Path) -> None:
+    out.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def note(table: dict[str, Any], name: str, verdict: Verdict) -> None:
+    """Adds an operator's verdict to the counts."""
+    if verdict is None:
+        table["right"] += 1
+    elif verdict == WITHOUT:
+        table["without"].append(name)
+    else:
+        table["wrong"][name] = verdict
+
+
 def print_table(other: str, table: dict[str, Any]) -> None:
+    """How many are right, and what is wrong with the others."""
     counts = f"{table['right']} operators right, {len(table['wrong'])} wrong, {len(table['without'])} without kernels"
     print(f"  against {other}: {counts}")
     for name, what in table["wrong"].items():

@@ -7,7 +7,8 @@ first. A time is the median of rounds between two events; for small operators th
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -159,45 +160,50 @@ def churn(t: Any) -> Callable[[], Any]:
 # --- all of it --------------------------------------------------------------------------------------------------------
 
 
-def bench(torch: Any, only: str, small: bool) -> dict[str, Any]:
-    """Row -> seconds, ours and torch's, and what follows from them; a row that fails says how."""
+def bench(torch: Any, only: str, small: bool) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(row, seconds, ours and torch's, and what follows from them), as they are found; a row that fails says how."""
     nbytes, rounds, loops = (SMALL, 2, 3) if small else (LARGE, ROUNDS, 1000)
     sides = {"ours": rd, **({} if torch is None else {"torch": torch})}
-    found: dict[str, Any] = {}
-
-    def row(name: str, measure: Callable[[Any], dict[str, float]]) -> None:
-        if only not in name:
-            return
-        one: dict[str, Any] = {}
-        for side, t in sides.items():
-            try:
-                one |= {f"{side} {what}": value for what, value in measure(t).items()}
-            except Exception as problem:  # any failure is a result
-                one[f"{side} error"] = f"{type(problem).__name__}: {str(problem)[:200]}"
-        if "ours seconds" in one and "torch seconds" in one:
-            one["ratio"] = one["ours seconds"] / one["torch seconds"]
-        found[name] = one
-        shown = (f"{what} {value:.4g}" if type(value) is float else f"{what}: {value}" for what, value in one.items())
-        print(f"    {name:<24}{'  '.join(shown)}")
-
     bandwidth = device_copy(nbytes, rounds)
-    found["device copy"] = {"bytes per second": bandwidth}
-    print(f"    {'device copy':<24}{bandwidth / 1e9:.1f} GB/s read and written")
-    for name in bound_by_memory(rd, nbytes):
+    print(f"    {'device copy':<24}{bandwidth / 1e9:.1f} GB/s read and written", flush=True)
+    yield "device copy", {"bytes per second": bandwidth}
 
-        def streamed(t: Any, name: str = name) -> dict[str, float]:
-            moved, call = bound_by_memory(t, nbytes)[name]()
-            seconds = between_events(t, call, rounds)
-            return {"seconds": seconds, "of the copy": moved / seconds / bandwidth}
+    def streamed(t: Any, name: str) -> dict[str, float]:
+        moved, call = bound_by_memory(t, nbytes)[name]()
+        seconds = between_events(t, call, rounds)
+        return {"seconds": seconds, "of the copy": moved / seconds / bandwidth}
 
-        row(name, streamed)
-    for name in matrix_products(rd, small):
-        row(name, lambda t, name=name: {"seconds": between_events(t, matrix_products(t, small)[name](), rounds)})
-    for name in small_operators(rd):
-        row(name, lambda t, name=name: {"seconds": until_done(t, small_operators(t)[name](), loops)})
-    row("graph of 100", lambda t: {"seconds": until_done(t, graph_of_a_chain(t, 4 if small else 100), loops)})
-    row("allocator churn", lambda t: {"seconds": until_done(t, churn(t), max(loops // 10, 1))})
-    return found
+    rows: dict[str, Callable[[Any], dict[str, float]]] = {
+        **{name: partial(streamed, name=name) for name in bound_by_memory(rd, nbytes)},
+        **{
+            name: lambda t, name=name: {"seconds": between_events(t, matrix_products(t, small)[name](), rounds)}
+            for name in matrix_products(rd, small)
+        },
+        **{
+            name: lambda t, name=name: {"seconds": until_done(t, small_operators(t)[name](), loops)}
+            for name in small_operators(rd)
+        },
+        "graph of 100": lambda t: {"seconds": until_done(t, graph_of_a_chain(t, 4 if small else 100), loops)},
+        "allocator churn": lambda t: {"seconds": until_done(t, churn(t), max(loops // 10, 1))},
+    }
+    for name, measure in rows.items():
+        if only in name:
+            yield name, on_both(sides, name, measure)
+
+
+def on_both(sides: dict[str, Any], name: str, measure: Callable[[Any], dict[str, float]]) -> dict[str, Any]:
+    """A row, printed too."""
+    one: dict[str, Any] = {}
+    for side, t in sides.items():
+        try:
+            one |= {f"{side} {what}": value for what, value in measure(t).items()}
+        except Exception as problem:  # any failure is a result
+            one[f"{side} error"] = f"{type(problem).__name__}: {str(problem)[:200]}"
+    if "ours seconds" in one and "torch seconds" in one:
+        one["ratio"] = one["ours seconds"] / one["torch seconds"]
+    shown = (f"{what} {value:.4g}" if type(value) is float else f"{what}: {value}" for what, value in one.items())
+    print(f"    {name:<24}{'  '.join(shown)}", flush=True)
+    return one
 
 
 def device_copy(nbytes: int, rounds: int) -> float:

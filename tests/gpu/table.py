@@ -1,11 +1,16 @@
-"""The table of operators on a device, against the CPU and against the simulator."""
+"""The table of operators on a device, against the CPU and against the simulator.
+
+A *verdict* of an operator is None where it is right, `WITHOUT` where it has no kernel on the device, and else what is
+wrong with it, in words.
+"""
 
 from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +27,12 @@ from redispatch.testing.op_db import op_db  # noqa: E402
 from redispatch.utils import _pytree as pytree  # noqa: E402
 
 FEW = 3  # samples of an operator, where all is to be small
+LARGEST = 3000  # elements of what the simulator is asked for: it takes microseconds for each
+WITHOUT = "without"
+INFOS = {str(info): info for info in op_db if str(info) not in NOT_ALIKE}
 
-
-class NoKernel(Exception):
-    """The operator has none on the device, or none for this dtype."""
-
-
-def infos(only: str) -> Iterator[Any]:
-    return (info for info in op_db if only in str(info))
+Result = tuple[dict[str, float], list[Any]]  # how near is near, and the tensors and numbers
+Verdict = str | None
 
 
 def on_device(info: Any, sample: Any) -> Any:
@@ -41,24 +44,28 @@ def on_device(info: Any, sample: Any) -> Any:
     return there
 
 
-def results(info: Any, small: bool, device: str) -> list[tuple[dict[str, float], list[Any]]]:
-    """What an operator gives for its samples, as tensors of the CPU and Python's numbers, and how near is near."""
+def results(info: Any, device: str, small: bool, simulable: bool) -> list[Result]:
+    """What an operator gives for its samples, as tensors of the CPU and Python's numbers.
+
+    small: few samples, of the main dtype. simulable: the usual samples of it, and no large ones. Neither: all there is.
+    """
     found = []
-    for dtype in [info.main_dtype] if small else info.dtypes:
+    for dtype in [info.main_dtype] if small or simulable else info.dtypes:
         tolerance = info.tolerance.get(dtype.name)
         near = {} if tolerance is None else {"rtol": tolerance[0], "atol": tolerance[1]}
-        for sample in itertools.islice(info.sample_inputs(dtype, thorough=not small), FEW if small else None):
+        samples = info.sample_inputs(dtype, thorough=not (small or simulable))
+        for sample in itertools.islice(samples, FEW if small else None):
+            if simulable and any(x.numel() > LARGEST for x in sample.tensors()):
+                continue
             call = on_device(info, sample) if device == "cuda" else sample.copy()
-            try:
-                given = info.op(*call.arguments, **call.kwargs)
-            except MissingKernelError as problem:
-                raise NoKernel(str(problem)) from None
-            leaves = [x.detach().cpu() if isinstance(x, rd.Tensor) else x for x in pytree.tree_leaves(given)]
-            found.append((near, leaves))
+            given = info.op(*call.arguments, **call.kwargs)
+            found.append(
+                (near, [x.detach().cpu() if isinstance(x, rd.Tensor) else x for x in pytree.tree_leaves(given)])
+            )
     return found
 
 
-def agree(found: list[Any], wanted: list[Any]) -> None:
+def agree(found: list[Result], wanted: list[Result]) -> None:
     """AssertionError where results differ by more than rounding."""
     for (near, ours), (_, theirs) in zip(found, wanted, strict=True):
         for x, y in zip(ours, theirs, strict=True):
@@ -73,27 +80,37 @@ def is_random(info: Any) -> bool:
     return any(argument.name == "generator" for argument in info.op._schema.arguments)
 
 
-def compare(only: str, small: bool, wanted: Any) -> dict[str, Any]:
-    """{"right": how many, "wrong": {name: what}, "without": names of those without kernels}"""
-    right, wrong, without = 0, {}, []
-    for info in infos(only):
-        if str(info) in NOT_ALIKE:
-            continue
-        try:
-            found = results(info, small, "cuda")
-            if not is_random(info):
-                agree(found, wanted(info))
-            right += 1
-        except NoKernel:
-            without.append(str(info))
-        except Exception as problem:  # any failure is a result
-            first = str(problem).strip().splitlines()[:1]
-            wrong[str(info)] = f"{type(problem).__name__}: {first[0][:300] if first else ''}"
-    return {"right": right, "wrong": wrong, "without": without}
+def verdict(found: Callable[[], list[Result]], wanted: Callable[[], list[Result]], random: bool) -> Verdict:
+    try:
+        ours = found()
+        if not random:
+            agree(ours, wanted())
+    except MissingKernelError:
+        return WITHOUT
+    except Exception as problem:  # any failure is a result
+        first = str(problem).strip().splitlines()[:1]
+        return f"{type(problem).__name__}: {first[0][:300] if first else ''}"
+    return None
 
 
-def compare_with_cpu(only: str, small: bool) -> dict[str, Any]:
-    return compare(only, small, lambda info: results(info, small, "cpu"))
+def device_is_lost() -> bool:
+    """Whether this process can do no more on the device, as after an access out of bounds on a card."""
+    try:
+        rd.cuda.synchronize()
+    except Exception:  # whatever it is: a device that is waited for in vain
+        return True
+    return False
+
+
+def with_cpu(small: bool, names: list[str]) -> dict[str, Verdict]:
+    """Each operator's verdict; of those behind one that lost the device, none."""
+    found: dict[str, Verdict] = {}
+    for name in names:
+        here, there = (partial(results, INFOS[name], device, small, False) for device in ("cpu", "cuda"))
+        found[name] = verdict(there, here, is_random(INFOS[name]))
+        if found[name] not in (None, WITHOUT) and device_is_lost():
+            break
+    return found
 
 
 @contextmanager
@@ -111,14 +128,23 @@ def other_device(driver: Any) -> Iterator[None]:
         cuda.restore(former)
 
 
-def compare_with_simulator(only: str, small: bool) -> dict[str, Any]:
-    """The same kernels' PTX, run by the simulator first."""
-    simulated: dict[str, list[Any]] = {}
+def with_simulator(small: bool, names: list[str]) -> dict[str, Verdict]:
+    """The same, against the same kernels' PTX as the simulator runs it."""
+    simulated: dict[str, list[Result]] = {}
     with other_device(SimulatedDriver()):
-        for info in infos(only):
+        for name in names:
             try:
-                simulated[str(info)] = results(info, small, "cuda")
+                simulated[name] = results(INFOS[name], "cuda", small, True)
             except Exception:  # of what the simulator cannot do, nothing can be said here
                 continue
     start()
-    return compare(only, small, lambda info: simulated.get(str(info)) or results(info, small, "cpu"))
+    found: dict[str, Verdict] = {}
+    for name in names:
+        there = partial(results, INFOS[name], "cuda", small, True)
+        if name in simulated:
+            found[name] = verdict(there, partial(simulated.__getitem__, name), is_random(INFOS[name]))
+        else:
+            found[name] = verdict(there, list, random=True)  # at least it runs, or has no kernel
+        if found[name] not in (None, WITHOUT) and device_is_lost():
+            break
+    return found
