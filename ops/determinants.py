@@ -12,7 +12,7 @@ import numpy as np
 from redispatch.autograd import is_grad_enabled
 from redispatch.dispatch import ops
 from redispatch.kernels import is_contiguous, lapack
-from redispatch.tensor import Tensor
+from redispatch.tensor import Tensor, is_elsewhere
 
 from .declare import Operator
 from .matrices import (
@@ -72,7 +72,8 @@ def det_backward(grad: Any, A: Any, result: Any, LU: Any, pivots: Any) -> Any:
     """d det = det tr(A⁻¹ dA), so the gradient is grad conj(det) A⁻ᴴ: the cofactors, which every matrix has."""
     if not A.numel():
         return A.new_zeros(A.shape)
-    values_are_hidden = result._array is None  # on the meta device, in a subclass, under vmap
+    # on the meta device, in a subclass, under vmap
+    values_are_hidden = result._array is None and not is_elsewhere(result)
     if values_are_hidden or bool((result == 0).any()):
         return cofactors(A) * grad.unsqueeze(-1).unsqueeze(-1)
     diagonal = (grad * conj(result)).unsqueeze(-1).expand(pivots.shape).diag_embed()

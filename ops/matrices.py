@@ -13,7 +13,7 @@ import numpy as np
 
 from redispatch.dispatch import call, fallthrough_kernel, impl, place_of
 from redispatch.kernels import broadcast_shapes, contiguous_strides
-from redispatch.tensor import Tensor, as_numpy, dtype, dtypes
+from redispatch.tensor import Tensor, as_numpy, dtype, dtypes, shown
 
 from .creation import empty_op
 from .declare import Operator
@@ -186,7 +186,7 @@ impl(
 
 def raise_for(info: Any, name: str, is_matrix: bool) -> None:
     """Raises LinAlgError for the first matrix whose number is not 0."""
-    numbers = as_array(info).ravel()
+    numbers = (shown(info) if isinstance(info, Tensor) else info).ravel()
     failed = np.flatnonzero(numbers)
     if failed.size:
         where = "" if is_matrix else f" (Batch element {failed[0]}):"

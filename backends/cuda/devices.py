@@ -12,6 +12,7 @@ from redispatch.dispatch import DispatchKey, Library, MissingKernelError, OpOver
 from redispatch.kernels.cuda import current_stream, driver, why_not
 from redispatch.ops.distances import cdist_backward_kernel, pdist_backward_kernel
 from redispatch.ops.from_fold import FOLDS
+from redispatch.ops.matrices import check_errors_kernel
 from redispatch.ops.planned import Planned
 from redispatch.ops.pointwise import DECLARED, Pointwise
 from redispatch.ops.pooling import ELSEWHERE, OPERATORS
@@ -46,6 +47,7 @@ from .pointwise import PointwiseOnCUDA
 from .reductions import REDUCTIONS, ReductionOnCUDA, Rule
 from .served import served
 from .target import Tables, on_device
+from .through_host import through_host
 
 KEY = "CUDA"
 CODE = 2  # DLPack's, of CUDA devices
@@ -65,6 +67,7 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "_fused_adamw_": updates.adam_kernel(decoupled=True),
     "_cdist_backward": cdist_backward_kernel,
     "_pdist_backward": pdist_backward_kernel,
+    "_linalg_check_errors": check_errors_kernel,
     **norms.KERNELS,
     **convolution.KERNELS,
 }
@@ -147,6 +150,8 @@ class Started:
             self._put(pool.functional, recorded.functional, f"pooling {pool.base_name}")
         self.serve_declared()
         self._serve_as_they_are()
+        for op, function in through_host():
+            self._put(op, apart_from_target(function), f"by the CPU: {op.name()}")
         fallbacks = Library("_", "IMPL", KEY)
         fallbacks.fallback(self.without_kernel)
         self.undo.append(fallbacks._destroy)

@@ -38,6 +38,7 @@ class Driver:
     capability = (8, 0)
     count = 1
     blas: Any = None  # NVIDIA's library of products, where there is one (blas.py)
+    computes = True  # whether what is read is what kernels have computed
 
     def allocate(self, device: int, nbytes: int) -> int:
         """An address. OutOfDeviceMemory where there is too little."""

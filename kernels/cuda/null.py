@@ -34,6 +34,7 @@ class NullDriver(Recording):
 
     name = "null"
     title = "null device"
+    computes = False
 
     def __init__(self, capacity: int = CAPACITY, count: int = 1) -> None:
         super().__init__()
