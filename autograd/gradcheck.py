@@ -185,11 +185,6 @@ def check_inputs(arguments: tuple[Any, ...]) -> None:
                 "will likely fail if all the inputs are not of double precision floating point or complex. ",
                 stacklevel=3,
             )
-        if value.is_conj() or value.is_neg():
-            raise RuntimeError(
-                f"gradcheck: input {index} is a conjugate or negative view, whose memory does not hold its elements. "
-                "Pass the tensor itself, and take the view inside the function."
-            )
         if any(step == 0 and size > 1 for size, step in zip(value._shape, value._stride, strict=True)):
             raise RuntimeError(
                 f"The {index}th input has a dimension with stride 0. gradcheck only supports inputs that are "
@@ -219,12 +214,23 @@ def numbers(tensor: Any) -> np.ndarray:
     return values.view(values.real.dtype).reshape(-1).astype(np.float64)
 
 
+def write(tensor: Any, values: np.ndarray) -> None:
+    """Gives a tensor these numbers, on whatever device and with whatever lazy bits, unnoticed by the graph."""
+    is_here = tensor._device.type == "cpu" and not (tensor.is_conj() or tensor.is_neg())
+    here = tensor if is_here else tensor.new_empty(tensor._shape, device="cpu")
+    as_numpy(here)[...] = values
+    if not is_here:
+        tensor.data.copy_(here)
+
+
 def units(tensor: Any) -> Iterator[Any]:
     """One unit gradient for each real number of a tensor."""
     for index in np.ndindex(*tensor._shape):
         for one in (1, 1j) if tensor._dtype.is_complex else (1,):
+            values = np.zeros(tuple(tensor._shape), type(one))
+            values[index] = one
             unit = tensor.detach().new_zeros(tensor._shape)
-            as_numpy(unit)[index] = one
+            write(unit, values)
             yield unit
 
 
@@ -236,7 +242,7 @@ def random_like(output: Any, random: np.random.Generator, strided: bool) -> Any:
         values = values + 1j * random.uniform(-1, 1, tuple(output._shape))
     if strided and output._shape:
         made = made.new_zeros((*output._shape[:-1], 2 * output._shape[-1]))[..., ::2]
-    as_numpy(made)[...] = values
+    write(made, values)
     return made.detach().requires_grad_()
 
 
@@ -251,18 +257,20 @@ def numerical_jacobian(
     def outputs() -> list[np.ndarray]:
         return [numbers(output) for output in all_outputs(func(*arguments))]
 
-    memory = as_numpy(value.detach())
+    place, before = value.detach(), np.array(shown(value.detach()))
     rows: list[list[np.ndarray]] = []
     for index in np.ndindex(*value._shape):
-        before = memory[index]
         for step in (eps, 1j * eps) if value._dtype.is_complex else (eps,):
+            moved = before.copy()
             try:
-                memory[index] = before + step
+                moved[index] = before[index] + step
+                write(place, moved)
                 above = outputs()
-                memory[index] = before - step
+                moved[index] = before[index] - step
+                write(place, moved)
                 below = outputs()
             finally:
-                memory[index] = before
+                write(place, before)
             rows.append([(a - b) / (2 * eps) for a, b in zip(above, below, strict=True)])
     count = len(rows[0]) if rows else 0
     return [np.array([row[output] for row in rows]) for output in range(count)]
@@ -323,7 +331,7 @@ def random_unit(tensor: Any, random: np.random.Generator) -> np.ndarray:
 def tensor_of(values: np.ndarray, like: Any) -> Any:
     """The tensor like another one that has these real numbers."""
     made = like.detach().new_zeros(like._shape)
-    as_numpy(made)[...] = (values.view(np.complex128) if like._dtype.is_complex else values).reshape(tuple(like._shape))
+    write(made, (values.view(np.complex128) if like._dtype.is_complex else values).reshape(tuple(like._shape)))
     return made
 
 
@@ -331,15 +339,15 @@ def difference_along(
     func: Callable[..., Any], arguments: tuple[Any, ...], value: Any, direction: np.ndarray, eps: float
 ) -> list[np.ndarray]:
     """How the numbers of each output follow, by central differences, where the input `value` moves."""
-    memory = as_numpy(value.detach())
-    before, step = memory.copy(), as_numpy(tensor_of(direction, value))
+    place, before = value.detach(), np.array(shown(value.detach()))
+    step = shown(tensor_of(direction, value))
     sides = []
     for sign in (1, -1):
         try:
-            memory[...] = before + sign * eps * step
+            write(place, before + sign * eps * step)
             sides.append([numbers(output) for output in all_outputs(func(*arguments))])
         finally:
-            memory[...] = before
+            write(place, before)
     return [(above - below) / (2 * eps) for above, below in zip(*sides, strict=True)]
 
 
@@ -448,8 +456,7 @@ def check_batches_of_tangents(func: Callable[..., Any], arguments: tuple[Any, ..
 def stacked(parts: list[Any]) -> Any:
     """The tensors as one, along a new first dimension."""
     made = parts[0].detach().new_zeros((len(parts), *parts[0]._shape))
-    for place, part in enumerate(parts):
-        as_numpy(made)[place] = shown(part.detach())
+    write(made, np.stack([shown(part.detach()) for part in parts]))
     return made
 
 

@@ -21,7 +21,7 @@ import weakref
 from typing import Any
 
 import redispatch as rd
-from redispatch.tensor import lay_out  # how a tensor comes to look otherwise in place
+from redispatch.tensor import current_index, lay_out  # lay_out: how a tensor comes to look otherwise in place
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import TorchDispatchMode
 
@@ -44,6 +44,10 @@ class DataDependentOutputException(RuntimeError):
         self.func = func
 
 
+class FakeTensorDeviceMismatchError(RuntimeError):
+    """The arguments of an operator are on two devices."""
+
+
 class FakeTensor(rd.Tensor):
     """A tensor with a face and no data. `fake_mode` runs its operators; `constant`: its value, where it is known."""
 
@@ -56,7 +60,10 @@ class FakeTensor(rd.Tensor):
     def __new__(
         cls, fake_mode: FakeTensorMode, elem: rd.Tensor, device: Any, *, constant: rd.Tensor | None = None
     ) -> FakeTensor:
-        """A fake of `elem`, a meta tensor, on `device`."""
+        """A fake of `elem`, a meta tensor, on `device`: of its type's current one, where it has no index."""
+        device = rd.device(device)
+        if device.index is None and device.type not in ("cpu", "meta"):
+            device = rd.device(device.type, current_index(device.type))
         made = rd.Tensor._make_wrapper_subclass(
             cls,
             elem.shape,
@@ -66,7 +73,7 @@ class FakeTensor(rd.Tensor):
             device=device,
             requires_grad=elem.requires_grad,
         )
-        made.meta, made.fake_mode, made.fake_device, made.constant = elem, fake_mode, rd.device(device), constant
+        made.meta, made.fake_mode, made.fake_device, made.constant = elem, fake_mode, device, constant
         return made
 
     @classmethod
@@ -167,7 +174,7 @@ class FakeTensorMode(TorchDispatchMode):
     def device_of(self, func: Any, leaves: list[Any], kwargs: dict[str, Any]) -> Any:
         """Where the result says it is: where it was asked to be, or where its arguments are.
 
-        Errors: RuntimeError where arguments with dimensions are on two devices.
+        Errors: FakeTensorDeviceMismatchError where arguments with dimensions are on two devices.
         """
         if kwargs.get("device") is not None:
             return kwargs["device"]
@@ -175,8 +182,8 @@ class FakeTensorMode(TorchDispatchMode):
         wide = [one.device for one in tensors if one.dim()] or [one.device for one in tensors]
         if len(set(map(str, wide))) > 1:
             first, second = list(dict.fromkeys(map(str, wide)))[:2]
-            raise RuntimeError(
-                f"Unhandled FakeTensor Device Propagation for {func}, found two different devices {first}, {second}"
+            raise FakeTensorDeviceMismatchError(
+                f"Expected all tensors to be on the same device, but found at least two devices, {first} and {second}!"
             )
         return wide[0] if wide else rd.device("cpu")
 

@@ -191,7 +191,12 @@ to_bool = conversion("bool", dtypes.bool)
 to_cfloat = conversion("cfloat", dtypes.complex64)
 to_cdouble = conversion("cdouble", dtypes.complex128)
 
-_TENSOR_NAMES = {f"torch.{t.tensor_name}Tensor": t for t in DTYPES.values()}
+# "torch.FloatTensor", "torch.cuda.FloatTensor": names of dtypes on a type of device
+_TENSOR_NAMES = {
+    f"torch.{where}{t.tensor_name}Tensor": (device(kind), t)
+    for where, kind in (("", "cpu"), ("cuda.", "cuda"))
+    for t in DTYPES.values()
+}
 
 
 def tensor_type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
@@ -202,7 +207,7 @@ def tensor_type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> 
     if isinstance(dtype, str):
         if dtype not in _TENSOR_NAMES:
             raise ValueError(f"invalid type: {dtype!r}")
-        return to_device_op.functional(self, CPU, _TENSOR_NAMES[dtype], non_blocking=non_blocking)
+        return to_device_op.functional(self, *_TENSOR_NAMES[dtype], non_blocking=non_blocking)
     element = _as_dtype(getattr(dtype, "dtype", dtype))  # `FloatTensor` says which it is of
     return to_dtype_op.functional(self, element, non_blocking=non_blocking)
 

@@ -168,3 +168,9 @@ def test_fast_mode_calls_the_function_a_few_times():
 def test_batches_of_tangents_are_checked():
     x = rd.tensor([0.5, -1.0, 2.0], dtype=rd.float64, requires_grad=True)
     assert gradcheck(lambda x: x * x.sum(), x, check_forward_ad=True, check_batched_forward_grad=True)
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_inputs_with_lazy_bits_are_moved_as_they_are_seen(fast):
+    x = rd.randn(3, dtype=rd.complex128).conj().requires_grad_()
+    assert rd.autograd.gradcheck(lambda x: x * x.imag, x, fast_mode=fast)

@@ -25,3 +25,9 @@ def test_the_digits_demo_trains_with_the_losses_of_the_cpu():
     assert found == pytest.approx(wanted, rel=1e-4) and wanted[2] < wanted[0]
     for a, b in zip(there.parameters(), model.parameters(), strict=True):
         assert a.is_cuda and rd.allclose(a.cpu(), b, atol=1e-4)
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_gradients_are_checked_on_the_device(fast):
+    x = rd.randn(3, dtype=rd.float64).cuda().requires_grad_()
+    assert rd.autograd.gradcheck(lambda x: x * x, x, fast_mode=fast)
