@@ -90,14 +90,18 @@ def cholesky_meta(self: Tensor, upper: bool) -> Meta:
     return column_major(self._shape, self)
 
 
-@cholesky_op.body
-def cholesky_body(out: Tensor, self: Tensor, upper: bool) -> None:
+def warn_of_cholesky() -> None:
     warnings.warn(
         "torch.cholesky is deprecated in favor of torch.linalg.cholesky and will be removed in a future PyTorch "
         "release.",
         UserWarning,
-        stacklevel=2,
+        stacklevel=3,
     )
+
+
+@cholesky_op.body
+def cholesky_body(out: Tensor, self: Tensor, upper: bool) -> None:
+    warn_of_cholesky()
     check_has_lapack(self, "cholesky_cpu")
     info = np.zeros(self._shape[:-2], np.int32)
     for_each_matrix(lambda a: lapack.cholesky(a, upper), (out, info), self)

@@ -234,16 +234,20 @@ def triangular_solve_metas(
     return column_major((*batch, *self._shape[-2:]), self), column_major((*batch, *A._shape[-2:]), A)
 
 
-@triangular_solve_op.body
-def triangular_solve_body(
-    outs: tuple[Tensor, ...], self: Tensor, A: Tensor, upper: bool, transpose: bool, unitriangular: bool
-) -> None:
+def warn_of_triangular_solve() -> None:
     warnings.warn(
         "torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangular and will be removed in a "
         "future PyTorch release. Its arguments are reversed there, and no copy of one of them is returned.",
         UserWarning,
-        stacklevel=2,
+        stacklevel=3,
     )
+
+
+@triangular_solve_op.body
+def triangular_solve_body(
+    outs: tuple[Tensor, ...], self: Tensor, A: Tensor, upper: bool, transpose: bool, unitriangular: bool
+) -> None:
+    warn_of_triangular_solve()
 
     def one(b: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return lapack.solve_triangular(a, b, upper, True, unitriangular, transpose), a

@@ -29,6 +29,7 @@ from . import (
     loss_scaling,
     losses,
     masks,
+    matrices,
     norms,
     parts,
     pooling,
@@ -71,7 +72,7 @@ KERNELS: dict[str, Callable[..., Any]] = {
     **norms.KERNELS,
     **convolution.KERNELS,
 }
-PARTS = {**parts.PARTS, **counting.PARTS, **bags.PARTS, **draws.PARTS, **loss_scaling.PARTS}
+PARTS = {**parts.PARTS, **counting.PARTS, **bags.PARTS, **matrices.PARTS, **draws.PARTS, **loss_scaling.PARTS}
 _LOCK = threading.RLock()
 _started: Started | None = None
 
@@ -150,8 +151,11 @@ class Started:
             self._put(pool.functional, recorded.functional, f"pooling {pool.base_name}")
         self.serve_declared()
         self._serve_as_they_are()
-        for op, function in through_host():
-            self._put(op, apart_from_target(function), f"by the CPU: {op.name()}")
+        for on_matrices in matrices.OPERATORS:
+            for form, kernel in on_matrices.forms():
+                self._put(form, apart_from_target(kernel), f"on matrices: {form.name()}")
+        for overload, function in through_host():
+            self._put(overload, apart_from_target(function), f"by the CPU: {overload.name()}")
         fallbacks = Library("_", "IMPL", KEY)
         fallbacks.fallback(self.without_kernel)
         self.undo.append(fallbacks._destroy)

@@ -1,9 +1,9 @@
 """What only a GPU's kernels do, and what the CPU's primitives become there.
 
 Vectors of 16 bytes (`load_4`, `store_4`, ...) are how a kernel reaches the memory's full speed: numba has no word for
-them. `shuffle_down` takes a number from another lane of the warp. `register()` gives numba-cuda the compiled forms of
-these, of the primitives in `kernels/primitives.py`, and of the functions in `kernels/vecmath/`: NVIDIA's libdevice
-where it has them, the bodies of the CPU elsewhere. Read next: `compiler.py`.
+them. `shuffle_down` and `shuffle_across` take a number from another lane of the warp. `register()` gives numba-cuda the
+compiled forms of these, of the primitives in `kernels/primitives.py`, and of the functions in `kernels/vecmath/`:
+NVIDIA's libdevice where it has them, the bodies of the CPU elsewhere. Read next: `compiler.py`.
 """
 
 from __future__ import annotations
@@ -74,6 +74,12 @@ def store_16(out, at, values):
 @primitive
 def shuffle_down(x, distance):
     """The number that the lane so much further on in the warp has; all lanes take part."""
+    return _on_a_gpu(x, distance)
+
+
+@primitive
+def shuffle_across(x, distance):
+    """The number that the lane has whose number differs by this bit; all lanes take part."""
     return _on_a_gpu(x, distance)
 
 
@@ -300,6 +306,10 @@ def _register_shuffle(overload: Any, types: Any) -> None:
             narrow = x
             return lambda x, distance: narrow(cuda.shfl_down_sync(every, types.int32(x), distance))
         return lambda x, distance: cuda.shfl_down_sync(every, x, distance)
+
+    overload(shuffle_across, strict=False)(
+        lambda x, distance: lambda x, distance: cuda.shfl_xor_sync(every, x, distance)
+    )
 
     from numba import njit
 

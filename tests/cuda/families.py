@@ -34,8 +34,8 @@ def check_entry(info, dtype):
 
 def same_gradients(function, *tensors):
     """A function of tensors has the same result on both devices, and the same gradients of it."""
-    here = [x.detach().clone().requires_grad_(x.is_floating_point()) for x in tensors]
-    there = [x.detach().cuda().requires_grad_(x.is_floating_point()) for x in tensors]
+    here = [x.detach().clone().requires_grad_(x.is_floating_point() or x.is_complex()) for x in tensors]
+    there = [x.detach().cuda().requires_grad_(x.is_floating_point() or x.is_complex()) for x in tensors]
     ours, theirs = function(*there), function(*here)
     compare(ours, theirs)
     slope = rd.randn(theirs.shape).to(theirs.dtype)

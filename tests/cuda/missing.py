@@ -6,11 +6,6 @@ NO_KERNEL = {
     "flash attention is a kernel of the CPU's alone; on a device attention is made of products and a softmax": """
         _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention_for_cpu_backward
     """,
-    "factorisations are LAPACK's on the CPU; none is written for a GPU yet": """
-        _cholesky_solve_helper _linalg_det _linalg_slogdet _linalg_solve_ex cholesky cholesky_inverse geqrf
-        linalg_cholesky_ex linalg_householder_product linalg_inv_ex linalg_lu linalg_lu_factor_ex linalg_lu_solve
-        linalg_matrix_exp linalg_qr linalg_solve_triangular lu_unpack ormqr triangular_solve
-    """,
     "transforms are pocketfft's on the CPU; none is written for a GPU yet": """
         _fft_c2c _fft_c2r _fft_r2c
     """,

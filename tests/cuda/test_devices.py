@@ -83,9 +83,11 @@ def test_devices_come_with_the_first_use_and_go(null):
 
 
 def test_an_operator_without_a_kernel_says_so_and_names_the_way_out(null):
-    x = rd.empty(3, 3, device="cuda")
-    with pytest.raises(NotImplementedError, match=r"aten::linalg_qr has no CUDA kernel yet. .* \.cpu\(\)"):
-        rd.linalg.qr(x)
+    with rd.library._scoped_library("lesson", "FRAGMENT") as library:
+        library.define("at_home(Tensor x) -> Tensor")
+        library.impl("at_home", lambda x: x.clone(), "CPU")
+        with pytest.raises(NotImplementedError, match=r"lesson::at_home has no CUDA kernel yet. .* \.cpu\(\)"):
+            rd.ops.lesson.at_home(rd.empty(3, 3, device="cuda"))
 
 
 def test_operators_declared_later_are_served_too(null):

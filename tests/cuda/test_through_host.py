@@ -1,4 +1,4 @@
-"""Operators that the CPU computes for a device: values, strides, out=, errors, gradients; recording; the null device."""
+"""Operators that the CPU computes for a device: values, strides, out=, errors, gradients, graphs; the null device."""
 
 import pytest
 
