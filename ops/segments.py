@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from redispatch.tensor import Size, Tensor, as_numpy, empty, wrap_dim
+from redispatch.tensor import Size, Tensor, as_numpy, empty, shown, wrap_dim
 
 from .declare import Operator
 from .out_forms import copy_into_out
@@ -69,7 +69,7 @@ def runs_of(data: Tensor, axis: int, given: Tensor, by_length: bool) -> Runs:
     if given._dtype.name not in ("int32", "int64"):
         raise not_implemented("_segment_reduce_lengths_cpu_kernel1", given._dtype)
     size = data._shape[axis]
-    numbers = as_numpy(given).reshape(-1, given._shape[-1]).astype(np.int64)
+    numbers = shown(given).reshape(-1, given._shape[-1]).astype(np.int64)
     if by_length:
         if (numbers < 0).any():
             raise RuntimeError("lengths contains negative value!")

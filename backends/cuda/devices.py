@@ -34,6 +34,7 @@ from . import (
     parts,
     pooling,
     products,
+    segments,
     softmax,
     updates,
 )
@@ -70,9 +71,18 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "_pdist_backward": pdist_backward_kernel,
     "_linalg_check_errors": check_errors_kernel,
     **norms.KERNELS,
+    **pooling.KERNELS,
     **convolution.KERNELS,
 }
-PARTS = {**parts.PARTS, **counting.PARTS, **bags.PARTS, **matrices.PARTS, **draws.PARTS, **loss_scaling.PARTS}
+PARTS = {
+    **parts.PARTS,
+    **counting.PARTS,
+    **bags.PARTS,
+    **matrices.PARTS,
+    **segments.PARTS,
+    **draws.PARTS,
+    **loss_scaling.PARTS,
+}
 _LOCK = threading.RLock()
 _started: Started | None = None
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ from redispatch.kernels.cuda import Launch
 from redispatch.kernels.cuda import pooling as kernels
 from redispatch.kernels.cuda.written import THREADS, Written, accumulating
 from redispatch.kernels.pooling import Windows3d
-from redispatch.ops.pooling import Loops
+from redispatch.ops.max_pooling import Fractional, check_samples
+from redispatch.ops.pooling import Loops, check_dtype
 from redispatch.tensor import Tensor, as_numpy, dtypes, empty
 
 from .copies import sent
@@ -42,13 +43,15 @@ def is_table(x: Tensor) -> bool:
     return any(x is one for one in TABLES.values())
 
 
-def launch(written: Written, compute: str, tensors: Sequence[Tensor], **given: object) -> None:
-    """A thread for each element of the first tensor."""
+def launch(
+    written: Written, compute: str, tensors: Sequence[Tensor], rest: Sequence[int] = (), **given: object
+) -> None:
+    """A thread for each element of the first tensor; `rest` are numbers behind their count."""
     count = tensors[0]._shape.numel()
     if count:
         kernel = written.kernel(compute, [one._dtype.name for one in tensors], **given)
         where = Launch(kernel, (-(-count // THREADS), 1, 1), (THREADS, 1, 1))
-        launched([Task(where, tuple(range(len(tensors))), (count,))], tensors)
+        launched([Task(where, tuple(range(len(tensors))), (count, *rest))], tensors)
 
 
 def largest(self: Tensor, shape: Sequence[int], windows: Windows3d, dims: int) -> tuple[Tensor, Tensor]:
@@ -83,4 +86,26 @@ def shared_out(grad: Tensor, self: Tensor, windows: Windows3d, dims: int) -> Ten
     return out
 
 
+def at_random(dims: int) -> Callable[..., Any]:
+    """The kernel of `fractional_max_pool2d`, for two dimensions. The random numbers stay on the device."""
+
+    def kernel(self: Tensor, size: Sequence[int], counts: Sequence[int], samples: Tensor) -> tuple[Tensor, Tensor]:
+        setting = Fractional(dims, self, size, counts)
+        check_samples(self, samples, dims)
+        check_dtype(f"fractional_max_pool{dims}d_out_frame", self)
+        out, places = empty(setting.shape, self._dtype, self._device), empty(setting.shape, dtypes.int64, self._device)
+        missing = [1] * (3 - dims)
+        sizes = [*missing, *setting.sizes, *missing, *counts, *missing, *size]
+        order = (0, 1, 0) if dims == 2 else (0, 1, 2)  # of the random numbers, for depth, height and width
+        tensors = (out, places, dense(self), dense(samples))
+        launch(kernels.AT_RANDOM, DTYPES[self._dtype.name].compute, tensors, (*sizes, dims, *order))
+        return out, places
+
+    return kernel
+
+
+KERNELS: dict[str, Callable[..., Any]] = {
+    "fractional_max_pool2d": at_random(2),
+    "fractional_max_pool3d": at_random(3),
+}
 LOOPS = Loops(largest, put_back, averaged, shared_out)

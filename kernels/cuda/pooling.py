@@ -12,6 +12,8 @@ Read next: `../../backends/cuda/pooling.py`.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ..program import integral
@@ -57,6 +59,41 @@ def largest_of_windows(out, places, x, table, windows):
         for z in range(table[z_at], table[z_at + od], table[6]):
             for y in range(table[y_at], table[y_at + oh], table[7]):
                 for at in range((z * h + y) * w + table[x_at], (z * h + y) * w + table[x_at + ow], table[8]):
+                    value = load_x(x[base + at])
+                    if value > best or value != value:
+                        best, place = value, at
+        out[index] = store_out(best)
+        places[index] = place
+
+
+@integral
+def start_at_random(shift, i, size, count, span):
+    """Where window number i of an axis begins (ops/max_pooling.py, `starts_of`)."""
+    if i == count - 1:
+        return size - span
+    step = type(shift)(size - span) / type(shift)(count - 1)
+    return int64(math.trunc((type(shift)(i) + shift) * step) - math.trunc(shift * step))
+
+
+def largest_of_windows_at_random(
+    out, places, x, samples, windows, d, h, w, od, oh, ow, kd, kh, kw, numbers, z_number, y_number, x_number
+):  # fmt: skip
+    """The same for windows of one size whose places follow, in each image, from `numbers` random ones, an axis each."""
+    index = int64(cuda.blockIdx.x) * THREADS + int64(cuda.threadIdx.x)
+    if index < windows:
+        image = index // (od * oh * ow)
+        rest = index - image * od * oh * ow
+        k = rest // (oh * ow)
+        j = (rest - k * oh * ow) // ow
+        i = rest - (k * oh + j) * ow
+        z0 = start_at_random(load_samples(samples[image * numbers + z_number]), k, d, od, kd)
+        y0 = start_at_random(load_samples(samples[image * numbers + y_number]), j, h, oh, kh)
+        x0 = start_at_random(load_samples(samples[image * numbers + x_number]), i, w, ow, kw)
+        base, place = image * d * h * w, (z0 * h + y0) * w + x0
+        best = load_x(x[base + place])
+        for z in range(z0, z0 + kd):
+            for y in range(y0, y0 + kh):
+                for at in range((z * h + y) * w + x0, (z * h + y) * w + x0 + kw):
                     value = load_x(x[base + at])
                     if value > best or value != value:
                         best, place = value, at
@@ -128,5 +165,6 @@ def mean_of_integers(total, count):
 
 MEAN_OF = {"float32": mean_of_singles, "float64": mean_of_doubles, "int64": mean_of_integers}
 LARGEST = Written(largest_of_windows, ("out", "places", "x", "table"))
+AT_RANDOM = Written(largest_of_windows_at_random, ("out", "places", "x", "samples"))
 MEANS = Written(means_of_windows, ("out", "x", "table"))
 GATHERED = Written(gathered_by_pixels, ("out", "grad", "places", "table"))

@@ -9,12 +9,6 @@ NO_KERNEL = {
     "transforms are pocketfft's on the CPU; none is written for a GPU yet": """
         _fft_c2c _fft_c2r _fft_r2c
     """,
-    "windows in other places for each image have no kernel yet": """
-        fractional_max_pool2d fractional_max_pool3d
-    """,
-    "runs of different lengths have no kernel yet": """
-        _segment_reduce_backward segment_reduce
-    """,
 }
 MISSING = {name: reason for reason, names in NO_KERNEL.items() for name in names.split()}
 

@@ -123,3 +123,26 @@ def test_what_is_remembered_of_a_pooling_is_right_for_the_next_images(simulator)
         for given in (x, x.to(memory_format=rd.channels_last), x.transpose(2, 3)):
             same_gradients(lambda x: F.max_pool2d(x, 2), given)
             same_gradients(lambda x: F.avg_pool2d(x, 3, 2), given)
+
+
+# image, windows' size, how many: of the first and the last place, and one that lies across
+AT_RANDOM = [((2, 3, 9, 7), (2, 3), (4, 3)), ((3, 6, 6), (1, 2), (1, 5)), ((1, 2, 5, 6, 7), (2, 2, 3), (3, 1, 4))]
+
+
+@pytest.mark.parametrize("shape,size,count", AT_RANDOM)
+def test_windows_placed_at_random_and_their_gradients(shape, size, count):
+    pool = (F.fractional_max_pool2d, F.fractional_max_pool3d)[len(size) - 2]
+    x = rd.randn(shape)
+    x.view(-1)[5] = float("nan")
+    images = shape[: -len(size)]
+    for samples in (rd.rand(1, *images, len(size))[0], rd.full((1, *images, len(size)), 0.999)[0]):
+        samples = samples if samples.dim() == 3 else samples[None]
+
+        def both(x, samples=samples):
+            return pool(x, size, output_size=count, _random_samples=samples.to(x.device), return_indices=True)
+
+        compare(both(x.cuda()), both(x))
+        compare(both(x.mT.contiguous().mT.cuda()), both(x))
+        same_gradients(lambda x: both(x)[0], x)  # noqa: B023  # it is called here
+    with pytest.raises(RuntimeError, match="too large relative to input"):
+        pool(x.cuda(), [99] * len(size), output_size=count, _random_samples=samples.cuda())
