@@ -87,12 +87,7 @@ def storage_methods(name: str) -> Methods:
         return self.device.type == name
 
     def move(self: Any, device: Any = None, non_blocking: bool = False) -> Any:
-        on = wanted(name, device)
-        if self.device == on:
-            return self
-        untyped = self.untyped() if isinstance(self, TypedStorage) else self
-        moved = UntypedStorage(untyped.nbytes(), on).copy_(untyped)
-        return TypedStorage(wrap_storage=moved, dtype=self.dtype, _quiet=True) if untyped is not self else moved
+        return move_storage(self, name, device)
 
     move.__name__ = name
     return [
@@ -100,3 +95,13 @@ def storage_methods(name: str) -> Methods:
         for owner in (UntypedStorage, TypedStorage)
         for attribute, method in ((f"is_{name}", property(is_there)), (name, move))
     ]
+
+
+def move_storage(self: Any, name: str, device: Any) -> Any:
+    """A storage, typed or not, on the device of that type that a user names."""
+    on = wanted(name, device)
+    if self.device == on:
+        return self
+    untyped = self.untyped() if isinstance(self, TypedStorage) else self
+    moved = UntypedStorage(untyped.nbytes(), on).copy_(untyped)
+    return TypedStorage(wrap_storage=moved, dtype=self.dtype, _quiet=True) if untyped is not self else moved

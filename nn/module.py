@@ -172,6 +172,10 @@ class Module(Checkpointable):
         """Moves to a device without the values, which are undefined afterwards."""
         return self._apply(lambda tensor: creation.empty_like(tensor, device=device), recurse)
 
+    def cuda(self, device: Any = None) -> Self:
+        """Moves all parameters and buffers to a CUDA device: an index, a device, or the current one."""
+        return self._apply(lambda tensor: tensor.cuda(device))
+
     def cpu(self) -> Self:
         return self._apply(lambda tensor: tensor.cpu())
 

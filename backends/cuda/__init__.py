@@ -20,7 +20,8 @@ from typing import Any
 from redispatch.amp import by_device
 from redispatch.dispatch import call, impl, place_of
 from redispatch.ops.creation import empty_op, empty_strided_op
-from redispatch.tensor import FOREIGN, PINNERS, STARTERS
+from redispatch.ops.legacy import TypedStorage
+from redispatch.tensor import FOREIGN, PINNERS, STARTERS, UntypedStorage
 
 PACKAGE = __name__
 
@@ -81,6 +82,21 @@ for _op in (empty_op, empty_strided_op):
 def pinned(nbytes: int) -> Any:
     """Pinned memory, None where there is no device."""
     return import_module(f"{PACKAGE}.devices").pinned(nbytes)
+
+
+def storage_is_on_cuda(self: Any) -> bool:
+    """Whether a storage's memory is a CUDA device's."""
+    return bool(self.device.type == "cuda")
+
+
+def storage_on_cuda(self: Any, device: Any = None, non_blocking: bool = False) -> Any:
+    """A storage on a CUDA device: an index, a device, or the current one; itself if it is there."""
+    start()
+    return import_module("redispatch.backend.methods").move_storage(self, "cuda", device)
+
+
+for _owner in (UntypedStorage, TypedStorage):
+    _owner.is_cuda, _owner.cuda = property(storage_is_on_cuda), storage_on_cuda
 
 
 def over_foreign(name: str, given: Any) -> Any:

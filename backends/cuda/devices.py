@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from redispatch.backend.device_memory import memory_kernels
-from redispatch.backend.methods import module_methods, storage_methods
 from redispatch.dispatch import DispatchKey, Library, MissingKernelError, OpOverload, impl, ops, place_of
 from redispatch.kernels.cuda import current_stream, driver, why_not
 from redispatch.ops.distances import cdist_backward_kernel, pdist_backward_kernel
@@ -171,11 +170,7 @@ class Started:
         self.undo.append(fallbacks._destroy)
 
     def _methods(self) -> None:
-        """`Module.cuda`, and those of storages; tensors have theirs."""
-        for owner, name, method in [*module_methods("cuda"), *storage_methods("cuda")]:
-            if name not in vars(owner):
-                setattr(owner, name, method)
-                self.undo.append(lambda owner=owner, name=name: delattr(owner, name))  # type: ignore[misc]
+        """Methods that mean something else where there is a device."""
         former = vars(Tensor)["record_stream"]  # which says that there are no streams
         setattr(Tensor, "record_stream", overridable(record_stream))  # noqa: B010  # mypy knows no such method
         self.undo.append(lambda: setattr(Tensor, "record_stream", former))

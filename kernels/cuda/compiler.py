@@ -122,9 +122,10 @@ def emit_ptx(program: Program, source: Source, target: str) -> str:
         try:
             text, _ = cuda.compile_ptx(main, tuple(map(_type, source.signature)), cc=capability)
         except Exception as problem:  # numba's own, NVVM's, and a KeyError for a function that numba-cuda lacks
+            said = " ".join(str(problem).split())
             raise NotImplementedError(
                 f"{source.name} has no CUDA kernel for {', '.join(source.signature)}: its scalar function cannot be "
-                "compiled for a GPU yet. Copy the tensors by .cpu() before"
+                f"compiled for a GPU yet ({type(problem).__name__}: {said[:200]}). Copy the tensors by .cpu() before"
             ) from problem
     return tidy(text, source.name)
 

@@ -111,7 +111,8 @@ def pack_padded_sequence(input: Any, lengths: Any, batch_first: bool = False, en
     Errors: RuntimeError for lengths that do not fall, unless `enforce_sorted` is False, that are not positive or are
     more than there are steps.
     """
-    lengths = as_tensor(lengths, dtype=dtypes.int64, device="cpu")
+    given = isinstance(lengths, Tensor)
+    lengths = lengths.to(dtypes.int64) if given else as_tensor(lengths, dtype=dtypes.int64, device="cpu")
     sorted_indices = None
     if not enforce_sorted:
         lengths, sorted_indices = lengths.sort(descending=True)

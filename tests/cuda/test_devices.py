@@ -51,6 +51,23 @@ def test_an_import_brings_no_compiler_and_no_simulator():
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "[]\n"
 
 
+def test_whatever_is_first_asked_for_finds_the_device():
+    former = cuda.use(cuda.NullDriver())
+    try:
+        for first in (
+            lambda: rd.nn.Linear(1, 1).cuda().weight,
+            lambda: rd.ones(1).untyped_storage().cuda(),
+            lambda: rd.nn.utils.rnn.pack_sequence([rd.ones(2)]).cuda().data,
+            lambda: rd.randn(2, device="cuda"),
+            lambda: rd.ones(1).type("torch.cuda.DoubleTensor"),
+        ):
+            assert started() is None and first().is_cuda
+            started().remove()
+    finally:
+        cuda.restore(former)
+    assert not rd.ones(1).untyped_storage().is_cuda
+
+
 def test_the_names_are_those_that_there_are():
     made = {name for name, value in vars(face).items() if getattr(value, "__module__", "") == face.__name__}
     own = {name for name in made if not name.startswith("_")}
