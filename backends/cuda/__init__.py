@@ -96,7 +96,8 @@ def storage_on_cuda(self: Any, device: Any = None, non_blocking: bool = False) -
 
 
 for _owner in (UntypedStorage, TypedStorage):
-    _owner.is_cuda, _owner.cuda = property(storage_is_on_cuda), storage_on_cuda
+    setattr(_owner, "is_cuda", property(storage_is_on_cuda))  # noqa: B010  # mypy knows no such names
+    setattr(_owner, "cuda", storage_on_cuda)  # noqa: B010
 
 
 def over_foreign(name: str, given: Any) -> Any:

@@ -66,7 +66,7 @@ def largest(self: Tensor, shape: Sequence[int], windows: Windows3d, dims: int) -
 def put_back(grad: Tensor, self: Tensor, indices: Tensor, windows: Windows3d) -> Tensor:
     out, table = empty(self._shape, grad._dtype, self._device), table_of(windows, self)
     compute = accumulating(grad._dtype.name)
-    given = {"BY_PLACES": True, "mean_of": kernels.MEAN_OF[compute]}
+    given: dict[str, Any] = {"BY_PLACES": True, "mean_of": kernels.MEAN_OF[compute]}
     launch(kernels.GATHERED, compute, (out, dense(grad), dense(indices), table), **given)
     return out
 
@@ -81,7 +81,7 @@ def averaged(self: Tensor, windows: Windows3d, shape: Sequence[int], dims: int) 
 def shared_out(grad: Tensor, self: Tensor, windows: Windows3d, dims: int) -> Tensor:
     out, table = empty(self._shape, grad._dtype, self._device), table_of(windows, self)
     compute = accumulating(grad._dtype.name)
-    given = {"BY_PLACES": False, "mean_of": kernels.MEAN_OF[compute]}
+    given: dict[str, Any] = {"BY_PLACES": False, "mean_of": kernels.MEAN_OF[compute]}
     launch(kernels.GATHERED, compute, (out, dense(grad), table, table), **given)
     return out
 
