@@ -13,8 +13,22 @@ from typing import Any
 from redispatch.dispatch import keyset, ops
 from redispatch.dispatch.marks import inline, leaf
 from redispatch.ops.copying import resize_kernel, set_storage_kernel, set_tensor_kernel
-from redispatch.ops.creation import check_pinning, strides_for
-from redispatch.tensor import Tensor, as_device, device, device_keyset, empty, get_default_dtype, indexed, on_host
+from redispatch.ops.creation import REMEMBERED, check_pinning, strides_for
+from redispatch.tensor import (
+    Mould,
+    Size,
+    Tensor,
+    as_device,
+    current_index,
+    device,
+    device_keyset,
+    empty,
+    fresh,
+    get_default_dtype,
+    indexed,
+    mould,
+    on_host,
+)
 
 Kernels = dict[str, Callable[..., Any]]
 
@@ -28,11 +42,23 @@ def memory_kernels(type_name: str) -> Kernels:
     def here(on: device | None) -> device:
         return indexed(on or as_device(type_name))
 
+    moulds: dict[Any, Mould] = {}
+
+    def first(key: Any) -> Mould:
+        size, dtype, on, memory_format, _ = key
+        if len(moulds) >= REMEMBERED:
+            moulds.clear()
+        made = moulds[key] = mould(Size.of(size), dtype, here(on), strides_for(size, memory_format))
+        return made
+
     @leaf
     @inline
     def empty_kernel(size: Any, dtype: Any, layout: Any, on: Any, pin_memory: Any, memory_format: Any) -> Tensor:
-        check_pinning(pin_memory)
-        return empty(size, dtype or get_default_dtype(), here(on), strides_for(size, memory_format))
+        if pin_memory:
+            check_pinning(pin_memory)
+        current = 0 if on is not None and on.index is not None else current_index(type_name)
+        key = (tuple(size), dtype or get_default_dtype(), on, memory_format, current)
+        return fresh(moulds.get(key) or first(key))
 
     def empty_strided_kernel(size: Any, stride: Any, dtype: Any, layout: Any, on: Any, pin_memory: Any) -> Tensor:
         check_pinning(pin_memory)

@@ -71,7 +71,7 @@ from .softmax import (
     softmax_backward,
 )
 from .sort import ready_mode, ready_rank, ready_sort, ready_top
-from .target import TARGET, Target, cached_by_target, memory, numbers, on_target
+from .target import TARGET, Target, cached_by_target, decided_anew, memory, numbers, on_target
 from .vecmath import (
     acos,
     acosh,
@@ -124,6 +124,7 @@ __all__ = [
     "TARGET",
     "Target",
     "cached_by_target",
+    "decided_anew",
     "numbers",
     "on_target",
     "Attention",

@@ -11,7 +11,7 @@ from functools import lru_cache
 from math import gcd
 
 from .geometry import Ints
-from .operand import Operand
+from .operand import DTYPES, Operand
 
 SEARCH_LIMIT = 20_000  # visited nodes; about 10 ms. Real layouts need a handful.
 
@@ -96,7 +96,7 @@ def overlap(a: Operand, b: Operand) -> str:
         gap = b.array.ctypes.data - a.array.ctypes.data
         if gap >= a.array.nbytes or -gap >= b.array.nbytes:
             return "no"
-    size_a, size_b = a.array.itemsize, b.array.itemsize
+    size_a, size_b = DTYPES[a.dtype].storage.itemsize, DTYPES[b.dtype].storage.itemsize
     same = gap == 0 and a.offset == b.offset and a.shape == b.shape and size_a == size_b and 0 not in a.shape
     if same and all(s == t for n, s, t in zip(a.shape, a.strides, b.strides, strict=True) if n > 1):
         return "full"

@@ -54,6 +54,9 @@ class Target:
         """The same with x written: "replace", "sum", "prod", "amax", "amin" says how the new meets the old."""
         raise NotImplementedError
 
+    def decided_anew(self) -> None:
+        """Told of a call that does more than its loops do, such as to warn: it is not to be remembered."""
+
 
 class Place(NamedTuple):
     """An index among several: its operand, how far one step of it is, the size of its dimension, and whether negative
@@ -74,6 +77,13 @@ class Scratch(NamedTuple):
 
 
 TARGET: ContextVar[Target | None] = ContextVar("target", default=None)
+
+
+def decided_anew() -> None:
+    """To be called by an operator's kernel where it does more than its loops do: a device is not to remember it."""
+    target = TARGET.get()
+    if target is not None:
+        target.decided_anew()
 
 
 @contextmanager

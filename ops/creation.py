@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from redispatch.dispatch.marks import inline, leaf
 from redispatch.kernels import Operand, contiguous_strides, is_dense, output_strides
 from redispatch.tensor import (
     CPU,
+    KINDS,
+    Mould,
     Size,
     Tensor,
     channels_last,
@@ -33,6 +35,7 @@ from redispatch.tensor import (
     dtypes,
     fresh,
     get_default_dtype,
+    indexed,
     looks_of,
     mould,
     number_dtype,
@@ -43,7 +46,6 @@ from redispatch.tensor import empty as allocate
 
 from .declare import Operator
 from .numbers import storable
-from .planned import Plan
 from .public import public
 from .structured import Meta, not_implemented, resize_out
 
@@ -125,6 +127,9 @@ def new(
     device, dtype = device or CPU, dtype or get_default_dtype()
     if device.type in ("cpu", "meta"):
         return pinned(allocate(shape, dtype, device, strides), pin_memory)
+    kind = KINDS.get(device.type)
+    if kind is not None and kind.copy is not None and not pin_memory:
+        return allocate(shape, dtype, indexed(device), strides)
     if strides is None:
         return empty_op.functional(list(shape), dtype=dtype, device=device, pin_memory=pin_memory)
     return empty_strided_op.functional(list(shape), list(strides), dtype=dtype, device=device, pin_memory=pin_memory)
@@ -141,30 +146,44 @@ def filled(result: Tensor, value: Any) -> Tensor:
 
 
 # Note [Constants are planned]
-# On the CPU a tensor of one value is memory and a loop that fills it, remembered by all that decides them. What is not
-# remembered, because it is made for the first time or for another device, goes the long way.
-CONSTANTS: dict[Any, Plan] = {}  # by shape, dtype and device; or by looks, dtype, device and memory format
+# A tensor of one value is memory and a loop that fills it, remembered by all that decides them. What is not remembered,
+# because it is made for the first time or for a device that does not fill by itself, goes the long way.
+
+
+class Constant(NamedTuple):
+    """A decided constant: what the result is made from; what fills it in the CPU's memory, `f(array, at, value)`, or,
+    on the result's device, `f(result, value)`."""
+
+    mould: Mould
+    run: Any
+    near: Any
+
+
+CONSTANTS: dict[Any, Constant] = {}  # by shape, dtype and device; or by looks, dtype, device and memory format
 REMEMBERED = 4096  # then they start afresh
 
 
 @leaf
 @inline
-def planned(size: Any, dtype: Any, device: Any, pin_memory: Any) -> Plan | None:
+def planned(size: Any, dtype: Any, device: Any, pin_memory: Any) -> Constant | None:
     return None if pin_memory else CONSTANTS.get((tuple(size), dtype or get_default_dtype(), device))
 
 
 @leaf
 @inline
-def planned_like(self: Tensor, dtype: Any, device: Any, pin_memory: Any, format: Any) -> Plan | None:
+def planned_like(self: Tensor, dtype: Any, device: Any, pin_memory: Any, format: Any) -> Constant | None:
     return None if pin_memory else CONSTANTS.get((self._looks or looks_of(self), dtype, device, format))
 
 
 @leaf
 @inline
-def filled_by(plan: Plan, value: Any) -> Tensor:
+def filled_by(plan: Constant, value: Any) -> Tensor:
     """A new tensor with the value in every place."""
     result = fresh(plan.mould)
-    plan.run(result._array, 0, value)
+    if plan.run is None:
+        plan.near(result, value)
+    else:
+        plan.run(result._array, 0, value)
     return result
 
 
@@ -182,11 +201,16 @@ def filled_first_like(self: Tensor, value: Any, dtype: Any, device: Any, pin_mem
 
 def remembered(key: Any, made: Tensor, value: Any) -> Tensor:
     """`made`, after it is entered how such a tensor is made."""
-    if made._device is CPU and made._array is not None:
+    kind, asked = KINDS.get(made._device.type), key[2]
+    near = None if kind is None or made._dtype.is_complex else kind.fill
+    if near is not None and asked is not None and asked.index is None and kind is not None and kind.count > 1:
+        return made  # which device it is depends on which one is current
+    run = kernels.ready_fill(made._operand, value) if made._device is CPU and made._array is not None else None
+    if run is not None or near is not None:
         if len(CONSTANTS) >= REMEMBERED:
             CONSTANTS.clear()
-        looks = mould(made._shape, made._dtype, CPU, made._stride)
-        CONSTANTS[key] = Plan(looks, kernels.ready_fill(made._operand, value))
+        looks = mould(made._shape, made._dtype, made._device, made._stride)
+        CONSTANTS[key] = Constant(looks, run, near)
     return made
 
 

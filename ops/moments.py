@@ -158,6 +158,7 @@ def ready_var(name: str, finish: Elementwise, out: Tensor, self: Tensor, dim: An
 
 
 def warn_of_freedom(name: str) -> None:
+    kernels.decided_anew()
     warnings.warn(
         f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
         "(input numel divided by output numel).",

@@ -8,6 +8,7 @@ from . import copies, dtypes, shared_memory
 from .device_kinds import (
     FOREIGN,
     KINDS,
+    MAKERS,
     STARTERS,
     Allocator,
     DeviceKind,
@@ -101,6 +102,7 @@ __all__ = [
     "DeviceKind",
     "KINDS",
     "Looks",
+    "MAKERS",
     "META",
     "ROUTES",
     "Route",

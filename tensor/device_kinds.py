@@ -69,9 +69,13 @@ class DeviceKind:
     generators: dict[int, Any] = field(default_factory=dict)  # index -> the default generator of that device
     dlpack: DLPack | None = None  # where other libraries may use its memory
     copy: Callable[[Any, Any], None] | None = None  # writes a tensor of a device into a new one of the same device
+    fill: Callable[[Any, Any], None] | None = None  # writes a number into every place of a new one
 
 
 KINDS: dict[str, DeviceKind] = {}
+
+# device -> what makes a storage of so many bytes there, where an allocator has a shorter way to do that.
+MAKERS: dict[device, Callable[[int], Any]] = {}
 
 # What makes tensors over the memory of other libraries' objects: by the name of a protocol, or by DLPack's code of the
 # kind of device; a capsule without an object has the code 0.

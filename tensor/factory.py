@@ -16,7 +16,7 @@ from redispatch.dispatch import LAZY_BITS, STATE
 from redispatch.dispatch.marks import frozen, inline
 from redispatch.kernels import contiguous_strides
 
-from .device_kinds import KINDS, indexed
+from .device_kinds import KINDS, MAKERS, indexed
 from .devices import CPU, device, device_keyset
 from .dtypes import dtype
 from .looks import Looks, interned
@@ -62,6 +62,10 @@ def memory_for(mould: Mould, t: Tensor) -> np.ndarray | None:
 
     Errors: RuntimeError where so much memory is not to be had.
     """
+    make = MAKERS.get(mould.device)
+    if make is not None:
+        t._store = make(mould.nbytes)
+        return None
     if mould.device.type == "cpu":
         return allocate(mould.elements, mould.array)
     kind = KINDS.get(mould.device.type)

@@ -6,26 +6,28 @@ done where it costs least: on the CPU before bytes go up, on the device before t
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from redispatch.dispatch import keyset, ops
+from redispatch.dispatch import STATE, keyset, ops, within
+from redispatch.dispatch.marks import inline, leaf
 from redispatch.kernels import DTYPES, Operand, is_contiguous, is_dense, on_target, overlap
 from redispatch.kernels.copy import elementwise_for
 from redispatch.kernels.cuda import CUDAElementwise, current_stream
 from redispatch.kernels.cuda.elementwise import LAUNCHES, VECTOR, Ready, memory_of
 from redispatch.kernels.cuda.elementwise import address_of as cuda_address
 from redispatch.kernels.elementwise import Elementwise
-from redispatch.ops.copying import storable
+from redispatch.ops.copying import copy_between_devices, is_tensor, storable
 from redispatch.ops.pointwise import as_it_is
 from redispatch.ops.structured import check_no_internal_overlap, overlapping
 from redispatch.tensor import CPU, Pinned, Tensor, empty, looks_of, owner_of, view_over
 
 from .late_errors import late_errors
-from .operands import address_of, allocator, block_of, fresh_like, located, operand
+from .operands import address_of, allocator, block_of, fresh_like, located, operand, stream_for
+from .taped import constant
 
+ABOVE = keyset("AutogradCUDA", "ADInplaceOrView")  # where layers are that kernels are not to enter again
 _LOOPS: dict[Elementwise, CUDAElementwise] = {}
 READY: dict[Any, Ready] = {}  # copies by (looks of the target, of the source), fills by looks; of the devices there are
 
@@ -49,7 +51,7 @@ def copy_on_device(target: Tensor, source: Tensor) -> None:
     looks = target._looks or looks_of(target), source._looks or looks_of(source)
     ready, to, at = READY.get(looks), located(target), located(source)
     if ready is not None and not (to | at) & ready.mask:
-        ready.start((ready.numel, to, at), current_stream(target._device.index or 0))
+        ready.start((ready.numel, to, at), stream_for(target))
         return
     out, x = operand(target), operand(source)
     if out.dtype == x.dtype and DTYPES[out.dtype].compute != out.dtype:
@@ -83,8 +85,7 @@ def apart(value: Any, target: Tensor, elementwise: bool = True) -> Any:
     the output])."""
     if not isinstance(value, Tensor) or value._storage is not target._storage:
         return value
-    array: Any = SimpleNamespace(itemsize=value._dtype.itemsize)
-    a, b = (Operand(array, x._dtype.name, x._shape, x._stride, x._offset) for x in (value, target))
+    a, b = operand(value), operand(target)
     if value._dtype.itemsize != target._dtype.itemsize:
         return copied(value)
     shared = overlap(a, b)
@@ -157,7 +158,7 @@ def uploaded(value: Any, on: Any, dtype: Any) -> Tensor:
     """A Python number as a tensor without dimensions on a device."""
     one = empty((), dtype, CPU)
     on_cpu(ops.aten.fill_.Scalar, one, value)
-    return sent(one, on)
+    return constant(lambda: sent(one, on))
 
 
 def fetch(target: Tensor, source: Tensor, non_blocking: bool = False) -> None:
@@ -178,21 +179,53 @@ def fetch(target: Tensor, source: Tensor, non_blocking: bool = False) -> None:
     on_cpu(ops.aten.copy_.default, target, dense)
 
 
+@leaf
+@inline
+def copy_kernel(self: Tensor, src: Any, non_blocking: bool) -> Tensor:
+    """`copy_`: at once where both tensors lie apart on one device, and such were copied before."""
+    if is_tensor(src) and src._device is self._device and src._store is not self._store:
+        looks, other = self._looks or looks_of(self), src._looks or looks_of(src)
+        ready = READY.get((looks, other))
+        if ready is not None and not (looks.bits | other.bits):
+            to, at = located(self), located(src)
+            if not (to | at) & ready.mask:
+                ready.start((ready.numel, to, at), stream_for(self))
+                return self
+    return copy_otherwise(self, src, non_blocking)
+
+
+def copy_otherwise(self: Tensor, src: Any, non_blocking: bool) -> Tensor:
+    with within(STATE.get().excluding(ABOVE)):
+        return copy_between_devices(self, src, non_blocking)
+
+
+@leaf
+@inline
 def fill_kernel(self: Tensor, value: Any) -> Tensor:
     """`fill_.Scalar`: one number in every place."""
+    ready = READY.get(self._looks or looks_of(self))
+    if ready is not None:
+        to = located(self)
+        if not to & ready.mask:
+            ready.start((ready.numel, to, ready.packs[0](storable(value, self._dtype))), stream_for(self))
+            return self
+    return filled_first(self, value)
+
+
+def filled_first(self: Tensor, value: Any) -> Tensor:
+    """The same for a tensor that looks so for the first time, or lies less aligned than others."""
     check_no_internal_overlap(self)
     value = storable(value, self._dtype)
     if self._dtype.is_complex:
         copy_on_device(self, uploaded(value, self._device, self._dtype))
     else:
-        looks, to = self._looks or looks_of(self), address_of(self)
-        ready = READY.get(looks)
-        if ready is not None and not to & ready.mask:
-            ready.start((ready.numel, to, ready.packs[0](value)), current_stream(self._device.index or 0))
-        else:
-            out = operand(self)
-            start(looks, elementwise_for(out, out), out, value, out.dtype)
+        out = operand(self)
+        start(self._looks or looks_of(self), elementwise_for(out, out), out, value, out.dtype)
     return self
+
+
+def fill_on_device(target: Tensor, value: Any) -> None:
+    fill_kernel(target, value)
 
 
 def fill_tensor_kernel(self: Tensor, value: Tensor) -> Tensor:
@@ -210,6 +243,8 @@ def fill_tensor_kernel(self: Tensor, value: Tensor) -> Tensor:
     return self
 
 
+@leaf
+@inline
 def zero_kernel(self: Tensor) -> Tensor:
     """`zero_`."""
     return fill_kernel(self, 0)

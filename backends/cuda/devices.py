@@ -9,6 +9,7 @@ from typing import Any
 from redispatch.backend.device_memory import memory_kernels
 from redispatch.dispatch import DispatchKey, Library, MissingKernelError, OpOverload, impl, ops, place_of
 from redispatch.kernels.cuda import current_stream, driver, why_not
+from redispatch.ops.creation import CONSTANTS
 from redispatch.ops.distances import cdist_backward_kernel, pdist_backward_kernel
 from redispatch.ops.from_fold import FOLDS
 from redispatch.ops.matrices import check_errors_kernel
@@ -17,7 +18,7 @@ from redispatch.ops.pointwise import DECLARED, Pointwise
 from redispatch.ops.pooling import ELSEWHERE, OPERATORS
 from redispatch.ops.random import Generator
 from redispatch.ops.structured import Structured, unmarked
-from redispatch.tensor import KINDS, DeviceKind, DLPack, Tensor, device, overridable
+from redispatch.tensor import KINDS, MAKERS, DeviceKind, DLPack, Tensor, device, overridable
 
 from . import (
     bags,
@@ -43,27 +44,32 @@ from .memory import Block, CachingAllocator
 from .operands import block_of
 from .parts import apart_from_target
 from .pinned import PinnedBlock, PinnedCache
-from .planned import InParts, Recorded
+from .planned import InParts
 from .pointwise import PointwiseOnCUDA
 from .reductions import REDUCTIONS, ReductionOnCUDA, Rule
+from .remembered import Remembered, is_remembered
 from .served import served
+from .taped import taken
 from .target import Tables, on_device
 from .through_host import through_host
 
 KEY = "CUDA"
 CODE = 2  # DLPack's, of CUDA devices
-KERNELS: dict[str, Callable[..., Any]] = {
+MEMORY: dict[str, Callable[..., Any]] = {
     "_copy_from": copies.copy_from_kernel,
+    "copy_": copies.copy_kernel,
     "fill_.Scalar": copies.fill_kernel,
     "fill_.Tensor": copies.fill_tensor_kernel,
     "zero_": copies.zero_kernel,
+    "conj_physical_": copies.conj_physical_inplace_kernel,
+    "_local_scalar_dense": copies.item_kernel,
+    "equal": copies.equal_kernel,
+}
+KERNELS: dict[str, Callable[..., Any]] = {
     "masked_fill.Scalar": masks.masked_fill_kernel,
     "masked_fill.Tensor": masks.masked_fill_tensor_kernel,
     "masked_fill_.Scalar": masks.masked_fill_inplace_kernel,
     "masked_fill_.Tensor": masks.masked_fill_tensor_inplace_kernel,
-    "conj_physical_": copies.conj_physical_inplace_kernel,
-    "_local_scalar_dense": copies.item_kernel,
-    "equal": copies.equal_kernel,
     "_fused_adam_": updates.adam_kernel(decoupled=False),
     "_fused_adamw_": updates.adam_kernel(decoupled=True),
     "_cdist_backward": cdist_backward_kernel,
@@ -113,6 +119,9 @@ class DeviceGenerator(Generator):
     told the same at each replay."""
 
     def take(self, count: int) -> tuple[int, int]:
+        on_tape = taken(self, count)
+        if on_tape is not None:
+            return on_tape
         running = started()
         if running is not None and running.driver.captured(current_stream(self.device.index or 0)):
             raise RuntimeError(
@@ -133,19 +142,25 @@ class Started:
         self.served: set[int] = set()  # the pointwise operators and users' reductions that have kernels, by id
         kind = KINDS["cuda"] = DeviceKind("cuda", self.allocator, found.count)
         kind.dlpack, kind.copy = DLPack(CODE, to_dlpack), copies.copy_on_device
+        kind.fill = copies.fill_on_device
         self.undo.append(lambda: KINDS.__delitem__("cuda"))
+        for on in (device("cuda", i) for i in range(found.count)):
+            MAKERS[on] = self.allocator.maker(on)
+            self.undo.append(lambda on=on: MAKERS.__delitem__(on))  # type: ignore[misc]
         kind.generators.update({i: DeviceGenerator(device("cuda", i)) for i in range(found.count)})
-        self.undo.append(copies.READY.clear)
+        self.undo += [copies.READY.clear, CONSTANTS.clear]
         self._methods()
-        for name, function in {**memory_kernels("cuda"), **KERNELS}.items():
+        for name, function in {**memory_kernels("cuda"), **MEMORY}.items():
             self._put(operator(name), function, "memory")
+        for name, function in KERNELS.items():
+            self._remember(operator(name), function, name)
         for name, function in PARTS.items():
             for form, kernel in forms_of(operator(name), apart_from_target(function)):
-                self._put(form, kernel, f"from parts: {name}")
+                self._remember(form, kernel, f"from parts: {name}")
         for op, rule in REDUCTIONS.items():
             self._reduce(op, rule)
         for joining in JOINING:
-            self._put(joining.op.functional, joining.functional, joining.op.base_name)
+            self._remember(joining.op.functional, joining.functional, joining.op.base_name)
             self._put(joining.op.out, joining.out, joining.op.base_name)
         for family in (products.OPERATORS, softmax.OPERATORS, losses.OPERATORS, norms.OPERATORS, convolution.OPERATORS):
             for structured in family:
@@ -155,9 +170,7 @@ class Started:
         ELSEWHERE["cuda"] = pooling.LOOPS
         self.undo += [pooling.TABLES.clear, lambda: ELSEWHERE.__delitem__("cuda")]
         for pool in OPERATORS:
-            recorded = Recorded(pool, unmarked(on_cpu(pool.functional)), pooling.is_table)
-            self.undo.append(recorded.forget)
-            self._put(pool.functional, recorded.functional, f"pooling {pool.base_name}")
+            self._remember(pool.functional, unmarked(on_cpu(pool.functional)), f"pooling {pool.base_name}")
         self.serve_declared()
         self._serve_as_they_are()
         for on_matrices in matrices.OPERATORS:
@@ -178,12 +191,20 @@ class Started:
     def _put(self, op: OpOverload, function: Callable[..., Any], name: str) -> None:
         self.undo.append(impl(op, KEY, function, convention="positional", place=place_of(function), name=name))
 
+    def _remember(self, op: OpOverload, kernel: Callable[..., Any], name: str) -> None:
+        """Puts a kernel that decides anew each time, and is not asked again for arguments that look alike."""
+        if is_remembered(op):
+            remembered = Remembered(op, kernel)
+            self.undo.append(remembered.forget)
+            kernel = remembered.run
+        self._put(op, kernel, name)
+
     def _serve_as_they_are(self) -> None:
         """Kernels of the CPU's, carried out on a device."""
         tables, errors = Tables(), late_errors(self.driver)
         for op, kernel in [*served()]:
             title = op.qualified_name.removeprefix("aten::").partition(".")[0]
-            self._put(op, on_device(kernel, title, tables, errors), f"on the device: {title}")
+            self._remember(op, on_device(kernel, title, tables, errors), f"on the device: {title}")
         self.undo.append(errors.remove)
         self.undo.append(tables.known.clear)
 

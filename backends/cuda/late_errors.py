@@ -15,6 +15,8 @@ import numpy as np
 from redispatch.kernels.cuda import Driver, current_stream
 from redispatch.kernels.cuda.indexing import WORDS
 
+from .taped import constant
+
 
 class LateIndexError(IndexError, RuntimeError):
     """An index out of bounds, noticed when the device was waited for. PyTorch's operators raise the one class or the
@@ -49,7 +51,7 @@ class LateErrors:
         found = self.words.get(device)
         if found is None:
             found = self.words[device] = self.driver.allocate(device, 8 * WORDS)
-            self.clear(device)
+            constant(lambda: self.clear(device))
         self.asked.add(device)
         return found
 

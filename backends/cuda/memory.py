@@ -25,6 +25,7 @@ from a list, putting one there, and adding to a number, in the course of which n
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +33,7 @@ import numpy as np
 
 from redispatch.dispatch import OutOfMemoryError
 from redispatch.kernels.cuda import NONE_CHOSEN, STREAMS, Driver, Memory, OutOfDeviceMemory, current_stream
-from redispatch.tensor import Allocator, device, indexed
+from redispatch.tensor import Allocator, UntypedStorage, device, indexed
 
 from .statistics import Statistics, in_units
 
@@ -40,47 +41,77 @@ _new = object.__new__
 SMALL, LARGE, LIMIT = 512, 2 << 20, 1 << 20
 
 
-class Pool:
-    """The free segments of a stream. `owner` is the graphs' memory that it is part of, None where it is everybody's."""
+class Shelf:
+    """The segments of a pool that have so many bytes: `free` are the addresses of those that nobody holds, the latest
+    last."""
 
-    __slots__ = ("allocator", "driver", "told", "device", "stream", "statistics", "owner", "free")
+    __slots__ = ("pool", "room", "free", "statistics", "told", "stream", "taken", "returned")
+
+    def __init__(self, pool: Pool, room: int) -> None:
+        self.pool, self.room, self.statistics, self.stream = pool, room, pool.statistics, pool.stream
+        self.told = pool.told and room > 0
+        self.free: list[int] = []
+        self.taken = self.returned = 0  # how often
+        self.statistics.shelves.append(self)
+
+
+class Pool:
+    """The segments of a stream. `owner` is the graphs' memory that it is part of, None where it is everybody's."""
+
+    __slots__ = ("allocator", "driver", "told", "device", "stream", "statistics", "owner", "shelves")
 
     def __init__(self, allocator: CachingAllocator, index: int, stream: int, owner: Any = None) -> None:
         self.allocator, self.driver, self.told = allocator, allocator.driver, allocator.told
         self.device, self.stream, self.owner = index, stream, owner
         self.statistics = allocator.of(index)
-        self.free: dict[int, list[int]] = {}  # room -> addresses, the latest last
+        self.shelves: dict[int, Shelf] = {}  # by room
+
+    def shelf(self, room: int) -> Shelf:
+        """The shelf for so many bytes."""
+        found = self.shelves.get(room)
+        if found is None:
+            found = self.shelves[room] = Shelf(self, room)
+        return found
 
 
 class Block(Memory):
-    """Memory of a storage's, which goes back to its pool when nobody holds it. `nbytes` were asked for, `room` are
-    there."""
+    """Memory of a storage's, which goes back to its shelf when nobody holds it. `nbytes` were asked for."""
 
-    __slots__ = ("room", "stream", "pool", "used_by")
+    __slots__ = ("shelf", "used_by")
 
     address: int
     nbytes: int
-    device: int
-    driver: Driver
-    room: int
-    stream: int
-    pool: Pool
+    shelf: Shelf
     used_by: set[int] | None  # other streams
 
+    @property
+    def pool(self) -> Pool:
+        return self.shelf.pool
+
+    @property
+    def stream(self) -> int:
+        return self.shelf.stream
+
+    @property
+    def device(self) -> int:  # type: ignore[override]
+        return self.shelf.pool.device
+
+    @property
+    def driver(self) -> Driver:  # type: ignore[override]
+        return self.shelf.pool.driver
+
     def __del__(self) -> None:
-        pool, room = self.pool, self.room
-        known = pool.statistics  # Note [Counting without a lock]
-        known.freed += room
+        shelf = self.shelf
+        known = shelf.statistics  # Note [Counting without a lock]
+        known.held -= shelf.room
         known.freed_requested += self.nbytes
-        known.frees += 1
-        if pool.told and room:
-            pool.driver.hand_out(self.address, 0, self.stream)
+        shelf.returned += 1
+        if shelf.told:
+            shelf.pool.driver.hand_out(self.address, 0, shelf.stream)
         if self.used_by:
-            pool.allocator.keep_later(self)
-        elif room:
-            pool.free[room].append(self.address)
+            shelf.pool.allocator.keep_later(self)
         else:
-            known.frees -= 1
+            shelf.free.append(self.address)
 
 
 @dataclass(slots=True)
@@ -163,22 +194,51 @@ class CachingAllocator(Allocator):
             self._take_back()
         room = nbytes + 511 & -512 if nbytes <= LIMIT else size_class(nbytes)
         try:
-            address = pool.free[room].pop()
+            shelf = pool.shelves[room]
+            address = shelf.free.pop()
         except (KeyError, IndexError):
+            shelf = pool.shelf(room)
             address = self._segment(pool, room, nbytes) if room else 0
-            pool.statistics.allocations -= not room  # what has no bytes does not count
         block = _new(Block)
-        block.address, block.nbytes, block.room, block.pool, block.used_by = address, nbytes, room, pool, None
-        block.device, block.stream, block.driver = pool.device, pool.stream, self.driver
-        known = pool.statistics  # Note [Counting without a lock]
+        block.address, block.nbytes, block.shelf, block.used_by = address, nbytes, shelf, None
+        shelf.taken += 1
+        known = shelf.statistics  # Note [Counting without a lock]
         known.requested += nbytes
-        known.allocations += 1
-        known.allocated = held = known.allocated + room
-        if held - known.freed > known.peak_allocated:
-            known.peak_allocated = held - known.freed
-        if self.told and room:
-            self.driver.hand_out(address, nbytes, pool.stream)
+        known.held = held = known.held + room
+        if held > known.peak_allocated:
+            known.peak_allocated = held
+        if shelf.told:
+            self.driver.hand_out(address, nbytes, shelf.stream)
         return block
+
+    def maker(self, on: device) -> Callable[[int], UntypedStorage]:
+        """What makes a storage of so many bytes on a device: `allocate` written out, since each tensor passes here."""
+        index = on.index or 0
+        shelves = (self.usual.get(index) or self._new_pool(index, -index)).shelves
+        chosen, storage_of = STREAMS.get, UntypedStorage.on_device
+
+        def make(nbytes: int) -> UntypedStorage:
+            if chosen() is not NONE_CHOSEN or self.waiting or self.told:
+                return storage_of(nbytes, on, self)
+            room = nbytes + 511 & -512 if nbytes <= LIMIT else size_class(nbytes)
+            try:
+                shelf = shelves[room]
+                address = shelf.free.pop()
+            except (KeyError, IndexError):
+                return storage_of(nbytes, on, self)
+            block, storage = _new(Block), _new(UntypedStorage)
+            block.address, block.nbytes, block.shelf, block.used_by = address, nbytes, shelf, None
+            shelf.taken += 1
+            known = shelf.statistics  # Note [Counting without a lock]
+            known.requested += nbytes
+            known.held = held = known.held + room
+            if held > known.peak_allocated:
+                known.peak_allocated = held
+            storage._array = storage._retyped = storage._owner = None
+            storage._nbytes, storage.device, storage.resizable, storage.block = nbytes, on, True, block
+            return storage
+
+        return make
 
     def read(self, block: Block, nbytes: int) -> np.ndarray:
         if not nbytes:
@@ -206,7 +266,6 @@ class CachingAllocator(Allocator):
         with self.lock:
             address = self._from_driver(pool.device, room, nbytes)
             self.segments[address] = Segment(address, room, pool)
-            pool.free.setdefault(room, [])
             pool.statistics.reserve(room)
         return address
 
@@ -214,7 +273,7 @@ class CachingAllocator(Allocator):
         """Keeps memory that nobody holds, once the streams that used it have gone on."""
         with self.lock:
             streams = block.used_by or set()
-            block.pool.statistics.waiting += block.room
+            block.pool.statistics.waiting += block.shelf.room
             self._watch(self.segments[block.address], streams)
 
     def _watch(self, segment: Segment, streams: set[int]) -> None:
@@ -236,7 +295,7 @@ class CachingAllocator(Allocator):
             still = []
             for one in self.waiting:
                 if all(map(self.driver.done, one.events)):
-                    one.segment.pool.free[one.segment.room].append(one.segment.address)
+                    one.segment.pool.shelf(one.segment.room).free.append(one.segment.address)
                     one.segment.pool.statistics.waiting -= one.segment.room
                 else:
                     still.append(one)
@@ -278,7 +337,7 @@ class CachingAllocator(Allocator):
         )
         return (
             f"CUDA out of memory. Tried to allocate {in_units(nbytes)}. GPU {index} has a total capacity of "
-            f"{in_units(total)} of which {in_units(free)} is free.{allowed} {known.allocations - known.frees} tensors "
+            f"{in_units(total)} of which {in_units(free)} is free.{allowed} {known.tensors} tensors "
             f"hold {in_units(known.allocated_now)}{largest}; {'; '.join(left)}. Delete what is not needed any longer "
             "(what backward will read is kept), or compute in smaller pieces"
         )
@@ -295,9 +354,9 @@ class CachingAllocator(Allocator):
                     self._release(pool)
 
     def _release(self, pool: Pool) -> None:
-        for room, addresses in pool.free.items():
-            while addresses:
-                address = addresses.pop()
+        for room, shelf in pool.shelves.items():
+            while room and shelf.free:
+                address = shelf.free.pop()
                 self.driver.free(pool.device, address)
                 del self.segments[address]
                 pool.statistics.reserve(-room)
@@ -348,9 +407,11 @@ class CachingAllocator(Allocator):
     def _give_up(self, private: PrivatePools) -> None:
         for where, pool in private.pools.items():
             common = self.shared[where]
-            for room, addresses in pool.free.items():
-                common.free.setdefault(room, []).extend(addresses)
-            pool.free, pool.owner = common.free, None  # where its blocks, which are still held, will go
+            for room, shelf in pool.shelves.items():
+                free = common.shelf(room).free
+                free.extend(shelf.free)
+                shelf.free = free  # where its blocks, which are still held, will go
+            pool.owner = None
             for segment in self.segments.values():
                 if segment.pool is pool:
                     segment.pool = common
@@ -358,7 +419,7 @@ class CachingAllocator(Allocator):
     def held(self, private: PrivatePools) -> frozenset[int]:
         """The addresses of graphs' memory that somebody holds."""
         with self.lock:
-            free = {one for pool in private.pools.values() for addresses in pool.free.values() for one in addresses}
+            free = {one for pool in private.pools.values() for shelf in pool.shelves.values() for one in shelf.free}
             return frozenset(
                 one.address for one in self.segments.values() if one.pool.owner is private and one.address not in free
             )
@@ -373,10 +434,11 @@ class CachingAllocator(Allocator):
             if segment is None or segment.pool.owner is not private:
                 raise RuntimeError(f"{address:#x} is no memory of these graphs")
             pool, room = segment.pool, segment.room
-            if address not in pool.free[room]:
+            free = pool.shelf(room).free
+            if address not in free:
                 raise RuntimeError(f"{address:#x}, {nbytes} bytes of graphs' memory, is held already")
-            pool.free[room].remove(address)
-            pool.free[room].append(address)  # the next one to be handed out
+            free.remove(address)
+            free.append(address)  # the next one to be handed out
             return self.allocate(nbytes, device("cuda", pool.device), pool)
 
     # What is there ------------------------------------------------------------------------------------------------
@@ -384,7 +446,7 @@ class CachingAllocator(Allocator):
     def snapshot(self, index: int | None = None) -> list[dict[str, Any]]:
         """A record for each segment: PyTorch's `memory_snapshot`, of which a block here is always a whole segment."""
         with self.lock:
-            free = {one for segment in self.segments.values() for one in segment.pool.free[segment.room]}
+            free = {one for segment in self.segments.values() for one in segment.pool.shelf(segment.room).free}
             waiting = {one.segment.address for one in self.waiting}
             found = []
             for segment in sorted(self.segments.values(), key=lambda one: one.address):

@@ -6,7 +6,7 @@ from typing import Any
 
 from redispatch.dispatch.marks import inline
 from redispatch.kernels import Operand
-from redispatch.kernels.cuda import Memory
+from redispatch.kernels.cuda import NONE_CHOSEN, STREAMS, Memory
 from redispatch.tensor import KINDS, Tensor, UntypedStorage, empty, no_memory
 
 from .memory import CachingAllocator
@@ -40,6 +40,14 @@ def located(x: Tensor) -> int:
         raise no_memory(x)
     address: int = store.block.address + x._offset * x._dtype.itemsize
     return address
+
+
+@inline
+def stream_for(x: Tensor) -> int:
+    """The stream on which this thread or task works on the tensor's device."""
+    index = x._device.index or 0
+    streams = STREAMS.get()
+    return -index if streams is NONE_CHOSEN else streams.get(index, -index)
 
 
 def operand(x: Tensor) -> Operand:

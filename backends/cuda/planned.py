@@ -9,9 +9,7 @@ Read next: products.py, softmax.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from redispatch.dispatch import Memo
@@ -31,6 +29,8 @@ from redispatch.tensor import Mould, Size, Tensor, device, fresh, looks_of, moul
 from .copies import apart, copied, copy_on_device
 from .late_errors import late_errors
 from .operands import address_of, allocator, located
+from .taped import Told
+from .writer import Life, Run, Writer
 
 SCRATCH, ERRORS = -2, -1  # stand behind the tensors
 
@@ -60,53 +60,56 @@ class Plan:
     """
 
     moulds: tuple[Mould | None, ...]
-    run: Callable[[list[int], int], None]
+    run: Run
     copied: tuple[int, ...]
     plain: bool
 
 
-def ready(tasks: Sequence[Task], on: device) -> Callable[[list[int], int], None]:
-    """What launches these on a device: `run(addresses, stream)`."""
+def ready(tasks: Sequence[Task], on: device, count: int) -> Run:
+    """What launches these on a device, told so many addresses."""
     source = allocator()
-    starts = [(task.launch.on(source.driver), task.tensors, task.rest) for task in tasks]
-    scratch = max((task.scratch for task in tasks), default=0)
+    writer = Writer(source, on, {k: k for k in range(count)})
+    writer.scratch(*pieces(tasks, count))
+    for task in tasks:
+        writer.launch(task.launch.on(source.driver), [told(k, on, count) for k in task.tensors] + numbers(task.rest))
+    return writer.function()
 
-    first, chosen, others = starts[0] if starts else (None, (), ())
-    choose = itemgetter(*chosen) if len(chosen) > 1 else None
 
-    def run_one(addresses: list[int], stream: int) -> None:
-        first((*choose(addresses), *others), stream)  # type: ignore[misc]  # only where there are both
+def pieces(tasks: Sequence[Task], count: int) -> tuple[list[int], list[int], list[Life]]:
+    """The memory that all these share, as the writer takes it."""
+    size = max((task.scratch for task in tasks), default=0)
+    return ([count], [size], [Life(0, None)]) if size else ([], [], [])
 
-    def run(addresses: list[int], stream: int) -> None:
-        for start, tensors, rest in starts:
-            start((*[addresses[k] for k in tensors], *rest), stream)
 
-    errors = late_errors(source.driver)
+def told(k: int, on: device, count: int) -> Told:
+    """What a launch is told for one of a task's tensors."""
+    if k == ERRORS:
+        return Told(None, late_errors(allocator().driver).address(on.index or 0))
+    return Told(count if k == SCRATCH else k, 0)
 
-    def run_with_more(addresses: list[int], stream: int) -> None:
-        block = source.allocate(scratch, on)
-        run([*addresses, block.address, errors.address(on.index or 0)], stream)
 
-    more = any(k < 0 for task in tasks for k in task.tensors)
-    if more:
-        return run_with_more
-    return run_one if len(tasks) == 1 and choose is not None else run
+def numbers(rest: Sequence[int]) -> list[Told]:
+    return [Told(None, number) for number in rest]
+
+
+def start(tasks: Sequence[Task], addresses: Sequence[int], on: device, stream: int) -> None:
+    """Launches these at once."""
+    source = allocator()
+    block = source.allocate(max((task.scratch for task in tasks), default=0), on)
+    errors = late_errors(source.driver).address(on.index or 0) if any(ERRORS in task.tensors for task in tasks) else 0
+    known = {SCRATCH: block.address, ERRORS: errors, **dict(enumerate(addresses))}
+    for task in tasks:
+        task.launch.on(source.driver)((*[known[k] for k in task.tensors], *task.rest), stream)
 
 
 def addresses_of(tensors: Sequence[Tensor | None]) -> list[int]:
     return [0 if x is None else address_of(x) for x in tensors]
 
 
-RECORDED: ContextVar[list[tuple[Sequence[Task], Sequence[Tensor | None]]] | None] = ContextVar("recorded", default=None)
-
-
 def launched(tasks: Sequence[Task], tensors: Sequence[Tensor | None]) -> None:
     """Launches these at once, in the current stream of the first tensor's device."""
-    recorded = RECORDED.get()
-    if recorded is not None:
-        recorded.append((tasks, tensors))
     on = next(x._device for x in tensors if x is not None)
-    ready(tasks, on)(addresses_of(tensors), current_stream(on.index or 0))
+    start(tasks, addresses_of(tensors), on, current_stream(on.index or 0))
 
 
 def dense(x: Tensor) -> Tensor:
@@ -161,13 +164,15 @@ class OnCUDA:
         for i in self.tensors:
             addresses.append(0 if args[i] is None else located(args[i]))
         store = results[0]._store
-        plan.run(addresses, store.block.stream)
+        plan.run(addresses, store.block.shelf.stream)
         return results if self.several else results[0]
 
     def run_otherwise(self, plan: Plan, args: tuple[Any, ...]) -> Any:
         """The call where arguments are copied before, or a result is not asked for."""
         results = [None if made is None else fresh(made) for made in plan.moulds]
-        self.run(plan.run, results, with_copies(args, plan.copied))
+        tensors = [*results, *[with_copies(args, plan.copied)[i] for i in self.tensors]]
+        on = next(x._device for x in tensors if x is not None)
+        plan.run(addresses_of(tensors), current_stream(on.index or 0))
         return tuple(results) if self.several else results[0]
 
     def to_copy(self, args: tuple[Any, ...]) -> tuple[int, ...]:
@@ -183,13 +188,9 @@ class OnCUDA:
         on = next(args[i]._device for i in self.tensors if args[i] is not None)
         copies = self.to_copy(args)
         tasks = self.work(results if self.several else results[0], *with_copies(args, copies))
-        plan = self.plans[facts] = Plan(moulds, ready(tasks, on), copies, not copies and None not in moulds)
+        count = len(moulds) + len(self.tensors)
+        plan = self.plans[facts] = Plan(moulds, ready(tasks, on, count), copies, not copies and None not in moulds)
         return plan
-
-    def run(self, run: Callable[[list[int], int], None], results: Sequence[Any], args: Sequence[Any]) -> None:
-        tensors = [*results, *[args[i] for i in self.tensors]]
-        on = tensors[0]._device if tensors[0] is not None else next(x._device for x in tensors if x is not None)
-        run(addresses_of(tensors), current_stream(on.index or 0))
 
     @leaf
     def inplace(self, *args: Any) -> Tensor:
@@ -216,7 +217,7 @@ class OnCUDA:
             copy_on_device(out, self.functional(*args))
             return
         args = with_copies(args, self.to_copy(args))
-        self.run(ready(self.work(out, *args), out._device), [out], args)
+        launched(self.work(out, *args), [out, *[args[i] for i in self.tensors]])
 
     def forget(self) -> None:
         """Plans are of the driver that there was."""
@@ -228,59 +229,6 @@ class OnCUDA:
         if isinstance(self.op, Structured):
             found += [(self.op.inplace, self.inplace), (self.op.out, self.out)]
         return [(form, kernel) for form, kernel in found if form is not None]
-
-
-@frozen
-class Recorded(OnCUDA):
-    """A kernel that decides anew at each call, and calls `launched`: what it launched for tensors that look so is
-    remembered, where it launched for its results and arguments alone, and for tensors that never change.
-
-    keeps: whether a tensor is one of the latter.
-    """
-
-    def __init__(self, op: Any, kernel: Callable[..., Any], keeps: Callable[[Tensor], bool]) -> None:
-        super().__init__(op, kernel)
-        self.kernel: Callable[..., Any] = kernel
-        self.keeps, self.several = keeps, self.outs > 1
-
-    def new_plan(self, facts: tuple[Any, ...], args: tuple[Any, ...]) -> Plan:
-        token = RECORDED.set([])
-        try:
-            found = self.kernel(*args)
-            recorded = RECORDED.get() or []
-        finally:
-            RECORDED.reset(token)
-        results = found if self.several else (found,)
-        run = self.again(recorded, results, args)
-        moulds = tuple(mould(x._shape, x._dtype, x._device, tuple(x._stride)) for x in results)
-        plan = self.plans[facts] = Plan(moulds, run or unplanned, (), run is not None)
-        return plan
-
-    def again(self, recorded: Any, results: Sequence[Tensor], args: Sequence[Any]) -> Any:
-        """What launches the same; None where it launched for other tensors, or made results otherwise."""
-        known = [*results, *[args[i] for i in self.tensors]]
-        count, tasks = len(known), []
-        for group, tensors in recorded:
-            for x in tensors:
-                if not any(x is one for one in known):
-                    if not self.keeps(x):
-                        return None
-                    known.append(x)
-            places = [next(k for k, one in enumerate(known) if one is x) for x in tensors]
-            tasks += [task._replace(tensors=tuple(places[k] for k in task.tensors)) for task in group]
-        if not set(range(len(results))) <= {k for task in tasks for k in task.tensors}:
-            return None
-        run, kept = ready(tasks, results[0]._device), known[count:]
-        at = addresses_of(kept)  # `kept` lives as long as the plan
-        return lambda addresses, stream, kept=kept: run([*addresses, *at], stream)
-
-    def run_otherwise(self, plan: Plan, args: tuple[Any, ...]) -> Any:
-        return self.kernel(*args)
-
-
-def unplanned(addresses: list[int], stream: int) -> None:
-    """In the place of a plan's launches, where there are none to remember."""
-    raise AssertionError("this call is decided anew each time")
 
 
 class InParts:

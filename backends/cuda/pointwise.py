@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import Any
 
 from redispatch.dispatch.marks import frozen, inline, leaf
-from redispatch.kernels.cuda import current_stream
 from redispatch.kernels.cuda.elementwise import LAUNCHES, VECTOR, Ready
 from redispatch.ops.pointwise import Pointwise, Variant, as_it_is, shares_memory
 from redispatch.ops.structured import (
@@ -27,7 +26,7 @@ from redispatch.ops.structured import (
 from redispatch.tensor import Tensor, dtypes, fresh, looks_of, no_memory
 
 from .copies import apart, on_cuda, sent, uploaded
-from .operands import address_of, block_of, operand
+from .operands import address_of, block_of, operand, stream_for
 
 
 @frozen
@@ -58,7 +57,7 @@ class PointwiseOnCUDA:
                     return result
                 store: Any = result._store
                 block = store.block
-                ready.start((ready.numel, block.address, *values), block.stream)
+                ready.start((ready.numel, block.address, *values), block.shelf.stream)
                 return result
         raise op.no_variant(args)
 
@@ -76,11 +75,10 @@ class PointwiseOnCUDA:
                     return self.inplace_otherwise(*args)
                 values, low = given(op, ready, variant.positions, args)
                 store: Any = target._store
-                block = store.block
-                out = block.address + target._offset * target._dtype.itemsize
+                out = store.block.address + target._offset * target._dtype.itemsize
                 if (low | out) & ready.mask:
                     return self.inplace_otherwise(*args)
-                ready.start((ready.numel, out, *values), current_stream(block.device))
+                ready.start((ready.numel, out, *values), stream_for(target))
                 return target
         raise op.no_variant(args)
 

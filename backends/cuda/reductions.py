@@ -64,7 +64,7 @@ class Plan:
     """A decided call: what the result is made from, and what fills it from an address that has none of these bits."""
 
     mould: Mould
-    run: Callable[[Any, int], None]  # (block of the result, address of the input)
+    run: Callable[[int, int, int], None]  # (address of the result, of the input, stream)
     mask: int
 
 
@@ -90,7 +90,8 @@ class ReductionOnCUDA:
             return self.first(facts, args)
         result = fresh(plan.mould)
         store = result._store
-        plan.run(store.block, at)
+        block = store.block
+        plan.run(block.address, at, block.shelf.stream)
         return result
 
     def first(self, facts: tuple[Any, ...], args: tuple[Any, ...]) -> Tensor:
@@ -109,7 +110,7 @@ class ReductionOnCUDA:
             self.fill(result, args)
             return result
         plan = Plan(made, running(prepared, x._device), prepared.mask)
-        plan.run(result._storage.block, address_of(x))
+        plan.run(address_of(result), address_of(x), result._storage.block.stream)
         self.plans[facts] = plan
         return result
 
@@ -151,16 +152,16 @@ class ReductionOnCUDA:
         return x, dims, None if x._dtype is dtype or exact else dtype
 
 
-def running(prepared: Prepared, on: Any) -> Callable[[Any, int], None]:
-    """The launches, on the stream of the result's block, with memory between them where there are two."""
+def running(prepared: Prepared, on: Any) -> Callable[[int, int, int], None]:
+    """The launches, with memory between them where there are two."""
     source, scratch = allocator(), prepared.scratch
     runs = prepared.ready(source.driver)
     if not scratch:
         return runs[0]
 
-    def run(block: Any, at: int) -> None:
+    def run(out: int, at: int, stream: int) -> None:
         parts = source.allocate(scratch, on)
         for one in runs:
-            one(block, at, parts.address)
+            one(out, at, stream, parts.address)
 
     return run

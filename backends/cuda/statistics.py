@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -10,12 +10,10 @@ from typing import Any
 class Statistics:
     """Bytes and numbers of a device since its beginning; what is now is the difference. The allocator writes them."""
 
-    allocated: int = 0  # bytes of size classes
-    freed: int = 0
+    held: int = 0  # bytes of size classes, now
     requested: int = 0  # bytes that were asked for
     freed_requested: int = 0
-    allocations: int = 0
-    frees: int = 0
+    shelves: list[Any] = field(default_factory=list)  # which count how often their memory was taken (memory.py)
     reserved: int = 0  # bytes from the driver
     released: int = 0
     segments: int = 0
@@ -28,7 +26,21 @@ class Statistics:
 
     @property
     def allocated_now(self) -> int:
-        return self.allocated - self.freed
+        return self.held
+
+    @property
+    def allocated(self) -> int:
+        return sum(one.taken * one.room for one in self.shelves)
+
+    @property
+    def allocations(self) -> int:
+        """How many there were; what has no bytes does not count."""
+        return sum(one.taken for one in self.shelves if one.room)
+
+    @property
+    def tensors(self) -> int:
+        """How many there are."""
+        return sum(one.taken - one.returned for one in self.shelves if one.room)
 
     @property
     def reserved_now(self) -> int:
@@ -50,10 +62,10 @@ class Statistics:
 
     def reset_totals(self) -> None:
         """Counts from what there is now."""
+        for shelf in self.shelves:
+            shelf.taken, shelf.returned = shelf.taken - shelf.returned, 0
         for whole, part in (
-            ("allocated", "freed"),
             ("requested", "freed_requested"),
-            ("allocations", "frees"),
             ("reserved", "released"),
             ("segments", "released_segments"),
         ):
@@ -65,12 +77,14 @@ class Statistics:
         """Under PyTorch's names. Blocks are not split, so what is counted of them is what is counted of segments; of
         peaks, those of bytes are kept."""
         found: dict[str, int] = {}
+        allocated, allocations = self.allocated, self.allocations
+        freed = allocated - self.held
         for name, total, gone, peak in (
-            ("allocated_bytes", self.allocated, self.freed, self.peak_allocated),
+            ("allocated_bytes", allocated, freed, self.peak_allocated),
             ("reserved_bytes", self.reserved, self.released, self.peak_reserved),
-            ("active_bytes", self.allocated, self.freed - self.waiting, None),
+            ("active_bytes", allocated, freed - self.waiting, None),
             ("requested_bytes", self.requested, self.freed_requested, None),
-            ("allocation", self.allocations, self.frees, None),
+            ("allocation", allocations, allocations - self.tensors, None),
             ("segment", self.segments, self.released_segments, None),
         ):
             found |= {f"{name}.all.current": total - gone, f"{name}.all.allocated": total, f"{name}.all.freed": gone}

@@ -22,6 +22,7 @@ from redispatch.tensor import Tensor, dtypes
 from .copies import on_cuda, sent, uploaded
 from .late_errors import LateErrors
 from .operands import allocator, operand
+from .taped import constant, refuse
 
 INDEXING = Indexing()
 REDUCTIONS: dict[Reduction, CUDAReduction] = {}
@@ -40,12 +41,18 @@ class Tables:
         if block is None:
             if len(self.known) >= TABLES:
                 self.known.clear()
-            source = allocator()
-            block = source.allocate(max(array.nbytes, 1), device)
-            if array.nbytes:
-                source.write(block, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+            block = constant(lambda: uploaded_bytes(array, device))
             self.known[key] = block  # now that it was written: while a graph is recorded, that is an error
-        return block.address
+        return constant(lambda: block).address
+
+
+def uploaded_bytes(array: np.ndarray, device: Any) -> Any:
+    """A block of a device's memory in which an array's bytes lie."""
+    source = allocator()
+    block = source.allocate(max(array.nbytes, 1), device)
+    if array.nbytes:
+        source.write(block, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+    return block
 
 
 class OnDevice(Target):
@@ -54,6 +61,9 @@ class OnDevice(Target):
     def __init__(self, device: Any, operator: str, tables: Tables, errors: LateErrors) -> None:
         self.device, self.operator, self.tables, self.errors = device, operator, tables, errors
         self.held: list[Any] = []  # what was sent, until the call has launched all
+
+    def decided_anew(self) -> None:
+        refuse()
 
     def entry(self, kernel: Any, signature: tuple[str, ...]) -> Callable[..., Any]:
         key = ("device", *signature)
@@ -96,10 +106,8 @@ class OnDevice(Target):
         """An operand on the device, where it is an array of the CPU's."""
         if not isinstance(x, Operand) or not isinstance(x.array, np.ndarray):
             return x
-        block = allocator().allocate(max(x.array.nbytes, 1), self.device)
-        allocator().write(block, x.array.view(np.uint8))
-        self.held.append(block)
-        array: Any = block
+        array = constant(lambda: uploaded_bytes(x.array, self.device))
+        self.held.append(array)
         return x._replace(array=array)
 
     def reduce(self, reduction: Any, out: Operand, x: Operand, dims: Sequence[int]) -> None:

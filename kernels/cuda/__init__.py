@@ -9,8 +9,10 @@ from .compiler import Source, available, cubin, ptx
 from .driver import (
     NONE_CHOSEN,
     STREAMS,
+    TAPES,
     Driver,
     OutOfDeviceMemory,
+    Start,
     current_stream,
     driver,
     restore,
@@ -26,6 +28,7 @@ from .reduce import OnCUDA as CUDAReduction
 __all__ = [
     "NONE_CHOSEN",
     "STREAMS",
+    "TAPES",
     "CUDAElementwise",
     "CUDAReduction",
     "CompilingDriver",
@@ -36,6 +39,7 @@ __all__ = [
     "NullDriver",
     "OutOfDeviceMemory",
     "Source",
+    "Start",
     "available",
     "cubin",
     "current_stream",

@@ -21,7 +21,7 @@ import numpy as np
 
 from .blas import library
 from .compiler import Source, cubin
-from .driver import Dim, Driver, OutOfDeviceMemory, Start, not_permitted
+from .driver import TAPES, Dim, Driver, OutOfDeviceMemory, Start, not_permitted, written_down
 
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 CAPTURING = 1  # CU_STREAM_CAPTURE_STATUS_ACTIVE
@@ -204,6 +204,8 @@ class CardDriver(Driver):
         launch, streams, current, enter = self._launch, self.streams, self.current, self.enter
 
         def start(arguments: tuple[int | float, ...], stream: int) -> None:
+            if TAPES and written_down(start, arguments, stream):
+                return
             device, target = streams[stream]
             if current.device != device:
                 enter(device)
@@ -268,7 +270,7 @@ class CardDriver(Driver):
 
     def check_free(self, what: str, stream: int | None) -> None:
         """RuntimeError while this stream, or any, is captured: CUDA would drop the capture, too."""
-        if self.captures and (stream is None or self.captured(stream)):
+        if stream in TAPES or self.captures and (stream is None or self.captured(stream)):
             raise not_permitted(what)
 
     def begin_capture(self, stream: int, mode: str = "global") -> None:
@@ -286,6 +288,8 @@ class CardDriver(Driver):
         return Graph(self.api, made, self.checked(self.api.cuGraphInstantiate(made, 0)), int(steps))
 
     def captured(self, stream: int) -> bool:
+        if stream in TAPES:
+            return True
         if not self.captures:
             return False
         return int(self.checked(self.api.cuStreamIsCapturing(self.raw(stream)))) == CAPTURING

@@ -283,7 +283,7 @@ class Prepared:
             launch = start
 
             def start(arguments: tuple[int | float, ...], stream: int) -> None:
-                launch((*arguments, *tables), stream)
+                launch(arguments + tables, stream)
 
         return Ready(start, self.numel, tuple(packs), mask)
 

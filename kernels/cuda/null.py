@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .compiler import Source, capability_of, cubin
-from .driver import CAPACITY, Dim, OutOfDeviceMemory, Start
+from .driver import CAPACITY, TAPES, Dim, OutOfDeviceMemory, Start, written_down
 from .recording import Recorded, Recording
 
 
@@ -87,6 +87,8 @@ class NullDriver(Recording):
         note, new = self.launched.append, tuple.__new__
 
         def start(arguments: tuple[int | float, ...], stream: int) -> None:
+            if TAPES and written_down(start, arguments, stream):
+                return
             one = new(Launched, (kernel, grid, block, arguments, stream))
             if not (self.captures and self.noted(stream, lambda: note(one))):
                 note(one)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from .driver import Driver, not_permitted
+from .driver import TAPES, Driver, not_permitted
 
 
 class Recorded:
@@ -42,6 +42,8 @@ class Recording(Driver):
         """Whether the stream is captured; the step then is a part of its graph."""
         graph = self.captures.get(stream)
         if graph is None:
+            if stream in TAPES:
+                raise not_permitted("to copy memory as it is")
             return False
         graph.steps.append(step)
         return True
@@ -69,7 +71,7 @@ class Recording(Driver):
         return graph
 
     def captured(self, stream: int) -> bool:
-        return stream in self.captures
+        return stream in self.captures or stream in TAPES
 
     def steps(self, graph: Recorded) -> int:
         return len(graph.steps)
@@ -82,7 +84,7 @@ class Recording(Driver):
 
     def check_free(self, what: str, stream: int | None = None) -> None:
         """RuntimeError while this stream, or any, is captured."""
-        if self.captures and (stream is None or stream in self.captures):
+        if stream in TAPES or self.captures and (stream is None or stream in self.captures):
             raise not_permitted(what)
 
     def synchronize(self, device: int, stream: int | None = None) -> None:

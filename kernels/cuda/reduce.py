@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -203,31 +203,24 @@ class Prepared:
     scratch: int = 0
 
     def ready(self, driver: Driver) -> list[Run]:
-        """The launches for one driver: each is a `run(output, address of the input, address of the scratch memory)`."""
+        """The launches for one driver: each is a `run(output, input, stream, scratch)`, told three addresses."""
         if len(self.steps) == 1:
             return [bound(self.steps[0], driver)]
         first, last = (step.where.on(driver) for step in self.steps)
         before, after = (step.rest for step in self.steps)
         return [
-            lambda out, at, parts=0: first((parts, at, *before), out.stream),
-            lambda out, at, parts=0: last((out.address, parts, *after), out.stream),
+            lambda out, at, stream, parts=0: first((parts, at, *before), stream),
+            lambda out, at, stream, parts=0: last((out, parts, *after), stream),
         ]
 
 
 def bound(step: Step, driver: Driver) -> Run:
     start, rest = step.where.on(driver), step.rest
 
-    def run(out: Target, at: int, parts: int = 0) -> None:
-        start((out.address, at, *rest), out.stream)
+    def run(out: int, at: int, stream: int, parts: int = 0) -> None:
+        start((out, at, *rest), stream)
 
     return run
-
-
-class Target(NamedTuple):
-    """Where a result begins, and the stream that is to write it. A block of a storage's has as much to say."""
-
-    address: int
-    stream: int
 
 
 class OnCUDA:
@@ -243,9 +236,8 @@ class OnCUDA:
         if prepared is not None:
             memory = memory_of(out)
             parts = scratch(prepared.scratch).address if prepared.scratch else 0
-            target = Target(address_of(out), current_stream(memory.device))
             for run in prepared.ready(memory.driver):
-                run(target, address_of(x), parts)
+                run(address_of(out), address_of(x), current_stream(memory.device), parts)
 
     def prepared(self, out: Operand, x: Operand, dims: Sequence[int]) -> Prepared | None:
         """The launches for operands that look so, where `x` is as much aligned; None where there are no results."""
