@@ -22,5 +22,8 @@ def ones(size):
     result_3._device = mould.device
     result_3._view = None
     result_3._looks = mould.looks
-    result.run(result_3._array, 0, 1)
+    if result.run is None:
+        result.near(result_3, 1)
+    else:
+        result.run(result_3._array, 0, 1)
     return result_3
