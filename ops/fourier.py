@@ -22,7 +22,6 @@ import numpy as np
 from redispatch.dispatch import ops
 from redispatch.tensor import Tensor, as_numpy, dtype, dtypes, wrap_dim
 
-from .from_data import from_numpy
 from .structured import Meta, Structured
 
 fft_r2c_op = Structured("_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", out="out")
@@ -135,10 +134,9 @@ def fft_c2r_gradient(grad: Any, dim: Sequence[int], normalization: int, last_dim
     last, twice = dim[-1], last_dim_size - found.shape[dim[-1]]
     if twice <= 0:
         return found
-    shape = [1] * found.dim()
-    shape[last] = found.shape[last]
-    factors = [2.0 if 0 < k <= twice else 1.0 for k in range(shape[last])]
-    return found * from_numpy(np.array(factors, found.dtype.to_real().numpy)).reshape(shape)
+    once, rest = found.narrow(last, 0, 1), found.shape[last] - 1 - twice
+    parts = [once, found.narrow(last, 1, twice) * 2]
+    return ops.aten.cat.default([*parts, found.narrow(last, 1 + twice, rest)] if rest else parts, last)
 
 
 fft_c2c_op.derivative(self=fft_c2c_gradient)

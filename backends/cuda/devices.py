@@ -26,6 +26,7 @@ from . import (
     copies,
     counting,
     draws,
+    fourier,
     loss_scaling,
     losses,
     masks,
@@ -162,13 +163,20 @@ class Started:
         for joining in JOINING:
             self._remember(joining.op.functional, joining.functional, joining.op.base_name)
             self._put(joining.op.out, joining.out, joining.op.base_name)
-        for family in (products.OPERATORS, softmax.OPERATORS, losses.OPERATORS, norms.OPERATORS, convolution.OPERATORS):
+        for family in (
+            products.OPERATORS,
+            softmax.OPERATORS,
+            losses.OPERATORS,
+            norms.OPERATORS,
+            convolution.OPERATORS,
+            fourier.OPERATORS,
+        ):
             for structured in family:
                 self.undo.append(structured.forget)
                 for op, function in structured.forms():
                     self._put(op, function, f"planned {op._opname}")
         ELSEWHERE["cuda"] = pooling.LOOPS
-        self.undo += [pooling.TABLES.clear, lambda: ELSEWHERE.__delitem__("cuda")]
+        self.undo += [fourier.TABLES.clear, pooling.TABLES.clear, lambda: ELSEWHERE.__delitem__("cuda")]
         for pool in OPERATORS:
             self._remember(pool.functional, unmarked(on_cpu(pool.functional)), f"pooling {pool.base_name}")
         self.serve_declared()

@@ -39,13 +39,15 @@ class Task(NamedTuple):
     """A launch: of which tensors it is told the addresses, counted over results and then arguments; and what else.
 
     Number ERRORS is the words in which kernels tell of bad indices (late_errors.py), and SCRATCH memory for as long as
-    the launches run, which all of them share: of `scratch` bytes.
+    the launches run, which all of them share: of `scratch` bytes. Of `tables`, which never change, it is told the
+    addresses behind these, and before `rest`.
     """
 
     launch: Launch | Any  # or what stands in its place: `on(driver)` gives what starts it
     tensors: tuple[int, ...]
     rest: tuple[int, ...]
     scratch: int = 0
+    tables: tuple[Tensor, ...] = ()
 
 
 Work = Callable[..., Sequence[Task]]
@@ -68,10 +70,11 @@ class Plan:
 def ready(tasks: Sequence[Task], on: device, count: int) -> Run:
     """What launches these on a device, told so many addresses."""
     source = allocator()
-    writer = Writer(source, on, {k: k for k in range(count)})
+    writer = Writer(source, on, {k: k for k in range(count)}, [task.tables for task in tasks])
     writer.scratch(*pieces(tasks, count))
     for task in tasks:
-        writer.launch(task.launch.on(source.driver), [told(k, on, count) for k in task.tensors] + numbers(task.rest))
+        rest = (*addresses_of(task.tables), *task.rest)
+        writer.launch(task.launch.on(source.driver), [told(k, on, count) for k in task.tensors] + numbers(rest))
     return writer.function()
 
 
@@ -99,7 +102,8 @@ def start(tasks: Sequence[Task], addresses: Sequence[int], on: device, stream: i
     errors = late_errors(source.driver).address(on.index or 0) if any(ERRORS in task.tensors for task in tasks) else 0
     known = {SCRATCH: block.address, ERRORS: errors, **dict(enumerate(addresses))}
     for task in tasks:
-        task.launch.on(source.driver)((*[known[k] for k in task.tensors], *task.rest), stream)
+        addresses = *[known[k] for k in task.tensors], *addresses_of(task.tables)
+        task.launch.on(source.driver)((*addresses, *task.rest), stream)
 
 
 def addresses_of(tensors: Sequence[Tensor | None]) -> list[int]:
