@@ -17,12 +17,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache as once
+from typing import Any
 
 import numpy as np
 
 from ..primitives import double_of_bits, float_of_bits
 from ..program import integral
 from .compiler import CUDA as cuda
+from .intrinsics import load_1, store_1
 
 POWERS, ODD = (8, 4, 2), (7, 5, 3)  # radices
 HALF_ROOT = math.sqrt(0.5)
@@ -62,6 +64,30 @@ def padded(i):
     return i + (i >> 4)
 
 
+@integral
+def number_at(x, at):
+    """An element, real or complex."""
+    return x[at]
+
+
+@integral
+def pair_at(x, at):
+    """A complex element, in one access."""
+    return load_1(x, at)[0]
+
+
+@integral
+def put_number(out, at, value):
+    """Writes an element."""
+    out[at] = value
+
+
+@integral
+def put_pair(out, at, value):
+    """Writes a complex element, in one access."""
+    store_1(out, at, (value,))
+
+
 # --- one butterfly: x is transformed in place -------------------------------------------------------------------------
 
 
@@ -87,7 +113,7 @@ def eight(x, roots):
 
 
 @once
-def odd(radix: int, compute: type) -> Callable:
+def odd(radix: int, compute: Any) -> Callable:
     """The butterfly of an odd prime: elements j and -j have the same cosines and opposite sines."""
     half = radix // 2
     real = compute(0).real.dtype.type
@@ -121,7 +147,7 @@ def odd(radix: int, compute: type) -> Callable:
 
 
 @once
-def stage(radix: int, compute: type) -> Callable:
+def stage(radix: int, compute: Any) -> Callable:
     """What does one stage of all lines of a block: see Note [A stage by Stockham]."""
     whole: dict[int, Callable] = {2: two, 4: four, 8: eight}
     butterfly = whole[radix] if radix in whole else odd(radix, compute)
@@ -132,7 +158,7 @@ def stage(radix: int, compute: type) -> Callable:
         x = cuda.local.array(radix, compute)  # registers: all loops over it are written out by the compiler
         roots = cuda.local.array(kept, compute)
         for k in range(1, kept):
-            roots[k] = twiddles[k * count]
+            roots[k] = pair_at(twiddles, k * count)
         e = int64(cuda.threadIdx.x)
         while e < lines * count:
             line = quotient(e, magic_c, shift_c)
@@ -141,12 +167,12 @@ def stage(radix: int, compute: type) -> Callable:
             a = j - b * after
             start = line * size + b * radix * after + a
             for q in range(radix):
-                x[q] = room[source + padded(start + q * after)]
+                x[q] = pair_at(room, source + padded(start + q * after))
             butterfly(x, roots)
             start = line * size + j
-            room[target + padded(start)] = x[0]
+            put_pair(room, target + padded(start), x[0])
             for q in range(1, radix):
-                room[target + padded(start + q * count)] = x[q] * twiddles[q * a * before]
+                put_pair(room, target + padded(start + q * count), x[q] * pair_at(twiddles, q * a * before))
             e += int64(cuda.blockDim.x)
 
     return one_stage

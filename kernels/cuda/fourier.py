@@ -33,7 +33,20 @@ from ..convert import as_is, real_part
 from ..geometry import contiguous_strides, plan
 from ..operand import DTYPES
 from ..program import integral
-from .butterflies import ODD, POWERS, padded, quotient, scale_of, shrunk, stage, swapped
+from .butterflies import (
+    ODD,
+    POWERS,
+    number_at,
+    padded,
+    pair_at,
+    put_number,
+    put_pair,
+    quotient,
+    scale_of,
+    shrunk,
+    stage,
+    swapped,
+)
 from .compiler import CUDA as cuda
 from .elementwise import MOST, as_argument, magic
 from .launch import Launch
@@ -72,7 +85,7 @@ def transformed_lines(
     on are the conjugated ones from the other end. Element p of a long line is multiplied by `factors[x_factors + p]`,
     result p by `factors[out_factors + p]`, where these are not negative.
     """
-    room = cuda.shared.array(SHARED, compute)
+    room = cuda.shared.array(SHARED, compute, 16)
     thread, threads = int64(cuda.threadIdx.x), int64(cuda.blockDim.x)
     first, all_of_it = int64(cuda.blockIdx.x) * together, together * size
     e = thread
@@ -89,14 +102,14 @@ def transformed_lines(
             other = place >= mirror
             at = x_size - place if other else place
             if place < x_size and at < stored:
-                value = load_x(x[starts(table, dims, o)[0] + x_start + at * x_step])
+                value = load_x(x_at(x, starts(table, dims, o)[0] + x_start + at * x_step))
                 if other:
                     value = value.conjugate()
                 if x_swaps == 1:
                     value = swapped(value)
                 if x_factors >= 0:
-                    value = value * factors[x_factors + place]
-        room[padded(line * size + i)] = value
+                    value = value * pair_at(factors, x_factors + place)
+        put_pair(room, padded(line * size + i), value)
         e += threads
     cuda.syncthreads()
     source, target, done = int64(0), int64(SHARED // 2), int64(1)
@@ -129,28 +142,37 @@ def transformed_lines(
             o = quotient(b, m_before, s_before)
             place = (b - o * before + before * i) * after + a
             if place < out_size:
-                value = room[source + padded(line * size + i)]
+                value = pair_at(room, source + padded(line * size + i))
                 if after > 1:
                     turn = i * a
-                    value = value * (twiddles[size + (turn & (FINE - 1))] * twiddles[size + FINE + (turn >> 10)])
+                    fine = pair_at(twiddles, size + (turn & (FINE - 1)))
+                    value = value * (fine * pair_at(twiddles, size + FINE + (turn >> 10)))
                 if out_factors >= 0:
-                    value = value * factors[out_factors + place]
+                    value = value * pair_at(factors, out_factors + place)
                 value = shrunk(value, factor(scale))
                 if out_swaps == 1:
                     value = swapped(value)
-                out[starts(table, dims, o)[1] + out_start + place * out_step] = store_out(of_out(value))
+                put_out(out, starts(table, dims, o)[1] + out_start + place * out_step, store_out(of_out(value)))
         e += threads
 
 
 KERNEL = Written(transformed_lines, ("out", "x", "twiddles", "factors", "table"))
 
 
+def given(compute: str, out: str, x: str) -> dict[str, object]:
+    """What the kernel names beside what `Written` puts there."""
+    real = DTYPES[out].kind != "complex"
+    reads = number_at if DTYPES[x].kind != "complex" else pair_at
+    ends = {"of_out": real_part if real else as_is, "put_out": put_number if real else put_pair, "x_at": reads}
+    return {**stages_of(compute), **ends}
+
+
 @once
 def stages_of(compute: str) -> dict[str, object]:
-    """What the kernel names beside what `Written` puts there: the stages in this type, and shared memory's size."""
+    """The stages in a type, and shared memory's size."""
     kind = np.dtype(compute)
-    given: dict[str, object] = {f"stage_{radix}": stage(radix, kind.type) for radix in (*POWERS, *ODD)}
-    return {**given, "SHARED": 2 * int(padded(ROOM // kind.itemsize)), "factor": scale_of(compute)}
+    stages: dict[str, object] = {f"stage_{radix}": stage(radix, kind.type) for radix in (*POWERS, *ODD)}
+    return {**stages, "SHARED": 2 * int(padded(ROOM // kind.itemsize)), "factor": scale_of(compute)}
 
 
 # --- lengths ----------------------------------------------------------------------------------------------------------
@@ -334,11 +356,8 @@ class Lines:
             together = min(together, max(-(-lines // BLOCKS), -(-THREADS // size)))
         within = radices(size) or []
         table = Table(stage_table, (self.sizes, x.steps, out.steps, size, tuple(within)))
-        real = DTYPES[out.dtype].kind != "complex"
-        kernel = KERNEL.kernel(
-            self.compute, (out.dtype, x.dtype, self.compute, self.compute, "int64"),
-            of_out=real_part if real else as_is, **stages_of(self.compute),
-        )  # fmt: skip
+        dtypes = (out.dtype, x.dtype, self.compute, self.compute, "int64")
+        kernel = KERNEL.kernel(self.compute, dtypes, **given(self.compute, out.dtype, x.dtype))
         counts = (together, size, before, after)
         scale = as_argument(out.scale, "float32" if self.compute == "complex64" else "float64")
         rest = (

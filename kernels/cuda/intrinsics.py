@@ -24,6 +24,12 @@ def _on_a_gpu(*given: Any) -> Any:
 
 
 @primitive
+def load_1(x, at):
+    """Element at, as a tuple of one: a complex number in one access, where `x[at]` takes two."""
+    return _on_a_gpu(x, at)
+
+
+@primitive
 def load_2(x, at):
     """Elements at, at + 1 of a pointer, as a tuple; `at` is even."""
     return _on_a_gpu(x, at)
@@ -45,6 +51,12 @@ def load_8(x, at):
 def load_16(x, at):
     """Sixteen elements."""
     return _on_a_gpu(x, at)
+
+
+@primitive
+def store_1(out, at, values):
+    """Writes a tuple of one element: of a complex number in one access."""
+    return _on_a_gpu(out, at, values)
 
 
 @primitive
@@ -96,8 +108,8 @@ def swap_if_equal(x, at, old, new):
     return _on_a_gpu(x, at, old, new)
 
 
-LOADS: dict[int, Callable] = {2: load_2, 4: load_4, 8: load_8, 16: load_16}
-STORES: dict[int, Callable] = {2: store_2, 4: store_4, 8: store_8, 16: store_16}
+LOADS: dict[int, Callable] = {1: load_1, 2: load_2, 4: load_4, 8: load_8, 16: load_16}
+STORES: dict[int, Callable] = {1: store_1, 2: store_2, 4: store_4, 8: store_8, 16: store_16}
 
 # The functions of libdevice; those for float32 have an f behind their names.
 LIBDEVICE = (
@@ -211,25 +223,36 @@ def _register_vectors(overload: Any, types: Any) -> None:
 
     i32 = ir.IntType(32)
 
-    def vector_at(context: Any, builder: Any, pointer: Any, at: Any, kind: Any, count: int) -> tuple[Any, int, Any]:
-        """The address as one of a vector; how many elements are in each of its words; an element's LLVM type."""
-        element = context.get_data_type(kind)
+    def vector_at(context: Any, builder: Any, x: Any, given: Any, at: Any, count: int) -> tuple[Any, int, int, Any]:
+        """The address as one of a vector; how many elements are in each of its words, or how many words in each
+        element; an element's LLVM type, a part's where it is complex."""
+        kind, pointer = x.dtype, given
+        if isinstance(x, types.Array):
+            pointer = context.make_array(x)(context, builder, given).data
+        parts = 2 if isinstance(kind, types.Complex) else 1
+        element = context.get_data_type(kind.underlying_float if parts == 2 else kind)
         size = kind.bitwidth // 8
         each = max(1, min(4 // size, count))
         word = element if each == 1 else ir.IntType(8 * size * each)
-        vector = ir.VectorType(word, count // each).as_pointer()
-        return builder.bitcast(builder.gep(pointer, [at]), vector), each, element
+        vector = ir.VectorType(word, parts * count // each).as_pointer(pointer.type.addrspace)
+        return builder.bitcast(builder.gep(pointer, [at]), vector), each, parts, element
 
     def put(count: int) -> None:
         @intrinsic
         def load(typingctx, x, at):
             def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
                 kind = signature.args[0].dtype
-                where, each, element = vector_at(context, builder, values[0], values[1], kind, count)
+                where, each, parts, element = vector_at(
+                    context, builder, signature.args[0], values[0], values[1], count
+                )
                 found = builder.load(where, align=count * kind.bitwidth // 8)
                 elements = []
                 for k in range(count):
-                    word = builder.extract_element(found, ir.Constant(i32, k // each))
+                    word = builder.extract_element(found, ir.Constant(i32, parts * k // each))
+                    if parts == 2:
+                        number = context.make_complex(builder, kind)
+                        number.real, number.imag = word, builder.extract_element(found, ir.Constant(i32, 2 * k + 1))
+                        word = number._getvalue()
                     if each > 1:
                         shift = ir.Constant(word.type, k % each * kind.bitwidth)
                         word = builder.trunc(builder.lshr(word, shift), element)
@@ -242,10 +265,13 @@ def _register_vectors(overload: Any, types: Any) -> None:
         def store(typingctx, out, at, values):
             def codegen(context: Any, builder: Any, signature: Any, given: Any) -> Any:
                 kind, width = signature.args[0].dtype, signature.args[0].dtype.bitwidth
-                where, each, _ = vector_at(context, builder, given[0], given[1], kind, count)
+                where, each, parts, _ = vector_at(context, builder, signature.args[0], given[0], given[1], count)
                 elements = [builder.extract_value(given[2], k) for k in range(count)]
+                if parts == 2:
+                    numbers = [context.make_complex(builder, kind, one) for one in elements]
+                    elements = [part for one in numbers for part in (one.real, one.imag)]
                 found = ir.Constant(where.type.pointee, ir.Undefined)
-                for k in range(count // each):
+                for k in range(parts * count // each):
                     word = elements[k * each]
                     if each > 1:
                         wide = ir.IntType(width * each)

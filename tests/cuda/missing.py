@@ -6,9 +6,6 @@ NO_KERNEL = {
     "flash attention is a kernel of the CPU's alone; on a device attention is made of products and a softmax": """
         _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention_for_cpu_backward
     """,
-    "transforms are pocketfft's on the CPU; none is written for a GPU yet": """
-        _fft_c2c _fft_c2r _fft_r2c
-    """,
 }
 MISSING = {name: reason for reason, names in NO_KERNEL.items() for name in names.split()}
 
