@@ -102,8 +102,8 @@ def start(tasks: Sequence[Task], addresses: Sequence[int], on: device, stream: i
     errors = late_errors(source.driver).address(on.index or 0) if any(ERRORS in task.tensors for task in tasks) else 0
     known = {SCRATCH: block.address, ERRORS: errors, **dict(enumerate(addresses))}
     for task in tasks:
-        addresses = *[known[k] for k in task.tensors], *addresses_of(task.tables)
-        task.launch.on(source.driver)((*addresses, *task.rest), stream)
+        given = (*[known[k] for k in task.tensors], *addresses_of(task.tables), *task.rest)
+        task.launch.on(source.driver)(given, stream)
 
 
 def addresses_of(tensors: Sequence[Tensor | None]) -> list[int]:

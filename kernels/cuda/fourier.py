@@ -170,7 +170,7 @@ def given(compute: str, out: str, x: str) -> dict[str, object]:
 @once
 def stages_of(compute: str) -> dict[str, object]:
     """The stages in a type, and shared memory's size."""
-    kind = np.dtype(compute)
+    kind: Any = np.dtype(compute)
     stages: dict[str, object] = {f"stage_{radix}": stage(radix, kind.type) for radix in (*POWERS, *ODD)}
     return {**stages, "SHARED": 2 * int(padded(ROOM // kind.itemsize)), "factor": scale_of(compute)}
 
