@@ -50,6 +50,7 @@ from .pointwise import PointwiseOnCUDA
 from .reductions import REDUCTIONS, ReductionOnCUDA, Rule
 from .remembered import Remembered, is_remembered
 from .served import served
+from .spectra import or_library
 from .taped import taken
 from .target import Tables, on_device
 from .through_host import through_host
@@ -185,7 +186,7 @@ class Started:
             for form, kernel in on_matrices.forms():
                 self._put(form, apart_from_target(kernel), f"on matrices: {form.name()}")
         for overload, function in through_host():
-            self._put(overload, apart_from_target(function), f"by the CPU: {overload.name()}")
+            self._put(overload, apart_from_target(or_library(overload, function)), f"by the CPU: {overload.name()}")
         fallbacks = Library("_", "IMPL", KEY)
         fallbacks.fallback(self.without_kernel)
         self.undo.append(fallbacks._destroy)

@@ -1,8 +1,9 @@
 """Factorisations and solutions on a device: what kernels/cuda/factorisations.py is told, for batches of matrices.
 
 A kernel sees a batch as so many matrices at equal distances; an argument that lies otherwise, or whose batch is
-broadcast unevenly, is copied before. A function here fills results that have their shape and strides already, as the
-CPU's bodies do. Shapes, strides and errors are said by the operators themselves. Read next: matrices.py.
+broadcast unevenly, is copied before. On a card that has NVIDIA's libraries, these factor matrices that are too large
+for shared memory, and solve their triangles. A function here fills results that have their shape and strides already,
+as the CPU's bodies do. Shapes, strides and errors are said by the operators themselves. Read next: matrices.py.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from typing import Any, NamedTuple
 
 from redispatch.kernels import DTYPES, broadcast_strides
 from redispatch.kernels.convert import as_is
-from redispatch.kernels.cuda import Launch
+from redispatch.kernels.cuda import Launch, blas, solver
 from redispatch.kernels.cuda import factorisations as kernels
 from redispatch.kernels.cuda.written import THREADS, WARP, Written, threads_for
 from redispatch.tensor import Size, Tensor, dtypes, empty, view_over
 
-from .copies import copied
+from .copies import copied, copy_on_device
 from .late_errors import late_errors
 from .operands import allocator
 from .planned import ERRORS, Task, launched
@@ -30,10 +31,8 @@ SMALL = 1024  # elements: a small piece of shared memory leaves room for more bl
 
 
 class Laid(NamedTuple):
-    """Matrices in memory: the first element from the tensor's own, and the steps from one matrix, row, column to the
-    next."""
+    """Matrices in memory: the steps from one matrix, row, column to the next."""
 
-    at: int
     step: int
     row: int
     column: int
@@ -41,7 +40,7 @@ class Laid(NamedTuple):
     @property
     def turned(self) -> Laid:
         """The transposed matrices."""
-        return Laid(self.at, self.step, self.column, self.row)
+        return Laid(self.step, self.column, self.row)
 
 
 class Batch(NamedTuple):
@@ -87,22 +86,32 @@ def matrices(x: Tensor, batch: Sequence[int] | None = None) -> Batch:
     batch = x._shape[:-2] if batch is None else batch
     x, step = evenly(x, 2, batch)
     rows, columns = x._shape[-2:]
-    return Batch(x, math.prod(batch), rows, columns, Laid(0, step, *x._stride[-2:]))
+    return Batch(x, math.prod(batch), rows, columns, Laid(step, *x._stride[-2:]))
 
 
 def columns_of(x: Tensor, count: int, rows: int, columns: int) -> Batch:
     """New memory for so many matrices, each column by column."""
     made = empty(Size((count, columns, rows)), x._dtype, x._device)
-    return Batch(made, count, rows, columns, Laid(0, rows * columns, 1, rows))
+    return Batch(made, count, rows, columns, Laid(rows * columns, 1, rows))
 
 
 # --- launches ---------------------------------------------------------------------------------------------------------
 
 
+def fits(elements: int, itemsize: int) -> bool:
+    """Whether so many elements are worked on in shared memory."""
+    return elements * itemsize <= SHARED_BYTES
+
+
 def room(elements: int, itemsize: int) -> dict[str, Any]:
-    """Whether so many elements are worked on in shared memory, and of what size it is."""
-    most = SHARED_BYTES // itemsize
-    return {"SHARED": elements <= most, "SIZE": SMALL if elements <= SMALL else most if elements <= most else 1}
+    """Whether they are, and of what size it is."""
+    shared = fits(elements, itemsize)
+    return {"SHARED": shared, "SIZE": (SMALL if elements <= SMALL else SHARED_BYTES // itemsize) if shared else 1}
+
+
+def for_library(A: Tensor) -> bool:
+    """Whether NVIDIA's library factors matrices like these: where it is, and each is too large for shared memory."""
+    return allocator().driver.solver is not None and not fits(A._shape[-2] * A._shape[-1], A._dtype.itemsize)
 
 
 def one_block_each(written: Written, tensors: Sequence[Tensor], x: Batch, *rest: int) -> None:
@@ -115,7 +124,7 @@ def one_block_each(written: Written, tensors: Sequence[Tensor], x: Batch, *rest:
     kernel = written.kernel(kind.name, [one._dtype.name for one in (*tensors, x.x)], **used(written, given))
     launch = Launch(kernel, (x.many, 1, 1), (threads_for(-(-elements // 4)), 1, 1))
     shape = (x.rows, x.columns) if written is not kernels.CHOLESKY else (x.rows,)
-    numbers = (*shape, *rest, *x.laid[1:])
+    numbers = (*shape, *rest, *x.laid)
     launched([Task(launch, tuple(range(len(tensors) + 1)), numbers)], [*tensors, x.x])
 
 
@@ -136,9 +145,40 @@ def copy_matrices(out: Batch, x: Batch, keep: int = kernels.ALL, order: Tensor |
         launched([Task(launch, (0, 1, 2), numbers)], [out.x, x.x, rows])
 
 
+def by_columns(x: Batch) -> bool:
+    """Whether the matrices lie column by column, without gaps or with."""
+    return x.laid.row == 1 and x.laid.column >= max(x.rows, 1)
+
+
+def triangles_by_library(out: Batch, a: Batch, lower: bool, unit: bool, conj: bool) -> Any:
+    """cuBLAS's solution for large matrices, where it is and can; None elsewhere.
+
+    With S as A lies by columns, A is S or Sᵀ; and where X lies by rows, Xᵀ is sought, of Xᵀ Aᵀ = Bᵀ.
+    """
+    kind = out.x._dtype
+    if allocator().driver.blas is None or a.x._dtype is not kind or fits(out.rows * out.rows, kind.itemsize):
+        return None
+    turned, left = not by_columns(a), by_columns(out)
+    stored, target = a.turned if turned else a, out if left else out.turned
+    if not by_columns(stored) or not by_columns(target):
+        return None
+    flipped = turned == left
+    conj = conj and kind.is_complex
+    if conj and not flipped:
+        return None
+    how = blas.ADJOINT if conj else blas.TRANSPOSED if flipped else blas.PLAIN
+    steps = (target.laid.step, target.laid.column, stored.laid.step, stored.laid.column)
+    shape = (target.rows, target.columns)
+    return blas.Triangles(kind.name, out.many, shape, steps, left, lower != turned, how, unit)
+
+
 def solve_triangles(out: Batch, a: Batch, lower: bool, unit: bool = False, conj: bool = False) -> None:
     """X of A X = out, or of conj(A) X = out, in the place of `out`."""
     if not out.many * out.rows * out.columns:
+        return
+    found = triangles_by_library(out, a, lower, unit, conj)
+    if found is not None:
+        launched([Task(found, (0, 1), ())], [out.x, a.x])
         return
     kind = out.x._dtype.name
     turned = kernels.conjugate if conj and DTYPES[kind].kind == "complex" else as_is
@@ -148,7 +188,7 @@ def solve_triangles(out: Batch, a: Batch, lower: bool, unit: bool = False, conj:
         down *= 2
     each = max(1, min(THREADS // down, out.columns))
     launch = Launch(kernel, (out.many * -(-out.columns // each), 1, 1), (down * each, 1, 1))
-    numbers = (out.rows, out.columns, int(lower), int(unit), down, *out.laid, *a.laid[1:])
+    numbers = (out.rows, out.columns, int(lower), int(unit), down, *out.laid, *a.laid)
     launched([Task(launch, (0, 1), numbers)], [out.x, a.x])
 
 
@@ -170,17 +210,34 @@ def order_of(pivots: Tensor, batch: Sequence[int], rows: int, operator: str) -> 
 
 
 def factor_cholesky(L: Tensor, info: Tensor, A: Tensor, upper: bool) -> None:
-    one_block_each(kernels.CHOLESKY, (L, info), matrices(A), int(upper))
+    x = matrices(A)
+    if not for_library(A):
+        one_block_each(kernels.CHOLESKY, (L, info), x, int(upper))
+    elif x.many:
+        copy_matrices(matrices(L), x, kernels.UPPER if upper else kernels.LOWER)
+        launched([Task(solver.cholesky(A._dtype.name, x.many, x.rows, upper), (0, 1), ())], [L, info])
 
 
 def factor_lu(LU: Tensor, pivots: Tensor, info: Tensor, A: Tensor, turned: bool = False) -> None:
     """turned: whether the transposed matrices are factored."""
-    x = matrices(A)
-    one_block_each(kernels.LU, (LU, pivots, info), x.turned if turned else x)
+    x = matrices(A).turned if turned else matrices(A)
+    if not for_library(A):
+        one_block_each(kernels.LU, (LU, pivots, info), x)
+    elif x.many:
+        copy_matrices(matrices(LU), x)
+        wide = empty(pivots._shape, dtypes.int64, pivots._device)
+        launched([Task(solver.lu(A._dtype.name, x.many, x.rows, x.columns), (0, 1, 2), ())], [LU, wide, info])
+        copy_on_device(pivots, wide)
 
 
 def factor_qr(a: Tensor, tau: Tensor, A: Tensor) -> None:
-    one_block_each(kernels.REFLECTIONS, (a, tau), matrices(A))
+    x = matrices(A)
+    if not for_library(A):
+        one_block_each(kernels.REFLECTIONS, (a, tau), x)
+    elif x.many:
+        copy_matrices(matrices(a), x)
+        info = empty(Size((x.many,)), dtypes.int32, A._device)  # it tells of bad arguments alone
+        launched([Task(solver.reflections(A._dtype.name, x.many, x.rows, x.columns), (0, 1, 2), ())], [a, tau, info])
 
 
 def solve_with_lu(
@@ -250,7 +307,7 @@ def reflect(
     kernel = kernels.REFLECTED.kernel(kind, (kind,) * 3, **used(kernels.REFLECTED, given))
     launch = Launch(kernel, (-(-pairs * WARP // THREADS), 1, 1), (min(THREADS, pairs * WARP), 1, 1))
     shape = (pairs, out.rows, out.columns, tau._shape[-1], int(backwards))
-    numbers = (*shape, *out.laid[1:], *v.laid[1:], step, tau._stride[-1])
+    numbers = (*shape, *out.laid, *v.laid, step, tau._stride[-1])
     launched([Task(launch, (0, 1, 2), numbers)], [out.x, v.x, tau])
 
 

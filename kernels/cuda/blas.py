@@ -23,7 +23,9 @@ from .matmul import Number, in_batches
 OF_16_BITS = {"float16": 2, "bfloat16": 14}  # cudaDataType_t
 DATA = {**OF_16_BITS, "float32": 0, "float64": 1, "complex64": 4, "complex128": 5}
 IN_32, IN_64, IN_TF32 = 68, 70, 77  # cublasComputeType_t
-PLAIN, TRANSPOSED = 0, 1  # cublasOperation_t
+PLAIN, TRANSPOSED, ADJOINT = 0, 1, 2  # cublasOperation_t
+LEFT, RIGHT = 0, 1  # cublasSideMode_t
+LOWER, UPPER = 0, 1  # cublasFillMode_t
 DEFAULT = -1  # cublasGemmAlgo_t
 MOST = 2**31 - 1  # of sizes and steps
 WORKSPACE = 32 << 20  # bytes, what NVIDIA recommends for its largest cards
@@ -36,18 +38,22 @@ class Library:
         self.api, self.driver = api, driver
         self.local = threading.local()
 
-    def handle(self, stream: int) -> int:
+    def handle(self, stream: int) -> Any:
         """The handle for a stream, in the calling thread, with the stream's device current."""
-        handles: dict[int, int] = self.local.__dict__.setdefault("handles", {})
+        handles: dict[int, Any] = self.local.__dict__.setdefault("handles", {})
         device, raw = self.driver.streams[stream][0], int(self.driver.raw(stream))
         found = handles.get(stream)
         if found is None:
-            memory = self.driver.allocate(device, WORKSPACE)
-            with self.driver.relaxed():
-                found = self.api.create()
-                self.api.set_stream(found, raw)
-                self.api.set_workspace(found, memory, WORKSPACE)
-            handles[stream] = found
+            found = handles[stream] = self.create(device, raw)
+        return found
+
+    def create(self, device: int, raw: int) -> Any:
+        """A handle for a stream that CUDA knows by this number."""
+        memory = self.driver.allocate(device, WORKSPACE)
+        with self.driver.relaxed():
+            found = self.api.create()
+            self.api.set_stream(found, raw)
+            self.api.set_workspace(found, memory, WORKSPACE)
         return found
 
 
@@ -103,6 +109,42 @@ class Product:
                     alpha, b, kind, step_b, next_b, a, kind, step_a, next_a,
                     beta, out, kind, step_out, next_out, count, compute, DEFAULT,
                 )  # fmt: skip
+            except Exception as problem:
+                raise RuntimeError(f"CUDA error: {problem}") from problem
+
+        return start
+
+
+class Triangles:
+    """X of op(A) X = B, or of X op(A) = B where not `left`, in the place of B, for so many matrices whose columns lie
+    one behind the other. It is told the addresses of B and A.
+
+    turned: PLAIN, TRANSPOSED or ADJOINT. steps: from matrix to matrix, and the columns' lengths, of B and of A.
+    """
+
+    LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+
+    def __init__(
+        self, dtype: str, count: int, shape: tuple[int, int], steps: tuple[int, int, int, int], *how: bool | int
+    ) -> None:
+        self.count, self.shape, self.steps, self.dtype = count, shape, steps, dtype
+        self.left, self.lower, self.turned, self.unit = how
+        self.one = np.ones(1, dtype)
+
+    def on(self, driver: Driver) -> Start:
+        """What solves it: `start(arguments, stream)`."""
+        cublas: Any = driver.blas
+        run, handle = getattr(cublas.api, f"{self.LETTERS[self.dtype]}trsm"), cublas.handle
+        one, (next_b, column_b, next_a, column_a) = self.one.ctypes.data, self.steps  # `self` keeps it
+        how = (LEFT if self.left else RIGHT, LOWER if self.lower else UPPER, self.turned, int(self.unit))
+        size = np.dtype(self.dtype).itemsize
+
+        def start(arguments: tuple[int | float, ...], stream: int) -> None:
+            b, a = arguments
+            try:
+                for k in range(self.count):
+                    at = a + k * next_a * size, column_a, b + k * next_b * size, column_b
+                    run(handle(stream), *how, *self.shape, one, *at)
             except Exception as problem:
                 raise RuntimeError(f"CUDA error: {problem}") from problem
 

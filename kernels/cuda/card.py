@@ -22,6 +22,7 @@ import numpy as np
 from .blas import library
 from .compiler import Source, cubin
 from .driver import TAPES, Dim, Driver, OutOfDeviceMemory, Start, not_permitted, written_down
+from .solver import solver_library
 
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 CAPTURING = 1  # CU_STREAM_CAPTURE_STATUS_ACTIVE
@@ -83,7 +84,7 @@ class CardDriver(Driver):
         self.adopted: dict[tuple[int, int], int] = {}  # (device, CUDA's number of another library's stream) -> ours
         self.configurations: dict[tuple[Dim, Dim], Any] = {}
         self.captures: set[int] = set()  # the streams on which captures began
-        self.blas = library(self)
+        self.blas, self.solver = library(self), solver_library(self)
 
     def checked(self, answer: tuple[Any, ...]) -> Any:
         """What a call of the driver's interface gave. RuntimeError, or OutOfDeviceMemory, for an error."""

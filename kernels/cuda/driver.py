@@ -52,6 +52,7 @@ class Driver:
     capability = (8, 0)
     count = 1
     blas: Any = None  # NVIDIA's library of products, where there is one (blas.py)
+    solver: Any = None  # and of factorisations (solver.py)
     computes = True  # whether what is read is what kernels have computed
 
     def allocate(self, device: int, nbytes: int) -> int:

@@ -314,7 +314,7 @@ def reflections_of_each(out, tau, x, m, n, x_step, x_row, x_column):
 
 
 def triangles_solved(
-    out, a, n, columns, lower, unitary, down, out_at, out_step, out_row, out_column, a_step, a_row, a_column
+    out, a, n, columns, lower, unitary, down, out_step, out_row, out_column, a_step, a_row, a_column
 ):  # fmt: skip
     """X of A X = out, written over `out`; `down` threads share a column of it.
 
@@ -324,7 +324,7 @@ def triangles_solved(
     groups = (columns + each - 1) // each
     matrix = block // groups
     column, lane = (block - matrix * groups) * each + thread // down, thread % down
-    at, source = out_at + matrix * out_step + column * out_column, matrix * a_step
+    at, source = matrix * out_step + column * out_column, matrix * a_step
     step = int64(0)
     while step < n:
         k = step if lower == 1 else n - 1 - step
@@ -411,8 +411,7 @@ def orders_of_pivots(order, pivots, error, operator, dim, n, count, pivots_step,
 
 
 def copied_matrices(
-    out, x, order, elements, rows, columns, keep, moves, out_at, out_step, out_row, out_column, x_at, x_step, x_row,
-    x_column,
+    out, x, order, elements, rows, columns, keep, moves, out_step, out_row, out_column, x_step, x_row, x_column
 ):  # fmt: skip
     """out = x, or a part of it. Neighbouring threads have neighbouring rows."""
     i = int64(cuda.blockIdx.x) * int64(cuda.blockDim.x) + int64(cuda.threadIdx.x)
@@ -428,10 +427,10 @@ def copied_matrices(
             to = int64(order[matrix * rows + row])
         value = one if row == column and keep >= UNIT_LOWER else zero
         if keep == ALL or (keep == LOWER and row >= column) or (keep == UPPER and row <= column):
-            value = load_x(x[x_at + matrix * x_step + source * x_row + column * x_column])
+            value = load_x(x[matrix * x_step + source * x_row + column * x_column])
         elif keep == UNIT_LOWER and row > column:
-            value = load_x(x[x_at + matrix * x_step + source * x_row + column * x_column])
-        out[out_at + matrix * out_step + to * out_row + column * out_column] = store_out(value)
+            value = load_x(x[matrix * x_step + source * x_row + column * x_column])
+        out[matrix * out_step + to * out_row + column * out_column] = store_out(value)
 
 
 CHOLESKY = Written(cholesky_of_each, ("out", "info", "x"))
