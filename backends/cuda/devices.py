@@ -66,6 +66,7 @@ MEMORY: dict[str, Callable[..., Any]] = {
     "conj_physical_": copies.conj_physical_inplace_kernel,
     "_local_scalar_dense": copies.item_kernel,
     "equal": copies.equal_kernel,
+    "_linalg_check_errors": check_errors_kernel,
 }
 KERNELS: dict[str, Callable[..., Any]] = {
     "masked_fill.Scalar": masks.masked_fill_kernel,
@@ -76,7 +77,6 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "_fused_adamw_": updates.adam_kernel(decoupled=True),
     "_cdist_backward": cdist_backward_kernel,
     "_pdist_backward": pdist_backward_kernel,
-    "_linalg_check_errors": check_errors_kernel,
     **norms.KERNELS,
     **pooling.KERNELS,
     **convolution.KERNELS,
@@ -184,7 +184,7 @@ class Started:
         self._serve_as_they_are()
         for on_matrices in matrices.OPERATORS:
             for form, kernel in on_matrices.forms():
-                self._put(form, apart_from_target(kernel), f"on matrices: {form.name()}")
+                self._remember(form, apart_from_target(kernel), f"on matrices: {form.name()}")
         for overload, function in through_host():
             self._put(overload, apart_from_target(or_library(overload, function)), f"by the CPU: {overload.name()}")
         fallbacks = Library("_", "IMPL", KEY)

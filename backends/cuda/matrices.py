@@ -33,6 +33,7 @@ from .factorisations import (
     times_reflections,
     unpack,
 )
+from .taped import refuse
 
 aten = ops.aten
 
@@ -97,6 +98,7 @@ def cholesky_ex(outs: Outs, self: Tensor, upper: bool, check_errors: bool) -> No
 
 
 def older_cholesky(outs: Outs, self: Tensor, upper: bool) -> None:
+    refuse()
     cholesky.warn_of_cholesky()
     info = info_for(self)
     factor_cholesky(outs[0], info, self, upper)
@@ -207,6 +209,7 @@ def solve_triangular(outs: Outs, self: Tensor, B: Tensor, upper: bool, left: boo
 
 
 def triangular_solve(outs: Outs, self: Tensor, A: Tensor, upper: bool, transpose: bool, unitriangular: bool) -> None:
+    refuse()
     solving.warn_of_triangular_solve()
     batch = outs[0]._shape[:-2]
     x, a = matrices(outs[0]), matrices(A, batch)

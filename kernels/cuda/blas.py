@@ -140,6 +140,8 @@ class Triangles:
         size = np.dtype(self.dtype).itemsize
 
         def start(arguments: tuple[int | float, ...], stream: int) -> None:
+            if TAPES and written_down(start, arguments, stream):
+                return
             b, a = arguments
             try:
                 for k in range(self.count):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .blas import DATA, LOWER, UPPER, Library
-from .driver import Driver, Start
+from .driver import TAPES, Driver, Start, written_down
 
 ALL, SOME, NONE = (ord(letter) for letter in "ASN")  # which singular vectors are wanted
 REAL = {"complex64": "float32", "complex128": "float64"}
@@ -85,6 +85,8 @@ class Factor:
         run, size_of = getattr(solver.api, self.name), getattr(solver.api, f"{self.name}_buffer_size")
 
         def start(addresses: tuple[int | float, ...], stream: int) -> None:
+            if TAPES and written_down(start, addresses, stream):
+                return
             try:
                 handle = solver.handle(stream)
                 for k in range(self.count):
