@@ -1,5 +1,9 @@
 """Fourier transforms on a device: the dimensions one after the other (kernels/cuda/fourier.py). What is transformed
-first reads the argument, and what follows works in the result."""
+first reads the argument, and what follows works in the result.
+
+NVIDIA's library, where it is and can, takes up to three dimensions at once (kernels/cuda/cufft.py); a factor is put on
+by a launch of ours, of lines of one element.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from redispatch.kernels import contiguous_strides
+from redispatch.kernels.cuda import cufft
 from redispatch.kernels.cuda.fourier import COMPUTE, Lines, Place, Table, Transform
 from redispatch.ops import fourier
 from redispatch.ops.fourier import axes_of
 from redispatch.tensor import Tensor, as_numpy, dtypes, empty
 
 from .copies import sent
+from .operands import allocator
 from .planned import SCRATCH, OnCUDA, Task
 
 OUT, SELF = 0, 1
@@ -43,15 +49,17 @@ class Work:
     def __init__(self, out: Tensor, self_: Tensor) -> None:
         self.out, self.self = out, self_
         self.compute = COMPUTE[self_._dtype.name]
-        self.taken, self.most, self.tasks = 0, 0, list[Task]()
+        self.taken, self.most, self.nbytes, self.tasks = 0, 0, 0, list[Task]()
 
     def place(self, tensor: int) -> Place:
         x = self.out if tensor == OUT else self.self
         return Place(tensor, x._dtype.name, tuple(x._stride))
 
-    def scratch(self, shape: Sequence[int]) -> Place:
-        """Memory between dimensions."""
-        found = Place(SCRATCH, self.compute, contiguous_strides(tuple(shape)), self.taken)
+    def scratch(self, shape: Sequence[int], like: Place) -> Place:
+        """Memory between dimensions, in which these lie in the order that they have there."""
+        order = sorted(range(len(shape)), key=lambda d: -like.strides[d])
+        steps = dict(zip(order, contiguous_strides(tuple(shape[d] for d in order)), strict=True))
+        found = Place(SCRATCH, self.compute, tuple(steps[d] for d in range(len(shape))), self.taken)
         self.taken += math.prod(shape)
         return found
 
@@ -62,8 +70,37 @@ class Work:
             tables = tuple(table_of(one, self.self) for one in step.tables)
             self.tasks.append(Task(step.launch, step.tensors, step.rest, 0, tables))
 
+    def copy(self, shape: tuple[int, ...], x: Place, out: Place, scale: float = 1.0) -> None:
+        """Lines of one element."""
+        x, out = (one._replace(strides=(*one.strides, 1)) for one in (x, out))
+        self.put(Transform((*shape, 1), len(shape), 1, 1, 1, True, scale=scale), x, out)
+
+    def by_library(
+        self, shape: tuple[int, ...], axes: Sequence[int], x: Place, out: Place, halves: tuple[int, int], forward: bool
+    ) -> bool:
+        """Has cuFFT do it, where it is and can: a transform without a factor. See `cufft.layout`."""
+        fft = allocator().driver.fft
+        if fft is None:
+            return False
+        how = cufft.layout(shape, axes, (x.dtype, x.strides), (out.dtype, out.strides), halves)
+        plan = None if how is None else fft.plan(how, self.out._device.index or 0)
+        if plan is None:
+            return False
+        complex_bytes = np.dtype(self.compute).itemsize
+        real = x.dtype != self.compute
+        reached = 1 + sum((size - 1) * step for size, step in zip(shape, x.strides, strict=True))
+        span = reached * complex_bytes // 2 if real else 0
+        run = cufft.Transformation(plan, forward, complex_bytes, span)
+        at = (
+            -(-(self.taken if SCRATCH in (x.tensor, out.tensor) else 0) * complex_bytes // cufft.ALIGNED)
+            * cufft.ALIGNED
+        )
+        self.tasks.append(Task(run, (out.tensor, x.tensor, SCRATCH), (at,)))
+        self.nbytes = max(self.nbytes, at + run.nbytes)
+        return True
+
     def all(self) -> list[Task]:
-        nbytes = self.most * np.dtype(self.compute).itemsize
+        nbytes = max(self.nbytes, self.most * np.dtype(self.compute).itemsize)
         return [task._replace(scratch=nbytes) for task in self.tasks]
 
 
@@ -72,15 +109,27 @@ def scale_of(normalization: int, count: int) -> float:
     return (1.0, 1 / math.sqrt(count), 1 / count)[normalization]
 
 
-def one_after_the_other(
+def outermost_first(axes: Sequence[int], place: Place) -> list[int]:
+    return sorted(axes, key=lambda d: -place.strides[d])
+
+
+def several(
     work: Work, shape: tuple[int, ...], axes: Sequence[int], x: Place, out: Place, forward: bool, scale: float
 ) -> None:
     """Complex transforms over `axes`, from x to out; the first also brings the numbers there."""
-    for k, axis in enumerate(axes):
-        n = shape[axis]
-        done = Transform(shape, axis, n, n, n, forward, scale=scale if k == len(axes) - 1 else 1.0)
-        work.put(done, x, out)
-        x = out
+    axes = outermost_first(axes, out)
+    while axes:
+        axes, group = axes[: -cufft.MOST_DIMS], axes[-cufft.MOST_DIMS :]
+        n = shape[group[-1]]
+        if work.by_library(shape, group, x, out, (n, n), forward):
+            x = out
+            continue
+        for axis in group[::-1]:
+            n = shape[axis]
+            work.put(Transform(shape, axis, n, n, n, forward, scale=scale), x, out)
+            x, scale = out, 1.0
+    if scale != 1:
+        work.copy(shape, out, out, scale)
 
 
 def c2c(out: Tensor, self: Tensor, dim: Sequence[int], normalization: int, forward: bool) -> list[Task]:
@@ -88,11 +137,11 @@ def c2c(out: Tensor, self: Tensor, dim: Sequence[int], normalization: int, forwa
     if not out._shape.numel():
         return []
     x, there = work.place(SELF), work.place(OUT)
-    if not axes:  # a copy: of lines of one element
-        shape, axes = (*shape, 1), [len(shape)]
-        x, there = (one._replace(strides=(*one.strides, 1)) for one in (x, there))
-    scale = scale_of(normalization, math.prod(shape[d] for d in axes))
-    one_after_the_other(work, shape, axes[::-1], x, there, forward, scale)
+    if axes:
+        scale = scale_of(normalization, math.prod(shape[d] for d in axes))
+        several(work, shape, axes, x, there, forward, scale)
+    else:
+        work.copy(shape, x, there)
     return work.all()
 
 
@@ -103,14 +152,22 @@ def r2c(out: Tensor, self: Tensor, dim: Sequence[int], normalization: int, onesi
         return []
     x, there = work.place(SELF), work.place(OUT)
     if not axes:
-        shape, axes, onesided = (*shape, 1), [len(shape)], False
-        x, there = (one._replace(strides=(*one.strides, 1)) for one in (x, there))
+        work.copy(shape, x, there)
+        return work.all()
     *others, last = axes
     scale, n = scale_of(normalization, math.prod(shape[d] for d in axes)), shape[last]
     kept = n // 2 + 1 if onesided else n
-    work.put(Transform(shape, last, n, n, kept, True, scale=1.0 if others else scale), x, there)
     halved = (*shape[:last], kept, *shape[last + 1 :])
-    one_after_the_other(work, halved, others[::-1], there, there, True, scale)
+    if not onesided and allocator().driver.fft is not None:
+        work.copy(shape, x, there)
+        several(work, shape, axes, there, there, True, scale)
+        return work.all()
+    others = outermost_first(others, there)
+    others, group = others[: 1 - cufft.MOST_DIMS], others[1 - cufft.MOST_DIMS :]
+    if not (onesided and work.by_library(shape, [*group, last], x, there, (n, kept), True)):
+        work.put(Transform(shape, last, n, n, kept, True, scale=scale), x, there)
+        others, scale = [*others, *group], 1.0
+    several(work, halved, others, there, there, True, scale)
     return work.all()
 
 
@@ -120,14 +177,26 @@ def c2r(out: Tensor, self: Tensor, dim: Sequence[int], normalization: int, last_
     if not out._shape.numel():
         return []
     *others, last = axes
-    x = work.place(SELF)
-    if others:
-        between = work.scratch(shape)
-        one_after_the_other(work, shape, others, x, between, False, 1.0)
-        x = between
+    x, there, half = work.place(SELF), work.place(OUT), last_dim_size // 2 + 1
     scale = scale_of(normalization, last_dim_size * math.prod(shape[d] for d in others))
+    whole = (*shape[:last], last_dim_size, *shape[last + 1 :])
     wanted = Transform(shape, last, last_dim_size, shape[last], last_dim_size, False, True, scale)
-    work.put(wanted, x, work.place(OUT))
+    if allocator().driver.fft is None or shape[last] < half:
+        between = work.scratch(shape, there) if others else x
+        several(work, shape, others, x, between, False, 1.0)
+        work.put(wanted, between, there)
+        return work.all()
+    others, between = outermost_first(others, there), work.scratch(shape, there)
+    others, group = others[: 1 - cufft.MOST_DIMS], others[1 - cufft.MOST_DIMS :]
+    if others:
+        several(work, shape, others, x, between, False, 1.0)
+    else:  # what cuFFT reads it overwrites
+        work.copy(shape, x, between)
+    if not work.by_library(whole, [*group, last], between, there, (half, last_dim_size), False):
+        several(work, shape, group, between, between, False, 1.0)
+        work.put(wanted, between, there)
+    elif scale != 1:
+        work.copy(whole, there, there, scale)
     return work.all()
 
 

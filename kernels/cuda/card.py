@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from .blas import library
+from . import blas, cufft
 from .compiler import Source, cubin
 from .driver import TAPES, Dim, Driver, OutOfDeviceMemory, Start, not_permitted, written_down
 from .solver import solver_library
@@ -84,7 +84,7 @@ class CardDriver(Driver):
         self.adopted: dict[tuple[int, int], int] = {}  # (device, CUDA's number of another library's stream) -> ours
         self.configurations: dict[tuple[Dim, Dim], Any] = {}
         self.captures: set[int] = set()  # the streams on which captures began
-        self.blas, self.solver = library(self), solver_library(self)
+        self.blas, self.solver, self.fft = blas.library(self), solver_library(self), cufft.library(self)
 
     def checked(self, answer: tuple[Any, ...]) -> Any:
         """What a call of the driver's interface gave. RuntimeError, or OutOfDeviceMemory, for an error."""

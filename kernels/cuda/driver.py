@@ -53,6 +53,7 @@ class Driver:
     count = 1
     blas: Any = None  # NVIDIA's library of products, where there is one (blas.py)
     solver: Any = None  # and of factorisations (solver.py)
+    fft: Any = None  # and of Fourier transforms (cufft.py)
     computes = True  # whether what is read is what kernels have computed
 
     def allocate(self, device: int, nbytes: int) -> int:
