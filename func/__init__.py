@@ -4,7 +4,7 @@ Read in this order: arguments, reverse, forward, vmap, vmap_level, batching/, fu
 """
 
 # the rules of their operators are entered when they are imported
-from .batching import batch_norm, decompositions, indices, layer_norm, products, sequences, views, writes
+from .batching import attention, batch_norm, decompositions, indices, layer_norm, products, sequences, views, writes
 from .debug_unwrap import debug_unwrap
 from .forward import jvp, linearize
 from .functionalize import functionalize

@@ -24,7 +24,7 @@ from redispatch.utils._pytree import _broadcast_to_and_flatten, tree_flatten
 
 from .batching import rule_of
 from .batching.common import Decomposition, is_batched
-from .batching.random import is_random, random_call
+from .batching.random import draws, random_call
 from .batching.rows import row_rule, tensors_in
 from .batching.writes import check_writes
 from .function_rule import VmapInfo, apply_mapped, two_returns
@@ -65,7 +65,7 @@ class VmapLevel(Level):
         stack = each_tensor(op.schema, stack, without_dead)
         values = each_tensor(op.schema, stack, self.unwrap)
         dims = [self.dims_of(value) for value in stack]
-        if is_random(op) and composite_kernel(op) is None:
+        if draws(op, values) and composite_kernel(op) is None:
             return self.handed_out(op, stack, self.outside(lambda: random_call(op, values, dims, self)))
         if not any(map(is_batched, dims)):
             return self.outside(lambda: call(op, values))

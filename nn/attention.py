@@ -10,6 +10,9 @@ from typing import Any
 from redispatch.ops import creation
 
 from . import functional, init
+from .attention_kernels import WARN_FOR_UNFUSED_KERNELS as WARN_FOR_UNFUSED_KERNELS
+from .attention_kernels import SDPBackend as SDPBackend
+from .attention_kernels import sdpa_kernel as sdpa_kernel
 from .linear import Linear
 from .module import Module
 from .parameter import Parameter

@@ -20,8 +20,10 @@ from redispatch.dispatch import ops
 from redispatch.kernels import output_strides
 from redispatch.tensor import Tensor, dtypes, empty, fresh, mould, strided
 
+from .attention_choice import EFFICIENT, FLASH, SDPAParams, chosen
 from .convolution import C_NAMES, compute_dtype
 from .declare import Operator
+from .fused_attention import broadcasts, efficient_op, scale_of
 from .planned import PlannedSeveral, Run, on_dense
 from .public import public
 from .softmax import softmax, softmax_backward_op
@@ -97,11 +99,6 @@ def scores_shape(query: Any, key: Any) -> list[int]:
     return [*query._shape[:-1], key._shape[-2]]
 
 
-def broadcasts(shape: Any, to: list[int]) -> bool:
-    """Whether each dimension is 1 or that of the other shape, from the last one on."""
-    return all(size in (1, other) for size, other in zip(reversed(shape), reversed(to), strict=False))
-
-
 def lies_well(x: Tensor) -> bool:
     """Whether BLAS takes its matrices; what has no matrices is taken as it lies."""
     return len(x._shape) != 4 or kernels.blas_takes(x._operand)
@@ -110,14 +107,6 @@ def lies_well(x: Tensor) -> bool:
 def taken(x: Tensor, compute: Any) -> kernels.Operand:
     """What the kernel is given: the tensor, or its copy in another dtype or with other steps."""
     return x._operand if x._dtype is compute and lies_well(x) else empty(x._shape, compute)._operand
-
-
-def scale_of(query: Any, scale: float | None) -> float:
-    """What scores are multiplied by: 1 / sqrt(width), unless something else is asked for."""
-    if scale is not None:
-        return scale
-    width = query._shape[-1]
-    return 1 / math.sqrt(width) if width else math.inf
 
 
 def of_heads(run: Run, outs: Sequence[Tensor], inputs: Sequence[Tensor], compute: Any) -> Run:
@@ -311,27 +300,26 @@ def attention(
         return of_nothing(query, key, value)
     if attn_mask is not None:
         attn_mask = additive(attn_mask, query.dtype)
-    if is_fused(query, key, value, attn_mask, dropout_p, enable_gqa):
+    how = chosen(SDPAParams(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa))
+    if how is FLASH and query._device.type == "cpu":
         return flash_op.functional(query, key, value, dropout_p, is_causal, attn_mask=attn_mask, scale=scale)[0]
-    how = (attn_mask, dropout_p, is_causal, None)
-    return math_op.functional(query, key, value, *how, scale=scale, enable_gqa=enable_gqa)[0]
+    if how in (FLASH, EFFICIENT):
+        saves = any(x is not None and x.requires_grad for x in (query, key, value, attn_mask))
+        given = query, key, value, attn_mask, saves, dropout_p, is_causal
+        return efficient_op.functional(*given, scale=scale)[0]
+    rest = (attn_mask, dropout_p, is_causal, None)
+    return math_op.functional(query, key, value, *rest, scale=scale, enable_gqa=enable_gqa)[0]
 
 
-def is_fused(query: Any, key: Any, value: Any, mask: Any, dropout_p: float, enable_gqa: bool) -> bool:
-    """Whether the kernel takes this: heads of one width on the CPU, with dense rows, without dropout."""
-    if dropout_p > 0 or query._device.type != "cpu" or not query._dtype.is_floating_point:
-        return False
-    if any(len(x._shape) != 4 or x._stride[3] != 1 for x in (query, key, value)):
-        return False
-    batch, heads, _, width = query._shape
-    if key._shape != value._shape or key._shape[0] != batch or key._shape[3] != width:
-        return False
-    shared = key._shape[1]
-    if heads != shared and (not enable_gqa or heads % shared):
-        return False
-    return mask is None or (
-        len(mask._shape) in (2, 4) and not mask.requires_grad and broadcasts(mask._shape, scores_shape(query, key))
-    )
+choice_op = Operator(f"_fused_sdp_choice{ARGUMENTS.format('')} -> int")
+
+
+@choice_op.explicit
+def choice_kernel(
+    query: Any, key: Any, value: Any, attn_mask: Any, dropout_p: float, is_causal: bool, scale: Any, enable_gqa: bool
+) -> int:
+    """The number of the kernel that `scaled_dot_product_attention` takes: an SDPBackend's."""
+    return int(chosen(SDPAParams(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)))
 
 
 def of_nothing(query: Any, key: Any, value: Any) -> Any:

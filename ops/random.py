@@ -191,6 +191,11 @@ def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
         set_rng_state(state)
 
 
+def generator_at(seed: int, offset: int, on: Any) -> Generator:
+    """A generator of a device that goes on from an offset of a seed."""
+    return _restored(seed & _MASK, offset & _MASK, on)
+
+
 def drawn(generator: Generator | None, count: int, on: device = CPU) -> tuple[int, int]:
     """(seed, offset) of the next `count` numbers of `generator`, or of the device's default one."""
     if generator is None:

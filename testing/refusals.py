@@ -56,6 +56,7 @@ REFUSED_BY = {
     """,
     "bucsilFD": """
         _grid_sampler_2d_cpu_fallback _grid_sampler_2d_cpu_fallback_backward _native_multi_head_attention
+        _scaled_dot_product_efficient_attention _scaled_dot_product_efficient_attention_backward
         mkldnn_rnn_layer
         fake_quantize_per_tensor_affine fake_quantize_per_tensor_affine.tensor_qparams
         fake_quantize_per_tensor_affine_cachemask _fake_quantize_per_tensor_affine_cachemask_tensor_qparams
@@ -267,6 +268,17 @@ NOT_SAMPLED: dict[str, tuple[str, ...]] = {
     "bucketize.Scalar": ("complex64", "complex128"),
     "_pdist_forward": ("bool",),
     "_scaled_dot_product_flash_attention_for_cpu": ("uint8", "int8", "int16", "int32", "int64"),
+    "_scaled_dot_product_efficient_attention": ("uint8", "int8", "int16", "int32", "int64"),
+    "_scaled_dot_product_efficient_attention_backward": (
+        "bool",
+        "uint8",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "complex64",
+        "complex128",
+    ),
     "_scaled_dot_product_flash_attention_for_cpu_backward": (
         "bool",
         "uint8",

@@ -23,6 +23,25 @@ from redispatch.ops.creation import empty_op, empty_strided_op
 from redispatch.ops.legacy import TypedStorage
 from redispatch.tensor import FOREIGN, PINNERS, STARTERS, UntypedStorage
 
+from .precision import matmul as matmul
+from .sdp import SDPAParams as SDPAParams
+from .sdp import allow_fp16_bf16_reduction_math_sdp as allow_fp16_bf16_reduction_math_sdp
+from .sdp import can_use_cudnn_attention as can_use_cudnn_attention
+from .sdp import can_use_efficient_attention as can_use_efficient_attention
+from .sdp import can_use_flash_attention as can_use_flash_attention
+from .sdp import cudnn_sdp_enabled as cudnn_sdp_enabled
+from .sdp import enable_cudnn_sdp as enable_cudnn_sdp
+from .sdp import enable_flash_sdp as enable_flash_sdp
+from .sdp import enable_math_sdp as enable_math_sdp
+from .sdp import enable_mem_efficient_sdp as enable_mem_efficient_sdp
+from .sdp import flash_sdp_enabled as flash_sdp_enabled
+from .sdp import fp16_bf16_reduction_math_sdp_allowed as fp16_bf16_reduction_math_sdp_allowed
+from .sdp import is_ck_sdpa_available as is_ck_sdpa_available
+from .sdp import is_flash_attention_available as is_flash_attention_available
+from .sdp import math_sdp_enabled as math_sdp_enabled
+from .sdp import mem_efficient_sdp_enabled as mem_efficient_sdp_enabled
+from .sdp import sdp_kernel as sdp_kernel
+
 PACKAGE = __name__
 
 # The names of face.py: to ask `redispatch.cuda` for another one is to import nothing.

@@ -21,6 +21,7 @@ from redispatch.ops.structured import Structured, unmarked
 from redispatch.tensor import KINDS, MAKERS, DeviceKind, DLPack, Tensor, device, overridable
 
 from . import (
+    attention,
     bags,
     convolution,
     copies,
@@ -164,14 +165,8 @@ class Started:
         for joining in JOINING:
             self._remember(joining.op.functional, joining.functional, joining.op.base_name)
             self._put(joining.op.out, joining.out, joining.op.base_name)
-        for family in (
-            products.OPERATORS,
-            softmax.OPERATORS,
-            losses.OPERATORS,
-            norms.OPERATORS,
-            convolution.OPERATORS,
-            fourier.OPERATORS,
-        ):
+        families = products, softmax, losses, norms, convolution, fourier, attention
+        for family in [room.OPERATORS for room in families]:
             for structured in family:
                 self.undo.append(structured.forget)
                 for op, function in structured.forms():

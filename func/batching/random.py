@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from redispatch.dispatch import OpOverload, Tag, call
+from redispatch.dispatch.layers.transforms import BATCHING
 
-from .common import each, front, is_batched, is_tensor, padded, ranks, whole
+from .common import each, front, is_batched, is_tensor, padded, position_of, ranks, whole
 from .fallback import one_by_one
 
 ERROR = (
@@ -17,6 +18,14 @@ ERROR = (
 
 def is_random(op: OpOverload) -> bool:
     return Tag.nondeterministic_seeded in op.tags
+
+
+def draws(op: OpOverload, values: list[Any]) -> bool:
+    """Whether a call draws numbers: attention does not where it drops nothing."""
+    if not is_random(op):
+        return False
+    dropout = position_of(op.schema, "dropout_p")
+    return dropout is None or values[dropout] != 0
 
 
 def random_call(op: OpOverload, values: list[Any], dims: list[Any], level: Any) -> Any:
@@ -34,6 +43,9 @@ def random_call(op: OpOverload, values: list[Any], dims: list[Any], level: Any) 
             f"randomness: {op.schema.name} would draw into one tensor for all examples. Make the tensor from an input "
             "(`x.new_empty(...)`), or use randomness='same'."
         )
+    rule: Any = BATCHING.get(op)
+    if rule is not None:
+        return rule(op, values, dims, level.size)
     if not tensors:
         arguments = list(values)
         for position, argument in enumerate(schema.arguments):

@@ -24,7 +24,7 @@ import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache as once
 from importlib import util
 from pathlib import Path
@@ -47,13 +47,19 @@ _LOCK = threading.RLock()  # numba's compiler is not re-entrant
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A kernel to be compiled. `signature` names types: "int64", "float64", and "float32*" for addresses."""
+    """A kernel to be compiled. `signature` names types: "int64", "float64", and "float32*" for addresses.
+
+    together: how many blocks, of `threads` each, a processor is to hold at once, which bounds the registers of a lane;
+        0 leaves them to the compiler.
+    """
 
     name: str
     text: str  # the kernel's own function
     given: Mapping[str, object]  # the functions and numbers that it names
     signature: tuple[str, ...]
     real: str | None  # what literals in its functions become
+    threads: int = field(default=0, kw_only=True)
+    together: int = field(default=0, kw_only=True)
 
     def program(self) -> Program:
         """The function and all that it calls."""
@@ -127,7 +133,15 @@ def emit_ptx(program: Program, source: Source, target: str) -> str:
                 f"{source.name} has no CUDA kernel for {', '.join(source.signature)}: its scalar function cannot be "
                 f"compiled for a GPU yet ({type(problem).__name__}: {said[:200]}). Copy the tensors by .cpu() before"
             ) from problem
-    return tidy(text, source.name)
+    return bounded(tidy(text, source.name), source)
+
+
+def bounded(text: str, source: Source) -> str:
+    """The PTX with what it says of blocks."""
+    if not source.together:
+        return text
+    bounds = f".maxntid {source.threads}, 1, 1\n.minnctapersm {source.together}"
+    return re.sub(r"(\.entry[^{]*\))\s*\{", rf"\1\n{bounds}\n{{", text, count=1)
 
 
 @contextmanager
@@ -212,7 +226,8 @@ def versions() -> str:
 
 
 def _key(program: Program, source: Source, target: str) -> str:
-    facts = (FORMAT, program.digest(), source.name, repr(source.signature), target)
+    facts = [FORMAT, program.digest(), source.name, repr(source.signature), target]
+    facts += [f"{source.threads} {source.together}"] if source.together else []
     return digest("\0".join(facts).encode(), _here()).hex()
 
 

@@ -124,10 +124,11 @@ class Written:
     """The kernels that a function is, by dtypes.
 
     function: its first parameters are `arrays`; all others are int64.
+    together: how many of its blocks, of THREADS, a processor is to hold at once; 0 where the compiler may choose.
     """
 
-    def __init__(self, function: Callable[..., None], arrays: Sequence[str]) -> None:
-        self.function, self.arrays = function, tuple(arrays)
+    def __init__(self, function: Callable[..., None], arrays: Sequence[str], together: int = 0) -> None:
+        self.function, self.arrays, self.together = function, tuple(arrays), together
         self.kernels: dict[Any, Kernel] = {}
 
     def kernel(self, compute: str, dtypes: Sequence[str], **given: object) -> Kernel:
@@ -155,7 +156,8 @@ class Written:
         named = {word: known.get(word, scope.get(word)) for word in self.words if word in known or word in scope}
         count = len(self.parameters) - len(self.arrays)
         signature = (*(f"{storage_type(dtype)}*" for dtype in dtypes), *["int64"] * count)
-        return Source(self.function.__name__, self.text, named, signature, real_type(compute))
+        bounds = {"threads": THREADS, "together": self.together} if self.together else {}
+        return Source(self.function.__name__, self.text, named, signature, real_type(compute), **bounds)
 
     @cached_property
     def tree(self) -> ast.FunctionDef:

@@ -83,6 +83,51 @@ def backward_calls(make: Maker) -> Iterator[SampleInput]:
             yield sample(make(*out.shape).detach(), query, key, value, out, logs, 0.0, is_causal)
 
 
+def attended_with_bias(
+    query: Any, key: Any, value: Any, attn_bias: Any, compute_log_sumexp: bool, dropout_p: float = 0.0,
+    is_causal: bool = False, *, scale: float | None = None,
+) -> tuple[Any, ...]:  # fmt: skip
+    """(the result; logarithms, of 32 rows or a multiple; seed and offset, 0 without dropout)"""
+    options = {"attn_mask": attn_bias, "is_causal": is_causal, "scale": scale}
+    result, logs = attended_by_kernel(query, key, value, 0.0, **options)
+    rows = query.shape[2]
+    kept = np.zeros((*query.shape[:2], -(-rows // 32) * 32 if compute_log_sumexp else 0), logs.dtype)
+    if compute_log_sumexp:
+        kept[:, :, :rows] = logs
+    return result, kept, np.zeros((), np.int64), np.zeros((), np.int64)
+
+
+def biased_calls(make: Maker) -> Iterator[SampleInput]:
+    for size in SIZES if make.thorough else SIZES[:1]:
+        yield sample(*heads(make, *size), None, True)
+        yield sample(*heads(make, *size), None, True, 0.0, True, scale=0.5)
+    n, m = SIZES[0][1:3]
+    yield sample(*heads(make, *SIZES[0]), make(1, 2, n, m), True)
+    yield sample(make(1, 4, 3, 2), make(1, 2, 5, 2), make(1, 2, 5, 3), make(5).detach(), True)
+    blind = make.values([[0.0, 1.0, 2.0, 3.0], [-np.inf] * 4, [-np.inf, 0.0, -np.inf, 1.0]]).detach()
+    yield sample(*heads(make, *SIZES[0]), blind, True)
+
+
+def biased_backward_calls(make: Maker) -> Iterator[SampleInput]:
+    for is_causal in (False, True):
+        query, key, value = (x.detach() for x in heads(make, *SIZES[0]))
+        bias = make(3, 4).detach() if is_causal else make(0).detach()  # of shape [0]: none
+        given = (query, key, value, bias if is_causal else None, True, 0.0, is_causal)
+        out, *rest = ops.aten._scaled_dot_product_efficient_attention.default(*given)
+        mask = [True, is_causal, True, is_causal]
+        yield sample(make(*out.shape).detach(), query, key, value, bias, out, *rest, 0.0, mask, is_causal)
+
+
+def choice_calls(make: Maker) -> Iterator[SampleInput]:
+    size = SIZES[0]
+    yield sample(*(x.detach() for x in heads(make, *size)))
+    yield sample(*(x.detach() for x in heads(make, *size)), None, 0.5)
+
+
+def choice(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0) -> int:
+    return int(dropout_p == 0)
+
+
 def calls(make: Maker) -> Iterator[SampleInput]:
     for outer, n, m, width in SIZES:
         yield sample(*heads(make, outer, n, m, width))
@@ -175,6 +220,27 @@ ATTENTION = [
         backward_calls,
         dtypes=FLOATS,
         skips=dict.fromkeys(["gradients", "second_gradients"], "it has no derivative, as in PyTorch"),
+    ),
+    OpInfo(
+        "_scaled_dot_product_efficient_attention",
+        biased_calls,
+        attended_with_bias,
+        dtypes=FLOATS,
+        skips=dict.fromkeys(["second_gradients", "forward"], "its backward has no derivative, as in PyTorch"),
+    ),
+    OpInfo(
+        "_scaled_dot_product_efficient_attention_backward",
+        biased_backward_calls,
+        dtypes=FLOATS,
+        skips=dict.fromkeys(["gradients", "second_gradients"], "it has no derivative, as in PyTorch"),
+    ),
+    OpInfo(
+        "_fused_sdp_choice",
+        choice_calls,
+        choice,
+        dtypes=FLOATS,
+        gradients=False,
+        skips=dict.fromkeys(["meta", "layouts"], "the choice depends on the device, and on how tensors lie"),
     ),
     OpInfo("_scaled_dot_product_attention_math", definitions, attended, dtypes=FLOATS),
     OpInfo("_safe_softmax", rows, rows_reference, dtypes=FLOATS),

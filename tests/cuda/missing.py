@@ -3,7 +3,7 @@
 The list only shrinks: test_table.py fails for one that works."""
 
 NO_KERNEL = {
-    "flash attention is a kernel of the CPU's alone; on a device attention is made of products and a softmax": """
+    "flash attention for the CPU is the CPU's alone; a device has a kernel of its own": """
         _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention_for_cpu_backward
     """,
 }

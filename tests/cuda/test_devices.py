@@ -13,6 +13,7 @@ from redispatch.backends.cuda.devices import started
 from redispatch.backends.cuda.memory import CachingAllocator, OutOfMemoryError, size_class
 from redispatch.kernels import cuda
 from redispatch.kernels.cuda.driver import found
+from redispatch.nn import functional as F
 
 from .conftest import devices_of
 
@@ -424,3 +425,20 @@ def test_pooling_is_a_launch_and_what_it_is_told_is_remembered(null):
     null.launched.clear()
     kept = [rd.nn.functional.max_pool2d(x, 2) for _ in range(3)]
     assert len(null.launched) == len(kept) == 3
+
+
+def test_no_matrix_of_scores_is_ever_in_memory(null):
+    q = rd.empty(1, 1, 700, 8, device="cuda")
+    F.scaled_dot_product_attention(q, q, q)
+    rd.cuda.reset_peak_memory_stats()
+    before = rd.cuda.memory_allocated()
+    F.scaled_dot_product_attention(q, q, q, is_causal=True)
+    assert rd.cuda.max_memory_allocated() - before < 700 * 700
+    null.launched.clear()
+    leaf = q.clone().requires_grad_()
+    F.scaled_dot_product_attention(leaf, leaf, leaf).backward(q)
+    names = [one.name for one in null.launched]
+    at = names.index("attended")
+    assert [n for n in names[at:] if "gradient" in n or "products" in n] == [
+        "products_of_rows", "gradient_of_queries", "gradient_of_keys",
+    ]  # fmt: skip
