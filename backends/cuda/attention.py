@@ -15,7 +15,7 @@ from redispatch.tensor import Tensor, dtypes
 
 from .operands import operand
 from .parts import apart_from_target
-from .planned import SCRATCH, OnCUDA, Plan, Task, launched, unplanned, with_copies
+from .planned import SCRATCH, OnCUDA, Plan, Task, launched, with_copies
 from .seeds import write_seed
 
 FLOATS = dtypes.float16, dtypes.bfloat16, dtypes.float32
@@ -65,6 +65,10 @@ def told(launch: Any, tensors: tuple[int, ...]) -> tuple[Any, tuple[int, ...], t
     return launch[0], tensors, launch[1]
 
 
+def nothing(addresses: list[int], stream: int) -> None:
+    """What stands in a plan for calls that are decided each time."""
+
+
 class FusedAttention(OnCUDA):
     """Kernels for tensors whose rows are dense; what they do not take is computed by definition.
 
@@ -85,7 +89,7 @@ class FusedAttention(OnCUDA):
     def new_plan(self, facts: tuple[Any, ...], args: tuple[Any, ...]) -> Plan:
         if self.is_taken(args) and not self.drops(args):
             return super().new_plan(facts, args)
-        plan = self.plans[facts] = Plan((), unplanned, (), False)
+        plan = self.plans[facts] = Plan((), nothing, (), False)
         return plan
 
     def is_taken(self, args: tuple[Any, ...]) -> bool:
