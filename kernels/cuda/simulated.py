@@ -75,9 +75,18 @@ class SimulatedDriver(Recording):
 
     def launch(self, kernel: Any, grid: Dim, block: Dim, arguments: Sequence[int | float], stream: int = 0) -> None:
         module, name = kernel
+        check_kinds(name, module.program(name).kernel.parameters, arguments)
         strict = not name.startswith("copy_")  # memory may be copied before all of it was written
 
         self.do(stream, lambda: self.device.launch(module, name, grid, block, arguments, strict))
 
     def memory_info(self, device: int) -> tuple[int, int]:
         return self.memory - self.device.arena.used, self.memory
+
+
+def check_kinds(name: str, parameters: Sequence[tuple[str, str]], arguments: Sequence[int | float]) -> None:
+    """TypeError where a parameter is a float64 and its argument an integer, or the other way round. A card is given the
+    bits of an argument, 64 of them, and does not convert."""
+    for (_, kind), value in zip(parameters, arguments, strict=True):
+        if type(value) is not (float if kind == "f64" else int):
+            raise TypeError(f"{name}: {value!r} is a {type(value).__name__}, and the kernel takes a {kind}")

@@ -234,6 +234,29 @@ def test_what_cannot_be_compiled_is_not_implemented(simulator):
         loops.launch([block], [block], None)
 
 
+PLACED = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry placed(.param .u64 out, .param .f64 value) {
+    .reg .b64 %a; .reg .f64 %x;
+    ld.param.u64 %a, [out];
+    ld.param.f64 %x, [value];
+    st.global.f64 [%a], %x;
+    ret;
+}
+"""
+
+
+def test_an_argument_of_another_kind_is_refused_as_a_card_would_misread_it(simulator):
+    kernel, x = (simulator.device.load(PLACED), "placed"), rd.zeros(1, dtype=rd.float64, device="cuda")
+    simulator.launch(kernel, (1, 1, 1), (1, 1, 1), [x.data_ptr(), 2.5])
+    assert x.item() == 2.5
+    for wrong in ([x.data_ptr(), 2], [x.data_ptr(), True], [float(x.data_ptr()), 2.5]):
+        with pytest.raises(TypeError, match=r"placed: .* and the kernel takes a [fu]64"):
+            simulator.launch(kernel, (1, 1, 1), (1, 1, 1), wrong)
+
+
 def python(folder, *arguments, **environment):
     """What a new process prints, with compiled kernels in `folder`."""
     known = {**os.environ, "REDISPATCH_CACHE_DIR": str(folder), **environment}
