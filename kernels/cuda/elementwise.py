@@ -1,10 +1,13 @@
 """From one scalar function to CUDA kernels over whole tensors: the `Elementwise` of the CPU, for another machine.
 
-Two forms, chosen by how the operands lie:
+Three forms, chosen by how the operands lie:
 
 - contiguous: all in one order, without gaps. A thread computes as many elements as fill 16 bytes of the widest operand,
   and reads and writes each operand in one access; the few elements behind the last whole vector have a thread each.
   Where an address is not a multiple of the vector's bytes, a vector is one element.
+- in rows: along the innermost dimension each operand is dense, or the same for all elements, and its rows begin aligned
+  (a vector beside a matrix, a column beside one, slices). A thread takes 16 bytes of the widest operand along a row, or
+  8 or 4 where rows are not so well aligned, and finds their place once for all of them, as the next form does.
 - strided: anything else. A thread computes one element; its place in each operand is found from its number by dividing
   by the sizes, where a division is a multiplication with a number made beforehand and a shift (`magic`): GPUs have no
   instruction for division.
@@ -115,7 +118,8 @@ def magic(divisor: int) -> tuple[int, int]:
 class Form:
     """What an elementwise kernel is compiled for, beside its scalar function.
 
-    layout: per input, `a` array, `0` one element for all, `n` a Python number. dims: 0 for the contiguous form.
+    layout: per input, `a` array, `r` array that is the same along a row, `0` one element for all, `n` a Python number.
+    dims: 0 for the contiguous form. With a width of more than 1 they are those of rows, whose sizes count vectors.
     """
 
     width: int  # elements of a vector
@@ -134,7 +138,8 @@ def source(op: Elementwise, form: Form) -> Source:
         raise op.not_implemented(leading)
     body = op.body if callable(op.body) else op.body[DTYPES[leading].kind]
     writer = _Writer(op, form, computes)
-    name = f"{op.name}_{'strided' if form.dims else 'contiguous'}"
+    how = "contiguous" if not form.dims else "strided" if form.width == 1 else "in_rows"
+    name = f"{op.name}_{how}"
     text = writer.strided(name) if form.dims else writer.contiguous(name)
     return Source(name, text, {**writer.given, "body": body}, writer.signature(), real_type(leading))
 
@@ -146,7 +151,7 @@ class _Writer:
         self.op, self.form, self.computes = op, form, computes
         self.given: dict[str, object] = {}
         self.arrays = [f"out{k}" for k in range(len(form.outs))]
-        self.arrays += [f"x{k}" for k, how in enumerate(form.layout) if how == "a"]
+        self.arrays += [f"x{k}" for k, how in enumerate(form.layout) if how in "ar"]
 
     def named(self, functions: Sequence[Callable], value: str) -> str:
         for function in functions:
@@ -183,7 +188,10 @@ class _Writer:
 
     def element(self, read: Callable[[int], str]) -> str:
         """The body, called with elements that `read` names."""
-        values = [self.converted(k, read(k)) if how == "a" else f"x{k}_value" for k, how in enumerate(self.form.layout)]
+        varies = "a" if self.form.width > 1 else "ar"
+        values = [
+            self.converted(k, read(k)) if how in varies else f"x{k}_value" for k, how in enumerate(self.form.layout)
+        ]
         return f"body({', '.join(values)})"
 
     def stored(self, k: int, value: str) -> str:
@@ -202,25 +210,32 @@ class _Writer:
         return lines
 
     def contiguous(self, name: str) -> str:
-        width, outs = self.form.width, len(self.form.outs)
+        width = self.form.width
         lines = [f"def {name}({', '.join(self.parameters())}):"]
         lines += ["    i = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x"]
         lines += [f"    {line}" for line in self.once()]
         if width == 1:
             lines += ["    if i < n:", *(f"        {line}" for line in self.single(lambda operand: "i"))]
             return "\n".join(lines) + "\n"
-        self.given |= {f"load_{width}": LOADS[width], f"store_{width}": STORES[width]}
         lines += [f"    vectors = n // {width}", "    if i < vectors:", f"        at = i * {width}"]
-        lines += [f"        x{k}_all = load_{width}(x{k}, at)" for k, how in enumerate(self.form.layout) if how == "a"]
-        for j in range(width):
-            lines.append(f"        value{j} = {self.element(lambda k, j=j: f'x{k}_all[{j}]')}")  # type: ignore[misc]
-        for k in range(outs):
-            part = f"[{k}]" if outs > 1 else ""
-            values = ", ".join(self.stored(k, f"value{j}{part}") for j in range(width))
-            lines.append(f"        store_{width}(out{k}, at, ({values}))")
+        lines += [f"        {line}" for line in self.vector(lambda operand: "at")]
         lines += ["    else:", f"        i += vectors * {width - 1}", "        if i < n:"]
         lines += [f"            {line}" for line in self.single(lambda operand: "i")]
         return "\n".join(lines) + "\n"
+
+    def vector(self, at: Callable[[str], str]) -> list[str]:
+        """As many elements as a vector has, the first of which is at `at(operand)`."""
+        width, outs = self.form.width, len(self.form.outs)
+        self.given |= {f"load_{width}": LOADS[width], f"store_{width}": STORES[width]}
+        read = [k for k, how in enumerate(self.form.layout) if how == "a"]
+        lines = [f"x{k}_all = load_{width}(x{k}, {at(f'x{k}')})" for k in read]
+        for j in range(width):
+            lines.append(f"value{j} = {self.element(lambda k, j=j: f'x{k}_all[{j}]')}")  # type: ignore[misc]
+        for k in range(outs):
+            part = f"[{k}]" if outs > 1 else ""
+            values = ", ".join(self.stored(k, f"value{j}{part}") for j in range(width))
+            lines.append(f"store_{width}(out{k}, {at(f'out{k}')}, ({values}))")
+        return lines
 
     def strided(self, name: str) -> str:
         given, lines = self.parameters(), []
@@ -231,7 +246,11 @@ class _Writer:
         lines += [f"        {line}" for line in self.once()]
         self.given |= {"uint64": uint64, "int64": int64}
         lines += [f"        {line}" for line in places("i", self.form.dims, self.arrays)]
-        lines += [f"        {line}" for line in self.single(lambda operand: f"{operand}_at")]
+        if self.form.width > 1:
+            same = [k for k, how in enumerate(self.form.layout) if how == "r"]
+            lines += [f"        x{k}_value = {self.converted(k, f'x{k}[x{k}_at]')}" for k in same]
+        write = self.single if self.form.width == 1 else self.vector
+        lines += [f"        {line}" for line in write(lambda operand: f"{operand}_at")]
         return "\n".join(lines) + "\n"
 
 
@@ -260,7 +279,7 @@ class Prepared:
     """A launch for all operands that look alike: how often, and what is told beside their addresses."""
 
     where: Launch
-    numel: int
+    numel: int  # elements, or vectors of rows
     tables: list[int]
     numbers: tuple[tuple[int, str], ...]  # (place among the values, type) of Python numbers
 
@@ -365,17 +384,24 @@ class OnCUDA:
             if not isinstance(x, Operand):
                 layout += "n"
                 continue
-            layout += "a" if steps[position].any() else "0"
-            if layout[-1] == "a":
+            layout += "0" if not steps[position].any() else "a" if steps[position][-1] else "r"
+            if layout[-1] != "0":
                 passed.append(position)
             position += 1
         operands = [*outs, *arrays]
         flat = dims == 1 and all(steps[k][0] == 1 for k in passed)
         dtypes = tuple(x.dtype if isinstance(x, Operand) else None for x in inputs)
-        width = vector_width([operands[k] for k in passed]) if flat else 1
+        sizes, alike = walk.sizes.tolist(), steps[passed].tolist()
+        if flat:
+            width = vector_width([operands[k] for k in passed])
+        else:
+            width = row_width([operands[k] for k in passed], sizes, alike)
+        if width == 1:
+            layout = layout.replace("r", "a")  # one element a thread, whose place is found anyhow
         form = Form(width, 0 if flat else dims, layout, tuple(o.dtype for o in outs), dtypes, dtype)
-        tables = [] if flat else dimension_tables(walk.sizes.tolist(), steps[passed].tolist())
-        threads = walk.numel // width + walk.numel % width
+        count = walk.numel if flat else walk.numel // width
+        tables = [] if flat else dimension_tables(*in_vectors(sizes, alike, width))
+        threads = walk.numel // width + (walk.numel % width if flat else 0)
         kernel = self.kernels.get(form)
         if kernel is None:
             kernel = self.kernels[form] = Kernel(lambda: source(self.op, form))
@@ -386,7 +412,7 @@ class OnCUDA:
             for k, how in enumerate(layout)
             if how == "n"
         )
-        return Prepared(where, walk.numel, tables, numbers, width)
+        return Prepared(where, count, tables, numbers, width)
 
 
 def memory_of(x: Operand) -> Memory:
@@ -402,8 +428,28 @@ def address_of(x: Operand) -> Address:
 def vector_width(operands: Sequence[Operand]) -> int:
     """How many elements a thread takes at once: 16 bytes of the widest operand, if all lie so that this is possible."""
     sizes = [DTYPES[x.dtype].storage.itemsize for x in operands]
-    if any(DTYPES[x.dtype].kind == "complex" for x in operands):
-        return 1
     width = VECTOR // max(sizes)
     aligned = all(address_of(x) % (width * size) == 0 for x, size in zip(operands, sizes, strict=True))
     return width if aligned else 1
+
+
+def row_width(operands: Sequence[Operand], sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> int:
+    """How many elements a thread takes at once along rows, the first operand being written; 1 where operands do not lie
+    so. A width divides the rows and the steps between them."""
+    if strides[0][-1] != 1 or any(steps[-1] not in (0, 1) for steps in strides):
+        return 1
+    dense = [k for k, steps in enumerate(strides) if steps[-1] == 1]
+    bytes_of = [DTYPES[operands[k].dtype].storage.itemsize for k in dense]
+    width = VECTOR // max(bytes_of)
+    whole = [sizes[-1], *(step for k in dense for step in strides[k][:-1])]
+    while width > 1:
+        aligned = all(address_of(operands[k]) % (width * size) == 0 for k, size in zip(dense, bytes_of, strict=True))
+        if aligned and all(number % width == 0 for number in whole):
+            break
+        width //= 2
+    return max(width, 1)
+
+
+def in_vectors(sizes: Sequence[int], strides: Sequence[Sequence[int]], width: int) -> tuple[list[int], list[list[int]]]:
+    """Sizes and strides of vectors along the innermost dimension, of those of elements."""
+    return [*sizes[:-1], sizes[-1] // width], [[*steps[:-1], steps[-1] * width] for steps in strides]

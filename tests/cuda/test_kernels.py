@@ -105,6 +105,51 @@ def test_layouts_in_place_and_out():
     assert a[0, 0].item() == a.cpu()[0, 0].item() and rd.equal(a, a.clone())
 
 
+def launched(simulator, function):
+    """What a call gave, and the names of the kernels that were launched for it."""
+    names, launch = [], simulator.launch
+    try:
+        simulator.launch = lambda kernel, *given: names.append(kernel[1]) or launch(kernel, *given)
+        return function(), names
+    finally:
+        del simulator.launch
+
+
+ROWS = {  # by what is computed of a matrix, a vector, a column, an image
+    "a vector beside a matrix": lambda x, v, c, z: x + v,
+    "a column": lambda x, v, c, z: x * c,
+    "both, and a number": lambda x, v, c, z: rd.addcmul(c, x, v, value=0.5),
+    "slices": lambda x, v, c, z: x[::2, 4:] - x[::2, :8],
+    "slices that begin at 8 bytes": lambda x, v, c, z: x[:, 2:] - v[2:],
+    "into fewer bytes": lambda x, v, c, z: x[:, :8].to(rd.float16),
+    "a number for each channel": lambda x, v, c, z: z + z[0, :, :1, :1],
+    "complex numbers": lambda x, v, c, z: rd.complex(x, x) * rd.complex(v, v),
+    "truths": lambda x, v, c, z: rd.where(x > v, x, c),
+}
+
+
+@pytest.mark.parametrize("what", ROWS)
+def test_rows_are_computed_in_vectors(simulator, what):
+    given = rd.randn(6, 12), rd.randn(12), rd.randn(6, 1), rd.randn(2, 3, 2, 4)
+    there = [x.cuda() for x in given]
+    found, names = launched(simulator, lambda: ROWS[what](*there))
+    compare(found, ROWS[what](*given))
+    assert any(name.endswith("_in_rows") for name in names) and not any(name.endswith("_strided") for name in names)
+
+
+def test_rows_that_no_vector_divides_are_computed_one_by_one(simulator):
+    x, v = rd.randn(6, 12), rd.randn(9)
+    a, b = x.cuda(), v.cuda()
+    for function in (lambda x, v: x[:, :9] + v, lambda x, v: x[:, 1:9] + v[1:], lambda x, v: x[:, :6] + x.t()[:6]):
+        found, names = launched(simulator, lambda function=function: function(a, b))
+        compare(found, function(x, v))
+        assert names and all(name.endswith("_strided") for name in names)
+    y, z = x.clone(), x.cuda()
+    z[:, 4:8].mul_(b[:4])
+    y[:, 4:8].mul_(v[:4])
+    assert_close(z.cpu(), y)
+
+
 @pytest.mark.parametrize("shape", [(70000,), (300, 250), (3, 33), (33, 3), (2, 5, 8), (0, 4), (4, 0)])
 def test_reductions_of_many_shapes(shape):
     x = (rd.arange(float(rd.Size(shape).numel())) % 13).reshape(shape)

@@ -64,6 +64,7 @@ ANGLES = ("__local_depot0[28]", "0d3BF921FB54442D19", "trig_reduction_slowpath")
 SERIES = ("special_", "polygamma", "igamma", "i0", "digamma", "mvlgamma")
 LIBDEVICE = re.compile(r"__internal_\w+")  # functions of its own, for float64: pow, and the angles'
 VECTOR = re.compile(r"(ld|st)\.global(\.nc)?\.v(4\.[bfsu]32|2\.[bfsu]64)")
+SEVERAL = re.compile(r"(ld|st)\.global(\.nc)?\.(v[24]\.\w+|[bfsu](32|64))")  # more than one of narrow elements
 
 
 def is_wide(source):
@@ -96,6 +97,8 @@ def problems(source, target):
             found.append("a call")
         if "load_" in source.text and "ld.global" in text and not VECTOR.search(text):
             found.append("no access of 16 bytes")
+    if source.name.endswith("_in_rows") and not SEVERAL.search(text):
+        found.append("no access to several elements")
     return found
 
 

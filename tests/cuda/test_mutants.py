@@ -61,6 +61,16 @@ def many_bytes(code):
         yield found, (x * 0.5).astype(np.uint8)
 
 
+def rows(code):
+    for count, size in ((1, 4), (3, 8), (5, 12)):
+        bench, x = Bench(code), np.arange(count * (size + 4), dtype=np.float32).reshape(count, size + 4) - 20.5
+        y, vectors = np.linspace(1, 2, count, dtype=np.float32), size // 4
+        tables = [count, *magic(count), size, size + 4, 1, vectors, *magic(vectors), 4, 4, 0]
+        given = [count * vectors, OUT, bench.given(x), bench.given(y), as_argument(0.5, "float32")]
+        wanted = np.float32(0.5) * x[:, :size] * y[:, None]
+        yield bench.run("axpy_in_rows", -(-count * vectors // 32), 32, wanted, *given, *tables), wanted
+
+
 def transpose(code):
     bench, x = Bench(code), np.arange(105, dtype=np.float64) - 20.5
     tables = []
@@ -90,6 +100,7 @@ RUNS = {
     "axpy": axpy,
     "half": half,
     "bytes": many_bytes,
+    "rows": rows,
     "transpose": transpose,
     "sum_rows": sum_rows,
     "amax_columns": amax_columns,

@@ -35,6 +35,16 @@ def flat(name, body, width, dtype, layout="a"):
     return elementwise.source(Elementwise(name, body), form)
 
 
+def beside_a_column():
+    """A matrix times a column, by vectors along the rows."""
+    form = elementwise.Form(4, 2, "arn", ("float32",), ("float32", "float32", None), "float32")
+    return elementwise.source(Elementwise("axpy", column_element), form)
+
+
+def column_element(x, y, a):
+    return a * x * y
+
+
 def copy_of(out, x, dims):
     form = elementwise.Form(1, dims, "a", (out,), (x,), None)
     loops = elementwise_for(Operand(None, out, (), ()), Operand(None, x, (), ()))
@@ -47,6 +57,7 @@ def sources():
         "half": flat("half", half_element, 8, "float16"),
         "bytes": flat("bytes", half_element, 16, "uint8"),
         "sine": flat("sine", sine_element, 1, "float32"),
+        "rows": beside_a_column(),
         "transpose": copy_of("int32", "float64", 3),
         "sum_rows": reduce.source(kernels.SUM, reduce.Form("rows", 4, 1, 1, "float32", "float32")),
         "amax_columns": reduce.source(kernels.AMAX, reduce.Form("columns", 1, 1, 1, "int64", "int64")),
