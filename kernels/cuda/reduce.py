@@ -1,12 +1,14 @@
 """Reductions on a GPU: the recipes of the CPU's `Reduction`, combined by lanes, warps and blocks.
 
-Three forms. In each, a thread first combines many elements by itself, one step of the whole block apart:
+Two forms. In each, a thread first combines many elements by itself, one step of the whole block apart:
 
 - rows: a block for each result. The lanes of a warp combine by shuffles, the warps by shared memory. Where rows are
   dense and aligned, a thread reads 16 bytes at once.
 - columns: 32 neighbouring results a block, one a lane, so that a warp reads memory in order although the reduced
   dimension is not the innermost; the block's warps share the elements out.
-- pieces: one large result, cut among many blocks, each of which leaves an accumulator; `rows` combines those.
+
+Where results are too few for all of a card, but large, each is cut among several blocks (*pieces*), which leave
+accumulators; a second launch of the same form combines these (*total*).
 
 Accuracy: float32 and 16-bit floats accumulate in float32, over a tree of partial sums as wide as the block; integers in
 int64. A GPU's double precision is slow, and no kernel uses it but for float64. Read next: `../../backends/cuda/`.
@@ -15,12 +17,13 @@ int64. A GPU's double precision is slow, and no kernel uses it but for float64. 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..convert import CONVERT, real_type
+from ..geometry import contiguous_strides
 from ..operand import DTYPES, Operand
 from ..reduce import Recipe, ReducePlan, Reduction, reduce_plan
 from .compiler import Source
@@ -41,7 +44,8 @@ from .launch import Kernel, Launch, Memory
 
 WARP, WARPS = 32, 8
 THREADS = WARP * WARPS
-PIECE = 1 << 15  # elements of a piece, when one large result is cut
+PIECE, LARGE = 1 << 12, 1 << 15  # elements of a piece at least; of a reduction that is cut
+BLOCKS = 512  # as many as a large card runs at once, or a few more
 int64, uint64 = np.int64, np.uint64
 Run = Callable[..., Any]
 
@@ -50,7 +54,7 @@ Run = Callable[..., Any]
 class Form:
     """What a reduction's kernel is compiled for."""
 
-    kind: str  # "rows", "columns", "pieces", "total"
+    kind: str  # "rows", "columns"; "row_pieces", "row_total" and the like where results are cut
     width: int  # elements that a thread reads at once
     kept: int  # dimensions
     reduced: int
@@ -70,7 +74,7 @@ def source(reduction: Reduction, form: Form) -> Source:
     kind = accumulator(recipe)
     writer = _Writer(recipe, form, kind)
     name = f"{reduction.name}_{form.kind}"
-    text = writer.columns(name) if form.kind == "columns" else writer.rows(name)
+    text = writer.columns(name) if form.kind.startswith("column") else writer.rows(name)
     return Source(name, text, writer.given, writer.signature(), real_type(form.dtype))
 
 
@@ -85,6 +89,7 @@ class _Writer:
             "int64": int64,
             "uint64": uint64,
         }
+        self.cut, self.last = form.kind.endswith("pieces"), form.kind.endswith("total")
         self.dims = [f"{group}_{word}{d}" for group, d, word in self._dims()]
 
     def _dims(self) -> list[tuple[str, int, str]]:
@@ -96,8 +101,8 @@ class _Writer:
         return found
 
     def signature(self) -> tuple[str, ...]:
-        out = self.kind if self.form.kind == "pieces" else storage_type(self.form.out)
-        x = self.kind if self.form.kind == "total" else storage_type(self.form.dtype)
+        out = self.kind if self.cut else storage_type(self.form.out)
+        x = self.kind if self.last else storage_type(self.form.dtype)
         return (f"{out}*", f"{x}*", *["int64"] * (3 + len(self.dims)))
 
     def named(self, functions: Sequence[Callable], value: str) -> str:
@@ -107,7 +112,7 @@ class _Writer:
         return value
 
     def loaded(self, value: str) -> str:
-        if self.form.kind == "total":
+        if self.last:
             return value
         given = [*loading(self.form.dtype)]
         if self.recipe.load.__name__ != "as_is":
@@ -117,7 +122,7 @@ class _Writer:
 
     def finished(self, value: str) -> str:
         """What is stored: a finished result, or the accumulator of a piece."""
-        if self.form.kind == "pieces":
+        if self.cut:
             return value
         self.given["finish_one"] = self.recipe.finish
         real = {"complex64": "float32", "complex128": "float64"}.get(self.kind, self.kind)
@@ -125,12 +130,13 @@ class _Writer:
         return self.named(storing(self.form.out), f"finish_one({value}, {total})")
 
     def head(self, name: str) -> list[str]:
-        """The parameters, and who this thread is. `count` elements go into a result, `per_block` into a piece."""
+        """The parameters, and who this thread is. `count` elements go into a result; `total` of them are in each piece,
+        or, where a result is finished, in the whole of it."""
         return [
             f"def {name}({', '.join(['out', 'x', 'results', 'count', 'total', *self.dims])}):",
             "    thread = int64(cuda.threadIdx.x)",
             "    lane, warp = thread & 31, thread >> 5",
-            f"    parts = cuda.shared.array({WARP if self.form.kind != 'columns' else THREADS}, '{self.kind}')",
+            f"    parts = cuda.shared.array({THREADS if self.form.kind.startswith('column') else WARP}, '{self.kind}')",
         ]
 
     def base(self, result: str, indent: str) -> list[str]:
@@ -141,9 +147,10 @@ class _Writer:
     def rows(self, name: str) -> str:
         form, width = self.form, self.form.width
         lines = [*self.head(name), "    block = int64(cuda.blockIdx.x)", "    acc = start"]
-        if form.kind == "pieces":
-            lines += ["    first, to = int64(0), block"]
-            lines += [f"    j = block * {PIECE} + thread * {width}", f"    end = min(count, (block + 1) * {PIECE})"]
+        if self.cut:
+            lines += ["    pieces = (count + total - 1) // total", "    result = block // pieces"]
+            lines += [*self.base("result", "    "), "    low = (block - result * pieces) * total", "    to = block"]
+            lines += [f"    j = low + thread * {width}", "    end = min(count, low + total)"]
         else:
             lines += [*self.base("block", "    "), f"    j = thread * {width}", "    end = count"]
         lines += ["    while j < end:"]
@@ -163,18 +170,16 @@ class _Writer:
         return "\n".join(lines) + "\n"
 
     def columns(self, name: str) -> str:
-        lines = [
-            *self.head(name),
-            f"    result = int64(cuda.blockIdx.x) * {WARP} + lane",
-            "    acc = start",
-            "    to = int64(0)",
-        ]
-        lines += [
-            "    if result < results:",
-            *self.base("result", "        "),
-            "        j = warp",
-            "        while j < count:",
-        ]
+        lines = [*self.head(name), "    acc = start", "    to, low, end = int64(0), int64(0), count"]
+        if self.cut:
+            lines += [f"    groups = (results + {WARP - 1}) // {WARP}", "    piece = int64(cuda.blockIdx.x) // groups"]
+            lines += [f"    result = (int64(cuda.blockIdx.x) - piece * groups) * {WARP} + lane"]
+            lines += ["    low, end = piece * total, min(count, (piece + 1) * total)"]
+        else:
+            lines += [f"    result = int64(cuda.blockIdx.x) * {WARP} + lane"]
+        lines += ["    if result < results:", *self.base("result", "        ")]
+        lines += ["        to = piece * results + result"] if self.cut else []
+        lines += ["        j = low + warp", "        while j < end:"]
         lines += [f"            {line}" for line in places("j", self.form.reduced, ("x",), "reduced_")]
         lines += [f"            acc = combine(acc, {self.loaded('x[first + x_at]')})", f"            j += {WARPS}"]
         lines += ["    parts[thread] = acc", "    cuda.syncthreads()", "    if warp == 0 and result < results:"]
@@ -248,36 +253,37 @@ class OnCUDA:
             raise NotImplementedError(
                 f"{self.reduction.name}: so many elements are more than one CUDA launch counts yet"
             )
-        if walk.elements > 2 * PIECE and walk.results == 1:
-            return self._in_pieces(out, x, walk)
-        kind = "columns" if walk.columns else "rows"
-        width = 1 if walk.columns else row_width(x, walk)
-        form = Form(kind, width, len(walk.kept), len(walk.reduced), out.dtype, x.dtype)
-        blocks = -(-walk.results // WARP) if walk.columns else walk.results
-        return Prepared((self._step(form, blocks, walk),), VECTOR - 1 if width > 1 else 0)
+        if walk.columns:
+            kind, width, blocks = "column", 1, -(-walk.results // WARP)
+        else:
+            kind, width, blocks = "row", row_width(x, walk), walk.results
+        mask = VECTOR - 1 if width > 1 else 0
+        form = Form(f"{kind}s", width, len(walk.kept), len(walk.reduced), out.dtype, x.dtype)
+        if walk.elements * min(walk.results, WARP if walk.columns else 1) < LARGE or 2 * blocks > BLOCKS:
+            return Prepared((self._step(form, blocks, walk, walk.elements),), mask)
+        least = PIECE // WARP if walk.columns else PIECE  # a block has a warp's columns
+        per = max(least, -(-walk.elements * blocks // (BLOCKS * least)) * least)
+        pieces = -(-walk.elements // per)
+        cut = self._step(replace(form, kind=f"{kind}_pieces"), blocks * pieces, walk, per)
+        steps = contiguous_strides(tuple(walk.kept.tolist()))
+        apart, between = (1, walk.results) if walk.columns else (pieces, 1)
+        last = walk._replace(
+            kept_in=apart * np.array(steps, np.int64), reduced=np.array([pieces]), reduced_in=np.array([between]),
+            elements=pieces,
+        )  # fmt: skip
+        total = replace(form, kind=f"{kind}_total", width=1, reduced=1)
+        kind_of = np.dtype(accumulator(self.reduction.recipe(x.dtype)))
+        finish = self._step(total, blocks, last, walk.elements)
+        return Prepared((cut, finish), mask, pieces * walk.results * kind_of.itemsize)
 
-    def _in_pieces(self, out: Operand, x: Operand, walk: ReducePlan) -> Prepared:
-        pieces = -(-walk.elements // PIECE)
-        kind = np.dtype(accumulator(self.reduction.recipe(x.dtype)))
-        form = Form("pieces", row_width(x, walk), 0, len(walk.reduced), out.dtype, x.dtype)
-        last = walk._replace(kept=ONE, kept_in=ONE, reduced=np.array([pieces]), reduced_in=ONE, elements=pieces)
-        total = Form("total", 1, 1, 1, out.dtype, x.dtype)
-        steps = self._step(form, pieces, walk), self._step(total, 1, last, walk.elements)
-        return Prepared(steps, VECTOR - 1 if form.width > 1 else 0, pieces * kind.itemsize)
-
-    def _step(self, form: Form, blocks: int, walk: ReducePlan, total: int | None = None) -> Step:
+    def _step(self, form: Form, blocks: int, walk: ReducePlan, total: int) -> Step:
         kernel = self.kernels.get(form)
         if kernel is None:
             kernel = self.kernels[form] = Kernel(lambda: source(self.reduction, form))
-        given = [walk.results, walk.elements, walk.elements if total is None else total]
-        if form.kept:
-            kept_out = walk.kept_outs[0].tolist()
-            given += dimension_tables(walk.kept.tolist(), [kept_out, walk.kept_in.tolist()])
+        given = [walk.results, walk.elements, total]
+        given += dimension_tables(walk.kept.tolist(), [walk.kept_outs[0].tolist(), walk.kept_in.tolist()])
         given += dimension_tables(walk.reduced.tolist(), [walk.reduced_in.tolist()])
         return Step(Launch(kernel, (blocks, 1, 1), (THREADS, 1, 1)), tuple(given))
-
-
-ONE = np.ones(1, np.int64)
 
 
 def row_width(x: Operand, walk: ReducePlan) -> int:

@@ -162,6 +162,15 @@ def test_reductions_of_many_shapes(shape):
         compare([a.max(), a.amin(0)], [x.max(), x.amin(0)])
 
 
+@pytest.mark.parametrize("shape,dim", [((3, 40000), 1), ((20000, 3), 0), ((2, 9000, 35), 1), ((30000, 2), (0, 1))])
+def test_few_large_results_are_cut_among_blocks(simulator, shape, dim):
+    x = (rd.arange(float(rd.Size(shape).numel())) % 13).reshape(shape)
+    for function in (rd.mean, rd.amax):
+        found, names = launched(simulator, lambda function=function: function(x.cuda(), dim))
+        compare(found, function(x, dim))
+        assert [name.rpartition("_")[2] for name in names[-2:]] == ["pieces", "total"]
+
+
 def test_gradients_follow_from_the_operators():
     x, w = rd.randn(5, 3, requires_grad=True), rd.randn(3, requires_grad=True)
     a, v = x.detach().cuda().requires_grad_(), w.detach().cuda().requires_grad_()
@@ -222,14 +231,13 @@ def test_a_contiguous_kernel_is_wide_single_and_without_calls(name, dtype):
         assert registers < 700  # of the virtual machine; the least that a lane computes is in the hundreds
 
 
-@pytest.mark.parametrize("kind", ["rows", "columns", "pieces", "total"])
+@pytest.mark.parametrize("kind", ["rows", "row_pieces", "row_total", "columns", "column_pieces"])
 def test_reductions_of_floats_use_no_double_precision(kind):
-    kept = 0 if kind == "pieces" else 1
-    width = 4 if kind in ("rows", "pieces") else 1
-    source = reduce.source(kernels.MEAN, reduce.Form(kind, width, kept, 1, "float32", "float32"))
+    width = 4 if kind in ("rows", "row_pieces") else 1
+    source = reduce.source(kernels.MEAN, reduce.Form(kind, width, 1, 1, "float32", "float32"))
     code = compiler.ptx(source, "sm_80")
     assert not re.search(r"\.f64|\.local|\bcall\b", code)
-    assert ("shfl.sync" in code) == (kind != "columns") and re.search(r"bar(rier)?\.sync", code)
+    assert ("shfl.sync" in code) == kind.startswith("row") and re.search(r"bar(rier)?\.sync", code)
     assert ("ld.global.v4.f32" in code) == (width == 4)
 
 
