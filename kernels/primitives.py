@@ -73,6 +73,21 @@ def float_to_bfloat16(x):
     return np.uint16((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16)
 
 
+FROM_MEMORY = 1 << 63  # a bit of an offset: on a GPU, `seed` then is an address where seed and offset lie
+
+
+@primitive
+def seed_from(seed, offset):
+    """The seed of random numbers. On a GPU it may lie in memory: `FROM_MEMORY`."""
+    return seed
+
+
+@primitive
+def offset_from(seed, offset):
+    """The offset of random numbers; where it lies in memory on a GPU, what is told is added to it."""
+    return offset
+
+
 @primitive
 def maximum(x, y):
     """The larger of two floats of one type, NaN where one is; of 0.0 and -0.0 either."""
@@ -227,6 +242,8 @@ def register() -> None:
     instruction(bfloat16_to_float, types.float32, (types.uint16,), widen_bfloat16)
     instruction(float_to_bfloat16, types.uint16, (types.float32,), round_to_bfloat16)
     instruction(bits_of_turn, types.int64, (types.int64,) * 3, turned)
+    instruction(seed_from, types.uint64, (types.uint64,) * 2, lambda b, seed, offset: seed)
+    instruction(offset_from, types.uint64, (types.uint64,) * 2, lambda b, seed, offset: offset)
     of_one_type(fma, lambda b, x, y, z: b.fma(x, y, z))
     of_one_type(maximum, extreme("llvm.maximum", ">"))
     of_one_type(minimum, extreme("llvm.minimum", "<"))

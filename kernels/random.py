@@ -20,6 +20,7 @@ from .copy import copy
 from .geometry import contiguous_strides, is_contiguous, numel
 from .operand import DTYPES, Operand
 from .pool import parallel_for
+from .primitives import offset_from, seed_from
 from .program import integral
 from .target import ByTarget, memory
 from .vecmath.logarithm import log
@@ -73,8 +74,9 @@ def draw(w0, w1, w2, w3, a, b):
 
 
 def fill_by_fours(lo, hi, out, out_at, seed, offset, a, b):
+    key, start = seed_from(seed, offset), offset_from(seed, offset)
     for i in range(lo, hi):
-        w0, w1, w2, w3 = block(seed, offset + uint64(i))
+        w0, w1, w2, w3 = block(key, start + uint64(i))
         x0, x1, x2, x3 = draw(w0, w1, w2, w3, a, b)
         at = uint64(out_at + 4 * i)
         out[at] = store_one(x0)
@@ -84,8 +86,9 @@ def fill_by_fours(lo, hi, out, out_at, seed, offset, a, b):
 
 
 def fill_by_twos(lo, hi, out, out_at, seed, offset, a, b):
+    key, start = seed_from(seed, offset), offset_from(seed, offset)
     for i in range(lo, hi):
-        w0, w1, w2, w3 = block(seed, offset + uint64(i))
+        w0, w1, w2, w3 = block(key, start + uint64(i))
         x0, x1 = draw(w0, w1, w2, w3, a, b)
         at = uint64(out_at + 2 * i)
         out[at] = store_one(x0)

@@ -14,8 +14,8 @@ import math
 import os
 import struct
 import threading
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -50,6 +50,27 @@ _DEFAULT_SEED = 67280421310721
 _MASK = 2**64 - 1
 
 
+class State:
+    """Where a generator, or several, are: a seed, and how many blocks of numbers were taken."""
+
+    def __init__(self, seed: int = _DEFAULT_SEED, offset: int = 0) -> None:
+        self.seed, self.offset, self.lock = seed, offset, threading.Lock()
+
+
+class Recording(NamedTuple):
+    """What a kind of devices says of its generators while work is recorded, to be run later.
+
+    take: what stands for seed and offset of so many blocks; None where nothing is recorded. check: raises for what may
+    not be done to a generator meanwhile, by its name.
+    """
+
+    take: Callable[[Generator, int], tuple[int, int] | None]
+    check: Callable[[Generator, str], None]
+
+
+RECORDINGS: dict[str, Recording] = {}  # by type of device
+
+
 class Generator:
     """A source of random numbers: `Generator().manual_seed(0)`. Threads may share it.
 
@@ -66,38 +87,50 @@ class Generator:
                 "registered by backend.register."
             )
         self.device = on
-        self._seed, self._offset = _DEFAULT_SEED, 0
-        self._lock = threading.Lock()
+        self._state = State()
 
     def take(self, count: int) -> tuple[int, int]:
         """(seed, offset) of the next `count` blocks, which are then used up."""
-        with self._lock:
-            offset = self._offset
-            self._offset = (offset + count) & _MASK
-            return self._seed, offset
+        recording = RECORDINGS.get(self.device.type)
+        if recording is not None:
+            stands = recording.take(self, count)
+            if stands is not None:
+                return stands
+        state = self._state
+        with state.lock:
+            offset = state.offset
+            state.offset = (offset + count) & _MASK
+            return state.seed, offset
+
+    def _check(self, what: str) -> None:
+        recording = RECORDINGS.get(self.device.type)
+        if recording is not None:
+            recording.check(self, what)
 
     def manual_seed(self, seed: int) -> Generator:
         """Starts over from a seed. ValueError for one that takes more than 64 bits."""
         seed = int(seed)
         if not -(2**63) <= seed < 2**64:
             raise ValueError("Overflow when unpacking long long")
-        with self._lock:
-            self._seed, self._offset = seed & _MASK, 0
+        self._check("manual_seed")
+        with self._state.lock:
+            self._state.seed, self._state.offset = seed & _MASK, 0
         return self
 
     def initial_seed(self) -> int:
         """The seed from which the present numbers come."""
-        return self._seed
+        return self._state.seed
 
     def seed(self) -> int:
         """Starts over from a seed that the operating system chooses, and returns it."""
         self.manual_seed(int.from_bytes(os.urandom(8), "little"))
-        return self._seed
+        return self._state.seed
 
     def get_state(self) -> Tensor:
         """Seed and offset as a tensor of bytes."""
-        with self._lock:
-            packed = _STATE.pack(self._seed, self._offset)
+        self._check("get_state")
+        with self._state.lock:
+            packed = _STATE.pack(self._state.seed, self._state.offset)
         state = empty((_STATE.size,), dtypes.uint8)
         as_numpy(state)[:] = np.frombuffer(packed, np.uint8)
         return state
@@ -111,16 +144,39 @@ class Generator:
                 f"Expected a CPUGeneratorImplState of size {_STATE.size} but found the input RNG state size to be "
                 f"{new_state._shape.numel()}"
             )
-        with self._lock:
-            self._seed, self._offset = _STATE.unpack(as_numpy(new_state).tobytes())
+        self._check("set_state")
+        with self._state.lock:
+            self._state.seed, self._state.offset = _STATE.unpack(as_numpy(new_state).tobytes())
         return self
+
+    def graphsafe_get_state(self) -> Generator:
+        """A generator that has the same state, and goes on with this one: what `graphsafe_set_state` takes.
+
+        Errors: NotImplementedError on devices that record no graphs.
+        """
+        self._check_graphs("graphsafe_get_state")
+        shared = Generator(self.device)
+        shared._state = self._state
+        return shared
+
+    def graphsafe_set_state(self, state: Generator) -> Generator:
+        """Has this generator go on with the state of another one, which both have from here on."""
+        self._check_graphs("graphsafe_set_state")
+        if not isinstance(state, Generator):
+            raise TypeError(f"expected a Generator, but got {type(state).__name__}")
+        self._state = state._state
+        return self
+
+    def _check_graphs(self, what: str) -> None:
+        if self.device.type not in RECORDINGS:
+            raise NotImplementedError(f"{what} is not supported in this Generator")
 
     def clone_state(self) -> Generator:
         """Another generator that will draw the same numbers."""
         return Generator(self.device).set_state(self.get_state())
 
     def __reduce__(self) -> Any:
-        return _restored, (self._seed, self._offset, self.device)
+        return _restored, (self._state.seed, self._state.offset, self.device)
 
 
 class LentGenerator(Generator):
@@ -136,7 +192,7 @@ class LentGenerator(Generator):
 
 def _restored(seed: int, offset: int, device: Any = CPU) -> Generator:
     generator = Generator(device)
-    generator._seed, generator._offset = seed, offset
+    generator._state = State(seed, offset)
     return generator
 
 
@@ -152,10 +208,20 @@ default_generator = Generator()
 
 def manual_seed(seed: Any) -> Generator:
     """Seeds the default generator of the CPU, which is returned, and those of users' devices."""
+    default_generator.manual_seed(int(seed))
     for kind in KINDS.values():
         for generator in kind.generators.values():
             generator.manual_seed(int(seed))
-    return default_generator.manual_seed(int(seed))
+    _of_all[0] = int(seed)
+    return default_generator
+
+
+_of_all = [_DEFAULT_SEED]
+
+
+def seed_of_all() -> int:
+    """The last seed that was given for all devices, also for those that start later."""
+    return _of_all[0]
 
 
 def seed() -> int:

@@ -16,7 +16,7 @@ from redispatch.ops.matrices import check_errors_kernel
 from redispatch.ops.planned import Planned
 from redispatch.ops.pointwise import DECLARED, Pointwise
 from redispatch.ops.pooling import ELSEWHERE, OPERATORS
-from redispatch.ops.random import Generator
+from redispatch.ops.random import RECORDINGS, Generator, Recording, generator_at, seed_of_all
 from redispatch.ops.structured import Structured, unmarked
 from redispatch.tensor import KINDS, MAKERS, DeviceKind, DLPack, Tensor, device, overridable
 
@@ -117,21 +117,25 @@ def started() -> Started | None:
     return _started
 
 
-class DeviceGenerator(Generator):
-    """A device's own generator. Its numbers follow from a seed and an offset, which a launch is told; a graph would be
-    told the same at each replay."""
+def stands_for(generator: Generator, count: int) -> tuple[int, int] | None:
+    """What stands for seed and offset on a tape (taped.py), and in a graph (seeds.py)."""
+    on_tape = taken(generator, count)
+    running = started()
+    if on_tape is not None or running is None or not running.recorded:
+        return on_tape
+    if not running.driver.captured(current_stream(generator.device.index or 0)):
+        return None
+    return running.recorded[-1].seed_of(generator).take(count)
 
-    def take(self, count: int) -> tuple[int, int]:
-        on_tape = taken(self, count)
-        if on_tape is not None:
-            return on_tape
-        running = started()
-        if running is not None and running.driver.captured(current_stream(self.device.index or 0)):
-            raise RuntimeError(
-                "random numbers were asked for while a graph is recorded, and each replay would draw the same: draw "
-                "them before, into a tensor that the graph reads"
-            )
-        return super().take(count)
+
+def check_recorded(generator: Generator, what: str) -> None:
+    """RuntimeError where the generator is one of a graph that is being recorded."""
+    running = started()
+    if running is not None and any(graph.has(generator) for graph in running.recorded):
+        raise RuntimeError(
+            f"Cannot call {what} of a CUDA generator while a graph is recorded that draws from it: what it draws is "
+            "decided when it is replayed"
+        )
 
 
 class Started:
@@ -150,7 +154,11 @@ class Started:
         for on in (device("cuda", i) for i in range(found.count)):
             MAKERS[on] = self.allocator.maker(on)
             self.undo.append(lambda on=on: MAKERS.__delitem__(on))  # type: ignore[misc]
-        kind.generators.update({i: DeviceGenerator(device("cuda", i)) for i in range(found.count)})
+        self.recorded: list[Any] = []  # the graphs that are being recorded
+        RECORDINGS["cuda"] = Recording(stands_for, check_recorded)
+        self.undo.append(lambda: RECORDINGS.__delitem__("cuda"))
+        at_first = {i: generator_at(seed_of_all(), 0, device("cuda", i)) for i in range(found.count)}
+        kind.generators.update(at_first)
         self.undo += [copies.READY.clear, CONSTANTS.clear]
         self._methods()
         for name, function in {**memory_kernels("cuda"), **MEMORY}.items():

@@ -25,11 +25,13 @@ from types import TracebackType
 from typing import Any
 
 from redispatch.kernels.cuda import current_stream as number_of_current
-from redispatch.tensor import current_index
+from redispatch.ops.random import Generator
+from redispatch.tensor import KINDS, current_index
 
 from .devices import start
 from .late_errors import late_errors
 from .memory import CachingAllocator, PrivatePools
+from .seeds import CapturedSeed
 from .streams import Stream, synchronize
 
 Handle = tuple[int, int]
@@ -55,6 +57,30 @@ class CUDAGraph:
         self._handle: Handle | None = None
         self._where = 0, 0  # device and stream on which it was recorded
         self._may_fail: set[int] = set()  # devices on which its kernels tell of bad indices
+        self._registered: list[Generator] = []
+        self._seeds: list[CapturedSeed] = []
+
+    def register_generator_state(self, generator: Generator) -> None:
+        """Has what is recorded draw from a generator, beside the device's own one. RuntimeError once it is recorded."""
+        if self._pools is not None:
+            raise RuntimeError("a generator must be registered with a graph before the graph is recorded")
+        if generator.device.type != "cuda":
+            raise RuntimeError(f"a graph draws from generators of CUDA devices, but got one of {generator.device}")
+        self._registered.append(generator)
+
+    def has(self, generator: Generator) -> bool:
+        """Whether what is recorded may draw from a generator, or from one with the same state."""
+        return any(one.generator._state is generator._state for one in self._seeds)
+
+    def seed_of(self, generator: Generator) -> CapturedSeed:
+        """What stands for a generator's seed in what is recorded. RuntimeError for one that is not registered."""
+        for one in self._seeds:
+            if one.generator._state is generator._state:
+                return one
+        raise RuntimeError(
+            "random numbers were asked for from a generator that the graph which is recorded does not know, so each "
+            "replay would draw the same. Call graph.register_generator_state(generator) before it is recorded"
+        )
 
     def capture_begin(self, pool: Handle | None = None, capture_error_mode: str = "global") -> None:
         """Records what the current stream is asked to do from here on.
@@ -76,7 +102,10 @@ class CUDAGraph:
                 "CUDA graphs must be captured on a non-default stream. (However, after capture, it's ok to replay them "
                 "on the default stream.)"
             )
+        own = KINDS["cuda"].generators[index].graphsafe_get_state()
+        self._seeds = [CapturedSeed(one.graphsafe_get_state()) for one in (own, *self._registered)]
         running.driver.begin_capture(stream, capture_error_mode)
+        running.recorded.append(self)
         self._handle = pool or graph_pool_handle()
         self._pools, self._where = running.allocator.join(self._handle), (index, stream)
         running.allocator.redirect(index, stream, self._pools)
@@ -98,6 +127,7 @@ class CUDAGraph:
         if self._pools is None or self._made is not None:
             raise RuntimeError("capture_end() was called without capture_begin()")
         running = start()
+        running.recorded.remove(self)
         running.allocator.recording -= 1
         running.allocator.restore(self._pools)
         errors = late_errors(running.driver)
@@ -123,6 +153,8 @@ class CUDAGraph:
         driver = start().driver
         if self._may_fail:
             late_errors(driver).asked |= self._may_fail
+        for seed in self._seeds:
+            seed.begin(number_of_current(self._where[0]))
         driver.replay(self._made, number_of_current(self._where[0]))
 
     def pool(self) -> Handle:
@@ -136,7 +168,7 @@ class CUDAGraph:
         pools, self._pools, self._made = self._pools, None, None
         if pools is not None and self._handle is not None:
             pools.allocator.leave(self._handle)
-        self._handle = None
+        self._handle, self._seeds = None, []
 
     def __del__(self) -> None:
         self.reset()

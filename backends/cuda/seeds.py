@@ -1,16 +1,17 @@
 """A generator's numbers while a graph is recorded, and when it is replayed.
 
-`CapturedSeed` stands for the seed that a recording cannot know: two numbers in the device's memory, which belong to the
-graph. What the recording draws is counted; a replay takes as many from the generator as then is, and writes down where
-they begin. So replays draw what the program would draw without a graph. Read next: graphs.py.
+A recording cannot know seed and offset. They lie in the device's memory, at an address that belongs to the graph:
+`CapturedSeed`. What the recording draws is counted; a replay takes as many numbers from the generator as that, and
+writes down where they begin. So replays draw what the program would draw without a graph. Read next: graphs.py.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from redispatch.kernels.cuda import current_stream
+from redispatch.kernels.cuda import STREAMS, current_stream
 from redispatch.kernels.cuda.seeds import writing
+from redispatch.kernels.primitives import FROM_MEMORY
 from redispatch.tensor import Tensor
 
 from .memory import Block
@@ -27,34 +28,43 @@ def signed(number: int) -> int:
 class CapturedSeed:
     """Where a graph's kernels find the seed and the offset of one generator, and how many blocks they use."""
 
-    def __init__(self, generator: Any, device: Any) -> None:
-        self.generator, self.device, self.used = generator, device, 0
-        self.block: Block = allocator().allocate(16, device)
+    def __init__(self, generator: Any) -> None:
+        self.generator, self.used = generator, 0
+        self.block: Block | None = None  # as long as nothing was drawn
 
-    def take(self, count: int) -> tuple[CapturedSeed, int]:
-        """In the place of (seed, offset): this, and by how much the offset goes on."""
+    def take(self, count: int) -> tuple[int, int]:
+        """In the place of seed and offset, for so many blocks."""
+        if self.block is None:
+            self.block = beside_graphs(self.generator.device)
         before = self.used
         self.used += count
-        return self, before
+        return self.block.address, FROM_MEMORY | before
 
     def begin(self, stream: int) -> None:
         """Before a replay: takes its numbers from the generator, and has the stream write down where they are."""
-        if self.used:
-            seed, offset = self.generator.take(self.used)
+        if self.block is not None:
             at = self.block.address
-            start((at, at + 8, at, signed(seed), signed(offset), 0), stream)
+            seed, offset = self.generator.take(self.used)
+            self.block.used_by = {*(self.block.used_by or ()), stream}
+            start((at, at + 8), seed, offset, stream)
 
 
-def start(arguments: tuple[int, ...], stream: int) -> None:
+def beside_graphs(on: Any) -> Block:
+    """Memory for seed and offset, of the default stream's: what else a graph has may be another graph's, too."""
+    index = on.index or 0
+    token = STREAMS.set({**STREAMS.get(), index: -index})
+    try:
+        return allocator().allocate(16, on)
+    finally:
+        STREAMS.reset(token)
+
+
+def start(outs: tuple[int, int], seed: int, offset: int, stream: int) -> None:
     driver = allocator().driver
-    driver.launch(WRITING.kernel.on(driver), WRITING.grid, WRITING.block, arguments, stream)
+    driver.launch(WRITING.kernel.on(driver), WRITING.grid, WRITING.block, (*outs, signed(seed), signed(offset)), stream)
 
 
-def write_seed(to_seed: Tensor, to_offset: Tensor, seed: Any, offset: int) -> None:
+def write_seed(to_seed: Tensor, to_offset: Tensor, seed: int, offset: int) -> None:
     """Puts what `drawn` gave into two tensors on a device."""
     outs = address_of(to_seed), address_of(to_offset)
-    stream = current_stream(to_seed._device.index or 0)
-    if isinstance(seed, CapturedSeed):
-        start((*outs, seed.block.address, 0, offset, 1), stream)
-    else:
-        start((*outs, outs[0], signed(seed), signed(offset), 0), stream)
+    start(outs, seed, offset, current_stream(to_seed._device.index or 0))

@@ -197,6 +197,27 @@ def _register_primitives(overload: Any, types: Any) -> None:
     def put(function: Callable, result: Any, arguments: tuple[Any, ...], emit: Any) -> None:
         _instruction(overload, function, result, arguments, emit)
 
+    def from_memory(builder: Any, seed: Any, offset: Any, place: int, otherwise: Any) -> Any:
+        """Number `place` at the address that `seed` is, where the offset's highest bit says so."""
+        with builder.if_else(builder.icmp_signed("<", offset, ir.Constant(i64, 0))) as (then, not_then):
+            with then:
+                at = builder.gep(builder.inttoptr(seed, i64.as_pointer(1)), [ir.Constant(i64, place)])
+                found, from_then = builder.load(at, align=8), builder.block
+            with not_then:
+                from_other = builder.block
+        result = builder.phi(i64)
+        result.add_incoming(found, from_then)
+        result.add_incoming(otherwise, from_other)
+        return result
+
+    def offset_in_memory(builder: Any, seed: Any, offset: Any) -> Any:
+        more = builder.and_(offset, ir.Constant(i64, primitives.FROM_MEMORY - 1))
+        return builder.add(from_memory(builder, seed, offset, 1, ir.Constant(i64, 0)), more)
+
+    two = (types.uint64,) * 2
+    put(primitives.seed_from, types.uint64, two, lambda b, seed, offset: from_memory(b, seed, offset, 0, seed))
+    put(primitives.offset_from, types.uint64, two, offset_in_memory)
+
     def widen_bfloat16(builder: Any, x: Any) -> Any:
         return builder.bitcast(builder.shl(builder.zext(x, i32), ir.Constant(i32, 16)), single)
 

@@ -111,12 +111,41 @@ def test_what_would_have_to_wait_is_refused(null, what):
     graph.replay()
 
 
-def test_random_numbers_are_not_recorded(null):
-    x = rd.empty(3, device="cuda")
-    for draw in (lambda: rd.rand(3, device="cuda"), lambda: x.normal_(), lambda: rd.nn.functional.dropout(x)):
-        draw()
-        with pytest.raises(RuntimeError, match="each replay would draw the same"), rd.cuda.graph(rd.cuda.CUDAGraph()):
-            draw()
+def test_what_a_graph_draws_is_taken_from_the_generator_at_each_replay(null):
+    own, other = rd.cuda.default_generators[0], rd.Generator("cuda")
+    graph = rd.cuda.CUDAGraph()
+    graph.register_generator_state(other)
+    rd.cuda.manual_seed(1)
+    before = own.get_state()
+    with rd.cuda.graph(graph):
+        rd.rand(8, device="cuda")
+        rd.rand(8, device="cuda", generator=other)
+        rd.rand(8, device="cuda")
+        with pytest.raises(RuntimeError, match="while a graph is recorded"):
+            rd.cuda.manual_seed(2)
+        with pytest.raises(RuntimeError, match="graph.register_generator_state"):
+            rd.rand(2, device="cuda", generator=rd.Generator("cuda"))
+    assert rd.equal(own.get_state(), before)  # nothing was drawn yet
+    graph.replay()
+    graph.replay()
+    for generator, blocks in ((own, 16), (other, 8)):
+        assert generator.take(0)[1] == blocks
+    with pytest.raises(RuntimeError, match="before the graph is recorded"):
+        graph.register_generator_state(other)
+    with pytest.raises(RuntimeError, match="generators of CUDA devices"):
+        rd.cuda.CUDAGraph().register_generator_state(rd.Generator())
+
+
+def test_generators_may_share_a_state(null):
+    generator, other = rd.Generator("cuda").manual_seed(1), rd.Generator("cuda")
+    assert other.graphsafe_set_state(generator.graphsafe_get_state()) is other
+    generator.take(3)
+    assert other.initial_seed() == 1 and other.take(0) == (1, 3)
+    assert generator.clone_state().manual_seed(4).initial_seed() == 4 and generator.initial_seed() == 1
+    with pytest.raises(TypeError, match="expected a Generator, but got Tensor"):
+        generator.graphsafe_set_state(generator.get_state())
+    with pytest.raises(NotImplementedError, match="graphsafe_get_state is not supported in this Generator"):
+        rd.Generator().graphsafe_get_state()
 
 
 def test_mistakes_of_whoever_records(null):

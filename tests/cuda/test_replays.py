@@ -113,3 +113,72 @@ def test_a_tree_computes_what_its_functions_do(simulator):
             assert first.tolist() == wanted.tolist() and second.tolist() == after.tolist()
             assert third.tolist() == twice(after).tolist()
     assert len(tree.paths()) <= 6
+
+
+# --- random numbers ---------------------------------------------------------------------------------------------------
+
+
+def drawing(x):
+    """Numbers of several kinds, by several kernels; one fill does not end with a block."""
+    dropped = rd.nn.functional.dropout(x, 0.4) + rd.rand(5, device="cuda")
+    heads = x.reshape(1, 1, 5, 1)
+    mixed = rd.nn.functional.scaled_dot_product_attention(heads, heads, heads, dropout_p=0.5)
+    return dropped * rd.randn(5, device="cuda"), mixed, rd.rand(3, device="cuda", dtype=rd.float64)
+
+
+def test_replays_draw_what_the_program_would_draw(simulator):
+    x = rd.arange(5.0, device="cuda")
+    rd.manual_seed(3)
+    wanted = [[y.cpu() for y in drawing(x)] for _ in range(3)]
+    state = rd.cuda.get_rng_state()
+    rd.manual_seed(3)
+    graph, found = recorded(lambda: drawing(x))
+    for each in wanted:
+        graph.replay()
+        assert all(rd.equal(ours.cpu(), theirs) for ours, theirs in zip(found, each, strict=True))
+    assert rd.equal(rd.cuda.get_rng_state(), state) and not rd.equal(wanted[0][0], wanted[1][0])
+    rd.manual_seed(3)  # and a graph goes on where the generator is put
+    graph.replay()
+    assert rd.equal(found[0].cpu(), wanted[0][0])
+
+
+def test_graphed_callables_with_dropout_train_as_without_graphs(simulator):
+    class Layer(rd.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = rd.nn.Parameter(rd.arange(8.0, device="cuda"))
+
+        def forward(self, x):
+            return rd.nn.functional.dropout(x * self.weight, 0.5)
+
+    def gradients(layer):
+        found = []
+        rd.manual_seed(5)
+        for k in range(3):
+            layer.weight.grad = None
+            layer(rd.ones(2, 8, device="cuda") + k).square().sum().backward()
+            found.append(layer.weight.grad.cpu())
+        return found
+
+    wanted = gradients(Layer())
+    found = gradients(rd.cuda.make_graphed_callables(Layer(), (rd.zeros(2, 8, device="cuda"),)))
+    assert all(rd.equal(ours, theirs) for ours, theirs in zip(found, wanted, strict=True))
+
+
+def test_a_tree_draws_what_its_functions_do(simulator):
+    def noisy(x):
+        return x + rd.rand(4, device="cuda")
+
+    tree, x = rd.cuda.GraphTree(), rd.zeros(4, device="cuda")
+    call = tree.wrap(noisy)
+
+    def several(function):
+        rd.manual_seed(7)
+        found = []
+        for _ in range(4):
+            tree.new_step()
+            with rd.no_grad():
+                found.append(function(function(x)).tolist())
+        return found
+
+    assert several(call) == several(noisy)
