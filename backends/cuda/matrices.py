@@ -19,7 +19,7 @@ from redispatch.ops.matrices import check_has_lapack, column_major, integers, ra
 from redispatch.ops.structured import Meta, Structured, check_no_internal_overlap, check_out_dtype, resize_out
 from redispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, shown, view_over
 
-from .copies import copy_on_device, sent
+from .copies import copied, copy_on_device, sent
 from .factorisations import (
     copy_matrices,
     factor_cholesky,
@@ -106,9 +106,9 @@ def older_cholesky(outs: Outs, self: Tensor, upper: bool) -> None:
 
 
 def cholesky_inverse(outs: Outs, self: Any, upper: bool) -> None:
-    zeros = self.diagonal(0, -2, -1) == 0
-    if self._shape.numel():
-        info = zeros.any(-1) * (zeros.to(dtypes.int32).argmax(-1) + 1)
+    zeros = shown(copied(self.diagonal(0, -2, -1))) == 0
+    if zeros.size:
+        info = np.where(zeros.any(-1), zeros.argmax(-1) + 1, 0)
         raise_for(info, "cholesky_inverse", len(self._shape) == 2)
     solve_with_cholesky(outs[0], self, None, upper)
 

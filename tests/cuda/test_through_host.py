@@ -10,7 +10,7 @@ from redispatch.testing import assert_close
 from .families import check_entry, compare, entries, same_gradients
 
 
-def symmetric(*shape, dtype=rd.float64):
+def symmetric(*shape, dtype=rd.float32):
     x = rd.randn(*shape, generator=rd.Generator().manual_seed(7)).to(dtype)
     return x + x.mT
 
@@ -36,19 +36,19 @@ CALLS = [
 
 @pytest.mark.parametrize("call", CALLS)
 def test_results_are_the_cpus_and_lie_as_they_do(simulator, call):
-    for x in (symmetric(3, 4, 4), symmetric(4, 4).t(), symmetric(2, 4, 4)[::2], symmetric(0, 3, 3)):
+    for x in (symmetric(2, 3, 4, 4)[:, ::2], symmetric(4, 4).t(), symmetric(0, 3, 3)):
         compare(call(x.cuda()), call(x))
 
 
 @pytest.mark.parametrize("info", entries(" ".join(THROUGH_HOST)), ids=str)
 def test_every_operator_of_the_list(simulator, info):
-    check_entry(info, rd.float64)
+    check_entry(info, rd.float32)
 
 
 def test_results_are_written_where_out_says_and_arguments_stay(simulator):
     x = symmetric(3, 3)
     here = x.cuda()
-    values, vectors = rd.empty(0, dtype=rd.float64, device="cuda"), rd.zeros(3, 6, dtype=rd.float64, device="cuda")
+    values, vectors = rd.empty(0, device="cuda"), rd.zeros(3, 6, device="cuda")
     found = rd.linalg.eigh(here, out=(values, vectors[:, ::2]))
     wanted = rd.linalg.eigh(x)
     assert found[0] is values
