@@ -188,7 +188,8 @@ def lu_of_each(out, pivots, info, x, m, n, x_step, x_row, x_column):
             work[column * m + row] = load_x(x[source + row * x_row + column * x_column])
             row += 32
         column += warps
-    cuda.syncthreads()
+    # Nobody waits here, nor at the end of a step: what is looked at next, a column by the lanes of warp 0, these lanes
+    # have written themselves.
     k, failed = int64(0), int64(0)
     while k < few:
         if warp == 0:
@@ -235,11 +236,10 @@ def lu_of_each(out, pivots, info, x, m, n, x_step, x_row, x_column):
                     work[column * m + row] -= work[k * m + row] * factor
                     row += 32
                 column += warps
-        cuda.syncthreads()
         k += 1
     if thread == 0:
         info[matrix] = int32(failed)
-    if SHARED:
+    if SHARED:  # the last step changed nothing behind its last barrier
         place = thread
         while place < m * n:
             out[base + place] = store_out(work[place])

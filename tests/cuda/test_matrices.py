@@ -5,6 +5,8 @@ import pytest
 import redispatch as rd
 from redispatch import linalg
 from redispatch.backends.cuda import factorisations
+from redispatch.kernels.cuda import factorisations as kernels
+from redispatch.kernels.cuda.written import Written
 from redispatch.testing import assert_close
 
 from .families import compare, same_gradients
@@ -226,3 +228,35 @@ def test_gradients(simulator, dtype):
 
 def test_a_gradient_in_single_precision(simulator):
     same_gradients(linalg.solve, regular(2, 3, 3), numbers(2, 3, 2))
+
+
+# --- wrong kernels are found ------------------------------------------------------------------------------------------
+
+# with so many rows, or columns, that several warps work on a matrix, and that rows are exchanged
+FACTORS = {
+    "CHOLESKY": (linalg.cholesky_ex, definite(2, 14, 14)),
+    "LU": (linalg.lu_factor_ex, numbers(2, 14, 17)),
+    "REFLECTIONS": (rd.geqrf, numbers(2, 40, 6)),
+}
+
+
+def without_line(text, k, line):
+    """The text without the k-th of these lines, at whatever depth."""
+    lines = text.splitlines()
+    places = [at for at, one in enumerate(lines) if one.strip() == line]
+    lines[places[k]] = lines[places[k]].replace(line, "pass")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.long  # a second for each, to compile
+@pytest.mark.parametrize("name", FACTORS)
+def test_each_barrier_is_needed(simulator, monkeypatch, name):
+    right, (call, x) = getattr(kernels, name), FACTORS[name]
+    wanted = call(x)
+    for k in range(right.text.count("cuda.syncthreads()")):
+        wrong = Written(right.function, right.arrays)
+        wrong.text = without_line(right.text, k, "cuda.syncthreads()")
+        monkeypatch.setattr(kernels, name, wrong)
+        more = rd.cat([x, *[x[:1]] * (k + 1)]).cuda()  # so that it looks anew, and no plan is remembered
+        with pytest.raises((RuntimeError, AssertionError)):
+            compare(tuple(one[:2] for one in call(more)), wanted)
