@@ -223,6 +223,8 @@ class Program:
             word = self._unused(word)
             number = value.item()
             written = f'float("{number!r}")' if isinstance(number, float) else repr(number)
+            if isinstance(number, complex) and not np.isfinite(number):
+                written = f'complex(float("{number.real!r}"), float("{number.imag!r}"))'
             self.parts.append(f"{word} = {value.dtype.name}({written})\n")
             self.namespace[value.dtype.name] = type(value)
             self.namespace[word] = value

@@ -6,6 +6,7 @@ and `amax` share it among all that are equal. There is no largest of no elements
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from redispatch import kernels
@@ -218,8 +219,14 @@ def with_indices(name: str, self: Tensor, dim: int, keepdim: bool) -> tuple[Tens
     return values, indices
 
 
+ELSEWHERE: dict[str, Callable[[str, Tensor, int, Tensor, Tensor], None]] = {}  # by device: what fills both results
+
+
 def find_extremes(name: str, self: Tensor, dim: int, values: Tensor, indices: Tensor) -> None:
     """Fills the results off the CPU, where no plan is remembered."""
+    if self._device.type in ELSEWHERE:
+        ELSEWHERE[self._device.type](name, self, dim, values, indices)
+        return
     dims = reduced_dims(dim, len(self._shape))
     kernels.extreme_with_indices(values._operand, indices._operand, self._operand, dims, largest=name == "max")
 

@@ -6,6 +6,7 @@ dtype to compute. Read next: moments.py.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -179,8 +180,14 @@ def check_scanned(name: str, self: Tensor, dim: int) -> int:
     return wrap_dim(dim, len(self._shape))
 
 
+ELSEWHERE: dict[str, Callable[[str, Tensor, int, Tensor, Tensor], None]] = {}  # by device: what fills both results
+
+
 def fill_extremes(name: str, self: Tensor, dim: int, values: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
     if "meta" in (self._device.type, values._device.type, indices._device.type):
+        return values, indices
+    if self._device.type in ELSEWHERE:
+        ELSEWHERE[self._device.type](name, self, dim, values, indices)
         return values, indices
     outs = values._operand, indices._operand
     fill = kernels.ready_cumulative_extreme(*outs, self._operand, dim, largest=name == "cummax")

@@ -93,7 +93,7 @@ class Choosing(Operator):
         values = empty(choice.shape, x._dtype, x._device, choice.strides)
         indices = empty(choice.shape, dtypes.int64, x._device, choice.strides)
         if x._device.type != "meta":
-            choose(choice, values, indices, x)
+            choose(self, args, values, indices)
         return values, indices
 
     def new_plan(self, key: Any, args: tuple[Any, ...]) -> Plan:
@@ -117,14 +117,20 @@ class Choosing(Operator):
             resize_out(out, Meta(choice.shape, wanted, x._device, choice.strides))
             check_no_internal_overlap(out)
         if x._device.type != "meta":
-            x = apart(x, values, elementwise=False)
-            choose(self.choice_function(x, *inputs[1:]), values, indices, x)
+            choose(self, (apart(x, values, elementwise=False), *inputs[1:]), values, indices)
         return values, indices
 
 
-def choose(choice: Choice, values: Tensor, indices: Tensor, x: Tensor) -> None:
-    """Fills the results."""
-    run = choice.ready(values._operand, indices._operand)
+ELSEWHERE: dict[str, Callable[[Choosing, tuple[Any, ...], Tensor, Tensor], None]] = {}  # by device: what fills both
+
+
+def choose(op: Choosing, args: tuple[Any, ...], values: Tensor, indices: Tensor) -> None:
+    """Fills the results of a call."""
+    x = args[0]
+    if x._device.type in ELSEWHERE:
+        ELSEWHERE[x._device.type](op, args, values, indices)
+        return
+    run = op.choice_function(*args).ready(values._operand, indices._operand)
     run(*(part for one in (values, indices, x) for part in (one._operand.array, one._offset)))
 
 

@@ -19,7 +19,9 @@ from redispatch.ops.histograms import check_dtype, check_edges, check_flat_weigh
 from redispatch.tensor import CPU, Size, Tensor, as_numpy, dtypes, empty, wrap_dim
 
 from .copies import sent
-from .parts import below_or_at, counted, lengths, places_of_true
+from .keeping import kept, lengths
+from .parts import counted
+from .searches import below_or_at, tally
 
 aten = ops.aten
 
@@ -34,30 +36,22 @@ def there(numbers: np.ndarray, dtype: Any, on: Any) -> Tensor:
 # --- histograms -------------------------------------------------------------------------------------------------------
 
 
-def places_in(edges: Any, x: Any) -> tuple[Any, Any]:
-    """(the bin of each number, whether it is in one): bins are open on the right, but for the last."""
-    bins = edges._shape[0] - 1
-    inside = (x >= edges[0]) & (x <= edges[bins])
-    return (below_or_at(edges, x, True) - 1).clamp(0, bins - 1), inside
-
-
-def sums_by_place(places: Any, inside: Any, weight: Any, bins: int) -> Any:
-    """[bins]: the weight of what is inside, in float64; without weights how many there are."""
-    weight = inside.to(dtypes.float64) if weight is None else aten.where.ScalarOther(inside, weight.double(), 0)
-    return weight.new_zeros([bins]).index_add(0, places, weight)
+def bins_of(edges: Any, x: Any) -> Any:
+    """The bin of each number, -1 outside: bins are open on the right, but for the last."""
+    return below_or_at(edges, x, True, bins=True)
 
 
 def histc(self: Any, bins: int, min: Any, max: Any) -> Any:
     searching.histc_meta(self, bins, min, max)
-    x = self.reshape([-1]).to(dtypes.float64)
+    x = self.reshape([-1])
     if min == max and x._shape[0]:
-        min, max = (extreme.item() for extreme in aten.aminmax.default(x))
+        min, max = aten.stack.default(aten.aminmax.default(x)).tolist()
         if not (math.isfinite(min) and math.isfinite(max)):
             raise RuntimeError(f"torch.histc: range of [{min:g}, {max:g}] is not finite")
     if min == max:
         min, max = min - 1, max + 1
     edges = there(np.linspace(float(min), float(max), bins + 1), dtypes.float64, self._device)
-    return sums_by_place(*places_in(edges, x), None, bins).to(self._dtype)
+    return tally(bins_of(edges, x), None, bins).to(self._dtype)
 
 
 def rows_of(self: Any) -> Any:
@@ -78,13 +72,15 @@ def edges_of(rows: Any, bins: Sequence[int], range_: Any) -> list[Any]:
 def counts(rows: Any, edges: Sequence[Any], weight: Any, density: bool) -> Any:
     """The weight of the samples in each bin; with `density`, divided by the bin's size and the weight of all."""
     shape = [one._shape[0] - 1 for one in edges]
-    places, inside = aten.zeros.default([rows._shape[0]], dtype=dtypes.int64, device=rows._device), None
+    places: Any = None
     for d, one in enumerate(edges):
-        place, within = places_in(one, rows.select(1, d).contiguous())
-        places = places * shape[d] + place
-        inside = within if inside is None else inside & within
-    flat = None if weight is None else weight.reshape([-1])
-    found = sums_by_place(places, inside, flat, math.prod(shape)).reshape(shape).to(rows._dtype)
+        place = bins_of(one, rows.select(1, d))
+        if places is not None:
+            outside = (places < 0) | (place < 0)
+            place = (places * shape[d] + place).masked_fill(outside, -1)
+        places = place
+    flat = None if weight is None else weight.reshape([-1]).double()
+    found = tally(places, flat, math.prod(shape)).reshape(shape).to(rows._dtype)
     if density:
         found = found / found.sum()
         for d, one in enumerate(edges):
@@ -140,17 +136,17 @@ def unique_dim(self: Any, dim: int, sorted: bool, return_inverse: bool, return_c
     for k in range(rows._shape[1] - 1, -1, -1):
         _, by_this = rows.select(1, k).index_select(0, order).sort(stable=True)
         order = order.index_select(0, by_this)
-    starts, group = runs_of_rows(rows.index_select(0, order))
-    inverse = order.new_empty(list(order._shape)).scatter_(0, order, group)
-    found = slices_back(rows.index_select(0, order.index_select(0, starts)), dim, self)
-    return found, inverse, lengths(starts, rows._shape[0])
+    starts, inverse = runs_of_rows(rows.index_select(0, order), order)
+    firsts = order.index_select(0, starts.narrow(0, 0, starts._shape[0] - 1))
+    return slices_back(rows.index_select(0, firsts), dim, self), inverse, lengths(starts)
 
 
 def unique_dim_consecutive(self: Any, dim: int, return_inverse: bool, return_counts: bool) -> tuple[Any, ...]:
     """The slices along a dimension without those that are equal to the one before."""
     rows = slices(self, dim)
-    starts, group = runs_of_rows(rows)
-    return slices_back(rows.index_select(0, starts), dim, self), group, lengths(starts, rows._shape[0])
+    starts, group = runs_of_rows(rows, counted(rows._shape[0], rows))
+    firsts = starts.narrow(0, 0, starts._shape[0] - 1)
+    return slices_back(rows.index_select(0, firsts), dim, self), group, lengths(starts)
 
 
 def slices(self: Any, dim: int) -> Any:
@@ -172,13 +168,14 @@ def slices_back(rows: Any, dim: int, like: Any) -> Any:
     return rows.as_strided(sizes, steps)
 
 
-def runs_of_rows(rows: Any) -> tuple[Any, Any]:
-    """(where each run of equal rows begins, the run that each row is in)"""
+def runs_of_rows(rows: Any, order: Any) -> tuple[Any, Any]:
+    """(where each run of equal rows begins, and the end of all; at the places of `order`, the run of each row)"""
     first = aten.ones.default([rows._shape[0]], dtype=dtypes.bool, device=rows._device)
     rest = rows._shape[0] - 1
     if rest > 0:
         first.narrow(0, 1, rest).copy_((rows.narrow(0, 1, rest) != rows.narrow(0, 0, rest)).any(1))
-    return places_of_true(first), first.cumsum(0) - 1
+    starts, _, group = kept(first, order=order)
+    return starts, group
 
 
 PARTS: dict[str, Callable[..., Any]] = {

@@ -9,6 +9,9 @@ from typing import Any
 from redispatch.backend.device_memory import memory_kernels
 from redispatch.dispatch import DispatchKey, Library, MissingKernelError, OpOverload, impl, ops, place_of
 from redispatch.kernels.cuda import current_stream, driver, why_not
+from redispatch.ops import extremes as ops_extremes
+from redispatch.ops import scans as ops_scans
+from redispatch.ops import sorting as ops_sorting
 from redispatch.ops.creation import CONSTANTS
 from redispatch.ops.distances import cdist_backward_kernel, pdist_backward_kernel
 from redispatch.ops.from_fold import FOLDS
@@ -23,11 +26,14 @@ from redispatch.tensor import KINDS, MAKERS, DeviceKind, DLPack, Tensor, device,
 from . import (
     attention,
     bags,
+    choosing,
     convolution,
     copies,
     counting,
     draws,
+    extremes,
     fourier,
+    keeping,
     loss_scaling,
     losses,
     masks,
@@ -36,6 +42,8 @@ from . import (
     parts,
     pooling,
     products,
+    scans,
+    searches,
     segments,
     softmax,
     updates,
@@ -83,13 +91,9 @@ KERNELS: dict[str, Callable[..., Any]] = {
     **convolution.KERNELS,
 }
 PARTS = {
-    **parts.PARTS,
-    **counting.PARTS,
-    **bags.PARTS,
-    **matrices.PARTS,
-    **segments.PARTS,
-    **draws.PARTS,
-    **loss_scaling.PARTS,
+    name: function
+    for room in (parts, choosing, keeping, searches, counting, bags, matrices, segments, draws, loss_scaling)
+    for name, function in room.PARTS.items()
 }
 _LOCK = threading.RLock()
 _started: Started | None = None
@@ -173,7 +177,7 @@ class Started:
         for joining in JOINING:
             self._remember(joining.op.functional, joining.functional, joining.op.base_name)
             self._put(joining.op.out, joining.out, joining.op.base_name)
-        families = products, softmax, losses, norms, convolution, fourier, attention
+        families = products, softmax, losses, norms, convolution, fourier, attention, scans, extremes
         for family in [room.OPERATORS for room in families]:
             for structured in family:
                 self.undo.append(structured.forget)
@@ -183,6 +187,7 @@ class Started:
         self.undo += [fourier.TABLES.clear, pooling.TABLES.clear, lambda: ELSEWHERE.__delitem__("cuda")]
         for pool in OPERATORS:
             self._remember(pool.functional, unmarked(on_cpu(pool.functional)), f"pooling {pool.base_name}")
+        self._choose()
         self.serve_declared()
         self._serve_as_they_are()
         for on_matrices in matrices.OPERATORS:
@@ -210,6 +215,19 @@ class Started:
             self.undo.append(remembered.forget)
             kernel = remembered.run
         self._put(op, kernel, name)
+
+    def _choose(self) -> None:
+        """Operators with places among their results: the functional form remembers what it launched."""
+        for table, function in (
+            (ops_scans.ELSEWHERE, scans.fill_extremes),
+            (ops_sorting.ELSEWHERE, choosing.choose),
+            (ops_extremes.ELSEWHERE, extremes.find_extremes),
+        ):
+            table["cuda"] = function  # type: ignore[assignment]  # each table has a type of its own
+            self.undo.append(lambda table=table: table.__delitem__("cuda"))  # type: ignore[misc]
+        for op in (*scans.RECORDED, *choosing.OPERATORS, *extremes.RECORDED):
+            self._remember(op.functional, unmarked(on_cpu(op.functional)), f"on the device: {op.base_name}")
+            self._put(op.out, unmarked(on_cpu(op.out)), f"out= of {op.base_name}")
 
     def _serve_as_they_are(self) -> None:
         """Kernels of the CPU's, carried out on a device."""

@@ -14,7 +14,8 @@ from redispatch.ops.distributions import check_multinomial
 from redispatch.ops.gamma_draws import check_precise
 from redispatch.tensor import dtypes, empty
 
-from .parts import below_or_at, places_of_true
+from .keeping import places_of_true
+from .searches import below_or_at
 
 aten = ops.aten
 

@@ -16,7 +16,7 @@ from redispatch.dispatch import Memo
 from redispatch.dispatch.marks import frozen, inline, leaf
 from redispatch.kernels import is_contiguous
 from redispatch.kernels.cuda import Launch, current_stream
-from redispatch.ops.planned import PLANS, PlannedSeveral, is_list
+from redispatch.ops.planned import PLANS, Planned, PlannedSeveral, is_list
 from redispatch.ops.structured import (
     Structured,
     check_no_internal_overlap,
@@ -35,6 +35,12 @@ from .writer import Life, Run, Writer
 SCRATCH, ERRORS = -2, -1  # stand behind the tensors
 
 
+class Within(NamedTuple):
+    """A place in SCRATCH, so many bytes behind its beginning."""
+
+    offset: int
+
+
 class Task(NamedTuple):
     """A launch: of which tensors it is told the addresses, counted over results and then arguments; and what else.
 
@@ -44,7 +50,7 @@ class Task(NamedTuple):
     """
 
     launch: Launch | Any  # or what stands in its place: `on(driver)` gives what starts it
-    tensors: tuple[int, ...]
+    tensors: tuple[int | Within, ...]
     rest: tuple[int, ...]
     scratch: int = 0
     tables: tuple[Tensor, ...] = ()
@@ -84,8 +90,10 @@ def pieces(tasks: Sequence[Task], count: int) -> tuple[list[int], list[int], lis
     return ([count], [size], [Life(0, None)]) if size else ([], [], [])
 
 
-def told(k: int, on: device, count: int) -> Told:
+def told(k: int | Within, on: device, count: int) -> Told:
     """What a launch is told for one of a task's tensors."""
+    if isinstance(k, Within):
+        return Told(count, k.offset)
     if k == ERRORS:
         return Told(None, late_errors(allocator().driver).address(on.index or 0))
     return Told(count if k == SCRATCH else k, 0)
@@ -102,8 +110,8 @@ def start(tasks: Sequence[Task], addresses: Sequence[int], on: device, stream: i
     errors = late_errors(source.driver).address(on.index or 0) if any(ERRORS in task.tensors for task in tasks) else 0
     known = {SCRATCH: block.address, ERRORS: errors, **dict(enumerate(addresses))}
     for task in tasks:
-        given = (*[known[k] for k in task.tensors], *addresses_of(task.tables), *task.rest)
-        task.launch.on(source.driver)(given, stream)
+        told = [block.address + k.offset if isinstance(k, Within) else known[k] for k in task.tensors]
+        task.launch.on(source.driver)((*told, *addresses_of(task.tables), *task.rest), stream)
 
 
 def addresses_of(tensors: Sequence[Tensor | None]) -> list[int]:
@@ -130,11 +138,12 @@ def with_copies(args: tuple[Any, ...], which: Sequence[int]) -> tuple[Any, ...]:
 class OnCUDA:
     """The kernels of one structured operator, with one result or several.
 
-    dense: the arguments that `work` wants row by row; others are copied for it.
+    dense: the arguments that `work` wants row by row; others are copied for it. elementwise: whether an argument may be
+    the result's own memory.
     """
 
-    def __init__(self, op: Any, work: Work, dense: Sequence[str] = ()) -> None:
-        self.op, self.work = op, work
+    def __init__(self, op: Any, work: Work, dense: Sequence[str] = (), elementwise: bool = False) -> None:
+        self.op, self.work, self.elementwise = op, work, elementwise
         arguments = op.schema.arguments
         self.tensors = op.text.tensor_positions
         self.lists = tuple(i for i, argument in enumerate(arguments) if is_list(argument.type))
@@ -198,13 +207,14 @@ class OnCUDA:
 
     @leaf
     def inplace(self, *args: Any) -> Tensor:
+        args = self.with_dtype(args, args[0])
         check_writable(args[0], self.op.meta_function(*args))
         self.fill(args[0], args)
         return args[0]
 
     @leaf
     def out(self, *args: Any) -> Tensor:
-        *inputs, out = args
+        *inputs, out = self.with_dtype(args, args[-1])
         meta = self.op.meta_function(*inputs)
         if is_among(out, inputs):
             check_writable(out, meta)
@@ -212,10 +222,14 @@ class OnCUDA:
         self.fill(out, tuple(inputs))
         return out
 
+    def with_dtype(self, args: tuple[Any, ...], target: Tensor) -> tuple[Any, ...]:
+        """`Planned.with_dtype`, of operators that have it."""
+        return self.op.with_dtype(args, target) if isinstance(self.op, Planned) else args
+
     def fill(self, out: Tensor, args: tuple[Any, ...]) -> None:
         """Fills any tensor: directly where it is of the result's dtype and lies row by row, or by a copy."""
         check_no_internal_overlap(out)
-        args = tuple(apart(value, out, elementwise=False) for value in args)
+        args = tuple(apart(value, out, self.elementwise) for value in args)
         meta = self.op.meta_function(*args)
         if meta.dtype is not out._dtype or not is_contiguous(out._shape, out._stride):
             copy_on_device(out, self.functional(*args))

@@ -1,9 +1,9 @@
 """What only a GPU's kernels do, and what the CPU's primitives become there.
 
 Vectors of 16 bytes (`load_4`, `store_4`, ...) are how a kernel reaches the memory's full speed: numba has no word for
-them. `shuffle_down` and `shuffle_across` take a number from another lane of the warp. `register()` gives numba-cuda the
-compiled forms of these, of the primitives in `kernels/primitives.py`, and of the functions in `kernels/vecmath/`:
-NVIDIA's libdevice where it has them, the bodies of the CPU elsewhere. Read next: `compiler.py`.
+them. `shuffle_down`, `shuffle_up` and `shuffle_across` take a number from another lane of the warp. `register()` gives
+numba-cuda the compiled forms of these, of the primitives in `kernels/primitives.py`, and of the functions in
+`kernels/vecmath/`: NVIDIA's libdevice where it has them, the bodies of the CPU elsewhere. Read next: `compiler.py`.
 """
 
 from __future__ import annotations
@@ -96,6 +96,12 @@ def shuffle_across(x, distance):
 
 
 @primitive
+def shuffle_up(x, distance):
+    """The number that the lane so much before in the warp has, or its own; of a tuple each part."""
+    return _on_a_gpu(x, distance)
+
+
+@primitive
 def advanced(x, count):
     """A pointer so many elements further on."""
     return _on_a_gpu(x, count)
@@ -106,6 +112,12 @@ def swap_if_equal(x, at, old, new):
     """Writes `new` to a pointer's element where `old` is, in one step that no other thread comes between; what was
     there. Elements are int32 or int64."""
     return _on_a_gpu(x, at, old, new)
+
+
+@primitive
+def add_at(x, at, value):
+    """Adds to a pointer's element in one step: int64, float32 or float64."""
+    return _on_a_gpu(x, at, value)
 
 
 LOADS: dict[int, Callable] = {1: load_1, 2: load_2, 4: load_4, 8: load_8, 16: load_16}
@@ -315,6 +327,7 @@ def _register_vectors(overload: Any, types: Any) -> None:
 
 def _register_pointers(overload: Any, types: Any) -> None:
     import numba.cuda.extending as extending
+    from llvmlite import ir
 
     intrinsic: Any = extending.intrinsic
 
@@ -334,35 +347,52 @@ def _register_pointers(overload: Any, types: Any) -> None:
 
         return x.dtype(x, types.int64, x.dtype, x.dtype), codegen
 
+    @intrinsic
+    def increase(typingctx, x, at, value):
+        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            where, kind = builder.gep(values[0], [values[1]]), values[2].type
+            if isinstance(signature.args[2], types.Integer):
+                builder.atomic_rmw("add", where, values[2], "monotonic")
+            else:  # NVVM knows no such addition of floats
+                letter = "f" if signature.args[2] == types.float32 else "d"
+                function = ir.FunctionType(ir.VoidType(), [where.type, kind])
+                text = f"red.add.f{signature.args[2].bitwidth} [$0], $1;"
+                builder.call(ir.InlineAsm(function, text, f"l,{letter}", side_effect=True), [where, values[2]])
+            return context.get_dummy_value()
+
+        return types.void(x, types.int64, x.dtype), codegen
+
+    overload(add_at, strict=False)(lambda x, at, value: lambda x, at, value: increase(x, at, value))
     overload(advanced, strict=False)(lambda x, count: lambda x, count: step(x, count))
     overload(swap_if_equal, strict=False)(lambda x, at, old, new: lambda x, at, old, new: swap(x, at, old, new))
 
 
 def _register_shuffle(overload: Any, types: Any) -> None:
-    from numba import cuda
+    from numba import cuda, njit
 
     every = 0xFFFFFFFF
-
-    @overload(shuffle_down, strict=False)
-    def choose(x, distance):
-        if isinstance(x, types.Complex):
-            return lambda x, distance: complex_of(
-                cuda.shfl_down_sync(every, x.real, distance), cuda.shfl_down_sync(every, x.imag, distance)
-            )
-        if isinstance(x, types.Integer) and x.bitwidth < 32:
-            narrow = x
-            return lambda x, distance: narrow(cuda.shfl_down_sync(every, types.int32(x), distance))
-        return lambda x, distance: cuda.shfl_down_sync(every, x, distance)
-
-    overload(shuffle_across, strict=False)(
-        lambda x, distance: lambda x, distance: cuda.shfl_xor_sync(every, x, distance)
-    )
-
-    from numba import njit
 
     @njit
     def complex_of(real, imag):
         return complex(real, imag)
+
+    def put(function: Any, shuffle: Any) -> None:
+        @overload(function, strict=False)
+        def choose(x, distance):
+            if isinstance(x, types.BaseTuple):
+                return lambda x, distance: (function(x[0], distance), function(x[1], distance))
+            if isinstance(x, types.Complex):
+                return lambda x, distance: complex_of(
+                    shuffle(every, x.real, distance), shuffle(every, x.imag, distance)
+                )
+            if isinstance(x, types.Integer) and x.bitwidth < 32:
+                narrow = x
+                return lambda x, distance: narrow(shuffle(every, types.int32(x), distance))
+            return lambda x, distance: shuffle(every, x, distance)
+
+    put(shuffle_down, cuda.shfl_down_sync)
+    put(shuffle_up, cuda.shfl_up_sync)
+    put(shuffle_across, cuda.shfl_xor_sync)
 
 
 def _register_rounding() -> None:

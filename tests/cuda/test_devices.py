@@ -182,6 +182,35 @@ def test_what_operators_cost_is_counted(null):
         assert counted(null, call) == wanted, call.__code__.co_firstlineno
 
 
+def test_what_scans_sorting_and_choosing_cost_is_counted(null):
+    one, rows = rd.empty(1 << 17, device="cuda"), rd.empty(8, 5000, device="cuda")
+    short, columns = rd.empty(8, 100, device="cuda"), rd.empty(1 << 14, 4, device="cuda")
+    digits = 4  # of a float32: each is counted, its counts are scanned in two launches, and it is moved
+    for call, wanted in (
+        (lambda: short.cumsum(1), (1, 1)),
+        (lambda: short.cumsum_(1), (1, 0)),
+        (lambda: short.cumsum(0), (1, 1)),
+        (lambda: one.cumsum(0), (2, 2)),
+        (lambda: columns.cumsum(0), (2, 2)),
+        (lambda: one.cummax(0), (2, 3)),
+        (lambda: short.sort(1), (1, 2)),
+        (lambda: short.t().sort(0), (1, 2)),
+        (lambda: one.sort(0), (4 * digits, 3)),
+        (lambda: short.topk(5), (1, 2)),
+        (lambda: rows.topk(5), (1, 2)),
+        (lambda: short.kthvalue(5), (2, 3)),
+        (lambda: rows.median(1), (1, 2)),
+        (lambda: short.mode(1), (2, 3)),
+        (lambda: short.argmax(1), (1, 1)),
+        (lambda: short.max(1), (1, 2)),
+        (lambda: one.argmax(), (2, 2)),
+        (lambda: short.nonzero(), (3, 2)),
+        (lambda: rd.unique(short), (4, 4)),  # the places in order are not asked for
+        (lambda: rd.searchsorted(one, short), (1, 1)),
+    ):
+        assert counted(null, call) == wanted, call.__code__.co_firstlineno
+
+
 def test_what_is_remembered_of_a_launch_holds_for_other_numbers_and_addresses(null):
     x, y = rd.empty(104, device="cuda"), rd.empty(104, device="cuda")
 

@@ -3,7 +3,8 @@
 Lanes of one warp go in step here, those of different warps do not on a GPU. So two warps of a block may not touch the
 same byte of shared memory between two barriers, if one of them writes: it would depend on which comes first. Each byte
 remembers the warp that last wrote it and the one that last read it, and the number of barriers that the block had
-passed then, its *epoch*. An access in the same epoch by another warp is a race: a barrier is missing.
+passed then, its *epoch*. An access in the same epoch by another warp is a race: a barrier is missing. Atomic accesses
+race with all but each other.
 Read next: `arithmetic.py`.
 """
 
@@ -66,6 +67,7 @@ class Races:
     def __init__(self, nbytes: int) -> None:
         self.writer, self.reader = np.full(nbytes, NOBODY, np.int32), np.full(nbytes, NOBODY, np.int32)
         self.write_epoch, self.read_epoch = np.full(nbytes, -1, np.int32), np.full(nbytes, -1, np.int32)
+        self.changer, self.change_epoch = np.full(nbytes, NOBODY, np.int32), np.full(nbytes, -1, np.int32)
 
     def read(self, places: np.ndarray, nbytes: int, warps: np.ndarray, epochs: np.ndarray) -> None:
         for k in range(nbytes):
@@ -73,6 +75,7 @@ class Races:
             self._refuse(
                 (self.write_epoch[at] == epochs) & (self.writer[at] != warps), "reads what", "wrote", at, warps
             )
+            self._refuse_changed("reads what", at, warps, epochs)
             mixed = (self.read_epoch[at] == epochs) & (self.reader[at] != warps)
             self.reader[at] = np.where(mixed, SEVERAL, warps)
             self.read_epoch[at] = epochs
@@ -85,8 +88,21 @@ class Races:
                 (self.write_epoch[at] == epochs) & (self.writer[at] != warps), "writes what", "wrote", at, warps
             )
             self._refuse((self.read_epoch[at] == epochs) & (self.reader[at] != warps), "writes what", "read", at, warps)
+            self._refuse_changed("writes what", at, warps, epochs)
             self.writer[at], self.write_epoch[at] = warps, epochs
             self._refuse(self.writer[at] != warps, "writes what", "wrote", at, warps)
+
+    def change(self, places: np.ndarray, nbytes: int, warps: np.ndarray, epochs: np.ndarray) -> None:
+        """An atomic access of one lane."""
+        for k in range(nbytes):
+            at = places + k
+            for who, epoch, did in ((self.writer, self.write_epoch, "wrote"), (self.reader, self.read_epoch, "read")):
+                self._refuse((epoch[at] == epochs) & (who[at] != warps), "changes what", did, at, warps)
+            mixed = (self.change_epoch[at] == epochs) & (self.changer[at] != warps)
+            self.changer[at], self.change_epoch[at] = np.where(mixed, SEVERAL, warps), epochs
+
+    def _refuse_changed(self, does: str, at: np.ndarray, warps: np.ndarray, epochs: np.ndarray) -> None:
+        self._refuse((self.change_epoch[at] == epochs) & (self.changer[at] != warps), does, "changed", at, warps)
 
     def _refuse(self, wrong: np.ndarray, does: str, did: str, at: np.ndarray, warps: np.ndarray) -> None:
         if wrong.any():

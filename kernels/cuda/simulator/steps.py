@@ -364,12 +364,15 @@ def atomic(instruction: Instruction, kernel: Kernel) -> Step:
         olds = np.empty(addresses.shape, kind)
         for k in range(len(addresses)):
             one, lane = addresses[k : k + 1], grid.every[lanes][k : k + 1]
-            own, owners, _ = grid.own_memory(one, lane)
+            own, owners, is_shared = grid.own_memory(one, lane)
             try:
                 if own is None:
                     (bits,) = grid.arena.load(one, kind.itemsize, 1)
                 else:
-                    (bits,) = own.load(own.places(one, owners, kind.itemsize, 1, "read"), kind.itemsize, 1)
+                    places = own.places(one, owners, kind.itemsize, 1, "read")
+                    if is_shared:
+                        grid.races.change(places, kind.itemsize, grid.warp_of[lane], grid.epochs[owners])
+                    (bits,) = own.load(places, kind.itemsize, 1)
             except Fault as fault:
                 raise Fault(str(fault), k) from None
             olds[k] = old = bits.view(kind)[0]

@@ -1,0 +1,112 @@
+"""Which element of a line is the largest or smallest, on a GPU, and its value: the first of equal ones, and of NaNs.
+
+A block has a line; where lines lie side by side (`inner` of them), it takes 32, so that a warp reads neighbours. Each
+thread keeps the best of its elements, and the block halves the number of threads that have one until one is left. Few
+long lines are cut into pieces: a second launch chooses among the places that the pieces' blocks have found.
+Operands are dense. Read next: `scan.py`.
+"""
+
+# ruff: noqa: F821
+# mypy: disable-error-code="name-defined"
+# Names like load_x, beats are put there by `Written`.
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..operand import DTYPES
+from ..order import is_above, is_below
+from .compiler import CUDA as cuda
+from .launch import Launch
+from .scan import pieces
+from .written import THREADS, WARP, Written
+
+int64 = np.int64
+
+
+def best_of_lines(values, places, found, x, count, size, length, inner, parts, piece):
+    """A result for each of `parts` pieces of a line of `size` elements; `count` are all. AGAIN: the elements are those
+    at the places that were `found` in a line of `length`."""
+    best, standing = cuda.shared.array(THREADS, compute), cuda.shared.array(THREADS, int64)
+    thread = int64(cuda.threadIdx.x)
+    index = int64(cuda.blockIdx.x) * TOGETHER + thread % TOGETHER
+    rest = index // inner
+    column, outer = index - rest * inner, rest // parts
+    part = rest - outer * parts
+    base, place, value = outer * length * inner + column, int64(-1), load_x(x[0])
+    j = part * piece + thread // TOGETHER
+    end = min(size, (part + 1) * piece) if index < count else int64(0)
+    while j < end:
+        at = found[(outer * size + j) * inner + column] if AGAIN else j
+        here = load_x(x[base + at * inner])
+        if place < 0 or beats(here, value) or (at < place and not beats(value, here)):
+            value, place = here, at
+        j += THREADS // TOGETHER
+    best[thread] = value
+    standing[thread] = place
+    step = THREADS >> 1
+    while step >= TOGETHER:
+        cuda.syncthreads()
+        if thread < step:
+            here, at = best[thread + step], standing[thread + step]
+            better = place < 0 or beats(here, value) or (at < place and not beats(value, here))
+            if at >= 0 and better:
+                value, place = here, at
+                best[thread] = value
+                standing[thread] = place
+        step >>= 1
+    if thread < TOGETHER and index < count:
+        if parts > 1:
+            found[index] = place
+        else:
+            places[index] = place
+            if VALUES:
+                values[index] = x[base + place * inner]
+
+
+BEST = Written(best_of_lines, ("values", "places", "found", "x"))
+
+
+class Cut(NamedTuple):
+    """How lines are shared out. threads: of a block. piece: of a line, at least. groups: as many blocks are made."""
+
+    threads: int = THREADS
+    piece: int = 1 << 12
+    groups: int = 512
+
+
+CUT = Cut()
+
+
+class Planned(NamedTuple):
+    """One launch, or two with so many places between them; each with what it is told behind its arrays."""
+
+    steps: tuple[tuple[Launch, tuple[int, ...]], ...]
+    found: int
+
+
+def planned(dtype: str, outer: int, size: int, inner: int, largest: bool, values: bool) -> Planned:
+    """The launches for `outer * inner` lines of `size` elements, of which there are some."""
+    dtype, lines = dtype.replace("bool", "uint8"), outer * inner
+    together = WARP if inner >= WARP else 1
+    parts, piece = pieces(size, CUT.piece * (1 if together == 1 else CUT.threads // WARP), lines, CUT.groups * together)
+
+    def step(again: bool, size: int, length: int, parts: int, piece: int) -> tuple[Launch, tuple[int, ...]]:
+        kernel = BEST.kernel(
+            DTYPES[dtype].compute,
+            (dtype, "int64", "int64", dtype),
+            AGAIN=again,
+            VALUES=values,
+            TOGETHER=together,
+            THREADS=CUT.threads,
+            beats=is_above if largest else is_below,
+        )
+        launch = Launch(kernel, (-(-lines * parts // together), 1, 1), (CUT.threads, 1, 1))
+        return launch, (lines * parts, size, length, inner, parts, piece)
+
+    first = step(False, size, size, parts, piece)
+    if parts == 1:
+        return Planned((first,), 0)
+    return Planned((first, step(True, parts, size, 1, parts)), lines * parts)
