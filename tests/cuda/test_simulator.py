@@ -441,6 +441,44 @@ def test_a_write_of_two_warps_to_one_place_is_a_race(device):
     fault(lambda: device.launch(module, "k", (1, 1, 1), (64, 1, 1), []), "writes what another warp wrote")
 
 
+COUNTED = """.version 8.0
+.target sm_80
+.visible .entry k() {
+    .reg .b32 %r; .shared .align 4 .b8 s[4];
+    mov.u32 %r, 0;
+    st.shared.u32 [s], %r;
+    bar.sync 0;
+    red.shared.add.u32 [s], 1;
+    red.shared.add.u32 [s], 1;
+    bar.sync 0;
+    ld.shared.u32 %r, [s];
+    ret;
+}"""
+
+
+def test_atomic_accesses_race_with_others_and_not_with_each_other(device):
+    one_writes = COUNTED.replace("st.shared", "@%p st.shared").replace(
+        ".shared .align", ".reg .pred %p; .shared .align"
+    )
+    one_writes = one_writes.replace("mov.u32 %r, 0;", "mov.u32 %r, %tid.x;\n    setp.eq.u32 %p, %r, 0;")
+
+    def run(code):
+        device.launch(device.load(code), "k", (1, 1, 1), (64, 1, 1), [])
+
+    run(one_writes)
+    before, between, after = one_writes.split("bar.sync 0;")
+    fault(lambda: run(before + between + "bar.sync 0;" + after), "changes what another warp wrote")
+    fault(lambda: run(before + "bar.sync 0;" + between + after), "reads what another warp changed")
+    fault(
+        lambda: run(
+            one_writes.replace("ld.shared.u32 %r, [s];", "red.shared.add.u32 [s], 1;\n    st.shared.u32 [s], %r;")
+        ),
+        "writes what another warp changed",
+    )
+    read_first = one_writes.replace("red.shared", "ld.shared.u32 %r, [s];\n    red.shared", 1)
+    fault(lambda: run(read_first), "changes what another warp read")
+
+
 def test_shared_memory_has_an_end(device):
     code = """.version 8.0
     .target sm_80
