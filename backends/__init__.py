@@ -1,5 +1,5 @@
 """What this machine offers, under PyTorch's names: `redispatch.backends.cpu.get_cpu_capability()`."""
 
-from . import cpu, cuda
+from . import cpu, cuda, cudnn
 
-__all__ = ["cpu", "cuda"]
+__all__ = ["cpu", "cuda", "cudnn"]

@@ -13,8 +13,10 @@ CUDA), devices.py (what is registered), streams.py and face.py (the names of `re
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from redispatch.amp import by_device
@@ -56,8 +58,23 @@ NAMES = frozenset(
     memory_snapshot memory_stats memory_stats_as_nested_dict memory_summary reset_accumulated_memory_stats
     reset_max_memory_allocated reset_max_memory_cached reset_peak_memory_stats seed seed_all set_device
     set_per_process_memory_fraction set_rng_state set_rng_state_all set_stream stream synchronize
+    MemPool StreamContext can_device_access_peer get_allocator_backend get_arch_list get_gencode_flags
+    get_stream_from_external get_sync_debug_mode ipc_collect is_tf32_supported max_memory_cached memory_cached
+    set_sync_debug_mode use_mem_pool
     """.split()
 )
+# Modules by which programs name some of these, too; `nvtx` has names of its own.
+MODULES = {
+    "graphs": "CUDAGraph graph graph_pool_handle is_current_stream_capturing make_graphed_callables",
+    "memory": "MemPool OutOfMemoryError empty_cache get_allocator_backend get_per_process_memory_fraction "
+    "max_memory_allocated max_memory_cached max_memory_reserved mem_get_info memory_allocated memory_cached "
+    "memory_reserved memory_snapshot memory_stats memory_stats_as_nested_dict memory_summary "
+    "reset_accumulated_memory_stats reset_max_memory_allocated reset_max_memory_cached reset_peak_memory_stats "
+    "set_per_process_memory_fraction use_mem_pool",
+    "random": "get_rng_state get_rng_state_all initial_seed manual_seed manual_seed_all seed seed_all set_rng_state "
+    "set_rng_state_all",
+    "streams": "Event ExternalStream Stream",
+}
 
 
 def start() -> None:
@@ -70,6 +87,21 @@ def face_name(name: str) -> Any:
     if name not in NAMES:
         raise AttributeError(f"module 'redispatch.cuda' has no attribute {name!r}")
     return getattr(import_module(f"{PACKAGE}.face"), name)
+
+
+def module_of(name: str) -> ModuleType:
+    """`redispatch.cuda.<name>`, whose names are found when they are asked for."""
+    own = set(MODULES.get(name, "mark range range_end range_pop range_push range_start").split())
+
+    def found(word: str) -> Any:
+        if word not in own:
+            raise AttributeError(f"module 'redispatch.cuda.{name}' has no attribute {word!r}")
+        return face_name(word) if name in MODULES else getattr(import_module(f"{PACKAGE}.nvtx"), word)
+
+    made = ModuleType(f"{by_device.cuda.__name__}.{name}")
+    vars(made).update(__getattr__=found, __dir__=lambda: sorted(own))
+    sys.modules[made.__name__] = made
+    return made
 
 
 def is_built() -> bool:
@@ -132,4 +164,8 @@ FOREIGN |= {
     0: lambda capsule: over_foreign("from_capsule", capsule),
     2: lambda producer: over_foreign("from_dlpack", producer),  # DLPack's code of CUDA
 }
-vars(by_device.cuda).update(__getattr__=face_name, __dir__=lambda: sorted({"amp", *NAMES}))
+vars(by_device.cuda).update(
+    {name: module_of(name) for name in (*MODULES, "nvtx")},
+    __getattr__=face_name,
+    __dir__=lambda: sorted({"amp", "nvtx", *MODULES, *NAMES}),
+)

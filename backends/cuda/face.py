@@ -19,10 +19,12 @@ from .graph_trees import GraphTree
 from .graphed import make_graphed_callables
 from .graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing
 from .memory import CachingAllocator, OutOfMemoryError
+from .pools import MemPool, use_mem_pool
 from .streams import (
     Event,
     ExternalStream,
     Stream,
+    StreamContext,
     current_stream,
     default_stream,
     index_of,
@@ -94,6 +96,48 @@ def get_device_properties(device: Any = None) -> SimpleNamespace:
     major, minor = get_device_capability(index)
     total = start().driver.memory_info(index)[1]
     return SimpleNamespace(name=get_device_name(index), major=major, minor=minor, total_memory=total)
+
+
+def can_device_access_peer(device: Any, peer_device: Any) -> bool:
+    """Whether kernels of a device may read another one's memory: none does. AssertionError for what is no device."""
+    for one in (device, peer_device):
+        if not 0 <= index_of(one) < device_count():
+            raise AssertionError("Invalid device id" if one is device else "Invalid peer device id")
+    return False
+
+
+def get_arch_list() -> list[str]:
+    """What kernels are compiled for: the device's own architecture."""
+    return [start().driver.target] if is_available() else []
+
+
+def get_gencode_flags() -> str:
+    """The same, as flags of NVIDIA's compiler."""
+    targets = [name.removeprefix("sm_") for name in get_arch_list()]
+    return " ".join(f"-gencode compute=compute_{one},code=sm_{one}" for one in targets)
+
+
+def is_tf32_supported() -> bool:
+    """Whether products may be made of factors rounded to TF32: by NVIDIA's library, where there is one."""
+    return is_available() and start().driver.blas is not None
+
+
+def get_sync_debug_mode() -> int:
+    """Whether it is told where a program waits for a device: 0, it is not."""
+    return 0
+
+
+def set_sync_debug_mode(debug_mode: int | str) -> None:
+    """Takes 0, or "default". NotImplementedError for what would tell where a program waits."""
+    if debug_mode not in (0, "default"):
+        raise NotImplementedError(
+            "it is not told where a program waits for a device: debug_mode must be 0 or 'default'"
+        )
+
+
+def get_stream_from_external(data_ptr: int, device: Any = None) -> ExternalStream:
+    """A stream of another library's, known by CUDA's own number."""
+    return ExternalStream(data_ptr, device)
 
 
 def get_amp_supported_dtype() -> list[Any]:
@@ -213,10 +257,32 @@ def get_per_process_memory_fraction(device: Any = None) -> float:
     return _allocator().limits.get(index, total) / total
 
 
-def memory_summary(device: Any = None) -> str:
-    """The statistics in a few lines."""
+def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
+    """The statistics in a few lines, which are not shortened further."""
     index = index_of(device)
     return _allocator().of(index).summary(index)
+
+
+def memory_cached(device: Any = None) -> int:
+    """The former name of `memory_reserved`."""
+    warnings.warn("torch.cuda.memory_cached has been renamed to memory_reserved", FutureWarning, stacklevel=2)
+    return memory_reserved(device)
+
+
+def max_memory_cached(device: Any = None) -> int:
+    """The former name of `max_memory_reserved`."""
+    warnings.warn("torch.cuda.max_memory_cached has been renamed to max_memory_reserved", FutureWarning, stacklevel=2)
+    return max_memory_reserved(device)
+
+
+def get_allocator_backend() -> str:
+    """Which allocator there is: the library's own."""
+    return "native"
+
+
+def ipc_collect() -> None:
+    """Gives back memory that other processes have let go; none is ever shared."""
+    start()
 
 
 # Random numbers -------------------------------------------------------------------------------------------------------
@@ -290,9 +356,11 @@ __all__ = [
     "Event",
     "ExternalStream",
     "GraphTree",
+    "MemPool",
     "NoCUDAError",
     "OutOfMemoryError",
     "Stream",
+    "StreamContext",
     "current_stream",
     "default_stream",
     "graph",
@@ -302,4 +370,5 @@ __all__ = [
     "set_stream",
     "stream",
     "synchronize",
+    "use_mem_pool",
 ]

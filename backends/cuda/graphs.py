@@ -157,6 +157,16 @@ class CUDAGraph:
             seed.begin(number_of_current(self._where[0]))
         driver.replay(self._made, number_of_current(self._where[0]))
 
+    def enable_debug_mode(self) -> None:
+        """Has `debug_dump` be possible, which it is not. Nothing depends on it."""
+
+    def debug_dump(self, debug_path: str) -> None:
+        """NotImplementedError: a recording is not written to a file."""
+        raise NotImplementedError(
+            "a recorded graph cannot be written to a file. On the null device (REDISPATCH_CUDA=null) a replay notes "
+            "its launches: redispatch.kernels.cuda.driver().launched"
+        )
+
     def pool(self) -> Handle:
         """What other graphs are given as `pool` to share its memory."""
         if self._handle is None:

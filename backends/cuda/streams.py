@@ -39,6 +39,11 @@ class Stream:
         self.number = driver.create_stream(self.device_index, priority) if _number is None else _number
         self._before: list[tuple[int, int]] = []
 
+    @staticmethod
+    def priority_range() -> tuple[int, int]:
+        """(the least urgent priority, the most urgent one)"""
+        return 0, -1
+
     @property
     def cuda_stream(self) -> int:
         """The number by which CUDA itself, and so other libraries, know it; 0 for the default one."""
@@ -170,6 +175,20 @@ def set_stream(stream: Stream) -> None:
 def stream(stream: Stream | None) -> Any:
     """`with stream(s):` has work go to a stream, and its device be the current one."""
     return Nothing() if stream is None else stream
+
+
+class StreamContext:
+    """What `stream(s)` is, as a class."""
+
+    def __init__(self, stream: Stream | None) -> None:
+        self.stream = stream
+        self.block = Nothing() if stream is None else stream
+
+    def __enter__(self) -> None:
+        self.block.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self.block.__exit__(*error)
 
 
 class Nothing:

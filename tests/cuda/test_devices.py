@@ -8,7 +8,7 @@ import threading
 import pytest
 
 import redispatch as rd
-from redispatch.backends.cuda import NAMES, face
+from redispatch.backends.cuda import MODULES, NAMES, face
 from redispatch.backends.cuda.devices import started
 from redispatch.backends.cuda.memory import CachingAllocator, OutOfMemoryError, size_class
 from redispatch.kernels import cuda
@@ -73,7 +73,7 @@ def test_the_names_are_those_that_there_are():
     made = {name for name, value in vars(face).items() if getattr(value, "__module__", "") == face.__name__}
     own = {name for name in made if not name.startswith("_")}
     assert own <= NAMES and all(hasattr(rd.cuda, name) for name in NAMES)
-    assert dir(rd.cuda) == sorted({"amp", *NAMES})
+    assert dir(rd.cuda) == sorted({"amp", "nvtx", *MODULES, *NAMES})
     assert not hasattr(rd.cuda, "operators")
 
 
