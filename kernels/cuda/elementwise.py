@@ -1,6 +1,6 @@
 """From one scalar function to CUDA kernels over whole tensors: the `Elementwise` of the CPU, for another machine.
 
-Three forms, chosen by how the operands lie:
+Four forms, chosen by how the operands lie:
 
 - contiguous: all in one order, without gaps. A thread computes as many elements as fill 16 bytes of the widest operand,
   and reads and writes each operand in one access; the few elements behind the last whole vector have a thread each.
@@ -8,6 +8,9 @@ Three forms, chosen by how the operands lie:
 - in rows: along the innermost dimension each operand is dense, or the same for all elements, and its rows begin aligned
   (a vector beside a matrix, a column beside one, slices). A thread takes 16 bytes of the widest operand along a row, or
   8 or 4 where rows are not so well aligned, and finds their place once for all of them, as the next form does.
+- turned: some operands are dense along another dimension than the result, as where a matrix is transposed. A block
+  carries squares of these into shared memory, reading them along the one, and computes along the other. A line there is
+  one longer, so that a column lies in different banks.
 - strided: anything else. A thread computes one element; its place in each operand is found from its number by dividing
   by the sizes, where a division is a multiplication with a number made beforehand and a shift (`magic`): GPUs have no
   instruction for division.
@@ -18,6 +21,7 @@ double precision enters a kernel that asks for none. Read next: `reduce.py`.
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -32,11 +36,12 @@ from ..operand import DTYPES, Operand
 from ..primitives import double_of_bits, float_of_bits
 from .compiler import Source
 from .driver import Driver, Start
-from .intrinsics import LOADS, STORES
+from .intrinsics import LOADS, STORES, load_1, store_1
 from .launch import Address, Kernel, Launch, Memory
 
 THREADS = 256
 VECTOR = 16  # bytes of the widest access
+SQUARE, SHARED = 32, 48 << 10  # lines of a square in shared memory, whose bytes a block may have so many of
 MOST = 1 << 31  # elements that one launch can count: `magic`
 int32, int64, uint8, uint64 = np.int32, np.int64, np.uint8, np.uint64
 
@@ -118,8 +123,9 @@ def magic(divisor: int) -> tuple[int, int]:
 class Form:
     """What an elementwise kernel is compiled for, beside its scalar function.
 
-    layout: per input, `a` array, `r` array that is the same along a row, `0` one element for all, `n` a Python number.
-    dims: 0 for the contiguous form. With a width of more than 1 they are those of rows, whose sizes count vectors.
+    layout: per input, `a` array, `r` array that is the same along a row, `t` one that is turned, `0` one element for
+    all, `n` a Python number. dims: 0 for the contiguous form. With a width of more than 1 they are those of rows, whose
+    sizes count vectors; where operands are turned, the sizes of the last two count squares.
     """
 
     width: int  # elements of a vector
@@ -138,9 +144,9 @@ def source(op: Elementwise, form: Form) -> Source:
         raise op.not_implemented(leading)
     body = op.body if callable(op.body) else op.body[DTYPES[leading].kind]
     writer = _Writer(op, form, computes)
-    how = "contiguous" if not form.dims else "strided" if form.width == 1 else "in_rows"
-    name = f"{op.name}_{how}"
-    text = writer.strided(name) if form.dims else writer.contiguous(name)
+    how = "contiguous" if not form.dims else "turned" if "t" in form.layout else "strided"
+    name = f"{op.name}_{how if form.width == 1 or not form.dims else 'in_rows'}"
+    text = getattr(writer, how)(name)
     return Source(name, text, {**writer.given, "body": body}, writer.signature(), real_type(leading))
 
 
@@ -151,7 +157,8 @@ class _Writer:
         self.op, self.form, self.computes = op, form, computes
         self.given: dict[str, object] = {}
         self.arrays = [f"out{k}" for k in range(len(form.outs))]
-        self.arrays += [f"x{k}" for k, how in enumerate(form.layout) if how in "ar"]
+        self.arrays += [f"x{k}" for k, how in enumerate(form.layout) if how in "art"]
+        self.located = [*self.arrays, "down", "across"] if "t" in form.layout else self.arrays
 
     def named(self, functions: Sequence[Callable], value: str) -> str:
         for function in functions:
@@ -168,7 +175,9 @@ class _Writer:
         for how, own, compute in zip(self.form.layout, self.form.ins, self.computes, strict=True):
             found.append(number_from(DTYPES[compute].compute)[0] if how == "n" else f"{storage_type(own or '')}*")
         for _ in range(self.form.dims):
-            found += ["int64"] * (3 + len(self.arrays))
+            found += ["int64"] * (3 + len(self.located))
+        if "t" in self.form.layout:
+            found += ["int64"] * (2 + 2 * len(self.arrays))
         return tuple(found)
 
     def once(self) -> list[str]:
@@ -188,7 +197,7 @@ class _Writer:
 
     def element(self, read: Callable[[int], str]) -> str:
         """The body, called with elements that `read` names."""
-        varies = "a" if self.form.width > 1 else "ar"
+        varies = "a" if self.form.width > 1 else "art"
         values = [
             self.converted(k, read(k)) if how in varies else f"x{k}_value" for k, how in enumerate(self.form.layout)
         ]
@@ -197,13 +206,13 @@ class _Writer:
     def stored(self, k: int, value: str) -> str:
         return self.named(storing(self.form.outs[k]), value)
 
-    def single(self, at: Callable[[str], str]) -> list[str]:
-        """One element: `at(operand)` is its place."""
+    def single(self, at: Callable[[str], str], read: Callable[[int], str] | None = None) -> list[str]:
+        """One element: `at(operand)` is its place, and `read(k)` input k's, if that is another."""
 
-        def read(k: int) -> str:
+        def there(k: int) -> str:
             return f"x{k}[{at(f'x{k}')}]"
 
-        lines = [f"value = {self.element(read)}"]
+        lines = [f"value = {self.element(read or there)}"]
         for k in range(len(self.form.outs)):
             part = f"value[{k}]" if len(self.form.outs) > 1 else "value"
             lines.append(f"out{k}[{at(f'out{k}')}] = {self.stored(k, part)}")
@@ -240,7 +249,7 @@ class _Writer:
     def strided(self, name: str) -> str:
         given, lines = self.parameters(), []
         for d in range(self.form.dims):
-            given += [f"size{d}", f"magic{d}", f"shift{d}", *(f"{operand}_step{d}" for operand in self.arrays)]
+            given += [f"size{d}", f"magic{d}", f"shift{d}", *(f"{operand}_step{d}" for operand in self.located)]
         lines = [f"def {name}({', '.join(given)}):"]
         lines += ["    i = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x", "    if i < n:"]
         lines += [f"        {line}" for line in self.once()]
@@ -251,6 +260,39 @@ class _Writer:
             lines += [f"        x{k}_value = {self.converted(k, f'x{k}[x{k}_at]')}" for k in same]
         write = self.single if self.form.width == 1 else self.vector
         lines += [f"        {line}" for line in write(lambda operand: f"{operand}_at")]
+        return "\n".join(lines) + "\n"
+
+    def turned(self, name: str) -> str:
+        given, turned = self.parameters(), [k for k, how in enumerate(self.form.layout) if how == "t"]
+        for d in range(self.form.dims):
+            given += [f"size{d}", f"magic{d}", f"shift{d}", *(f"{operand}_step{d}" for operand in self.located)]
+        given += ["height", "breadth", *(f"{operand}_{way}" for operand in self.arrays for way in ("below", "beside"))]
+        lines = [f"def {name}({', '.join(given)}):"]
+        lines += ["    thread, block = int64(cuda.threadIdx.x), int64(cuda.blockIdx.x)"]
+        lines += ["    lane, warp = thread & 31, thread >> 5"]
+        lines += [f"    {line}" for line in self.once()]
+        self.given |= {"uint64": uint64, "int64": int64, "load_1": load_1, "store_1": store_1}
+        lines += [f"    {line}" for line in places("block", self.form.dims, self.located)]
+        for k in turned:
+            kind = storage_type(self.form.ins[k] or "")
+            lines += [f"    x{k}_square = cuda.shared.array({SQUARE * (SQUARE + 1)}, '{kind}', {VECTOR})"]
+        for row in range(0, SQUARE, THREADS // SQUARE):
+            lines += [f"    j = warp + {row}", "    if down_at + lane < height and across_at + j < breadth:"]
+            for k in turned:
+                element = f"x{k}[x{k}_at + lane * x{k}_below + j * x{k}_beside]"
+                lines += [f"        store_1(x{k}_square, j * {SQUARE + 1} + lane, ({element},))"]
+        lines += ["    cuda.syncthreads()"]
+
+        def at(operand: str) -> str:
+            return f"{operand}_at + j * {operand}_below + lane * {operand}_beside"
+
+        def read(k: int) -> str:
+            there = f"load_1(x{k}_square, lane * {SQUARE + 1} + j)[0]"  # `[]` would ask whether the place is negative
+            return there if k in turned else f"x{k}[{at(f'x{k}')}]"
+
+        for row in range(0, SQUARE, THREADS // SQUARE):
+            lines += [f"    j = warp + {row}", "    if down_at + j < height and across_at + lane < breadth:"]
+            lines += [f"        {line}" for line in self.single(at, read)]
         return "\n".join(lines) + "\n"
 
 
@@ -398,6 +440,9 @@ class OnCUDA:
             width = row_width([operands[k] for k in passed], sizes, alike)
         if width == 1:
             layout = layout.replace("r", "a")  # one element a thread, whose place is found anyhow
+            down = None if flat else turned_dim([operands[k] for k in passed], len(outs), sizes, alike)
+            if down is not None:
+                return self._turned(outs, inputs, dtype, layout, down, (sizes, alike))
         form = Form(width, 0 if flat else dims, layout, tuple(o.dtype for o in outs), dtypes, dtype)
         count = walk.numel if flat else walk.numel // width
         tables = [] if flat else dimension_tables(*in_vectors(sizes, alike, width))
@@ -407,12 +452,41 @@ class OnCUDA:
             kernel = self.kernels[form] = Kernel(lambda: source(self.op, form))
         where = Launch(kernel, (-(-threads // THREADS), 1, 1), (min(THREADS, -(-threads // 32) * 32), 1, 1))
 
-        numbers = tuple(
-            (len(outs) + k, DTYPES[self.op.computing_dtype(k, None, dtype)].compute)
-            for k, how in enumerate(layout)
-            if how == "n"
-        )
-        return Prepared(where, count, tables, numbers, width)
+        return Prepared(where, count, tables, self._numbers(len(outs), layout, dtype), width)
+
+    def _numbers(self, outs: int, layout: str, dtype: str | None) -> tuple[tuple[int, str], ...]:
+        """Where Python numbers are among the values, and the types that they are passed in."""
+        given = [k for k, how in enumerate(layout) if how == "n"]
+        return tuple((outs + k, DTYPES[self.op.computing_dtype(k, None, dtype)].compute) for k in given)
+
+    def _turned(
+        self,
+        outs: Sequence[Operand],
+        inputs: Sequence[Operand | Number],
+        dtype: str | None,
+        layout: str,
+        down: int,
+        walk: tuple[list[int], list[list[int]]],
+    ) -> Prepared:
+        """The launch of the turned form. down: the dimension along which some operands are dense."""
+        dims = len(walk[0])
+        order = [*(d for d in range(dims - 1) if d != down), down, dims - 1]
+        sizes, strides = [walk[0][d] for d in order], [[steps[d] for d in order] for steps in walk[1]]
+        arrays = [k for k, how in enumerate(layout) if how == "a"]
+        ways = list(layout)
+        for k, steps in zip(arrays, strides[len(outs) :], strict=True):
+            ways[k] = "a" if steps[-1] in (0, 1) else "t"
+        squares = [*sizes[:-2], *(-(-size // SQUARE) for size in sizes[-2:])]
+        origins = [[*steps[:-2], *(step * SQUARE for step in steps[-2:])] for steps in strides]
+        origins += [[0] * (dims - 2) + [SQUARE, 0], [0] * (dims - 1) + [SQUARE]]
+        tables = [*dimension_tables(squares, origins), *sizes[-2:], *(step for steps in strides for step in steps[-2:])]
+        dtypes = tuple(x.dtype if isinstance(x, Operand) else None for x in inputs)
+        form = Form(1, dims, "".join(ways), tuple(o.dtype for o in outs), dtypes, dtype)
+        kernel = self.kernels.get(form)
+        if kernel is None:
+            kernel = self.kernels[form] = Kernel(lambda: source(self.op, form))
+        where = Launch(kernel, (math.prod(squares), 1, 1), (THREADS, 1, 1))
+        return Prepared(where, math.prod(sizes), tables, self._numbers(len(outs), layout, dtype), 1)
 
 
 def memory_of(x: Operand) -> Memory:
@@ -448,6 +522,21 @@ def row_width(operands: Sequence[Operand], sizes: Sequence[int], strides: Sequen
             break
         width //= 2
     return max(width, 1)
+
+
+def turned_dim(
+    operands: Sequence[Operand], outs: int, sizes: Sequence[int], strides: Sequence[Sequence[int]]
+) -> int | None:
+    """The dimension along which those operands are dense that are not so along the innermost one, where this is one
+    dimension; None where operands do not lie so, or are too small for squares, or too many."""
+    turned = [k for k, steps in enumerate(strides) if steps[-1] not in (0, 1)]
+    if not turned or turned[0] < outs or any(steps[-1] != 1 for steps in strides[:outs]):
+        return None
+    ways = [d for d in range(len(sizes) - 1) if all(strides[k][d] == 1 for k in turned)]
+    room = sum(DTYPES[operands[k].dtype].storage.itemsize for k in turned) * SQUARE * (SQUARE + 1)
+    if len(ways) != 1 or min(sizes[ways[0]], sizes[-1]) < SQUARE // 2 or room > SHARED:
+        return None
+    return ways[0]
 
 
 def in_vectors(sizes: Sequence[int], strides: Sequence[Sequence[int]], width: int) -> tuple[list[int], list[list[int]]]:

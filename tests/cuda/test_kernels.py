@@ -11,6 +11,7 @@ import pytest
 import redispatch as rd
 from redispatch import kernels
 from redispatch.kernels import cuda
+from redispatch.kernels.copy import elementwise_for
 from redispatch.kernels.cuda import compiler, elementwise, reduce
 from redispatch.ops.pointwise import DECLARED
 from redispatch.testing import assert_close
@@ -148,6 +149,33 @@ def test_rows_that_no_vector_divides_are_computed_one_by_one(simulator):
     z[:, 4:8].mul_(b[:4])
     y[:, 4:8].mul_(v[:4])
     assert_close(z.cpu(), y)
+
+
+TURNED = {
+    "a copy": ((50, 70), lambda x, y: x.t().contiguous()),
+    "beside one that is not": ((33, 40), lambda x, y: x.t() - y.t().contiguous()),
+    "beside a column": ((33, 40), lambda x, y: rd.addcmul(y.t().contiguous(), x.t(), y[0].unsqueeze(1))),
+    "matrices": ((2, 40, 17), lambda x, y: x.transpose(1, 2).contiguous()),
+    "channels first": ((2, 5, 6, 20), lambda x, y: x.permute(0, 3, 1, 2).contiguous()),
+    "halves": ((33, 40), lambda x, y: x.half().t().contiguous()),
+    "complex numbers": ((17, 40), lambda x, y: rd.complex(x, y).t().contiguous()),
+}
+
+
+@pytest.mark.parametrize("what", TURNED)
+def test_transposed_operands_go_through_squares_in_shared_memory(simulator, what):
+    shape, function = TURNED[what]
+    given = rd.randn(shape), rd.randn(shape)
+    there = [x.cuda() for x in given]
+    found, names = launched(simulator, lambda: function(*there))
+    compare(found, function(*given))
+    assert any(name.endswith("_turned") for name in names)
+
+
+def test_a_square_is_read_and_written_in_order():
+    form = elementwise.Form(1, 2, "t", ("float32",), ("float32",), None)
+    code = compiler.ptx(elementwise.source(elementwise_for(*[kernels.Operand(None, "float32", (), ())] * 2), form))
+    assert not re.search(r"\.f64|\.local|\bcall\b", code) and len(re.findall(r"bar(rier)?\.sync", code)) == 1
 
 
 @pytest.mark.parametrize("shape", [(70000,), (300, 250), (3, 33), (33, 3), (2, 5, 8), (0, 4), (4, 0)])

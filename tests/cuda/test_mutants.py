@@ -80,6 +80,16 @@ def transpose(code):
     yield bench.run("copy_strided", 1, 128, wanted, 105, OUT, bench.given(x), *tables), wanted
 
 
+def turned(code):
+    for height, breadth in ((33, 40), (65, 40), (40, 48), (48, 56), (56, 33)):
+        bench, x = Bench(code), np.arange(height * breadth, dtype=np.float32).reshape(breadth, height)
+        down, across = -(-height // 32), -(-breadth // 32)
+        tables = [down, *magic(down), 32 * breadth, 32, 32, 0, across, *magic(across), 32, 32 * height, 0, 32]
+        tables += [height, breadth, breadth, 1, 1, height]
+        given = [x.size, OUT, bench.given(x), *tables]
+        yield bench.run("copy_turned", down * across, 256, np.ascontiguousarray(x.T), *given), x.T
+
+
 def sum_rows(code):
     for rows, count in ((2, 4), (1, 1024), (3, 1000), (1, 1028), (1, 4100), (2, 3076), (1, 9004), (1, 12288)):
         bench, x = Bench(code), np.arange(rows * count, dtype=np.float32).reshape(rows, count) % 17 + 1
@@ -102,6 +112,7 @@ RUNS = {
     "bytes": many_bytes,
     "rows": rows,
     "transpose": transpose,
+    "turned": turned,
     "sum_rows": sum_rows,
     "amax_columns": amax_columns,
 }
@@ -222,6 +233,7 @@ EQUIVALENT = [
     ("axpy half bytes", r"and\.b64 .* -\d+", "", SIGN),
     ("axpy half bytes sum_rows", r"add\.s64 %rd\d+, %rd\d+, %rd\d+", r"sub", SIGN),
     ("half bytes", r"shr\.s64 .* [34]", "", "elements that no vector takes are taken one by one"),
+    ("turned", r"add\.s64 %rd4, %rd38, %rd42", "sub", "a square further down lies nothing further across"),
     ("sum_rows amax_columns", r"and\.b32 .* -2147483648", "", SIGN),
     ("sum_rows amax_columns", r"shr\.u32 .* 2\d", "", SIGN),
     ("sum_rows", r"setp\.lt\.u64 .* 3072", "le", "vectors of four: what is left is never as much as that"),

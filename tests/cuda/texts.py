@@ -45,8 +45,8 @@ def column_element(x, y, a):
     return a * x * y
 
 
-def copy_of(out, x, dims):
-    form = elementwise.Form(1, dims, "a", (out,), (x,), None)
+def copy_of(out, x, dims, layout="a"):
+    form = elementwise.Form(1, dims, layout, (out,), (x,), None)
     loops = elementwise_for(Operand(None, out, (), ()), Operand(None, x, (), ()))
     return elementwise.source(loops, form)
 
@@ -59,6 +59,7 @@ def sources():
         "sine": flat("sine", sine_element, 1, "float32"),
         "rows": beside_a_column(),
         "transpose": copy_of("int32", "float64", 3),
+        "turned": copy_of("float32", "float32", 2, "t"),
         "sum_rows": reduce.source(kernels.SUM, reduce.Form("rows", 4, 1, 1, "float32", "float32")),
         "amax_columns": reduce.source(kernels.AMAX, reduce.Form("columns", 1, 1, 1, "int64", "int64")),
     }
