@@ -54,6 +54,12 @@ class Shelf:
         self.taken = self.returned = 0  # how often
         self.statistics.shelves.append(self)
 
+    def tell(self, address: int, nbytes: int) -> None:
+        """Tells the driver that memory changes hands, and in which stream's turn: that of graphs in the turn of whoever
+        replays them."""
+        pool = self.pool
+        pool.driver.hand_out(address, nbytes, self.stream if pool.owner is None else current_stream(pool.device))
+
 
 class Pool:
     """The segments of a stream. `owner` is the graphs' memory that it is part of, None where it is everybody's."""
@@ -106,12 +112,12 @@ class Block(Memory):
         known.held -= shelf.room
         known.freed_requested += self.nbytes
         shelf.returned += 1
-        if shelf.told:
-            shelf.pool.driver.hand_out(self.address, 0, shelf.stream)
         if self.used_by:
             shelf.pool.allocator.keep_later(self)
-        else:
-            shelf.free.append(self.address)
+            return
+        if shelf.told:
+            shelf.tell(self.address, 0)
+        shelf.free.append(self.address)
 
 
 @dataclass(slots=True)
@@ -208,7 +214,7 @@ class CachingAllocator(Allocator):
         if held > known.peak_allocated:
             known.peak_allocated = held
         if shelf.told:
-            self.driver.hand_out(address, nbytes, shelf.stream)
+            shelf.tell(address, nbytes)
         return block
 
     def maker(self, on: device) -> Callable[[int], UntypedStorage]:
@@ -295,7 +301,10 @@ class CachingAllocator(Allocator):
             still = []
             for one in self.waiting:
                 if all(map(self.driver.done, one.events)):
-                    one.segment.pool.shelf(one.segment.room).free.append(one.segment.address)
+                    shelf = one.segment.pool.shelf(one.segment.room)
+                    if shelf.told:
+                        shelf.tell(one.segment.address, 0)
+                    shelf.free.append(one.segment.address)
                     one.segment.pool.statistics.waiting -= one.segment.room
                 else:
                     still.append(one)

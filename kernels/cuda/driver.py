@@ -1,6 +1,7 @@
 """What the library asks of a GPU, and which GPU it asks: a card, the simulator, or nobody.
 
     REDISPATCH_CUDA=sim     the simulator (simulated.py), on any machine
+    REDISPATCH_CUDA=late    the simulator, whose streams do their work as late as those of a card may (late.py)
     REDISPATCH_CUDA=null    a driver that notes launches and allocations, and runs nothing
     unset                   the machine's cards (card.py), where there are any
 
@@ -229,8 +230,8 @@ def restore(former: tuple[Driver | None, bool]) -> None:
 def wanted() -> str:
     """What REDISPATCH_CUDA says. ValueError where it is none of the words that it may be."""
     word = os.environ.get("REDISPATCH_CUDA", "")
-    if word not in ("", "sim", "null"):
-        raise ValueError(f"REDISPATCH_CUDA is {word!r}; it may be sim, null, or unset for the machine's own GPUs")
+    if word not in ("", "sim", "late", "null"):
+        raise ValueError(f"REDISPATCH_CUDA is {word!r}; it may be sim, late, null, or unset for the machine's own GPUs")
     return word
 
 
@@ -274,6 +275,10 @@ def driver_for(word: str) -> Driver | None:
         from .simulated import SimulatedDriver  # here, because an import of the library needs no simulator
 
         return SimulatedDriver()
+    if word == "late":
+        from .late import LateDriver  # here, as the former
+
+        return LateDriver()
     if util.find_spec("cuda") is None or util.find_spec("cuda.core") is None:
         return None
     from .card import cards  # here, because few machines have it

@@ -35,14 +35,15 @@ class SimulatedDriver(Recording):
         self.device.free(address)
 
     def hand_out(self, address: int, nbytes: int, stream: int = 0) -> None:
+        self.mark(address, nbytes)
+        self.noted(stream, lambda: self.mark(address, nbytes))  # in a graph tensors have the same memory in turn
+
+    def mark(self, address: int, nbytes: int) -> None:
+        """From here on so many bytes of an allocation may be used, and none of them was written."""
         arena = self.device.arena
-
-        def mark() -> None:
-            arena.mark(address, nbytes)
-            arena.allocations[address].name = f"a tensor's memory of {nbytes} bytes"
-
-        mark()
-        self.noted(stream, mark)  # a graph writes anew, in memory that tensors of its own had in turn
+        arena.mark(address, nbytes)
+        name = f"a tensor's memory of {nbytes} bytes" if nbytes else "memory that its tensor has given back"
+        arena.allocations[address].name = name
 
     def read(self, address: int, nbytes: int, stream: int = 0) -> np.ndarray:
         self.check_free("read memory of the device", stream)

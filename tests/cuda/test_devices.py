@@ -79,7 +79,7 @@ def test_the_names_are_those_that_there_are():
 
 def test_a_wrong_word_in_the_environment_is_refused(monkeypatch):
     monkeypatch.setenv("REDISPATCH_CUDA", "simulator")
-    with pytest.raises(ValueError, match="'simulator'; it may be sim, null, or unset"):
+    with pytest.raises(ValueError, match="'simulator'; it may be sim, late, null, or unset"):
         found()
 
 
