@@ -128,7 +128,6 @@ class Generator:
 
     def get_state(self) -> Tensor:
         """Seed and offset as a tensor of bytes."""
-        self._check("get_state")
         with self._state.lock:
             packed = _STATE.pack(self._state.seed, self._state.offset)
         state = empty((_STATE.size,), dtypes.uint8)
@@ -246,15 +245,28 @@ def set_rng_state(new_state: Tensor) -> None:
 
 @contextlib.contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
-    """A region after which the default generator is as it was before."""
+    """A region after which default generators are as they were before: the CPU's, and those of other devices; of the
+    devices with these indices, where `devices` is given."""
     if not enabled:
         yield
         return
-    state = get_rng_state()
+    states = default_states(None if devices is None else {indexed(as_device(one)).index or 0 for one in devices})
     try:
         yield
     finally:
-        set_rng_state(state)
+        restore_states(states)
+
+
+def default_states(indices: set[int] | None = None) -> list[tuple[Generator, Tensor]]:
+    """The default generators, of the CPU and of other devices, and where they are."""
+    others = [one for kind in KINDS.values() for i, one in kind.generators.items() if indices is None or i in indices]
+    return [(one, one.get_state()) for one in (default_generator, *others)]
+
+
+def restore_states(states: list[tuple[Generator, Tensor]]) -> None:
+    """Puts generators where `default_states` found them."""
+    for generator, state in states:
+        generator.set_state(state)
 
 
 def generator_at(seed: int, offset: int, on: Any) -> Generator:

@@ -37,7 +37,7 @@ from redispatch.autograd.saved import copy_of
 from redispatch.autograd.watch import WATCH
 from redispatch.dispatch import AUTOCAST_KEYS, STATE, State, TorchDispatchMode, within
 from redispatch.dispatch.layers.autocast import CastCache
-from redispatch.ops.random import fork_rng, get_rng_state, set_rng_state
+from redispatch.ops.random import default_states, fork_rng, restore_states
 from redispatch.tensor import KINDS, Tensor
 
 from ._device import DeviceContext
@@ -160,14 +160,13 @@ class Surroundings:
 
     def __init__(self, preserve_rng_state: bool) -> None:
         self.state = STATE.get()
-        self.rng_state = get_rng_state() if preserve_rng_state else None
+        self.rng_states = default_states() if preserve_rng_state else None
 
     @contextlib.contextmanager
     def again(self) -> Iterator[None]:
         """A region, recorded, that is as things were; after it they are as before it."""
-        with fork_rng(enabled=self.rng_state is not None), within(like(self.state)):
-            if self.rng_state is not None:
-                set_rng_state(self.rng_state)
+        with fork_rng(enabled=self.rng_states is not None), within(like(self.state)):
+            restore_states(self.rng_states or [])
             yield
 
 

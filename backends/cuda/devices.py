@@ -133,9 +133,11 @@ def stands_for(generator: Generator, count: int) -> tuple[int, int] | None:
 
 
 def check_recorded(generator: Generator, what: str) -> None:
-    """RuntimeError where the generator is one of a graph that is being recorded."""
+    """RuntimeError where the generator is one of a graph that is being recorded. Its state may be set as long as
+    nothing was drawn from it."""
     running = started()
-    if running is not None and any(graph.has(generator) for graph in running.recorded):
+    graphs = [] if running is None else [graph for graph in running.recorded if graph.has(generator)]
+    if any(what != "set_state" or graph.seed_of(generator).used for graph in graphs):
         raise RuntimeError(
             f"Cannot call {what} of a CUDA generator while a graph is recorded that draws from it: what it draws is "
             "decided when it is replayed"

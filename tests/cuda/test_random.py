@@ -40,6 +40,22 @@ def test_numbers_made_by_functions_differ_in_their_last_bits_at_most(simulator, 
     rd.testing.assert_close(there, here, rtol=1e-6 if here.dtype != rd.float64 else 1e-14, atol=1e-6)
 
 
+def test_a_checkpointed_function_drops_the_same_elements_again(simulator):
+    x = rd.ones(40, device="cuda", requires_grad=True)
+    found = []
+    for again in (lambda f, x: f(x), rd.utils.checkpoint.checkpoint):
+        rd.cuda.manual_seed(1)
+        options = {} if not found else {"use_reentrant": False}
+        again(lambda x: rd.nn.functional.dropout(x, 0.5) * x, x, **options).sum().backward()
+        found.append((x.grad.cpu(), rd.cuda.get_rng_state()))
+        x.grad = None
+    assert rd.equal(found[0][0], found[1][0]) and rd.equal(found[0][1], found[1][1])
+    before = rd.cuda.get_rng_state()
+    with rd.random.fork_rng():
+        rd.rand(3, device="cuda")
+    assert rd.equal(rd.cuda.get_rng_state(), before)
+
+
 def test_generators_of_a_device(simulator):
     generator = rd.Generator(device="cuda").manual_seed(3)
     assert generator.device == rd.device("cuda:0")
