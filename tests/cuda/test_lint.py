@@ -64,7 +64,8 @@ ANGLES = ("__local_depot0[28]", "0d3BF921FB54442D19", "trig_reduction_slowpath")
 SERIES = ("special_", "polygamma", "igamma", "i0", "digamma", "mvlgamma")
 LIBDEVICE = re.compile(r"__internal_\w+")  # functions of its own, for float64: pow, and the angles'
 VECTOR = re.compile(r"(ld|st)\.global(\.nc)?\.v(4\.[bfsu]32|2\.[bfsu]64)")
-SEVERAL = re.compile(r"(ld|st)\.global(\.nc)?\.(v[24]\.\w+|[bfsu](32|64))")  # more than one of narrow elements
+SEVERAL = re.compile(r"(ld|st)\.global(\.nc)?\.v[24]\.")
+NARROW = {"int8*", "uint8*", "int16*", "uint16*"}  # several of which are one word
 
 
 def is_wide(source):
@@ -97,7 +98,8 @@ def problems(source, target):
             found.append("a call")
         if "load_" in source.text and "ld.global" in text and not VECTOR.search(text):
             found.append("no access of 16 bytes")
-    if source.name.endswith("_in_rows") and not SEVERAL.search(text):
+    pointed = {kind for kind in source.signature if kind.endswith("*")}
+    if source.name.endswith("_in_rows") and not (SEVERAL.search(text) or pointed <= NARROW):
         found.append("no access to several elements")
     return found
 
@@ -160,3 +162,6 @@ def test_kernels_that_break_a_rule_are_found():
     narrow = axpy_with(right, 1)
     pretending = compiler.Source(narrow.name, narrow.text + "    # load_4\n", narrow.given, narrow.signature, "float32")
     assert problems(pretending, "sm_80") == ["no access of 16 bytes"]
+    rows = narrow.text.replace(narrow.name, "axpy_in_rows")
+    pretending = compiler.Source("axpy_in_rows", rows, narrow.given, narrow.signature, "float32")
+    assert problems(pretending, "sm_80") == ["no access to several elements"]
