@@ -11,18 +11,31 @@ it is not zero, or, of RUNS, where it differs from the one before. Operands are 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from ..operand import DTYPES
+from ..program import integral
 from .compiler import CUDA as cuda
 from .launch import Launch
-from .scan import CUMSUM, add, keep_number, kept_number, number, scanning
+from .scan import CUMSUM, keep_number, kept_number, number, scanning
 from .scan import planned as planned_scan
 from .written import THREADS, WARP, Written, block_total
 
-int64 = np.int64
+int32, int64 = np.int32, np.int64
+
+
+@integral
+def add_counts(a, b):
+    """Of a block, which 32 bits hold: half as many shuffles."""
+    return int32(a + b)
+
+
+def counting(lanes: int) -> Callable:
+    """`scanned` of counts, for so many threads."""
+    return scanning(add_counts, number("int32", 0), keep_number, kept_number, lanes)
 
 
 def count_kept(counts, x, n, piece):
@@ -42,7 +55,7 @@ def count_kept(counts, x, n, piece):
 def write_kept(places, out, groups, counts, x, source, order, n, piece):
     """The places of what is kept (PLACES), what `source` has there (VALUES), and to what each element belongs: the
     number of its run, at the place that `order` has for it (GROUPS). Behind the last place stands `n`."""
-    sums = cuda.shared.array(WARPS, int64)
+    sums = cuda.shared.array(WARPS, int32)
     thread, block = int64(cuda.threadIdx.x), int64(cuda.blockIdx.x)
     end, upto = min(n, (block + 1) * piece), counts[block - 1] if block > 0 else int64(0)
     for tile in range((piece + THREADS * 4 - 1) // (THREADS * 4)):
@@ -53,7 +66,7 @@ def write_kept(places, out, groups, counts, x, source, order, n, piece):
             if i < end:
                 here = load_x(x[i])
                 flags |= int64(i == 0 or here != load_x(x[max(i - 1, 0)]) if RUNS else here != zero) << k
-        before, total = scanned(int64(cuda.popc(flags)), sums, 0)
+        before, total = scanned(int32(cuda.popc(flags)), sums, 0)
         to = upto + before
         for k in range(4):
             i = first + k
@@ -127,7 +140,7 @@ def writing(dtype: str, out: str, part: Kept, *, runs: bool, places: bool, value
         GROUPS=groups,
         THREADS=threads,
         WARPS=threads // WARP,
-        scanned=scanning(add, number("int64", 0), keep_number, kept_number, threads),
+        scanned=counting(threads),
     )
     return Launch(kernel, (part.parts, 1, 1), (threads, 1, 1))
 

@@ -30,13 +30,14 @@ from ..operand import DTYPES
 from ..program import integral
 from ..vecmath import exp, log, log1p
 from .compiler import CUDA as cuda
+from .elementwise import MOST
 from .intrinsics import shuffle_up
 from .launch import Launch
 from .written import THREADS, WARP, Written, accumulating
 
 EACH = 4  # neighbours that a thread takes
 FEW = (4, WARP)  # threads of a line that is no longer than they take at once; all others have a block
-int64 = np.int64
+int32, int64 = np.int32, np.int64
 
 
 # --- what threads have in common --------------------------------------------------------------------------------------
@@ -82,7 +83,7 @@ def scanning(combine: Callable, nothing: Callable, keep: Callable, kept: Callabl
 
 def scan_rows(out, places, carry, x, lines, size, parts, piece):
     """A group of LANES threads for each piece of a line. TOTALS: the total of each piece is all that is wanted."""
-    totals, standing = cuda.shared.array(WARPS, compute), cuda.shared.array(WARPS, int64)
+    totals, standing = cuda.shared.array(WARPS, compute), cuda.shared.array(WARPS, int32)
     thread = int64(cuda.threadIdx.x)
     lane = thread % LANES
     group = int64(cuda.blockIdx.x) * (THREADS // LANES) + thread // LANES
@@ -233,7 +234,7 @@ def no_number(compute: str) -> Callable:
 
     @integral
     def constant():
-        return start, int64(-1)
+        return start, int32(-1)
 
     return constant
 
@@ -245,7 +246,7 @@ COMPLEX_LOGCUMSUMEXP = LOGCUMSUMEXP._replace(combine=log_add_exp_of_complex)
 CUMMAX = Operation("cummax", later_largest, no_number, placed=True)
 CUMMIN = Operation("cummin", later_smallest, no_number, placed=True)
 
-# A number by itself, and one with its place. The latter is carried from piece to piece as its place alone.
+# A number by itself, and one with its place, in 32 bits. The latter is carried from piece to piece as its place alone.
 
 
 @integral
@@ -285,12 +286,12 @@ def kept_number(totals, standing, k):
 
 @integral
 def pair_taken(x, j):
-    return x, j
+    return x, int32(j)
 
 
 @integral
 def pair_recalled(held, x):
-    return x, held
+    return x, int32(held)
 
 
 @integral
@@ -300,12 +301,12 @@ def value_of_pair(acc):
 
 @integral
 def place_of_pair(acc):
-    return acc[1]
+    return int64(acc[1])
 
 
 @integral
 def write_place_of_pair(places, at, acc):
-    places[at] = acc[1]
+    places[at] = int64(acc[1])
 
 
 @integral
@@ -367,6 +368,8 @@ def planned(
 ) -> Planned:
     """The launches that scan the `outer * inner` lines of `size` elements; dtypes are those of the tensors."""
     cut = cut or CUT
+    if size >= MOST:
+        raise NotImplementedError(f"{operation.name}: {size} elements of a line are more than a CUDA kernel counts yet")
     if operation.placed:
         out, x = (name.replace("bool", "uint8") for name in (out, x))
         compute, carry, kind, keep, kept = DTYPES[x].compute, "int64", PAIR, keep_pair, kept_pair

@@ -27,6 +27,7 @@ from ..operand import DTYPES
 from ..program import integral
 from ..sort import key_of_double, key_of_float, key_of_long, key_of_small
 from .compiler import CUDA as cuda
+from .elementwise import MOST
 from .launch import Launch
 from .scan import CUMSUM, Cut
 from .scan import planned as planned_scan
@@ -313,6 +314,8 @@ def planned(
     dtype: str, outer: int, size: int, inner: int, wanted: int, descending: bool, by_keys: bool = False
 ) -> Sorting:
     """The launches that sort `outer * inner` lines of `size` elements."""
+    if size >= MOST:
+        raise NotImplementedError(f"sort: {size} elements of a line are more than a CUDA kernel counts yet")
     return (
         in_block(dtype, outer * inner, size, inner, wanted, descending, by_keys)
         if size <= ROOM.slots

@@ -182,11 +182,11 @@ def number(line):
 MUTATIONS = [barrier, bound, shuffle, store, load, operands, operation, number]
 
 
-def mutants(code):
+def mutants(code, mutations=MUTATIONS):
     """(what was done, line, text) of all changes."""
     lines = code.splitlines()
     for k, line in enumerate(lines):
-        for mutation in MUTATIONS:
+        for mutation in mutations:
             for changed in mutation(line):
                 whole = [*lines[:k], changed, *lines[k + 1 :]]
                 yield mutation.__name__, line.strip(), changed.strip(), "\n".join(whole)

@@ -400,6 +400,11 @@ def test_a_missing_barrier_is_caught(device):
     assert "ld.shared" in found.instruction
 
 
+def test_lanes_that_wait_for_their_warp_do_not_wait_for_others(device):
+    summing = re.sub(r"\bbar\.sync.*;|\bbarrier\.sync.*;", "bar.warp.sync -1;", text("sum_rows"))
+    fault(lambda: row_sums(device, summing), "race in shared memory: warp 0 reads what another warp wrote")
+
+
 def test_a_divergent_barrier_is_caught(device):
     code = """.version 8.0
     .target sm_80

@@ -34,6 +34,11 @@ class Stretch:
         self.next = self.target = -1
 
 
+def is_barrier(instruction: Instruction) -> bool:
+    """Whether a block waits there. `bar.warp.sync` is for the lanes of a warp, which go in step anyway."""
+    return instruction.name in ("bar", "barrier") and "warp" not in instruction.opcode
+
+
 class Program:
     """A kernel made ready to run."""
 
@@ -44,14 +49,14 @@ class Program:
         for k, instruction in enumerate(instructions):
             if instruction.name == "bra":
                 cuts |= {instruction.target, k + 1}
-            elif instruction.name in ("exit", "bar", "barrier", "trap"):
+            elif instruction.name in ("exit", "trap") or is_barrier(instruction):
                 cuts.add(k + 1)
         starts = sorted(cut for cut in cuts if cut <= len(instructions))
         number = {start: k for k, start in enumerate(starts)}
         self.stretches = []
         for start, stop in zip(starts, starts[1:], strict=False):
             last = instructions[stop - 1]
-            ends = last.name in ("bra", "exit", "bar", "barrier", "trap")
+            ends = last.name in ("bra", "exit", "trap") or is_barrier(last)
             body = instructions[start : stop - 1] if ends else instructions[start:stop]
             stretch = Stretch([(step(i, kernel), i) for i in body], last if ends else None)
             stretch.next = number[stop]
@@ -111,7 +116,7 @@ class Program:
         if end is None:
             state.at[lanes] = stretch.next
             return
-        if end.name in ("bar", "barrier"):
+        if is_barrier(end):
             state.waiting[lanes] = True
             state.at[lanes] = stretch.next
             return
