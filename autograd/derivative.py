@@ -28,7 +28,7 @@ from typing import Any
 
 from redispatch.dispatch import ListType, OpOverload, TensorBase, wants_gradient
 from redispatch.dispatch.layers.autograd import DERIVATIVES
-from redispatch.dispatch.marks import frozen, inline
+from redispatch.dispatch.marks import frozen, inline, leaf
 from redispatch.dispatch.registry import Undo
 from redispatch.tensor import dtypes
 
@@ -183,16 +183,28 @@ class OperatorDerivative:
             look_on(self, node)
         return node
 
+    @inline
     def wanted_of(self, stack: list[Any]) -> bool:
         """Whether a gradient is wanted of some argument that can have one. RuntimeError for one that has no formula."""
-        schema = self.op.schema
         for position in self.undeclared if self.inputs else ():
-            if wants(stack[position]):
-                raise RuntimeError(
-                    f"The function '{schema.base_name}' is not differentiable with respect to argument "
-                    f"'{schema.arguments[position].name}'. This input cannot have requires_grad True."
-                )
-        return any(wants(stack[position]) for position in self.inputs)
+            if self.wants(stack, position):
+                raise self.without_formula(position)
+        return any(self.wants(stack, position) for position in self.inputs)
+
+    @inline
+    def wants(self, stack: list[Any], position: int) -> bool:
+        """Whether an argument requires grad, or one of its items."""
+        if position in self.op.schema.tensor_positions:
+            return wants_gradient(stack[position])
+        return any_wants(stack[position])
+
+    def without_formula(self, position: int) -> RuntimeError:
+        """The error for an argument that has no formula, and requires grad."""
+        schema = self.op.schema
+        return RuntimeError(
+            f"The function '{schema.base_name}' is not differentiable with respect to argument "
+            f"'{schema.arguments[position].name}'. This input cannot have requires_grad True."
+        )
 
     # After the call -----------------------------------------------------------------------------------------------
 
@@ -254,7 +266,8 @@ def finish_otherwise(
     return result
 
 
-def wants(value: Any) -> bool:
+@leaf
+def any_wants(value: Any) -> bool:
     """Whether an argument requires grad, or one of its items."""
     return any(map(wants_gradient, value)) if isinstance(value, list | tuple) else wants_gradient(value)
 

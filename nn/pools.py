@@ -42,8 +42,10 @@ def _max_pool(dims: int, plain: Any, both: Any) -> tuple[Any, Any]:
         ceil_mode: bool = False,
         return_indices: bool = True,
     ) -> Any:
-        lists = [each(n, dims) for n in (kernel_size, [] if stride is None else stride, padding, dilation)]
-        return (both if return_indices else plain)(input, *lists, ceil_mode)
+        function = both if return_indices else plain
+        if stride is None and padding == 0 and dilation == 1 and not ceil_mode:  # as nearly always
+            return function(input, kernel_size)
+        return function(input, kernel_size, [] if stride is None else stride, padding, dilation, ceil_mode)
 
     def pool(
         input: Tensor,

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from redispatch import kernels
-from redispatch.dispatch import ops
+from redispatch.dispatch import call, ops
+from redispatch.dispatch.marks import frozen, inline
 from redispatch.kernels import Operand, is_contiguous
 from redispatch.tensor import (
     CPU,
@@ -419,9 +420,17 @@ def padded_same(name: str, dims: int, input: Any, weight: Any, bias: Any, stride
     return batched(name, dims, input, weight, bias, stride, sides, dilation, False, [0] * dims, groups)
 
 
+@frozen
+class Rank:
+    """How many dimensions images have; and how many a batch of them has, with channels."""
+
+    def __init__(self, dims: int) -> None:
+        self.dims, self.batched, self.zeros = dims, dims + 2, [0] * dims
+
+
 def declare(dims: int) -> tuple[Any, Any]:
     """`conv2d` and `conv_transpose2d`, for two dimensions."""
-    name, turned = f"conv{dims}d", f"conv_transpose{dims}d"
+    name, turned, rank = f"conv{dims}d", f"conv_transpose{dims}d", Rank(dims)
     n, overload = f"SymInt[{dims}]", "" if dims == 1 else ".input"
     head = "(Tensor input, Tensor weight, Tensor? bias=None"
     plain_op = Operator(f"{name}{head}, {n} stride=1, {n} padding=0, {n} dilation=1, SymInt groups=1) -> Tensor")
@@ -434,7 +443,12 @@ def declare(dims: int) -> tuple[Any, Any]:
     )
 
     @plain_op.implicit
+    @inline
     def plain(input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+        if len(input._shape) == rank.batched:
+            return call(
+                convolution_op.functional, [input, weight, bias, stride, padding, dilation, False, rank.zeros, groups]
+            )
         return batched(name, dims, input, weight, bias, stride, padding, dilation, False, [0] * dims, groups)
 
     @word_op.implicit
@@ -442,9 +456,15 @@ def declare(dims: int) -> tuple[Any, Any]:
         return padded_same(name, dims, input, weight, bias, stride, padding, dilation, groups)
 
     @turned_op.implicit
+    @inline
     def transposed(
         input: Any, weight: Any, bias: Any, stride: Any, padding: Any, output_padding: Any, groups: int, dilation: Any
     ) -> Any:
+        if len(input._shape) == rank.batched:
+            return call(
+                convolution_op.functional,
+                [input, weight, bias, stride, padding, dilation, True, output_padding, groups],
+            )
         return batched(turned, dims, input, weight, bias, stride, padding, dilation, True, output_padding, groups)
 
     for op in (plain_op, turned_op):

@@ -279,13 +279,15 @@ contiguous_op = composite_view(
 @contiguous_op.implicit
 @inline
 def contiguous_composite(self: Tensor, format: Any) -> Tensor:
-    if format is contiguous_format and kernels.is_contiguous(self._shape, self._stride):
-        return self
+    if format is contiguous_format:
+        if kernels.is_contiguous(self._shape, self._stride):
+            return self
+        return call(clone_op.functional, [self, contiguous_format])
     return contiguous_otherwise(self, format)
 
 
 def contiguous_otherwise(self: Tensor, format: Any) -> Tensor:
-    """The same where a copy is to be made, or another memory format is asked for."""
+    """The same for another memory format."""
     format = contiguous_format if format == 0 else format
     if format is preserve_format:
         raise RuntimeError("preserve memory format is unsupported by the contiguous operator")

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from redispatch.dispatch import call
+from redispatch.dispatch.marks import inline
 from redispatch.kernels import numbers, pooling
 from redispatch.kernels.pooling import Windows, Windows3d, WindowsOfEach
 from redispatch.tensor import Tensor, dtypes, empty
@@ -111,8 +113,9 @@ def declare_max(dims: int) -> tuple[Any, Any]:
     declare_gradients(both_op, backward_op, dims, "kernel_size", "stride", "padding", "dilation", "ceil_mode")
 
     @plain_op.implicit
+    @inline
     def plain(self: Any, *how: Any) -> Any:
-        return both_op.functional(self, *how)[0]
+        return call(both_op.functional, [self, *how])[0]
 
     return public(plain_op, method=False), public(both_op, method=False)
 

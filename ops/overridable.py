@@ -22,6 +22,7 @@ from redispatch.dispatch import (
     asks,
     call_overridden,
     overridden,
+    who_overrides,
     within,
 )
 
@@ -46,7 +47,7 @@ def builtin_function(function: F) -> F:
 def seen_as(convention: Callable[..., Any], function: Any) -> Any:
     @functools.wraps(function)
     def asking(*args: Any, **kwargs: Any) -> Any:
-        if overridden(args, kwargs):
+        if who_overrides(args, kwargs) is not None:
             return convention(asking, args, kwargs)
         return function(*args, **kwargs)
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from redispatch.dispatch import impl, shared
-from redispatch.dispatch.marks import leaf
+from redispatch.dispatch.marks import frozen, leaf
 from redispatch.kernels import Operand, copy, has_internal_overlap, is_dense, overlap
 from redispatch.tensor import META, Size, Tensor, can_cast, device, dtype, empty, lay_out, looks_of
 
@@ -41,6 +41,7 @@ class Meta(NamedTuple):
         return empty(self.shape, self.dtype, on or self.device, self.strides)
 
 
+@frozen
 class Structured(Operator):
     """An operator with one tensor result, made from a meta function and a body.
 

@@ -207,8 +207,8 @@ def view_through(window: Window, base: Tensor) -> Tensor:
     t._device = looks.device
     t._view = None
     t._looks = looks
-    if array is None:  # the base reaches beyond the end of its storage, or has no data at all
-        base._storage.hand_out(t)
+    if array is None and store._array is not None:  # the base reaches beyond the end of its storage
+        store.hand_out(t)
     return t
 
 

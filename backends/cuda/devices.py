@@ -183,8 +183,9 @@ class Started:
         for family in [room.OPERATORS for room in families]:
             for structured in family:
                 self.undo.append(structured.forget)
+                put = self._remember if isinstance(structured, InParts) else self._put
                 for op, function in structured.forms():
-                    self._put(op, function, f"planned {op._opname}")
+                    put(op, function, f"planned {op._opname}")
         ELSEWHERE["cuda"] = pooling.LOOPS
         self.undo += [fourier.TABLES.clear, pooling.TABLES.clear, lambda: ELSEWHERE.__delitem__("cuda")]
         for pool in OPERATORS:

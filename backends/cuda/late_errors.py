@@ -48,11 +48,15 @@ class LateErrors:
 
     def address(self, device: int) -> int:
         """Where a kernel writes; from now on it is to be looked at."""
+        found: int = constant(lambda: self.known(device))
+        self.asked.add(device)
+        return found
+
+    def known(self, device: int) -> int:
         found = self.words.get(device)
         if found is None:
             found = self.words[device] = self.driver.allocate(device, 8 * WORDS)
-            constant(lambda: self.clear(device))
-        self.asked.add(device)
+            self.clear(device)
         return found
 
     def clear(self, device: int) -> None:

@@ -17,13 +17,20 @@ from redispatch.tensor import Tensor, dtypes, wrap_dim
 
 from .copies import copy_on_device
 from .searches import below_or_at
+from .taped import constant
+
+MOST_KEPT = 1 << 14  # numbers that are kept on a device for calls that look alike; more are sent each time
 
 aten = ops.aten
 
 
 def counted(n: int, like: Tensor) -> Any:
-    """0, 1, ..., n - 1 on the device of a tensor."""
-    return aten.arange.default(n, dtype=dtypes.int64, device=like._device)
+    """0, 1, ..., n - 1 on the device of a tensor, where nobody writes to them."""
+
+    def made() -> Any:
+        return aten.arange.default(n, dtype=dtypes.int64, device=like._device)
+
+    return constant(made) if n <= MOST_KEPT else made()
 
 
 # --- other orders -----------------------------------------------------------------------------------------------------

@@ -27,16 +27,21 @@ MOST_TABLES = 256
 
 def table_of(windows: Windows3d, like: Tensor) -> Tensor:
     """The windows' table on a tensor's device, sent there once."""
-    key = like._device, windows.table.tobytes()
-    found = TABLES.get(key)
-    if found is None:
-        if len(TABLES) >= MOST_TABLES:
-            TABLES.clear()
-        table = kernels.with_covering(windows.table)
-        here = empty(table.shape, dtypes.int64)
-        as_numpy(here)[...] = table
-        found = TABLES[key] = constant(lambda: sent(here, like._device))
-    return constant(lambda: found)
+
+    def known() -> Tensor:
+        key = like._device, windows.table.tobytes()
+        found = TABLES.get(key)
+        if found is None:
+            if len(TABLES) >= MOST_TABLES:
+                TABLES.clear()
+            table = kernels.with_covering(windows.table)
+            here = empty(table.shape, dtypes.int64)
+            as_numpy(here)[...] = table
+            found = TABLES[key] = sent(here, like._device)
+        return found
+
+    found: Tensor = constant(known)
+    return found
 
 
 def launch(

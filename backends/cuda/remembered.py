@@ -21,7 +21,7 @@ from redispatch.tensor import Mould, Tensor, depends_on_default, fresh, get_defa
 
 from .copies import ABOVE
 from .operands import address_of, allocator, located, stream_for
-from .taped import FAR, OTHER, Refused, Tape, same
+from .taped import AT_WORK, FAR, OTHER, Refused, Tape, same
 from .writer import Run, Writer
 
 ALIGNMENT = 15  # bits of an address that a plan is for: no access is wider than 16 bytes
@@ -99,7 +99,7 @@ class Remembered:
         if i in self.tensors:
             return None if value is None else value._looks or looks_of(value)
         if i in self.tensor_lists:
-            return tuple([None if x is None else x._looks or looks_of(x) for x in value])
+            return looks_in(value)
         if i in self.lists:
             return None if value is None else tuple(value)
         return number_fact(value) if i in self.numbers else value
@@ -123,9 +123,8 @@ class Remembered:
                 low = low | address
                 addresses.append(address)
         for i in self.tensor_lists:
-            more = addresses_in(args[i])
-            low = low | bits_of(more)
-            addresses = [*addresses, *more]
+            addresses = with_those_in(addresses, args[i])
+            low = bits_of(addresses)
         if low & ALIGNMENT:
             return self.run_skewed(facts, args, addresses)
         for i in self.written:
@@ -154,8 +153,10 @@ class Remembered:
 
     def new_plan(self, facts: tuple[Any, ...], args: tuple[Any, ...]) -> Plan:
         """The plan for arguments that look so for the first time, at addresses that are multiples of 16 bytes."""
-        if any(isinstance(value, Generator) for value in args):
-            return EACH_TIME
+        if AT_WORK.get() is not None or any(isinstance(value, Generator) for value in args):
+            return (
+                EACH_TIME  # whoever is on the tape has all that is launched; a generator of one's own is asked itself
+            )
         others = tuple(fact for i, fact in enumerate(facts) if i not in self.numbers)
         if self.seen.get(others, 0) >= NUMBERS:
             return EACH_TIME
@@ -177,7 +178,8 @@ class Remembered:
             return EACH_TIME
         bits = low or [0] * len(tensors)
         try:
-            first, again = (self.taped(args, Tape(allocator(), next(iter(on)), base), bits) for base in (FAR, OTHER))
+            first = self.taped(args, Tape(allocator(), next(iter(on)), FAR), bits)
+            again = self.taped(args, Tape(allocator(), next(iter(on)), OTHER, former=first.tape), bits)
         except Exception:  # of whatever kind: the kernel itself raises what there is to raise
             return EACH_TIME
         return first.plan() if first.alike(again) else EACH_TIME
@@ -222,8 +224,18 @@ class Remembered:
 
 
 @leaf
+def looks_in(tensors: Sequence[Tensor | None]) -> tuple[Any, ...]:
+    return tuple([None if x is None else x._looks or looks_of(x) for x in tensors])
+
+
+@leaf
 def addresses_in(tensors: Sequence[Tensor | None]) -> list[int]:
     return [0 if x is None else address_of(x) for x in tensors]
+
+
+@leaf
+def with_those_in(addresses: list[int], tensors: Sequence[Tensor | None]) -> list[int]:
+    return addresses + addresses_in(tensors)
 
 
 @leaf

@@ -121,6 +121,7 @@ class Tape:
     places: list[Place] = field(default_factory=list)
     launched: list[tuple[Start, tuple[Any, ...]]] = field(default_factory=list)
     kept: list[Any] = field(default_factory=list)
+    former: Tape | None = None  # on which the same kernel ran before: what was made once for it serves here, too
     drawn: list[tuple[Any, int, int]] = field(default_factory=list)  # (generator, blocks, number of the place)
 
     def __post_init__(self) -> None:
@@ -171,8 +172,8 @@ class Tape:
         """The stream is the current one of the device, and gives its memory."""
         TAPES[self.number] = self.launched
         self.allocator.pools[self.index, self.number] = self.pool
-        self.former = STREAMS.get()
-        tokens = STREAMS.set({**self.former, self.index: self.number}), AT_WORK.set(self)
+        self.outside = STREAMS.get()
+        tokens = STREAMS.set({**self.outside, self.index: self.number}), AT_WORK.set(self)
         try:
             yield
         finally:
@@ -205,14 +206,26 @@ def constant(make: Callable[[], Any]) -> Any:
     tape = AT_WORK.get()
     if tape is None:
         return make()
-    tokens = STREAMS.set(tape.former), AT_WORK.set(None)
-    try:
-        made = make()
-    finally:
-        STREAMS.reset(tokens[0])
-        AT_WORK.reset(tokens[1])
+    if tape.former is not None:
+        if len(tape.kept) >= len(tape.former.kept):
+            raise Refused
+        made = tape.former.kept[len(tape.kept)]
+    else:
+        tokens = STREAMS.set(tape.outside), AT_WORK.set(None)
+        try:
+            made = make()
+        finally:
+            STREAMS.reset(tokens[0])
+            AT_WORK.reset(tokens[1])
     tape.kept.append(made)
     return made
+
+
+def keep(made: Any) -> None:
+    """Has what a plan needs live as long as a plan that is made of it."""
+    tape = AT_WORK.get()
+    if tape is not None:
+        tape.kept.append(made)
 
 
 def taken(generator: Any, count: int) -> tuple[int, int] | None:

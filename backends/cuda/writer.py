@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from redispatch.kernels.cuda import Start
+from redispatch.kernels.cuda import TAPES, Start
 from redispatch.tensor import device
 
 from .late_errors import late_errors
 from .memory import CachingAllocator
-from .taped import Told
+from .taped import Told, keep
 
 Run = Callable[[list[int], int], None]  # (addresses, stream)
 ALIGNED = 512  # bytes, of pieces of memory
@@ -48,6 +48,9 @@ class Writer:
         if self.asks:  # the device is to be asked for errors later
             self.scope["asked"] = self.errors.asked.add
             self.lines.append(f"asked({self.index})")
+        if self.scope["kept"]:
+            self.lines.insert(0, "if tapes: keep(kept)")
+            self.scope |= {"tapes": TAPES, "keep": keep}
         text = "\n    ".join(["def run(addresses, stream):", *(self.lines or ["pass"])])
         exec(compile(text, "<launches of a plan>", "exec"), self.scope)
         run: Run = self.scope["run"]

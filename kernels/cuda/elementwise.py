@@ -371,6 +371,8 @@ def packing(compute: str, fit: Callable[[Any], Any]) -> Callable[[Any], int]:
     known: dict[Any, int] = {}  # numbers come again; 2, 2.0 and True have the same bits, but 0.0 and -0.0 have not
 
     def packed(number: Any) -> int:
+        if type(number) is int and not number:
+            return 0
         bits = known.get(number)
         if bits is None:
             bits = as_argument(number, compute)

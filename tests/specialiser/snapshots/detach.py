@@ -29,8 +29,8 @@ def detach(self):
         result._device = value_2.device
         result._view = None
         result._looks = value_2
-        if array is None:
-            self._storage.hand_out(result)
+        if array is None and value_3._array is not None:
+            value_3.hand_out(result)
         result._counter = self._counter
         return result
     # ADInplaceOrView: tracking (kernel), ops/copying.py
@@ -59,7 +59,7 @@ def detach(self):
     result_2._device = value_5.device
     result_2._view = None
     result_2._looks = value_5
-    if array_2 is None:
-        self._storage.hand_out(result_2)
+    if array_2 is None and value_6._array is not None:
+        value_6.hand_out(result_2)
     result_2._counter = self._counter
     return result_2

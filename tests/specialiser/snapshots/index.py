@@ -4,12 +4,11 @@ def index_Tensor(self, indices):
     indices_0, indices_1 = indices
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
     if (bool((self._autograd is not None and self._autograd.requires_grad))) or (bool((indices_1._autograd is not None and indices_1._autograd.requires_grad))):
-        value = wanted_of([self, indices])
-        if not value:
+        if not bool((self._autograd is not None and self._autograd.requires_grad)):
             # CPU: index_kernel (kernel), ops/indexing.py
-            value_9 = indices_1._looks or looks_of(indices_1)
+            value_8 = indices_1._looks or looks_of(indices_1)
             looks = self._looks or looks_of(self)
-            plan = INDEXED_get((looks, None, value_9))
+            plan = INDEXED_get((looks, None, value_8))
             if plan is None or self._array is None:
                 result_2 = index_first(self, indices)
             else:
@@ -35,9 +34,9 @@ def index_Tensor(self, indices):
         node = node_class()
         node.sequence = next(SEQUENCE)
         node.hooks = None
-        value_3 = self._autograd
-        value_4 = self._view
-        result = None if value_3 is None else ((value_3.grad_fn, value_3.output_nr) if value_3.grad_fn is not None and (value_4 is None or value_4.version == self._counter[0]) else ((value_3.accumulator, 0, self) if value_4 is None and value_3.accumulator is not None and value_3.requires_grad else other_gradient_edge(self)))
+        value_2 = self._autograd
+        value_3 = self._view
+        result = None if value_2 is None else ((value_2.grad_fn, value_2.output_nr) if value_2.grad_fn is not None and (value_3 is None or value_3.version == self._counter[0]) else ((value_2.accumulator, 0, self) if value_3 is None and value_2.accumulator is not None and value_2.requires_grad else other_gradient_edge(self)))
         node.next_edges = (result,)
         saved_list_2 = saved_list(indices, False)
         node.kept = (saved_list_2, -1)
@@ -45,9 +44,9 @@ def index_Tensor(self, indices):
         if WATCH.on:
             look_on(operator_derivative, node)
         # CPU: index_kernel (kernel), ops/indexing.py
-        value_15 = indices_1._looks or looks_of(indices_1)
+        value_14 = indices_1._looks or looks_of(indices_1)
         looks_2 = self._looks or looks_of(self)
-        plan_2 = INDEXED_get((looks_2, None, value_15))
+        plan_2 = INDEXED_get((looks_2, None, value_14))
         if plan_2 is None or self._array is None:
             result_4 = index_first(self, indices)
         else:
@@ -71,8 +70,8 @@ def index_Tensor(self, indices):
             result_4 = result_5
         if isinstance(result_4, TensorBase):
             if result_4._autograd is None and not (result_4 is self) and not (result_4 is indices_1) and result_4._dtype.category >= 2:
-                value_27 = result_4._looks or looks_of(result_4)
-                node.outputs = value_27.alone
+                value_26 = result_4._looks or looks_of(result_4)
+                node.outputs = value_26.alone
                 record = ResultRecord()
                 record.requires_grad = True
                 record.grad_fn = node
@@ -86,9 +85,9 @@ def index_Tensor(self, indices):
                 return result_4
         return finish_otherwise(operator_derivative, op, node, [self, indices], result_4)
     # CPU: index_kernel (kernel), ops/indexing.py
-    value_21 = indices_1._looks or looks_of(indices_1)
+    value_20 = indices_1._looks or looks_of(indices_1)
     looks_3 = self._looks or looks_of(self)
-    plan_3 = INDEXED_get((looks_3, None, value_21))
+    plan_3 = INDEXED_get((looks_3, None, value_20))
     if plan_3 is None or self._array is None:
         result_6 = index_first(self, indices)
     else:

@@ -40,8 +40,8 @@ def view(self, size):
         result_2._device = value_8.device
         result_2._view = None
         result_2._looks = value_8
-        if array is None:
-            self._storage.hand_out(result_2)
+        if array is None and value_9._array is not None:
+            value_9.hand_out(result_2)
         if self._counter is not None and result_2 is not self and result_2._autograd is None:
             result_2._counter = self._counter
             if result_2._dtype.category >= 2:
@@ -108,8 +108,8 @@ def view(self, size):
     result_3._device = value_11.device
     result_3._view = None
     result_3._looks = value_11
-    if array_2 is None:
-        self._storage.hand_out(result_3)
+    if array_2 is None and value_12._array is not None:
+        value_12.hand_out(result_3)
     if self._counter is not None and result_3 is not self and result_3._autograd is None:
         result_3._counter = self._counter
         if result_3._dtype.category >= 2:

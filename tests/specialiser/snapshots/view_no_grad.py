@@ -29,8 +29,8 @@ def view(self, size):
     result._device = value_2.device
     result._view = None
     result._looks = value_2
-    if array is None:
-        self._storage.hand_out(result)
+    if array is None and value_3._array is not None:
+        value_3.hand_out(result)
     if self._counter is not None and result is not self and result._autograd is None:
         result._counter = self._counter
         if result._dtype.category >= 2:
