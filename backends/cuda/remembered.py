@@ -39,7 +39,8 @@ def is_remembered(op: OpOverload) -> bool:
     fresh_or_written = all(set(aliases) <= set(schema.mutable_positions) for aliases in schema.return_aliases)
     tensors = all(str(one.type) == "Tensor" for one in schema.returns)
     writes = set(schema.mutable_positions) <= set(schema.tensor_positions)
-    return known and fresh_or_written and tensors and writes and schema.kind != "out"
+    does = bool(schema.returns or schema.mutable_positions)  # else it only looks whether something is wrong
+    return known and fresh_or_written and tensors and writes and does and schema.kind != "out"
 
 
 def nothing(addresses: list[int], stream: int) -> None:
