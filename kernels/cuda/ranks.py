@@ -292,7 +292,8 @@ def searching(key: Key) -> dict[str, object]:
 
 def selecting(dtype: str, lines: int, one: bool) -> Launch:
     """`first_of_line` with a block per line: a thread at least for each digit."""
-    key, threads = KEYS[dtype], 512
+    key = KEYS[dtype]
+    threads = 256 if key.bits == 64 else 512  # of 64-bit keys 512 threads would need more registers than there are
     kernel = FIRST.kernel(
         DTYPES[dtype].compute,
         (dtype, "int64", dtype),
