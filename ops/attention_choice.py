@@ -22,7 +22,7 @@ from redispatch.tensor import dtypes
 from .fused_attention import broadcasts
 
 WIDEST = 256  # elements of a head that kernels for devices take
-WIDEST_WITH_ALL = 176  # where there is a bias and dropout: more would not fit into a lane's registers
+WIDEST_WITH_ALL = 144  # where there is a bias and dropout: more would not fit into a lane's registers
 
 
 class SDPBackend(enum.Enum):

@@ -504,7 +504,7 @@ class Attention:
     def forward(self, out: Operand, kept_rows: int) -> tuple[Launch, tuple[int, ...]]:
         """What fills `out` and, for so many rows of each head, the logarithms of sums."""
         wide = each(self.value_width)
-        high = 2 if wide + 2 * self.drops <= 8 else 1
+        high = 2 if wide + 2 * self.drops + self.adds <= 8 else 1
         dtypes = (self.dtype, "float32", "int64", "int64", *[self.dtype] * 3, self.bias_dtype)
         kernel = ATTENDED.kernel("float32", dtypes, **self.given(high, wide, wide))
         rest = (*self.numbers, kept_rows, *out.strides[:3], *self.steps, *self.bias_steps)

@@ -133,9 +133,9 @@ VERSIONS = [("float32", 17, False, 0.0), ("bfloat16", 6, True, 0.3)]
 OTHERS = [
     (dtype, width, with_bias, dropout)
     for dtype in ("float32", "float16", "bfloat16")
-    for width in (8, 32, 64, 80, 96, 128, 176, 256)
+    for width in (8, 32, 64, 80, 96, 128, 144, 256)
     for with_bias, dropout in ((False, 0.0), (True, 0.0), (False, 0.1), (True, 0.1))
-    if width <= 176 or not (with_bias and dropout)
+    if width <= 144 or not (with_bias and dropout)
 ]
 
 
