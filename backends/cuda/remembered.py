@@ -128,10 +128,13 @@ class Remembered:
             low = bits_of(addresses)
         if low & ALIGNMENT:
             return self.run_skewed(facts, args, addresses)
-        for i in self.written:
+        if len(self.written) == 1:
+            i = self.written[0]
             for k in self.tensors:
                 if k != i and args[k] is not None and args[k]._store is args[i]._store:
                     return self.run_anew(*args)
+        elif self.written and share_memory(args, self.written, self.tensors):
+            return self.run_anew(*args)
         return finished(self, plan, addresses, args)
 
     def run_anew(self, *args: Any) -> Any:
@@ -245,6 +248,17 @@ def bits_of(addresses: Sequence[int]) -> int:
     for one in addresses:
         bits |= one
     return bits
+
+
+@leaf
+def share_memory(args: tuple[Any, ...], written: Sequence[int], tensors: Sequence[int]) -> bool:
+    """Whether an argument that is written lies where another one does. (Not written out at each call, as that for one
+    written argument is: the code of each call would have a way out for each pair.)"""
+    return any(
+        k != i and args[i] is not None and args[k] is not None and args[k]._store is args[i]._store
+        for i in written
+        for k in tensors
+    )
 
 
 @inline

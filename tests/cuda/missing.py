@@ -19,6 +19,8 @@ NOT_ALIKE = {
     "new_empty_strided": UNDEFINED,
     "set_.source_Storage_storage_offset": "its storage stays on the CPU, and is refused",
     "get_device": "it tells where the tensor is",
+    "_fused_sdp_choice": "it chooses among the kernels of a device",
+    "_scaled_dot_product_efficient_attention": "the seed of what is not dropped is of undefined value",
     "_pack_padded_sequence": LENGTHS,
     "_pad_packed_sequence": LENGTHS,
     "_pack_padded_sequence_backward": LENGTHS,
