@@ -42,7 +42,7 @@ from .written import THREADS, Written, in_turn
 
 TILE, STEP = 64, 16
 LINE = TILE + 1  # of shared memory: one more, so that a column lies in different banks
-TOGETHER = 2  # blocks that a processor holds at once: 128 registers a lane
+AT_ONCE = 512  # threads that a processor holds: 128 registers each
 WIDEST = 256  # elements of a head: with more, a thread's sums would not fit into its registers
 int64, uint64 = np.int64, np.uint64
 ZERO, ONE, LOWEST = np.float32(0), np.float32(1), np.float32(-np.inf)
@@ -452,17 +452,17 @@ def gradient_of_keys(
 # --- from operands to launches ----------------------------------------------------------------------------------------
 
 
-ATTENDED = Written(attended, ("out", "logs", "seed", "offset", "q", "k", "v", "bias"), TOGETHER)
+ATTENDED = Written(attended, ("out", "logs", "seed", "offset", "q", "k", "v", "bias"), AT_ONCE)
 PRODUCTS = Written(products_of_rows, ("deltas", "grad", "out"))
 OF_QUERIES = Written(
     gradient_of_queries,
     ("grad_q", "grad_bias", "deltas", "grad", "q", "k", "v", "bias", "logs", "seed", "offset"),
-    TOGETHER,
+    AT_ONCE,
 )
 OF_KEYS = Written(
     gradient_of_keys,
     ("grad_k", "grad_v", "deltas", "grad", "q", "k", "v", "bias", "logs", "seed", "offset"),
-    TOGETHER,
+    AT_ONCE,
 )
 
 

@@ -226,7 +226,7 @@ def first_of_line(values, places, x, size, inner, wanted, flip, sorts, rank, ski
 RANK = Written(rank_in_order, ("values", "places", "keys", "order", "x"))
 RUNS = Written(longest_runs, ("values", "places", "bests", "keys", "order", "x"))
 OF_PIECES = Written(longest_of_pieces, ("values", "places", "bests", "order", "x"))
-FIRST = Written(first_of_line, ("values", "places", "x"))
+FIRST = Written(first_of_line, ("values", "places", "x"), at_once=512)
 
 # --- launches ---------------------------------------------------------------------------------------------------------
 
@@ -293,7 +293,7 @@ def searching(key: Key) -> dict[str, object]:
 def selecting(dtype: str, lines: int, one: bool) -> Launch:
     """`first_of_line` with a block per line: a thread at least for each digit."""
     key = KEYS[dtype]
-    threads = 256 if key.bits == 64 else 512  # of 64-bit keys 512 threads would need more registers than there are
+    threads = 256 if key.bits == 64 else 512  # 64-bit keys take twice the registers
     kernel = FIRST.kernel(
         DTYPES[dtype].compute,
         (dtype, "int64", dtype),

@@ -171,7 +171,7 @@ def scan_columns(out, places, carry, x, count, size, inner, parts, piece):
 
 
 ARRAYS = ("out", "places", "carry", "x")
-ROWS, COLUMNS = Written(scan_rows, ARRAYS), Written(scan_columns, ARRAYS)
+ROWS, COLUMNS = Written(scan_rows, ARRAYS, at_once=512), Written(scan_columns, ARRAYS)
 
 # --- operations -------------------------------------------------------------------------------------------------------
 

@@ -124,11 +124,12 @@ class Written:
     """The kernels that a function is, by dtypes.
 
     function: its first parameters are `arrays`; all others are int64.
-    together: how many of its blocks, of THREADS, a processor is to hold at once; 0 where the compiler may choose.
+    at_once: how many of its threads a processor is to hold at least, which bounds their registers; 0 where the compiler
+    may choose.
     """
 
-    def __init__(self, function: Callable[..., None], arrays: Sequence[str], together: int = 0) -> None:
-        self.function, self.arrays, self.together = function, tuple(arrays), together
+    def __init__(self, function: Callable[..., None], arrays: Sequence[str], at_once: int = 0) -> None:
+        self.function, self.arrays, self.at_once = function, tuple(arrays), at_once
         self.kernels: dict[Any, Kernel] = {}
 
     def kernel(self, compute: str, dtypes: Sequence[str], **given: object) -> Kernel:
@@ -156,7 +157,9 @@ class Written:
         named = {word: known.get(word, scope.get(word)) for word in self.words if word in known or word in scope}
         count = len(self.parameters) - len(self.arrays)
         signature = (*(f"{storage_type(dtype)}*" for dtype in dtypes), *["int64"] * count)
-        bounds = {"threads": THREADS, "together": self.together} if self.together else {}
+        threads = known.get("THREADS", THREADS)
+        assert isinstance(threads, int)
+        bounds = {"threads": threads, "together": max(self.at_once // threads, 1)} if self.at_once else {}
         return Source(self.function.__name__, self.text, named, signature, real_type(compute), **bounds)
 
     @cached_property

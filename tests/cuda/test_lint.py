@@ -130,6 +130,32 @@ def test_all_kernels_of_an_operator_keep_the_rules(info):
     check(kernels_of(info))
 
 
+LONG_LINES = {
+    "cumsum": lambda x: x.cumsum(-1),
+    "cummax": lambda x: x.cummax(-1),
+    "sort": lambda x: x.sort(-1),
+    "topk of few": lambda x: x.topk(5, -1),
+    "topk of many": lambda x: x.topk(3000, -1),
+    "kthvalue": lambda x: x.kthvalue(7, -1),
+    "median": lambda x: x.median(-1),
+    "mode": lambda x: x.mode(-1),
+    "argmax": lambda x: x.argmax(-1),
+    "nonzero": lambda x: x.nonzero(),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", LONG_LINES)
+def test_the_kernels_of_lines_longer_than_the_tables_keep_the_rules(name):
+    with devices_of(Collecting()) as driver:
+        for dtype in (rd.int64, rd.float64, rd.float32, rd.float16, rd.uint8):
+            for shape in ((100_000,), (3, 5000)):
+                LONG_LINES[name](rd.empty(shape, dtype=dtype, device="cuda"))
+            LONG_LINES[name](rd.empty(5000, 3, dtype=dtype, device="cuda").t())
+    assert driver.sources
+    check(driver.sources.values())
+
+
 # --- the rules, broken ------------------------------------------------------------------------------------------------
 
 
