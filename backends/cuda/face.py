@@ -90,12 +90,18 @@ def get_device_capability(device: Any = None) -> tuple[int, int]:
     return start().driver.capability
 
 
-def get_device_properties(device: Any = None) -> SimpleNamespace:
-    """name, major, minor and total_memory."""
-    index = index_of(device)
+class _CudaDeviceProperties(SimpleNamespace):
+    """What a device is and has."""
+
+
+def get_device_properties(device: Any = None) -> _CudaDeviceProperties:
+    """name, major, minor, total_memory and L2_cache_size in bytes, multi_processor_count, warp_size, and what else a
+    program may go by: regs_per_multiprocessor, shared_memory_per_block, max_threads_per_multi_processor."""
+    index, driver = index_of(device), start().driver
     major, minor = get_device_capability(index)
-    total = start().driver.memory_info(index)[1]
-    return SimpleNamespace(name=get_device_name(index), major=major, minor=minor, total_memory=total)
+    total = driver.memory_info(index)[1]
+    known = {"name": get_device_name(index), "major": major, "minor": minor, "total_memory": total}
+    return _CudaDeviceProperties(**known, **driver.properties(index))
 
 
 def can_device_access_peer(device: Any, peer_device: Any) -> bool:

@@ -25,6 +25,17 @@ from .driver import TAPES, Dim, Driver, OutOfDeviceMemory, Start, not_permitted,
 from .solver import solver_library
 
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
+PROPERTIES = {  # PyTorch's names: those of cuda.core
+    "multi_processor_count": "multiprocessor_count",
+    "warp_size": "warp_size",
+    "max_threads_per_multi_processor": "max_threads_per_multiprocessor",
+    "regs_per_multiprocessor": "max_registers_per_multiprocessor",
+    "shared_memory_per_block": "max_shared_memory_per_block",
+    "shared_memory_per_multiprocessor": "max_shared_memory_per_multiprocessor",
+    "L2_cache_size": "l2_cache_size",
+    "is_integrated": "integrated",
+    "is_multi_gpu_board": "multi_gpu_board",
+}
 CAPTURING = 1  # CU_STREAM_CAPTURE_STATUS_ACTIVE
 PORTABLE = 1  # CU_MEMHOSTALLOC_PORTABLE: pinned for all devices
 MODES = {
@@ -160,6 +171,10 @@ class CardDriver(Driver):
         self.enter(device)
         free, total = self.checked(self.api.cuMemGetInfo())
         return int(free), int(total)
+
+    def properties(self, device: int) -> dict[str, int]:
+        known = self.asked(lambda: self.devices[device].properties)
+        return {ours: self.asked(getattr, known, theirs) for ours, theirs in PROPERTIES.items()}
 
     def device_of(self, address: int) -> int:
         self.enter(max(self.current.device, 0))

@@ -135,6 +135,20 @@ class Driver:
         """(free bytes, all bytes)"""
         raise NotImplementedError
 
+    def properties(self, device: int) -> dict[str, int]:
+        """What a device has, under PyTorch's names: here what kernels are written for, and one processor."""
+        return {
+            "multi_processor_count": 1,
+            "warp_size": 32,
+            "max_threads_per_multi_processor": 2048,
+            "regs_per_multiprocessor": 65536,
+            "shared_memory_per_block": 48 << 10,
+            "shared_memory_per_multiprocessor": 164 << 10,
+            "L2_cache_size": 0,
+            "is_integrated": False,
+            "is_multi_gpu_board": False,
+        }
+
     # Streams: numbers, -i being the default one of device i. Events: objects of the driver's. ----------------------
 
     def create_stream(self, device: int, priority: int = 0) -> int:

@@ -106,6 +106,12 @@ def core_of(world):
             self.compute_capability = (8, 0)
             self.default_stream = Stream(world, 1 if number == 0 else 1000 + number, number)
 
+        @property
+        def properties(self):
+            from cuda.core._device import DeviceProperties
+
+            return SimpleNamespace(**{name: len(name) for name in dir(DeviceProperties) if not name.startswith("_")})
+
         @like(core.Device.set_current)
         def set_current(self, ctx=None):
             world.local.device = self.device_id

@@ -151,3 +151,10 @@ def test_two_cards(monkeypatch):
         del x, y
         gc.collect()
         rd.cuda.empty_cache()
+
+
+def test_what_a_card_has_is_told_under_pytorchs_names(world):
+    found = rd.cuda.get_device_properties(0)
+    assert found.name == "fake card 0" and (found.major, found.minor) == (8, 0)
+    assert found.multi_processor_count == len("multiprocessor_count") and found.L2_cache_size == len("l2_cache_size")
+    assert "multi_processor_count=20" in repr(found) and repr(found).startswith("_CudaDeviceProperties(name=")

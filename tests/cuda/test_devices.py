@@ -96,7 +96,8 @@ def test_devices_come_with_the_first_use_and_go(null):
     with rd.cuda.device(0), rd.cuda.device_of(x):
         assert rd.cuda.current_device() == 0
     assert rd.cuda.get_device_capability() == (8, 0)
-    assert rd.cuda.get_device_properties().total_memory == 1 << 24
+    known = rd.cuda.get_device_properties()
+    assert known.total_memory == 1 << 24 and known.warp_size == 32 and known.multi_processor_count == 1
     assert rd.nn.Linear(2, 2).cuda().weight.is_cuda
 
 
