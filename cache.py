@@ -2,22 +2,26 @@
 
     python -m redispatch.cache list
     python -m redispatch.cache warm --dtypes float32 int64 --operators add mm softmax
-    python -m redispatch.cache warm --cuda sm_90
+    python -m redispatch.cache warm --cuda sm_90 --operators add mm softmax
+    python -m redispatch.cache warm --cuda sm_90 --program train.py --epochs 1
     python -m redispatch.cache clear
 
 Kernels are compiled when they are first needed and kept in a directory (kernels/cache.py). An image or a fleet of
 machines that are alike can have that done once: `warm` runs the samples of the table of operators. With `--cuda` it
-compiles the CUDA kernels of a compute capability instead, for which the machine needs numba-cuda and no GPU.
+compiles the CUDA kernels of a compute capability instead, for which the machine needs numba-cuda and no GPU: those of
+the samples, or with `--program` those that a program launches, which runs then on a device that computes nothing.
 """
 
 from __future__ import annotations
 
 import argparse
+import runpy
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from redispatch.kernels import cache
 
@@ -39,6 +43,9 @@ def main(arguments: list[str] | None = None) -> int:
     warm.add_argument("--operators", nargs="+", metavar="NAME", default=[], help="such as add or mm; by default all")
     warm.add_argument("--dtypes", nargs="+", metavar="DTYPE", default=DTYPES, help=f"by default {' '.join(DTYPES)}")
     warm.add_argument("--cuda", metavar="TARGET", help="CUDA kernels for sm_90 or the like, instead of the CPU's")
+    warm.add_argument(
+        "--program", nargs=argparse.REMAINDER, metavar="FILE", help="with --cuda: what this program needs; last"
+    )
     commands.add_parser("clear", help="remove all compiled kernels")
     chosen = parser.parse_args(arguments)
     path = cache.directory()
@@ -50,8 +57,13 @@ def main(arguments: list[str] | None = None) -> int:
         count, size = cache.clear()
         print(f"removed {count} kernels, {in_units(size)}, from {path}")
     else:
+        if chosen.program is not None and not (chosen.program and chosen.cuda):
+            parser.error("--program is for CUDA kernels: warm --cuda sm_90 --program FILE [ARGUMENT...]")
         try:
-            fill(chosen.operators, chosen.dtypes, chosen.cuda)
+            if chosen.program:
+                fill_for(chosen.program, chosen.cuda)
+            else:
+                fill(chosen.operators, chosen.dtypes, chosen.cuda)
         except ValueError as wrong:
             parser.error(str(wrong))
     return 0
@@ -84,10 +96,9 @@ def fill(names: Iterable[str], dtypes: Iterable[str], cuda: str | None = None) -
     unknown = names - {info.op.schema.base_name for info in infos}
     if unknown:
         raise ValueError(f"there is no operator {min(unknown)!r}; `rd.ops.aten` has their names")
-    before, progress = len(cache.kept()), Progress(len(infos))
-    state = rd.get_rng_state()
+    progress, state = Progress(len(infos)), rd.get_rng_state()
     try:
-        with compiling_for(cuda) if cuda else nullcontext():
+        with compiling_for(cuda) if cuda else nullcontext(), told():
             for info in infos:
                 for dtype in wanted:
                     if dtype in info.dtypes:
@@ -95,18 +106,52 @@ def fill(names: Iterable[str], dtypes: Iterable[str], cuda: str | None = None) -
                 progress.advance(str(info.op))
     finally:
         rd.set_rng_state(state)
-    found = cache.kept()
-    total = in_units(sum(one.bytes for one in found))
-    print(f"{len(found) - before} kernels more; {len(found)} in all, {total}, in {cache.directory()}")
+
+
+def fill_for(program: Sequence[str], cuda: str) -> None:
+    """Runs a program (its file, and its arguments) as `python FILE ARGUMENT...` would, so that the CUDA kernels which
+    it needs are compiled and kept.
+
+    Its device "cuda" computes nothing: all that is read from there is zero, and what it prints is of no value. It
+    should do a step of each kind, not a whole training. ValueError where there is no such file, and for no capability.
+    """
+    if not Path(program[0]).is_file():
+        raise ValueError(f"there is no program {program[0]!r}")
+    arguments, folders = sys.argv, sys.path
+    sys.argv, sys.path = [*program], [str(Path(program[0]).resolve().parent), *sys.path]
+    try:
+        with compiling_for(cuda), told():
+            runpy.run_path(program[0], run_name="__main__")
+    except SystemExit as end:
+        if end.code:
+            raise
+    finally:
+        sys.argv, sys.path = arguments, folders
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Tells how many kernels a block has compiled, also where it ends with an error."""
+    before = len(cache.kept())
+    try:
+        yield
+    finally:
+        found = cache.kept()
+        total = in_units(sum(one.bytes for one in found))
+        print(f"{len(found) - before} kernels more; {len(found)} in all, {total}, in {cache.directory()}")
 
 
 def run_samples(info: OpInfo, dtype: dtype) -> None:
     """Runs the samples of an operator in a dtype, and backward, where it has a gradient."""
     for given in info.sample_inputs(dtype, requires_grad=info.gradients and not info.mutates):
-        results = info.op(*given.arguments, **given.kwargs)
-        for result in results if isinstance(results, tuple | list) else [results]:
-            if getattr(result, "requires_grad", False):
-                result.backward(result.detach(), retain_graph=True)
+        run_back(info.op(*given.arguments, **given.kwargs))
+
+
+def run_back(results: Any) -> None:
+    """Runs backward from each result that has a gradient."""
+    for result in results if isinstance(results, tuple | list) else [results]:
+        if getattr(result, "requires_grad", False):
+            result.backward(result.detach(), retain_graph=True)
 
 
 @contextmanager
@@ -134,11 +179,11 @@ def compiling_for(target: str) -> Iterator[None]:
 
 
 def run_on_device(info: OpInfo, dtype: dtype) -> None:
-    """Runs the samples of an operator on the device "cuda", which only compiles: what comes out is of no value."""
-    for given in info.sample_inputs(dtype):
+    """The same on the device "cuda", which only compiles: what comes out is of no value."""
+    for given in info.sample_inputs(dtype, requires_grad=info.gradients and not info.mutates):
         try:
             moved = given.map(lambda x: x.cuda())
-            info.op(*moved.arguments, **moved.kwargs)
+            run_back(info.op(*moved.arguments, **moved.kwargs))
         except (NotImplementedError, RuntimeError, ValueError, IndexError, TypeError):
             continue  # it has no CUDA kernel, or looks at numbers, which there are none
 

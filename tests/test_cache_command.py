@@ -49,6 +49,20 @@ def test_warming_runs_the_samples(folder, capsys):
     assert "aten.neg.default" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        (["--program", "train.py"], "--program is for CUDA kernels"),
+        (["--cuda", "sm_90", "--program"], "--program is for CUDA kernels"),
+        (["--cuda", "sm_90", "--program", "nowhere.py"], "there is no program 'nowhere.py'"),
+    ],
+)
+def test_a_program_is_run_for_a_card(wrong, why, capsys):
+    with pytest.raises(SystemExit):
+        command.main(["warm", *wrong])
+    assert why in capsys.readouterr().err
+
+
 def test_no_directory_is_told(tmp_path, monkeypatch, recwarn):
     monkeypatch.setattr(cache, "_warned", False)
     (tmp_path / "file").write_text("")

@@ -184,9 +184,9 @@ class Remembered:
         try:
             first = self.taped(args, Tape(allocator(), next(iter(on)), FAR), bits)
             again = self.taped(args, Tape(allocator(), next(iter(on)), OTHER, former=first.tape), bits)
+            return first.plan() if first.alike(again) else EACH_TIME
         except Exception:  # of whatever kind: the kernel itself raises what there is to raise
             return EACH_TIME
-        return first.plan() if first.alike(again) else EACH_TIME
 
     def taped(self, args: tuple[Any, ...], tape: Tape, bits: Sequence[int]) -> Taped:
         """What a run of the kernel on a tape leaves there."""

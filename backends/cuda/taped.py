@@ -234,7 +234,7 @@ def taken(generator: Any, count: int) -> tuple[int, int] | None:
     if tape is None:
         return None
     tape.drawn.append((generator, count, len(tape.places)))
-    return tape.placed(0), tape.placed(0)
+    return tape.placed(0), tape.placed(count)  # an offset plus some of the numbers is one of the plan, too
 
 
 def same(a: Sequence[tuple[Start, list[Told]]], b: Sequence[tuple[Start, list[Told]]]) -> bool:

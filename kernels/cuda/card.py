@@ -210,9 +210,6 @@ class CardDriver(Driver):
         code = cubin(source, self.target)
         return self.asked(lambda: self.ObjectCode.from_cubin(code, name=source.name).get_kernel(source.name))
 
-    def launch(self, kernel: Any, grid: Dim, block: Dim, arguments: Sequence[int | float], stream: int = 0) -> None:
-        self.prepared(kernel, grid, block)(tuple(arguments), stream)
-
     def prepared(self, kernel: Any, grid: Dim, block: Dim) -> Start:
         configuration = self.configurations.get((grid, block))
         if configuration is None:

@@ -116,16 +116,12 @@ class Driver:
 
     def launch(self, kernel: Any, grid: Dim, block: Dim, arguments: Sequence[int | float], stream: int = 0) -> None:
         """Runs a kernel, or has a stream run it. Arguments are addresses, integers and float64 numbers."""
-        raise NotImplementedError
+        self.prepared(kernel, grid, block)(tuple(arguments), stream)
 
     def prepared(self, kernel: Any, grid: Dim, block: Dim) -> Start:
-        """`launch` of that kernel with that grid, for callers that keep it: `start(arguments, stream)`."""
-
-        def start(arguments: tuple[int | float, ...], stream: int) -> None:
-            if not (TAPES and written_down(start, arguments, stream)):
-                self.launch(kernel, grid, block, arguments, stream)
-
-        return start
+        """`launch` of that kernel with that grid, for callers that keep it: `start(arguments, stream)`. It asks
+        `written_down` first, as the stream may be a tape."""
+        raise NotImplementedError
 
     def version(self) -> str:
         """Of the machine's own driver; "" where nothing but ours is between."""

@@ -6,7 +6,6 @@ compiling kernels without a GPU. Read next: `simulated.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -80,9 +79,6 @@ class NullDriver(Recording):
     def load(self, source: Source) -> str:
         return source.name
 
-    def launch(self, kernel: str, grid: Dim, block: Dim, arguments: Sequence[int | float], stream: int = 0) -> None:
-        self.prepared(kernel, grid, block)(tuple(arguments), stream)
-
     def prepared(self, kernel: str, grid: Dim, block: Dim) -> Start:
         note, new = self.launched.append, tuple.__new__
 
@@ -109,7 +105,7 @@ class CompilingDriver(NullDriver):
     name = "compiling"
 
     def __init__(self, target: str) -> None:
-        super().__init__()
+        super().__init__(capacity=1 << 40)  # of bytes that there are not: whatever a program makes has room
         self.target = target
         self.capability = capability_of(target)
 

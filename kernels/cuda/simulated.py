@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .compiler import Source, ptx
-from .driver import CAPACITY, Dim, OutOfDeviceMemory
+from .driver import CAPACITY, TAPES, Dim, OutOfDeviceMemory, Start, written_down
 from .recording import Recording
 from .simulator import Device, Loaded
 
@@ -74,12 +74,17 @@ class SimulatedDriver(Recording):
     def load(self, source: Source) -> tuple[Loaded, str]:
         return self.device.load(ptx(source, self.target)), source.name
 
-    def launch(self, kernel: Any, grid: Dim, block: Dim, arguments: Sequence[int | float], stream: int = 0) -> None:
+    def prepared(self, kernel: Any, grid: Dim, block: Dim) -> Start:
         module, name = kernel
-        check_kinds(name, module.program(name).kernel.parameters, arguments)
+        parameters = module.program(name).kernel.parameters
         strict = not name.startswith("copy_")  # memory may be copied before all of it was written
 
-        self.do(stream, lambda: self.device.launch(module, name, grid, block, arguments, strict))
+        def start(arguments: tuple[int | float, ...], stream: int) -> None:
+            check_kinds(name, parameters, arguments)
+            if not (TAPES and written_down(start, arguments, stream)):
+                self.do(stream, lambda: self.device.launch(module, name, grid, block, arguments, strict))
+
+        return start
 
     def memory_info(self, device: int) -> tuple[int, int]:
         return self.memory - self.device.arena.used, self.memory

@@ -352,6 +352,30 @@ def test_a_cache_is_filled_for_a_card_that_is_not_there(tmp_path):  # 4 s: a pro
     assert "removed" in python(tmp_path, "-m", "redispatch.cache", "clear") and not list(tmp_path.glob("*.cubin"))
 
 
+def test_a_cache_is_filled_with_what_a_program_needs(tmp_path):  # 6 s: as above
+    program = tmp_path / "train.py"
+    program.write_text(
+        "import sys, helper, redispatch as rd\n"
+        "x = rd.ones(3, device='cuda', requires_grad=True)\n"
+        "x.tanh().sum().backward()\n"
+        "print(__name__, sys.argv[1:], x.grad.sum().item())\n"
+    )
+    (tmp_path / "helper.py").write_text("")  # it imports what lies beside it
+    told = python(tmp_path, "-m", "redispatch.cache", *f"warm --cuda sm_90 --program {program} --steps 1".split())
+    assert "__main__ ['--steps', '1'] 0.0" in told and re.search(r"\d+ kernels more", told)
+    listed = python(tmp_path, "-m", "redispatch.cache", "list")
+    assert all(f"{name}_contiguous(" in listed for name in ("tanh", "tanh_backward"))
+
+
+def test_what_was_compiled_is_told_when_a_program_fails(tmp_path):  # 4 s: as above
+    program = tmp_path / "train.py"
+    program.write_text("import redispatch as rd; rd.ones(3, device='cuda').neg(); 1 / 0")
+    words = ["-m", "redispatch.cache", *f"warm --cuda sm_90 --program {program}".split()]
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        python(tmp_path, *words)
+    assert re.search(r"\d+ kernels more", failed.value.stdout) and "ZeroDivisionError" in failed.value.stderr
+
+
 def test_a_program_runs_on_the_simulator_by_a_word_in_the_environment(tmp_path):  # 4 s: as above
     program = (
         "import redispatch as rd; x = rd.arange(4.0).cuda(); print((x * 2).sum().item(), rd.cuda.get_device_name())"

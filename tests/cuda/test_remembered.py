@@ -31,6 +31,24 @@ def arguments(null, call, *args):
     return [(one.name, one.grid, one.block, one.arguments) for one in null.launched], kept
 
 
+def check_what_draws():
+    """It has a plan, which draws anew."""
+    x = rd.empty(5, device="cuda")
+    drawing = (  # 5 numbers: some kernels draw four at once, and then the last one
+        (rd.ops.aten.normal_.default, lambda: x.normal_()),
+        (rd.ops.aten.uniform_.default, lambda: x.uniform_()),
+        (rd.ops.aten.bernoulli_.float, lambda: x.bernoulli_(0.5)),
+        (getattr(rd.ops.aten.random_, "from"), lambda: rd.randint(0, 3, (5,), device="cuda")),
+    )
+    for op, draw in drawing:
+        rd.cuda.manual_seed(3)
+        once, again = [draw().tolist() for _ in range(2)]
+        assert [plan.plain for plan in plans(op)] == [True], op
+        rd.cuda.manual_seed(3)
+        kernel_of(op).forget()
+        assert [draw().tolist() for _ in range(2)] == [once, again]
+
+
 # --- from the host's side ---------------------------------------------------------------------------------------------
 
 
@@ -246,6 +264,23 @@ def test_tapes_leave_nothing_behind(null):
     assert not TAPES and started().allocator.pools == pools
 
 
+def test_what_draws_has_a_plan(null):
+    check_what_draws()
+
+
+def test_a_place_is_known_by_what_lies_in_it_and_nothing_beyond(null):
+    """An offset plus some of the numbers drawn is of the plan; an address outside refuses one, and raises nothing."""
+    from redispatch.backends.cuda import taped
+    from redispatch.ops.random import Generator
+
+    tape = taped.Tape(started().allocator, rd.device("cuda:0"), taped.FAR)
+    with tape.running():
+        seed, offset = taped.taken(Generator("cuda"), 4)
+    assert tape.told(offset + 4) == (1, 4) and tape.told(seed) == (0, 0)
+    with pytest.raises(taped.Refused):
+        tape.told(offset + 5)
+
+
 # --- what is computed -------------------------------------------------------------------------------------------------
 
 
@@ -279,3 +314,7 @@ def test_a_bad_index_of_a_planned_call_is_told_of(simulator):
         x.index_select(0, rd.tensor([4]).cuda())
         with pytest.raises(IndexError, match="index_select: index 4 is out of bounds"):
             rd.cuda.synchronize()
+
+
+def test_what_draws_by_a_plan_draws_what_the_kernel_would(simulator):
+    check_what_draws()
