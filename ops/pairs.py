@@ -12,6 +12,7 @@ from .arithmetic import pow
 from .declare import Operator
 from .pointwise import Pointwise, pointwise
 from .public import public
+from .scalar_functions import common_divisor
 
 WHOLE = ("uint8", "int8", "int16", "int32", "int64")
 COMPLEX = ("complex64", "complex128")
@@ -252,14 +253,6 @@ lcm_op = pointwise(
     cost=16,
     unsupported=refusing("lcm_cpu", "bool", *FLOATING),
 )
-
-
-def common_divisor(self, other):
-    """Euclid's: the larger is replaced by what is left of it, until nothing is."""
-    a, b = abs(self), abs(other)
-    while b != 0:
-        a, b = b, a % b
-    return a
 
 
 def common_multiple(self, other):

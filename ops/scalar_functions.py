@@ -24,6 +24,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+
 from redispatch.kernels import vecmath
 
 from . import scalar_slopes
@@ -231,8 +233,22 @@ class Rewritten(ast.NodeTransformer):
         return node if value is None else self.written.bound(node.id, value)
 
 
+def common_divisor(self, other):
+    """Euclid's: the larger is replaced by what is left of it, until nothing is."""
+    a, b = abs(self), abs(other)
+    while b != 0:
+        a, b = b, a % b
+    return a
+
+
+# What stands for functions of `math` that compilers do not know, on the CPU or on a GPU.
+STANDS_FOR = {math.fmod: np.fmod, math.gcd: common_divisor}
+
+
 def for_compiler(function: Function) -> Function:
     """A function that scalar functions call, as it is compiled: the vector function, where there is one."""
+    if function in STANDS_FOR:
+        return STANDS_FOR[function]
     if isinstance(function, FunctionType):
         return function if is_ours(function) else compiled(function)
     if getattr(function, "__module__", "") == "math" and function is not math.pow:

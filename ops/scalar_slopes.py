@@ -109,6 +109,38 @@ def atan2_slope_x(y, x):
     return -y / (x * x + y * y)
 
 
+def degrees_slope(x):
+    return 180.0 / math.pi
+
+
+def radians_slope(x):
+    return math.pi / 180.0
+
+
+def hypot_slope_x(x, y):
+    return x / math.hypot(x, y)
+
+
+def hypot_slope_y(x, y):
+    return y / math.hypot(x, y)
+
+
+def copysign_slope_x(x, y):
+    return math.copysign(1.0, x) * math.copysign(1.0, y)
+
+
+def copysign_slope_y(x, y):
+    return 0.0
+
+
+def fmod_slope_x(x, y):
+    return 1.0
+
+
+def fmod_slope_y(x, y):
+    return -math.trunc(x / y)
+
+
 def pow_slope_x(x, y):
     return 0.0 if y == 0.0 else y * x ** (y - 1.0)
 
@@ -144,6 +176,12 @@ SLOPES: dict[str, tuple[Callable[..., Any], ...]] = {
     "fabs": (abs_slope,),
     "atan2": (atan2_slope_y, atan2_slope_x),
     "pow": (pow_slope_x, pow_slope_y),
+    "degrees": (degrees_slope,),
+    "radians": (radians_slope,),
+    "hypot": (hypot_slope_x, hypot_slope_y),
+    "copysign": (copysign_slope_x, copysign_slope_y),
+    "fmod": (fmod_slope_x, fmod_slope_y),
+    "gcd": (),
     "floor": (),
     "ceil": (),
     "trunc": (),

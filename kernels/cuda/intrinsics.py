@@ -410,7 +410,9 @@ def _register_rounding() -> None:
         return emit
 
     unary = {np.floor: "floor", np.ceil: "ceil", np.trunc: "trunc", np.rint: "rint", np.sqrt: "sqrt", np.abs: "fabs"}
-    for function, name, count in (*((one, name, 1) for one, name in unary.items()), (np.fmod, "fmod", 2)):
+    binary = {np.fmod: "fmod", np.nextafter: "nextafter"}
+    for function, name in {**unary, **binary}.items():
+        count = function.nin
         known = ufunc_db().setdefault(function, {})
         known.setdefault(f"{'f' * count}->f", calling_library(f"__nv_{name}f"))
         known.setdefault(f"{'d' * count}->d", calling_library(f"__nv_{name}"))

@@ -15,6 +15,7 @@ NOT_ALIKE = {
     "empty.memory_format": UNDEFINED,
     "empty_strided": UNDEFINED,
     "empty_like": UNDEFINED,
+    "empty_permuted": UNDEFINED,
     "new_empty": UNDEFINED,
     "new_empty_strided": UNDEFINED,
     "set_.source_Storage_storage_offset": "its storage stays on the CPU, and is refused",

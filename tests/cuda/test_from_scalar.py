@@ -8,6 +8,8 @@ import redispatch as rd
 from redispatch.library import _scoped_library, elementwise, reduction
 from redispatch.testing import assert_close
 
+from ..ops.test_from_scalar import all_of_math
+
 pytestmark = pytest.mark.usefixtures("simulator")
 
 SCHEMA = "(Tensor x, int[1]? dim=None, bool keepdim=False) -> Tensor"
@@ -38,6 +40,12 @@ def softmax(x, result):
 def lib():
     with _scoped_library("devices", "FRAGMENT") as library:
         yield library
+
+
+def test_all_functions_of_math_are_compiled(lib):
+    op = elementwise("devices::all_of_math(Tensor x, Tensor y) -> Tensor", all_of_math, derivative=False, lib=lib)
+    x, y = rd.tensor([0.3, 0.9, 0.5], dtype=rd.float64), rd.tensor([1.25, -2.5, 0.75], dtype=rd.float64)
+    assert_close(op(x.cuda(), y.cuda()).cpu(), op(x, y), rtol=1e-12, atol=0)
 
 
 def test_an_elementwise_operator_and_its_gradient(lib):

@@ -36,8 +36,10 @@ def on_device(info, sample):
     def moved(x):
         return x.detach().to("cuda").requires_grad_(x.requires_grad)
 
-    there = sample.map(moved)
-    if "device" not in sample.kwargs and any(argument.name == "device" for argument in info.op.schema.arguments):
+    there = sample.map(moved).map(lambda named: rd.device("cuda"), rd.device)
+    if "device" not in sample.kwargs and any(
+        one.name == "device" and one.kwarg_only for one in info.op.schema.arguments
+    ):
         return SampleInput(there.input, there.args, {**there.kwargs, "device": rd.device("cuda")})
     return there
 

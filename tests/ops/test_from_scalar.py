@@ -1,5 +1,6 @@
 """One decorator makes a whole operator of a function of one element: kernels, forms, gradients of any order, rules."""
 
+import ast
 import copy
 import inspect
 import math
@@ -14,7 +15,7 @@ import pytest
 import redispatch as rd
 from redispatch import modes
 from redispatch.library import _scoped_library, elementwise, opcheck
-from redispatch.ops.scalar_functions import ScalarFunctionError, cost_of, slope
+from redispatch.ops.scalar_functions import COUNT, ScalarFunctionError, cost_of, slope
 from redispatch.testing import assert_close, check_operator, info_of
 from redispatch.testing.check_operator import CHECKS
 
@@ -202,7 +203,8 @@ def test_a_slope_reads_like_the_function(smooth_relu):
 
 
 MATH = ["exp", "expm1", "exp2", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan",
-        "sinh", "cosh", "tanh", "asinh", "atanh", "erf", "erfc", "fabs", "floor", "ceil", "trunc"]  # fmt: skip
+        "sinh", "cosh", "tanh", "asinh", "atanh", "erf", "erfc", "fabs", "floor", "ceil", "trunc",
+        "degrees", "radians"]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MATH)
@@ -214,6 +216,45 @@ def test_slopes_of_mathematical_functions(name, tmp_path):
     f, h = scope["f"], 1e-6
     for x in (0.3, 0.8):
         assert slope(f, "x")(x) == pytest.approx((f(x + h) - f(x - h)) / (2 * h), rel=1e-7, abs=1e-8)
+
+
+@pytest.mark.parametrize("name", ["atan2", "copysign", "fmod", "hypot", "pow"])
+def test_slopes_of_mathematical_functions_of_two_numbers(name, tmp_path):
+    path = tmp_path / "f.py"
+    path.write_text(f"import math\n\ndef f(x, y):\n    return math.{name}(x, y)\n")
+    scope = {}
+    exec(compile(path.read_text(), str(path), "exec"), scope)
+    f, h = scope["f"], 1e-6
+    for x, y in ((0.3, 0.7), (2.8, 0.8), (1.6, -0.5)):
+        assert slope(f, "x")(x, y) == pytest.approx((f(x + h, y) - f(x - h, y)) / (2 * h), rel=1e-6, abs=1e-8)
+        assert slope(f, "y")(x, y) == pytest.approx((f(x, y + h) - f(x, y - h)) / (2 * h), rel=1e-6, abs=1e-8)
+
+
+def all_of_math(x, y):
+    """Of one number and then of two, with weights, so that each counts."""
+    n = int(y * 4.0)
+    a = math.acos(x) + 2.0 * math.acosh(1.0 + x) + 3.0 * math.asin(x) + 4.0 * math.asinh(x) + 5.0 * math.atan(x)
+    b = math.atanh(x) + 2.0 * math.ceil(x) + 3.0 * math.cos(x) + 4.0 * math.cosh(x) + 5.0 * math.degrees(x)
+    c = math.erf(x) + 2.0 * math.erfc(x) + 3.0 * math.exp(x) + 4.0 * math.exp2(x) + 5.0 * math.expm1(x)
+    d = math.fabs(x) + 2.0 * math.floor(x) + 3.0 * math.gamma(x) + 4.0 * math.lgamma(x) + 5.0 * math.log(x)
+    e = math.log10(x) + 2.0 * math.log1p(x) + 3.0 * math.log2(x) + 4.0 * math.radians(x) + 5.0 * math.sin(x)
+    f = math.sinh(x) + 2.0 * math.sqrt(x) + 3.0 * math.tan(x) + 4.0 * math.tanh(x) + 5.0 * math.trunc(x)
+    g = 0.5 if math.isfinite(x) and not math.isinf(x) and not math.isnan(x) else 0.0
+    h = math.atan2(x, y) + 2.0 * math.copysign(x, y) + 3.0 * math.fmod(y, x) + 4.0 * math.gcd(6 * n, 4)
+    i = math.hypot(x, y) + 2.0 * math.ldexp(x, n) + 3.0 * math.nextafter(x, y) + 4.0 * math.pow(x, y)
+    return a + b + c + d + e + f + g + h + i
+
+
+@pytest.mark.once  # 8 s of compiling
+def test_all_functions_of_math_are_compiled(lib):
+    used = {
+        node.attr for node in ast.walk(ast.parse(inspect.getsource(all_of_math))) if isinstance(node, ast.Attribute)
+    }
+    assert used == set(COUNT)
+    op = elementwise("scalars::all_of_math(Tensor x, Tensor y) -> Tensor", all_of_math, derivative=False, lib=lib)
+    pairs = [(0.3, 1.25), (0.9, -2.5), (0.5, 0.75)]
+    found = op(*[rd.tensor(one, dtype=rd.float64) for one in zip(*pairs, strict=True)])
+    assert found.tolist() == pytest.approx([all_of_math(*pair) for pair in pairs], rel=1e-12)
 
 
 # --- options ----------------------------------------------------------------------------------------------------------
