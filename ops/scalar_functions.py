@@ -242,7 +242,7 @@ def common_divisor(self, other):
 
 
 # What stands for functions of `math` that compilers do not know, on the CPU or on a GPU.
-STANDS_FOR = {math.fmod: np.fmod, math.gcd: common_divisor}
+STANDS_FOR: dict[Function, Function] = {math.fmod: np.fmod, math.gcd: common_divisor}
 
 
 def for_compiler(function: Function) -> Function:

@@ -32,6 +32,7 @@ from . import (
     counting,
     draws,
     extremes,
+    folding,
     fourier,
     keeping,
     loss_scaling,
@@ -179,7 +180,7 @@ class Started:
         for joining in JOINING:
             self._remember(joining.op.functional, joining.functional, joining.op.base_name)
             self._put(joining.op.out, joining.out, joining.op.base_name)
-        families = products, softmax, losses, norms, convolution, fourier, attention, scans, extremes
+        families = products, softmax, losses, norms, convolution, folding, fourier, attention, scans, extremes
         for family in [room.OPERATORS for room in families]:
             for structured in family:
                 self.undo.append(structured.forget)

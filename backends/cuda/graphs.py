@@ -110,8 +110,7 @@ class CUDAGraph:
         self._pools, self._where = running.allocator.join(self._handle), (index, stream)
         running.allocator.redirect(index, stream, self._pools)
         running.allocator.recording += 1
-        errors = late_errors(running.driver)
-        self._asked, errors.asked = errors.asked, set()  # what is launched now runs later
+        self._asked = late_errors(running.driver).exchanged(set())  # what is launched now runs later
 
     def capture_end(self) -> None:
         """Ends the recording. RuntimeError where something happened that cannot be a part of it."""
@@ -130,8 +129,7 @@ class CUDAGraph:
         running.recorded.remove(self)
         running.allocator.recording -= 1
         running.allocator.restore(self._pools)
-        errors = late_errors(running.driver)
-        self._may_fail, errors.asked = errors.asked, self._asked
+        self._may_fail = late_errors(running.driver).exchanged(self._asked)
         try:
             self._made = running.driver.end_capture(self._where[1])
         except BaseException:

@@ -37,7 +37,9 @@ class LateErrors:
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
         self.words: dict[int, int] = {}  # addresses, by device
-        self.asked: set[int] = set()  # devices on which a kernel was launched that may have written there
+        self.asked: set[int] = (
+            set()
+        )  # devices on which a kernel was launched that may have written there; plans add to it
         self.operators: list[str] = []
 
     def number(self, operator: str) -> int:
@@ -71,6 +73,13 @@ class LateErrors:
             if number:
                 self.clear(device)
                 raise LateIndexError(self.operators[number - 1], index, size, dim)
+
+    def exchanged(self, devices: set[int]) -> set[int]:
+        """Has these be the devices to look at; which were before. The set itself stays, as plans know it."""
+        former = {*self.asked}
+        self.asked.clear()
+        self.asked |= devices
+        return former
 
     def remove(self) -> None:
         """Gives the words back."""

@@ -36,7 +36,7 @@ ELEMENTS = """
     _prelu_kernel_backward glu glu_backward frexp _foreach_add_ _efficientzerotensor
 """
 IMAGES = """
-    pixel_shuffle pixel_unshuffle channel_shuffle native_channel_shuffle im2col col2im max_unpool2d max_unpool3d
+    pixel_shuffle pixel_unshuffle channel_shuffle native_channel_shuffle max_unpool2d max_unpool3d
     grid_sampler_2d grid_sampler_2d_backward grid_sampler_3d grid_sampler_3d_backward
     fractional_max_pool2d_backward fractional_max_pool3d_backward
     reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d

@@ -409,9 +409,11 @@ def _register_rounding() -> None:
 
         return emit
 
-    unary = {np.floor: "floor", np.ceil: "ceil", np.trunc: "trunc", np.rint: "rint", np.sqrt: "sqrt", np.abs: "fabs"}
-    binary = {np.fmod: "fmod", np.nextafter: "nextafter"}
-    for function, name in {**unary, **binary}.items():
+    wanted: list[tuple[np.ufunc, str]] = [
+        (np.floor, "floor"), (np.ceil, "ceil"), (np.trunc, "trunc"), (np.rint, "rint"), (np.sqrt, "sqrt"),
+        (np.abs, "fabs"), (np.fmod, "fmod"), (np.nextafter, "nextafter"),
+    ]  # fmt: skip
+    for function, name in wanted:
         count = function.nin
         known = ufunc_db().setdefault(function, {})
         known.setdefault(f"{'f' * count}->f", calling_library(f"__nv_{name}f"))

@@ -26,11 +26,23 @@ def devices_of(driver):
         cuda.restore(former)
 
 
+class Noting(SimulatedDriver):
+    """A simulator that knows which kernels it was given: `loaded`, in order."""
+
+    def __init__(self, memory):
+        super().__init__(memory)
+        self.loaded = []
+
+    def load(self, source):
+        self.loaded.append(source)
+        return super().load(source)
+
+
 @pytest.fixture(scope="module")
 def simulator():
     if not cuda.available():
         pytest.skip("kernels for the simulator are compiled by numba-cuda: install redispatch[cuda]")
-    with devices_of(SimulatedDriver(1 << 26)) as driver:
+    with devices_of(Noting(1 << 26)) as driver:
         yield driver
 
 

@@ -457,6 +457,14 @@ def test_pooling_is_a_launch_and_what_it_is_told_is_remembered(null):
     assert len(null.launched) == len(kept) == 3
 
 
+def test_the_columns_of_a_batch_are_one_launch(null):
+    x = rd.empty(3, 2, 8, 8, device="cuda")
+    F.fold(F.unfold(x, 2), 8, 2)
+    null.launched.clear()
+    F.fold(F.unfold(x, 2), 8, 2)
+    assert [one.name for one in null.launched] == ["columns_of_images", "images_of_columns"]
+
+
 def test_no_matrix_of_scores_is_ever_in_memory(null):
     q = rd.empty(1, 1, 700, 8, device="cuda")
     F.scaled_dot_product_attention(q, q, q)

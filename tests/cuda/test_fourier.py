@@ -196,13 +196,13 @@ def test_every_missing_barrier_is_found(simulator):
     rd.fft.fft(x)  # sends the tables
     assert len(barriers) == 2
     steps = []
-    launch = simulator.launch
+    launch = simulator.device.launch
     try:
-        simulator.launch = lambda *given: steps.append(given) or launch(*given)
+        simulator.device.launch = lambda *given: steps.append(given) or launch(*given)
         rd.fft.fft(x)
     finally:
-        del simulator.launch
-    _, grid, block, arguments, *_ = steps[-1]
+        del simulator.device.launch
+    _, _, grid, block, arguments, *_ = steps[-1]
     for start, end in barriers:
         broken = simulator.device.load(code[:start] + code[end:])
         with pytest.raises(RuntimeError, match="a race in shared memory"):

@@ -108,12 +108,13 @@ def test_layouts_in_place_and_out():
 
 def launched(simulator, function):
     """What a call gave, and the names of the kernels that were launched for it."""
-    names, launch = [], simulator.launch
+    device, names = simulator.device, []
+    launch = device.launch
     try:
-        simulator.launch = lambda kernel, *given: names.append(kernel[1]) or launch(kernel, *given)
+        device.launch = lambda module, name, *given: names.append(name) or launch(module, name, *given)
         return function(), names
     finally:
-        del simulator.launch
+        del device.launch
 
 
 ROWS = {  # by what is computed of a matrix, a vector, a column, an image

@@ -1,11 +1,11 @@
 """What the machine code of every kernel must and must not hold, for sm_80 and sm_90. No GPU is needed.
 
-The kernels are those that the table of operators asks a device for. A part of them is made in `make test`, all in
-`make test-long`: to compile one takes .1 to .5 s for each of the two, once per machine.
+The kernels are those that the table of operators asks a device for. `make test` looks at all that the simulator runs
+(test_table.py), and compiles some for both, of every dtype; `make test-long` compiles all, which takes .1 to .5 s for
+each of the two, once per machine. Read rules.py.
 """
 
 import itertools
-import re
 import zlib
 
 import pytest
@@ -18,14 +18,13 @@ from redispatch.kernels.cuda.machine_code import machine_code
 from redispatch.testing.op_db import op_db
 
 from .conftest import devices_of
+from .rules import check, problems
 from .texts import sources
 
 pytestmark = pytest.mark.skipif(
     not cuda.available(), reason="kernels are compiled by numba-cuda: install redispatch[cuda]"
 )
-TARGETS = ("sm_80", "sm_90")
-EVERY = 90  # one in so many operators of the table has its kernels made in `make test`
-REGISTERS = 128  # of a lane: with more, a card runs fewer than 512 of them at once on each of its processors
+EVERY = 180  # one in so many operators of the table has its kernels made in `make test`
 
 
 class Collecting(cuda.NullDriver):
@@ -55,70 +54,14 @@ def kernels_of(info, most=None):
     return list(driver.sources.values())
 
 
-# --- the rules --------------------------------------------------------------------------------------------------------
-
-# Sines of large angles are reduced by digits of 2 / pi, for which libdevice has memory of the lane's own (7 words for
-# float32), one product in double precision (by pi / 2^65), and for float64 a function that is called.
-ANGLES = ("__local_depot0[28]", "0d3BF921FB54442D19", "trig_reduction_slowpath")
-# Series that lose too much in single precision are summed in double precision, and are too long to be written in place.
-SERIES = ("special_", "polygamma", "igamma", "i0", "digamma", "mvlgamma")
-LIBDEVICE = re.compile(r"__internal_\w+")  # functions of its own, for float64: pow, and the angles'
-VECTOR = re.compile(r"(ld|st)\.global(\.nc)?\.v(4\.[bfsu]32|2\.[bfsu]64)")
-SEVERAL = re.compile(r"(ld|st)\.global(\.nc)?\.v[24]\.")
-NARROW = {"int8*", "uint8*", "int16*", "uint16*"}  # several of which are one word
-
-
-def is_wide(source):
-    """Whether the kernel is asked to compute with float64, or does not say by its signature what it computes with."""
-    kinds = (*source.signature, source.real or "")
-    if source.name.endswith("_on_device"):
-        return True
-    return any(kind.startswith(("float64", "complex128")) for kind in kinds)
-
-
-def problems(source, target):
-    """What is wrong with a kernel for such cards, in words."""
-    text = compiler.ptx(source, target)
-    code = machine_code(compiler.cubin(source, target), source.name)
-    found = []
-    angles = any(word in text for word in ANGLES)
-    if (code.frame or code.stack) and not angles:
-        found.append(f"{max(code.frame, code.stack)} bytes of memory of the lane's own: registers are spilled")
-    if code.registers > REGISTERS:
-        found.append(f"{code.registers} registers")
-    if code.unresolved:
-        found.append(f"unresolved: {', '.join(code.unresolved)}")
-    series = source.name.startswith(SERIES)
-    if re.search(r"\.f64\b", text) and not (is_wide(source) or series or angles):
-        found.append("double precision, where none was asked for")
-    if ".extern" in text:
-        found.append("a symbol is left open")
-    if source.name.endswith("_contiguous"):
-        if re.search(r"^\s*call\b", text, re.M) and not series and not (is_wide(source) and LIBDEVICE.search(text)):
-            found.append("a call")
-        if "load_" in source.text and "ld.global" in text and not VECTOR.search(text):
-            found.append("no access of 16 bytes")
-    pointed = {kind for kind in source.signature if kind.endswith("*")}
-    if source.name.endswith("_in_rows") and not (SEVERAL.search(text) or pointed <= NARROW):
-        found.append("no access to several elements")
-    return found
-
-
-def check(made):
-    wrong = {}
-    for source in made:
-        for target in TARGETS:
-            found = problems(source, target)
-            if found:
-                wrong[f"{source.name}({', '.join(source.signature)}) for {target}"] = found
-    assert not wrong, wrong
+# --- the kernels of the table -----------------------------------------------------------------------------------------
 
 
 def is_chosen(info):
     return zlib.crc32(str(info).encode()) % EVERY == 0
 
 
-def test_the_kernels_of_some_operators_keep_the_rules():  # 20 s for 60 kernels, where none was made before
+def test_the_kernels_of_some_operators_keep_the_rules():  # 20 s, where none was made before
     made = {source.program().digest(): source for info in filter(is_chosen, op_db) for source in kernels_of(info, 3)}
     assert len(made) > 10
     check(made.values())

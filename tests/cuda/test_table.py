@@ -1,4 +1,7 @@
-"""The whole table of operators on the simulated device, against the CPU; what has no kernel stands in missing.py."""
+"""The whole table of operators on the simulated device, against the CPU; what has no kernel stands in missing.py.
+
+What the simulator was given to run is made into machine code, too, which has to keep the rules of rules.py.
+"""
 
 import zlib
 
@@ -12,6 +15,7 @@ from redispatch.testing.op_db import op_db
 
 from ..op_db.driver import as_list, close, each, run
 from .missing import MISSING, NOT_ALIKE
+from .rules import check
 
 LARGEST = 3000  # elements: the simulator takes microseconds for each
 
@@ -54,6 +58,7 @@ def numbers(*results):
 def test_an_operator_gives_on_the_device_what_it_gives_on_the_cpu(simulator, info, dtype):
     if str(info) in NOT_ALIKE:
         pytest.skip(NOT_ALIKE[str(info)])
+    before = len(simulator.loaded)
     for sample in info.sample_inputs(dtype, thorough=False):
         if any(x.numel() > LARGEST for x in sample.tensors()):
             continue
@@ -71,6 +76,7 @@ def test_an_operator_gives_on_the_device_what_it_gives_on_the_cpu(simulator, inf
         options = {} if tolerance is None else {"rtol": tolerance[0], "atol": tolerance[1]}
         close(numbers(found), numbers(wanted), sample, check_stride=False, **options)
         close(numbers(there.tensors()), numbers(here.tensors()), f"what is left of the arguments of {sample}")
+    check(simulator.loaded[before:], compiled=False)
 
 
 def test_what_is_said_to_be_missing_is_missing(simulator):

@@ -1,4 +1,4 @@
-"""Convolutions and pooling on the simulated device, against the CPU's."""
+"""Convolutions, pooling, and columns of windows on the simulated device, against the CPU's."""
 
 import re
 
@@ -146,3 +146,31 @@ def test_windows_placed_at_random_and_their_gradients(shape, size, count):
         same_gradients(lambda x: both(x)[0], x)  # noqa: B023  # it is called here
     with pytest.raises(RuntimeError, match="too large relative to input"):
         pool(x.cuda(), [99] * len(size), output_size=count, _random_samples=samples.cuda())
+
+
+# --- columns ----------------------------------------------------------------------------------------------------------
+
+# image, and how
+BLOCKS = [
+    ((2, 3, 5, 7), {"kernel_size": (2, 3)}),
+    ((1, 2, 6, 5), {"kernel_size": 3, "padding": (2, 1), "stride": (2, 3), "dilation": (1, 2)}),
+    ((2, 4, 3), {"kernel_size": (2, 1), "stride": 3}),  # between the windows are pixels of none
+    ((0, 2, 4, 4), {"kernel_size": 2}),
+]
+
+
+@pytest.mark.parametrize("shape,how", BLOCKS)
+def test_columns_of_windows_and_images_of_columns(shape, how):
+    x = rd.randn(shape)
+    same_gradients(lambda x: F.unfold(x, **how), x)
+    columns = F.unfold(x, **how)
+    same_gradients(lambda columns: F.fold(columns, shape[-2:], **how), columns)
+    assert rd.equal(F.fold(columns.cuda(), shape[-2:], **how).cpu(), F.fold(columns, shape[-2:], **how))
+
+
+def test_columns_of_a_view_and_of_other_dtypes():
+    x = rd.randn(2, 5, 4, 3).permute(0, 3, 2, 1)
+    for given in (x, x.bfloat16(), x.to(rd.complex64), x > 0):
+        columns = F.unfold(given, 2)
+        compare(F.unfold(given.cuda(), 2), columns)
+        compare(F.fold(columns.cuda(), (4, 5), 2), F.fold(columns, (4, 5), 2))
