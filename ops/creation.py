@@ -41,6 +41,7 @@ from redispatch.tensor import (
     number_dtype,
     pinned,
     preserve_format,
+    view_over,
 )
 from redispatch.tensor import empty as allocate
 
@@ -523,8 +524,38 @@ def arange_filled(result: Tensor, start: Any, step: Any) -> Tensor:
         kernels.arange(result._operand, start, step)
         return result
     count = result._shape.numel()
-    kind = np.float64 if result._dtype.is_floating_point else np.int64
-    return written(result, kind(start) + np.arange(count) * kind(step))
+    kind: Any = np.float64 if result._dtype.is_floating_point else np.int64
+    return spaced(result, Spacing(kind, start, step, 0, count, count))
+
+
+class Spacing(NamedTuple):
+    """`count` numbers: start + i step at place i < rising, and behind as far from the end as the place is.
+
+    compute: numpy's type, in which each product and each sum is rounded.
+    """
+
+    compute: Any
+    start: Any
+    step: Any
+    end: Any
+    count: int
+    rising: int
+
+    def values(self) -> np.ndarray:
+        kind = self.compute
+        near = kind(self.start) + kind(self.step) * np.arange(self.rising).astype(kind)
+        far = kind(self.end) - kind(self.step) * np.arange(self.count - 1 - self.rising, -1, -1).astype(kind)
+        return np.concatenate([near, far])
+
+
+def spaced(result: Tensor, how: Spacing) -> Tensor:
+    """`result`, with such numbers. A device that has a way to do so makes them itself; to others they are copied."""
+    kind = KINDS.get(result._device.type)
+    if kind is None or kind.spaced is None or how.compute not in (np.int64, np.float32, np.float64):
+        return written(result, how.values())
+    numbers = [how.compute(number) for number in (how.start, how.step, how.end)]
+    kind.spaced(result, np.dtype(how.compute).name, *numbers, how.rising)
+    return result
 
 
 for _op in (arange_op, arange_start_op, arange_start_step_op):
@@ -543,14 +574,13 @@ def linspace_kernel(start: Any, end: Any, steps: int, dtype: Any, layout: Any, d
         is_complex = isinstance(start, complex) or isinstance(end, complex)
         dtype = get_default_dtype().to_complex() if is_complex else get_default_dtype()
     check_steps(steps, dtype)
-    result = new((steps,), dtype, device, pin_memory)
-    return written(result, linspace_values(start, end, steps, dtype))
+    return spaced(new((steps,), dtype, device, pin_memory), linear(start, end, steps, dtype))
 
 
 @linspace_out_op.explicit
 def linspace_out_kernel(start: Any, end: Any, steps: int, out: Tensor) -> Tensor:
     check_steps(steps, out._dtype)
-    return written(shaped(out, [steps]), linspace_values(start, end, steps, out._dtype))
+    return spaced(shaped(out, [steps]), linear(start, end, steps, out._dtype))
 
 
 def check_steps(steps: int, dtype: dtype) -> None:
@@ -560,20 +590,17 @@ def check_steps(steps: int, dtype: dtype) -> None:
         raise RuntimeError("number of steps must be non-negative")
 
 
-def linspace_values(start: Any, end: Any, steps: int, dtype: dtype) -> np.ndarray:
+def linear(start: Any, end: Any, steps: int, dtype: dtype) -> Spacing:
     """Evenly spaced values, both ends included. Each half counts from its own end, so that both are met exactly."""
-    compute = {"float64": np.float64, "complex64": np.complex64, "complex128": np.complex128}.get(
+    compute: Any = {"float64": np.float64, "complex64": np.complex64, "complex128": np.complex128}.get(
         dtype.name, np.float32
     )
     if dtype.category == dtypes.INTEGER:
         compute = np.float64
     if steps == 1:
-        return np.array([start], compute)
+        return Spacing(compute, start, 0, end, 1, 1)
     step = (compute(end) - compute(start)) / compute(max(steps - 1, 1))
-    half = steps // 2
-    rising = compute(start) + step * np.arange(half).astype(compute)
-    falling = compute(end) - step * np.arange(steps - 1 - half, -1, -1).astype(compute)
-    return np.concatenate([rising, falling])
+    return Spacing(compute, start, step, end, steps, steps // 2)
 
 
 linspace_op.not_differentiable()
@@ -617,13 +644,16 @@ def check_eye(n: int, m: int) -> None:
 
 def eye_filled(result: Tensor) -> Tensor:
     """`result`, with 1 on the diagonal and 0 elsewhere."""
+    n, m = result._shape
+    diagonal = view_over(result, Size((min(n, m),)), (sum(result._stride),), result._offset)
+    if result._device.type == "meta":
+        return result
     if result._array is None:
-        return result if result._device.type == "meta" else written(result, np.eye(*result._shape))
-    kernels.fill(result._operand, 0)
-    if result._shape.numel():
-        diagonal = Size((min(result._shape),)), (sum(result._stride),)
-        whole = result._operand
-        kernels.fill(whole._replace(shape=diagonal[0], strides=diagonal[1]), 1)
+        result.zero_()
+        diagonal.fill_(1)
+    else:
+        kernels.fill(result._operand, 0)
+        kernels.fill(diagonal._operand, 1)
     return result
 
 

@@ -121,6 +121,23 @@ def ctc_kernel(
     return losses, alpha
 
 
+def check_saved(log_probs: Tensor, grad: Tensor, losses: Tensor, alpha: Tensor, width: int) -> None:
+    """Raises for a gradient, or results of the forward pass, that are not of this call. (PyTorch reads whatever lies
+    there.)"""
+    longest, batch, _ = log_probs._shape
+    wanted = (
+        ("grad", grad, (batch,)),
+        ("neg_log_likelihood", losses, (batch,)),
+        ("log_alpha", alpha, (batch, longest, width)),
+    )
+    for name, given, shape in wanted:
+        if tuple(given._shape) != shape or given._dtype is not log_probs._dtype:
+            raise RuntimeError(
+                f"_ctc_loss_backward: expected {name} of shape {list(shape)} and dtype {log_probs._dtype}, got "
+                f"{list(given._shape)} and {given._dtype}"
+            )
+
+
 @ctc_backward_list_op.kernel("CPU")
 @ctc_backward_tensor_op.kernel("CPU")
 def ctc_backward_kernel(
@@ -137,6 +154,7 @@ def ctc_backward_kernel(
     times, counts = as_lengths(input_lengths, "input_lengths"), as_lengths(target_lengths, "target_lengths")
     check_ctc(log_probs, targets, times, counts, blank)
     longest, batch, classes = log_probs._shape
+    check_saved(log_probs, grad, neg_log_likelihood, log_alpha, 2 * max(counts) + 1)
     labels, table = labels_of(targets, times, counts, classes)
     width = log_alpha._shape[2]
     result = zeros(log_probs._shape, log_probs._dtype, log_probs._device)

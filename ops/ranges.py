@@ -18,10 +18,10 @@ from .creation import (
     arange_filled,
     arange_size,
     check_steps,
+    linear,
     linspace_kernel,
     linspace_op,
     linspace_out_kernel,
-    linspace_values,
     new,
     shaped,
     written,
@@ -66,7 +66,7 @@ def check_logspace(steps: int, dtype: dtype) -> None:
 def logspace_values(start: Any, end: Any, steps: int, base: float, dtype: dtype) -> np.ndarray:
     """Powers of the base, whose exponents are evenly spaced."""
     wide = dtypes.complex128 if dtype.is_complex else dtypes.float64
-    return np.power(wide.numpy.type(base), linspace_values(start, end, steps, wide))
+    return np.power(wide.numpy.type(base), linear(start, end, steps, wide).values())
 
 
 logspace_op.not_differentiable()

@@ -70,6 +70,7 @@ class DeviceKind:
     dlpack: DLPack | None = None  # where other libraries may use its memory
     copy: Callable[[Any, Any], None] | None = None  # writes a tensor of a device into a new one of the same device
     fill: Callable[[Any, Any], None] | None = None  # writes a number into every place of a new one
+    spaced: Callable[..., None] | None = None  # writes evenly spaced numbers (ops/creation.py, `spaced`)
 
 
 KINDS: dict[str, DeviceKind] = {}

@@ -60,6 +60,7 @@ from .pointwise import PointwiseOnCUDA
 from .reductions import REDUCTIONS, ReductionOnCUDA, Rule
 from .remembered import Remembered, is_remembered
 from .served import served
+from .spaced import spaced_on_device
 from .spectra import or_library
 from .taped import taken
 from .target import Tables, on_device
@@ -156,7 +157,7 @@ class Started:
         self.served: set[int] = set()  # the pointwise operators and users' reductions that have kernels, by id
         kind = KINDS["cuda"] = DeviceKind("cuda", self.allocator, found.count)
         kind.dlpack, kind.copy = DLPack(CODE, to_dlpack), copies.copy_on_device
-        kind.fill = copies.fill_on_device
+        kind.fill, kind.spaced = copies.fill_on_device, spaced_on_device
         self.undo.append(lambda: KINDS.__delitem__("cuda"))
         for on in (device("cuda", i) for i in range(found.count)):
             MAKERS[on] = self.allocator.maker(on)

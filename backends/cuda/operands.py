@@ -7,7 +7,7 @@ from typing import Any
 from redispatch.dispatch.marks import inline
 from redispatch.kernels import Operand
 from redispatch.kernels.cuda import NONE_CHOSEN, STREAMS, Memory
-from redispatch.tensor import KINDS, Tensor, UntypedStorage, empty, no_memory
+from redispatch.tensor import KINDS, Tensor, UntypedStorage, current_index, empty, no_memory
 
 from .memory import CachingAllocator
 
@@ -23,8 +23,18 @@ def block_of(x: Tensor) -> Memory:
     """Where a tensor's storage lies. RuntimeError for one that has no memory."""
     block: Memory | None = x._storage.block
     if block is None:
-        raise no_memory(x)
+        raise not_here(x)
     return block
+
+
+def not_here(x: Tensor) -> Exception:
+    """The error for a tensor that lies on no device: on the CPU beside others that do, or nowhere."""
+    if x._device.type != "cpu":
+        return no_memory(x)
+    return RuntimeError(
+        "Expected all tensors to be on the same device, but found at least two devices, "
+        f"cuda:{current_index('cuda')} and cpu! Move {x._summary()} by .cuda(), or the others by .cpu()"
+    )
 
 
 def address_of(x: Tensor) -> int:
@@ -37,7 +47,7 @@ def located(x: Tensor) -> int:
     """The same, worked out where it is asked for."""
     store: Any = x._store
     if store is None or store.block is None:
-        raise no_memory(x)
+        raise not_here(x)
     address: int = store.block.address + x._offset * x._dtype.itemsize
     return address
 

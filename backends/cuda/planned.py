@@ -28,7 +28,7 @@ from redispatch.tensor import Mould, Size, Tensor, device, fresh, looks_of, moul
 
 from .copies import apart, copied, copy_on_device
 from .late_errors import late_errors
-from .operands import address_of, allocator, located
+from .operands import address_of, allocator, located, not_here
 from .taped import Told
 from .writer import Life, Run, Writer
 
@@ -194,7 +194,10 @@ class OnCUDA:
         return tuple(i for i, x in given if not is_contiguous(x._shape, x._stride))
 
     def new_plan(self, facts: tuple[Any, ...], args: tuple[Any, ...]) -> Plan:
-        """The plan for arguments that look so for the first time."""
+        """The plan for arguments that look so for the first time. RuntimeError where one of them is on the CPU."""
+        for x in (args[i] for i in self.tensors):
+            if x is not None and x._device.type == "cpu":
+                raise not_here(x)
         metas = self.op.metas_function(*args) if self.several else (self.op.meta_function(*args),)
         moulds = tuple(None if m is None else mould(Size(m.shape), m.dtype, m.device, m.strides) for m in metas)
         results = tuple(None if made is None else fresh(made) for made in moulds)

@@ -16,6 +16,7 @@ from typing import Any
 
 from redispatch.dispatch.marks import frozen, inline, leaf
 from redispatch.kernels.cuda.elementwise import LAUNCHES, VECTOR, Ready
+from redispatch.ops.fused_updates import number_of
 from redispatch.ops.pointwise import Pointwise, Variant, as_it_is, shares_memory
 from redispatch.ops.structured import (
     check_no_internal_overlap,
@@ -140,7 +141,8 @@ class PointwiseOnCUDA:
                 self.forget()
             operands = [operand(x) if isinstance(x, Tensor) else x for x in inputs]
             launch = self.launches[key] = on_cuda(variant.loops).prepared([operand(target)], operands, plan.compute)
-        as_given = all(x is args[i] for x, i in zip(inputs, variant.positions, strict=True) if isinstance(x, Tensor))
+        pairs = zip(inputs, (args[i] for i in variant.positions), strict=True)
+        as_given = all(x is arg for x, arg in pairs if isinstance(x, Tensor) or isinstance(arg, Tensor))
         if remembered is not None and as_given and not any(aligned):
             remembered[plan] = launch.ready(memory.driver, fit)
         # `inputs` holds what was uploaded until here: a block that is given back may be another's at once.
@@ -174,7 +176,11 @@ def given(op: Pointwise, ready: Ready, positions: tuple[int, ...], args: tuple[A
 def as_input(value: Any, compute: str, fit: Any, target: Tensor) -> Any:
     """An argument as a tensor on the target's device, or as a number that a launch takes."""
     if isinstance(value, Tensor):
-        return sent(value, target._device) if value._device.type == "cpu" else value  # without dimensions it may be
+        if value._device.type != "cpu":
+            return value
+        if "complex" in compute or value._dtype.is_complex:
+            return sent(value, target._device)
+        return number_of(value)  # without dimensions it may be on the CPU, and travels with the launch
     if "complex" in compute:  # such a number does not fit into one argument of a launch
         return uploaded(value, target._device, getattr(dtypes, compute))
     return fit(value)

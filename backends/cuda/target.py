@@ -21,11 +21,13 @@ from redispatch.tensor import Tensor, dtypes
 
 from .copies import on_cuda, sent, uploaded
 from .late_errors import LateErrors
-from .operands import allocator, operand
+from .operands import allocator, not_here, operand
 from .taped import constant, refuse
 
 INDEXING = Indexing()
 REDUCTIONS: dict[Reduction, CUDAReduction] = {}
+# Operators whose tensors may be on the CPU beside others on a device; elsewhere those without dimensions may.
+FROM_ANYWHERE = frozenset("index index_put_ _ctc_loss _ctc_loss_backward".split())
 TABLES = 1024  # remembered on a device; then they are sent afresh
 
 
@@ -168,13 +170,15 @@ def device_among(args: Any) -> Any:
 
 
 def on_device(kernel: Callable[..., Any], operator: str, tables: Tables, errors: LateErrors) -> Callable[..., Any]:
-    """The kernel of the CPU, on the device of its arguments; what is on the CPU among them goes there before."""
+    """The kernel of the CPU, on the device of its arguments. What may be on the CPU among them goes there before."""
 
     def run(*args: Any) -> Any:
         device = device_among(args)
 
         def moved(value: Any) -> Any:
             if isinstance(value, Tensor) and value._device.type == "cpu":
+                if value._shape and operator not in FROM_ANYWHERE:
+                    raise not_here(value)
                 return sent(value, device)
             return [moved(item) for item in value] if isinstance(value, list | tuple) else value
 

@@ -123,6 +123,13 @@ def add_at(x, at, value):
 LOADS: dict[int, Callable] = {1: load_1, 2: load_2, 4: load_4, 8: load_8, 16: load_16}
 STORES: dict[int, Callable] = {1: store_1, 2: store_2, 4: store_4, 8: store_8, 16: store_16}
 
+
+@primitive
+def product(x, y):
+    """x * y of floats, rounded: it is not fused with a sum behind it."""
+    return _on_a_gpu(x, y)
+
+
 # The functions of libdevice; those for float32 have an f behind their names.
 LIBDEVICE = (
     "acos acosh asin asinh atan atan2 atanh cos cosh erf erfc erfinv exp exp2 expm1 lgamma log log10 log1p log2 pow "
@@ -226,7 +233,13 @@ def _register_primitives(overload: Any, types: Any) -> None:
         more = builder.and_(offset, ir.Constant(i64, primitives.FROM_MEMORY - 1))
         return builder.add(from_memory(builder, seed, offset, 1, ir.Constant(i64, 0)), more)
 
+    def rounded_product(builder: Any, x: Any, y: Any) -> Any:
+        name = f"llvm.nvvm.mul.rn.{'f' if x.type == single else 'd'}"
+        kind = ir.FunctionType(x.type, [x.type, x.type])
+        return builder.call(builder.module.globals.get(name) or ir.Function(builder.module, kind, name), [x, y])
+
     two = (types.uint64,) * 2
+    put(product, None, (None,) * 2, rounded_product)
     put(primitives.seed_from, types.uint64, two, lambda b, seed, offset: from_memory(b, seed, offset, 0, seed))
     put(primitives.offset_from, types.uint64, two, offset_in_memory)
 

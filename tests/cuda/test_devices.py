@@ -171,8 +171,10 @@ def test_what_operators_cost_is_counted(null):
         (lambda: matrix.mean(1, keepdim=True), (1, 1)),
         (lambda: matrix.amax(), (1, 1)),
         (lambda: rd.cat([x, y]), (2, 1)),
-        (lambda: rd.arange(10, device="cuda"), (0, 1)),  # made on the CPU
-        (lambda: x + rd.tensor(2.0), (1, 2)),  # the number is sent
+        (lambda: rd.arange(10, device="cuda"), (1, 1)),
+        (lambda: rd.linspace(0, 1, 5, device="cuda"), (1, 1)),
+        (lambda: rd.eye(3, device="cuda"), (2, 1)),
+        (lambda: x + rd.tensor(2.0), (1, 1)),  # the number is told with the launch
         (lambda: z * y, (1, 1)),
         (lambda: (z * y).sum().backward(), (5, 4)),  # the last one adds to the gradient that there is
         (lambda: rd.empty_like(x), (0, 1)),
