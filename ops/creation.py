@@ -529,7 +529,7 @@ def arange_filled(result: Tensor, start: Any, step: Any) -> Tensor:
 
 
 class Spacing(NamedTuple):
-    """`count` numbers: start + i step at place i < rising, and behind as far from the end as the place is.
+    """`size` numbers: start + i step at place i < rising, and behind as far from the end as the place is.
 
     compute: numpy's type, in which each product and each sum is rounded.
     """
@@ -538,13 +538,13 @@ class Spacing(NamedTuple):
     start: Any
     step: Any
     end: Any
-    count: int
+    size: int
     rising: int
 
     def values(self) -> np.ndarray:
         kind = self.compute
         near = kind(self.start) + kind(self.step) * np.arange(self.rising).astype(kind)
-        far = kind(self.end) - kind(self.step) * np.arange(self.count - 1 - self.rising, -1, -1).astype(kind)
+        far = kind(self.end) - kind(self.step) * np.arange(self.size - 1 - self.rising, -1, -1).astype(kind)
         return np.concatenate([near, far])
 
 
