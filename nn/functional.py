@@ -28,9 +28,10 @@ from redispatch.ops import (
 from redispatch.ops import batch_norm as batch_normalization
 from redispatch.ops import bilinear as bilinear_forms
 from redispatch.ops.overridable import builtin_function, overridable_function
+from redispatch.ops.scatter_gather import one_hot as one_hot
 from redispatch.ops.softmax import log_softmax as _log_softmax
 from redispatch.ops.softmax import softmax as _softmax
-from redispatch.tensor import Size, Tensor, contiguous_format, dtypes
+from redispatch.tensor import Size, Tensor, contiguous_format
 
 from . import attention_functions, bags, dropouts, images, loss_functions, piecewise, pools
 
@@ -302,33 +303,6 @@ def _check_several(shape: Sequence[int]) -> None:
     """Raises ValueError where a channel has one value only: it has no variance."""
     if math.prod(shape) == shape[1]:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {Size(shape)}")
-
-
-@builtin_function
-def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
-    """A row of zeros with a one at the class, for each class number: shape [*tensor.shape, classes], int64."""
-    if tensor.dtype is not dtypes.int64:
-        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
-    if not tensor.numel():
-        if num_classes <= 0:
-            raise RuntimeError("Can not infer total number of classes from empty tensor.")
-        return tensor.new_zeros([*tensor.shape, num_classes])
-    smallest, largest = tensor.aminmax()
-    if smallest.item() < 0:
-        raise RuntimeError("Class values must be non-negative.")
-    found = largest.item() + 1
-    if num_classes == -1:
-        num_classes = found
-    elif num_classes < 1:
-        raise RuntimeError("num_classes should be positive")
-    elif found > num_classes:
-        raise RuntimeError("Class values must be smaller than num_classes.")
-    shape, look = (
-        [*tensor.shape, num_classes],
-        {"dtype": dtypes.int64, "layout": tensor.layout, "device": tensor.device},
-    )
-    rows = ops.aten.zeros.default(shape, **look)
-    return rows.scatter_(-1, tensor.unsqueeze(-1), 1)
 
 
 @overridable_function

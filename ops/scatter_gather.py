@@ -774,14 +774,15 @@ def one_hot_composite(self: Any, num_classes: int) -> Tensor:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return self.new_empty([*self._shape, num_classes])
-    low, high = ops.aten.aminmax.default(self)
-    if item_op.functional(low) < 0:
-        raise RuntimeError("Class values must be non-negative.")
-    if num_classes == -1:
-        num_classes = item_op.functional(high) + 1
-    elif num_classes < 1:
-        raise RuntimeError("num_classes should be positive")
-    elif item_op.functional(high) >= num_classes:
+    if num_classes == -1 or self._device.type != "cuda":  # there scatter finds them, and nothing is waited for
+        low, high = ops.aten.aminmax.default(self)
+        if item_op.functional(low) < 0:
+            raise RuntimeError("Class values must be non-negative.")
+        if num_classes == -1:
+            num_classes = item_op.functional(high) + 1
+        elif item_op.functional(high) >= num_classes:
+            raise RuntimeError("Class values must be smaller than num_classes.")
+    if num_classes < 1:
         raise RuntimeError("Class values must be smaller than num_classes.")
     if not self._storage.has_data:  # a wrapper: what is filled in place below would be a plain tensor
         classes = arange_op.functional(num_classes, dtype=dtypes.int64, device=self.device)

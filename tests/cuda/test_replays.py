@@ -52,6 +52,17 @@ def test_a_bad_index_of_a_replay_is_told_of_at_the_next_wait(simulator):
     assert y.tolist() == [1, 2]
 
 
+def test_classes_are_checked_by_the_kernel_where_their_number_is_said(simulator):
+    classes = rd.tensor([0, 2]).cuda()
+    rd.nn.functional.one_hot(classes, 3)
+    graph, rows = recorded(lambda: rd.nn.functional.one_hot(classes, 3))
+    graph.replay()
+    assert rows.tolist() == [[1, 0, 0], [0, 0, 1]]
+    rd.nn.functional.one_hot(classes, 2)
+    with pytest.raises(IndexError, match="index 2 is out of bounds for dimension 1 with size 2"):
+        rd.cuda.synchronize()
+
+
 @pytest.mark.parametrize("module", [False, True])
 def test_graphed_callables_train_as_those_that_they_were_made_of(simulator, module):
     def function(x, w):
