@@ -5,26 +5,30 @@ hangs. Kernels here are serial and take `(lo, hi)`, and those for large work rel
 to running them on several cores. Between two chunks Python runs, so that Ctrl-C is answered even on one thread.
 
 Small work pays one comparison. Read next: `elementwise.py`, the main user.
+
+Note [No lock that Python holds]
+Why not concurrent.futures: its semaphores and conditions are written in Python, and a KeyboardInterrupt that comes
+between their lock's acquisition and the block it is for leaves the lock held, so that the next call waits for ever.
+Here whatever threads share changes in one call into C, between which and the next an interrupt does no harm: a queue, a
+lock that is taken once and never given back, an append.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from _thread import allocate_lock, start_new_thread
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
 
 GRAIN = 1 << 19  # no thread gets less work than this, about 40 us: to hand work to another one takes 25 us
 SMALL = 1 << 17  # work below this is done at once by the calling thread
 LARGEST = 1 << 20  # no chunk holds more work than this: 1M elements of a costly operation are about 20 ms
 
 _threads = os.cpu_count() or 1
-_executor: ThreadPoolExecutor | None = None
-_size = 0  # how many threads the executor was made for
+_inbox: SimpleQueue[Errand] = SimpleQueue()  # where our threads wait for work
+_started = 0  # how many there are
 
 
 def get_num_threads() -> int:
@@ -42,23 +46,69 @@ def set_num_threads(n: int) -> None:
 
 def _forget_threads() -> None:
     """Threads do not survive a fork: the child starts its own when it needs them."""
-    global _executor, _size
-    _executor, _size = None, 0
+    global _inbox, _started
+    _inbox, _started = SimpleQueue(), 0
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_threads)
 
 
-def _workers(n: int) -> ThreadPoolExecutor:
-    from concurrent.futures import ThreadPoolExecutor  # here, because small programs never need it
+class Errand:
+    """Work in which one more thread takes part, if it finds the time before the caller has done all of it."""
 
-    global _executor, _size
-    if _executor is None or _size < n:
-        if _executor is not None:
-            _executor.shutdown(wait=False)
-        _executor, _size = ThreadPoolExecutor(n, "redispatch"), n
-    return _executor
+    __slots__ = ("work", "taken", "ended", "bell")
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self.work: Callable[[], object] | None = work
+        self.taken = allocate_lock()  # by the thread that does it, or by the caller, who withdraws it
+        self.ended: list[BaseException | None] = []  # with what it raised
+        self.bell = allocate_lock()  # is released when it has ended
+        self.bell.acquire()
+
+    def run(self) -> None:
+        """What one of our threads does with it."""
+        if self.taken.acquire(False):
+            problem = None
+            try:
+                assert self.work is not None
+                self.work()
+            except BaseException as error:
+                problem = error
+            self.work = None
+            self.ended.append(problem)
+            self.bell.release()
+
+    def end(self) -> BaseException | None:
+        """Returns when no thread does it any more, what it raised or the interrupt that came meanwhile."""
+        if self.taken.acquire(False):
+            self.work = None
+            return None
+        interrupt: BaseException | None = None
+        while not self.ended:
+            try:
+                self.bell.acquire()
+            except KeyboardInterrupt as problem:
+                interrupt = problem
+        return self.ended[0] or interrupt
+
+
+def _serve(inbox: SimpleQueue[Errand]) -> None:
+    while True:
+        inbox.get().run()
+
+
+def _hand_out(errands: Sequence[Errand]) -> None:
+    """Gives these to our threads, of which there are as many then, where the system has as many to give."""
+    global _started
+    try:
+        while _started < len(errands):
+            start_new_thread(_serve, (_inbox,))
+            _started += 1
+    except RuntimeError:
+        pass  # none is to be had: the caller does all that nobody takes
+    for errand in errands:
+        _inbox.put(errand)
 
 
 def is_small(n: int, work: int) -> bool:
@@ -97,18 +147,17 @@ def parallel_for(kernel: Callable[..., object], n: int, args: tuple, work: int =
     if threads == 1 or pieces == 1:
         take_chunks()
         return
-    futures: list[Future] = []
+    errands = [Errand(take_chunks) for _ in range(threads - 1)]
     try:
-        executor = _workers(threads - 1)
-        futures = [executor.submit(take_chunks) for _ in range(threads - 1)]
+        _hand_out(errands)
         take_chunks()
     except BaseException:
         stopped = True
         raise
     finally:
-        for future in futures:
-            if not future.cancel():  # one that never started is not needed: its chunks are done
-                future.result()
+        for problem in [errand.end() for errand in errands]:
+            if problem is not None:
+                raise problem
 
 
 def ready(kernel: Callable[..., object], n: int, leading: tuple, work: int = 1) -> Callable[..., object]:

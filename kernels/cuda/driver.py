@@ -212,26 +212,29 @@ def not_permitted(what: str) -> RuntimeError:
 
 
 _chosen: Driver | None = None
-_asked = False
+_asked: str | None = None  # what REDISPATCH_CUDA was when a driver was looked for; None before
 
 
 def driver() -> Driver | None:
-    """The driver of this process, found when it is first asked for; None where there is no GPU."""
+    """The driver of this process, found when it is first asked for; None where there is no GPU.
+
+    Where there was none, it is looked for again once REDISPATCH_CUDA is another word: a notebook may set it late.
+    """
     global _chosen, _asked
-    if not _asked:
-        _chosen, _asked = found(), True
+    if _asked is None or (_chosen is None and _asked != wanted()):
+        _chosen, _asked = found(), wanted()
     return _chosen
 
 
-def use(chosen: Driver | None) -> tuple[Driver | None, bool]:
+def use(chosen: Driver | None) -> tuple[Driver | None, str | None]:
     """Makes this driver the process's; returns what `restore` takes."""
     global _chosen, _asked
     former = _chosen, _asked
-    _chosen, _asked = chosen, True
+    _chosen, _asked = chosen, wanted()
     return former
 
 
-def restore(former: tuple[Driver | None, bool]) -> None:
+def restore(former: tuple[Driver | None, str | None]) -> None:
     """Makes the driver the process's that was it before `use`."""
     global _chosen, _asked
     _chosen, _asked = former

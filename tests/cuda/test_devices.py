@@ -44,6 +44,19 @@ def test_without_a_device_it_is_said_what_to_install():
     assert started() is None
 
 
+def test_a_word_that_is_set_late_counts_where_no_device_was_found(monkeypatch):
+    monkeypatch.delenv("REDISPATCH_CUDA", raising=False)
+    former = cuda.use(None)
+    try:
+        assert not rd.cuda.is_available()
+        monkeypatch.setenv("REDISPATCH_CUDA", "null")
+        assert rd.cuda.is_available() and rd.cuda.device_count() == 1
+        monkeypatch.delenv("REDISPATCH_CUDA")
+        assert rd.cuda.is_available()  # what there is stays
+    finally:
+        cuda.restore(former)
+
+
 def test_an_import_brings_no_compiler_and_no_simulator():
     program = (
         "import sys, redispatch as rd; rd.cuda.is_available(); "

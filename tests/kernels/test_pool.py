@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -110,6 +111,47 @@ def test_ctrl_c_is_answered_between_chunks(interruptible):
     seen = []
     parallel_for(lambda lo, hi: seen.append((lo, hi)), 10, (), 1 << 20)
     assert sorted(seen) == [(i, i + 1) for i in range(10)]
+
+
+def test_an_interrupt_anywhere_leaves_the_threads_at_work():
+    """A KeyboardInterrupt behind each instruction of Python's that the caller executes, one after the other."""
+    set_num_threads(3)
+    seen = np.zeros(6, np.int64)
+
+    def kernel(lo, hi):
+        seen[lo:hi] += 1
+
+    def interrupted(behind):
+        """Whether the call had so many instructions."""
+        left = [behind]
+
+        def trace(frame, event, argument):
+            frame.f_trace_opcodes = frame.f_code is not kernel.__code__
+            if event == "opcode":
+                left[0] -= 1
+                if left[0] == 0:
+                    raise KeyboardInterrupt
+            return trace
+
+        sys.settrace(trace)
+        try:
+            parallel_for(kernel, 6, (), 1 << 20)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        return left[0] <= 0
+
+    parallel_for(kernel, 6, (), 1 << 20)  # what is imported at first may not be interrupted
+    behind = 1
+    while interrupted(behind):
+        behind += 1
+    assert behind > 100
+    seen[:] = 0
+    done = threading.Thread(target=parallel_for, args=(kernel, 6, (), 1 << 20), daemon=True)
+    done.start()
+    done.join(20)
+    assert not done.is_alive() and (seen == 1).all()
 
 
 def test_an_error_in_any_chunk_reaches_the_caller():

@@ -33,8 +33,8 @@ for _ in range(count):
         sent.append(time.perf_counter())
         os.kill(os.getpid(), signal.SIGINT)
     timer = threading.Timer(dice.uniform(0.001, 0.05), interrupt)
-    timer.start()
     try:
+        timer.start()
         with rd.no_grad():
             while True:
                 for call in chain.values():
