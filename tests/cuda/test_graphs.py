@@ -92,7 +92,7 @@ def test_graphs_of_one_pool_share_what_nobody_holds(null):
         lambda x: x.cpu(),
         lambda x: x.tolist(),
         lambda x: rd.ones(3).cuda(),
-        lambda x: x + rd.tensor(1.0),
+        lambda x: x + rd.tensor([1.0, 2.0, 3.0], device="cuda"),
         lambda x: rd.cuda.synchronize(),
         lambda x: rd.cuda.current_stream().synchronize(),
         lambda x: rd.cuda.current_stream().query(),

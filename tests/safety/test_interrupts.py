@@ -10,6 +10,7 @@ import os, random, signal, sys, threading, time
 import redispatch as rd
 from redispatch.dispatch import DEFAULT, OPERATORS, STATE
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has its background jobs ignore it
 count, seed = int(sys.argv[1]), int(sys.argv[2])
 dice = random.Random(seed)
 rd.set_num_threads(2)
