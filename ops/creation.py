@@ -644,10 +644,9 @@ def check_eye(n: int, m: int) -> None:
 
 def eye_filled(result: Tensor) -> Tensor:
     """`result`, with 1 on the diagonal and 0 elsewhere."""
-    n, m = result._shape
-    diagonal = view_over(result, Size((min(n, m),)), (sum(result._stride),), result._offset)
     if result._device.type == "meta":
         return result
+    diagonal = view_over(result, Size((min(result._shape),)), (sum(result._stride),), result._offset)
     if result._array is None:
         result.zero_()
         diagonal.fill_(1)

@@ -37,9 +37,8 @@ class LateErrors:
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
         self.words: dict[int, int] = {}  # addresses, by device
-        self.asked: set[int] = (
-            set()
-        )  # devices on which a kernel was launched that may have written there; plans add to it
+        # Devices on which a kernel was launched that may have written there. Plans add to it: it is never another set.
+        self.asked: set[int] = set()
         self.operators: list[str] = []
 
     def number(self, operator: str) -> int:
@@ -75,7 +74,7 @@ class LateErrors:
                 raise LateIndexError(self.operators[number - 1], index, size, dim)
 
     def exchanged(self, devices: set[int]) -> set[int]:
-        """Has these be the devices to look at; which were before. The set itself stays, as plans know it."""
+        """Has these be the devices to look at; which were before."""
         former = {*self.asked}
         self.asked.clear()
         self.asked |= devices

@@ -5,10 +5,12 @@ import warnings
 import pytest
 
 import redispatch as rd
+from redispatch.backends.cuda import taped
 from redispatch.backends.cuda.devices import started
 from redispatch.backends.cuda.remembered import NUMBERS, Remembered
 from redispatch.backends.cuda.writer import Life, packed
 from redispatch.dispatch import DispatchKey
+from redispatch.ops.random import Generator
 from redispatch.testing import assert_close
 
 F = rd.nn.functional
@@ -270,9 +272,6 @@ def test_what_draws_has_a_plan(null):
 
 def test_a_place_is_known_by_what_lies_in_it_and_nothing_beyond(null):
     """An offset plus some of the numbers drawn is of the plan; an address outside refuses one, and raises nothing."""
-    from redispatch.backends.cuda import taped
-    from redispatch.ops.random import Generator
-
     tape = taped.Tape(started().allocator, rd.device("cuda:0"), taped.FAR)
     with tape.running():
         seed, offset = taped.taken(Generator("cuda"), 4)

@@ -207,24 +207,24 @@ MATH = ["exp", "expm1", "exp2", "log", "log2", "log10", "log1p", "sqrt", "sin", 
         "degrees", "radians"]  # fmt: skip
 
 
+def function_of_math(tmp_path, name, parameters):
+    """A function with a source that can be read."""
+    path, scope = tmp_path / "f.py", {}
+    path.write_text(f"import math\n\ndef f({parameters}):\n    return math.{name}({parameters})\n")
+    exec(compile(path.read_text(), str(path), "exec"), scope)
+    return scope["f"]
+
+
 @pytest.mark.parametrize("name", MATH)
 def test_slopes_of_mathematical_functions(name, tmp_path):
-    path = tmp_path / "f.py"
-    path.write_text(f"import math\n\ndef f(x):\n    return math.{name}(x)\n")
-    scope = {}
-    exec(compile(path.read_text(), str(path), "exec"), scope)
-    f, h = scope["f"], 1e-6
+    f, h = function_of_math(tmp_path, name, "x"), 1e-6
     for x in (0.3, 0.8):
         assert slope(f, "x")(x) == pytest.approx((f(x + h) - f(x - h)) / (2 * h), rel=1e-7, abs=1e-8)
 
 
 @pytest.mark.parametrize("name", ["atan2", "copysign", "fmod", "hypot", "pow"])
 def test_slopes_of_mathematical_functions_of_two_numbers(name, tmp_path):
-    path = tmp_path / "f.py"
-    path.write_text(f"import math\n\ndef f(x, y):\n    return math.{name}(x, y)\n")
-    scope = {}
-    exec(compile(path.read_text(), str(path), "exec"), scope)
-    f, h = scope["f"], 1e-6
+    f, h = function_of_math(tmp_path, name, "x, y"), 1e-6
     for x, y in ((0.3, 0.7), (2.8, 0.8), (1.6, -0.5)):
         assert slope(f, "x")(x, y) == pytest.approx((f(x + h, y) - f(x - h, y)) / (2 * h), rel=1e-6, abs=1e-8)
         assert slope(f, "y")(x, y) == pytest.approx((f(x, y + h) - f(x, y - h)) / (2 * h), rel=1e-6, abs=1e-8)

@@ -134,3 +134,20 @@ def test_errors_are_pytorchs(call, error, text):
 def test_another_shape_warns():
     with pytest.warns(UserWarning, match="Using a target size"):
         assert F.mse_loss(rd.ones(2, 3), rd.zeros(3)).item() == 1
+
+
+def test_saved_results_of_another_call_are_refused_by_the_gradient_of_ctc_loss():
+    scores, targets = rd.randn(5, 2, 3).log_softmax(2), rd.tensor([[1, 2], [2, 1]])
+    losses, alpha = rd.ops.aten._ctc_loss.default(scores, targets, [5, 5], [2, 2])
+
+    def gradient(grad, losses, alpha):
+        return rd.ops.aten._ctc_loss_backward.default(grad, scores, targets, [5, 5], [2, 2], losses, alpha, 0)
+
+    assert gradient(rd.ones(2), losses, alpha).shape == scores.shape
+    for wrong in ((rd.ones(()), losses, alpha), (rd.ones(2), losses[:1], alpha), (rd.ones(2), losses, alpha[:, :, :3])):
+        with pytest.raises(
+            RuntimeError, match="_ctc_loss_backward: expected (grad|neg_log_likelihood|log_alpha) of shape"
+        ):
+            gradient(*wrong)
+    with pytest.raises(RuntimeError, match="and dtype torch.float32"):
+        gradient(rd.ones(2).double(), losses, alpha)
