@@ -5,11 +5,34 @@ per key; then explain and trace, which show what happens.
 """
 
 from . import layers
-from .base import ARGUMENT_TYPES, BACKEND_OF_DEVICE, VALUE_CLASSES, WITHOUT_MODULE, TensorBase, wants_gradient
-from .boxing import NUMBER_FOR_TENSOR, bind, unbind
-from .breakpoint import Breakpoint, breakpoint
-from .conventions import OfPython, ask_mode_of_builtin_method, of_builtin_method
-from .entries import EntryPoint, FixedEntryPoint, HasEntryPoint, entry_point_of
+from .core.base import ARGUMENT_TYPES, BACKEND_OF_DEVICE, VALUE_CLASSES, WITHOUT_MODULE, TensorBase, wants_gradient
+from .core.boxing import NUMBER_FOR_TENSOR, bind, unbind
+from .core.interpreter import call, dispatch_keyset, run, tensors_keyset
+from .core.key import DispatchKey, backends, define_backend, define_key, functionalities, key_named, undefine
+from .core.keyset import DispatchKeySet, above, below, describe, has, highest, keyset, runtime_keys, shared, without
+from .core.memo import Memo
+from .core.operator import OpOverload, OpOverloadPacket, as_keyset, describe_value, operator_named, ops
+from .core.registry import FALLBACKS, LATE, LISTENERS, OPERATORS, caller, place_of
+from .core.rules import RuleTable, Slot
+from .core.state import (
+    AUTOCAST_KEYS,
+    DEFAULT,
+    LAZY_BITS,
+    STATE,
+    LevelKind,
+    Region,
+    Setting,
+    State,
+    exclude,
+    force,
+    include,
+    with_modes,
+    with_pre_dispatch_modes,
+    within,
+)
+from .core.table import Kernel, backends_of_autograd, members, runtime_table_keys
+from .entry.entries import EntryPoint, FixedEntryPoint, HasEntryPoint, entry_point_of
+from .entry.signature import Overload, Parser, Signature
 from .errors import (
     AcceleratorError,
     MissingKernelError,
@@ -18,10 +41,9 @@ from .errors import (
     RegistrationError,
     SchemaError,
 )
-from .explain import dump_registrations, dump_table, explain
-from .interpreter import call, dispatch_keyset, run, tensors_keyset
-from .key import DispatchKey, backends, define_backend, define_key, functionalities, key_named, undefine
-from .keyset import DispatchKeySet, above, below, describe, has, highest, keyset, runtime_keys, shared, without
+from .inspection.breakpoint import Breakpoint, breakpoint
+from .inspection.explain import dump_registrations, dump_table, explain
+from .inspection.trace import Hop, trace
 from .library import (
     Library,
     _scoped_library,
@@ -31,8 +53,8 @@ from .library import (
     operators,
     own_namespace,
 )
-from .memo import Memo
-from .mode_stack import (
+from .protocols.conventions import OfPython, ask_mode_of_builtin_method, of_builtin_method
+from .protocols.mode_stack import (
     TorchDispatchMode,
     TorchDispatchModeKey,
     TorchFunctionMode,
@@ -43,8 +65,7 @@ from .mode_stack import (
     unset_mode,
     with_function_modes,
 )
-from .operator import OpOverload, OpOverloadPacket, as_keyset, describe_value, operator_named, ops
-from .override import (
+from .protocols.override import (
     HANDLER_CHANGED,
     TensorMeta,
     _disabled_torch_function_impl,
@@ -64,30 +85,9 @@ from .override import (
     without_overrides,
     without_subclasses,
 )
-from .registry import FALLBACKS, LATE, LISTENERS, OPERATORS, caller, place_of
-from .rules import RuleTable, Slot
-from .schema import NO_DEFAULT, Argument, FunctionSchema, ListType, OptionalType
-from .schema_parser import parse_schema
-from .signature import Overload, Parser, Signature
-from .state import (
-    AUTOCAST_KEYS,
-    DEFAULT,
-    LAZY_BITS,
-    STATE,
-    LevelKind,
-    Region,
-    Setting,
-    State,
-    exclude,
-    force,
-    include,
-    with_modes,
-    with_pre_dispatch_modes,
-    within,
-)
-from .table import Kernel, backends_of_autograd, members, runtime_table_keys
-from .tags import Tag
-from .trace import Hop, trace
+from .schema.parser import parse_schema
+from .schema.schema import NO_DEFAULT, Argument, FunctionSchema, ListType, OptionalType
+from .schema.tags import Tag
 
 __all__ = [
     "AcceleratorError",

@@ -17,7 +17,7 @@ needs a rule of its own (`py_impl(ModeClass)`), or it is an error that says so.
 An operator that only spells out a control flow can be *transparent*: whoever has no rule for it runs its body, and
 meets the operators that the body calls. A mode with `supports_higher_order_operators` is handed the operator itself.
 
-Source: PyTorch's torch._ops.HigherOrderOperator. Read next: _higher_order_ops/.
+Source: PyTorch's torch._ops.HigherOrderOperator. Read next: frontend/_higher_order_ops/.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import Any, NoReturn
 
-from redispatch.utils._pytree import tree_leaves, tree_map_only
+from redispatch.dispatch.pytree import tree_leaves, tree_map_only
 
-from .base import TensorBase, wants_gradient
-from .key import DispatchKey, key_named
-from .keyset import keyset, runtime_keys
+from .core.base import TensorBase, wants_gradient
+from .core.key import DispatchKey, key_named
+from .core.keyset import keyset, runtime_keys
+from .core.operator import ops
+from .core.registry import place_of
+from .core.rules import Slot
+from .core.state import ABOVE_PYTHON, STATE, with_modes, within
+from .core.table import Kernel, resolve
 from .layers.autograd import AUTOGRAD
 from .layers.python import has_handler, in_order
-from .mode_stack import TorchDispatchMode
-from .operator import ops
-from .override import handle_torch_function, overridden, overriding
-from .registry import place_of
-from .rules import Slot
-from .state import ABOVE_PYTHON, STATE, with_modes, within
-from .table import Kernel, resolve
+from .protocols.mode_stack import TorchDispatchMode
+from .protocols.override import handle_torch_function, overridden, overriding
 
 Function = Callable[..., Any]
 
@@ -188,8 +188,8 @@ class HigherOrderOperator(abc.ABC):
         """Registers `function(ctx, *args)`, which says what the operator is where writes are taken out of programs: at
         the key Functionalize, under the transform, and under a mode that functionalizes.
 
-        `ctx` unwraps and wraps tensors, and makes a functional program of a function (func/functionalize_api.py). For
-        NotImplemented a transparent operator runs its body.
+        `ctx` unwraps and wraps tensors, and makes a functional program of a function
+        (dispatch/transforms/functionalize_api.py). For NotImplemented a transparent operator runs its body.
         """
 
         def functionalized(*args: Any, **kwargs: Any) -> Any:

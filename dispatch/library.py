@@ -16,15 +16,15 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from .boxing import box, box_fallback, fallthrough
+from .core.boxing import box, box_fallback, fallthrough
+from .core.key import DispatchKey, key_named
+from .core.operator import OpOverload, operator_named
+from .core.registry import OPERATORS, Undo, add_fallback, add_operator, caller
+from .core.table import Kernel
 from .errors import RegistrationError
-from .key import DispatchKey, key_named
-from .operator import OpOverload, operator_named
-from .registry import OPERATORS, Undo, add_fallback, add_operator, caller
-from .schema import FunctionSchema
-from .schema_parser import parse_schema
-from .schema_text import SchemaText
-from .table import Kernel
+from .schema.parser import parse_schema
+from .schema.schema import FunctionSchema
+from .schema.text import SchemaText
 
 RESERVED = ("prim",)
 _DEFINING: dict[str, str] = {}  # namespace -> place of its one DEF library

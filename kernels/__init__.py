@@ -8,21 +8,7 @@ Read `operand.py`, `geometry.py`, `overlap.py`; then `program.py`, `compile.py`,
 `elementwise.py` and the families after it.
 """
 
-from . import lapack, pooling, special
-from .adam import adam
-from .argreduce import extreme_with_indices, ready_extreme
-from .assembly import busiest_loop
-from .attention import Attention, blas_takes
-from .blas import addmm, bmm, matmul, mm, ready_addmm, ready_matmul
-from .compile import Kernel
-from .convolution import Product, Windows, add_to_channels
-from .copy import arange, copy, fill, ready_cat, ready_copy, ready_fill
-from .ctc import ctc_loss, ctc_loss_backward
-from .depthwise import Depthwise
-from .direct_convolution import direct
-from .distances import distances, distances_of_pairs
-from .elementwise import Elementwise, Loop, usually
-from .geometry import (
+from redispatch.dispatch.tensor.geometry import (
     broadcast_shapes,
     broadcast_strides,
     check_view,
@@ -34,7 +20,22 @@ from .geometry import (
     numel,
     output_strides,
 )
-from .indexing import (
+from redispatch.dispatch.tensor.operand import DTYPES, DType, Operand, as_ndarray
+from redispatch.dispatch.tensor.overlap import has_internal_overlap, overlap
+from redispatch.dispatch.tensor.target import TARGET, Target, cached_by_target, decided_anew, memory, numbers, on_target
+
+from .cpu import lapack, pooling
+from .cpu.adam import adam
+from .cpu.argreduce import extreme_with_indices, ready_extreme
+from .cpu.attention import Attention, blas_takes
+from .cpu.blas import addmm, bmm, matmul, mm, ready_addmm, ready_matmul
+from .cpu.convolution import Product, Windows, add_to_channels
+from .cpu.copy import arange, copy, fill, ready_cat, ready_copy, ready_fill
+from .cpu.ctc import ctc_loss, ctc_loss_backward
+from .cpu.depthwise import Depthwise
+from .cpu.direct_convolution import direct
+from .cpu.distances import distances, distances_of_pairs
+from .cpu.indexing import (
     BadIndex,
     embedding,
     embedding_dense_backward,
@@ -50,17 +51,13 @@ from .indexing import (
     ready_index_put,
     scatter,
 )
-from .loss import nll_loss, nll_loss_backward, ready_nll_loss, ready_nll_loss_backward
-from .margin_loss import multi_label, multi_label_backward, multi_margin, multi_margin_backward
-from .normalize import ready_layer_norm, ready_layer_norm_backward
-from .operand import DTYPES, DType, Operand, as_ndarray
-from .overlap import has_internal_overlap, overlap
-from .pool import get_num_threads, parallel_for, ready, serial_for, set_num_threads
-from .program import integral, primitive
-from .random import bernoulli, blocks, exponential, normal, permutation, randint, uniform
-from .reduce import ALL, AMAX, AMIN, ANY, MEAN, NANSUM, PROD, SUM, Recipe, Reduction
-from .scan import CUMPROD, CUMSUM, ready_cumulative_extreme, ready_logcumsumexp
-from .softmax import (
+from .cpu.loss import nll_loss, nll_loss_backward, ready_nll_loss, ready_nll_loss_backward
+from .cpu.margin_loss import multi_label, multi_label_backward, multi_margin, multi_margin_backward
+from .cpu.normalize import ready_layer_norm, ready_layer_norm_backward
+from .cpu.random import bernoulli, blocks, exponential, normal, permutation, randint, uniform
+from .cpu.reduce import ALL, AMAX, AMIN, ANY, MEAN, NANSUM, PROD, SUM, Recipe, Reduction
+from .cpu.scan import CUMPROD, CUMSUM, ready_cumulative_extreme, ready_logcumsumexp
+from .cpu.softmax import (
     log_softmax,
     log_softmax_backward,
     ready_log_softmax,
@@ -70,9 +67,14 @@ from .softmax import (
     softmax,
     softmax_backward,
 )
-from .sort import ready_mode, ready_rank, ready_sort, ready_top
-from .target import TARGET, Target, cached_by_target, decided_anew, memory, numbers, on_target
-from .vecmath import (
+from .cpu.sort import ready_mode, ready_rank, ready_sort, ready_top
+from .engine.assembly import busiest_loop
+from .engine.compile import Kernel
+from .engine.elementwise import Elementwise, Loop, usually
+from .engine.pool import get_num_threads, parallel_for, ready, serial_for, set_num_threads
+from .engine.program import integral, primitive
+from .maths import special
+from .maths.vecmath import (
     acos,
     acosh,
     asin,

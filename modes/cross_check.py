@@ -11,7 +11,7 @@ each error stands alone. It is measured against the largest element of the refer
 element: of 1e8 + 1 - 1e8 no float32 knows the difference, and that is nobody's fault. How serious it is: for the
 porting of kernels and the choice of dtypes; it doubles the time and more.
 
-Read next: testing/comparison.py, for `assert_close`; determinism.py.
+Read next: frontend/testing/comparison.py, for `assert_close`; determinism.py.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ that of a constant, which is remembered until it is written.
 What it teaches: a mode and a subclass together. The subclass brings its mode along, so that fake tensors stay fake
 outside of the region, too. How serious it is: for every day, where every operator has a meta kernel.
 
-Source: PyTorch's FakeTensorMode. Read next: tensor/subclass.py; subclasses/two_tensor.py.
+Source: PyTorch's FakeTensorMode. Read next: dispatch/tensor/subclass.py; subclasses/two_tensor.py.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import weakref
 from typing import Any
 
 import redispatch as rd
-from redispatch.tensor import current_index, lay_out  # lay_out: how a tensor comes to look otherwise in place
+from redispatch.dispatch.tensor import current_index, lay_out  # lay_out: how a tensor comes to look otherwise in place
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import TorchDispatchMode
 

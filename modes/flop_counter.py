@@ -11,8 +11,8 @@ operator without one falls back on its tags: a pointwise operator costs one oper
 a reduction one for each element of what it reduces. How serious it is: for every day; products are counted as
 PyTorch's `torch.utils.flop_counter` does, which leaves pointwise operators and reductions out.
 
-Read next: utils/flop_counter.py, which counts by module; utils/flop_formulas.py, the table; demo/activation.py, which
-registers the formula of an operator of its own; logging_mode.py, if you have not.
+Read next: frontend/utils/flop_counter.py, which counts by module; frontend/utils/flop_formulas.py, the table;
+frontend/demo/activation.py, which registers the formula of an operator of its own; logging_mode.py, if you have not.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def clone_flops(*args: Any, **kwargs: Any) -> int:
     return 0
 
 
-BESIDE_PRODUCTS: dict[Any, Formula] = {  # what utils/flop_formulas.py does not count
+BESIDE_PRODUCTS: dict[Any, Formula] = {  # what frontend/utils/flop_formulas.py does not count
     rd.ops.aten._softmax: softmax_flops,
     rd.ops.aten._safe_softmax: softmax_flops,
     rd.ops.aten._log_softmax: softmax_flops,

@@ -14,7 +14,8 @@ depend on the order of draws in the region and on nothing outside of it, and the
 serious it is: for every day. What is recomputed piecewise (checkpoints) counts its draws anew: give each piece a key.
 
 Source: the idea is that of JAX's keys; the mixing function is that of SplitMix64 (Steele, Lea and Flood, "Fast
-Splittable Pseudorandom Number Generators", 2014). Read next: ops/random.py, where a generator is a seed and an offset.
+Splittable Pseudorandom Number Generators", 2014). Read next: kernels/ops/random.py, where a generator is a seed and an
+offset.
 """
 
 from __future__ import annotations

@@ -67,10 +67,10 @@ class ProfilerMode(TorchDispatchMode):
     """A region in which each call of an operator is timed.
 
     paths: records at which dispatch keys the first call of each operator stops; that call runs under a trace, and its
-    time includes the trace's. flops: counts floating-point operations of products (utils/flop_formulas.py). clock: what
-    tells the time, in seconds.
-    Results: `events`, one for each call in their order; `costs`, by operator; `get_table()`, `print_table()`,
-    `chrome()`, `export_chrome_trace(path)`. A call that raises is timed, too. Each region starts from nothing.
+    time includes the trace's. flops: counts floating-point operations of products (frontend/utils/flop_formulas.py).
+    clock: what tells the time, in seconds. Results: `events`, one for each call in their order; `costs`, by operator;
+    `get_table()`, `print_table()`, `chrome()`, `export_chrome_trace(path)`. A call that raises is timed, too. Each
+    region starts from nothing.
     """
 
     def __init__(

@@ -7,7 +7,7 @@ What it teaches: a schema is a promise that layers rely on. An operator that wri
 returns a view that it calls new, breaks autograd and functionalization far away from where it was called; under this
 mode it is an error at the call. How serious it is: a tool for tests. Every argument is copied at every call.
 
-Read next: testing/schema_check.py, which does the comparing.
+Read next: frontend/testing/schema_check.py, which does the comparing.
 """
 
 from __future__ import annotations

@@ -13,17 +13,17 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from redispatch.dispatch import DEFAULT, FALLBACKS, LISTENERS, NUMBER_FOR_TENSOR, OPERATORS, STATE
-from redispatch.dispatch.base import ARGUMENT_TYPES, BACKEND_OF_DEVICE
+from redispatch.dispatch.core.base import ARGUMENT_TYPES, BACKEND_OF_DEVICE
+from redispatch.dispatch.core.key import _BACKEND_AT, _FUNCTIONALITY_AT, _RUNTIME, KEYS
+from redispatch.dispatch.core.registry import OVERLOADS, forget_entries
+from redispatch.dispatch.core.rules import TABLES
 from redispatch.dispatch.higher_order import HIGHER_ORDER
-from redispatch.dispatch.key import _BACKEND_AT, _FUNCTIONALITY_AT, _RUNTIME, KEYS
 from redispatch.dispatch.layers.autocast import KEY_OF_DEVICE
 from redispatch.dispatch.library import _DEFINING
-from redispatch.dispatch.registry import OVERLOADS, forget_entries
-from redispatch.dispatch.rules import TABLES
-from redispatch.ops import late_out_forms  # noqa: F401  # before any test, which would be made to forget them
-from redispatch.ops.custom_op import _DEFINITIONS
-from redispatch.ops.from_scalar import DEFINED
-from redispatch.tensor import KINDS, TYPE_NAMED
+from redispatch.dispatch.tensor import KINDS, TYPE_NAMED
+from redispatch.kernels.declare.custom_op import _DEFINITIONS
+from redispatch.kernels.declare.from_scalar import DEFINED
+from redispatch.kernels.ops import late_out_forms  # noqa: F401  # before any test, which would be made to forget them
 
 # No deadline: the first example of a property may compile a kernel. Derandomised: a failure seen once is seen again;
 # `pytest --hypothesis-profile=search` looks for new ones.

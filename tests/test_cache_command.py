@@ -3,7 +3,7 @@
 import pytest
 
 from redispatch import cache as command
-from redispatch.kernels import cache
+from redispatch.kernels.engine import cache
 
 
 @pytest.fixture(autouse=True)

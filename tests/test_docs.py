@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from redispatch.dispatch.key import KEYS, undefine
-from redispatch.dispatch.registry import OPERATORS, remove_operator
+from redispatch.dispatch.core.key import KEYS, undefine
+from redispatch.dispatch.core.registry import OPERATORS, remove_operator
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs").glob("*/*.md"))]

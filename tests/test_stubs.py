@@ -11,6 +11,7 @@ import redispatch as rd
 from redispatch import stubs
 
 ROOT = Path(rd.__file__).parent
+PROJECT = Path(__file__).parents[1]
 
 RIGHT = """
 import redispatch as rd
@@ -39,8 +40,8 @@ def mypy(tmp_path, program):
     pytest.importorskip("mypy", reason="mypy comes with the extra `lint`")
     path = tmp_path / "program.py"
     path.write_text(program)
-    command = [sys.executable, "-m", "mypy", "--config-file", ROOT / "pyproject.toml", path]
-    return subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
+    command = [sys.executable, "-m", "mypy", "--config-file", PROJECT / "pyproject.toml", path]
+    return subprocess.run(command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
 
 
 def test_the_stubs_are_current():

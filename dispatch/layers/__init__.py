@@ -1,6 +1,6 @@
 """The layers, from the top of the key stack down: one boxed function per key, for every operator.
 
-function modes and `__torch_function__` come before the dispatcher (`dispatch/override.py`); then
+function modes and `__torch_function__` come before the dispatcher (`dispatch/protocols/override.py`); then
 transforms > python (its snapshot key) > autocast > autograd > ad_inplace_or_view > zero_tensor > negative > conjugate >
 functionalize > python > backend_select > backends, meta.
 """

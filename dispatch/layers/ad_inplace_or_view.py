@@ -13,16 +13,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..base import TensorBase
-from ..interpreter import run
-from ..keyset import below, keyset
-from ..marks import inline, pure
-from ..operator import OpOverload
-from ..origins import telling_origin
-from ..registry import Undo, place_of
-from ..rules import Slot
-from ..schema import FunctionSchema, ListType
-from ..state import STATE, within
+from ..core.base import TensorBase
+from ..core.interpreter import run
+from ..core.keyset import below, keyset
+from ..core.operator import OpOverload
+from ..core.registry import Undo, place_of
+from ..core.rules import Slot
+from ..core.state import STATE, within
+from ..inspection.origins import telling_origin
+from ..schema.schema import FunctionSchema, ListType
+from ..specialiser.marks import inline, pure
 from .layer import boxed_kernel, skipped
 
 ADINPLACEORVIEW = keyset("ADInplaceOrView")

@@ -20,15 +20,15 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..base import TensorBase
-from ..interpreter import call
-from ..key import DispatchKey
-from ..keyset import keyset as keys
-from ..marks import inline, leaf, pure
-from ..operator import OpOverload
-from ..registry import Undo, place_of
-from ..rules import RuleTable, Slot
-from ..state import AUTOCAST_KEYS, STATE, State, within
+from ..core.base import TensorBase
+from ..core.interpreter import call
+from ..core.key import DispatchKey
+from ..core.keyset import keyset as keys
+from ..core.operator import OpOverload
+from ..core.registry import Undo, place_of
+from ..core.rules import RuleTable, Slot
+from ..core.state import AUTOCAST_KEYS, STATE, State, within
+from ..specialiser.marks import inline, leaf, pure
 from .layer import boxed_kernel, skipped
 
 # (tensor, dtype) -> the tensor in that dtype, through the dispatcher; and facts about dtypes that this room lacks

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from ..base import wants_gradient
-from ..interpreter import run
-from ..key import KEYS
-from ..keyset import below, keyset
-from ..marks import inline
-from ..operator import OpOverload
-from ..rules import RuleTable, Slot
-from ..schema import FunctionSchema
-from ..state import STATE, within
+from ..core.base import wants_gradient
+from ..core.interpreter import run
+from ..core.key import KEYS
+from ..core.keyset import below, keyset
+from ..core.operator import OpOverload
+from ..core.rules import RuleTable, Slot
+from ..core.state import STATE, within
+from ..schema.schema import FunctionSchema
+from ..specialiser.marks import inline
 from .layer import layer
 
 AUTOGRAD_KEYS = tuple(name for name, key in KEYS.items() if key.is_autograd)

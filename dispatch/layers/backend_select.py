@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..base import BACKEND_OF_DEVICE, WITHOUT_MODULE
-from ..interpreter import run
-from ..key import key_named
-from ..marks import pure
-from ..operator import OpOverload
-from ..registry import Undo, place_of
+from ..core.base import BACKEND_OF_DEVICE, WITHOUT_MODULE
+from ..core.interpreter import run
+from ..core.key import key_named
+from ..core.operator import OpOverload
+from ..core.registry import Undo, place_of
+from ..specialiser.marks import pure
 from .layer import boxed_kernel, skipped
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..keyset import keyset as keys
-from ..operator import OpOverload
+from ..core.keyset import keyset as keys
+from ..core.operator import OpOverload
 from .layer import layer
 from .lazy_bit import run_worked_out
 

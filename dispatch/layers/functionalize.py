@@ -1,7 +1,7 @@
 """Functionalize: programs that write and take views become programs that do neither.
 
-A program under functionalization computes with wrappers (tensor/functional.py), which to it are ordinary tensors. What
-arrives here is worked out on their values, and nothing that goes on below writes:
+A program under functionalization computes with wrappers (dispatch/tensor/functional.py), which to it are ordinary
+tensors. What arrives here is worked out on their values, and nothing that goes on below writes:
 
     a view       its values are views of values, or copies where nothing may share memory; the wrapper of the result
                  shares the storage of its base, and knows the step that leads to it
@@ -15,7 +15,7 @@ the changed view to the changed base, stands in a table. So does what a few oper
 in memory.
 
 Source: PyTorch's functionalization pass (FunctionalTensorWrapper, FunctionalStorageImpl). Read next:
-tensor/functional.py, ops/functionalization.py, func/functionalize.py.
+dispatch/tensor/functional.py, kernels/ops/functionalization.py, dispatch/transforms/functionalize.py.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
-from ..base import TensorBase
-from ..interpreter import call
-from ..key import DispatchKey
-from ..keyset import keyset as keys
-from ..marks import frozen, pure
-from ..operator import OpOverload
-from ..registry import LISTENERS, OVERLOADS
-from ..rules import RuleTable, Slot
-from ..schema import FunctionSchema
-from ..state import STATE, within
-from ..table import Kernel
-from ..tags import Tag
+from ..core.base import TensorBase
+from ..core.interpreter import call
+from ..core.key import DispatchKey
+from ..core.keyset import keyset as keys
+from ..core.operator import OpOverload
+from ..core.registry import LISTENERS, OVERLOADS
+from ..core.rules import RuleTable, Slot
+from ..core.state import STATE, within
+from ..core.table import Kernel
+from ..schema.schema import FunctionSchema
+from ..schema.tags import Tag
+from ..specialiser.marks import frozen, pure
 from .ad_inplace_or_view import base_position, returned_arguments, tensors_in
 from .layer import layer
 from .transforms import each_item, each_result, each_tensor
@@ -258,7 +258,9 @@ def write_copies(op: OpOverload, stack: list[Any]) -> Any:
 
 def no_functional_form(op: OpOverload) -> RuntimeError:
     if op.namespace == "aten":
-        return RuntimeError(f"{op} has no functional form to stand in its place; declare one (ops/functional_forms.py)")
+        return RuntimeError(
+            f"{op} has no functional form to stand in its place; declare one (kernels/ops/functional_forms.py)"
+        )
     return RuntimeError(
         "Found a custom (non-ATen) operator whose output has alias annotations: "
         f"{op.schema}. We only support functionalizing operators whose outputs do not have alias annotations (e.g. "

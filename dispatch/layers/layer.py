@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..boxing import fallthrough
-from ..key import DispatchKey
-from ..registry import add_fallback, place_of
-from ..table import Boxed, Kernel
+from ..core.boxing import fallthrough
+from ..core.key import DispatchKey
+from ..core.registry import add_fallback, place_of
+from ..core.table import Boxed, Kernel
 
 
 def boxed_kernel(function: Boxed) -> Kernel:

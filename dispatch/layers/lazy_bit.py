@@ -18,13 +18,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..base import TensorBase
-from ..interpreter import run
-from ..marks import inline, pure
-from ..operator import OpOverload
-from ..rules import Slot
-from ..schema import FunctionSchema
-from ..tags import Tag
+from ..core.base import TensorBase
+from ..core.interpreter import run
+from ..core.operator import OpOverload
+from ..core.rules import Slot
+from ..schema.schema import FunctionSchema
+from ..schema.tags import Tag
+from ..specialiser.marks import inline, pure
 from .ad_inplace_or_view import written_results
 
 # (tensor) -> a tensor of the same elements that has no lazy bit; through the dispatcher

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.key import DispatchKey
+from ..core.operator import OpOverload
 from ..errors import MissingKernelError
-from ..key import DispatchKey
-from ..operator import OpOverload
 from .layer import layer
 
 

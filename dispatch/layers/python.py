@@ -11,18 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..base import TensorBase
-from ..boxing import checked, unbind
-from ..interpreter import call, run
-from ..keyset import below
-from ..keyset import keyset as keys
-from ..marks import inline, leaf
-from ..memo import Memo
-from ..operator import OpOverload
-from ..override import HANDLER_CHANGED, described, not_handled
-from ..rules import RuleTable
-from ..schema import FunctionSchema
-from ..state import ABOVE_PYTHON, STATE, within
+from ..core.base import TensorBase
+from ..core.boxing import checked, unbind
+from ..core.interpreter import call, run
+from ..core.keyset import below
+from ..core.keyset import keyset as keys
+from ..core.memo import Memo
+from ..core.operator import OpOverload
+from ..core.rules import RuleTable
+from ..core.state import ABOVE_PYTHON, STATE, within
+from ..protocols.override import HANDLER_CHANGED, described, not_handled
+from ..schema.schema import FunctionSchema
+from ..specialiser.marks import inline, leaf
 from .layer import layer
 
 PYTHON = keys("Python")

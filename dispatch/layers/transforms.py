@@ -8,12 +8,14 @@ outside: a plain tensor, or a wrapper of another level. A call goes
     FuncTorchDynamicLayerBackMode    and these go on to the level outside of it, and in the end to plain tensors.
 
 So each level knows nothing of the others, and they compose in any order. What a level does is its own affair
-(autograd/grad_level.py, autograd/jvp_level.py, func/vmap_level.py); here is only how calls come to it and leave it.
+(dispatch/autograd/grad_level.py, dispatch/autograd/jvp_level.py, dispatch/transforms/vmap_level.py); here is only how
+calls come to it and leave it.
 
 A wrapper can outlive its level: a function returned it by a side door, or kept it. Outside, a level that only watched
 its values is gone without a trace (FuncTorchGradWrapper); what was batched has no meaning any more (FuncTorchBatched).
 
-Source: PyTorch's functorch, whose interpreter stack this is. Read next: tensor/wrapped.py, autograd/grad_level.py.
+Source: PyTorch's functorch, whose interpreter stack this is. Read next: dispatch/tensor/wrapped.py,
+dispatch/autograd/grad_level.py.
 """
 
 from __future__ import annotations
@@ -22,13 +24,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self, cast
 
-from ..base import TensorBase
-from ..interpreter import call
-from ..marks import inline, pure
-from ..operator import OpOverload
-from ..rules import RuleTable
-from ..schema import TENSOR, FunctionSchema
-from ..state import AT_WORK, LEVEL_FLAGS, LEVELS, STATE, LevelKind, State, within
+from ..core.base import TensorBase
+from ..core.interpreter import call
+from ..core.operator import OpOverload
+from ..core.rules import RuleTable
+from ..core.state import AT_WORK, LEVEL_FLAGS, LEVELS, STATE, LevelKind, State, within
+from ..schema.schema import TENSOR, FunctionSchema
+from ..specialiser.marks import inline, pure
 from .layer import layer
 
 

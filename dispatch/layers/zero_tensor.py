@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..base import TensorBase
-from ..interpreter import run
-from ..keyset import below
-from ..keyset import keyset as keys
-from ..marks import inline
-from ..operator import OpOverload
-from ..rules import Slot
-from ..schema import FunctionSchema
+from ..core.base import TensorBase
+from ..core.interpreter import run
+from ..core.keyset import below
+from ..core.keyset import keyset as keys
+from ..core.operator import OpOverload
+from ..core.rules import Slot
+from ..schema.schema import FunctionSchema
+from ..specialiser.marks import inline
 from .ad_inplace_or_view import tensors_in
 from .layer import layer
 from .lazy_bit import is_about_memory

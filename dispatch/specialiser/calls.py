@@ -16,14 +16,15 @@ from dataclasses import replace
 from types import BuiltinFunctionType, BuiltinMethodType, FunctionType, MethodType, MethodWrapperType, UnionType
 from typing import Any, cast
 
-from ..base import TensorBase
-from ..boxing import is_default
-from ..interpreter import call, hop, run
-from ..key import DispatchKey
-from ..keyset import runtime_keys
-from ..memo import UNKNOWN, Memo
-from ..schema import NO_DEFAULT, TENSOR
-from ..state import INFERENCE, MODES, NO_GRAD, OWN_POLICIES, STATE
+from .. import places
+from ..core.base import TensorBase
+from ..core.boxing import is_default
+from ..core.interpreter import call, hop, run
+from ..core.key import DispatchKey
+from ..core.keyset import runtime_keys
+from ..core.memo import UNKNOWN, Memo
+from ..core.state import INFERENCE, MODES, NO_GRAD, OWN_POLICIES, STATE
+from ..schema.schema import NO_DEFAULT, TENSOR
 from .evaluator import Evaluator, Road, foldable, known_function
 from .residual import Block
 from .site import Site, known_at
@@ -420,12 +421,7 @@ def is_leaf(function: Any) -> bool:
 
 def short(place: str) -> str:
     """A file and line, from the package's root where it lies in there."""
-    head, found, tail = place.replace("\\", "/").rpartition("/redispatch/")
-    if found:
-        return tail
-    root = __file__.replace("\\", "/").removesuffix("dispatch/specialiser/calls.py")
-    plain = place.replace("\\", "/")
-    return plain.removeprefix(root) if plain.startswith(root) else plain.rpartition("/")[2]
+    return places.short(place) if places.is_own(place) else place.replace("\\", "/").rpartition("/")[2]
 
 
 # Builtins whose answer may be known ---------------------------------------------------------------------------------

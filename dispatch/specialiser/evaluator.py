@@ -27,8 +27,8 @@ from enum import Enum
 from types import CellType, FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
-from ..marks import FROZEN
-from ..state import AT_WORK, STATE, State, Steps, within
+from ..core.state import AT_WORK, STATE, State, Steps, within
+from .marks import FROZEN
 from .residual import Block, Writer
 from .values import (
     NONE,

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..state import StateKeys
+from ..core.state import StateKeys
 
 if TYPE_CHECKING:
     from .specialise import Table

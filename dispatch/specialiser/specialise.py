@@ -24,16 +24,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from ..base import TensorBase
-from ..boxing import default_of, is_default
 from ..config import ON_CHANGE, config
-from ..interpreter import Specialised, hop, run
-from ..key import DispatchKey
-from ..keyset import describe, runtime_keys
-from ..origins import noting
-from ..registry import LOCK, OPERATORS
-from ..schema import NO_DEFAULT, FunctionSchema
-from ..state import FLAGS, INFERENCE, KEYS_MASK, LEVELS, MODES, NO_GRAD, OWN_POLICIES, STATE, TRACED
+from ..core.base import TensorBase
+from ..core.boxing import default_of, is_default
+from ..core.interpreter import Specialised, hop, run
+from ..core.key import DispatchKey
+from ..core.keyset import describe, runtime_keys
+from ..core.registry import LOCK, OPERATORS
+from ..core.state import FLAGS, INFERENCE, KEYS_MASK, LEVELS, MODES, NO_GRAD, OWN_POLICIES, STATE, TRACED
+from ..inspection.origins import noting
+from ..schema.schema import NO_DEFAULT, FunctionSchema
 from .calls import Calls
 from .evaluator import Road
 from .residual import Block, Writer, compiled
@@ -41,7 +41,7 @@ from .site import Site
 from .values import NONE, Code, Frame, Items, StateCode, Static
 
 if TYPE_CHECKING:
-    from ..operator import OpOverload
+    from ..core.operator import OpOverload
 
 Facts = tuple[Any, ...]
 BOXED_AT_FIRST = 2  # calls

@@ -20,7 +20,7 @@ from enum import Enum
 from types import BuiltinFunctionType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
-from ..marks import FROZEN
+from .marks import FROZEN
 
 
 class Unsupported(Exception):

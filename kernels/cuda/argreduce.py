@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..operand import DTYPES
-from ..order import is_above, is_below
+from redispatch.dispatch.tensor.operand import DTYPES
+
+from ..engine.order import is_above, is_below
 from .compiler import CUDA as cuda
 from .launch import Launch
 from .scan import pieces

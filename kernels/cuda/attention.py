@@ -26,13 +26,14 @@ from functools import cache as once
 
 import numpy as np
 
-from ..convert import CONVERT, conversion
-from ..geometry import broadcast_strides
-from ..operand import Operand
-from ..primitives import maximum
-from ..program import integral
-from ..random import block as random_words
-from ..vecmath import exp, log
+from redispatch.dispatch.tensor.geometry import broadcast_strides
+from redispatch.dispatch.tensor.operand import Operand
+
+from ..cpu.random import block as random_words
+from ..engine.convert import CONVERT, conversion
+from ..engine.primitives import maximum
+from ..engine.program import integral
+from ..maths.vecmath import exp, log
 from .compiler import CUDA as cuda
 from .convolution import divided
 from .elementwise import as_argument, loading

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ..operand import DTYPES, Operand
+from redispatch.dispatch.tensor.operand import DTYPES, Operand
+
 from .driver import TAPES, Driver, Start, written_down
 from .matmul import Number, in_batches
 

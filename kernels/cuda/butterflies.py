@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from ..primitives import double_of_bits, float_of_bits
-from ..program import integral
+from ..engine.primitives import double_of_bits, float_of_bits
+from ..engine.program import integral
 from .compiler import CUDA as cuda
 from .intrinsics import load_1, store_1
 

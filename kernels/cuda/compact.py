@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..operand import DTYPES
-from ..program import integral
+from redispatch.dispatch.tensor.operand import DTYPES
+
+from ..engine.program import integral
 from .compiler import CUDA as cuda
 from .launch import Launch
 from .scan import CUMSUM, keep_number, kept_number, number, scanning

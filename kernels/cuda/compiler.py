@@ -33,9 +33,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import cache
-from ..digest import digest
-from ..program import Program
+from ..engine import cache
+from ..engine.digest import digest
+from ..engine.program import Program
 
 FORMAT = "1"  # of files on disk; another one makes all of them be compiled again
 PACKAGES = ("numba-cuda", "numba", "llvmlite", "nvidia-nvvm")

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..program import integral
+from ..engine.program import integral
 from .compiler import CUDA as cuda
 from .elementwise import MOST
 from .launch import Launch

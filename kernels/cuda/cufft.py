@@ -16,7 +16,8 @@ import threading
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..geometry import plan
+from redispatch.dispatch.tensor.geometry import plan
+
 from .driver import Driver, Start
 
 # cufftType_t and the functions, by the dtypes read and written

@@ -27,7 +27,7 @@ CAPACITY = 1 << 28  # bytes of a device that is none
 
 
 # Streams on which nothing happens: what is launched there is written down, as (what starts it, its arguments). See
-# backends/cuda/taped.py. Whoever starts a kernel asks `if TAPES and written_down(...)` first.
+# kernels/cuda/runtime/taped.py. Whoever starts a kernel asks `if TAPES and written_down(...)` first.
 TAPES: dict[int, list[tuple[Start, tuple[int | float, ...]]]] = {}
 
 

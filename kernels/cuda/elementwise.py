@@ -29,11 +29,12 @@ from typing import Any
 
 import numpy as np
 
-from ..convert import CONVERT, conversion, load, real_type, store
-from ..elementwise import LAUNCHES, Elementwise, Number
-from ..geometry import broadcast_strides, plan
-from ..operand import DTYPES, Operand
-from ..primitives import double_of_bits, float_of_bits
+from redispatch.dispatch.tensor.geometry import broadcast_strides, plan
+from redispatch.dispatch.tensor.operand import DTYPES, Operand
+
+from ..engine.convert import CONVERT, conversion, load, real_type, store
+from ..engine.elementwise import LAUNCHES, Elementwise, Number
+from ..engine.primitives import double_of_bits, float_of_bits
 from .compiler import Source
 from .driver import Driver, Start
 from .intrinsics import LOADS, STORES, load_1, store_1

@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from ..convert import as_is
-from ..program import integral
+from ..engine.convert import as_is
+from ..engine.program import integral
 from .compiler import CUDA as cuda
 from .indexing import report
 from .intrinsics import advanced, shuffle_across, shuffle_down

@@ -29,10 +29,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..convert import as_is, real_part
-from ..geometry import contiguous_strides, plan
-from ..operand import DTYPES
-from ..program import integral
+from redispatch.dispatch.tensor.geometry import contiguous_strides, plan
+from redispatch.dispatch.tensor.operand import DTYPES
+
+from ..engine.convert import as_is, real_part
+from ..engine.program import integral
 from .butterflies import (
     ODD,
     POWERS,

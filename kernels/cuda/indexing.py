@@ -16,13 +16,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..convert import load, real_type, store
-from ..geometry import plan
-from ..indexing import COMBINE
-from ..operand import DTYPES, Operand
-from ..primitives import bits_of_double, bits_of_float, double_of_bits, float_of_bits
-from ..program import integral
-from ..target import Place
+from redispatch.dispatch.tensor.geometry import plan
+from redispatch.dispatch.tensor.operand import DTYPES, Operand
+from redispatch.dispatch.tensor.target import Place
+
+from ..cpu.indexing import COMBINE
+from ..engine.convert import load, real_type, store
+from ..engine.primitives import bits_of_double, bits_of_float, double_of_bits, float_of_bits
+from ..engine.program import integral
 from .compiler import Source
 from .elementwise import MOST, THREADS, dimension_tables, places, storage_type
 from .intrinsics import swap_if_equal

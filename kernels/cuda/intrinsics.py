@@ -2,8 +2,9 @@
 
 Vectors of 16 bytes (`load_4`, `store_4`, ...) are how a kernel reaches the memory's full speed: numba has no word for
 them. `shuffle_down`, `shuffle_up` and `shuffle_across` take a number from another lane of the warp. `register()` gives
-numba-cuda the compiled forms of these, of the primitives in `kernels/primitives.py`, and of the functions in
-`kernels/vecmath/`: NVIDIA's libdevice where it has them, the bodies of the CPU elsewhere. Read next: `compiler.py`.
+numba-cuda the compiled forms of these, of the primitives in `kernels/engine/primitives.py`, and of the functions in
+`kernels/maths/vecmath/`: NVIDIA's libdevice where it has them, the bodies of the CPU elsewhere. Read next:
+`compiler.py`.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from functools import cache as once
 from types import FunctionType
 from typing import Any
 
-from .. import primitives
-from ..program import primitive
-from ..vecmath import define
+from ..engine import primitives
+from ..engine.program import primitive
+from ..maths.vecmath import define
 from . import complex_functions
 
 

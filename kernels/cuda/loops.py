@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compile import Kernel as Loop
-from ..operand import DTYPES
-from ..program import Program
-from ..target import Scratch
+from redispatch.dispatch.tensor.operand import DTYPES
+from redispatch.dispatch.tensor.target import Scratch
+
+from ..engine.compile import Kernel as Loop
+from ..engine.program import Program
 from .compiler import CUDA, Source
 from .elementwise import storage_type
 from .intrinsics import advanced

@@ -22,10 +22,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ..convert import as_is
-from ..elementwise import Number
-from ..operand import DTYPES, Operand
-from ..primitives import double_of_bits, float_of_bits
+from redispatch.dispatch.tensor.operand import DTYPES, Operand
+
+from ..engine.convert import as_is
+from ..engine.elementwise import Number
+from ..engine.primitives import double_of_bits, float_of_bits
 from .compiler import CUDA as cuda
 from .elementwise import as_argument
 from .launch import Launch

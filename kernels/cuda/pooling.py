@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from ..program import integral
+from ..engine.program import integral
 from .compiler import CUDA as cuda
 from .written import THREADS, Written
 
@@ -68,7 +68,7 @@ def largest_of_windows(out, places, x, table, windows):
 
 @integral
 def start_at_random(shift, i, size, count, span):
-    """Where window number i of an axis begins (ops/max_pooling.py, `starts_of`)."""
+    """Where window number i of an axis begins (kernels/ops/max_pooling.py, `starts_of`)."""
     if i == count - 1:
         return size - span
     step = type(shift)(size - span) / type(shift)(count - 1)

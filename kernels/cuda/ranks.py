@@ -17,8 +17,9 @@ from functools import cache as once
 
 import numpy as np
 
-from ..operand import DTYPES
-from ..program import integral
+from redispatch.dispatch.tensor.operand import DTYPES
+
+from ..engine.program import integral
 from .compiler import CUDA as cuda
 from .launch import Launch
 from .scan import add, keep_number, kept_number, number, scanning

@@ -22,10 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from ..convert import CONVERT, real_type
-from ..geometry import contiguous_strides
-from ..operand import DTYPES, Operand
-from ..reduce import Recipe, ReducePlan, Reduction, reduce_plan
+from redispatch.dispatch.tensor.geometry import contiguous_strides
+from redispatch.dispatch.tensor.operand import DTYPES, Operand
+
+from ..cpu.reduce import Recipe, ReducePlan, Reduction, reduce_plan
+from ..engine.convert import CONVERT, real_type
 from .compiler import Source
 from .driver import Driver, current_stream
 from .elementwise import (

@@ -26,9 +26,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..operand import DTYPES
-from ..program import integral
-from ..vecmath import exp, log, log1p
+from redispatch.dispatch.tensor.operand import DTYPES
+
+from ..engine.program import integral
+from ..maths.vecmath import exp, log, log1p
 from .compiler import CUDA as cuda
 from .elementwise import MOST
 from .intrinsics import shuffle_up

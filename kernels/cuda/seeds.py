@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..primitives import offset_from, seed_from
+from ..engine.primitives import offset_from, seed_from
 from .launch import Launch
 from .written import Written
 

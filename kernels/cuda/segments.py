@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..primitives import maximum, minimum
-from ..program import integral
+from ..engine.primitives import maximum, minimum
+from ..engine.program import integral
 from .compiler import CUDA as cuda
 from .intrinsics import shuffle_down
 from .written import THREADS, Written

@@ -16,9 +16,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..operand import DTYPES
-from ..primitives import maximum
-from ..vecmath import exp, log
+from redispatch.dispatch.tensor.operand import DTYPES
+
+from ..engine.primitives import maximum
+from ..maths.vecmath import exp, log
 from .compiler import CUDA as cuda
 from .launch import Launch
 from .written import (

@@ -23,9 +23,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..operand import DTYPES
-from ..program import integral
-from ..sort import key_of_double, key_of_float, key_of_long, key_of_small
+from redispatch.dispatch.tensor.operand import DTYPES
+
+from ..cpu.sort import key_of_double, key_of_float, key_of_long, key_of_small
+from ..engine.program import integral
 from .compiler import CUDA as cuda
 from .elementwise import MOST
 from .launch import Launch

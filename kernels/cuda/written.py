@@ -22,10 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from ..convert import CONVERT, conversion, real_type
-from ..operand import DTYPES
-from ..primitives import maximum
-from ..program import integral
+from redispatch.dispatch.tensor.operand import DTYPES
+
+from ..engine.convert import CONVERT, conversion, real_type
+from ..engine.primitives import maximum
+from ..engine.program import integral
 from .compiler import CUDA as cuda
 from .compiler import Source
 from .elementwise import loading, number_from, storage_type, storing

@@ -12,8 +12,8 @@ import pytest
 import redispatch as rd
 from redispatch.autograd import Node, grad
 from redispatch.dispatch.config import config
-from redispatch.tensor import Tensor
-from redispatch.tensor.tensor import _OF_SHARED
+from redispatch.dispatch.tensor import Tensor
+from redispatch.dispatch.tensor.tensor import _OF_SHARED
 
 
 def leaf(*values):

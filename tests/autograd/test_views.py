@@ -3,7 +3,7 @@
 import pytest
 
 import redispatch as rd
-from redispatch.tensor import CreationMeta
+from redispatch.dispatch.tensor import CreationMeta
 
 # --- One at a time ----------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import pytest
 import redispatch as rd
 from redispatch import backend, nn
 from redispatch.dispatch import DispatchKey, backends
-from redispatch.dispatch.key import KEYS
+from redispatch.dispatch.core.key import KEYS
 from redispatch.testing import assert_close
 from redispatch.utils._python_dispatch import TorchDispatchMode
 

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from redispatch.backends.cuda.devices import start, started
 from redispatch.kernels import cuda
+from redispatch.kernels.cuda.runtime.devices import start, started
 from redispatch.kernels.cuda.simulated import SimulatedDriver
 
 

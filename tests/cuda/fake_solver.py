@@ -7,7 +7,7 @@ from types import ModuleType
 import numpy as np
 import scipy.linalg
 
-from redispatch.kernels import lapack
+from redispatch.kernels.cpu import lapack
 
 from .fake_blas import ELEMENTS, number_at
 

@@ -7,9 +7,9 @@ import threading
 import pytest
 
 import redispatch as rd
-from redispatch.backends.cuda.devices import started
 from redispatch.kernels import cuda
 from redispatch.kernels.cuda import card
+from redispatch.kernels.cuda.runtime.devices import started
 
 from .conftest import devices_of
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import redispatch as rd
-from redispatch.backends.cuda import dlpack
-from redispatch.backends.cuda.devices import started
 from redispatch.kernels import cuda
 from redispatch.kernels.cuda.driver import found
+from redispatch.kernels.cuda.runtime import dlpack
+from redispatch.kernels.cuda.runtime.devices import started
 from redispatch.kernels.cuda.simulated import SimulatedDriver
 
 from .conftest import devices_of

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from redispatch.backends.cuda.devices import started
 from redispatch.kernels import cuda
+from redispatch.kernels.cuda.runtime.devices import started
 
 from .conftest import devices_of
 

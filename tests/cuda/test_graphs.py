@@ -6,8 +6,8 @@ import warnings
 import pytest
 
 import redispatch as rd
-from redispatch.backends.cuda.devices import started
-from redispatch.backends.cuda.graphs import memory_of
+from redispatch.kernels.cuda.runtime.devices import started
+from redispatch.kernels.cuda.runtime.graphs import memory_of
 
 
 def allocator():

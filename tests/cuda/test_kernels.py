@@ -11,9 +11,9 @@ import pytest
 import redispatch as rd
 from redispatch import kernels
 from redispatch.kernels import cuda
-from redispatch.kernels.copy import elementwise_for
+from redispatch.kernels.cpu.copy import elementwise_for
 from redispatch.kernels.cuda import compiler, elementwise, reduce
-from redispatch.ops.pointwise import DECLARED
+from redispatch.kernels.declare.pointwise import DECLARED
 from redispatch.testing import assert_close
 from redispatch.testing.op_db import op_db
 from redispatch.utils import _pytree as pytree

@@ -5,8 +5,8 @@ import pytest
 
 import redispatch as rd
 from redispatch.kernels import TARGET
-from redispatch.kernels.compile import Kernel
 from redispatch.kernels.cuda.loops import DeviceLoop
+from redispatch.kernels.engine.compile import Kernel
 
 
 def doubling_loop(lo, hi, sizes, out, x):

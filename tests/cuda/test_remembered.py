@@ -5,12 +5,12 @@ import warnings
 import pytest
 
 import redispatch as rd
-from redispatch.backends.cuda import taped
-from redispatch.backends.cuda.devices import started
-from redispatch.backends.cuda.remembered import NUMBERS, Remembered
-from redispatch.backends.cuda.writer import Life, packed
 from redispatch.dispatch import DispatchKey
-from redispatch.ops.random import Generator
+from redispatch.kernels.cuda.runtime import taped
+from redispatch.kernels.cuda.runtime.devices import started
+from redispatch.kernels.cuda.runtime.remembered import NUMBERS, Remembered
+from redispatch.kernels.cuda.runtime.writer import Life, packed
+from redispatch.kernels.ops.random import Generator
 from redispatch.testing import assert_close
 
 F = rd.nn.functional

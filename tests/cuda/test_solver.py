@@ -6,9 +6,9 @@ import pytest
 
 import redispatch as rd
 from redispatch import linalg
-from redispatch.backends.cuda import factorisations, spectra
 from redispatch.kernels import cuda
 from redispatch.kernels.cuda import blas, solver
+from redispatch.kernels.cuda.runtime import factorisations, spectra
 from redispatch.testing import assert_close
 
 from .conftest import devices_of

@@ -9,7 +9,7 @@ import pytest
 
 import redispatch as rd
 from redispatch.dispatch import MissingKernelError, operator_named
-from redispatch.tensor import Tensor
+from redispatch.dispatch.tensor import Tensor
 from redispatch.testing import SampleInput
 from redispatch.testing.op_db import op_db
 

@@ -3,8 +3,8 @@
 import pytest
 
 import redispatch as rd
-from redispatch.backends.cuda.through_host import THROUGH_HOST
 from redispatch.dispatch import MissingKernelError
+from redispatch.kernels.cuda.runtime.through_host import THROUGH_HOST
 from redispatch.testing import assert_close
 
 from .families import check_entry, compare, entries, same_gradients

@@ -9,10 +9,10 @@ places found by multiplication, shuffles with shared memory and barriers, memory
 from pathlib import Path
 
 from redispatch import kernels
+from redispatch.dispatch.tensor.operand import Operand
 from redispatch.kernels import Elementwise, sin
-from redispatch.kernels.copy import elementwise_for
+from redispatch.kernels.cpu.copy import elementwise_for
 from redispatch.kernels.cuda import compiler, elementwise, reduce
-from redispatch.kernels.operand import Operand
 
 FOLDER = Path(__file__).parent / "ptx"
 

@@ -26,10 +26,10 @@ from redispatch.dispatch import (
     ops,
     overridden,
 )
-from redispatch.dispatch.boxing import default_of
 from redispatch.dispatch.config import config
-from redispatch.dispatch.entries import EntryPoint
-from redispatch.dispatch.override import (
+from redispatch.dispatch.core.boxing import default_of
+from redispatch.dispatch.entry.entries import EntryPoint
+from redispatch.dispatch.protocols.override import (
     HANDLER_CHANGED,
     PLAIN_TENSORS,
     SILENT_TENSORS,
@@ -38,9 +38,9 @@ from redispatch.dispatch.override import (
     without_subclasses,
 )
 from redispatch.dispatch.specialiser import specialise
+from redispatch.dispatch.tensor import Tensor
 from redispatch.overrides import TorchFunctionMode
 from redispatch.subclasses.two_tensor import TwoTensor
-from redispatch.tensor import Tensor
 
 # What a call comes to -------------------------------------------------------------------------------------------------
 

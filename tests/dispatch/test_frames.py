@@ -56,7 +56,7 @@ def test_the_dispatchers_frames_are_hidden_from_the_first_call_on(config, call):
 def test_a_handlers_frame_stays(config):
     with Log():
         names = frames_of(lambda: rd.mm(X, X))
-    assert (__name__, "__torch_dispatch__") in names and names[-1][0] == "redispatch.ops.linalg"
+    assert (__name__, "__torch_dispatch__") in names and names[-1][0] == "redispatch.kernels.ops.linalg"
 
 
 def test_all_frames_are_shown_where_they_are_asked_for(config):

@@ -17,9 +17,9 @@ from redispatch.dispatch import (
     ops,
     own_namespace,
 )
+from redispatch.dispatch.core.registry import add_fallback
+from redispatch.dispatch.core.table import Kernel
 from redispatch.dispatch.layers.autograd import DERIVATIVES
-from redispatch.dispatch.registry import add_fallback
-from redispatch.dispatch.table import Kernel
 
 from .fakes import operator
 

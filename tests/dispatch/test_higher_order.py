@@ -7,7 +7,7 @@ import pytest
 import redispatch as rd
 from redispatch._C import _AutoDispatchBelowAutograd
 from redispatch._ops import DispatchKey, HigherOrderOperator, TransformType
-from redispatch.func.vmap_level import VmapLevel
+from redispatch.dispatch.transforms.vmap_level import VmapLevel
 from redispatch.modes.functional_tensor import FunctionalTensor, FunctionalTensorMode
 from redispatch.subclasses.two_tensor import TwoTensor
 from redispatch.utils._python_dispatch import TorchDispatchMode

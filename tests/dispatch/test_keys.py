@@ -28,8 +28,8 @@ from redispatch.dispatch import (
     undefine,
     without,
 )
-from redispatch.dispatch.key import BACKEND_BITS, KEYSET_BITS, PER_BACKEND
-from redispatch.dispatch.keyset import BACKEND_MASK, FUNCTIONALITY_MASK
+from redispatch.dispatch.core.key import BACKEND_BITS, KEYSET_BITS, PER_BACKEND
+from redispatch.dispatch.core.keyset import BACKEND_MASK, FUNCTIONALITY_MASK
 
 from .fakes import CPU_KEYS, Fake, operator
 
@@ -53,7 +53,7 @@ some_keys = st.lists(st.sampled_from(RUNTIME), max_size=8)
 
 def test_functionalities_stand_in_the_reference_order():
     names = [f"{name}[b]" if name in PER_BACKEND else name for name in reversed(functionalities())]
-    names.remove("ForwardAD")  # a key of our own, between two of the reference's: autograd/forward_ad.py
+    names.remove("ForwardAD")  # a key of our own, between two of the reference's: dispatch/autograd/forward_ad.py
     assert names == ORDER
 
 

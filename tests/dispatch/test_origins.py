@@ -7,8 +7,8 @@ import weakref
 import pytest
 
 import redispatch as rd
-from redispatch.dispatch import origins
 from redispatch.dispatch.config import config
+from redispatch.dispatch.inspection import origins
 from redispatch.utils._python_dispatch import TorchDispatchMode
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redispatch.dispatch.errors import SchemaError
-from redispatch.dispatch.schema import NO_DEFAULT, AliasInfo, ListType, OptionalType
-from redispatch.dispatch.schema_parser import MAX_LENGTH, parse_schema
+from redispatch.dispatch.schema.parser import MAX_LENGTH, parse_schema
+from redispatch.dispatch.schema.schema import NO_DEFAULT, AliasInfo, ListType, OptionalType
 
 # Each line has something that the lines before it have not.
 REAL = r"""
@@ -186,7 +186,7 @@ def test_an_unknown_type_is_pointed_at():
     assert_expected_inline(
         message("ns::f(Tensor x, Foo y) -> Tensor"),
         """\
-unknown type specifier. Usual ones are Tensor, SymInt, int, float, bool, Scalar; dispatch/schema_parser.py lists them all:
+unknown type specifier. Usual ones are Tensor, SymInt, int, float, bool, Scalar; dispatch/schema/parser.py lists them all:
 ns::f(Tensor x, Foo y) -> Tensor
                 ^""",  # noqa: E501
     )

@@ -7,7 +7,7 @@ import pytest
 
 import redispatch as rd
 from redispatch.dispatch import OPERATORS, parse_schema
-from redispatch.dispatch.schema_text import SchemaText
+from redispatch.dispatch.schema.text import SchemaText
 
 DECLARED = {name: op for name, op in OPERATORS.items() if isinstance(op._declared, SchemaText)}
 

@@ -25,7 +25,7 @@ from redispatch.dispatch import (
     within,
     without,
 )
-from redispatch.dispatch.keyset import FUNCTIONALITY_MASK
+from redispatch.dispatch.core.keyset import FUNCTIONALITY_MASK
 
 from .fakes import CPU_KEYS, Fake, operator
 

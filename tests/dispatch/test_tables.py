@@ -26,8 +26,8 @@ from redispatch.dispatch import (
     members,
     runtime_table_keys,
 )
-from redispatch.dispatch.registry import add_fallback
-from redispatch.dispatch.table import Kernel
+from redispatch.dispatch.core.registry import add_fallback
+from redispatch.dispatch.core.table import Kernel
 
 from .fakes import CPU_KEYS, Fake, operator
 

@@ -11,7 +11,7 @@ from scipy import stats
 import redispatch as rd
 from redispatch import distributions as D
 from redispatch.distributions import constraints, transforms
-from redispatch.ops.random import fork_rng
+from redispatch.kernels.ops.random import fork_rng
 
 X = [0.2, 0.7]
 

@@ -208,7 +208,7 @@ def on_both(sides: dict[str, Any], name: str, measure: Callable[[Any], dict[str,
 
 def device_copy(nbytes: int, rounds: int) -> float:
     """Bytes per second, read and written, of the driver's own copy within the device."""
-    from redispatch.backends.cuda.devices import start
+    from redispatch.kernels.cuda.runtime.devices import start
 
     running = start()
     x, y = (rd.zeros(nbytes, dtype=rd.uint8, device="cuda") for _ in range(2))

@@ -18,9 +18,9 @@ sys.path.append(str(Path(__file__).parents[1] / "cuda"))
 from missing import NOT_ALIKE  # noqa: E402  # what cannot be compared, with reasons
 
 import redispatch as rd  # noqa: E402
-from redispatch.backends.cuda.devices import start, started  # noqa: E402
 from redispatch.dispatch import MissingKernelError  # noqa: E402
 from redispatch.kernels import cuda  # noqa: E402
+from redispatch.kernels.cuda.runtime.devices import start, started  # noqa: E402
 from redispatch.kernels.cuda.simulated import SimulatedDriver  # noqa: E402
 from redispatch.testing import SampleInput, assert_close  # noqa: E402
 from redispatch.testing.op_db import op_db  # noqa: E402

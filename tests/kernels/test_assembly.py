@@ -5,7 +5,7 @@ import platform
 import pytest
 
 from redispatch.kernels import Elementwise, busiest_loop
-from redispatch.kernels.assembly import is_vector, loops
+from redispatch.kernels.engine.assembly import is_vector, loops
 
 X86 = """
 	.text

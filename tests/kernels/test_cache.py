@@ -8,9 +8,10 @@ import warnings
 import numpy as np
 import pytest
 
-from redispatch.kernels import Elementwise, Operand, cache
-from redispatch.kernels import compile as compile_
-from redispatch.kernels.program import Program
+from redispatch.kernels import Elementwise, Operand
+from redispatch.kernels.engine import cache
+from redispatch.kernels.engine import compile as compile_
+from redispatch.kernels.engine.program import Program
 
 from .layouts import dense
 

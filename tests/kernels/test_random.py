@@ -17,7 +17,7 @@ from redispatch.kernels import (
     set_num_threads,
     uniform,
 )
-from redispatch.kernels.random import block, philox
+from redispatch.kernels.cpu.random import block, philox
 
 from .layouts import dense, values
 

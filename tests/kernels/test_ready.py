@@ -17,7 +17,7 @@ from redispatch.kernels import (
     ready_matmul,
     ready_softmax,
 )
-from redispatch.kernels.blas import FEW
+from redispatch.kernels.cpu.blas import FEW
 
 from .layouts import dense, filled, layouts, values
 

@@ -6,7 +6,8 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from redispatch.kernels import Elementwise, Operand, special
+from redispatch.kernels import Elementwise, Operand
+from redispatch.kernels.maths import special
 
 MANY = np.concatenate([[1e-12, 1e-10, 1e-6, 0.01], np.linspace(0.1, 3, 30), np.linspace(3.1, 60, 90), [1e3, 1e5]])
 MODERATE = MANY[MANY < 600]

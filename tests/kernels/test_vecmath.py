@@ -15,7 +15,8 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from redispatch.kernels import Elementwise, usually, vecmath
+from redispatch.kernels import Elementwise, usually
+from redispatch.kernels.maths import vecmath
 
 from .layouts import dense
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import redispatch as rd
-from redispatch.tensor import Tensor
+from redispatch.dispatch.tensor import Tensor
 from redispatch.testing import assert_close
 from redispatch.testing.op_db import op_db
 from redispatch.testing.op_info import SampleInput

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import redispatch as rd
-from redispatch.ops.pointwise import pointwise
-from redispatch.ops.public import public
+from redispatch.kernels.declare.pointwise import pointwise
+from redispatch.kernels.declare.public import public
 from redispatch.testing import OpInfo, check_operator
 from redispatch.testing.check_operator import CHECKS
 from redispatch.testing.op_db.common import unary

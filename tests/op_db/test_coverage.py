@@ -19,7 +19,7 @@ def registered():
 def test_every_operator_is_in_the_table_or_on_the_list_with_a_reason():
     covered = {op.qualified_name for info in op_db for op in info.covers}
     missing = registered().keys() - covered - NOT_COVERED.keys()
-    assert not missing, f"write an OpInfo in testing/op_db/ for: {', '.join(sorted(missing))}"
+    assert not missing, f"write an OpInfo in frontend/testing/op_db/ for: {', '.join(sorted(missing))}"
     assert not NOT_COVERED.keys() & covered, "covered now: take them off the list NOT_COVERED"
     assert len(NOT_COVERED) <= AT_MOST_NOT_COVERED and all(NOT_COVERED.values())
 

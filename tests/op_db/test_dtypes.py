@@ -2,8 +2,8 @@
 
 What comes of it has the dtype, shape and strides that the meta device says. By default one dtype of each operator is
 computed, another one for each, and all that it refuses are tried; in the long run all are computed. Which ones it
-refuses says testing/refusals.py, and print_refusals.py prints lines for it. Whether the values are PyTorch's is
-compared by `make parity`.
+refuses says frontend/testing/refusals.py, and print_refusals.py prints lines for it. Whether the values are PyTorch's
+is compared by `make parity`.
 """
 
 import pytest

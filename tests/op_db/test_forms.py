@@ -6,7 +6,7 @@ import redispatch as rd
 from redispatch.dispatch import bind, call
 from redispatch.dispatch.layers.ad_inplace_or_view import returned_arguments
 from redispatch.dispatch.layers.functionalize import functional_form, written_positions
-from redispatch.tensor import Tensor
+from redispatch.dispatch.tensor import Tensor
 from redispatch.testing import SampleInput
 from redispatch.testing.op_db import op_db
 

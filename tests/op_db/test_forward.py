@@ -6,10 +6,10 @@ import pytest
 import redispatch as rd
 from redispatch.autograd import forward_ad as fwAD
 from redispatch.autograd import grad
-from redispatch.autograd.forward import FORWARD, LINEAR, composite_kernel
+from redispatch.dispatch.autograd.forward import FORWARD, LINEAR, composite_kernel
 from redispatch.dispatch.layers.autograd import DERIVATIVES
+from redispatch.dispatch.tensor import Tensor
 from redispatch.func import jvp, vjp
-from redispatch.tensor import Tensor
 
 from .driver import as_list, each, run, skip_where_it_does_not_hold
 from .test_gradients import COMPLEX, DIFFERENTIABLE, as_function, is_refused

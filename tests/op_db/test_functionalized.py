@@ -5,8 +5,8 @@ import zlib
 import redispatch as rd
 from redispatch.dispatch import OPERATORS, Tag
 from redispatch.dispatch.layers.functionalize import FUNCTIONALIZATION, composite_kernel, functional_form, view_form
+from redispatch.dispatch.tensor import Tensor
 from redispatch.func import functionalize
-from redispatch.tensor import Tensor
 from redispatch.testing import SampleInput
 from redispatch.testing.op_db import op_db
 from redispatch.utils import _pytree as pytree

@@ -2,7 +2,7 @@
 
 import redispatch as rd
 from redispatch.autograd import gradcheck, gradgradcheck
-from redispatch.tensor import Tensor
+from redispatch.dispatch.tensor import Tensor
 from redispatch.testing.op_db import op_db
 from redispatch.testing.op_info import SampleInput
 from redispatch.utils import _pytree as pytree

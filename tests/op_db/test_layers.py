@@ -1,9 +1,9 @@
 """The layers above a kernel change nothing in what it computes: modes, subclasses, inference, tracing."""
 
 import redispatch as rd
+from redispatch.dispatch.tensor import Tensor
 from redispatch.overrides import TorchFunctionMode
 from redispatch.subclasses.two_tensor import TwoTensor
-from redispatch.tensor import Tensor
 from redispatch.testing.op_db import op_db
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import TorchDispatchMode

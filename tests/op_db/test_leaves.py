@@ -8,8 +8,8 @@ import pytest
 
 import redispatch as rd
 from redispatch.dispatch import STATE, Setting, within
-from redispatch.dispatch.state import State
-from redispatch.tensor import Tensor
+from redispatch.dispatch.core.state import State
+from redispatch.dispatch.tensor import Tensor
 from redispatch.testing import SampleInput
 from redispatch.testing.op_db import op_db
 

@@ -3,8 +3,8 @@
 import pytest
 
 import redispatch as rd
+from redispatch.kernels.ops import written_over
 from redispatch.library import Library
-from redispatch.ops import written_over
 from redispatch.utils._python_dispatch import TorchDispatchMode
 
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import redispatch as rd
-import redispatch.ops  # noqa: F401  # defines the operators
+import redispatch.kernels.ops  # noqa: F401  # defines the operators
 from redispatch.autograd import gradcheck, gradgradcheck
 from redispatch.dispatch import TorchDispatchMode, ops
-from redispatch.ops import copying
-from redispatch.ops.from_data import tensor
-from redispatch.tensor import META, channels_last, contiguous_format, dtypes, empty
+from redispatch.dispatch.tensor import META, channels_last, contiguous_format, dtypes, empty
+from redispatch.kernels.ops import copying
+from redispatch.kernels.ops.from_data import tensor
 
 M = np.arange(6.0).reshape(2, 3)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import redispatch as rd
-from redispatch.ops.random import fork_rng
+from redispatch.kernels.ops.random import fork_rng
 
 N = 40_000
 FAR = 1.95 / math.sqrt(N)  # Kolmogorov and Smirnov: exceeded once in a thousand times

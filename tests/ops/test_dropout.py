@@ -8,7 +8,7 @@ import pytest
 import redispatch as rd
 import redispatch.nn.functional as F
 from redispatch import nn
-from redispatch.ops.random import fork_rng
+from redispatch.kernels.ops.random import fork_rng
 
 
 @pytest.fixture(autouse=True)

@@ -14,8 +14,8 @@ import pytest
 
 import redispatch as rd
 from redispatch import modes
+from redispatch.kernels.declare.scalar_functions import COUNT, ScalarFunctionError, cost_of, slope
 from redispatch.library import _scoped_library, elementwise, opcheck
-from redispatch.ops.scalar_functions import COUNT, ScalarFunctionError, cost_of, slope
 from redispatch.testing import assert_close, check_operator, info_of
 from redispatch.testing.check_operator import CHECKS
 

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import redispatch.ops  # noqa: F401  # defines the operators
+import redispatch.kernels.ops  # noqa: F401  # defines the operators
 from redispatch.autograd import gradcheck, gradgradcheck
 from redispatch.dispatch import TorchDispatchMode
-from redispatch.ops.from_data import tensor
-from redispatch.tensor import dtypes
+from redispatch.dispatch.tensor import dtypes
+from redispatch.kernels.ops.from_data import tensor
 
 M = np.arange(6.0).reshape(2, 3)
 X = np.arange(24.0).reshape(2, 3, 4)

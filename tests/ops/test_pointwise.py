@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import redispatch as rd
-from redispatch.ops.pointwise import pointwise
+from redispatch.kernels.declare.pointwise import pointwise
 
 
 def test_an_integer_power_with_a_negative_exponent_is_a_rounded_inverse():

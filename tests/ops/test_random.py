@@ -9,7 +9,7 @@ import pytest
 
 import redispatch as rd
 from redispatch.kernels import get_num_threads, set_num_threads
-from redispatch.ops.random import fork_rng
+from redispatch.kernels.ops.random import fork_rng
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import redispatch as rd
-from redispatch.ops import copying, geometry
+from redispatch.kernels.ops import copying, geometry
 
 
 def grid(*shape):

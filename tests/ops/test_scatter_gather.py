@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-import redispatch.ops  # noqa: F401  # defines the operators
+import redispatch.kernels.ops  # noqa: F401  # defines the operators
 from redispatch.autograd import gradcheck, gradgradcheck
-from redispatch.ops import scatter_gather
-from redispatch.ops.from_data import tensor
-from redispatch.tensor import dtypes
+from redispatch.dispatch.tensor import dtypes
+from redispatch.kernels.ops import scatter_gather
+from redispatch.kernels.ops.from_data import tensor
 
 M = np.arange(6.0).reshape(2, 3)
 G = np.array([[0, 2], [1, 1]])

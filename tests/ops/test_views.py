@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-import redispatch.ops  # noqa: F401  # defines the operators
+import redispatch.kernels.ops  # noqa: F401  # defines the operators
 from redispatch.autograd import gradcheck, gradgradcheck
-from redispatch.ops import views
-from redispatch.ops.from_data import tensor
-from redispatch.tensor import dtypes
+from redispatch.dispatch.tensor import dtypes
+from redispatch.kernels.ops import views
+from redispatch.kernels.ops.from_data import tensor
 
 X = np.arange(24.0).reshape(2, 3, 4)
 M = X[:, :, 0]

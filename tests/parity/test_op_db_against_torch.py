@@ -5,7 +5,7 @@ and the first line of errors; and the sequence of operators that a dispatch mode
 knowingly, each with the reason. Which operators a gradient is written in is reported, but is no failure: its values
 are the same, and its formula is ours. The report at the end counts the operators that are equal in all respects.
 
-Runs where real torch is: `make parity`. Read next: testing/op_info.py.
+Runs where real torch is: `make parity`. Read next: frontend/testing/op_info.py.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch", reason="compares with real torch, which is 
 from torch.utils._python_dispatch import TorchDispatchMode as TheirMode  # noqa: E402
 
 import redispatch as rd  # noqa: E402  # after importorskip: without torch nothing here is of use
-from redispatch.tensor import Tensor, UntypedStorage, shown  # noqa: E402
+from redispatch.dispatch.tensor import Tensor, UntypedStorage, shown  # noqa: E402
 from redispatch.testing.op_db import op_db  # noqa: E402
 from redispatch.testing.op_info import EVERY_DTYPE  # noqa: E402
 from redispatch.utils import _pytree as pytree  # noqa: E402

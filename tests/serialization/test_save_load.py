@@ -10,9 +10,9 @@ import pytest
 
 import redispatch as rd
 from redispatch import nn, serialization
+from redispatch.dispatch.tensor import DTYPES
 from redispatch.serialization.names import shipped
 from redispatch.subclasses import Quantity, TwoTensor
-from redispatch.tensor import DTYPES
 
 
 def saved(value, **options):

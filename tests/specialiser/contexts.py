@@ -24,10 +24,10 @@ from redispatch.dispatch import (
     within,
 )
 from redispatch.dispatch.layers.layer import layer
+from redispatch.dispatch.tensor import Tensor
 from redispatch.overrides import TorchFunctionMode
 from redispatch.subclasses.logging_tensor import Log, LoggingTensor
 from redispatch.subclasses.two_tensor import TwoTensor
-from redispatch.tensor import Tensor
 from redispatch.testing.op_info import copy_of
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import TorchDispatchMode

@@ -15,7 +15,7 @@ import pytest
 import redispatch as rd
 from redispatch.autograd import backward, grad
 from redispatch.dispatch import bind, call, describe, keyset
-from redispatch.tensor import Tensor
+from redispatch.dispatch.tensor import Tensor
 from redispatch.testing.op_db import op_db
 from redispatch.testing.op_info import SampleInput, is_factory
 from redispatch.utils import _pytree as pytree

@@ -23,9 +23,9 @@ from hypothesis import strategies as st
 import redispatch as rd
 from redispatch.dispatch import DEFAULT, STATE, Library, below, define_key, include, keyset, run, within
 from redispatch.dispatch.config import config
+from redispatch.dispatch.core.registry import add_fallback
 from redispatch.dispatch.layers.layer import boxed_kernel
-from redispatch.dispatch.marks import frozen, inline, leaf, pure
-from redispatch.dispatch.registry import add_fallback
+from redispatch.dispatch.specialiser.marks import frozen, inline, leaf, pure
 from redispatch.dispatch.specialiser.specialise import SpecialisationError
 
 from .kernels import Thing, append, bump, code_for, codes_for, note, operator_of, outcome, outcomes, seen

@@ -27,9 +27,9 @@ from redispatch.dispatch import (
     run,
     within,
 )
+from redispatch.dispatch.core.state import FLAGS
 from redispatch.dispatch.layers.layer import boxed_kernel, layer
 from redispatch.dispatch.specialiser.specialise import facts_of
-from redispatch.dispatch.state import FLAGS
 from redispatch.library import custom_op
 from redispatch.subclasses.two_tensor import TwoTensor
 from redispatch.utils._python_dispatch import TorchDispatchMode

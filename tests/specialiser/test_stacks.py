@@ -29,14 +29,14 @@ from redispatch.dispatch import (
     undefine,
     within,
 )
+from redispatch.dispatch.core.registry import add_fallback
 from redispatch.dispatch.layers.autocast import fp32, register_policy
 from redispatch.dispatch.layers.layer import boxed_kernel
 from redispatch.dispatch.layers.python import TORCH_DISPATCH
-from redispatch.dispatch.registry import add_fallback
+from redispatch.dispatch.tensor import Tensor
 from redispatch.library import custom_op
 from redispatch.subclasses.logging_tensor import Log, LoggingTensor
 from redispatch.subclasses.two_tensor import TwoTensor
-from redispatch.tensor import Tensor
 from redispatch.utils import _pytree as pytree
 
 from .contexts import FunctionSpy, Spy, Watched

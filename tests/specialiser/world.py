@@ -14,7 +14,7 @@ import numpy as np
 
 from redispatch.autograd.graph import Node
 from redispatch.dispatch import STATE, describe
-from redispatch.tensor import Tensor, UntypedStorage, shown
+from redispatch.dispatch.tensor import Tensor, UntypedStorage, shown
 
 ADDRESS = re.compile(r"0x[0-9a-f]+")
 

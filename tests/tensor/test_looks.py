@@ -5,9 +5,9 @@ import pickle
 import pytest
 
 import redispatch as rd
+from redispatch.dispatch.tensor import looks as module
+from redispatch.dispatch.tensor import looks_of
 from redispatch.subclasses.two_tensor import TwoTensor
-from redispatch.tensor import looks as module
-from redispatch.tensor import looks_of
 from redispatch.testing import assert_close
 
 

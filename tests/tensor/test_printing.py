@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from expecttest import assert_expected_inline
 
-from redispatch.tensor.printing import format_tensor, get_printoptions, printoptions, set_printoptions
+from redispatch.dispatch.tensor.printing import format_tensor, get_printoptions, printoptions, set_printoptions
 
 INF, NAN = float("inf"), float("nan")
 

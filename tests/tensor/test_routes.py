@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import redispatch as rd
-from redispatch.dispatch.override import PLAIN_TENSORS
+from redispatch.dispatch.protocols.override import PLAIN_TENSORS
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import no_dispatch
 

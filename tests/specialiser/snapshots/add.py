@@ -16,7 +16,7 @@ def add_Tensor(self, other):
         node.facts = (1,)
         if WATCH.on:
             look_on(operator_derivative, node)
-        # CPU: pointwise add (kernel), ops/arithmetic.py
+        # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
         looks = self._looks or looks_of(self)
         looks_2 = other._looks or looks_of(other)
         plan = plans_get(looks if looks is looks_2 else (looks, looks_2))
@@ -70,7 +70,7 @@ def add_Tensor(self, other):
             result_3._autograd = record
             return result_3
         return finish_otherwise(operator_derivative, op, node, [self, other, 1], result_3)
-    # CPU: pointwise add (kernel), ops/arithmetic.py
+    # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
     looks_3 = self._looks or looks_of(self)
     looks_4 = other._looks or looks_of(other)
     plan_3 = plans_get(looks_3 if looks_3 is looks_4 else (looks_3, looks_4))

@@ -16,7 +16,7 @@ def add_Tensor(self, other, alpha):
         node.facts = (alpha,)
         if WATCH.on:
             look_on(operator_derivative, node)
-        # CPU: pointwise add (kernel), ops/arithmetic.py
+        # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
         looks = self._looks or looks_of(self)
         looks_2 = other._looks or looks_of(other)
         facts = type(alpha)
@@ -71,7 +71,7 @@ def add_Tensor(self, other, alpha):
             result_3._autograd = record
             return result_3
         return finish_otherwise(operator_derivative, op, node, [self, other, alpha], result_3)
-    # CPU: pointwise add (kernel), ops/arithmetic.py
+    # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
     looks_3 = self._looks or looks_of(self)
     looks_4 = other._looks or looks_of(other)
     facts_2 = type(alpha)

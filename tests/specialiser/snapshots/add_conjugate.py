@@ -23,7 +23,7 @@ def add_Tensor(self, other):
             reset_state(token_2)
     else:
         result_2 = other
-    # CPU: pointwise add (kernel), ops/arithmetic.py
+    # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
     looks = result._looks or looks_of(result)
     looks_2 = result_2._looks or looks_of(result_2)
     plan = plans_get(looks if looks is looks_2 else (looks, looks_2))

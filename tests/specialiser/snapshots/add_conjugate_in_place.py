@@ -26,7 +26,7 @@ def add__Tensor(self, other):
             reset_state(token_2)
     else:
         result_2 = other
-    # CPU: pointwise add (kernel), ops/arithmetic.py
+    # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
     one_store = result_2._store is not None and result_2._store is result._store
     if result_2 is result or one_store or result_2._array is result._array is not None:
         result_3 = run_inplace_apart(result, result_2, 1)

@@ -22,7 +22,7 @@ def add__Tensor(self, other):
         # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
         if self._counter is None:
             raise inference_tensor_written(self)
-        # CPU: pointwise add (kernel), ops/arithmetic.py
+        # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
         one_store = other._store is not None and other._store is self._store
         if other is self or one_store or other._array is self._array is not None:
             result_3 = run_inplace_apart(self, other, 1)
@@ -82,7 +82,7 @@ def add__Tensor(self, other):
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
     if self._counter is None:
         raise inference_tensor_written(self)
-    # CPU: pointwise add (kernel), ops/arithmetic.py
+    # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
     one_store_2 = other._store is not None and other._store is self._store
     if other is self or one_store_2 or other._array is self._array is not None:
         result_4 = run_inplace_apart(self, other, 1)

@@ -2,7 +2,7 @@ def add__Tensor(self, other):
     # aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView), no grad, inference
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
-    # CPU: pointwise add (kernel), ops/arithmetic.py
+    # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
     one_store = other._store is not None and other._store is self._store
     if other is self or one_store or other._array is self._array is not None:
         result = run_inplace_apart(self, other, 1)

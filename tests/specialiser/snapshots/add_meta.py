@@ -16,7 +16,7 @@ def add_Tensor(self, other):
         node.facts = (1,)
         if WATCH.on:
             look_on(operator_derivative, node)
-        # Meta: meta add (kernel), ops/arithmetic.py
+        # Meta: meta add (kernel), kernels/ops/arithmetic.py
         result_3 = _meta_functional(self, other, 1)
         if isinstance(result_3, TensorBase):
             if (result_3._autograd is None and (not (result_3 is self or result_3 is other))) and result_3._dtype.category >= 2:
@@ -34,5 +34,5 @@ def add_Tensor(self, other):
                 result_3._autograd = record
                 return result_3
         return finish_otherwise(operator_derivative, op, node, [self, other, 1], result_3)
-    # Meta: meta add (kernel), ops/arithmetic.py
+    # Meta: meta add (kernel), kernels/ops/arithmetic.py
     return _meta_functional(self, other, 1)

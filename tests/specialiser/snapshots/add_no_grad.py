@@ -2,7 +2,7 @@ def add_Tensor(self, other):
     # aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU), no grad
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
-    # CPU: pointwise add (kernel), ops/arithmetic.py
+    # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
     looks = self._looks or looks_of(self)
     looks_2 = other._looks or looks_of(other)
     plan = plans_get(looks if looks is looks_2 else (looks, looks_2))

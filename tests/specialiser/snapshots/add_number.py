@@ -13,7 +13,7 @@ def add_Tensor(self, other):
         node.facts = (1,)
         if WATCH.on:
             look_on(operator_derivative, node)
-        # CPU: pointwise add (kernel), ops/arithmetic.py
+        # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
         looks = self._looks or looks_of(self)
         facts = type(other)
         plan = plans_get(looks if looks is facts else (looks, facts))
@@ -63,7 +63,7 @@ def add_Tensor(self, other):
             result_2._autograd = record
             return result_2
         return finish_otherwise(operator_derivative, op, node, [self, other, 1], result_2)
-    # CPU: pointwise add (kernel), ops/arithmetic.py
+    # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
     looks_2 = self._looks or looks_of(self)
     facts_2 = type(other)
     plan_3 = plans_get(looks_2 if looks_2 is facts_2 else (looks_2, facts_2))

@@ -7,7 +7,7 @@ def add_out(self, other, out):
         # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
         if out._counter is None:
             raise inference_tensor_written(out)
-        # CPU: pointwise add (kernel), ops/arithmetic.py
+        # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
         one_store = self._store is not None and self._store is out._store
         if self is out or one_store or self._array is out._array is not None:
             result = run_out_otherwise(self, other, 1, out)
@@ -50,7 +50,7 @@ def add_out(self, other, out):
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
     if out._counter is None:
         raise inference_tensor_written(out)
-    # CPU: pointwise add (kernel), ops/arithmetic.py
+    # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
     one_store_3 = self._store is not None and self._store is out._store
     if self is out or one_store_3 or self._array is out._array is not None:
         result_4 = run_out_otherwise(self, other, 1, out)

@@ -16,7 +16,7 @@ def add_Tensor(self, other):
         node.facts = (1,)
         if WATCH.on:
             look_on(operator_derivative, node)
-        # Unhandled: careful (backend fallback), tests/specialiser/test_snapshots.py
+        # Unhandled: careful (backend fallback), test_snapshots.py
         state = get_state()
         inner = state.excluding(AUTOGRAD)
         token = set_state(inner)
@@ -40,7 +40,7 @@ def add_Tensor(self, other):
                 result_3._autograd = record
                 return result_3
         return finish_otherwise(operator_derivative, op, node, [self, other, 1], result_3)
-    # Unhandled: careful (backend fallback), tests/specialiser/test_snapshots.py
+    # Unhandled: careful (backend fallback), test_snapshots.py
     state = get_state()
     inner_2 = state.excluding(AUTOGRAD)
     token_2 = set_state(inner_2)

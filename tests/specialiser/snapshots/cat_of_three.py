@@ -21,7 +21,7 @@ def cat(tensors, dim):
         node.facts = ([tensors_0._shape, tensors_1._shape, tensors_2._shape], [tensors_0._dtype, tensors_1._dtype, tensors_2._dtype], dim)
         if WATCH.on:
             look_on(operator_derivative, node)
-        # CPU: structured cat (kernel), ops/shape.py
+        # CPU: structured cat (kernel), kernels/ops/shape.py
         looks = tensors_0._looks or looks_of(tensors_0)
         looks_2 = tensors_1._looks or looks_of(tensors_1)
         looks_3 = tensors_2._looks or looks_of(tensors_2)
@@ -69,7 +69,7 @@ def cat(tensors, dim):
             result_4._autograd = record
             return result_4
         return finish_otherwise(operator_derivative, op, node, [tensors, dim], result_4)
-    # CPU: structured cat (kernel), ops/shape.py
+    # CPU: structured cat (kernel), kernels/ops/shape.py
     looks_4 = tensors_0._looks or looks_of(tensors_0)
     looks_5 = tensors_1._looks or looks_of(tensors_1)
     looks_6 = tensors_2._looks or looks_of(tensors_2)

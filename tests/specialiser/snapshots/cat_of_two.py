@@ -18,7 +18,7 @@ def cat(tensors):
         node.facts = ([tensors_0._shape, tensors_1._shape], [tensors_0._dtype, tensors_1._dtype], 0)
         if WATCH.on:
             look_on(operator_derivative, node)
-        # CPU: structured cat (kernel), ops/shape.py
+        # CPU: structured cat (kernel), kernels/ops/shape.py
         looks = tensors_0._looks or looks_of(tensors_0)
         looks_2 = tensors_1._looks or looks_of(tensors_1)
         plan = plans_get((looks, looks_2))
@@ -62,7 +62,7 @@ def cat(tensors):
             result_3._autograd = record
             return result_3
         return finish_otherwise(operator_derivative, op, node, [tensors, 0], result_3)
-    # CPU: structured cat (kernel), ops/shape.py
+    # CPU: structured cat (kernel), kernels/ops/shape.py
     looks_3 = tensors_0._looks or looks_of(tensors_0)
     looks_4 = tensors_1._looks or looks_of(tensors_1)
     plan_3 = plans_get((looks_3, looks_4))

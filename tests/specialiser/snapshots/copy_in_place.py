@@ -21,7 +21,7 @@ def copy(self, src):
         # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
         if self._counter is None:
             raise inference_tensor_written(self)
-        # CPU: copy_inplace_kernel (kernel), ops/copying.py
+        # CPU: copy_inplace_kernel (kernel), kernels/ops/copying.py
         one_store = src._store is not None and src._store is self._store
         if not (src is self or one_store or src._array is self._array is not None):
             looks = self._looks or looks_of(self)
@@ -66,7 +66,7 @@ def copy(self, src):
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
     if self._counter is None:
         raise inference_tensor_written(self)
-    # CPU: copy_inplace_kernel (kernel), ops/copying.py
+    # CPU: copy_inplace_kernel (kernel), kernels/ops/copying.py
     one_store_2 = src._store is not None and src._store is self._store
     if not (src is self or one_store_2 or src._array is self._array is not None):
         looks_3 = self._looks or looks_of(self)

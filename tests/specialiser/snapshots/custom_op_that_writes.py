@@ -7,7 +7,7 @@ def fill(x, value):
         # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
         if x._counter is None:
             raise inference_tensor_written(x)
-        # CPU: fill (default backend kernel), tests/specialiser/test_snapshots.py
+        # CPU: fill (default backend kernel), test_snapshots.py
         chosen = origin if self._disabled and device_type_cell.cell_contents in self._disabled else origin
         state = get_state()
         inner = state.memo.get(autograd_adinplaceorview) or state.after(autograd_adinplaceorview)
@@ -25,7 +25,7 @@ def fill(x, value):
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
     if x._counter is None:
         raise inference_tensor_written(x)
-    # CPU: fill (default backend kernel), tests/specialiser/test_snapshots.py
+    # CPU: fill (default backend kernel), test_snapshots.py
     chosen_2 = origin if self._disabled and device_type_cell.cell_contents in self._disabled else origin
     state = get_state()
     inner_2 = state.memo.get(autograd_adinplaceorview) or state.after(autograd_adinplaceorview)

@@ -14,7 +14,7 @@ def bump(x):
         node.inputs = (True, False)
         node.counts = None
         begin_context(node, (x._autograd is not None and x._autograd.requires_grad, False))
-        # CPU: bump (default backend kernel), tests/specialiser/test_snapshots.py
+        # CPU: bump (default backend kernel), test_snapshots.py
         chosen = origin if self._disabled and device_type_cell.cell_contents in self._disabled else origin
         state = get_state()
         inner = state.memo.get(autograd) or state.after(autograd)
@@ -44,7 +44,7 @@ def bump(x):
                 finish_context(node)
                 return result_2
         return finish_otherwise(op, node, [x, 1.0], result_2)
-    # CPU: bump (default backend kernel), tests/specialiser/test_snapshots.py
+    # CPU: bump (default backend kernel), test_snapshots.py
     chosen_2 = origin if self._disabled and device_type_cell.cell_contents in self._disabled else origin
     state = get_state()
     inner_2 = state.memo.get(autograd) or state.after(autograd)

@@ -3,8 +3,8 @@ def detach(self):
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
     if (self._autograd is not None and self._autograd.requires_grad):
-        # ADInplaceOrView: tracking (kernel), ops/copying.py
-        # CPU: detach_kernel (default backend kernel), ops/geometry.py
+        # ADInplaceOrView: tracking (kernel), kernels/ops/copying.py
+        # CPU: detach_kernel (default backend kernel), kernels/ops/geometry.py
         looks = self._looks or looks_of(self)
         window = windows_get(looks)
         if window is None:
@@ -33,8 +33,8 @@ def detach(self):
             value_3.hand_out(result)
         result._counter = self._counter
         return result
-    # ADInplaceOrView: tracking (kernel), ops/copying.py
-    # CPU: detach_kernel (default backend kernel), ops/geometry.py
+    # ADInplaceOrView: tracking (kernel), kernels/ops/copying.py
+    # CPU: detach_kernel (default backend kernel), kernels/ops/geometry.py
     looks_2 = self._looks or looks_of(self)
     window_3 = windows_get(looks_2)
     if window_3 is None:

@@ -12,7 +12,7 @@ def exp(self):
         node.next_edges = (result,)
         if WATCH.on:
             look_on(operator_derivative, node)
-        # CPU: pointwise exp (kernel), ops/elementary.py
+        # CPU: pointwise exp (kernel), kernels/ops/elementary.py
         looks = self._looks or looks_of(self)
         plan = plans_get(looks)
         if plan is None:
@@ -70,7 +70,7 @@ def exp(self):
                 node.results = ((result_2._keyset, result_2._counter, result_2._store, result_2._array, result_2._offset, looks_3), result_4)
             return result_2
         return finish_otherwise(operator_derivative, op, node, [self], result_2)
-    # CPU: pointwise exp (kernel), ops/elementary.py
+    # CPU: pointwise exp (kernel), kernels/ops/elementary.py
     looks_2 = self._looks or looks_of(self)
     plan_3 = plans_get(looks_2)
     if plan_3 is None:

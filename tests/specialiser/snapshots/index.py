@@ -5,7 +5,7 @@ def index_Tensor(self, indices):
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
     if (bool((self._autograd is not None and self._autograd.requires_grad))) or (bool((indices_1._autograd is not None and indices_1._autograd.requires_grad))):
         if not bool((self._autograd is not None and self._autograd.requires_grad)):
-            # CPU: index_kernel (kernel), ops/indexing.py
+            # CPU: index_kernel (kernel), kernels/ops/indexing.py
             value_8 = indices_1._looks or looks_of(indices_1)
             looks = self._looks or looks_of(self)
             plan = INDEXED_get((looks, None, value_8))
@@ -43,7 +43,7 @@ def index_Tensor(self, indices):
         node.facts = (self._shape,)
         if WATCH.on:
             look_on(operator_derivative, node)
-        # CPU: index_kernel (kernel), ops/indexing.py
+        # CPU: index_kernel (kernel), kernels/ops/indexing.py
         value_14 = indices_1._looks or looks_of(indices_1)
         looks_2 = self._looks or looks_of(self)
         plan_2 = INDEXED_get((looks_2, None, value_14))
@@ -84,7 +84,7 @@ def index_Tensor(self, indices):
                 result_4._autograd = record
                 return result_4
         return finish_otherwise(operator_derivative, op, node, [self, indices], result_4)
-    # CPU: index_kernel (kernel), ops/indexing.py
+    # CPU: index_kernel (kernel), kernels/ops/indexing.py
     value_20 = indices_1._looks or looks_of(indices_1)
     looks_3 = self._looks or looks_of(self)
     plan_3 = INDEXED_get((looks_3, None, value_20))

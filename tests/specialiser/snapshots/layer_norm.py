@@ -15,7 +15,7 @@ def native_layer_norm(input_2, normalized_shape, eps):
         node.facts = (normalized_shape, eps)
         if WATCH.on:
             look_on(operator_derivative, node)
-        # CPU: planned native_layer_norm (kernel), ops/normalization.py
+        # CPU: planned native_layer_norm (kernel), kernels/ops/normalization.py
         result_3 = input_2._looks or looks_of(input_2)
         facts = tuple(normalized_shape)
         plan = plans_get((result_3, facts, eps))
@@ -89,7 +89,7 @@ def native_layer_norm(input_2, normalized_shape, eps):
             node.results = kept_outputs(operator_derivative, node, items)
             return (result_4, result_5, result_6)
         return finish_otherwise(operator_derivative, op, node, [input_2, normalized_shape, None, None, eps], (result_4, result_5, result_6))
-    # CPU: planned native_layer_norm (kernel), ops/normalization.py
+    # CPU: planned native_layer_norm (kernel), kernels/ops/normalization.py
     result_7 = input_2._looks or looks_of(input_2)
     facts_2 = tuple(normalized_shape)
     plan_3 = plans_get((result_7, facts_2, eps))

@@ -13,7 +13,7 @@ def max_dim(self, dim):
         node.facts = (self._shape, dim, False)
         if WATCH.on:
             look_on(operator_derivative, node)
-        # CPU: max_dim_kernel (kernel), ops/extremes.py
+        # CPU: max_dim_kernel (kernel), kernels/ops/extremes.py
         looks = self._looks or looks_of(self)
         value_8 = INDEXED_get(('max', looks, dim, False))
         plan = value_8 or new_indexed(('max', looks, dim, False), self)
@@ -68,7 +68,7 @@ def max_dim(self, dim):
             node.results = kept_outputs(operator_derivative, node, items)
             return (result_2, result_3)
         return finish_otherwise(operator_derivative, op, node, [self, dim, False], (result_2, result_3))
-    # CPU: max_dim_kernel (kernel), ops/extremes.py
+    # CPU: max_dim_kernel (kernel), kernels/ops/extremes.py
     looks_2 = self._looks or looks_of(self)
     value_17 = INDEXED_get(('max', looks_2, dim, False))
     plan_2 = value_17 or new_indexed(('max', looks_2, dim, False), self)

@@ -21,7 +21,7 @@ def mm(self, mat2):
         node.facts = (self._shape, self._stride, mat2._shape, mat2._stride)
         if WATCH.on:
             look_on(operator_derivative, node)
-        # CPU: structured mm (kernel), ops/linalg.py
+        # CPU: structured mm (kernel), kernels/ops/linalg.py
         result_5 = self._looks or looks_of(self)
         result_6 = mat2._looks or looks_of(mat2)
         plan = plans_get(result_5 if result_5 is result_6 else (result_5, result_6))
@@ -65,7 +65,7 @@ def mm(self, mat2):
             result_7._autograd = record
             return result_7
         return finish_otherwise(operator_derivative, op, node, [self, mat2], result_7)
-    # CPU: structured mm (kernel), ops/linalg.py
+    # CPU: structured mm (kernel), kernels/ops/linalg.py
     result_8 = self._looks or looks_of(self)
     result_9 = mat2._looks or looks_of(mat2)
     plan_3 = plans_get(result_8 if result_8 is result_9 else (result_8, result_9))

@@ -20,7 +20,7 @@ def mul_Tensor(self, other):
         node.kept = (value_13, version_of, value_15, version_of_2)
         if WATCH.on:
             look_on(operator_derivative, node)
-        # CPU: pointwise mul (kernel), ops/arithmetic.py
+        # CPU: pointwise mul (kernel), kernels/ops/arithmetic.py
         looks = self._looks or looks_of(self)
         looks_2 = other._looks or looks_of(other)
         plan = plans_get(looks if looks is looks_2 else (looks, looks_2))
@@ -74,7 +74,7 @@ def mul_Tensor(self, other):
             result_5._autograd = record
             return result_5
         return finish_otherwise(operator_derivative, op, node, [self, other], result_5)
-    # CPU: pointwise mul (kernel), ops/arithmetic.py
+    # CPU: pointwise mul (kernel), kernels/ops/arithmetic.py
     looks_3 = self._looks or looks_of(self)
     looks_4 = other._looks or looks_of(other)
     plan_3 = plans_get(looks_3 if looks_3 is looks_4 else (looks_3, looks_4))

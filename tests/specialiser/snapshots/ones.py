@@ -2,7 +2,7 @@ def ones(size):
     # aten::ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
     # DispatchKeySet(BackendSelect, ADInplaceOrView)
     # BackendSelect: backend_select (kernel), dispatch/layers/backend_select.py
-    # CPU: ones_kernel (default backend kernel), ops/creation.py
+    # CPU: ones_kernel (default backend kernel), kernels/ops/creation.py
     value = tuple(size)
     dtype = get_default_dtype()
     result = CONSTANTS_get((value, dtype, None))

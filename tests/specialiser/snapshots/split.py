@@ -14,7 +14,7 @@ def split_Tensor(self, split_size):
         if WATCH.on:
             look_on(operator_derivative, node)
         # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
-        # CPU: split_evenly (default backend kernel), ops/views.py
+        # CPU: split_evenly (default backend kernel), kernels/ops/views.py
         result_2 = by_number(self, split_size, 0)
         if isinstance(result_2, TensorBase):
             if self._counter is not None and result_2 is not self and result_2._autograd is None:
@@ -61,7 +61,7 @@ def split_Tensor(self, split_size):
                 return result_2
         return finish_otherwise(operator_derivative, op, node, [self, split_size, 0], result_2)
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
-    # CPU: split_evenly (default backend kernel), ops/views.py
+    # CPU: split_evenly (default backend kernel), kernels/ops/views.py
     result_3 = by_number(self, split_size, 0)
     if isinstance(result_3, TensorBase):
         if self._counter is not None and result_3 is not self and result_3._autograd is None:

@@ -13,7 +13,7 @@ def sum_2(self):
         node.facts = (self._shape,)
         if WATCH.on:
             look_on(operator_derivative, node)
-        # CPU: structured sum (kernel), ops/reductions.py
+        # CPU: structured sum (kernel), kernels/ops/reductions.py
         result_2 = self._looks or looks_of(self)
         plan = plans_get(result_2)
         if plan is None:
@@ -53,7 +53,7 @@ def sum_2(self):
             result_3._autograd = record
             return result_3
         return finish_otherwise(operator_derivative, op, node, [self, None], result_3)
-    # CPU: structured sum (kernel), ops/reductions.py
+    # CPU: structured sum (kernel), kernels/ops/reductions.py
     result_4 = self._looks or looks_of(self)
     plan_3 = plans_get(result_4)
     if plan_3 is None:

@@ -13,7 +13,7 @@ def sum_dim_IntList(self, dim):
         node.facts = (self._shape, dim, False)
         if WATCH.on:
             look_on(operator_derivative, node)
-        # CPU: structured sum (kernel), ops/reductions.py
+        # CPU: structured sum (kernel), kernels/ops/reductions.py
         result_2 = self._looks or looks_of(self)
         facts = tuple(dim)
         plan = plans_get((result_2, facts))
@@ -54,7 +54,7 @@ def sum_dim_IntList(self, dim):
             result_3._autograd = record
             return result_3
         return finish_otherwise(operator_derivative, op, node, [self, dim, False, None], result_3)
-    # CPU: structured sum (kernel), ops/reductions.py
+    # CPU: structured sum (kernel), kernels/ops/reductions.py
     result_4 = self._looks or looks_of(self)
     facts_2 = tuple(dim)
     plan_3 = plans_get((result_4, facts_2))

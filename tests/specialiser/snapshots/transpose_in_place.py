@@ -19,7 +19,7 @@ def transpose(self, dim0, dim1):
         # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
         if self._counter is None:
             raise inference_tensor_written(self)
-        # CPU: transposed_inplace (default backend kernel), ops/views.py
+        # CPU: transposed_inplace (default backend kernel), kernels/ops/views.py
         state = get_state()
         inner = state.memo.get(autograd_adinplaceorview) or state.after(autograd_adinplaceorview)
         token = set_state(inner)
@@ -57,7 +57,7 @@ def transpose(self, dim0, dim1):
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
     if self._counter is None:
         raise inference_tensor_written(self)
-    # CPU: transposed_inplace (default backend kernel), ops/views.py
+    # CPU: transposed_inplace (default backend kernel), kernels/ops/views.py
     state = get_state()
     inner_2 = state.memo.get(autograd_adinplaceorview) or state.after(autograd_adinplaceorview)
     token_2 = set_state(inner_2)

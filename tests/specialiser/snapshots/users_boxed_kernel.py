@@ -2,7 +2,7 @@ def counted(x, n):
     # lesson::counted(Tensor x, Tensor? y=None, int n=1) -> Tensor
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU), no grad
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
-    # CPU: counted (kernel), tests/specialiser/test_snapshots.py
+    # CPU: counted (kernel), test_snapshots.py
     if n > 1:
         state = get_state()
         inner = state.excluding(AUTOGRAD)

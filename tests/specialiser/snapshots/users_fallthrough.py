@@ -1,7 +1,7 @@
 def quiet(x):
     # lesson::quiet(Tensor x) -> Tensor
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
-    # CPU: <lambda> (kernel), tests/specialiser/test_snapshots.py
+    # CPU: <lambda> (kernel), test_snapshots.py
     function_2 = function(x)
     if not isinstance(function_2, TensorBase):
         raise no_tensor(schema, function_2)

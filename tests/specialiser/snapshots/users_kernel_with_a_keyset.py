@@ -1,7 +1,7 @@
 def noted(x):
     # lesson::noted(Tensor x) -> Tensor
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
-    # AutogradCPU: <lambda> (autograd kernel), tests/specialiser/test_snapshots.py
+    # AutogradCPU: <lambda> (autograd kernel), test_snapshots.py
     DispatchKeySet_2 = DispatchKeySet(keyset)
     function_2 = function(DispatchKeySet_2, x)
     if not isinstance(function_2, TensorBase):

@@ -4,7 +4,7 @@ def double(x, times):
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
     if (x._autograd is not None and x._autograd.requires_grad):
         node = begin(op, [x, 2.0, times])
-        # CPU: <lambda> (kernel), tests/specialiser/test_snapshots.py
+        # CPU: <lambda> (kernel), test_snapshots.py
         state = get_state()
         inner = state.excluding(AUTOGRAD)
         token = set_state(inner)
@@ -15,7 +15,7 @@ def double(x, times):
         if not isinstance(function_2, TensorBase):
             raise no_tensor(schema, function_2)
         return function_2 if node is None else finish(op, node, [x, 2.0, times], function_2)
-    # CPU: <lambda> (kernel), tests/specialiser/test_snapshots.py
+    # CPU: <lambda> (kernel), test_snapshots.py
     state = get_state()
     inner_2 = state.excluding(AUTOGRAD)
     token_2 = set_state(inner_2)

@@ -4,7 +4,7 @@ def both(x, out):
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
     if (x._autograd is not None and x._autograd.requires_grad) or (out._autograd is not None and out._autograd.requires_grad):
         node = begin(op, [x, out])
-        # CPU: <lambda> (kernel), tests/specialiser/test_snapshots.py
+        # CPU: <lambda> (kernel), test_snapshots.py
         state = get_state()
         inner = state.excluding(AUTOGRAD)
         token = set_state(inner)
@@ -16,7 +16,7 @@ def both(x, out):
             raise wrong_results(schema, function_2)
         result = tuple(function_2)
         return result if node is None else finish(op, node, [x, out], result)
-    # CPU: <lambda> (kernel), tests/specialiser/test_snapshots.py
+    # CPU: <lambda> (kernel), test_snapshots.py
     state = get_state()
     inner_2 = state.excluding(AUTOGRAD)
     token_2 = set_state(inner_2)

@@ -14,7 +14,7 @@ def view(self, size):
         if WATCH.on:
             look_on(operator_derivative, node)
         # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
-        # CPU: viewed (default backend kernel), ops/geometry.py
+        # CPU: viewed (default backend kernel), kernels/ops/geometry.py
         looks = self._looks or looks_of(self)
         key = tuple(size)
         window = windows_get((looks, key))
@@ -82,7 +82,7 @@ def view(self, size):
             return result_2
         return finish_otherwise(operator_derivative, op, node, [self, size], result_2)
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
-    # CPU: viewed (default backend kernel), ops/geometry.py
+    # CPU: viewed (default backend kernel), kernels/ops/geometry.py
     looks_2 = self._looks or looks_of(self)
     key_2 = tuple(size)
     window_3 = windows_get((looks_2, key_2))

@@ -3,7 +3,7 @@ def view(self, size):
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU), no grad
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
-    # CPU: viewed (default backend kernel), ops/geometry.py
+    # CPU: viewed (default backend kernel), kernels/ops/geometry.py
     looks = self._looks or looks_of(self)
     key = tuple(size)
     window = windows_get((looks, key))

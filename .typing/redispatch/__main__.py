@@ -1,0 +1,1 @@
+../../frontend/__main__.py

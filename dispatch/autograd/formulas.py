@@ -1,0 +1,185 @@
+"""Formulas: what a declared derivative consists of, and what the names of a formula's parameters mean.
+
+All of this is read once, when a derivative is declared. What an operator's formulas need falls into three lists:
+arguments that are kept (tensors), facts (everything else about the arguments), and results that are kept. A `Need` says
+in which list a parameter is found, and where; unless it comes with the gradients.
+
+Read next: derivative.py.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from redispatch.dispatch import OpOverload, TensorBase, wants_gradient
+from redispatch.dispatch.specialiser.marks import frozen, inline
+
+Formulas = Iterable[tuple[Sequence[str], Callable[..., Any]]]
+FACTS = ("shape", "dtype", "device", "stride", "offset", "requires_grad")
+
+
+@frozen
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What one parameter of a formula stands for."""
+
+    parameter: str
+    source: str  # "kept", "facts" or "results", and then `index` says where in that list; "grad", "grads", "needs"
+    index: int = 0
+
+
+@frozen
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A function, and the differentiable arguments (by their numbers among these) whose gradients it yields."""
+
+    inputs: tuple[int, ...]
+    function: Callable[..., Any]
+    needs: tuple[Need, ...]
+    takes_grad: bool  # asks for `grad`, and so gives nothing where output 0 has no gradient
+
+
+@frozen
+@dataclass(frozen=True, slots=True)
+class KeptArgument:
+    """An argument, a tensor or a list of them, that some formulas need as it was before the call."""
+
+    parameter: str
+    argument: int
+    is_list: bool
+    is_written: bool  # by the call itself: a copy is kept
+    users: tuple[int, ...]  # the differentiable arguments whose gradients it serves; empty: all of them
+
+
+@frozen
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """An argument that is no tensor, or what a tensor argument looks like."""
+
+    parameter: str
+    argument: int
+    attribute: str | None  # the attribute of the tensor; None: the argument itself
+    of_list: bool
+
+
+@frozen
+@dataclass(frozen=True, slots=True)
+class KeptResult:
+    """An output that some formulas need."""
+
+    parameter: str
+    output: int
+    users: tuple[int, ...]
+
+
+class Reading:
+    """The formulas of one operator, read against its schema. TypeError where they ask for what the schema has not."""
+
+    def __init__(self, op: OpOverload, formulas: Formulas) -> None:
+        self.op = op
+        self.schema = schema = op.schema
+        self.names = [argument.name for argument in schema.arguments]
+        self.kept: list[str] = []
+        self.facts: list[Fact] = []
+        self.results: list[str] = []
+        declared = [(tuple(map(self.position, inputs)), function) for inputs, function in formulas]
+        self.covered = frozenset(position for inputs, _ in declared for position in inputs)
+        # A written argument always has an edge: without a formula for it, its former value gets no gradient.
+        self.inputs = tuple(sorted(self.covered | set(schema.mutable_positions)))
+        number = {position: i for i, position in enumerate(self.inputs)}
+        self.formulas = tuple(self.formula([number[p] for p in inputs], function) for inputs, function in declared)
+
+    def position(self, name: str) -> int:
+        """The place of an argument that a formula differentiates."""
+        if name in self.names:
+            return self.names.index(name)
+        raise TypeError(f"the derivative of {self.op} is declared for {name!r}, which is no argument of {self.schema}")
+
+    def formula(self, inputs: Sequence[int], function: Callable[..., Any]) -> Formula:
+        needs = tuple(map(self.need, parameter_names(function)))
+        return Formula(tuple(inputs), function, needs, any(need.source == "grad" for need in needs))
+
+    def need(self, parameter: str) -> Need:
+        if parameter in ("grad", "grads", "needs"):
+            return Need(parameter, parameter)
+        if parameter in self.names:
+            return self.argument(parameter, parameter)
+        if parameter == "result" or (parameter.startswith("result") and parameter.removeprefix("result").isdecimal()):
+            return Need(parameter, "results", number_in(self.results, parameter))
+        for fact in FACTS:
+            stem = parameter.removesuffix(f"_{fact}")
+            if stem != parameter and stem in self.names:
+                position = self.names.index(stem)
+                is_list = position in self.schema.tensor_list_positions
+                return Need(parameter, "facts", number_in(self.facts, Fact(parameter, position, f"_{fact}", is_list)))
+        if parameter.rstrip("_") in self.names:  # `from_` for an argument whose name is a word of Python's
+            return self.argument(parameter, parameter.rstrip("_"))
+        raise TypeError(f"a formula of {self.op} asks for {parameter!r}, which means nothing for {self.schema}")
+
+    def argument(self, parameter: str, name: str) -> Need:
+        position = self.names.index(name)
+        if position in self.schema.tensor_positions or position in self.schema.tensor_list_positions:
+            return Need(parameter, "kept", number_in(self.kept, parameter))
+        return Need(parameter, "facts", number_in(self.facts, Fact(parameter, position, None, False)))
+
+    # What the formulas need, once all are read --------------------------------------------------------------------
+
+    def kept_arguments(self) -> tuple[KeptArgument, ...]:
+        found = []
+        for parameter in self.kept:
+            position = self.names.index(parameter if parameter in self.names else parameter.rstrip("_"))
+            found.append(
+                KeptArgument(
+                    parameter,
+                    position,
+                    position in self.schema.tensor_list_positions,
+                    position in self.schema.mutable_positions,
+                    self.users(parameter),
+                )
+            )
+        return tuple(found)
+
+    def kept_results(self) -> tuple[KeptResult, ...]:
+        return tuple(
+            KeptResult(parameter, int(parameter.removeprefix("result") or 0), self.users(parameter))
+            for parameter in self.results
+        )
+
+    def users(self, parameter: str) -> tuple[int, ...]:
+        """The differentiable arguments for whose gradients a parameter is needed; empty where it is for all."""
+        asking = [formula for formula in self.formulas if any(need.parameter == parameter for need in formula.needs)]
+        users = sorted({number for formula in asking for number in formula.inputs})
+        return () if len(users) == len(self.inputs) else tuple(users)
+
+
+def number_in(items: list[Any], item: Any) -> int:
+    """The place of an item, which is put at the end of the list if it is not there."""
+    if item not in items:
+        items.append(item)
+    return items.index(item)
+
+
+def parameter_names(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of a plain function's parameters. (`inspect.signature` is ten times slower; there are 300 formulas.)"""
+    code = getattr(function, "__code__", None)
+    return code.co_varnames[: code.co_argcount] if code else tuple(inspect.signature(function).parameters)
+
+
+@inline
+def fact_of(fact: Fact, value: Any) -> Any:
+    """The fact about an argument of a call."""
+    if fact.attribute is None:
+        return value
+    if fact.of_list:
+        return [tensor_fact(fact.attribute, item) for item in value]
+    return tensor_fact(fact.attribute, value)
+
+
+@inline
+def tensor_fact(attribute: str, value: Any) -> Any:
+    if not isinstance(value, TensorBase):
+        return () if attribute == "_shape" else None  # a number stands where a tensor may
+    return wants_gradient(value) if attribute == "_requires_grad" else getattr(value, attribute)

@@ -1,0 +1,128 @@
+"""A user's autograd.Function under transforms: what `apply` means for each kind of level.
+
+`forward` runs once, outside of all levels, on plain tensors. Each level on the way out does with the outputs what it is
+there for: a GradLevel records them with the user's backward, a JvpLevel asks the user's jvp for their tangents, and
+vmap (dispatch/transforms/function_rule.py) asks the user's vmap, or maps forward and backward themselves. So what
+forward and backward share must be set up for every level anew: by a `setup_context` of its own, apart from `forward`.
+
+Read next: grad_level.py, jvp_level.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from redispatch.dispatch import STATE, ops, wants_gradient, within
+from redispatch.dispatch.tensor import Tensor, dtypes
+
+from .function import Function, FunctionCtx, tie_outputs
+
+
+def check_is_split(cls: type[Function]) -> None:
+    """Raises RuntimeError for a Function whose forward takes the context."""
+    if cls.setup_context is Function.setup_context:
+        raise RuntimeError(
+            "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must "
+            "override the setup_context staticmethod. For more details, please see "
+            "https://pytorch.org/docs/main/notes/extending.func.html"
+        )
+
+
+def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """An output with each tensor changed: a tensor, or a tuple."""
+    if isinstance(value, tuple):
+        return tuple(mapped(one, change) for one in value)
+    return change(value) if isinstance(value, Tensor) else value
+
+
+def apply_recorded(level: Any, cls: type[Function], args: tuple[Any, ...]) -> Any:
+    """What `apply` is under a GradLevel: called outside, and recorded here."""
+    check_is_split(cls)
+    lifted = tuple(level.lift(value) if isinstance(value, Tensor) else value for value in args)
+    with within(STATE.get().outer()):
+        values = tuple(mapped(value, level.unwrap) for value in lifted)
+        output = cls.apply(*values)
+    given = {id(value): tensor for value, tensor in zip(values, lifted, strict=True) if isinstance(value, Tensor)}
+    wrapped = mapped(output, lambda one: given[id(one)] if id(one) in given else level.wrap(one))
+    ctx = cls._context_class(tuple(wants_gradient(value) for value in lifted))
+    state = STATE.get()
+    node = cls._node_class(ctx, lifted) if state.grad_enabled and True in ctx.needs_input_grad else None
+    with within(state.with_grad(False)):
+        cls.setup_context(ctx, lifted, wrapped)
+        result = tie_outputs(node, ctx, lifted, wrapped)
+    if node is not None and ctx.to_save:
+        node.save(ctx.to_save)
+    return result
+
+
+def apply_with_tangents(level: Any, cls: type[Function], args: tuple[Any, ...]) -> Any:
+    """What `apply` is under a JvpLevel: called outside, its tangents by the user's jvp."""
+    check_is_split(cls)
+    values = tuple(mapped(value, level.unwrap) for value in args)
+    with within(STATE.get().outer()):
+        tangents = [level.tangent_of(value) if isinstance(value, Tensor) else None for value in args]
+        output = cls.apply(*values)
+        moved = tangents_by_user(cls, values, tangents, output)
+    return paired(output, moved, level.attach)
+
+
+def tangents_by_user(cls: type[Function], values: tuple[Any, ...], tangents: list[Any], output: Any) -> Any:
+    """The tangents of the outputs, as the Function's `jvp` says; None for all where no input has one."""
+    if all(tangent is None for tangent in tangents):
+        return None
+    ctx = cls._context_class(tuple(wants_gradient(value) for value in values))
+    cls.setup_context(ctx, values, output)
+    return asked_for_tangents(cls, ctx, values, tangents, output)
+
+
+def asked_for_tangents(
+    cls: type[Function], ctx: FunctionCtx, values: tuple[Any, ...], tangents: list[Any], output: Any
+) -> Any:
+    """What the Function's `jvp` says; zeros stand for missing tangents of inputs that could have one, unless `ctx`
+    says that they are not to be made."""
+    if ctx.materialize_grads:
+        pairs = zip(values, tangents, strict=True)
+        tangents = [ops.aten.zeros_like.default(value) if lacks(value, one) else one for value, one in pairs]
+    ctx.to_save = getattr(ctx, "saved_for_forward", ctx.to_save)
+    ctx._node = lambda: None
+    moved = cls.jvp(ctx, *tangents)
+    expected = len(output) if isinstance(output, tuple) else 1
+    given = len(moved) if isinstance(moved, tuple) else 1
+    if expected != given:
+        raise RuntimeError(
+            f"Function's jvp returned an invalid number of forward gradients (expected {expected} but got {given})"
+        )
+    outputs, found = (one if isinstance(one, tuple) else (one,) for one in (output, moved))
+    for index, (one, tangent) in enumerate(zip(outputs, found, strict=True)):
+        check_tangent(index, one, tangent)
+    return moved
+
+
+def lacks(value: Any, tangent: Any) -> bool:
+    """Whether an input has no tangent and could have one."""
+    return tangent is None and isinstance(value, Tensor) and value._dtype.category >= dtypes.FLOATING
+
+
+def check_tangent(index: int, output: Any, tangent: Any) -> None:
+    """RuntimeError for what cannot be the tangent of an output."""
+    if tangent is None or not isinstance(output, Tensor):
+        return
+    if not isinstance(tangent, Tensor):
+        raise RuntimeError(f"expected Variable or None (got {type(tangent).__name__}) for grad output {index}.")
+    if tangent._shape != output._shape:
+        raise RuntimeError(
+            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+            f"supported. Tensor is of size {list(output._shape)} while the given forward gradient is of size "
+            f"{list(tangent._shape)}."
+        )
+
+
+def paired(output: Any, moved: Any, attach: Callable[[Any, Any], Any]) -> Any:
+    """Each output with its tangent attached."""
+    if isinstance(output, tuple):
+        parts = moved if isinstance(moved, tuple) else (moved,) * len(output) if moved is None else (moved,)
+        return tuple(paired(one, part, attach) for one, part in zip(output, parts, strict=True))
+    if isinstance(moved, tuple):
+        (moved,) = moved
+    return attach(output, moved) if isinstance(output, Tensor) else output

@@ -1,0 +1,196 @@
+"""OperatorNode: the node of an operator call, whose backward the formulas of its rule are.
+
+The call has left in the node what the formulas need (keeping.py). Where somebody waits behind every edge, as in nearly
+all passes, what is to be done is known for each class of nodes; straight.py makes code of it.
+
+Read next: keeping.py, straight.py.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from redispatch.dispatch.specialiser.marks import inline
+
+from .conjugate import any_complex, conjugates, one_complex
+from .formulas import Formula, Need
+from .node import Node
+from .saved import FREED, UNSAVED, kept_result_value, kept_value
+from .straight import straighten
+
+if TYPE_CHECKING:
+    from .derivative import OperatorDerivative
+
+
+class OperatorNode(Node):
+    """The node of an operator call. Each operator has a subclass, with the slots that its rule fills."""
+
+    __slots__ = ()
+    __init__ = object.__init__  # `begin` fills the slots, which takes half as long
+    rule: OperatorDerivative
+    kept: Any  # arguments that are tensors, each with its version; None once they were let go
+    facts: Any  # everything else about the arguments
+    results: Any  # as `kept`
+    counts: tuple[int, ...]  # for each differentiable argument how many edges it has, where one of them is a list
+
+    def name(self) -> str:
+        kind = type(self).__name__
+        return kind if kind[-1].isdigit() else f"torch::autograd::{kind}"  # so PyTorch calls those it has no rule for
+
+    def apply(self, gradients: list[Any], wanted: Sequence[bool] | None = None) -> Sequence[Any]:
+        if self.rule.has_list:
+            return some_gradients(self.rule, self, gradients, wanted)
+        straighten(type(self), "apply", all_gradients, self.rule)
+        return all_gradients(self.rule, self, gradients, wanted)
+
+    def spend(self, gradients: list[Any]) -> Sequence[Any]:
+        if self.rule.has_list:
+            return super().spend(gradients)
+        straighten(type(self), "spend", last_gradients, self.rule)
+        return last_gradients(self.rule, self, gradients)
+
+
+# Backward -------------------------------------------------------------------------------------------------------------
+
+
+@inline
+def all_gradients(
+    rule: OperatorDerivative, node: Any, gradients: list[Any], wanted: Sequence[bool] | None = None
+) -> Sequence[Any]:
+    """`some_gradients` for a rule without lists, where somebody waits behind every edge: that comes to a few lines."""
+    if wanted is not None:
+        return some_gradients(rule, node, gradients, wanted)
+    kept = node.kept if rule.kept else UNSAVED
+    results = node.results if rule.results else UNSAVED
+    if kept is None or results is None:  # let go: who asks for it?
+        return some_gradients(rule, node, gradients)
+    grad = gradients[0]
+    if grad is None and (rule.all_take_grad or no_gradient(gradients)):
+        return [None for _ in rule.inputs]
+    if not rule.for_complex and (grad._dtype.is_complex if rule.has_one_output else one_complex(gradients)):
+        return some_gradients(rule, node, gradients)
+    edges = node.next_edges
+    found: list[Any] = [None for _ in rule.inputs]
+    for formula in rule.formulas:
+        needs = tuple(len(rule.inputs) == 1 or edges[number] is not None for number in formula.inputs)
+        arguments = [argument(rule, node, need, gradients, needs, kept, results) for need in formula.needs]
+        runs = any(needs) and (rule.all_take_grad or not formula.takes_grad or grad is not None)
+        value = formula.function(*arguments) if runs else None
+        if len(formula.inputs) == 1:
+            found[formula.inputs[0]] = value
+        else:
+            parts = spread(value, len(formula.inputs))
+            for index, number in enumerate(formula.inputs):
+                found[number] = parts[index]
+    return found
+
+
+@inline
+def last_gradients(rule: OperatorDerivative, node: Any, gradients: list[Any]) -> Sequence[Any]:
+    """`all_gradients`; then what was kept for them is let go."""
+    found = all_gradients(rule, node, gradients)
+    if rule.kept:
+        node.kept = None
+    if rule.results:
+        node.results = None
+    return found
+
+
+def some_gradients(
+    rule: OperatorDerivative, node: Any, gradients: list[Any], wanted: Sequence[bool] | None = None
+) -> Sequence[Any]:
+    """What a node hands on along each edge. `wanted` says where somebody waits; None: behind every edge."""
+    if not rule.for_complex and any_complex(gradients):
+        return conjugates(formulas_gradients(rule, node, conjugates(gradients), wanted))
+    return formulas_gradients(rule, node, gradients, wanted)
+
+
+def formulas_gradients(
+    rule: OperatorDerivative, node: Any, gradients: list[Any], wanted: Sequence[bool] | None
+) -> Sequence[Any]:
+    """What the formulas give for these gradients."""
+    edges = node.next_edges
+    if wanted is None:
+        wanted = [edge is not None for edge in edges]
+    found: list[Any] = [None] * len(edges)
+    if no_gradient(gradients):
+        return found
+    spans = spans_of(rule, node)
+    for formula in rule.formulas:
+        places = [place for number in formula.inputs for place in spans[number]]
+        needs = tuple(wanted[place] for place in places)
+        if any(needs) and not (formula.takes_grad and gradients[0] is None):
+            kept = node.kept if rule.kept else UNSAVED
+            results = node.results if rule.results else UNSAVED
+            for need in formula.needs:
+                if (kept is None and need.source == "kept") or (results is None and need.source == "results"):
+                    raise RuntimeError(FREED)
+            value = formula.function(
+                *[argument(rule, node, need, gradients, needs, kept, results) for need in formula.needs]
+            )
+            put(rule, found, spans, formula, value)
+    return found
+
+
+def no_gradient(gradients: Sequence[Any]) -> bool:
+    return all(gradient is None for gradient in gradients)
+
+
+def spans_of(rule: OperatorDerivative, node: Any) -> Sequence[Sequence[int]]:
+    """For each differentiable argument, the places of its gradients among those that the node gives."""
+    if not rule.has_list:
+        return [(number,) for number in range(len(rule.inputs))]
+    ends = list(itertools.accumulate(node.counts))
+    return [range(end - count, end) for count, end in zip(node.counts, ends, strict=True)]
+
+
+def put(
+    rule: OperatorDerivative, found: list[Any], spans: Sequence[Sequence[int]], formula: Formula, value: Any
+) -> None:
+    """Puts what a formula gave in its places."""
+    values = (value,) if len(formula.inputs) == 1 else spread(value, len(formula.inputs))
+    for number, gradient in zip(formula.inputs, values, strict=True):
+        if rule.inputs[number] not in rule.lists:
+            found[spans[number][0]] = gradient
+        elif gradient is not None:
+            for place, item in zip(spans[number], gradient, strict=True):
+                found[place] = item
+
+
+def spread(value: Any, count: int) -> Sequence[Any]:
+    """The gradients that a formula for several inputs gave; None stands for none at all."""
+    if value is None:
+        return (None,) * count
+    if len(value) != count:
+        raise ValueError(f"a formula for {count} inputs gave {len(value)} gradients")
+    return value
+
+
+# What formulas get ----------------------------------------------------------------------------------------------------
+
+
+@inline
+def argument(
+    rule: OperatorDerivative,
+    node: Any,
+    need: Need,
+    gradients: Sequence[Any],
+    needs: tuple[bool, ...],
+    kept: Any,
+    results: Any,
+) -> Any:
+    """What a formula gets for one of its parameters, from what the node still holds. RuntimeError if written since."""
+    if need.source == "grad":
+        return gradients[0]
+    if need.source == "grads":
+        return tuple(gradients)
+    if need.source == "needs":
+        return needs
+    if need.source == "facts":
+        return node.facts[need.index]
+    if need.source == "kept":
+        return kept_value(node, kept[2 * need.index], kept[2 * need.index + 1])
+    output = rule.results[need.index].output
+    return kept_result_value(node, results[2 * need.index], results[2 * need.index + 1], output)

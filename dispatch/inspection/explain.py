@@ -1,0 +1,130 @@
+"""`explain`: who would answer for an operator at each key of a keyset, by which rule, registered where.
+
+Nothing is run. The lines go from the highest key down; the call stops at the first that is not a fallthrough, and
+each layer decides whether it goes on. `dump_table` gives the whole table in PyTorch's words.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ..core.key import DispatchKey
+from ..core.keyset import describe, runtime_keys
+from ..core.operator import OpOverload, OpOverloadPacket, as_keyset, operator_named
+from ..core.table import Entry, runtime_table_keys
+from ..layers.autocast import POLICIES
+from ..layers.autograd import DERIVATIVES
+
+
+class Row(NamedTuple):
+    """One line of an explanation: who answers at a key, by which rule, and what the layer knows of the operator."""
+
+    key: str
+    who: str
+    rule: str
+    note: str
+    place: str
+    skipped: bool
+
+    def text(self, places: bool = False) -> str:
+        line = f"{self.key:<22} {self.who:<44} {self.rule}{f'; {self.note}' if self.note else ''}".rstrip()
+        return line + (f"  at {self.place}" if places and self.place else "")
+
+
+def explain(op: OpOverload | OpOverloadPacket | str, keyset: Any, places: bool = False) -> str:
+    """Who answers for `op` at each key of `keyset` (a keyset, keys, their names, or a tensor), as text.
+
+    `op` may be its name ("aten::add.Tensor"), or a packet that has one overload. With `places`, the file and line of
+    each registration.
+    """
+    op = operator_meant(op)
+    keys = as_keyset(keyset)
+    return "\n".join([f"{op.schema}", describe(keys), *(f"  {row.text(places)}" for row in rows_of(op, keys))])
+
+
+def rows_of(op: OpOverload, keyset: int) -> list[Row]:
+    """Who answers for `op` at each key of `keyset`, from the highest key down."""
+    rows = [row_of(op, op.entry_at(key), note_of(op, key)) for key in runtime_keys(keyset)]
+    if rows:
+        return rows
+    undefined = row_of(op, op.entry_at(DispatchKey.Undefined), "")
+    return [undefined._replace(rule="", place="")]
+
+
+def row_of(op: OpOverload, entry: Entry, note: str) -> Row:
+    kernel = entry.kernel
+    return Row(entry.key.name, who_answers(entry), entry.rule, note, kernel.place, kernel.is_fallthrough)
+
+
+def operator_meant(op: Any) -> OpOverload:
+    """The operator that a user means by itself, its name or its packet. TypeError where that could be several."""
+    if isinstance(op, OpOverload):
+        return op
+    if isinstance(op, str):
+        return operator_named(op)
+    if not isinstance(op, OpOverloadPacket):
+        raise TypeError(f"explain: expected an operator such as redispatch.ops.aten.add.Tensor, got {op!r}")
+    overloads = op.overloads()
+    if len(overloads) != 1:
+        raise TypeError(f"explain: {op} has the overloads {', '.join(overloads)}; say which: {op}.{overloads[0]}")
+    return getattr(op, overloads[0])
+
+
+def who_answers(entry: Entry) -> str:
+    """Who answers, in words."""
+    if entry.rule == "missing":
+        return "nothing: a call that arrives here fails"
+    if entry.kernel.is_fallthrough:
+        return "skipped"
+    return entry.kernel.label
+
+
+def note_of(op: OpOverload, key: DispatchKey) -> str:
+    """What the layer at this key knows of this operator."""
+    if key.is_autograd:
+        rule = DERIVATIVES.get(op)
+        return str(rule) if rule is not None else ""
+    if key.name.startswith("Autocast"):
+        policy = POLICIES.get((op, key.name.removeprefix("Autocast").lower()))
+        return getattr(policy, "__name__", "")
+    return ""
+
+
+LABELS = {
+    "kernel": "[kernel]",
+    "math kernel": "[math kernel]",
+    "nested kernel": "[nested kernel]",
+    "default backend kernel": "[default backend kernel]",
+    "autograd kernel": "[autograd kernel]",
+    "batched kernel": "[batched kernel]",
+    "ambiguous autogradother": "[ambiguous autogradother]",
+    "backend fallback": "[backend fallback]",
+}
+
+
+def dump_table(op: OpOverload) -> str:
+    """The computed table of `op`, a line per runtime key that has an entry, as PyTorch's `_dispatch_dump_table`."""
+    lines = []
+    for key in runtime_table_keys():
+        entry = op.entry_at(key)
+        if entry.rule != "missing":
+            skipped = "fallthrough " if entry.kernel.is_fallthrough else ""
+            lines.append(f"{key.name}: {skipped}registered at {entry.kernel.place} {LABELS[entry.rule]}")
+    return "\n".join(lines) + "\n"
+
+
+def dump_registrations(op: OpOverload) -> str:
+    """What is registered for `op`, as PyTorch's `_dispatch_dump`."""
+    lines = [
+        f"name: {op.qualified_name}",
+        f"schema: {op.schema}",
+        f"debug: registered at {op.place}",
+        "alias analysis kind: FROM_SCHEMA",
+    ]
+    aliases = [key for key in op.registrations if key.is_alias]
+    for key in [*runtime_table_keys(), *aliases]:
+        for index, kernel in enumerate(reversed(op.registrations.get(key, ()))):
+            name = f"{key.name}{'[alias]' if key.is_alias else ''}{' (inactive)' if index else ''}"
+            skipped = "fallthrough " if kernel.is_fallthrough else ""
+            lines.append(f"{name}: {skipped}registered at {kernel.place} :: (none) [ boxed ]")
+    return "\n".join(lines) + "\n"

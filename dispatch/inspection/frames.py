@@ -1,0 +1,45 @@
+"""Tracebacks without the dispatcher: an error is shown where the user called, and where it arose.
+
+Between the two lie a dozen frames of the interpreter, its layers and specialised code, the same for every operator.
+Each public function takes them out of an error that passes through it (entries.py), its own frame included. What a user
+wrote stays: handlers, kernels, hooks; and so do the operators' own functions, which say what was wrong.
+
+A `try` costs nothing while nothing is raised. `config.full_tracebacks = True` shows everything.
+"""
+
+from __future__ import annotations
+
+from types import FrameType
+
+from ..config import config
+
+ROOM = __name__.removesuffix(".inspection.frames")
+OTHERS = ("tensor.", "autograd.", "transforms.")  # parts of the room whose functions say what was wrong
+HIDDEN = {ROOM, f"{ROOM.partition('.')[0]}.specialised"}  # names of modules; upper rooms add what is as much machinery
+
+
+def hide_frames(error: BaseException) -> None:
+    """Takes the dispatcher's frames out of the traceback of `error`."""
+    if config.full_tracebacks:
+        return
+    kept = None
+    at = error.__traceback__
+    first = None
+    while at is not None:
+        if not is_own(at.tb_frame):
+            if kept is None:
+                first = at
+            else:
+                kept.tb_next = at
+            kept = at
+        at = at.tb_next
+    if kept is not None:
+        kept.tb_next = None
+    error.__traceback__ = first
+
+
+def is_own(frame: FrameType) -> bool:
+    """Whether a frame is of the dispatcher or of code that it made."""
+    name = frame.f_globals.get("__name__") or ""
+    within = name.removeprefix(f"{ROOM}.")
+    return name in HIDDEN or (within != name and not f"{within}.".startswith(OTHERS))

@@ -1,0 +1,225 @@
+"""Making tensors: the functions by which every Tensor comes to be, with memory of its own or as a view.
+
+They set every slot themselves and check nothing: kernels call them after they have decided everything. What is decided
+about a result with memory of its own stands in a `Mould`, made once for all results that look alike; then a fresh
+tensor costs little more than its memory and its object.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from redispatch.dispatch import LAZY_BITS, STATE
+from redispatch.dispatch.specialiser.marks import frozen, inline
+
+from .device_kinds import KINDS, MAKERS, indexed
+from .devices import CPU, device, device_keyset
+from .dtypes import dtype
+from .geometry import contiguous_strides
+from .looks import Looks, interned
+from .size import Size
+from .storage import UntypedStorage, allocate
+from .tensor import Tensor
+
+_new = object.__new__
+on_device = UntypedStorage.on_device
+_MAX_BYTES = 2**63 - 1
+_SURE = 1 << 16  # bytes; so few are always to be had
+
+
+@frozen
+class Mould:
+    """What fresh tensors that look alike have in common."""
+
+    looks: Looks
+    shape: Size
+    stride: tuple[int, ...]
+    dtype: dtype
+    device: device
+    elements: int  # of the memory
+    nbytes: int
+    array: np.dtype
+    sure: bool  # whether it is on the CPU, and so small that it is always to be had
+    keyset: int
+    inference_keyset: int  # of a tensor made in inference mode
+
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self, looks: Looks, elements: int) -> None:
+        self.looks = looks
+        self.shape, self.stride, self.dtype, self.device = looks.shape, looks.stride, looks.dtype, looks.device
+        self.elements, self.array = elements, looks.dtype.array
+        self.nbytes = elements * looks.dtype.itemsize
+        self.sure = looks.device.type == "cpu" and self.nbytes <= _SURE
+        self.keyset, self.inference_keyset = device_keyset(looks.device.type), device_keyset(looks.device.type, True)
+
+
+def memory_for(mould: Mould, t: Tensor) -> np.ndarray | None:
+    """The flat array of a fresh tensor `t`; None off the CPU, where a user's device gives it a storage.
+
+    Errors: RuntimeError where so much memory is not to be had.
+    """
+    make = MAKERS.get(mould.device)
+    if make is not None:
+        t._store = make(mould.nbytes)
+        return None
+    if mould.device.type == "cpu":
+        return allocate(mould.elements, mould.array)
+    kind = KINDS.get(mould.device.type)
+    if kind is not None and kind.allocator is not None:
+        on = mould.device
+        t._store = on_device(mould.nbytes, on if on.index is not None else indexed(on), kind.allocator)
+    return None
+
+
+@lru_cache(1 << 14)
+def mould(shape: Size, element: dtype, on: device = CPU, strides: tuple[int, ...] | None = None) -> Mould:
+    """What tensors of this shape and dtype are made from; dense in the order of `strides`, or row by row.
+
+    Errors: RuntimeError for a negative size, or for one that overflows.
+    """
+    stride = contiguous_strides(shape) if strides is None else strides
+    return Mould(interned(element, shape, stride, on), storage_elements(shape, stride, element))
+
+
+@inline
+def empty(shape: Any, element: dtype, on: device = CPU, strides: tuple[int, ...] | None = None) -> Tensor:
+    """A tensor with memory of its own and undefined values; dense in the order that `strides` gives, or row by row.
+
+    Errors: RuntimeError for a negative size, for one that overflows, or where the memory is not to be had.
+    """
+    return fresh(mould(shape if type(shape) is Size else Size.of(shape), element, on, strides))
+
+
+@inline
+def fresh(mould: Mould) -> Tensor:
+    """A tensor with memory of its own and undefined values, with the keys and version of a new one in this state.
+
+    Errors: RuntimeError where the memory is not to be had.
+    """
+    inference = STATE.get().inference
+    t = _new(Tensor)
+    t._keyset = mould.inference_keyset if inference else mould.keyset
+    t._counter = None if inference else [0]
+    t._autograd = None
+    t._store = None  # Note [Storages are made when they are asked for]
+    t._array = np.empty(mould.elements, mould.array) if mould.sure else memory_for(mould, t)
+    t._shape = mould.shape
+    t._stride = mould.stride
+    t._offset = 0
+    t._dtype = mould.dtype
+    t._device = mould.device
+    t._view = None
+    t._looks = mould.looks
+    return t
+
+
+def tensor_over(
+    storage: UntypedStorage, array: Any, shape: Size, stride: tuple[int, ...], offset: int, element: dtype, on: device
+) -> Tensor:
+    """A tensor over a storage, with the keys and the version of a new tensor in this thread's state."""
+    inference = STATE.get().inference
+    t = _new(Tensor)
+    t._keyset = device_keyset(on.type, inference)
+    t._counter = None if inference else [0]
+    t._autograd = None
+    t._store = storage
+    t._array = array
+    t._shape = shape
+    t._stride = stride
+    t._offset = offset
+    t._dtype = element
+    t._device = on
+    t._view = None
+    t._looks = None
+    return t
+
+
+def view_over(base: Tensor, shape: Any, stride: tuple[int, ...], offset: int, element: dtype | None = None) -> Tensor:
+    """A plain tensor over the base's storage, with the base's keys.
+
+    It is the layer ADInplaceOrView that makes it a view in autograd's sense, version counter included.
+    """
+    t = _new(Tensor)
+    plain = device_keyset(base._device.type, base._counter is None)
+    t._keyset = plain if base._keyset is plain else view_keyset(base)
+    t._counter = None if base._counter is None else [0]
+    t._autograd = None
+    t._store = base._storage
+    t._shape = shape if type(shape) is Size else Size(shape)
+    t._stride = tuple(stride)
+    t._offset = offset
+    t._device = base._device
+    t._view = None
+    t._looks = None
+    if element is None or element is base._dtype:
+        t._dtype, t._array = base._dtype, base._array
+    else:
+        t._dtype, t._array = element, t._store.typed(element)
+    if base._array is None:  # it reaches beyond the end of its storage, or has no data at all
+        t._store.hand_out(t)
+    return t
+
+
+def view_keyset(base: Tensor) -> int:
+    """The keys of a plain tensor over the memory of any tensor: lazy bits go with the memory."""
+    return device_keyset(base._device.type, base._counter is None, base._keyset & LAZY_BITS)
+
+
+@frozen
+class Window:
+    """What views that look alike have in common, and how many elements behind the base's first one they begin."""
+
+    __slots__ = ("looks", "start", "keyset", "inference_keyset")
+    looks: Looks
+    start: int
+    keyset: int
+    inference_keyset: int  # of a view of an inference tensor
+
+    def __init__(self, looks: Looks, start: int) -> None:
+        self.looks, self.start = looks, start
+        kind = looks.device.type
+        self.keyset = device_keyset(kind, bits=looks.bits)
+        self.inference_keyset = device_keyset(kind, True, looks.bits)
+
+
+@inline
+def view_through(window: Window, base: Tensor) -> Tensor:
+    """`view_over` for callers that have decided before how such a view looks."""
+    looks, store = window.looks, base._store
+    if store is None:
+        store = base._storage  # before anything else here holds the array: to be its only storage then needs no search
+    array = base._array
+    counted = base._counter is not None
+    t = _new(Tensor)
+    t._keyset = window.keyset if counted else window.inference_keyset
+    t._counter = [0] if counted else None
+    t._autograd = None
+    t._store = store
+    t._array = array
+    t._shape = looks.shape
+    t._stride = looks.stride
+    t._offset = base._offset + window.start
+    t._dtype = looks.dtype
+    t._device = looks.device
+    t._view = None
+    t._looks = looks
+    if array is None and store._array is not None:  # the base reaches beyond the end of its storage
+        store.hand_out(t)
+    return t
+
+
+def storage_elements(shape: tuple[int, ...], stride: tuple[int, ...], element: dtype) -> int:
+    """How many elements a storage needs for this shape and these strides, offset 0."""
+    for size in shape:
+        if size < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {size}: {list(shape)}")
+    if 0 in shape:
+        return 0
+    elements = 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
+    if elements * element.itemsize > _MAX_BYTES:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
+    return elements

@@ -1,0 +1,73 @@
+"""Looks: what a kernel's choice depends on, as one object: dtype, shape, strides, device, and the lazy bits, if any.
+
+Operators remember what they decided for arguments that look alike. Four facts for each argument make a slow key; one
+object of identity hash makes a fast one (62 against 300 ns for two tensors). So looks are interned: tensors that look
+alike hold one object, found when it is first asked for. The identity is there to find things by, and says nothing else:
+the table of interned looks is bounded, so two objects may be equal in all they say.
+
+Where an existing tensor comes to look otherwise, in place, it goes through `lay_out` or `show_same`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from redispatch.dispatch import LAZY_BITS
+from redispatch.dispatch.specialiser.marks import leaf
+
+from .devices import device
+from .dtypes import dtype
+from .size import Size
+
+LIMIT = 1 << 15  # interned looks; then the table starts afresh
+
+_INTERNED: dict[tuple[Any, ...], Looks] = {}
+
+
+class Looks:
+    """How a tensor looks; its memory, offset and class aside. Immutable."""
+
+    __slots__ = ("dtype", "shape", "stride", "device", "bits", "alone")
+
+    def __init__(self, element: dtype, shape: Size, stride: tuple[int, ...], on: device, bits: int) -> None:
+        self.dtype, self.shape, self.stride, self.device = element, shape, stride, on
+        self.bits = bits  # those in LAZY_BITS: whether the elements are the conjugates of what lies in memory, ...
+        self.alone = (self,)  # what the node of a call has in `outputs` whose only result looks so
+
+    def __repr__(self) -> str:
+        return f"Looks({self.dtype}, {tuple(self.shape)}, {self.stride}, {self.device})"
+
+
+@leaf
+def looks_of(tensor: Any) -> Looks:
+    """How a tensor looks. Where it counts: `tensor._looks or looks_of(tensor)` saves most of the calls."""
+    looks = tensor._looks
+    if looks is None:
+        bits = tensor._keyset & LAZY_BITS
+        looks = tensor._looks = interned(tensor._dtype, tensor._shape, tensor._stride, tensor._device, bits)
+    return looks
+
+
+def interned(element: dtype, shape: Size, stride: tuple[int, ...], on: device, bits: int = 0) -> Looks:
+    """The one object for these looks, as long as the table holds it."""
+    key = (element, shape, stride, on, bits)
+    found = _INTERNED.get(key)
+    if found is None:
+        if len(_INTERNED) >= LIMIT:
+            _INTERNED.clear()
+        found = _INTERNED.setdefault(key, Looks(*key))
+    return found
+
+
+def lay_out(tensor: Any, shape: Size, stride: tuple[int, ...], offset: int) -> None:
+    """Has an existing tensor show other elements of its storage."""
+    tensor._shape, tensor._stride, tensor._offset = shape, stride, offset
+    tensor._looks = None
+
+
+def show_same(tensor: Any, other: Any) -> None:
+    """Has a tensor, a new or an existing one, show the memory that another tensor shows; its lazy bits are its own."""
+    tensor._storage, tensor._array = other._storage, other._array
+    tensor._shape, tensor._stride, tensor._offset = other._shape, other._stride, other._offset
+    tensor._dtype, tensor._device = other._dtype, other._device
+    tensor._looks = None

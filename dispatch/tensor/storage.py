@@ -1,0 +1,268 @@
+"""Storages: untyped bytes, shared by every tensor that is a view of them.
+
+A storage keeps its memory as a flat numpy array, and the same bytes as arrays of the other element types that it has
+been asked for. A tensor holds on to the array of its dtype, so that a kernel is called without touching the storage
+at all, and a tensor that nobody views needs no storage object (tensor.py, Note [Storages are made when they are asked
+for]).
+
+Note [Resizing finds its tensors]
+`resize_` may move the bytes, and tensors hold arrays over the old ones. Resizing is rare and must not cost every
+other operation a look-up, so it asks the garbage collector which tensors hold this storage, and gives them new arrays.
+A tensor that reaches beyond the end of a storage made smaller gets None: using it is an error until the storage has
+grown again.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any
+
+import numpy as np
+
+from redispatch.dispatch import TensorBase
+
+from .device_kinds import KINDS, Allocator, indexed
+from .devices import CPU, device
+from .dtypes import dtype
+from .geometry import last_element
+
+BYTE = np.dtype(np.uint8)
+_new = object.__new__
+
+
+class UntypedStorage:
+    """A block of bytes on one device. `UntypedStorage(nbytes)` allocates; tensors make theirs from typed arrays."""
+
+    __slots__ = (
+        "_array",
+        "_retyped",
+        "_nbytes",
+        "device",
+        "block",
+        "_free",
+        "_owner",
+        "resizable",
+        "_descriptor",
+        "__weakref__",
+    )
+    _array: np.ndarray | None  # all the bytes
+    block: Any  # where they are instead on a user's device: what its allocator gave
+    _free: Any  # gives the block back; called when the storage goes. Not there where blocks go back by themselves
+    _retyped: dict[np.dtype, np.ndarray] | None  # the same bytes as other elements; made when first asked for
+    _nbytes: int  # where there is no array
+    _owner: Any  # what keeps foreign memory alive
+    resizable: bool  # not so where others hold the memory, too: numpy arrays, other processes
+    _descriptor: int  # of the file that holds the bytes, where processes share them
+
+    def __init__(self, nbytes: int = 0, device: device = CPU) -> None:
+        self._array = allocate(nbytes, BYTE) if device.type == "cpu" else None
+        self._retyped = None
+        self._nbytes = nbytes
+        self.device = device
+        self._owner = None
+        self.resizable = True
+        self.block = None
+        if self.allocator is not None:
+            self.device = indexed(device)
+            self._obtain(nbytes)
+
+    @staticmethod
+    def of_array(array: np.ndarray, owner: Any = None) -> UntypedStorage:
+        """The storage whose bytes are those of a flat contiguous array; nothing is copied."""
+        storage = object.__new__(UntypedStorage)
+        storage._array = array
+        storage._retyped = None
+        storage.device = CPU
+        storage.block = None
+        storage._owner = owner
+        storage.resizable = owner is None
+        return storage
+
+    @staticmethod
+    def on_device(nbytes: int, device: device, allocator: Allocator) -> UntypedStorage:
+        """A storage with a block of the memory of a device, which has an index."""
+        storage = _new(UntypedStorage)
+        storage._array = None
+        storage._retyped = None
+        storage._nbytes = nbytes
+        storage.device = device
+        storage._owner = None
+        storage.resizable = True
+        storage.block = allocator.allocate(nbytes, device)
+        if not allocator.returning:
+            storage._return_block(allocator)
+        return storage
+
+    @staticmethod
+    def without_data(nbytes: int, device: device) -> UntypedStorage:
+        """A storage that has a size and no bytes: of a meta tensor, or of a wrapper around other tensors."""
+        storage = object.__new__(UntypedStorage)
+        storage._array = None
+        storage._retyped = None
+        storage._nbytes = nbytes
+        storage.device = device
+        storage.block = None
+        storage._owner = None
+        storage.resizable = True
+        return storage
+
+    @property
+    def allocator(self) -> Allocator | None:
+        """What gives the memory of a user's device."""
+        kind = KINDS.get(self.device.type)
+        return None if kind is None else kind.allocator
+
+    def _obtain(self, nbytes: int) -> None:
+        """Gets a block of a user's device, which goes back to it when the storage goes."""
+        allocator = self.allocator
+        assert allocator is not None
+        self.block = allocator.allocate(nbytes, self.device)
+        if not allocator.returning:
+            self._return_block(allocator)
+
+    def _return_block(self, allocator: Allocator) -> None:
+        self._free = weakref.finalize(self, allocator.free, self.block)
+        self._free.atexit = False  # a device need not outlive its program's end
+
+    @property
+    def has_data(self) -> bool:
+        return self._array is not None or self.block is not None
+
+    def typed(self, element: dtype) -> np.ndarray | None:
+        """All the bytes as a flat array of that element type, the odd bytes at the end left out; None without data."""
+        array = self._array
+        if array is None or array.dtype is element.array:
+            return array
+        if self._retyped is None:
+            self._retyped = {}
+        found = self._retyped.get(element.array)
+        if found is None:
+            whole = array.view(BYTE)
+            found = whole[: len(whole) // element.itemsize * element.itemsize].view(element.array)
+            self._retyped[element.array] = found
+        return found
+
+    def nbytes(self) -> int:
+        return self._nbytes if self._array is None else self._array.nbytes
+
+    size = __len__ = nbytes
+
+    def data_ptr(self) -> int:
+        """The address of the first byte; 0 where there is none."""
+        array = self._array
+        if array is None:
+            if self.block is not None and self.allocator is not None:
+                return self.allocator.address(self.block)
+            if self.device.type == "meta":
+                return 0
+            raise RuntimeError("Attempted to access the data pointer on an invalid python storage.")
+        return array.__array_interface__["data"][0] if array.nbytes else 0
+
+    @property
+    def _cdata(self) -> int:
+        """A number that two tensors share exactly if they share the storage."""
+        return id(self)
+
+    @property
+    def descriptor(self) -> int | None:
+        """The file that holds the bytes, where processes share them (shared_memory.py)."""
+        return getattr(self, "_descriptor", None)
+
+    @descriptor.setter
+    def descriptor(self, value: int) -> None:
+        self._descriptor = value
+
+    def is_shared(self) -> bool:
+        """Whether other processes can see the bytes."""
+        return self.descriptor is not None
+
+    def take(self, array: np.ndarray) -> None:
+        """Lets the bytes be those of another flat array, for all tensors that hold this storage."""
+        self._array, self._retyped, self._owner = array, None, None
+        self._tell_holders()
+
+    def resize_(self, nbytes: int) -> UntypedStorage:
+        """Changes the size in bytes; what fits keeps its value, new bytes are undefined.
+
+        Note [Resizing finds its tensors]. Errors: RuntimeError for memory that is shared with numpy.
+        """
+        if nbytes < 0:
+            raise RuntimeError(f"resize_: the size in bytes must not be negative, got {nbytes}")
+        if not self.resizable:
+            raise RuntimeError("Trying to resize storage that is not resizable")
+        if self._array is not None:
+            former = self._array.view(BYTE)
+            self._array = allocate(nbytes, BYTE)
+            self._retyped = None
+            kept = min(nbytes, len(former))
+            self._array[:kept] = former[:kept]
+        elif self.block is not None:
+            kept_bytes, free = self.read()[:nbytes], getattr(self, "_free", None)
+            self._obtain(nbytes)
+            self.write(kept_bytes)
+            if free is not None:
+                free()
+        self._nbytes = nbytes
+        self._tell_holders()
+        return self
+
+    def _tell_holders(self) -> None:
+        for holder in gc.get_referrers(self):
+            if isinstance(holder, TensorBase):
+                self.hand_out(holder)
+
+    def hand_out(self, holder: Any) -> None:
+        """Gives a tensor the array of its dtype, if all its elements lie inside."""
+        array = self.typed(holder._dtype)
+        inside = array is None or last_element(holder._shape, holder._stride, holder._offset) < len(array)
+        holder._array = array if inside else None
+
+    def clone(self) -> UntypedStorage:
+        """A storage of its own with the same bytes."""
+        copy = UntypedStorage(self.nbytes(), self.device)
+        return copy.copy_(self) if self.has_data else copy
+
+    def copy_(self, source: UntypedStorage) -> UntypedStorage:
+        """Takes the bytes of another storage of the same size."""
+        if source.nbytes() != self.nbytes():
+            raise RuntimeError(f"cannot copy a storage of {source.nbytes()} bytes into one of {self.nbytes()}")
+        self.write(source.read())
+        return self
+
+    def read(self) -> np.ndarray:
+        """The bytes: those themselves that lie in the CPU's memory, a copy of others. RuntimeError without data."""
+        if self._array is not None:
+            return self._array.view(BYTE)
+        if self.block is None or self.allocator is None:
+            raise RuntimeError("Attempted to access the data of an invalid python storage.")
+        return np.frombuffer(self.allocator.read(self.block, self._nbytes), BYTE)
+
+    def write(self, data: np.ndarray) -> None:
+        """Puts bytes at the beginning, wherever the memory is."""
+        if self._array is not None:
+            self._array.view(BYTE)[: len(data)] = data
+        elif self.block is not None and self.allocator is not None:
+            self.allocator.write(self.block, data)
+        else:
+            raise RuntimeError("Attempted to access the data of an invalid python storage.")
+
+    def tolist(self) -> list[int]:
+        return self.read().tolist()
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.read()[index].tolist()
+
+    def __repr__(self) -> str:
+        return f"<UntypedStorage of {self.nbytes()} bytes on {self.device}>"
+
+
+def allocate(elements: int, numpy_dtype: np.dtype) -> np.ndarray:
+    """A flat array of undefined values. RuntimeError, with the bytes asked for, where the memory is not to be had."""
+    try:
+        return np.empty(elements, numpy_dtype)
+    except (MemoryError, ValueError, OverflowError):
+        raise RuntimeError(
+            f"DefaultCPUAllocator: can't allocate memory: you tried to allocate {elements * numpy_dtype.itemsize} "
+            "bytes. Error code 12 (Cannot allocate memory)"
+        ) from None

@@ -1,0 +1,28 @@
+"""Functions of functions: `vmap`, `grad`, `vjp`, `jvp` and what is made of them. They nest in any order.
+
+Read in this order: arguments, reverse, forward, vmap, vmap_level, functionalize, jacobians; then kernels/batching/, the
+rules by which operators work on a whole batch.
+"""
+
+from .debug_unwrap import debug_unwrap
+from .forward import jvp, linearize
+from .functionalize import functionalize
+from .functionalize_api import FunctionalizeAPI  # higher-order operators find it when it is imported
+from .jacobians import hessian, jacfwd, jacrev
+from .reverse import grad, grad_and_value, vjp
+from .vmap import vmap
+
+__all__ = [
+    "FunctionalizeAPI",
+    "debug_unwrap",
+    "functionalize",
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "vjp",
+    "vmap",
+]

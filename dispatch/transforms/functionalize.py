@@ -1,0 +1,154 @@
+"""functionalize: a function that computes the same without writing to anything, but for its inputs at the end.
+
+    def f(x):
+        y = x.clone()
+        y[0].add_(1)
+        return y
+
+    functionalize(f)        # calls clone, select, add and select_scatter: no add_
+
+Its tensors are wrappers, of which the layer Functionalize (dispatch/layers/functionalize.py) knows what was written
+where. It composes with the other transforms: inside of `vmap` or `grad` they see no writes, outside of them it
+functionalizes the calls that they make.
+
+Source: PyTorch's torch.func.functionalize. Read next: dispatch/tensor/functional.py; kernels/ops/functionalization.py.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from redispatch.dispatch import STATE, OpOverload, call, within
+from redispatch.dispatch.autograd import Function
+from redispatch.dispatch.layers.transforms import Level, each_tensor
+from redispatch.dispatch.pytree import tree_map_only
+from redispatch.dispatch.tensor import Tensor
+from redispatch.dispatch.tensor.functional import FunctionalStorage, FunctionalTensorWrapper, functional
+from redispatch.dispatch.tensor.wrapped import level_of, without_dead
+
+MUTATIONS, VIEWS_TOO = "mutations", "mutations_and_views"
+
+
+class FunctionalizeLevel(Level):
+    """`functionalize` at work. reapply_views: whether views of values stay views."""
+
+    def __init__(self, reapply_views: bool = True) -> None:
+        self.reapply_views = reapply_views
+
+    def process(self, op: OpOverload, stack: list[Any]) -> Any:
+        alive = each_tensor(op.schema, stack, without_dead)
+        with within(STATE.get().functionalizing(self.reapply_views)):
+            return call(op, alive)
+
+    def wrap(self, value: Any) -> Any:
+        return value  # the layer Functionalize has wrapped what is to be
+
+    def unwrap(self, tensor: Any) -> Any:
+        """The value in a wrapper of this level; calls operators where it was written since."""
+        if not (isinstance(tensor, FunctionalTensorWrapper) and tensor._level is self):
+            return tensor
+        with self.outside():
+            return tensor.current()
+
+    def refresh(self, written: Any) -> None:
+        """Values that a call has written are not in wrappers."""
+
+    def outside(self) -> within:
+        """A region in which calls are made on values, outside of this level if it is at work."""
+        state = STATE.get()
+        state = state.outer() if self.alive and state.innermost is self else state
+        return within(state.replace(reapply_views=self.reapply_views))
+
+    def apply_function(self, cls: type[Function], args: tuple[Any, ...]) -> Any:
+        raise RuntimeError(
+            f"functionalize: {cls.__name__}.apply was called under it, and what a custom Function writes in its "
+            "forward or backward cannot be taken out of it. Functionalize a function that calls operators, or apply "
+            "the Function outside."
+        )
+
+
+class Inputs:
+    """The inputs of a functionalized function: what they were, and what they are under the level."""
+
+    def __init__(self, level: FunctionalizeLevel) -> None:
+        self.level = level
+        self.pairs: list[tuple[Tensor, Any, FunctionalStorage]] = []  # (input, its wrapper, the memory it then showed)
+
+    def wrap(self, tensor: Tensor) -> Any:
+        """The wrapper of an input; the same one where it is passed twice."""
+        for given, wrapper, _ in self.pairs:
+            if given is tensor:
+                return wrapper
+        wrapper = functional(tensor, self.level)
+        self.pairs.append((tensor, wrapper, wrapper._store))
+        return wrapper
+
+    def write(self) -> None:
+        """Writes to the inputs what the function wrote to their wrappers."""
+        for tensor, _, storage in self.pairs:
+            if storage.generation:
+                tensor.copy_(storage.current())
+                if self.level.reapply_views:
+                    storage.put(tensor)  # so that results which show this memory are views of the input, as they were
+
+    def turn(self) -> None:
+        """Has the inputs look as their wrappers do, after operators such as `t_`."""
+        for tensor, wrapper, storage in self.pairs:
+            if wrapper._store is not storage:
+                self.show_other_memory(tensor, wrapper, storage)
+            elif (tensor._shape, tensor._stride) != (wrapper._shape, wrapper._stride):
+                tensor.as_strided_(wrapper._shape, wrapper._stride, wrapper._offset)
+
+    def show_other_memory(self, tensor: Tensor, wrapper: Any, storage: FunctionalStorage) -> None:
+        """The same for an input that was resized beyond its memory, or made to show that of another tensor."""
+        value = wrapper.current()
+        if storage.larger is not None and wrapper._store is storage.larger:
+            tensor.resize_(value._shape).copy_(value)
+            storage.larger.put(tensor)
+        else:
+            tensor.set_(value)
+
+
+def functionalize(func: Callable[..., Any], *, remove: str = MUTATIONS) -> Callable[..., Any]:
+    """`func`, calling no operator that writes a tensor, but at the end the ones that write what `func` wrote to its
+    inputs.
+
+    remove: "mutations", or "mutations_and_views" to have copies in the place of views, by the operators `*_copy`.
+    The arguments and results are pytrees of tensors and anything else.
+    Errors: RuntimeError for another `remove`, for custom operators that write and have no functional form, and for a
+    tensor from outside that is not passed as an argument and written.
+    """
+    if remove not in (MUTATIONS, VIEWS_TOO):
+        raise RuntimeError(
+            f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}. Valid options are:\n"
+            f"     remove='{MUTATIONS}': all inplace and out= operators will be removed from the program, and replaced "
+            "with their out-of-place equivalents.\n"
+            f"     remove='{VIEWS_TOO}': In addition to the above, all aliasing operators (e.g. aten::view) will be "
+            "replaced with their copying equivalents (e.g. aten::view_copy)."
+        )
+
+    @functools.wraps(func)
+    def functionalized(*args: Any, **kwargs: Any) -> Any:
+        with FunctionalizeLevel(remove == MUTATIONS) as level:
+            inputs = Inputs(level)
+            args, kwargs = tree_map_only(Tensor, inputs.wrap, (args, kwargs))
+            results = func(*args, **kwargs)
+            with level.outside():
+                inputs.write()
+                results = tree_map_only(Tensor, lambda one: handed_out(one, inputs), results)
+                inputs.turn()
+        return results
+
+    return functionalized
+
+
+def handed_out(result: Any, inputs: Inputs) -> Any:
+    """A result as a tensor of the level outside: an input itself, where it is that."""
+    if level_of(result) is not inputs.level:
+        return result
+    for tensor, wrapper, _ in inputs.pairs:
+        if wrapper is result:
+            return tensor
+    return result.current()

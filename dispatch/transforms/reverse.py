@@ -1,0 +1,134 @@
+"""Reverse mode as functions of functions: `vjp`, `grad`, `grad_and_value`.
+
+The function runs under a GradLevel of its own, so that what it computes is recorded there, and its gradients are
+computations which levels outside may transform again: `grad(grad(f))`, `vmap(grad(f))`.
+
+Read next: dispatch/autograd/grad_level.py, what a level does; forward.py.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from redispatch.dispatch import STATE, within
+from redispatch.dispatch.autograd import ONES_LIKE, GradLevel
+from redispatch.dispatch.pytree import tree_flatten, tree_map_only, tree_unflatten, treespec_pprint
+from redispatch.dispatch.tensor import Tensor
+
+from .arguments import Argnums, chosen, output_tensors, replaced, split_aux, to_differentiate
+
+NAME = "vjp(f, *primals)"
+
+
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """(func(*primals), vjp_fn), where `vjp_fn(cotangents)` gives the primals' gradients, a tuple; aux comes third.
+
+    primals: pytrees of floating-point tensors. The result's tensors, and the cotangents', have the shapes of
+    func's output. `vjp_fn` may be called several times.
+    Errors: ValueError for primals, TypeError for cotangents that are no tensors; RuntimeError for outputs that are none
+    or not floating-point, and for cotangents that do not match them.
+    """
+    level = GradLevel()
+    with level:
+        flat, spec = to_differentiate(primals)
+        leaves = [level.leaf(one) for one in flat]
+        output, aux = split_aux(func(*tree_unflatten(leaves, spec)), has_aux, NAME)
+        results, out_spec = output_tensors(output, NAME)
+        for one in results:
+            if not (one._dtype.is_floating_point or one._dtype.is_complex):
+                raise RuntimeError(
+                    "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype "
+                    f"{one._dtype}; return what has no gradient as `aux`"
+                )
+        values = [level.unwrap(one) for one in results]
+        aux = tree_map_only(Tensor, level.unwrap, aux)
+
+    def vjp_fn(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
+        seeds, given = tree_flatten(cotangents)
+        if given != out_spec:
+            raise RuntimeError(
+                f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
+                f"function. cotangents: {treespec_pprint(given)}, primal output: {treespec_pprint(out_spec)}"
+            )
+        seeds = [cotangent(*one) for one in zip(range(len(seeds)), seeds, values, strict=True)]
+        found = level.gradients(results, leaves, seeds, retain_graph=retain_graph)
+        found = [one if one is not None else leaf.new_zeros(leaf._shape) for one, leaf in zip(found, flat, strict=True)]
+        return tree_unflatten(found, spec)
+
+    made = tree_unflatten(values, out_spec), vjp_fn
+    return (*made, aux) if has_aux else made
+
+
+def cotangent(index: int, seed: Any, value: Any) -> Any:
+    """The gradient of one output: what was given, or 1 for None."""
+    if seed is None:
+        if value.numel() != 1:
+            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        return value.new_ones(value._shape)
+    if not isinstance(seed, Tensor):
+        raise TypeError(f"gradients can be either Tensors or None, but got {type(seed).__name__}")
+    if seed._shape != value._shape:
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{index}] has a shape of {seed._shape} and output[{index}] has a shape of "
+            f"{value._shape}."
+        )
+    return seed
+
+
+def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that gives (gradient, value) of `func`, whose output is a scalar.
+
+    With `has_aux`, `func` gives (output, aux), and what is made of it (gradient, (value, aux)).
+    argnums: the arguments to differentiate, pytrees of tensors each.
+    Errors: ValueError for anything else among them; RuntimeError for another output, complex ones included.
+    """
+
+    @functools.wraps(func)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        name = "grad_and_value(f)(*args)"
+        with GradLevel() as level:
+            flat, spec = to_differentiate(chosen(args, argnums))
+            leaves = [level.leaf(one) for one in flat]
+            given = replaced(args, argnums, tree_unflatten(leaves, spec))
+            if len(args) > (len(argnums) if isinstance(argnums, tuple) else 1) or kwargs:  # constants, here
+                given, kwargs = tree_map_only(Tensor, level.lift, (given, kwargs))
+            output, aux = split_aux(func(*given, **kwargs), has_aux, name)
+            if not isinstance(output, Tensor):
+                raise RuntimeError(f"{name}: Expected f(*args) to return a Tensor, got {type(output)}")
+            if output._shape:
+                raise RuntimeError(
+                    f"{name}: Expected f(*args) to return a scalar Tensor, got tensor with {output.dim()} dims. Maybe "
+                    "you wanted to use the vjp or jacrev APIs instead?"
+                )
+            if output._dtype.is_complex:
+                raise RuntimeError(
+                    f"grad can be implicitly created only for real scalar outputs but got {output._dtype}"
+                )
+            value = level.unwrap(output)
+            with within(STATE.get().outer()):
+                ones = ONES_LIKE()(value)
+            found = level.gradients([output], leaves, [ones])
+            if has_aux:
+                aux = tree_map_only(Tensor, level.unwrap, aux)
+        tree = tree_unflatten([or_zeros(one, like) for one, like in zip(found, flat, strict=True)], spec)
+        return (tree, (value, aux)) if has_aux else (tree, value)
+
+    return gradient
+
+
+def or_zeros(gradient: Any, like: Any) -> Any:
+    return like.new_zeros(like._shape) if gradient is None else gradient
+
+
+def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that gives the gradient of `func`, whose output is a scalar; with `has_aux` (gradient, aux)."""
+    both = grad_and_value(func, argnums, has_aux)
+
+    @functools.wraps(func)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        found, value = both(*args, **kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return gradient

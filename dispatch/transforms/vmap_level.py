@@ -1,0 +1,165 @@
+"""VmapLevel: what `vmap` is while it is at work.
+
+A wrapper looks like one example; its value holds all of them, along one dimension. A call means: the operator, for each
+example. A batching rule says how to do that for all at once, by calls outside on the values (batching/). Operators that
+are written in others are taken apart first, and what has no rule is called once for each example.
+
+Source: PyTorch's functorch (VmapInterpreterPtr). Read next: batching/__init__.py, vmap.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
+
+from redispatch.dispatch import STATE, OpOverload, Tag, TensorBase, call, ops, unbind, within
+from redispatch.dispatch.autograd import Function
+from redispatch.dispatch.autograd.forward import composite_kernel
+from redispatch.dispatch.layers.transforms import BATCHING, ByUser, Level, each_tensor, result_of
+from redispatch.dispatch.pytree import _broadcast_to_and_flatten, tree_flatten
+from redispatch.dispatch.specialiser.marks import inline
+from redispatch.dispatch.tensor import Tensor
+from redispatch.dispatch.tensor.wrapped import Wrapped, look_like_values, without_dead, wrapped
+from redispatch.kernels.batching import rule_of
+from redispatch.kernels.batching.common import Decomposition, is_batched
+from redispatch.kernels.batching.random import draws, random_call
+from redispatch.kernels.batching.rows import row_rule, tensors_in
+from redispatch.kernels.batching.writes import check_writes
+
+from .function_rule import VmapInfo, apply_mapped, two_returns
+
+NO_VIEWS = ("resize_", "resize_as_", "set_", "detach_")  # they change how a tensor looks, and are no views of it
+RANDOMNESS = ("error", "different", "same")
+
+
+class VmapLevel(Level):
+    """`vmap` at work. size: of the batch; randomness: what random operators do, one of the words above."""
+
+    def __init__(self, size: int, randomness: str) -> None:
+        self.size, self.randomness = size, randomness
+        self.known: list[Any] = []  # tensors that somebody outside has: of these a view is handed out
+
+    @inline
+    def process(self, op: OpOverload, stack: list[Any]) -> Any:
+        rule = row_rule(op)
+        if rule is None or not self.holds_rows(tensors_in(stack)):
+            return self.process_otherwise(op, stack)
+        values: list[Any] = list(stack)
+        for place, one in enumerate(stack):
+            if isinstance(one, TensorBase):
+                values[place] = cast(TensorBase, cast(Any, one)._value)
+        with within(STATE.get().outer()):
+            result = rule(op, values)
+        return wrapped(result, self, 0)
+
+    @inline
+    def holds_rows(self, tensors: list[Any]) -> bool:
+        """Whether each of these tensors is an example, which is a row of its batch; all with as many dimensions."""
+        return bool(tensors) and all(
+            type(one) is Wrapped and one._level is self and one._bdim == 0 and len(one._shape) == len(tensors[0]._shape)
+            for one in tensors
+        )
+
+    def process_otherwise(self, op: OpOverload, stack: list[Any]) -> Any:
+        stack = each_tensor(op.schema, stack, without_dead)
+        values = each_tensor(op.schema, stack, self.unwrap)
+        dims = [self.dims_of(value) for value in stack]
+        if draws(op, values) and composite_kernel(op) is None:
+            return self.handed_out(op, stack, self.outside(lambda: random_call(op, values, dims, self)))
+        if not any(map(is_batched, dims)):
+            return self.outside(lambda: call(op, values))
+        if Tag.inplace_view in op.tags and dims[0] is not None and op._opname not in NO_VIEWS:
+            return self.turned(op, stack, values, dims)
+        rule: Any = BATCHING.get(op)
+        if rule is None:
+            kernel = composite_kernel(op)
+            if kernel is not None:
+                return kernel.boxed(op, 0, stack)
+            rule = rule_of(op)
+        if isinstance(rule, Decomposition):
+            result = rule.function(op, stack)
+            if result is not NotImplemented:
+                return result
+            rule = rule.otherwise
+        if isinstance(rule, ByUser):
+            return self.handed_out(op, stack, self.by_user(rule, op, values, dims))
+        if op.schema.mutable_positions and not op.schema.is_out:
+            check_writes(op, values, dims)
+        result, dims = self.outside(lambda: rule(op, values, dims, self.size))
+        for value, tensor in zip(values, stack, strict=True):
+            if result is value and isinstance(value, Tensor):  # an operator that may give back what it was given
+                return tensor
+        return self.handed_out(op, stack, (result, dims))
+
+    def by_user(self, rule: ByUser, op: OpOverload, values: list[Any], dims: list[Any]) -> tuple[Any, Any]:
+        """(result, dims of the result) by a rule that a user registered. RuntimeError where they do not fit."""
+        args, kwargs = unbind(op.schema, values)
+        info, in_dims = VmapInfo(self.size, self.randomness), tuple(dims[: len(args)])
+        found = self.outside(lambda: rule.function(info, in_dims, *args, **kwargs))
+        result, out_dims = two_returns(found)
+        leaves, spec = tree_flatten(result)
+        if _broadcast_to_and_flatten(out_dims, spec) is None:
+            raise RuntimeError(f"the batching rule of {op} returned out_dims {out_dims} for {len(leaves)} results")
+        return result, out_dims
+
+    def apply_function(self, cls: type[Function], args: tuple[Any, ...]) -> Any:
+        return apply_mapped(self, cls, args)
+
+    def outside(self, run: Any) -> Any:
+        with within(STATE.get().outer()):
+            return run()
+
+    def turned(self, op: OpOverload, stack: list[Any], values: list[Any], dims: list[Any]) -> Any:
+        """An operator that changes how its argument looks, in place: the wrapper gets another view of the batch."""
+        overload = "int" if op._opname == "transpose_" else op._overloadname
+        view = getattr(getattr(ops.aten, op._opname.removesuffix("_")), overload)
+        written = stack[0]
+        rule: Any = BATCHING.get(view) or rule_of(view)
+        written._value, written._bdim = self.outside(lambda: rule(view, values, dims, self.size))
+        look_like_values(written)
+        return written
+
+    def handed_out(self, op: OpOverload, stack: list[Any], found: tuple[Any, Any]) -> Any:
+        """The result in wrappers; what was written is the argument itself."""
+        result, dims = found
+        for position in op.schema.mutable_positions:
+            look_like_values(stack[position])
+        if isinstance(result, tuple | list) and len(op.schema.returns) > 1:
+            every = dims if isinstance(dims, tuple | list) else [dims] * len(result)
+            return tuple(
+                result_of(op.schema, stack, index, one, self.wrapping(dim))
+                for index, (one, dim) in enumerate(zip(result, every, strict=True))
+            )
+        return result_of(op.schema, stack, 0, result, self.wrapping(dims))
+
+    def wrapping(self, dims: Any) -> Callable[[Any], Any]:
+        """What wraps the tensors of one result: a list of them may have a dim for each."""
+        if isinstance(dims, tuple | list):
+            each = iter(dims)
+            return lambda value: self.wrap(value, next(each))
+        return partial(self.wrap, dim=dims)
+
+    def dims_of(self, value: Any) -> Any:
+        """Along which dimension an argument is batched here; None: it is not."""
+        if isinstance(value, list):
+            return [self.dims_of(item) for item in value]
+        return value._bdim if getattr(value, "_level", None) is self else None
+
+    def wrap(self, value: Any, dim: int | None = None) -> Any:
+        return value if dim is None or not isinstance(value, Tensor) else wrapped(value, self, bdim=dim)
+
+    def unwrap(self, tensor: Any) -> Any:
+        return tensor._value if getattr(tensor, "_level", None) is self else without_dead(tensor)
+
+    def batch_of(self, tensor: Tensor, dim: int) -> Tensor:
+        """The whole batch behind a tensor of this level, along `dim`; what is not batched, repeated."""
+        own = self.dims_of(tensor)
+        with within(STATE.get().outer()):
+            value = self.unwrap(tensor)
+            if own is None:
+                return value.expand((self.size, *value.shape)).movedim(0, dim)
+            if own != dim or any(value is one for one in self.known):
+                return value.movedim(own, dim)
+            self.known.append(value)
+            return value

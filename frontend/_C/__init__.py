@@ -1,0 +1,397 @@
+"""PyTorch's private names for its dispatcher (`torch._C`), over `redispatch.dispatch`: one or two lines each.
+
+Code that looks inside PyTorch (its own tests, tensor subclasses, teaching material) uses them. New code has the public
+ones: `explain`, `trace`, `Library`, `State` and what else `redispatch.dispatch` exports.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from redispatch.dispatch import (
+    BACKEND_OF_DEVICE,
+    FALLBACKS,
+    OPERATORS,
+    STATE,
+    Argument,
+    DispatchKey,
+    DispatchKeySet,
+    FunctionSchema,
+    OpOverload,
+    Setting,
+    TensorMeta,
+    TorchDispatchModeKey,
+    _disabled_torch_function_impl,
+    as_keyset,
+    backends,
+    backends_of_autograd,
+    below,
+    dump_registrations,
+    dump_table,
+    exclude,
+    force,
+    has,
+    include,
+    key_named,
+    keyset,
+    layers,
+    members,
+    mode_in_slot,
+    overridden,
+    parse_schema,
+    pop_mode,
+    push_mode,
+    runtime_table_keys,
+    unset_mode,
+    with_function_modes,
+    without,
+    without_overrides,
+    without_subclasses,
+)
+from redispatch.dispatch.tensor import TYPE_NAMED
+
+from . import _acc
+
+__all__ = [
+    "_acc",
+    "Argument",
+    "DispatchKey",
+    "DispatchKeySet",
+    "FunctionSchema",
+    "_TensorMeta",
+    "_TorchDispatchModeKey",
+    "_disabled_torch_dispatch_impl",
+    "_disabled_torch_function_impl",
+    "parse_schema",
+]
+
+_TensorMeta = TensorMeta
+_TorchDispatchModeKey = TorchDispatchModeKey
+_disabled_torch_dispatch_impl = layers.python._disabled_torch_dispatch_impl
+
+# Keys and keysets -----------------------------------------------------------------------------------------------------
+
+_after_autograd_keyset = DispatchKeySet(below("AutogradOther"))
+_after_ADInplaceOrView_keyset = DispatchKeySet(below("ADInplaceOrView"))
+_dispatch_autogradother_backends = DispatchKeySet(backends_of_autograd(DispatchKey.AutogradOther))
+
+
+def _dispatch_keys(tensor: Any) -> DispatchKeySet:
+    """The keys that a tensor brings to a call."""
+    return as_keyset(tensor)
+
+
+def _dispatch_key_set(tensor: Any) -> str:
+    """The same as text."""
+    return str(as_keyset(tensor))
+
+
+def _dispatch_key_name(key: DispatchKey) -> str:
+    return key.name
+
+
+def _dispatch_key_parse(name: str) -> DispatchKey:
+    """The key of that name; RuntimeError where there is none."""
+    try:
+        return key_named(name)
+    except ValueError as problem:
+        raise RuntimeError(*problem.args) from None
+
+
+def _parse_dispatch_key(name: str) -> DispatchKey | None:
+    """The key of that name, or None."""
+    return DispatchKey.__members__.get(name)
+
+
+def _get_privateuse1_backend_name() -> str:
+    """What the device type of PrivateUse1 is called."""
+    return TYPE_NAMED["privateuseone"]
+
+
+def _dispatch_key_for_device(device_type: str) -> str:
+    return BACKEND_OF_DEVICE[device_type]
+
+
+def _dispatch_num_backends() -> int:
+    return len(backends())
+
+
+def _dispatch_keyset_full() -> DispatchKeySet:
+    """The set of all keys."""
+    return DispatchKeySet(runtime_table_keys())
+
+
+def _dispatch_keyset_full_after(key: DispatchKey) -> DispatchKeySet:
+    """The set of all keys below `key`."""
+    return _dispatch_keyset_full() & below(key)
+
+
+def _dispatch_keyset_to_string(keys: DispatchKeySet) -> str:
+    return str(keys)
+
+
+def _dispatch_is_alias_key(key: DispatchKey) -> bool:
+    return key.is_alias
+
+
+def _dispatch_is_included_in_alias(key: DispatchKey, alias: DispatchKey) -> bool:
+    return alias.is_alias and key in members(alias)
+
+
+def _dispatch_get_backend_keyset_from_autograd(key: DispatchKey) -> DispatchKeySet:
+    """The backend keys that lie under an autograd key."""
+    return DispatchKeySet(backends_of_autograd(key))
+
+
+def _dispatch_isTensorSubclassLike(tensor: Any) -> bool:
+    """Whether a tensor's class takes calls at the key Python."""
+    return layers.python.has_handler(type(tensor))
+
+
+# Operators and their tables -------------------------------------------------------------------------------------------
+
+
+def _existing(name: str) -> OpOverload:
+    op = OPERATORS.get(name)
+    if op is None:
+        raise RuntimeError(f"operator {name} does not exist")
+    return op
+
+
+def _dispatch_has_kernel(name: str) -> bool:
+    """Whether there is an operator of that name."""
+    return name in OPERATORS
+
+
+def _dispatch_find_schema_or_throw(name: str, overload_name: str) -> OpOverload:
+    """The operator, which plays the part of PyTorch's handle of one."""
+    op = OPERATORS.get(f"{name}.{overload_name}" if overload_name else name)
+    if op is None:
+        raise RuntimeError(f"Could not find schema for {name}.{overload_name}")
+    return op
+
+
+def _dispatch_call_boxed(handle: OpOverload, *args: Any, **kwargs: Any) -> Any:
+    return handle(*args, **kwargs)
+
+
+def _dispatch_get_all_op_names() -> list[str]:
+    return list(OPERATORS)
+
+
+def _dispatch_dump_table(name: str) -> str:
+    """Who answers at each runtime key; empty where there is no such operator."""
+    return dump_table(OPERATORS[name]) if name in OPERATORS else ""
+
+
+def _dispatch_dump(name: str) -> str:
+    """What is registered at each key; empty where there is no such operator."""
+    return dump_registrations(OPERATORS[name]) if name in OPERATORS else ""
+
+
+def _dispatch_has_kernel_for_dispatch_key(name: str, key: DispatchKey | str) -> bool:
+    """Whether a kernel is registered for exactly this key, runtime or alias."""
+    return _existing(name).has_kernel_for_dispatch_key(key)
+
+
+def _dispatch_has_kernel_for_any_dispatch_key(name: str, keys: DispatchKeySet) -> bool:
+    return _existing(name).has_kernel_for_any_dispatch_key(keys)
+
+
+def _dispatch_has_computed_kernel_for_dispatch_key(name: str, key: DispatchKey | str) -> bool:
+    """Whether anything answers at this runtime key."""
+    return _existing(name).entry_at(key_named(key)).rule != "missing"
+
+
+def _dispatch_kernel_for_dispatch_key_is_fallthrough(name: str, key: DispatchKey | str) -> bool:
+    return _existing(name).entry_at(key_named(key)).kernel.is_fallthrough
+
+
+def _dispatch_has_backend_fallback(key: DispatchKey) -> bool:
+    return bool(FALLBACKS.get(key))
+
+
+def _dispatch_get_registrations_for_dispatch_key(dispatch_key: str = "") -> list[str]:
+    """The operators with a kernel of their own at a key; all operators where no key is given."""
+    return [name for name, op in OPERATORS.items() if not dispatch_key or op.has_kernel_for_dispatch_key(dispatch_key)]
+
+
+def _dispatch_find_dangling_impls() -> list[str]:
+    """Kernels whose operator does not exist: none, as `impl` refuses them."""
+    return []
+
+
+def _dispatch_check_invariants(name: str) -> None:
+    """RuntimeError where an operator remembers another answer than its table gives now."""
+    op = _existing(name)
+    for keys, entry in op._entries.items():
+        if op._highest_entry(keys).kernel is not entry.kernel:
+            raise RuntimeError(f"{name} remembers a kernel of {entry.kernel.place} for {DispatchKeySet(keys)}")
+
+
+def _dispatch_check_all_invariants() -> None:
+    for name in list(OPERATORS):
+        _dispatch_check_invariants(name)
+
+
+# The state of a thread ------------------------------------------------------------------------------------------------
+
+
+def _dispatch_tls_local_include_set() -> DispatchKeySet:
+    return DispatchKeySet(STATE.get().included)
+
+
+def _dispatch_tls_local_exclude_set() -> DispatchKeySet:
+    return DispatchKeySet(STATE.get().excluded)
+
+
+def _dispatch_tls_is_dispatch_key_included(key: DispatchKey) -> bool:
+    return has(STATE.get().included, key)
+
+
+def _dispatch_tls_is_dispatch_key_excluded(key: DispatchKey) -> bool:
+    """Whether no call stops at the functionality of `key`, on whatever backend."""
+    return without(key.bits, STATE.get().excluded) != key.bits
+
+
+def _dispatch_tls_set_dispatch_key_included(key: DispatchKey, included: bool) -> None:
+    state = STATE.get()
+    STATE.set(state.replace(included=state.included | key.bits if included else without(state.included, key.bits)))
+
+
+def _dispatch_tls_set_dispatch_key_excluded(key: DispatchKey, excluded: bool) -> None:
+    state = STATE.get()
+    STATE.set(state.excluding(key.bits) if excluded else state.replace(excluded=without(state.excluded, key.bits)))
+
+
+def _IncludeDispatchKeyGuard(keys: DispatchKey | DispatchKeySet) -> Setting:
+    """A region in which `keys` belong to every call."""
+    return include(as_keyset(keys))
+
+
+def _ExcludeDispatchKeyGuard(keys: DispatchKey | DispatchKeySet) -> Setting:
+    """A region in which no call stops at `keys`."""
+    return exclude(as_keyset(keys))
+
+
+def _ForceDispatchKeyGuard(included: DispatchKeySet, excluded: DispatchKeySet) -> Setting:
+    """A region with exactly these keysets included and excluded."""
+    return force(included, excluded)
+
+
+def _PreserveDispatchKeyGuard() -> Setting:
+    """A region after which the included and excluded keys are what they were before."""
+    return Setting(included=lambda state: state.included, excluded=lambda state: state.excluded)
+
+
+def _AutoDispatchBelowAutograd() -> Setting:
+    """A region in which nothing is recorded, though versions are counted."""
+    return exclude(layers.autograd.AUTOGRAD)
+
+
+def _AutoDispatchBelowADInplaceOrView() -> Setting:
+    """A region in which nothing is recorded, and neither writes nor views are noticed."""
+    return exclude(layers.autograd.AUTOGRAD | keyset("ADInplaceOrView"))
+
+
+def _DisableTorchDispatch() -> Setting:
+    """A region in which neither dispatch modes nor subclasses take calls."""
+    return exclude(keyset("Python", "PythonTLSSnapshot", "PreDispatch"))
+
+
+# Overrides and modes --------------------------------------------------------------------------------------------------
+
+
+def DisableTorchFunctionSubclass() -> Setting:
+    """A region in which no class overrides functions; function modes still do."""
+    return without_subclasses()
+
+
+def DisableTorchFunction() -> Setting:
+    """A region in which neither class nor mode overrides functions."""
+    return without_overrides()
+
+
+def _has_torch_function(args: tuple[Any, ...]) -> bool:
+    """Whether a mode or one of these arguments overrides functions."""
+    return overridden(args, {})
+
+
+def _is_torch_function_enabled() -> bool:
+    """Whether classes override functions."""
+    return STATE.get().overrides == "all"
+
+
+def _is_torch_function_all_disabled() -> bool:
+    return STATE.get().overrides == "none"
+
+
+def _is_torch_function_mode_enabled() -> bool:
+    return STATE.get().overrides != "none" and bool(STATE.get().function_modes)
+
+
+def _len_torch_dispatch_stack() -> int:
+    return len(STATE.get().modes)
+
+
+def _get_dispatch_stack_at(index: int) -> Any:
+    """The dispatch mode at a place of the stack, the outermost being 0."""
+    return _at(STATE.get().modes, index)
+
+
+def _push_on_torch_dispatch_stack(mode: Any) -> None:
+    push_mode(mode)
+
+
+def _pop_torch_dispatch_stack(mode_key: TorchDispatchModeKey | None = None) -> Any:
+    """Takes the innermost mode, or the infra mode of a slot, off the stack; RuntimeError where there is none."""
+    if mode_key is None:
+        return pop_mode()
+    mode = unset_mode(mode_key)
+    if mode is None:
+        raise RuntimeError(f"the slot {mode_key.name} has no active mode")
+    return mode
+
+
+def _get_dispatch_mode(mode_key: TorchDispatchModeKey) -> Any:
+    """The active infra mode of a slot, or None."""
+    return mode_in_slot(mode_key)
+
+
+def _set_dispatch_mode(mode: Any) -> None:
+    """Puts an infra mode into its slot; RuntimeError where there is one."""
+    push_mode(mode)
+
+
+def _unset_dispatch_mode(mode_key: TorchDispatchModeKey) -> Any:
+    """Takes the infra mode out of a slot and returns it, or None."""
+    return unset_mode(mode_key)
+
+
+def _len_torch_function_stack() -> int:
+    return len(STATE.get().function_modes)
+
+
+def _get_function_stack_at(index: int) -> Any:
+    """The function mode at a place of the stack, the outermost being 0."""
+    return _at(STATE.get().function_modes, index)
+
+
+def _push_on_torch_function_stack(mode: Any) -> None:
+    state = STATE.get()
+    STATE.set(with_function_modes(state, (*state.function_modes, mode)))
+
+
+def _pop_torch_function_stack() -> Any:
+    """Takes the innermost function mode off the stack; RuntimeError where there is none."""
+    state = STATE.get()
+    if not state.function_modes:
+        raise RuntimeError("trying to pop from empty mode stack")
+    STATE.set(with_function_modes(state, state.function_modes[:-1]))
+    return state.function_modes[-1]
+
+
+def _at(stack: tuple[Any, ...], index: int) -> Any:
+    if not 0 <= index < len(stack):
+        raise RuntimeError("Tried to get stack at idx that's too big")
+    return stack[index]

@@ -1,0 +1,84 @@
+"""Import paths from before the rooms of today: `redispatch.ops.pointwise` is `redispatch.kernels.declare.pointwise`.
+
+Whoever asks for a former path gets the module that stands at the present one, the very same object.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+# a former package -> the packages of today that have its modules
+MOVED = {
+    "redispatch.autograd": ("redispatch.dispatch.autograd",),
+    "redispatch.dispatch": (
+        "redispatch.dispatch.core",
+        "redispatch.dispatch.schema",
+        "redispatch.dispatch.entry",
+        "redispatch.dispatch.protocols",
+        "redispatch.dispatch.inspection",
+        "redispatch.dispatch.specialiser",
+    ),
+    "redispatch.func": ("redispatch.dispatch.transforms", "redispatch.kernels"),
+    "redispatch.func.batching": ("redispatch.kernels.batching",),
+    "redispatch.kernels": (
+        "redispatch.kernels.engine",
+        "redispatch.kernels.cpu",
+        "redispatch.kernels.maths",
+        "redispatch.dispatch.tensor",
+    ),
+    "redispatch.ops": ("redispatch.kernels.ops", "redispatch.kernels.declare"),
+    "redispatch.tensor": ("redispatch.dispatch.tensor",),
+}
+
+
+class Moved:
+    """Finds former paths, after every other finder has found nothing, and is the loader of what it finds."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        package, _, module = name.rpartition(".")
+        for room in MOVED.get(package, ()):
+            if find_spec(f"{room}.{module}") is not None:
+                return ModuleSpec(name, self, origin=f"{room}.{module}", is_package=name in MOVED)  # type: ignore[arg-type]  # not abstract
+        return None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return package(spec.name) if spec.name in MOVED else import_module(str(spec.origin))
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Does nothing: the module was executed under its own name."""
+
+
+def package(name: str) -> ModuleType:
+    """Returns a package that has the names of today's, and no folder: modules in it are asked of `Moved`."""
+    made = ModuleType(name, f"A former path; read {MOVED[name][0]}.")
+    made.__path__ = []
+    present = import_module(MOVED[name][0])
+
+    def __getattr__(attribute: str) -> Any:
+        if attribute.startswith("__"):  # of what it is itself: not `__file__`
+            raise AttributeError(f"module {name!r} has no attribute {attribute!r}")
+        return getattr(present, attribute)
+
+    vars(made)["__getattr__"] = __getattr__
+    return made
+
+
+def enter() -> None:
+    """Makes former paths importable. Called once, when all that is imported early has been.
+
+    What is loaded already is entered at once: an import would set an attribute of its package, and there may be a
+    function of that name, as `redispatch.dispatch.trace` is one.
+    """
+    for name in ("redispatch.ops", "redispatch.tensor"):  # of these names are public things that are no modules
+        sys.modules[name] = package(name)
+    for former, rooms in MOVED.items():
+        for name, module in [*sys.modules.items()]:
+            room, _, last = name.rpartition(".")
+            if room in rooms:
+                sys.modules.setdefault(f"{former}.{last}", module)
+    sys.meta_path.append(Moved())

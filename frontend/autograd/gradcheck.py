@@ -1,0 +1,539 @@
+"""gradcheck: compares the gradients that backward gives with finite differences.
+
+Both are seen as one real matrix per pair of an input and an output: a row for each real number of the input (a complex
+one has two), a column for each real number of the output. The numerical one is found row by row, moving one input
+number up and down; the analytical one column by column, sending one unit gradient back. Fast mode looks at one random
+number of it, u^T J v: one difference along v, one gradient u sent back.
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from redispatch.dispatch.autograd.api import grad
+from redispatch.dispatch.autograd.engine import run_backward
+from redispatch.dispatch.autograd.history import gradient_edge
+from redispatch.dispatch.autograd.needs import BATCHED
+from redispatch.dispatch.tensor import Tensor, as_numpy, get_default_dtype, shown
+from redispatch.dispatch.tensor.printing import format_tensor
+
+from . import forward_ad
+
+
+class GradcheckError(RuntimeError):
+    """Raised by `gradcheck` and `gradgradcheck` where a gradient is wrong."""
+
+
+def gradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool | None = None,
+) -> bool:
+    """Whether the gradients of `func` with respect to the inputs that require grad are right.
+
+    inputs: a tensor or a sequence of arguments; the tensors among them that require grad should be float64 or
+    complex128. A gradient is right where it is within `atol + rtol * |numerical|` of the difference quotient with
+    step `eps`. `check_forward_ad` compares forward mode as well; `check_batched_grad` and
+    `check_batched_forward_grad` a batch of gradients, or tangents, with one after the other. `fast_mode` compares one
+    random number of each Jacobian.
+    Errors: GradcheckError, unless `raise_exception` is False; ValueError where no input requires grad; AssertionError,
+    as in PyTorch, for checks that do not go together.
+    """
+    check_flags(check_forward_ad, check_backward_ad, check_batched_grad, check_batched_forward_grad)
+    arguments = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    check_inputs(arguments)
+    near = Nearness(eps, atol, rtol)
+    try:
+        outputs = differentiable_outputs(func(*arguments))
+        if not outputs:
+            check_constant(func, arguments, eps)
+            return True
+        # Where it fails, the whole matrices say where.
+        whole = not fast_mode or not agrees_along_random_directions(
+            func, arguments, outputs, near, check_forward_ad, check_backward_ad
+        )
+        if check_forward_ad:
+            if whole:
+                check_tangents(func, arguments, near)
+            if check_batched_forward_grad:
+                check_batches_of_tangents(func, arguments, near)
+        if check_backward_ad:
+            if whole:
+                check_jacobians(func, arguments, outputs, near, nondet_tol, check_grad_dtypes)
+            check_zero_gradients(arguments, outputs)
+            if check_batched_grad:
+                check_batches(arguments, outputs, near)
+            if check_undefined_grad:
+                check_undefined_gradients(func, arguments)
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Nearness:
+    """The step of a difference quotient, and how near to it a gradient must be."""
+
+    eps: float
+    atol: float
+    rtol: float
+
+
+def check_flags(forward: bool, backward: bool, batched_gradients: bool, batched_tangents: bool) -> None:
+    """AssertionError for checks that do not go together."""
+    if not (forward or backward):
+        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
+    if batched_gradients and not backward:
+        raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
+    if batched_tangents and not forward:
+        raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
+
+
+def gradgradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    grad_outputs: Any = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
+    """Whether the gradients of the gradients of `func` are right: `gradcheck` of its backward.
+
+    grad_outputs: where to take the second derivative; random by default. `check_rev_over_rev` differentiates the
+    backward pass by another one, `check_fwd_over_rev` by forward mode.
+    """
+    arguments = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    if grad_outputs is None:
+        random = np.random.default_rng(0)
+        outputs = differentiable_outputs(func(*arguments))
+        grad_outputs = tuple(random_like(output, random, gen_non_contig_grad_outputs) for output in outputs)
+    else:
+        grad_outputs = (grad_outputs,) if isinstance(grad_outputs, Tensor) else tuple(grad_outputs)
+
+    def gradients(*values: Any) -> tuple[Any, ...]:
+        inputs, outer = values[: -len(grad_outputs)], values[-len(grad_outputs) :]
+        wanted = [value for value in inputs if isinstance(value, Tensor) and value.requires_grad]
+        outputs = differentiable_outputs(func(*inputs))
+        found = grad(outputs, wanted, outer, create_graph=True, allow_unused=True)
+        return tuple(value for value in found if value is not None)
+
+    return gradcheck(
+        gradients,
+        (*arguments, *grad_outputs),
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        raise_exception=raise_exception,
+        nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad,
+        check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
+        fast_mode=fast_mode,
+        masked=masked,
+    )
+
+
+# --- Inputs and outputs -----------------------------------------------------------------------------------------------
+
+
+def check_inputs(arguments: tuple[Any, ...]) -> None:
+    """ValueError where nothing requires grad; RuntimeError where moving one number would move others."""
+    if not any(is_checked(value) for value in arguments):
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
+        )
+    for index, value in enumerate(arguments):
+        if not is_checked(value):
+            continue
+        if value._dtype.name not in ("float64", "complex128"):
+            warnings.warn(
+                f"Input #{index} requires gradient and is not a double precision floating point or complex. This check "
+                "will likely fail if all the inputs are not of double precision floating point or complex. ",
+                stacklevel=3,
+            )
+        if any(step == 0 and size > 1 for size, step in zip(value._shape, value._stride, strict=True)):
+            raise RuntimeError(
+                f"The {index}th input has a dimension with stride 0. gradcheck only supports inputs that are "
+                "non-overlapping to be able to compute the numerical gradients correctly. You should call "
+                ".contiguous on the input before passing it to gradcheck."
+            )
+
+
+def is_checked(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.requires_grad
+
+
+def differentiable_outputs(result: Any) -> list[Any]:
+    """The outputs that require grad."""
+    results = result if isinstance(result, tuple | list) else (result,)
+    return [value for value in results if is_checked(value)]
+
+
+def all_outputs(result: Any) -> list[Any]:
+    results = result if isinstance(result, tuple | list) else (result,)
+    return [value for value in results if isinstance(value, Tensor) and value._dtype.category >= 2]
+
+
+def numbers(tensor: Any) -> np.ndarray:
+    """The real numbers of a tensor, flat, as a copy; a complex one gives its real and its imaginary part."""
+    values = np.ascontiguousarray(shown(tensor.detach()))
+    return values.view(values.real.dtype).reshape(-1).astype(np.float64)
+
+
+def write(tensor: Any, values: np.ndarray) -> None:
+    """Gives a tensor these numbers, on whatever device and with whatever lazy bits, unnoticed by the graph."""
+    is_here = tensor._device.type == "cpu" and not (tensor.is_conj() or tensor.is_neg())
+    here = tensor if is_here else tensor.new_empty(tensor._shape, device="cpu")
+    as_numpy(here)[...] = values
+    if not is_here:
+        tensor.data.copy_(here)
+
+
+def units(tensor: Any) -> Iterator[Any]:
+    """One unit gradient for each real number of a tensor."""
+    for index in np.ndindex(*tensor._shape):
+        for one in (1, 1j) if tensor._dtype.is_complex else (1,):
+            values = np.zeros(tuple(tensor._shape), type(one))
+            values[index] = one
+            unit = tensor.detach().new_zeros(tensor._shape)
+            write(unit, values)
+            yield unit
+
+
+def random_like(output: Any, random: np.random.Generator, strided: bool) -> Any:
+    """A tensor that requires grad, of an output's shape and dtype, with values in [-1, 1]."""
+    made = output.detach().new_zeros(output._shape)
+    values = random.uniform(-1, 1, tuple(output._shape))
+    if output._dtype.is_complex:
+        values = values + 1j * random.uniform(-1, 1, tuple(output._shape))
+    if strided and output._shape:
+        made = made.new_zeros((*output._shape[:-1], 2 * output._shape[-1]))[..., ::2]
+    write(made, values)
+    return made.detach().requires_grad_()
+
+
+# --- The two matrices -------------------------------------------------------------------------------------------------
+
+
+def numerical_jacobian(
+    func: Callable[..., Any], arguments: tuple[Any, ...], value: Any, eps: float
+) -> list[np.ndarray]:
+    """For each output, the matrix by which its numbers follow those of the input `value`, by central differences."""
+
+    def outputs() -> list[np.ndarray]:
+        return [numbers(output) for output in all_outputs(func(*arguments))]
+
+    place, before = value.detach(), np.array(shown(value.detach()))
+    rows: list[list[np.ndarray]] = []
+    for index in np.ndindex(*value._shape):
+        for step in (eps, 1j * eps) if value._dtype.is_complex else (eps,):
+            moved = before.copy()
+            try:
+                moved[index] = before[index] + step
+                write(place, moved)
+                above = outputs()
+                moved[index] = before[index] - step
+                write(place, moved)
+                below = outputs()
+            finally:
+                write(place, before)
+            rows.append([(a - b) / (2 * eps) for a, b in zip(above, below, strict=True)])
+    count = len(rows[0]) if rows else 0
+    return [np.array([row[output] for row in rows]) for output in range(count)]
+
+
+def analytical_jacobian(output: Any, value: Any) -> np.ndarray:
+    """The same for one output, by backward: column by column."""
+    rows = sum(1 for _ in units(value))
+    columns = [numbers(g) if (g := vjp(output, value, unit)) is not None else np.zeros(rows) for unit in units(output)]
+    return np.array(columns).reshape(len(columns), rows).T
+
+
+def vjp(output: Any, value: Any, gradient: Any) -> Any:
+    return grad(output, value, gradient, retain_graph=True, allow_unused=True)[0]
+
+
+# --- One number of the two matrices ---------------------------------------------------------------------------------
+
+
+def agrees_along_random_directions(
+    func: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    outputs: list[Any],
+    near: Nearness,
+    check_forward: bool,
+    check_backward: bool,
+) -> bool:
+    """Whether u^T J v is the same by differences and by both modes, for a random u and v of each output and input."""
+    random = np.random.default_rng(0)
+    every = all_outputs(func(*arguments))
+    differentiable = [place for place, output in enumerate(every) if output.requires_grad]
+    for value in filter(is_checked, arguments):
+        if not value.numel():
+            continue
+        v = random_unit(value, random)
+        differences = difference_along(func, arguments, value, v, near.eps)
+        moved = tangents(func, arguments, value, tensor_of(v, value)) if check_forward else []
+        for output, place in zip(outputs, differentiable, strict=True):
+            u = random_unit(output, random)
+            found = []
+            if check_backward:
+                gradient = vjp(output, value, tensor_of(u, output))
+                found.append(0.0 if gradient is None else numbers(gradient) @ v)
+            if check_forward:
+                found.append(0.0 if moved[place] is None else u @ numbers(moved[place]))
+            allowed = near.atol * np.abs(u).sum() * np.abs(v).sum()
+            if not np.allclose(found, u @ differences[place], near.rtol, allowed):
+                return False
+    return True
+
+
+def random_unit(tensor: Any, random: np.random.Generator) -> np.ndarray:
+    """A vector of length 1 with a number for each real number of a tensor."""
+    made = random.standard_normal(numbers(tensor).size)
+    return made / max(float(np.linalg.norm(made)), 1e-300)
+
+
+def tensor_of(values: np.ndarray, like: Any) -> Any:
+    """The tensor like another one that has these real numbers."""
+    made = like.detach().new_zeros(like._shape)
+    write(made, (values.view(np.complex128) if like._dtype.is_complex else values).reshape(tuple(like._shape)))
+    return made
+
+
+def difference_along(
+    func: Callable[..., Any], arguments: tuple[Any, ...], value: Any, direction: np.ndarray, eps: float
+) -> list[np.ndarray]:
+    """How the numbers of each output follow, by central differences, where the input `value` moves."""
+    place, before = value.detach(), np.array(shown(value.detach()))
+    step = shown(tensor_of(direction, value))
+    sides = []
+    for sign in (1, -1):
+        try:
+            write(place, before + sign * eps * step)
+            sides.append([numbers(output) for output in all_outputs(func(*arguments))])
+        finally:
+            write(place, before)
+    return [(above - below) / (2 * eps) for above, below in zip(*sides, strict=True)]
+
+
+# --- The checks -------------------------------------------------------------------------------------------------------
+
+
+def check_jacobians(
+    func: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    outputs: list[Any],
+    near: Nearness,
+    nondet_tol: float,
+    check_dtypes: bool,
+) -> None:
+    """Raises GradcheckError where an analytical matrix differs from the numerical one, or from itself run again."""
+    every = all_outputs(func(*arguments))
+    differentiable = [place for place, output in enumerate(every) if output.requires_grad]
+    tensors = [value for value in arguments if is_checked(value)]
+    for i, value in enumerate(tensors):
+        numerical = numerical_jacobian(func, arguments, value, near.eps)
+        for o, (place, output) in enumerate(zip(differentiable, outputs, strict=True)):
+            analytical = analytical_jacobian(output, value)
+            if not numerical:  # an input without elements
+                continue
+            again = analytical_jacobian(output, value)
+            if not np.all(np.abs(again - analytical) <= nondet_tol):
+                raise GradcheckError(
+                    "Backward is not reentrant, i.e., running backward with same input and grad_output multiple "
+                    "times gives different values, although analytical gradient matches numerical gradient.The "
+                    f"tolerance for nondeterminism was {nondet_tol}."
+                )
+            if not np.allclose(analytical, numerical[place], near.rtol, near.atol):
+                raise mismatch(o, i, numerical[place], analytical, value, output)
+            if check_dtypes:
+                check_gradient_dtype(output, value)
+
+
+def tangents(func: Callable[..., Any], arguments: tuple[Any, ...], value: Any, tangent: Any) -> list[Any]:
+    """How each output moves where the input `value` moves along `tangent`; None where it does not."""
+    with forward_ad.dual_level():
+        moved = [forward_ad.make_dual(one, tangent) if one is value else one for one in arguments]
+        return [forward_ad.unpack_dual(output).tangent for output in all_outputs(func(*moved))]
+
+
+def check_tangents(func: Callable[..., Any], arguments: tuple[Any, ...], near: Nearness) -> None:
+    """Raises GradcheckError where forward mode, run once per number of each input, differs from the differences."""
+    for i, value in enumerate(arguments):
+        if not is_checked(value):
+            continue
+        numerical = numerical_jacobian(func, arguments, value, near.eps)
+        rows = [tangents(func, arguments, value, unit) for unit in units(value)]
+        for place, output in enumerate(all_outputs(func(*arguments))):
+            zeros = np.zeros(numerical[place].shape[1])
+            found = [zeros if row[place] is None else numbers(row[place]) for row in rows]
+            analytical = np.array(found).reshape(numerical[place].shape)
+            if not np.allclose(analytical, numerical[place], near.rtol, near.atol):
+                raise mismatch(place, i, numerical[place], analytical, value, output)
+
+
+def check_batches(arguments: tuple[Any, ...], outputs: list[Any], near: Nearness) -> None:
+    """Raises GradcheckError where a batch of gradients sent back gives others than one after the other."""
+    inputs = [value for value in arguments if is_checked(value)]
+    for o, output in enumerate(outputs):
+        seeds = list(units(output))[:3]
+        if not seeds:
+            continue
+        options: dict[str, Any] = {"retain_graph": True, "allow_unused": True}
+        single = [grad(output, inputs, seed, **options) for seed in seeds]
+        batch = grad(output, inputs, stacked(seeds), is_grads_batched=True, **options)
+        for i, found in enumerate(batch):
+            if found is None:
+                continue
+            expected = np.concatenate([numbers(one[i]) for one in single])
+            if not np.allclose(numbers(found), expected, near.rtol, near.atol):
+                raise GradcheckError(
+                    f"While computing batched gradients, got values for output {o} and input {i} that are not the same "
+                    f"as those computed one after the other: {numbers(found)} and {expected}"
+                )
+
+
+def check_batches_of_tangents(func: Callable[..., Any], arguments: tuple[Any, ...], near: Nearness) -> None:
+    """The same for a batch of tangents that goes through the function in one call."""
+    for i, value in enumerate(arguments):
+        if not is_checked(value):
+            continue
+        seeds = list(units(value))[:3]
+        if not seeds:
+            continue
+
+        def moved(tangent: Any, value: Any = value) -> tuple[Any, ...]:
+            found = tangents(func, arguments, value, tangent)
+            return tuple(one for one in found if one is not None)
+
+        single = [moved(seed) for seed in seeds]
+        if not single[0]:
+            continue
+        for o, batch in enumerate(BATCHED()(moved, (stacked(seeds),))):
+            expected = np.concatenate([numbers(one[o]) for one in single])
+            if not np.allclose(numbers(batch), expected, near.rtol, near.atol):
+                raise GradcheckError(
+                    f"While computing batched forward gradients, got values for output {o} and input {i} that are not "
+                    f"the same as those computed one after the other: {numbers(batch)} and {expected}"
+                )
+
+
+def stacked(parts: list[Any]) -> Any:
+    """The tensors as one, along a new first dimension."""
+    made = parts[0].detach().new_zeros((len(parts), *parts[0]._shape))
+    write(made, np.stack([shown(part.detach()) for part in parts]))
+    return made
+
+
+def mismatch(o: int, i: int, numerical: np.ndarray, analytical: np.ndarray, value: Any, output: Any) -> GradcheckError:
+    shown = [
+        format_tensor(matrix, "float64", shape=matrix.shape, default_dtype_name=get_default_dtype().name)
+        for matrix in (numerical, analytical)
+    ]
+    parts = ""
+    if value._dtype.is_complex or output._dtype.is_complex:
+        parts = "While considering the real and imaginary parts of complex numbers one after the other, "
+    return GradcheckError(
+        f"{parts}Jacobian mismatch for output {o} with respect to input "
+        f"{i},\nnumerical:{shown[0]}\nanalytical:{shown[1]}\n"
+    )
+
+
+def check_gradient_dtype(output: Any, value: Any) -> None:
+    gradient = vjp(output, value, next(units(output)))
+    if gradient is not None and gradient._dtype is not value._dtype:
+        raise GradcheckError(f"Analytical gradient has dtype {gradient.dtype}, its input {value.dtype}")
+
+
+def check_constant(func: Callable[..., Any], arguments: tuple[Any, ...], eps: float) -> None:
+    """Raises GradcheckError where a function whose outputs do not require grad depends on its inputs all the same."""
+    for value in arguments:
+        if is_checked(value) and any(np.any(matrix != 0) for matrix in numerical_jacobian(func, arguments, value, eps)):
+            raise GradcheckError("Numerical gradient for function expected to be zero")
+
+
+def check_zero_gradients(arguments: tuple[Any, ...], outputs: list[Any]) -> None:
+    """Raises GradcheckError where zero gradients of the outputs give others than zero for the inputs."""
+    tensors = [value for value in arguments if is_checked(value)]
+    zeros = [output.detach().new_zeros(output._shape) for output in outputs]
+    found = grad(outputs, tensors, zeros, retain_graph=True, allow_unused=True)
+    for gradient, value in zip(found, tensors, strict=True):
+        if gradient is None:
+            continue
+        if np.any(numbers(gradient) != 0):
+            raise GradcheckError("backward not multiplied by grad_output")
+        if gradient._dtype is not value._dtype:
+            raise GradcheckError("grad is incorrect type")
+        if gradient._shape != value._shape:
+            raise GradcheckError("grad is incorrect size")
+
+
+def check_undefined_gradients(func: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    """Raises GradcheckError where backward cannot do without the gradients of some outputs, or makes them up."""
+    tensors = [value for value in arguments if is_checked(value)]
+    count = len(differentiable_outputs(func(*arguments)))
+    absent = [set(range(count))] + [{place} for place in range(count) if count > 1]
+    for missing in absent:
+        outputs = differentiable_outputs(func(*arguments))
+        seeds = [None if place in missing else ones(output) for place, output in enumerate(outputs)]
+        zeros = [zeros_like(o) if place in missing else ones(o) for place, o in enumerate(outputs)]
+        try:
+            found = engine_gradients(outputs, tensors, seeds)
+        except RuntimeError as error:
+            raise GradcheckError(
+                "Expected backward function to handle undefined output grads. Please look at 'Notes about undefined "
+                f"output gradients' in the documentation of derivatives: {error}"
+            ) from error
+        expected = engine_gradients(differentiable_outputs(func(*arguments)), tensors, zeros)
+        for got, wanted in itertools.zip_longest(found, expected):
+            difference = (0 if got is None else numbers(got)) - (0 if wanted is None else numbers(wanted))
+            if not np.allclose(difference, 0):
+                raise GradcheckError("Backward treats an undefined output gradient otherwise than as zero")
+
+
+def engine_gradients(outputs: list[Any], tensors: list[Any], seeds: list[Any]) -> list[Any]:
+    roots = [gradient_edge(output) for output in outputs]
+    return run_backward(roots, seeds, targets=[gradient_edge(t) for t in tensors])  # type: ignore[misc, arg-type]
+
+
+def ones(tensor: Any) -> Any:
+    return zeros_like(tensor) + 1
+
+
+def zeros_like(tensor: Any) -> Any:
+    return tensor.detach().new_zeros(tensor._shape)

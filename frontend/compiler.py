@@ -1,0 +1,173 @@
+"""`redispatch.compiler`: what programs written for `torch.compile` ask and declare, where nothing is traced.
+
+There is no tracing compiler here: a call of an operator is compiled when it is made (docs/specialiser.md), and Python
+between calls runs as it stands. So every program is in PyTorch's eager mode. What asks about compiling answers no, and
+what marks a function for the tracer hands it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from redispatch.dispatch.tensor import Tensor
+from redispatch.kernels.ops.from_data import from_numpy
+
+from .utils import _pytree as pytree
+
+__all__ = [
+    "allow_in_graph",
+    "assume_constant_result",
+    "compile",
+    "cudagraph_mark_step_begin",
+    "disable",
+    "is_compiling",
+    "is_dynamo_compiling",
+    "is_exporting",
+    "list_backends",
+    "nested_compile_region",
+    "reset",
+    "set_stance",
+    "substitute_in_graph",
+    "wrap_numpy",
+]
+STANCES = ("default", "eager_then_compile", "aot_eager_then_compile", "force_eager", "eager_on_recompile",
+           "fail_on_recompile")  # fmt: skip
+
+
+def is_compiling() -> bool:
+    """False: no program is being traced."""
+    return False
+
+
+def is_dynamo_compiling() -> bool:
+    """False: no program is being traced."""
+    return False
+
+
+def is_exporting() -> bool:
+    """False: no program is being exported."""
+    return False
+
+
+def compile(model: Any = None, *, backend: Any = "inductor", disable: bool = False, **options: Any) -> Any:
+    """`model` itself, for `backend="eager"` and with `disable`; a decorator where `model` is not given.
+
+    Errors: NotImplementedError for another backend, since a program that runs as it did is not what was asked for.
+    """
+    if backend != "eager" and not disable and STANCE.get() != "force_eager":
+        raise NotImplementedError(
+            f"compile(backend={backend!r}): nothing traces programs here; operators are compiled when they are called. "
+            'Leave `compile` out, pass backend="eager", or set redispatch.compiler.set_stance("force_eager")'
+        )
+    return unchanged if model is None else model
+
+
+def unchanged(fn: Any) -> Any:
+    """`fn`."""
+    return fn
+
+
+def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
+    """`fn`, which is not traced; a decorator where it is not given."""
+    return unchanged if fn is None else fn
+
+
+def nested_compile_region(fn: Any = None, **options: Any) -> Any:
+    """`fn`, which would be compiled once for all its calls; a decorator where it is not given."""
+    return unchanged if fn is None else fn
+
+
+def allow_in_graph(fn: Any) -> Any:
+    """`fn`, which a tracer would not look into; a list of functions for a list.
+
+    Errors: TypeError for what cannot be called.
+    """
+    if isinstance(fn, list | tuple):
+        return [allow_in_graph(one) for one in fn]
+    return checked("allow_in_graph", fn)
+
+
+def assume_constant_result(fn: Any) -> Any:
+    """`fn`, whose result a tracer would take for constant; here it is called each time."""
+    return checked("assume_constant_result", fn)
+
+
+def substitute_in_graph(
+    original_fn: Callable[..., Any], *, can_constant_fold_through: bool = False, skip_signature_check: bool = False
+) -> Callable[[Any], Any]:
+    """A decorator that hands back its function, which a tracer would look into in the place of `original_fn`."""
+    checked("substitute_in_graph", original_fn)
+    return unchanged
+
+
+def checked(name: str, fn: Any) -> Any:
+    """`fn`. TypeError unless it can be called."""
+    if not callable(fn):
+        raise TypeError(f"{name}(fn): expected a function, got {type(fn).__name__}")
+    return fn
+
+
+def reset() -> None:
+    """Nothing: there is no compiled program to forget. `redispatch.cache` has the compiled kernels."""
+
+
+def cudagraph_mark_step_begin() -> None:
+    """Nothing: no graph of CUDA is recorded."""
+
+
+def list_backends(exclude_tags: Iterable[str] = ("debug", "experimental")) -> list[str]:
+    """The backends of `compile` beside those for debugging: none. With `exclude_tags=()`, "eager"."""
+    return [] if "debug" in exclude_tags else ["eager"]
+
+
+STANCE: ContextVar[str] = ContextVar("stance", default="default")
+
+
+class set_stance:  # a function's name, as PyTorch's
+    """Says how compiled functions run: for good when called, for a region as a context manager or decorator.
+
+    stance: "force_eager" makes `compile` hand back what it is given; the others leave it as it is.
+    Errors: RuntimeError for another stance.
+    """
+
+    def __init__(self, stance: str = "default", *, skip_guard_eval_unsafe: bool = False, force_backend: Any = None):
+        if stance not in STANCES:
+            raise RuntimeError(f"invalid set_stance stance '{stance}': expected one of {', '.join(STANCES)}")
+        self.stance, self.former = stance, STANCE.get()
+        STANCE.set(stance)
+
+    def __enter__(self) -> set_stance:
+        STANCE.set(self.stance)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        STANCE.set(self.former)
+
+    def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        STANCE.set(self.former)  # it is for calls of `fn` only
+
+        @wraps(fn)
+        def within(*args: Any, **kwargs: Any) -> Any:
+            with set_stance(self.stance):
+                return fn(*args, **kwargs)
+
+        return within
+
+
+def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of tensors made of one of numpy arrays: arguments go in as arrays, resulting arrays come as tensors.
+
+    No gradient flows through: as in PyTorch, that is for the tracer.
+    """
+
+    @wraps(fn)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = pytree.tree_map_only(Tensor, lambda x: x.numpy(), (args, kwargs))
+        return pytree.tree_map_only(np.ndarray, from_numpy, fn(*args, **kwargs))
+
+    return wrapped

@@ -1,0 +1,270 @@
+"""Symbolic tracing: a function or module is run once on proxies, and what it does becomes a graph.
+
+    module = symbolic_trace(model)
+    print(module.code)
+
+Nothing is computed. The submodules that belong to the library are steps of the graph, all others are run through.
+Control flow of Python runs now, once: what depends on values is refused (proxy.py). `make_fx`
+(experimental/proxy_tensor.py) sees the other end, the operators that run in the end, on real values or fake ones.
+
+Source: PyTorch's torch.fx. Read next: interpreter.py.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import FunctionType, ModuleType
+from typing import Any
+
+from redispatch import nn
+from redispatch.dispatch.tensor import Tensor
+
+from .graph import Graph
+from .graph_module import GraphModule
+from .node import Node, has_side_effect
+from .proxy import Proxy, TracerBase
+from .wrapping import steps_in_place
+
+TRACER: ContextVar[Tracer | None] = ContextVar("the tracer at work", default=None)
+
+
+class Tracer(TracerBase):
+    """Traces functions and modules. Override `is_leaf_module` to say which submodules stay whole.
+
+    autowrap_modules: modules whose functions are steps of their own: `math` asks for numbers, which a proxy is not.
+    autowrap_functions: those that are steps of their own wherever the traced function finds them by name (wrapping.py).
+    root: the module that is traced; `tensor_attrs`: tensors that were met and belong to no module, by the name that
+    they have.
+    """
+
+    def __init__(
+        self,
+        autowrap_modules: tuple[ModuleType, ...] = (math,),
+        autowrap_functions: tuple[Callable[..., Any], ...] = (),
+    ) -> None:
+        self.graph = Graph()
+        self.root: Any = nn.Module()
+        self.autowrap_modules, self.autowrap_functions = autowrap_modules, autowrap_functions
+        self.submodule_paths: dict[Any, str] = {}
+        self.tensor_attrs: dict[int, tuple[Tensor, str]] = {}
+        self.parameters: dict[str, Proxy] = {}
+
+    # What may be overridden ---------------------------------------------------------------------------------------
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        """Whether a submodule is one step: those of the library are, containers apart."""
+        return m.__module__.startswith(("redispatch.nn", "torch.nn")) and not isinstance(m, nn.Sequential)
+
+    def path_of_module(self, mod: nn.Module) -> str:
+        """The dotted path of a submodule. NameError for a module that is none."""
+        found = self.submodule_paths.get(mod)
+        if found is None:
+            raise NameError("module is not installed as a submodule")
+        return found
+
+    def call_module(
+        self, m: nn.Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """What a call of a submodule becomes: a step, or the steps of its `forward`."""
+        path = self.path_of_module(m)
+        if not self.is_leaf_module(m, path):
+            return forward(*args, **kwargs)
+        return self.create_proxy("call_module", path, args, kwargs)
+
+    def getattr(self, attr: str, attr_val: Any) -> Any:
+        """What reading an attribute of a module gives: for a parameter, the proxy of a step that reads it."""
+        if isinstance(attr_val, nn.Parameter):
+            name = next((name for name, one in self.root.named_parameters() if one is attr_val), None)
+            if name is not None:
+                if name not in self.parameters:
+                    self.parameters[name] = self.create_proxy("get_attr", name, (), {})
+                return self.parameters[name]
+        return attr_val
+
+    def create_leaf(self, a: Any) -> Any:
+        if isinstance(a, Tensor):
+            return self.tensor_node(a)
+        if isinstance(a, nn.Module):
+            return self.create_node("get_attr", self.path_of_module(a), (), {})
+        return super().create_leaf(a)
+
+    def tensor_node(self, tensor: Tensor) -> Node:
+        """A step that reads a tensor: a parameter or buffer; or any other, which the root gets as a constant."""
+        for name, one in (*self.root.named_parameters(), *self.root.named_buffers()):
+            if one is tensor:
+                return self.create_node("get_attr", name, (), {})
+        known = self.tensor_attrs.get(id(tensor))
+        if known is None:
+            prefix = "_param_constant" if isinstance(tensor, nn.Parameter) else "_tensor_constant"
+            number = 0
+            while hasattr(self.root, f"{prefix}{number}"):
+                number += 1
+            known = self.tensor_attrs[id(tensor)] = tensor, f"{prefix}{number}"
+            setattr(self.root, known[1], tensor)
+        return self.create_node("get_attr", known[1], (), {})
+
+    # Tracing ------------------------------------------------------------------------------------------------------
+
+    def trace(self, root: nn.Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> Graph:
+        """The graph of a module or function. concrete_args: values of parameters; the graph holds for these alone."""
+        self.graph = Graph()
+        self.parameters = {}
+        is_module = isinstance(root, nn.Module)
+        self.root = root if is_module else nn.Module()
+        self.submodule_paths = {module: name for name, module in self.root.named_modules(remove_duplicate=False)}
+        function: Any = type(root).forward if isinstance(root, nn.Module) else root
+        args = self.create_args_for_root(function, is_module, concrete_args or {})
+        before = set(vars(self.root))
+        token = TRACER.set(self)
+        try:
+            names = getattr(inspect.unwrap(function), "__globals__", {})
+            with modules_intercepted(), steps_in_place(self.autowrap_functions, names, self.autowrap_modules):
+                result = called_plainly(function, args)
+        finally:
+            TRACER.reset(token)
+            self.constants = {name: value for name, value in vars(self.root).items() if name not in before}
+            if is_module:
+                for name in self.constants:
+                    delattr(self.root, name)
+        annotation = getattr(function, "__annotations__", {}).get("return")
+        returns = None if annotation in ANY else annotation
+        self.create_node("output", "output", (self.create_arg(result),), {}, type_expr=returns)
+        return self.graph
+
+    def create_args_for_root(self, function: Any, is_module: bool, concrete: dict[str, Any]) -> list[Any]:
+        """A placeholder for each parameter of a function, `*args` and `**kwargs` each one of them."""
+        args: list[Any] = [self.root] if is_module else []
+        parameters = list(inspect.signature(function).parameters.values())
+        for parameter in parameters[1:] if is_module else parameters:
+            proxy = self.placeholder(parameter)
+            if parameter.name in concrete:
+                self.expect(proxy, parameter.name, concrete[parameter.name])
+            args.append(concrete.get(parameter.name, proxy))
+        return args
+
+    def placeholder(self, parameter: inspect.Parameter) -> Proxy:
+        kind = parameter.kind
+        stars = "*" if kind is kind.VAR_POSITIONAL else "**" if kind is kind.VAR_KEYWORD else ""
+        default = () if parameter.default is parameter.empty else (parameter.default,)
+        annotation = None if parameter.annotation in (parameter.empty, *ANY) else parameter.annotation
+        return self.create_proxy("placeholder", stars + parameter.name, default, {}, type_expr=annotation)
+
+    def expect(self, proxy: Proxy, name: str, value: Any) -> None:
+        """A step that refuses another value than the one that the graph was made for, where code can tell."""
+        text = f"{name} has been specialized to have value {value} but got another value"
+        if value is None:
+            self.create_proxy("call_function", assert_is_none, (proxy, text), {})
+        elif isinstance(value, bool | int | float | str) and value == value:
+            self.create_proxy("call_function", assert_true, (proxy == value, text), {})
+
+
+ANY = (Any, "Any")  # annotations that say nothing
+
+
+def called_plainly(function: Any, args: list[Any]) -> Any:
+    """The result of a function for one value a parameter, where one is what it knows as `args` of `*args`, too."""
+    parameters = list(inspect.signature(function).parameters.values())
+    kinds = {one.kind for one in parameters}
+    if inspect.Parameter.VAR_POSITIONAL not in kinds and inspect.Parameter.VAR_KEYWORD not in kinds:
+        named = {one.name: arg for one, arg in zip(parameters, args, strict=True) if one.kind is one.KEYWORD_ONLY}
+        return function(*args[: len(args) - len(named)], **named)
+    if not inspect.isfunction(function) or hasattr(function, "__wrapped__"):
+        raise TypeError(
+            f"symbolic_trace: {function} takes any number of arguments, and how many that is can be left open in a "
+            "function written in Python alone; trace a function that names them"
+        )
+    code = function.__code__
+    flags = code.co_flags & ~(inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    code = code.replace(co_argcount=len(args), co_posonlyargcount=0, co_kwonlyargcount=0, co_flags=flags)
+    # The code keeps keyword-only parameters before `*args`, which a signature has the other way round.
+    stars = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    pairs = sorted(zip(parameters, args, strict=True), key=lambda pair: pair[0].kind in stars)
+    plain = FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
+    return plain(*(arg for _, arg in pairs))
+
+
+@has_side_effect
+def assert_true(condition: Any, message: str) -> None:
+    """AssertionError with this message unless the condition holds: a step of graphs that hold for some values."""
+    assert condition, message
+
+
+@has_side_effect
+def assert_is_none(value: Any, message: str) -> None:
+    """AssertionError with this message for anything but None."""
+    assert value is None, message
+
+
+# Modules under a tracer -----------------------------------------------------------------------------------------------
+
+_LOCK = threading.RLock()
+_INSIDE = 0
+
+
+@contextmanager
+def modules_intercepted() -> Iterator[None]:
+    """A region in which modules ask the tracer of their thread what a call, or a parameter that is read, becomes.
+
+    Python looks for `__call__` on a class alone, so it is the class Module that is changed, and not the modules.
+    """
+    global _INSIDE
+    with _LOCK:
+        _INSIDE += 1
+        if _INSIDE == 1:
+            nn.Module.__call__ = traced_call  # type: ignore[method-assign,assignment]  # self has no type there
+            nn.Module.__getattr__ = traced_getattr  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _INSIDE -= 1
+            if _INSIDE == 0:
+                nn.Module.__call__ = PLAIN_CALL  # type: ignore[method-assign]
+                nn.Module.__getattr__ = PLAIN_GETATTR  # type: ignore[method-assign]
+
+
+PLAIN_CALL, PLAIN_GETATTR = nn.Module.__call__, nn.Module.__getattr__
+
+
+def traced_call(module: Any, *args: Any, **kwargs: Any) -> Any:
+    tracer = TRACER.get()
+    if tracer is None:
+        return PLAIN_CALL(module, *args, **kwargs)
+    return tracer.call_module(module, lambda *a, **k: PLAIN_CALL(module, *a, **k), args, kwargs)
+
+
+def traced_getattr(module: Any, name: str) -> Any:
+    value = PLAIN_GETATTR(module, name)
+    tracer = TRACER.get()
+    return value if tracer is None else tracer.getattr(name, value)
+
+
+def symbolic_trace(root: nn.Module | Callable[..., Any], concrete_args: dict[str, Any] | None = None) -> GraphModule:
+    """A GraphModule that does what a module or function does, by its operators and those of its submodules.
+
+    Errors: TraceError where what it does depends on values.
+    """
+    tracer = Tracer()
+    graph = tracer.trace(root, concrete_args)
+    name = type(root).__name__ if isinstance(root, nn.Module) else getattr(root, "__name__", "GraphModule")
+    owner: Any = tracer.root
+    if tracer.constants and isinstance(root, nn.Module):
+        owner = WithConstants(root, tracer.constants)
+    return GraphModule(owner, graph, name if name.isidentifier() else "GraphModule")
+
+
+class WithConstants(nn.Module):
+    """A module and the tensors that its tracing has met, as one place to take both from."""
+
+    def __init__(self, root: nn.Module, constants: dict[str, Any]) -> None:
+        super().__init__()
+        self.training = root.training
+        vars(self).update({**vars(root), **constants})
+
+
+__all__ = ["Tracer", "modules_intercepted", "symbolic_trace"]

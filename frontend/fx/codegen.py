@@ -1,0 +1,315 @@
+"""A graph as Python source: what a person would have written.
+
+    def forward(self, x):
+        linear = self.linear(x);  x = None
+        relu = torch.relu(linear);  linear = None
+        return relu
+
+One line a node. A value is let go after the line that uses it last. Functions are written by the names under which they
+can be found; one that has no such name is put among the globals under a name of its own.
+
+Read next: graph_module.py, which compiles the source.
+"""
+
+from __future__ import annotations
+
+import builtins
+import enum
+import math
+import re
+import sys
+from cmath import isfinite
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import redispatch
+from redispatch.dispatch import OpOverload, OpOverloadPacket
+from redispatch.dispatch.higher_order import HigherOrderOperator
+from redispatch.dispatch.tensor import Tensor
+from redispatch.utils import _pytree as pytree
+
+from . import _pytree as fx_pytree
+from .node import Node, qualified_name
+
+MAGIC = {
+    "eq": "{} == {}", "ne": "{} != {}", "lt": "{} < {}", "gt": "{} > {}", "le": "{} <= {}", "ge": "{} >= {}",
+    "pos": "+{}", "neg": "-{}", "invert": "~{}", "add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}",
+    "truediv": "{} / {}", "floordiv": "{} // {}", "mod": "{} % {}", "pow": "{} ** {}", "lshift": "{} << {}",
+    "rshift": "{} >> {}", "and_": "{} & {}", "or_": "{} | {}", "xor": "{} ^ {}", "getitem": "{}[{}]",
+    "matmul": "{} @ {}",
+}  # fmt: skip
+INPLACE = {
+    "iadd": "+=", "isub": "-=", "imul": "*=", "itruediv": "/=", "ifloordiv": "//=", "imod": "%=", "ipow": "**=",
+    "iand": "&=", "ior": "|=", "ixor": "^=", "ilshift": "<<=", "irshift": ">>=", "imatmul": "@=",
+}  # fmt: skip
+PUBLIC = ("", "nn.functional", "linalg", "fft", "special", "func")  # where functions of the library have their names
+ALWAYS = {
+    "torch": redispatch,
+    "device": redispatch.device,
+    "inf": math.inf,
+    "nan": math.nan,
+    "NoneType": type(None),
+    "pytree": pytree,
+    "fx_pytree": fx_pytree,
+}
+
+
+@dataclass(frozen=True)
+class PythonCode:
+    """The source of a function `forward`, and the globals with which it is to be executed."""
+
+    src: str
+    globals: dict[str, Any]
+
+
+class Globals:
+    """The names that a source uses besides those that it defines, which are `local`."""
+
+    def __init__(self, local: Iterable[str] = ()) -> None:
+        self.names: dict[str, Any] = dict(ALWAYS)
+        self.local = set(local)
+
+    def name_of(self, thing: Any) -> str:
+        """An expression that gives a function or class; it is entered among the globals where need be."""
+        if isinstance(thing, OpOverload | OpOverloadPacket | HigherOrderOperator):
+            return qualified_name(thing)
+        name = getattr(thing, "__name__", None)
+        if name is not None and getattr(builtins, name, None) is thing:
+            return name
+        module = getattr(thing, "__module__", None) or ""
+        qualname = getattr(thing, "__qualname__", name) or ""
+        if module in ("torch", "redispatch") or module.startswith("redispatch."):
+            for path in library_paths(module, qualname):
+                if found_at(redispatch, path) is thing:
+                    return f"torch.{path}"
+        elif (
+            module
+            and module != "__main__"
+            and "<" not in qualname
+            and found_at(sys.modules.get(module), qualname) is thing
+        ):
+            module = "operator" if module == "_operator" else module
+            root = module.partition(".")[0]
+            if root not in self.local and self.names.setdefault(root, sys.modules[root]) is sys.modules[root]:
+                return f"{module}.{qualname}"
+        return self.own_name(re.sub(r"\W+", "_", name or type(thing).__name__).strip("_") or "value", thing)
+
+    def own_name(self, hint: str, thing: Any) -> str:
+        name, number = hint, 0
+        while name in self.names and self.names[name] is not thing or hasattr(builtins, name) or name in self.local:
+            number += 1
+            name = f"{hint}_{number}"
+        self.names[name] = thing
+        return name
+
+
+def library_paths(module: str, qualname: str) -> Iterable[str]:
+    """Where in the library a function may have its public name."""
+    inside = module.partition(".")[2]
+    for room in PUBLIC:
+        for name in {qualname, qualname.removeprefix(f"{room}_")}:
+            yield f"{room}.{name}" if room else name
+    if inside:
+        yield f"{inside}.{qualname}"
+
+
+def found_at(root: Any, path: str) -> Any:
+    for atom in path.split("."):
+        root = getattr(root, atom, None)
+    return root
+
+
+class CodeGen:
+    """Makes a function of the nodes of a graph. A subclass says how inputs and outputs are taken apart."""
+
+    def signature(self, free_vars: list[str], annotation: str) -> str:
+        return f"def forward({', '.join(['self', *free_vars])}){annotation}:"
+
+    def prologue(self, free_vars: list[str]) -> list[str]:
+        """Lines at the beginning, which give the placeholders their values."""
+        return []
+
+    def parameters(self, free_vars: list[str]) -> list[str]:
+        return free_vars
+
+    def returned(self, value: str) -> str:
+        return f"return {value}"
+
+    def process_inputs(self, *args: Any) -> Any:
+        """What the caller passes as the values of the placeholders."""
+        return args
+
+    def process_outputs(self, outputs: Any) -> Any:
+        """What the output node gives as the caller gets it."""
+        return outputs
+
+    def generate(self, nodes: Iterable[Node], root: str, verbose: bool) -> PythonCode:
+        """The source, with the globals that it needs."""
+        steps = list(nodes)
+        names = Globals([node.name for node in steps])
+        last = last_uses(steps)
+        parameters: list[str] = []
+        body: list[str] = []
+        renamed: list[str] = []
+        annotation = ""
+        for node in steps:
+            note = f': "{summary(node)}"' if verbose and summary(node) else ""
+            let_go = "".join(f"{name} = " for name in last.get(node, []))
+            let_go = f";  {let_go}None" if let_go else ""
+            if node.op == "placeholder":
+                typed = f" : {annotated(node.type, names)}" if node.type is not None else note
+                default = f" = {written(node.args[0], names)}" if node.args else ""
+                parameters.append(f"{node.target}{typed}{default}")
+                plain = str(node.target).lstrip("*")
+                if plain != node.name:
+                    renamed.append(f"{node.name} = {plain}")
+                continue
+            if node.op == "output":
+                if node.type is not None:
+                    annotation = f" -> {annotated(node.type, names)}"
+                body.append(self.returned(written(node.args[0], names)))
+                continue
+            if verbose and node.stack_trace:
+                body.append(f"# {node.stack_trace.strip().splitlines()[-1].strip()}")
+            typed = f" : {annotated(node.type, names)}" if node.type is not None else note
+            body.append(f"{node.name}{typed} = {expression(node, root, names)}{inplace(node, names)}{let_go}")
+        start = [self.signature(self.parameters(parameters), annotation), *self.prologue(parameters), *renamed]
+        source = "\n    ".join([*start, *(body or ["pass"])])
+        return PythonCode(f"\n\n\n{source}\n    ", names.names)
+
+
+def last_uses(nodes: list[Node]) -> dict[Node, list[str]]:
+    """For each node, the values that nobody needs after it."""
+    done: set[Node] = set()
+    found: dict[Node, list[str]] = {}
+    for node in reversed(nodes):
+        over = [used for used in node.all_input_nodes if used not in done]
+        done.update(over)
+        if node.op not in ("output", "placeholder"):
+            if not node.users and node not in done:
+                over.append(node)
+            found[node] = [used.name for used in over]
+    return found
+
+
+def expression(node: Node, root: str, names: Globals) -> str:
+    """What a node computes."""
+    target = node.target
+    if node.op == "get_attr":
+        return attribute(root, str(target))
+    if node.op == "call_module":
+        return f"{attribute(root, str(target))}({arguments(node, names)})"
+    if node.op == "call_method":
+        args = arguments(node, names, skip=1)
+        return f"{operand(node.args[0], names)}.{target}({args})"
+    assert callable(target)
+    name = getattr(target, "__name__", "")
+    if getattr(target, "__module__", "") == "_operator" and not node.kwargs:
+        if name in MAGIC and len(node.args) == MAGIC[name].count("{}"):
+            return MAGIC[name].format(*(operand(one, names) for one in node.args))
+        if name in INPLACE:
+            return operand(node.args[0], names)
+    if target is getattr and len(node.args) == 2 and str(node.args[1]).isidentifier():
+        return f"{operand(node.args[0], names)}.{node.args[1]}"
+    return f"{names.name_of(target)}({arguments(node, names)})"
+
+
+def inplace(node: Node, names: Globals) -> str:
+    """`x += y`, behind the name that it is given."""
+    name = getattr(node.target, "__name__", "")
+    if node.op == "call_function" and getattr(node.target, "__module__", "") == "_operator" and name in INPLACE:
+        return f";  {node.name} {INPLACE[name]} {written(node.args[1], names)}"
+    return ""
+
+
+def operand(value: Any, names: Globals) -> str:
+    text = written(value, names)
+    return text if isinstance(value, Node) or not text.startswith("-") else f"({text})"
+
+
+def attribute(root: str, path: str) -> str:
+    """`self.layers.weight`, `getattr(self.layers, "0")`."""
+    for atom in path.split("."):
+        root = f"{root}.{atom}" if atom.isidentifier() else f'getattr({root}, "{atom}")'
+    return root
+
+
+def arguments(node: Node, names: Globals, skip: int = 0) -> str:
+    parts = [written(one, names) for one in node.args[skip:]]
+    return ", ".join([*parts, *(f"{key} = {written(one, names)}" for key, one in node.kwargs.items())])
+
+
+def written(value: Any, names: Globals) -> str:
+    """An argument as code."""
+    if isinstance(value, Node):
+        return value.name
+    if pytree.is_namedtuple_instance(value):
+        return f"{names.name_of(type(value))}({', '.join(written(one, names) for one in value)})"
+    if isinstance(value, tuple):
+        return f"({', '.join(written(one, names) for one in value)}{',' if len(value) == 1 else ''})"
+    if isinstance(value, list):
+        return f"[{', '.join(written(one, names) for one in value)}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key!r}: {written(one, names)}" for key, one in value.items()) + "}"
+    if isinstance(value, slice):
+        return f"slice({', '.join(written(one, names) for one in (value.start, value.stop, value.step))})"
+    if isinstance(value, enum.Enum):
+        return f"{names.name_of(type(value))}.{value.name}"
+    if isinstance(value, OpOverload | OpOverloadPacket | HigherOrderOperator | type) or isinstance(value, Callable):  # type: ignore[arg-type]
+        return names.name_of(value)
+    if value is None or value is ... or isinstance(value, LITERALS) or (isinstance(value, complex) and isfinite(value)):
+        return repr(value)
+    return names.own_name(f"_{type(value).__name__.lower()}", value)
+
+
+LITERALS = (
+    bool, int, float, str, bytes, range,
+    redispatch.dtype, redispatch.device, redispatch.layout, redispatch.memory_format,
+)  # fmt: skip
+
+
+def annotated(annotation: Any, names: Globals) -> str:
+    """An annotation as code."""
+    if isinstance(annotation, type) and not getattr(annotation, "__args__", None):
+        return names.name_of(annotation)
+    return names.own_name("annotation", annotation) if not isinstance(annotation, str) else annotation
+
+
+def summary(node: Node) -> str:
+    """The dtype and shape of a node's value, if a tracer has noted it: `f32[2, 3]`."""
+    value = node.meta.get("val", node.meta.get("tensor_meta"))
+    if isinstance(value, Tensor):
+        text = value._summary()
+        return text[text.index("(") + 1 : text.rindex(")")] if text.endswith(")") else text.partition(" on ")[0]
+    return getattr(value, "summary", "")
+
+
+class PyTreeCodeGen(CodeGen):
+    """For a function whose arguments and result are pytrees: the placeholders are the leaves of the arguments.
+
+    names: of the arguments; in_spec: their structure; out_spec: that of the result, None where it is no tree.
+    """
+
+    def __init__(self, names: list[str], in_spec: Any, out_spec: Any) -> None:
+        self.names, self.in_spec, self.out_spec = names, in_spec, out_spec
+
+    def parameters(self, free_vars: list[str]) -> list[str]:
+        return self.names
+
+    def prologue(self, free_vars: list[str]) -> list[str]:
+        if not free_vars:
+            return []
+        plain = [one.partition(":")[0].strip() for one in free_vars]
+        notes = " ".join(f"{one};" for one in free_vars if ":" in one)
+        taken = f"{', '.join(plain)}, = fx_pytree.tree_flatten_spec([{', '.join(self.names)}], self._in_spec)"
+        return [notes, taken] if notes else [taken]
+
+    def returned(self, value: str) -> str:
+        return f"return pytree.tree_unflatten({value}, self._out_spec)"
+
+    def process_inputs(self, *args: Any) -> Any:
+        return fx_pytree.tree_flatten_spec(list(args), self.in_spec)
+
+    def process_outputs(self, outputs: Any) -> Any:
+        return pytree.tree_unflatten(outputs, self.out_spec)

@@ -1,0 +1,327 @@
+"""make_fx: runs a function on real or fake tensors, and makes a graph of the operators that ran.
+
+    graph_module = make_fx(f)(x, y)
+    print(graph_module.code)
+
+A mode below autograd and the transforms sees every operator (ProxyTorchDispatchMode). It runs it, enters a node for it,
+and remembers which tensor is the value of which node. So the graph holds what really runs: composite operators taken
+apart, gradients written out, vmap's batching rules, and, under `functionalize`, no writes. What depends on values
+cannot stand in a graph and is refused, unless the values are constants.
+
+Note [Tensors are known by their memory, too]
+Autograd keeps results in other tensor objects than it hands out, over the same memory. A tensor that is not known
+itself is taken for the last known one that shows the same place of the same storage: it has not been written since, or
+autograd would refuse it.
+
+Source: PyTorch's torch.fx.experimental.proxy_tensor. Read next: ../graph_module.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import redispatch
+from redispatch import nn
+from redispatch.dispatch import DispatchKey, OpOverload, Tag, TorchDispatchMode, TorchDispatchModeKey
+from redispatch.dispatch.tensor import Tensor
+from redispatch.modes.fake_tensor import FakeTensor, FakeTensorMode
+from redispatch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_map_only, tree_unflatten
+
+from .._symbolic_trace import Tracer
+from ..codegen import PyTreeCodeGen
+from ..graph_module import GraphModule
+from ..node import Node
+from ..proxy import Proxy
+
+CONSTANT_NUMEL_LIMIT = 1  # so many elements a tensor may have whose values are followed while it is traced
+
+
+class TensorMetadata(NamedTuple):
+    """What a node's `meta["tensor_meta"]` says of its value."""
+
+    shape: Any
+    dtype: Any
+    requires_grad: bool
+    stride: tuple[int, ...]
+    device: Any
+
+    @property
+    def summary(self) -> str:
+        short = self.dtype.name.replace("float", "f").replace("uint", "u").replace("int", "i").replace("complex", "c")
+        return f"{short}[{', '.join(map(str, self.shape))}]"
+
+
+def metadata_of(value: Any) -> Any:
+    """The same for a tensor, or for each in a list or tuple; None for anything else."""
+    if isinstance(value, Tensor):
+        return TensorMetadata(value.shape, value.dtype, value.requires_grad, value.stride(), value.device)
+    return tree_map(metadata_of, value) if isinstance(value, list | tuple) and value else None
+
+
+class Known(NamedTuple):
+    """A tensor, the proxy of the node whose value it is, and its value where that is a constant."""
+
+    tensor: Tensor
+    proxy: Proxy
+    constant: Tensor | None
+
+
+class PythonKeyTracer(Tracer):
+    """Holds the graph of a run, and which tensor is the value of which node. outer: the tracer of the run around it."""
+
+    def __init__(self, outer: PythonKeyTracer | None = None) -> None:
+        super().__init__()
+        self.outer = outer
+        self.known: dict[int, Known] = {}  # by identity; the entry keeps the tensor alive
+        self.by_place: dict[Any, Known] = {}  # Note [Tensors are known by their memory, too]
+
+    def track(self, tensor: Tensor, proxy: Proxy, constant: Tensor | None = None) -> None:
+        """Remembers that a tensor is the value of a node from now on."""
+        meta = proxy.node.meta
+        meta["tensor_meta"] = metadata_of(tensor)
+        if isinstance(tensor, FakeTensor):
+            meta["val"] = tensor.detach()
+        self.by_place[place_of(tensor)] = self.known[id(tensor)] = Known(tensor, proxy, constant)
+
+    def find(self, tensor: Tensor) -> Known | None:
+        found = self.known.get(id(tensor))
+        if found is None:
+            found = self.by_place.get(place_of(tensor))
+        return found
+
+    def track_tree(self, value: Any, proxy: Any, constant: Any = None) -> None:
+        """The same for tensors in lists and tuples: each is an item of the node's value."""
+        if isinstance(value, Tensor):
+            self.track(value, proxy, constant)
+        elif isinstance(value, list | tuple):
+            for index, one in enumerate(value):
+                if any(isinstance(leaf, Tensor) for leaf in tree_leaves(one)):
+                    self.track_tree(one, proxy[index])
+
+    def create_leaf(self, a: Any) -> Any:
+        if isinstance(a, nn.Module):
+            return self.create_node("get_attr", self.path_of_module(a), (), {})
+        return super().create_leaf(a)
+
+    def path_of_module(self, mod: nn.Module) -> str:
+        """The name under which the root has a module; it gets it now if need be."""
+        for name, one in self.root.named_children():
+            if one is mod:
+                return name
+        return super().path_of_module(mod)
+
+    def tensor_node(self, tensor: Tensor) -> Node:
+        found = self.find(tensor)
+        if found is not None:
+            return found.proxy.node
+        outer = self.outer
+        while outer is not None:
+            if outer.find(tensor) is not None:
+                raise RuntimeError(
+                    f"a function within a higher-order operator uses a tensor ({tensor._summary()}) that the function "
+                    "around it has computed or was given; pass it among the operands"
+                )
+            outer = outer.outer
+        return super().tensor_node(tensor)
+
+
+def place_of(tensor: Any) -> Any:
+    return id(tensor._storage), tensor._offset, tuple(tensor._shape), tensor._stride, tensor._dtype
+
+
+class ProxyTorchDispatchMode(TorchDispatchMode):
+    """The mode that enters a node for each operator. It stands below users' modes, and above that of fake tensors.
+
+    tracing_mode: "real" or "fake". decomposition_table: by operator, what is to be traced in its place.
+    """
+
+    _mode_key = TorchDispatchModeKey.PROXY
+
+    def __init__(
+        self,
+        tracer: PythonKeyTracer,
+        tracing_mode: str = "real",
+        pre_dispatch: bool = False,
+        decomposition_table: dict[Any, Callable[..., Any]] | None = None,
+    ) -> None:
+        super().__init__(DispatchKey.PreDispatch if pre_dispatch else None)
+        self.tracer, self.tracing_mode, self.pre_dispatch = tracer, tracing_mode, pre_dispatch
+        self.decomposition_table = decomposition_table or {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func.namespace == "prim":
+            return func(*args, **kwargs)
+        result = self.decomposed(func, args, kwargs)
+        return self.entered(func, args, kwargs) if result is NotImplemented else result
+
+    def decomposed(self, func: OpOverload, args: Any, kwargs: Any) -> Any:
+        """The result by what stands for an operator: the table's function, or the operators that it is written in."""
+        table = self.decomposition_table
+        found = table.get(func, table.get(func.overloadpacket))
+        if found is not None:
+            with self:
+                return found(*args, **kwargs)
+        if self.pre_dispatch:
+            return NotImplemented
+        with self:
+            return func.decompose(*args, **kwargs)
+
+    def entered(self, func: OpOverload, args: Any, kwargs: Any) -> Any:
+        """The result of an operator, for which a node is entered."""
+        tracer = self.tracer
+        given = [one for one in tree_leaves((args, kwargs)) if isinstance(one, Tensor)]
+        constants = self.constants(given)
+        if Tag.data_dependent_output in func.tags:
+            if constants is None:
+                raise RuntimeError(
+                    f"It appears that you're trying to get value out of a tracing tensor with {func} - erroring out! "
+                    "It's likely that this is caused by data-dependent control flow or similar. A graph holds for all "
+                    "values: compute the alternatives and choose by torch.where, or use torch.cond"
+                )
+            with without_modes():
+                return func(*tree_map_only(Tensor, constants.__getitem__, args), **kwargs)
+        run = func
+        if func is redispatch.ops.aten.lift_fresh.default:  # each run of the graph is to have a tensor of its own
+            func = redispatch.ops.aten.lift_fresh_copy.default
+            run = run if self.tracing_mode == "fake" else func
+        proxy = tracer.create_proxy("call_function", func, args, kwargs, name=func._opname)
+        if func is redispatch.ops.aten.lift_fresh_copy.default:
+            constant = args[0] if args[0].numel() <= CONSTANT_NUMEL_LIMIT else None
+            with without_modes():
+                constant = None if constant is None else constant.clone()
+        else:
+            constant = self.constant(func, args, kwargs, given, constants)
+        result = run(*args, **kwargs)
+        tracer.track_tree(result, proxy, constant)
+        return result
+
+    def constants(self, given: list[Tensor]) -> dict[Tensor, Tensor] | None:
+        """The values of these tensors, if they do not depend on inputs; else None."""
+        found = {one: known.constant for one in given if (known := self.tracer.find(one)) is not None}
+        whole = all(one in found and found[one] is not None for one in given)
+        return {one: value for one, value in found.items() if value is not None} if given and whole else None
+
+    def constant(self, func: OpOverload, args: Any, kwargs: Any, given: list[Any], constants: Any) -> Any:
+        """The value of a result that depends on constants alone and is small; else None."""
+        if constants is None or Tag.nondeterministic_seeded in func.tags or func.schema.is_mutable:
+            return None
+        with without_modes():
+            result = func(*tree_map_only(Tensor, constants.__getitem__, args), **kwargs)
+        return result if isinstance(result, Tensor) and result.numel() <= CONSTANT_NUMEL_LIMIT else None
+
+
+@contextmanager
+def without_modes() -> Iterator[None]:
+    """A region in which operators run on real tensors."""
+    with redispatch.utils._python_dispatch._disable_current_modes():
+        yield
+
+
+# make_fx --------------------------------------------------------------------------------------------------------------
+
+
+def make_fx(
+    f: Callable[..., Any],
+    decomposition_table: dict[Any, Callable[..., Any]] | None = None,
+    tracing_mode: str = "real",
+    _allow_non_fake_inputs: bool = False,
+    *,
+    pre_dispatch: bool = False,
+) -> Callable[..., GraphModule]:
+    """A function that traces `f` on the arguments it is called with, and gives a GraphModule of the operators that ran.
+
+    decomposition_table: by operator, a function that is traced in its place.
+    tracing_mode: "real", on the arguments themselves; "fake", on tensors without data that look like them.
+    pre_dispatch: whether operators are entered as they are called, before autograd and autocast.
+    Errors: ValueError for another mode; RuntimeError where `f` asks for values.
+    """
+    if tracing_mode not in ("real", "fake"):
+        raise ValueError(f"make_fx: expected tracing_mode 'real' or 'fake', got {tracing_mode!r}")
+
+    @functools.wraps(f)
+    def traced(*args: Any) -> GraphModule:
+        active = current_proxy_mode()
+        tracer = PythonKeyTracer(None if active is None else active.tracer)
+        mode = ProxyTorchDispatchMode(tracer, tracing_mode, pre_dispatch, decomposition_table)
+        leaves, in_spec = tree_flatten(list(args))
+        names = parameter_names(f, len(args))
+        with contextlib.ExitStack() as stack:
+            if tracing_mode == "fake":
+                fake_mode: Any = next((one.fake_mode for one in leaves if isinstance(one, FakeTensor)), None)
+                fake_mode = fake_mode or FakeTensorMode(allow_non_fake_inputs=_allow_non_fake_inputs)
+                leaves = [fake_mode.from_tensor(one) if isinstance(one, Tensor) else one for one in leaves]
+                stack.enter_context(fake_mode)
+            enter_inputs(tracer, leaves, args, names)
+            stack.enter_context(mode)
+            result = f(*tree_unflatten(leaves, in_spec))
+            results, out_spec = tree_flatten(result)
+        values = [tracer.create_leaf(one) if isinstance(one, Tensor) else one for one in results]
+        plain = all(not isinstance(one, list | tuple | dict) for one in args) and len(leaves) == len(args)
+        if plain and isinstance(result, Tensor):
+            tracer.create_node("output", "output", (values[0],), {})
+        elif plain and is_flat(result):
+            tracer.create_node("output", "output", (tree_unflatten(values, out_spec),), {})
+        else:
+            tracer.graph.set_codegen(PyTreeCodeGen(names, in_spec, out_spec))
+            tracer.create_node("output", "output", (values,), {})
+        name = getattr(f, "__name__", type(f).__name__)
+        return GraphModule(tracer.root, tracer.graph, name if name.isidentifier() else "GraphModule")
+
+    return traced
+
+
+def is_flat(result: Any) -> bool:
+    """Whether a result can be written down as it is: a leaf, or a tuple or list of leaves."""
+    if type(result) in (tuple, list):
+        return not any(isinstance(one, list | tuple | dict) for one in result)
+    return not isinstance(result, list | tuple | dict)
+
+
+def enter_inputs(tracer: PythonKeyTracer, leaves: list[Any], args: Any, names: list[str]) -> None:
+    """A placeholder for each leaf of the arguments, by the name of the parameter that it belongs to."""
+    owners = [name for name, arg in zip(names, args, strict=True) for _ in tree_leaves(arg)]
+    for name, leaf in zip(owners, leaves, strict=True):
+        node_name = f"{name}_1"
+        taken = {node.name for node in tracer.graph.nodes}
+        number = 1
+        while node_name in taken:
+            number += 1
+            node_name = f"{name}_{number}"
+        proxy = tracer.create_proxy("placeholder", node_name, (), {})
+        if isinstance(leaf, Tensor):
+            tracer.track(leaf, proxy)
+
+
+def parameter_names(f: Callable[..., Any], count: int) -> list[str]:
+    """What the arguments are called: as the function calls them, where it says."""
+    try:
+        parameters = list(inspect.signature(f).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    names = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)][:count]
+    return names + [f"arg{number}" for number in range(len(names), count)]
+
+
+def current_proxy_mode() -> ProxyTorchDispatchMode | None:
+    """The mode that traces now, or None."""
+    return redispatch.utils._python_dispatch._detect_infra_mode(TorchDispatchModeKey.PROXY)
+
+
+get_proxy_mode = current_proxy_mode
+
+
+def get_innermost_proxy_mode() -> ProxyTorchDispatchMode | None:
+    return current_proxy_mode()
+
+
+@contextmanager
+def disable_proxy_modes_tracing() -> Iterator[None]:
+    """A region whose operators are not entered."""
+    with redispatch.utils._python_dispatch._disable_infra_mode(TorchDispatchModeKey.PROXY):
+        yield

@@ -1,0 +1,251 @@
+"""`redispatch.library`: define operators and register for them, with PyTorch's names.
+
+The work is done in dispatch/library.py (libraries), kernels/declare/custom_op.py (the decorator) and
+frontend/testing/op_check.py (opcheck).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from redispatch.autograd import register_function_derivative
+from redispatch.dispatch import (
+    BACKEND_OF_DEVICE,
+    Library,
+    OpOverload,
+    RegistrationError,
+    _scoped_library,
+    bind,
+    fallthrough_kernel,
+    key_named,
+    operator_named,
+    place_of,
+)
+from redispatch.dispatch.layers.autocast import KEY_OF_DEVICE, register_policy, to_dtype
+from redispatch.dispatch.layers.python import TORCH_DISPATCH
+from redispatch.kernels.declare.custom_op import CustomOpDef, custom_op, definition_of, register_batching
+from redispatch.kernels.declare.from_scalar import FromScalar, elementwise
+from redispatch.kernels.declare.infer_schema import PyTree, infer_schema
+from redispatch.kernels.declare.kernel_promises import check_parameters
+from redispatch.kernels.ops.from_fold import reduction
+
+__all__ = [
+    "KernelHandle",
+    "CustomOpDef",
+    "FromScalar",
+    "Library",
+    "PyTree",
+    "custom_op",
+    "define",
+    "elementwise",
+    "fallthrough_kernel",
+    "get_ctx",
+    "get_kernel",
+    "impl",
+    "impl_abstract",
+    "infer_schema",
+    "opcheck",
+    "reduction",
+    "register_autocast",
+    "register_autograd",
+    "register_fake",
+    "register_kernel",
+    "register_torch_dispatch",
+    "register_vmap",
+    "triton_op",
+    "wrap_triton",
+    "_scoped_library",
+]
+
+_KEPT: list[Library] = []  # of the functions below, whose registrations last as long as the process
+
+
+def _library(lib: Library | None, namespace: str) -> Library:
+    """The user's library, or one that is kept for good."""
+    if lib is not None:
+        return lib
+    kept = Library(namespace, "FRAGMENT")
+    _KEPT.append(kept)
+    return kept
+
+
+def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any = ()) -> None:
+    """Defines `namespace::name` with a schema such as "(Tensor x, int n=1) -> Tensor"."""
+    namespace, separator, name = qualname.partition("::")
+    if not separator:
+        raise ValueError(
+            f"torch.library.define(qualname, schema): expected qualname to be of form `namespace::name`, got {qualname}"
+        )
+    _library(lib, namespace).define(f"{name}{schema}", tags=tags)
+
+
+def impl(
+    qualname: str, types: str | Sequence[str], func: Callable[..., Any] | None = None, *, lib: Library | None = None
+) -> Any:
+    """Registers a kernel for device types ("cpu") or dispatch keys ("CPU", "default"); a decorator without `func`."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        for name in [types] if isinstance(types, str) else types:
+            key = "CompositeExplicitAutograd" if name == "default" else BACKEND_OF_DEVICE.get(name, name)
+            _library(lib, qualname.partition("::")[0]).impl(qualname, function, key)
+        return function
+
+    return register if func is None else register(func)
+
+
+def register_kernel(
+    op: Any, device_types: str | Sequence[str] | None, func: Callable[..., Any] | None = None, /, *, lib: Any = None
+) -> Any:
+    """Registers the kernel of an operator for device types (None: every device)."""
+    if _is_custom(op):
+        return definition_of(op).register_kernel(device_types, func)
+    return impl(_name(op), "default" if device_types is None else device_types, func, lib=lib)
+
+
+def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None) -> Any:
+    """Registers what the result looks like without data; a decorator without `func`."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        if _is_custom(op):
+            return definition_of(op).register_fake(function)
+        check_parameters(function, operator_named(_name(op)))
+        _library(lib, _name(op).partition("::")[0]).impl(_name(op), function, "Meta")
+        return function
+
+    return register if func is None else register(func)
+
+
+def impl_abstract(qualname: str, func: Callable[..., Any] | None = None, *, lib: Library | None = None) -> Any:
+    """The former name of `register_fake`."""
+    return register_fake(qualname, func, lib=lib)
+
+
+def get_ctx() -> Any:
+    """What a fake asks for a size that depends on data. RuntimeError: here sizes are numbers, known to the fake."""
+    raise RuntimeError(
+        "get_ctx(): this operator may return an output Tensor with data-dependent shape. A fake runs on meta tensors. "
+        "Meta Tensors don't support operators with outputs that have data-dependent shapes, because every size is a "
+        "number; there are no symbols for unknown ones. Give the operator no fake, or have it return a tensor of the "
+        "largest size and the number of elements that count."
+    )
+
+
+def register_autograd(
+    op: Any, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None, lib: Any = None
+) -> None:
+    """Registers a derivative; see `CustomOpDef.register_autograd`."""
+    if _is_custom(op):
+        definition_of(op).register_autograd(backward, setup_context=setup_context)
+        return
+    operator = operator_named(_name(op))
+    undo = register_function_derivative(operator, backward, setup_context, place=place_of(backward))
+    _library(lib, operator.namespace).undo_with(undo)
+
+
+def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Any = None) -> None:
+    """Has autocast on this device type cast an operator's floating-point arguments to `cast_inputs`.
+
+    Errors: ValueError for a device type without autocast; the newest registration holds.
+    """
+    if device_type not in KEY_OF_DEVICE:
+        raise ValueError(f"Device type '{device_type}' does not support autocast.")
+    if _is_custom(op):
+        definition_of(op).register_autocast(device_type, cast_inputs)
+        return
+    operator = operator_named(_name(op))
+    undo = register_policy(operator, device_type, to_dtype(cast_inputs))
+    _library(lib, operator.namespace).undo_with(undo)
+
+
+def register_torch_dispatch(
+    op: Any, torch_dispatch_class: type, func: Any = None, /, *, lib: Library | None = None
+) -> Any:
+    """Registers an operator's own handler for a mode or subclass; see `CustomOpDef.register_torch_dispatch`.
+
+    RegistrationError where it has one for this very class.
+    """
+    if _is_custom(op):
+        return definition_of(op).register_torch_dispatch(torch_dispatch_class, func)
+    operator = operator_named(_name(op))
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        undo = TORCH_DISPATCH.add((operator, torch_dispatch_class), function, place_of(function))
+        _library(lib, operator.namespace).undo_with(undo)
+        return function
+
+    return register if func is None else register(func)
+
+
+def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Library | None = None) -> Any:
+    """Registers what an operator does to a batch, `func(info, in_dims, *args)`; see `CustomOpDef.register_vmap`."""
+    if _is_custom(op):
+        return definition_of(op).register_vmap(func)
+    operator = operator_named(_name(op))
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        undo = register_batching(operator, function, place_of(function))
+        _library(lib, operator.namespace).undo_with(undo)
+        return function
+
+    return register if func is None else register(func)
+
+
+def opcheck(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, **options: Any) -> dict[str, Any]:
+    """What each test says of an operator called with these arguments; see frontend/testing/op_check.py for them."""
+    from redispatch.testing import op_check  # lazily: it brings tables with it that tests alone need
+
+    return op_check.opcheck(op, args, kwargs, **options)
+
+
+def triton_op(name: str, fn: Any = None, /, *, mutates_args: Any, schema: str | None = None) -> Any:
+    """RuntimeError: there is no Triton here. `custom_op` makes an operator of a function that launches any kernel."""
+    raise RuntimeError(
+        f"triton_op({name!r}): this library neither runs nor traces Triton kernels. Use custom_op: its function may "
+        "launch kernels compiled by whatever you like"
+    )
+
+
+def wrap_triton(triton_kernel: Callable[..., Any], /) -> Any:
+    """RuntimeError: see `triton_op`."""
+    raise RuntimeError(
+        f"wrap_triton({getattr(triton_kernel, '__name__', triton_kernel)}): this library neither runs nor traces "
+        "Triton kernels; wrap the function that launches the kernel by custom_op"
+    )
+
+
+class KernelHandle:
+    """A kernel found by `get_kernel`: it can be called past the dispatcher."""
+
+    def __init__(self, op: OpOverload, entry: Any) -> None:
+        self.op, self.entry = op, entry
+
+    def call_boxed(self, keyset: int, *args: Any, **kwargs: Any) -> Any:
+        """Calls the kernel itself, with `keyset` as what it was dispatched with."""
+        return self.entry.kernel.boxed(self.op, int(keyset), bind(self.op.schema, args, kwargs))
+
+    def __repr__(self) -> str:
+        return f"<kernel of {self.op} at {self.entry.key}: {self.entry.rule}, {self.entry.kernel.place}>"
+
+
+def get_kernel(op: Any, dispatch_key: Any) -> KernelHandle:
+    """The kernel that answers for an operator at a key. RuntimeError where none does."""
+    operator = operator_named(_name(op))
+    entry = operator.entry_at(key_named(dispatch_key))
+    if entry.rule == "missing":
+        raise RuntimeError(f"No kernel for {operator.name()} at {dispatch_key}")
+    return KernelHandle(operator, entry)
+
+
+def _name(op: Any) -> str:
+    if isinstance(op, CustomOpDef):
+        return op._qualname
+    return op.qualified_name if isinstance(op, OpOverload) else str(op)
+
+
+def _is_custom(op: Any) -> bool:
+    try:
+        definition_of(op)
+    except RegistrationError:
+        return False
+    return True

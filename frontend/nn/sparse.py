@@ -1,0 +1,196 @@
+"""Embedding and EmbeddingBag: rows of a table, picked by number, one by one or by bags."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from redispatch.autograd import no_grad
+from redispatch.kernels.ops import creation
+
+from . import functional, init
+from .module import Module
+from .parameter import Parameter
+
+
+class Embedding(Module):
+    """The rows of `weight` with the numbers in the input. The row `padding_idx` starts as zeros and is not trained.
+
+    Shapes: any shape of integers -> that shape and embedding_dim; `weight` (num_embeddings, embedding_dim), drawn from
+    the standard normal distribution.
+    Errors: AssertionError, as in PyTorch, for a `padding_idx` outside the table; IndexError, when called, for a number
+    outside it.
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Any = None,
+        _freeze: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        if padding_idx is not None:
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise AssertionError("Padding_idx must be within num_embeddings")
+            padding_idx %= num_embeddings
+        self.padding_idx = padding_idx
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        self.sparse = sparse
+        if _weight is None:
+            table = creation.empty((num_embeddings, embedding_dim), device=device, dtype=dtype)
+            self.weight = Parameter(table, not _freeze)
+            self.reset_parameters()
+        else:
+            self.weight = Parameter(_weight, not _freeze)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        embeddings: Any,
+        freeze: bool = True,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+    ) -> Self:
+        """A layer whose table is `embeddings`, a 2-d tensor; it is trained unless `freeze`."""
+        if embeddings.dim() != 2:
+            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
+        rows, columns = embeddings.shape
+        options = (padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+        return cls(rows, columns, *options, _weight=embeddings, _freeze=freeze)
+
+    def reset_parameters(self) -> None:
+        """Draws the table anew."""
+        draw_table(self)
+
+    def forward(self, input: Any) -> Any:
+        return functional.embedding(
+            input,
+            self.weight,
+            self.padding_idx,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.sparse,
+        )
+
+    def extra_repr(self) -> str:
+        return described(self, padding_idx=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, sparse=False)
+
+
+def draw_table(layer: Any) -> None:
+    """Normal numbers in all rows but that of the padding, which is zeros."""
+    init.normal_(layer.weight)
+    if layer.padding_idx is not None:
+        with no_grad():
+            layer.weight[layer.padding_idx].fill_(0)
+
+
+def described(layer: Any, **defaults: Any) -> str:
+    """The size of a layer's table, and those of its options that are not the usual ones."""
+    options = [f"{name}={getattr(layer, name)!r}" for name, usual in defaults.items() if getattr(layer, name) != usual]
+    return ", ".join([f"{layer.num_embeddings}, {layer.embedding_dim}", *options])
+
+
+class EmbeddingBag(Module):
+    """For each bag of row numbers, the sum, mean or maximum of the rows of `weight`. The row `padding_idx` starts as
+    zeros, counts nowhere and is not trained.
+
+    Shapes: (bags, each), or (numbers) with the offsets at which the bags begin -> (bags, embedding_dim); `weight`
+    (num_embeddings, embedding_dim), drawn from the standard normal distribution.
+    Errors: those of functional.embedding_bag, when called.
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        _weight: Any = None,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        if padding_idx is not None:
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise AssertionError("padding_idx must be within num_embeddings")
+            padding_idx %= num_embeddings
+        self.padding_idx = padding_idx
+        self.mode = mode
+        self.sparse = sparse
+        self.include_last_offset = include_last_offset
+        if _weight is None:
+            self.weight = Parameter(creation.empty((num_embeddings, embedding_dim), device=device, dtype=dtype))
+            self.reset_parameters()
+        else:
+            if list(_weight.shape) != [num_embeddings, embedding_dim]:
+                raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
+            self.weight = Parameter(_weight)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        embeddings: Any,
+        freeze: bool = True,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+    ) -> Self:
+        """A layer whose table is `embeddings`, a 2-d tensor; it is trained unless `freeze`."""
+        if embeddings.dim() != 2:
+            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
+        rows, columns = embeddings.shape
+        options = (max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings, include_last_offset, padding_idx)
+        layer = cls(rows, columns, *options)
+        layer.weight.requires_grad = not freeze
+        return layer
+
+    def reset_parameters(self) -> None:
+        """Draws the table anew."""
+        draw_table(self)
+
+    def forward(self, input: Any, offsets: Any = None, per_sample_weights: Any = None) -> Any:
+        return functional.embedding_bag(
+            input,
+            self.weight,
+            offsets,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.mode,
+            self.sparse,
+            per_sample_weights,
+            self.include_last_offset,
+            self.padding_idx,
+        )
+
+    def extra_repr(self) -> str:
+        return described(self, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode=None, padding_idx=None)

@@ -1,0 +1,161 @@
+"""Gradient clipping, and parameters as one vector. Read next: parametrize.py, fusion.py, rnn.py."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable
+from types import GeneratorType
+from typing import Any
+
+from redispatch.autograd import no_grad
+from redispatch.dispatch.tensor import Tensor
+from redispatch.kernels.ops import creation, shape
+
+from ..typename import typename
+from . import fusion, parametrizations, parametrize, prune, rnn
+from .fusion import fuse_conv_bn_eval, fuse_conv_bn_weights, fuse_linear_bn_eval, fuse_linear_bn_weights
+from .init import skip_init
+from .memory_format import convert_conv2d_weight_memory_format, convert_conv3d_weight_memory_format
+from .spectral_norm import remove_spectral_norm, spectral_norm
+from .weight_norm import remove_weight_norm, weight_norm
+
+__all__ = [
+    "clip_grad_norm",
+    "clip_grad_norm_",
+    "clip_grad_value_",
+    "clip_grads_with_norm_",
+    "convert_conv2d_weight_memory_format",
+    "convert_conv3d_weight_memory_format",
+    "fuse_conv_bn_eval",
+    "fuse_conv_bn_weights",
+    "fuse_linear_bn_eval",
+    "fuse_linear_bn_weights",
+    "fusion",
+    "get_total_norm",
+    "parameters_to_vector",
+    "parametrizations",
+    "parametrize",
+    "prune",
+    "remove_spectral_norm",
+    "remove_weight_norm",
+    "rnn",
+    "skip_init",
+    "spectral_norm",
+    "vector_to_parameters",
+    "weight_norm",
+]
+
+
+def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Any:
+    """The norm of all tensors taken together as one vector: a tensor without dimensions.
+
+    Errors: RuntimeError for an infinite norm or NaN, if `error_if_nonfinite`.
+    """
+    tensors = _listed(tensors)
+    if not tensors:
+        return creation.zeros(())
+    norm_type = float(norm_type)
+    with no_grad():
+        norms = shape.stack([norm(tensor, norm_type).to(tensors[0].device) for tensor in tensors])
+        total = norm(norms, norm_type)
+    if error_if_nonfinite and not math.isfinite(total.item()):
+        raise RuntimeError(
+            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
+            "clipped. To disable this error and scale the gradients by the non-finite norm anyway, set "
+            "`error_if_nonfinite=False`"
+        )
+    return total
+
+
+def norm(tensor: Any, order: float) -> Any:
+    """(Σ |x|^order)^(1/order) over all elements; the largest |x| for infinity, the number of those not 0 for 0."""
+    size = tensor.abs()
+    if order == math.inf:
+        return size.amax()
+    if order == -math.inf:
+        return size.amin()
+    if order == 0:
+        return (size > 0).to(size.dtype).sum()
+    if order == 1:
+        return size.sum()
+    return (size * size).sum().sqrt() if order == 2 else size.pow(order).sum().pow(1 / order)
+
+
+def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Any) -> None:
+    """Scales all gradients by max_norm / total_norm, where that is less than 1."""
+    with no_grad():
+        # Not asked whether it is less: on another device, the answer would be waited for.
+        factor = (max_norm / (total_norm + 1e-6)).clamp(max=1.0)
+        for gradient in _gradients(_listed(parameters)):
+            gradient.mul_(factor.to(gradient.device))
+
+
+def clip_grad_norm_(
+    parameters: Any,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Any:
+    """Scales all gradients so that their norm, taken together, is at most `max_norm`. Returns the norm before.
+
+    `foreach` chooses between PyTorch's implementations; here there is one. Errors: as `get_total_norm`.
+    """
+    listed = _listed(parameters)
+    if isinstance(parameters, GeneratorType) and not listed:
+        warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2)
+    total_norm = get_total_norm(_gradients(listed), norm_type, error_if_nonfinite)
+    clip_grads_with_norm_(listed, float(max_norm), total_norm)
+    return total_norm
+
+
+def clip_grad_norm(*args: Any, **kwargs: Any) -> Any:
+    """The former name of `clip_grad_norm_`."""
+    warnings.warn(
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return clip_grad_norm_(*args, **kwargs)
+
+
+def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
+    """Limits every element of every gradient to ±clip_value."""
+    limit = float(clip_value)
+    with no_grad():
+        for gradient in _gradients(_listed(parameters)):
+            gradient.clamp_(min=-limit, max=limit)
+
+
+def parameters_to_vector(parameters: Iterable[Any]) -> Any:
+    """The elements of all parameters, one after another, as one vector. TypeError where they are on several devices."""
+    listed = list(parameters)
+    _check_one_device(listed)
+    return shape.cat([parameter.view(-1) for parameter in listed])
+
+
+def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
+    """Gives each parameter its part of the vector, as a view: the inverse of `parameters_to_vector`."""
+    if not isinstance(vec, Tensor):
+        raise TypeError(f"expected torch.Tensor, but got: {typename(vec)}")
+    listed = list(parameters)
+    _check_one_device(listed)
+    start = 0
+    for parameter in listed:
+        stop = start + parameter.numel()
+        parameter.data = vec[start:stop].view_as(parameter).data
+        start = stop
+
+
+def _listed(parameters: Any) -> list[Any]:
+    return [parameters] if isinstance(parameters, Tensor) else list(parameters)
+
+
+def _gradients(parameters: list[Any]) -> list[Any]:
+    return [parameter.grad for parameter in parameters if parameter.grad is not None]
+
+
+def _check_one_device(parameters: list[Any]) -> None:
+    if len({parameter.device for parameter in parameters}) > 1:
+        raise TypeError("Found two parameters on different devices, this is currently not supported.")

@@ -1,0 +1,362 @@
+"""Optimizer: what all optimizers share. A subclass gives `update`, the formula for one parameter, or `update_all`.
+
+An optimizer holds *groups* of parameters, dictionaries with a list of parameters and the options for them (learning
+rate, weight decay, ...), and for each parameter a dictionary of state (a momentum, a count of steps). One step walks
+over all parameters that have a gradient. Everything else here is about the groups, and about saving and loading.
+
+Read next: sgd.py, adam.py, lr_scheduler.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from itertools import chain
+from typing import Any
+
+from redispatch.autograd import RemovableHandle, enable_grad, set_grad_enabled
+from redispatch.dispatch.tensor import Tensor, preserve_format
+from redispatch.kernels.ops import creation
+from redispatch.nn.checkpoint import registered
+from redispatch.nn.module import clear_grad
+from redispatch.nn.typename import typename
+
+Group = dict[str, Any]
+Hooks = OrderedDict[int, Callable[..., Any]]
+
+
+class _Required:
+    """The default of an option that has none: every group must name it."""
+
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required = _Required()
+
+
+class Optimizer:
+    """Updates parameters by their gradients.
+
+    params:   an iterable of tensors, of pairs (name, tensor), or of dictionaries: `{"params": [...], "lr": 0.1}`.
+    defaults: the options of groups that do not name them.
+    Errors: TypeError for a single tensor or what is no tensor; ValueError for none at all, for one that was computed
+    and for one in two groups.
+    """
+
+    state: defaultdict[Any, Any]
+    param_groups: list[Group]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "step" in cls.__dict__:
+            cls.step = with_hooks(cls.step)  # type: ignore[method-assign]
+
+    def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+        if isinstance(params, Tensor):
+            raise TypeError(
+                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
+                + typename(params)
+            )
+        self.defaults = defaults
+        self.state = defaultdict(dict)
+        self.param_groups = []
+        self._make_hooks()
+        groups = list(params)
+        if not groups:
+            raise ValueError("optimizer got an empty parameter list")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(group)
+
+    # Groups ---------------------------------------------------------------------------------------------------
+
+    def add_param_group(self, param_group: Group) -> None:
+        """Adds parameters with options of their own; the options that it does not name are the defaults.
+
+        Errors: as the constructor's.
+        """
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        names, params = split_names(param_group["params"])
+        param_group["params"] = params
+        if names:
+            param_group["param_names"] = names
+        for param in params:
+            self._check_parameter(param)
+        for name, default in self.defaults.items():
+            if default is required and name not in param_group:
+                raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
+            param_group.setdefault(name, default)
+        if len(set(params)) != len(params):
+            warnings.warn(
+                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; "
+                "see github.com/pytorch/pytorch/issues/40967 for more information",
+                stacklevel=3,
+            )
+        for group in self.param_groups:
+            if ("param_names" in group) != ("param_names" in param_group):
+                which = "with names" if "param_names" in param_group else "without names"
+                raise ValueError(
+                    "all optimizer param groups should be with/without names. cannot add param group "
+                    f"{which} to the optimizer"
+                )
+        if not set(params).isdisjoint(chain.from_iterable(group["params"] for group in self.param_groups)):
+            raise ValueError("some parameters appear in more than one parameter group")
+        self.param_groups.append(param_group)
+
+    def _check_parameter(self, param: Any) -> None:
+        if not isinstance(param, Tensor):
+            raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {typename(param)}")
+        if not (param.is_leaf or param.retains_grad or self.defaults.get("differentiable")):
+            raise ValueError("can't optimize a non-leaf Tensor")
+
+    # Stepping -------------------------------------------------------------------------------------------------
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Updates every parameter that has a gradient. Returns what `closure`, which computes the gradients, returns.
+
+        Nothing is recorded, unless the optimizer is `differentiable`.
+        """
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        with set_grad_enabled(self.defaults.get("differentiable", False)):
+            for group in self.param_groups:
+                self.update_all([param for param in group["params"] if param.grad is not None], group)
+        return loss
+
+    def update_all(self, params: list[Any], group: Group) -> None:
+        """Moves the parameters of a group that have a gradient: by default one after the other."""
+        for param in params:
+            grad = param.grad
+            self.update(param, -grad if group.get("maximize") else grad, self.state[param], group)
+
+    def update(self, param: Any, grad: Any, state: dict[str, Any], group: Group) -> None:
+        """Moves one parameter, in place. `grad` points uphill; it is the parameter's own and must not be written to."""
+        raise NotImplementedError(f"{type(self).__name__} gives neither update() nor step()")
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Takes the gradients of all parameters away, or fills them with zeros."""
+        for group in self.param_groups:
+            for param in group["params"]:
+                clear_grad(param, set_to_none)
+
+    # Saving and loading ---------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state and the groups, with numbers, from group to group, in the place of parameters."""
+        for hook in self._optimizer_state_dict_pre_hooks.values():
+            hook(self)
+        params = chain.from_iterable(group["params"] for group in self.param_groups)
+        numbers: dict[Any, int] = {}
+        for number, param in enumerate(params):
+            numbers.setdefault(param, number)
+        saved: dict[str, Any] = {
+            "state": {numbers[key] if isinstance(key, Tensor) else key: value for key, value in self.state.items()},
+            "param_groups": [
+                {
+                    **{key: value for key, value in group.items() if key != "params"},
+                    "params": [numbers[p] for p in group["params"]],
+                }
+                for group in self.param_groups
+            ],
+        }
+        for hook in self._optimizer_state_dict_post_hooks.values():
+            saved = hook(self, saved) or saved
+        return saved
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes over options and state from another optimizer's `state_dict()`.
+
+        State goes to the parameter in the same place; its tensors are copied, to the parameter's dtype and device, so
+        that the two optimizers go on apart. (PyTorch's share those that fit already.)
+        Errors: ValueError for another number of groups, or of parameters in a group.
+        """
+        state_dict = state_dict.copy()
+        for hook in self._optimizer_load_state_dict_pre_hooks.values():
+            state_dict = hook(self, state_dict) or state_dict
+        saved_groups = deepcopy(state_dict["param_groups"])
+        if len(saved_groups) != len(self.param_groups):
+            raise ValueError("loaded state dict has a different number of parameter groups")
+        matched = list(zip(self.param_groups, saved_groups, strict=True))
+        if any(len(group["params"]) != len(saved["params"]) for group, saved in matched):
+            raise ValueError(
+                "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
+            )
+        params = {
+            number: param
+            for group, saved in matched
+            for number, param in zip(saved["params"], group["params"], strict=True)
+        }
+        state: defaultdict[Any, Any] = defaultdict(dict)
+        for number, value in state_dict["state"].items():
+            if number in params:
+                state[params[number]] = fitted(value, params[number])
+            else:
+                state[number] = value
+        for group, saved in matched:
+            saved["params"] = group["params"]
+            if "param_names" in group:
+                saved.setdefault("param_names", group["param_names"])
+        self.__setstate__({"state": state, "param_groups": saved_groups})
+        for hook in self._optimizer_load_state_dict_post_hooks.values():
+            hook(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for group in self.param_groups:  # an older version may not have known an option
+            for name, default in self.defaults.items():
+                group.setdefault(name, default)
+        if "_optimizer_step_pre_hooks" not in self.__dict__:
+            self._make_hooks()
+
+    def __repr__(self) -> str:
+        lines = []
+        for number, group in enumerate(self.param_groups):
+            options = (f"    {name}: {group[name]}" for name in sorted(group) if name != "params")
+            lines += [f"\nParameter Group {number}", *options]
+        return f"{type(self).__name__} ({chr(10).join(lines)}\n)"
+
+    # Hooks ----------------------------------------------------------------------------------------------------
+
+    def _make_hooks(self) -> None:
+        self._optimizer_step_pre_hooks: Hooks = OrderedDict()
+        self._optimizer_step_post_hooks: Hooks = OrderedDict()
+        self._optimizer_state_dict_pre_hooks: Hooks = OrderedDict()
+        self._optimizer_state_dict_post_hooks: Hooks = OrderedDict()
+        self._optimizer_load_state_dict_pre_hooks: Hooks = OrderedDict()
+        self._optimizer_load_state_dict_post_hooks: Hooks = OrderedDict()
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls `hook(optimizer, args, kwargs)` before a step; a pair that it returns replaces the arguments."""
+        return registered(self._optimizer_step_pre_hooks, hook)
+
+    def register_step_post_hook(self, hook: Callable[..., None]) -> RemovableHandle:
+        """Calls `hook(optimizer, args, kwargs)` after a step."""
+        return registered(self._optimizer_step_post_hooks, hook)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., None], prepend: bool = False) -> RemovableHandle:
+        """Calls `hook(optimizer)` before the state is saved."""
+        return registered(self._optimizer_state_dict_pre_hooks, hook, prepend)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Calls `hook(optimizer, state_dict)` after the state was saved; a dictionary that it returns replaces it."""
+        return registered(self._optimizer_state_dict_post_hooks, hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Calls `hook(optimizer, state_dict)` before state is loaded; a dictionary that it returns replaces it."""
+        return registered(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., None], prepend: bool = False) -> RemovableHandle:
+        """Calls `hook(optimizer)` after state was loaded."""
+        return registered(self._optimizer_load_state_dict_post_hooks, hook, prepend)
+
+
+def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
+    """An optimizer's `step` with the hooks around it."""
+
+    @functools.wraps(step)
+    def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        for hook in self._optimizer_step_pre_hooks.values():
+            changed = hook(self, args, kwargs)
+            if changed is not None:
+                if not (isinstance(changed, tuple) and len(changed) == 2):
+                    raise RuntimeError(
+                        f"{step} must return None or a tuple of (new_args, new_kwargs), but got {changed}."
+                    )
+                args, kwargs = changed
+        result = step(self, *args, **kwargs)
+        self._opt_called = True  # type: ignore[attr-defined]  # lr_scheduler.py asks whether there was a step yet
+        for hook in self._optimizer_step_post_hooks.values():
+            hook(self, args, kwargs)
+        return result
+
+    return hooked
+
+
+Optimizer.step = with_hooks(Optimizer.step)  # type: ignore[method-assign]
+
+
+def split_names(params: Any) -> tuple[list[Any], list[Any]]:
+    """The names, if they are pairs (name, tensor), and the tensors.
+
+    Errors: TypeError for a set, which has no order that a checkpoint could rely on; ValueError where some have names.
+    """
+    if isinstance(params, Tensor):
+        return [], [params]
+    if isinstance(params, set):
+        raise TypeError(
+            "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets "
+            "will change between runs. Please use a list instead."
+        )
+    listed = list(params)
+    names = [item[0] for item in listed if isinstance(item, tuple)]
+    if names and len(names) != len(listed):
+        raise ValueError("all optimizer params should be with/without names. Some param names are missing")
+    return names, [item[1] if isinstance(item, tuple) else item for item in listed]
+
+
+def fitted(value: Any, param: Any, name: str | None = None) -> Any:
+    """A value of the state, copied, its tensors of the dtype and on the device of `param`. A count of steps stays."""
+    if isinstance(value, Tensor):
+        if name == "step":
+            return value.clone()
+        dtype = param.dtype if param.is_floating_point() else value.dtype
+        return value.to(device=param.device, dtype=dtype, copy=True)
+    if isinstance(value, dict):
+        return {key: fitted(item, param, key) for key, item in value.items()}
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return type(value)(fitted(item, param) for item in value)  # type: ignore[call-arg]
+    return value
+
+
+def number(value: Any) -> float:
+    """An option as a Python number: a learning rate may be a tensor of one element."""
+    return value.item() if isinstance(value, Tensor) else value
+
+
+def check_lr(lr: Any) -> None:
+    """Raises ValueError for a learning rate that is negative, or a tensor of several elements."""
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
+    check_not_negative("learning rate", lr)
+
+
+def check_not_negative(what: str, value: Any) -> None:
+    """Raises ValueError for a negative option, or NaN."""
+    if not value >= 0:
+        raise ValueError(f"Invalid {what}: {value}")
+
+
+def check_betas(betas: Any) -> None:
+    """Raises ValueError for a share of a running mean that is not in [0, 1)."""
+    for index, beta in enumerate(betas):
+        if not 0 <= beta < 1:
+            raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
+
+
+def begin(param: Any, state: dict[str, Any], *names: str) -> None:
+    """The state before the first step: a count of steps and, under each name, zeros like the parameter."""
+    # A tensor, so that checkpoints go between this and PyTorch; on the CPU, since its value is read in every step.
+    state["step"] = creation.zeros(())
+    for name in names:
+        state[name] = zeros_like(param)
+
+
+def zeros_like(param: Any) -> Any:
+    return creation.zeros_like(param, memory_format=preserve_format)
+
+
+def count_step(state: dict[str, Any]) -> float:
+    """Which step this is, from 1."""
+    state["step"] += 1
+    return state["step"].item()

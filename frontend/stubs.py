@@ -1,0 +1,234 @@
+"""Stubs for type checkers: the functions and methods that operators have, whose signatures are in the schemas.
+
+    python -m redispatch.stubs            writes frontend/_C/_VariableFunctions.pyi and __init__.pyi
+    python -m redispatch.stubs --check    says which of them is out of date
+
+A public function takes tensors of any kind and returns a `Tensor` whose methods the checker knows. What is written in
+Python by hand is not repeated here; __init__.pyi imports it as __init__.py does. tests/test_stubs.py holds the files
+current, and has mypy read a program against them.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import keyword
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, cast
+
+import redispatch
+from redispatch.dispatch import ListType, OptionalType, entry_point_of
+from redispatch.dispatch.core.boxing import NUMBER_FOR_TENSOR
+from redispatch.dispatch.entry.signature import Signature
+from redispatch.dispatch.schema.schema import NO_DEFAULT, Type
+
+ROOT = Path(__file__).parent
+FUNCTIONS, FACE = "_C/_VariableFunctions.pyi", "__init__.pyi"
+
+HEAD = '''"""Made by `python -m redispatch.stubs` from the operators' schemas."""
+
+# mypy: disable-error-code="overload-overlap,overload-cannot-match,override,misc,assignment"
+
+from builtins import bool as _bool, complex as _complex, float as _float, int as _int
+from collections.abc import Sequence
+from typing import Any, NamedTuple, overload
+
+from redispatch.dispatch.tensor import Tensor as _Tensor, UntypedStorage, device, dtype, layout, memory_format
+'''
+
+NAMES = {
+    "Tensor": "_Tensor", "Scalar": "_complex", "int": "_int", "SymInt": "_int", "float": "_float", "bool": "_bool",
+    "SymBool": "_bool", "str": "str", "ScalarType": "dtype", "Layout": "layout", "Device": "device | str",
+    "MemoryFormat": "memory_format", "Storage": "UntypedStorage", "Generator": "Any", "Dimname": "str",
+}  # fmt: skip
+
+
+def stubs() -> dict[str, str]:
+    """File name -> text."""
+    return {FUNCTIONS: functions_stub(), FACE: face_stub()}
+
+
+def functions_stub() -> str:
+    """The class Tensor with the methods of operators, and the functions, each overload of each name."""
+    methods = [
+        definition(name, getattr(redispatch.Tensor, name), "    ")
+        for name in sorted(dir(redispatch.Tensor))
+        if is_face(getattr(redispatch.Tensor, name)) and name.isidentifier() and not keyword.iskeyword(name)
+    ]
+    functions = [definition(name, getattr(redispatch, name)) for name in operator_names()]
+    tuples = sorted({line for face in faces() for signature in signatures(face) for line in named_tuple(signature)})
+    return "\n".join([HEAD, *tuples, "class Tensor(_Tensor):", *methods, "", *functions, ""])
+
+
+def faces() -> list[Any]:
+    """The methods and functions that are operators."""
+    return [
+        getattr(place, name)
+        for place in (redispatch.Tensor, redispatch)
+        for name in dir(place)
+        if is_face(getattr(place, name, None))
+    ]
+
+
+def named_tuple(signature: Signature) -> list[str]:
+    """The class of an operator's results, where they have names."""
+    returns = signature.op.schema.returns
+    if len(returns) < 2 or not returns[0].name:
+        return []
+    fields = "".join(f"    {item.name}: {result(item.type)}\n" for item in returns)
+    return [f"class {tuple_name(signature)}(NamedTuple):\n{fields}"]
+
+
+def tuple_name(signature: Signature) -> str:
+    return "_".join(["_return", signature.op._opname, *(item.name for item in signature.op.schema.returns)])
+
+
+SHOWN = ("redispatch", "math")  # of math e, inf, nan, pi
+
+
+def face_stub() -> str:
+    """What __init__.py imports, each name marked as public; operators' functions come from their stub."""
+    operators = {*operator_names(), "Tensor"}
+    lines = []
+    for node in ast.walk(ast.parse((ROOT / "__init__.py").read_text())):  # those for type checkers alone, too
+        if isinstance(node, ast.ImportFrom) and (node.level or str(node.module).partition(".")[0] in SHOWN):
+            kept = [(alias.name, alias.asname or alias.name) for alias in node.names]
+            kept = [pair for pair in kept if pair[1] not in operators]
+            if kept:
+                lines.append(
+                    f"from {'.' * node.level}{node.module or ''} import {', '.join(f'{a} as {b}' for a, b in kept)}"
+                )
+    listed = "".join(f"    {name} as {name},\n" for name in sorted(operators))
+    plain = [f"def {name}(*args: Any, **kwargs: Any) -> {kind}: ..." for name, kind in sorted(PLAIN.items())]
+    lines = [without(line, PLAIN.keys()) for line in lines]
+    lines = [line for line in lines if line]
+    return "\n".join(
+        [
+            '"""Made by `python -m redispatch.stubs`: the public names, with the types of operators\' functions."""',
+            "",
+            "from typing import Any",
+            "",
+            *lines,
+            f"from ._C._VariableFunctions import (\n{listed})",
+            "",
+            "__version__: str",
+            *plain,
+            "",
+        ]
+    )
+
+
+# Functions written in Python whose results are tensors.
+PLAIN = dict.fromkeys(
+    "tensor as_tensor asarray from_numpy from_dlpack frombuffer einsum tensordot norm".split(), "Tensor"
+)
+PLAIN |= dict.fromkeys(["meshgrid", "broadcast_tensors"], "tuple[Tensor, ...]")
+
+
+def without(line: str, names: Iterable[str]) -> str:
+    """An import without these names; empty where nothing remains."""
+    head, _, listed = line.partition(" import ")
+    kept = [pair for pair in listed.split(", ") if pair.split(" as ")[1] not in names]
+    return f"{head} import {', '.join(kept)}" if kept else ""
+
+
+def operator_names() -> list[str]:
+    """The public functions that are operators."""
+    return sorted(name for name in dir(redispatch) if is_face(getattr(redispatch, name, None)))
+
+
+def is_face(value: Any) -> bool:
+    return bool(getattr(value, "operators", None)) and inspect.isfunction(value)
+
+
+def signatures(function: Any) -> list[Signature]:
+    return cast(list[Signature], entry_point_of(function).forms())
+
+
+def definition(name: str, function: Any, indent: str = "") -> str:
+    """The function's overloads, as a stub writes them."""
+    found: list[str] = []
+    for signature in signatures(function):
+        lead = ["self"] if signature.method else []
+        for parameters in ways(signature):
+            line = f"{indent}def {name}({', '.join(lead + parameters)}) -> {returned(signature)}: ..."
+            if line not in found:
+                found.append(line)
+    mark = f"{indent}@overload\n" if len(found) > 1 else ""
+    return "\n".join(mark + line for line in found)
+
+
+def ways(signature: Signature) -> Iterable[list[str]]:
+    """The parameters; and once more, where a list of ints may be spread over the positions."""
+    yield parameters_of(signature)
+    if signature.spreads:
+        rest = parameters_of(signature)[1:]
+        first = signature.parameters[0]
+        yield [f"*{first.name}: _int", *(part for part in rest if part != "*")]
+
+
+def parameters_of(signature: Signature) -> list[str]:
+    parts = []
+    for parameter, argument in zip(
+        signature.parameters, signature.op.schema.arguments[signature.method :], strict=True
+    ):
+        default = "" if parameter.default is NO_DEFAULT else " = ..."
+        numbers = signature.op.schema.name in NUMBER_FOR_TENSOR and str(argument.type) == "Tensor"
+        kind = annotation(argument.type) + (" | _complex" if numbers else "")
+        if default and parameter.default is None and "None" not in kind:
+            kind += " | None"
+        name = f"{parameter.name}_" if keyword.iskeyword(parameter.name) else parameter.name
+        parts.append(f"{name}: {kind}{default}")
+    keywords = parts[signature.positional :]
+    if signature.out is not None:
+        several = len(signature.out.schema.out_positions) > 1
+        keywords.append(f"out: {'Sequence[_Tensor]' if several else '_Tensor'} | None = ...")
+    if signature.is_factory:
+        keywords.append("requires_grad: _bool = ...")
+    return parts[: signature.positional] + (["*", *keywords] if keywords else [])
+
+
+def annotation(kind: Type) -> str:
+    """What a caller may give for an argument of this type."""
+    if isinstance(kind, OptionalType):
+        return f"{annotation(kind.elem)} | None"
+    if isinstance(kind, ListType):
+        one = annotation(kind.elem)
+        return f"{one} | Sequence[{one}]" if kind.size else f"Sequence[{one}]"
+    return NAMES.get(kind.schema_str(), "Any")
+
+
+def returned(signature: Signature) -> str:
+    """What a caller gets."""
+    if named_tuple(signature):
+        return tuple_name(signature)
+    kinds = [result(item.type) for item in signature.op.schema.returns]
+    return "None" if not kinds else kinds[0] if len(kinds) == 1 else f"tuple[{', '.join(kinds)}]"
+
+
+def result(kind: Type) -> str:
+    if isinstance(kind, ListType):
+        return f"tuple[{result(kind.elem)}, ...]"
+    name = annotation(kind)
+    return {"_Tensor": "Tensor", "_complex": "_int | _float | _complex"}.get(name, name)
+
+
+def stale() -> list[str]:
+    """The files that are not what would be written now."""
+    return [name for name, text in stubs().items() if not (ROOT / name).exists() or (ROOT / name).read_text() != text]
+
+
+def main(arguments: list[str]) -> int:
+    if arguments == ["--check"]:
+        for name in (found := stale()):
+            print(f"{name} is out of date: python -m redispatch.stubs", file=sys.stderr)
+        return bool(found)
+    for name, text in stubs().items():
+        (ROOT / name).write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

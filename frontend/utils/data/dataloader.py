@@ -1,0 +1,276 @@
+"""DataLoader: the samples of a dataset, in an order, in batches.
+
+With workers, threads read ahead: kernels and most readers of files let other threads run. Batches come in the same
+order as without; what the workers share with each other and with the rest is the dataset itself.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from redispatch.dispatch.tensor import dtypes, pinned_memory
+from redispatch.kernels.ops.creation import empty
+from redispatch.utils import _pytree as pytree
+
+from .collate import default_collate, default_convert
+from .dataset import IterableDataset
+from .sampler import BatchSampler, RandomSampler, SequentialSampler
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerInfo:
+    """What a worker knows of itself."""
+
+    id: int
+    num_workers: int
+    seed: int
+    dataset: Any
+
+
+_here = threading.local()
+
+
+def get_worker_info() -> WorkerInfo | None:
+    """The worker that calls this; None outside of any."""
+    return getattr(_here, "info", None)
+
+
+class _Endless:
+    """The sampler of an iterable dataset: nothing is to be chosen."""
+
+    def __iter__(self) -> Iterator[None]:
+        while True:
+            yield None
+
+
+class DataLoader:
+    """Iterates over a dataset in batches.
+
+    shuffle:       in a random order, new for each pass; or `sampler` gives the order, or `batch_sampler` the batches
+    batch_size:    None for samples as they are
+    num_workers:   threads that read ahead, `prefetch_factor` batches each; `worker_init_fn(id)` is called in each
+    collate_fn:    makes a batch of a list of samples
+    drop_last:     leaves out a last batch that is not full
+    timeout:       seconds to wait for a batch; RuntimeError when they are over
+    pin_memory:    moves the tensors of batches to memory that an accelerator reads by itself; warns where there is none
+    `multiprocessing_context` and `persistent_workers` are about processes.
+
+    Errors: ValueError for options that exclude each other.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Iterable[Any] | None = None,
+        batch_sampler: Iterable[Any] | None = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[Any], Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], None] | None = None,
+        multiprocessing_context: Any = None,
+        generator: Any = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+    ) -> None:
+        iterable = isinstance(dataset, IterableDataset)
+        check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
+        check_order(iterable, shuffle, sampler, batch_sampler)
+        if sampler is not None and shuffle:
+            raise ValueError("sampler option is mutually exclusive with shuffle")
+        if batch_sampler is not None:
+            if batch_size != 1 or shuffle or sampler is not None or drop_last:
+                raise ValueError(
+                    "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last"
+                )
+            batch_size = None
+        elif batch_size is None and drop_last:
+            raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
+        if sampler is None:
+            sampler = the_sampler(dataset, iterable, bool(shuffle), generator)
+        if batch_size is not None and batch_sampler is None:
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+        self.dataset = dataset
+        self.num_workers = num_workers
+        self.prefetch_factor = 2 if prefetch_factor is None and num_workers > 0 else prefetch_factor
+        self.pin_memory = pin_memory
+        self.pin_memory_device = pin_memory_device
+        self.timeout = timeout
+        self.worker_init_fn = worker_init_fn
+        self.multiprocessing_context = multiprocessing_context
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+        self.sampler = sampler
+        self.batch_sampler = batch_sampler
+        self.generator = generator
+        self.collate_fn = collate_fn or (default_convert if batch_sampler is None else default_collate)
+        self.persistent_workers = persistent_workers
+        self.in_order = in_order
+
+    def __iter__(self) -> Iterator[Any]:
+        batches = self._unpinned()
+        if not self.pin_memory:
+            return batches
+        if pinned_memory(0) is None:
+            warnings.warn(
+                "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
+                "used.",
+                UserWarning,
+                stacklevel=2,
+            )
+            return batches
+        return map(pinned_batch, batches)
+
+    def _unpinned(self) -> Iterator[Any]:
+        if isinstance(self.dataset, IterableDataset):
+            return self._of_streams()
+        index = iter(self.sampler if self.batch_sampler is None else self.batch_sampler)
+        return self._ahead(index) if self.num_workers else map(self._fetched, index)
+
+    def __len__(self) -> int:
+        """The number of batches."""
+        if isinstance(self.dataset, IterableDataset):
+            count = len(self.dataset)  # type: ignore[arg-type]  # one without a length has none here, either
+            if self.batch_size is None:
+                return count
+            return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+        return len(self.sampler if self.batch_sampler is None else self.batch_sampler)  # type: ignore[arg-type]
+
+    # Fetching -----------------------------------------------------------------------------------------------------
+
+    def _fetched(self, index: Any) -> Any:
+        """The batch with these numbers, or the sample with this one."""
+        if self.batch_sampler is None:
+            return self.collate_fn(self.dataset[index])
+        several = getattr(self.dataset, "__getitems__", None)
+        return self.collate_fn(several(index) if callable(several) else [self.dataset[i] for i in index])
+
+    def _batches_of(self, stream: Iterator[Any]) -> Iterator[Any]:
+        """The batches of samples that come one after the other."""
+        if self.batch_sampler is None:
+            yield from map(self.collate_fn, stream)
+            return
+        for numbers in self.batch_sampler:
+            batch = list(islice(stream, len(numbers)))
+            if not batch or (self.drop_last and len(batch) < len(numbers)):
+                return
+            yield self.collate_fn(batch)
+            if len(batch) < len(numbers):
+                return
+
+    # Workers ------------------------------------------------------------------------------------------------------
+
+    def _ahead(self, index: Iterator[Any]) -> Iterator[Any]:
+        """The batches in order, so many of them fetched ahead by threads."""
+        with self._pool() as pool:
+            waiting: deque[Future[Any]] = deque()
+            ahead = self.num_workers * (self.prefetch_factor or 2)
+            for numbers in islice(index, ahead):
+                waiting.append(pool.submit(self._fetched, numbers))
+            try:
+                while waiting:
+                    batch = self._waited_for(waiting.popleft())
+                    for numbers in islice(index, 1):
+                        waiting.append(pool.submit(self._fetched, numbers))
+                    yield batch
+            finally:  # whoever leaves the loop early does not wait for what was read ahead
+                pool.shutdown(wait=False, cancel_futures=True)
+
+    def _of_streams(self) -> Iterator[Any]:
+        """The batches of an iterable dataset: with workers, of one stream for each, in turn."""
+        if not self.num_workers:
+            yield from self._batches_of(iter(self.dataset))
+            return
+        over = object()
+        pools = [self._pool(worker) for worker in range(self.num_workers)]
+        try:
+            made = [pool.submit(lambda: self._batches_of(iter(self.dataset))) for pool in pools]
+            streams = [self._waited_for(stream) for stream in made]
+            turns = deque(
+                (pool, stream, pool.submit(next, stream, over)) for pool, stream in zip(pools, streams, strict=True)
+            )
+            while turns:
+                pool, stream, coming = turns.popleft()
+                batch = self._waited_for(coming)
+                if batch is not over:
+                    turns.append((pool, stream, pool.submit(next, stream, over)))
+                    yield batch
+        finally:
+            for pool in pools:
+                pool.shutdown(wait=False, cancel_futures=True)
+
+    def _waited_for(self, coming: Future[Any]) -> Any:
+        try:
+            return coming.result(self.timeout or None)
+        except TimeoutError:
+            raise RuntimeError(f"DataLoader timed out after {self.timeout} seconds") from None
+
+    def _pool(self, worker: int | None = None) -> ThreadPoolExecutor:
+        """All workers, or the one with this number: threads that know who they are."""
+        seed = int(empty((), dtype=dtypes.int64).random_(generator=self.generator).item())
+        numbers = iter(range(self.num_workers) if worker is None else [worker])
+        lock = threading.Lock()
+
+        def begin() -> None:
+            with lock:
+                number = next(numbers)
+            _here.info = WorkerInfo(number, self.num_workers, seed + number, self.dataset)
+            if self.worker_init_fn is not None:
+                self.worker_init_fn(number)
+
+        return ThreadPoolExecutor(self.num_workers if worker is None else 1, "loader", begin)
+
+
+def the_sampler(dataset: Any, iterable: bool, shuffle: bool, generator: Any) -> Iterable[Any]:
+    """The order of a dataset where none was given."""
+    if iterable:
+        return _Endless()
+    return RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
+
+
+def check_workers(num_workers: int, timeout: float, prefetch_factor: int | None, persistent: bool) -> None:
+    if num_workers < 0:
+        raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
+    if timeout < 0:
+        raise ValueError("timeout option should be non-negative")
+    if num_workers == 0 and prefetch_factor is not None:
+        raise ValueError(
+            "prefetch_factor option could only be specified in multiprocessing.let num_workers > 0 to enable "
+            "multiprocessing, otherwise set prefetch_factor to None."
+        )
+    if prefetch_factor is not None and prefetch_factor < 0:
+        raise ValueError("prefetch_factor option should be non-negative")
+    if persistent and num_workers == 0:
+        raise ValueError("persistent_workers option needs num_workers > 0")
+
+
+def check_order(iterable: bool, shuffle: bool | None, sampler: Any, batch_sampler: Any) -> None:
+    """An iterable dataset has its own order."""
+    if shuffle not in (None, True, False):
+        warnings.warn(f"shuffle should be a bool, but got {shuffle!r}", stacklevel=3)
+    if not iterable:
+        return
+    options = {"shuffle": shuffle or None, "sampler": sampler, "batch_sampler": batch_sampler}
+    for name, value in options.items():
+        if value is not None:
+            raise ValueError(
+                f"DataLoader with IterableDataset: expected unspecified {name} option, but got {name}={value}"
+            )
+
+
+def pinned_batch(batch: Any) -> Any:
+    """A batch with its tensors in pinned memory, and with whatever else has a method `pin_memory` asked for it."""
+    return pytree.tree_map(lambda x: x.pin_memory() if hasattr(x, "pin_memory") else x, batch)

@@ -1,0 +1,167 @@
+"""Datasets: what `dataset[i]` and `len(dataset)` give, or what iteration gives; and datasets made of others.
+
+Read next: sampler.py.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import Any, Generic, TypeVar
+
+from redispatch.kernels.ops.random import randperm
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Dataset(Generic[T_co]):
+    """Samples by number: a subclass gives `__getitem__`, and `__len__` if there is a number of them."""
+
+    def __getitem__(self, index: Any) -> T_co:
+        raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
+
+    def __add__(self, other: Dataset[T_co]) -> ConcatDataset[T_co]:
+        return ConcatDataset([self, other])
+
+
+class IterableDataset(Dataset[T_co], Iterable[T_co]):
+    """Samples one after the other: a subclass gives `__iter__`."""
+
+    def __add__(self, other: Dataset[T_co]) -> ChainDataset:  # type: ignore[override]  # as PyTorch's does
+        return ChainDataset([self, other])
+
+
+class TensorDataset(Dataset[tuple[Any, ...]]):
+    """Tensors of one length: sample i is the tuple of their elements i. AssertionError for different lengths."""
+
+    def __init__(self, *tensors: Any) -> None:
+        if any(tensors[0].size(0) != tensor.size(0) for tensor in tensors):
+            raise AssertionError("Size mismatch between tensors")
+        self.tensors = tensors
+
+    def __getitem__(self, index: Any) -> tuple[Any, ...]:
+        return tuple(tensor[index] for tensor in self.tensors)
+
+    def __len__(self) -> int:
+        return self.tensors[0].size(0)
+
+
+class StackDataset(Dataset[Any]):
+    """Datasets of one length side by side: tuples of their samples, or dictionaries where they were given by name.
+
+    Errors: ValueError for none, for different lengths, or for both ways at once.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if args and kwargs:
+            raise ValueError(
+                "Supported either ``tuple``- (via ``args``) or``dict``- (via ``kwargs``) like input/output"
+            )
+        if not args and not kwargs:
+            raise ValueError("At least one dataset should be passed")
+        self.datasets: Any = args or kwargs
+        lengths = {len(dataset) for dataset in (args or kwargs.values())}
+        if len(lengths) > 1:
+            raise ValueError("Size mismatch between datasets")
+        (self._length,) = lengths
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(self.datasets, dict):
+            return {name: dataset[index] for name, dataset in self.datasets.items()}
+        return tuple(dataset[index] for dataset in self.datasets)
+
+    def __len__(self) -> int:
+        return self._length
+
+
+class ConcatDataset(Dataset[T_co]):
+    """Datasets one behind the other. Errors: AssertionError for none, and for one without numbers."""
+
+    def __init__(self, datasets: Iterable[Any]) -> None:
+        self.datasets = list(datasets)
+        if not self.datasets:
+            raise AssertionError("datasets should not be an empty iterable")
+        if any(isinstance(dataset, IterableDataset) for dataset in self.datasets):
+            raise AssertionError("ConcatDataset does not support IterableDataset")
+        self.cumulative_sizes = list(accumulate(len(dataset) for dataset in self.datasets))
+
+    def __len__(self) -> int:
+        return self.cumulative_sizes[-1]
+
+    def __getitem__(self, index: int) -> T_co:
+        if index < 0:
+            if -index > len(self):
+                raise ValueError("absolute value of index should not exceed dataset length")
+            index += len(self)
+        place = bisect_right(self.cumulative_sizes, index)
+        return self.datasets[place][index - (self.cumulative_sizes[place - 1] if place else 0)]
+
+
+class ChainDataset(IterableDataset[Any]):
+    """Iterable datasets one behind the other."""
+
+    def __init__(self, datasets: Iterable[Any]) -> None:
+        self.datasets = datasets
+
+    def __iter__(self) -> Iterator[Any]:
+        for dataset in self.datasets:
+            if not isinstance(dataset, IterableDataset):
+                raise AssertionError("ChainDataset only supports IterableDataset")
+            yield from dataset
+
+    def __len__(self) -> int:
+        return sum(len(dataset) for dataset in self.datasets)
+
+
+class Subset(Dataset[T_co]):
+    """The samples of a dataset that have these numbers."""
+
+    def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
+        self.dataset = dataset
+        self.indices = indices
+
+    def __getitem__(self, index: Any) -> T_co:
+        chosen = [self.indices[i] for i in index] if isinstance(index, list) else self.indices[index]
+        return self.dataset[chosen]
+
+    def __getitems__(self, indices: list[int]) -> list[T_co]:
+        """Several at once, as the dataset likes to give them."""
+        chosen = [self.indices[i] for i in indices]
+        several = getattr(self.dataset, "__getitems__", None)
+        return several(chosen) if callable(several) else [self.dataset[i] for i in chosen]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) -> list[Subset[Any]]:
+    """Subsets of these lengths, or of these shares, which add up to 1, drawn at random.
+
+    Errors: ValueError where the lengths do not add up to that of the dataset.
+    """
+    if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
+        lengths = lengths_of_shares(lengths, len(dataset))
+    if sum(lengths) != len(dataset):
+        raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
+    order = randperm(len(dataset), generator=generator).tolist()
+    ends = accumulate(lengths)
+    return [Subset(dataset, order[int(end - size) : int(end)]) for end, size in zip(ends, lengths, strict=True)]
+
+
+def lengths_of_shares(shares: Sequence[float], total: int) -> list[int]:
+    """Whole numbers near these shares of `total`; what is left over goes to the first, one each."""
+    for index, share in enumerate(shares):
+        if not 0 <= share <= 1:
+            raise ValueError(f"Fraction at index {index} is not between 0 and 1")
+    sizes = [math.floor(total * share) for share in shares]
+    for index in range(total - sum(sizes)):
+        sizes[index % len(sizes)] += 1
+    for index, size in enumerate(sizes):
+        if size == 0:
+            warnings.warn(
+                f"Length of split at index {index} is 0. This might result in an empty dataset.", stacklevel=3
+            )
+    return sizes

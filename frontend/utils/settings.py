@@ -1,0 +1,143 @@
+"""Switches that programs set and ask for: determinism, precision of products, threads between operators, warnings.
+
+The kernels here give the same result each time, multiply in full precision and run one operator after another. So
+nothing depends on these; they are kept, per thread, for whoever asks.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any
+
+from redispatch.dispatch.tensor import Tensor, UntypedStorage, set_default_dtype
+from redispatch.kernels.ops.legacy import TYPES, TensorType, TypedStorage
+
+DEBUG_MODES = ("default", "warn", "error")
+PRECISIONS = ("highest", "high", "medium")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    deterministic: int = 0  # one of DEBUG_MODES
+    precision: str = "highest"
+    interop_threads: int = os.cpu_count() or 1
+    warn_always: bool = False
+
+
+_SETTINGS: ContextVar[Settings] = ContextVar("settings that programs ask for")
+_AT_FIRST = Settings()
+
+
+def _get() -> Settings:
+    return _SETTINGS.get(_AT_FIRST)
+
+
+def _set(**changes: Any) -> None:
+    _SETTINGS.set(replace(_get(), **changes))
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Asks for kernels that give the same result each time. Those here do."""
+    _set(deterministic=(1 if warn_only else 2) if mode else 0)
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    return _get().deterministic > 0
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    return _get().deterministic == 1
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """The same by number or name: 0 "default", 1 "warn", 2 "error"."""
+    if not isinstance(debug_mode, int | str):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
+    if isinstance(debug_mode, str):
+        if debug_mode not in DEBUG_MODES:
+            raise RuntimeError(
+                f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got {debug_mode}"
+            )
+        debug_mode = DEBUG_MODES.index(debug_mode)
+    if not 0 <= debug_mode <= 2:
+        raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
+    _set(deterministic=debug_mode)
+
+
+def get_deterministic_debug_mode() -> int:
+    return _get().deterministic
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """How exactly float32 products are to be computed: "highest", "high" or "medium". They are exact float32, but
+    by cuBLAS on a card, where anything but "highest" lets factors be rounded to TF32."""
+    if precision not in PRECISIONS:
+        warnings.warn(
+            f"{precision} is not one of 'highest', 'high', or 'medium'; the current setFloat32MatmulPrecision call has "
+            "no effect.",
+            UserWarning,
+            stacklevel=2,
+        )
+        return
+    _set(precision=precision)
+
+
+def get_float32_matmul_precision() -> str:
+    return _get().precision
+
+
+def set_num_interop_threads(threads: int) -> None:
+    """How many operators may run at once: one does."""
+    if threads <= 0:
+        raise RuntimeError("set_num_interop_threads expects a positive integer")
+    _set(interop_threads=threads)
+
+
+def get_num_interop_threads() -> int:
+    return _get().interop_threads
+
+
+def set_warn_always(b: bool) -> None:
+    """Whether warnings are to come each time; Python's own filters decide here."""
+    if not isinstance(b, bool):
+        raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
+    _set(warn_always=b)
+
+
+def is_warn_always_enabled() -> bool:
+    return _get().warn_always
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """Whether numbers too small for a full mantissa become zero: they never do, so False is what can be had."""
+    return not mode
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """The default dtype by a legacy class: FloatTensor, or "torch.DoubleTensor"."""
+    kind = TYPES.get(t.removeprefix("torch.")) if isinstance(t, str) else t
+    if not isinstance(kind, TensorType):
+        raise TypeError("invalid type object: only floating-point types are supported as the default type")
+    if not kind.dtype.is_floating_point:
+        raise TypeError("only floating-point types are supported as the default type")
+    set_default_dtype(kind.dtype)
+
+
+def is_vulkan_available() -> bool:
+    return False
+
+
+def is_storage(obj: Any) -> bool:
+    return isinstance(obj, UntypedStorage | TypedStorage)
+
+
+def typename(obj: Any) -> str:
+    """The name of an object's type, or of the object itself if it has one: "torch.FloatTensor" of a tensor."""
+    if isinstance(obj, Tensor):
+        return obj.type()
+    named = obj if hasattr(obj, "__qualname__") else type(obj)
+    module = getattr(named, "__module__", None)
+    return named.__qualname__ if module in (None, "builtins") else f"{module}.{named.__qualname__}"

@@ -1,0 +1,241 @@
+"""A trace as plain tables, for a program in a browser: each fact once, hops by columns, everything else by its number.
+
+A trace of a hundred thousand hops has a few dozen kernels, keysets and sources. So the tables that describe them are
+short, and a hop is a row of small integers. Read next: page.py, which puts the tables into a page; page.js, which reads
+them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import os
+from collections.abc import Callable
+from typing import Any
+
+from redispatch.dispatch import DispatchKey, Hop, OpOverload, describe
+from redispatch.dispatch.core.key import BACKEND_BITS, backend_at, backends, functionalities, functionality_at
+from redispatch.dispatch.core.state import INFERENCE, MODES, NO_GRAD, OWN_POLICIES
+from redispatch.dispatch.inspection.explain import rows_of
+from redispatch.dispatch.inspection.seen import StateFacts, TensorFacts, Value
+from redispatch.dispatch.inspection.trace import name_of
+from redispatch.dispatch.places import is_own, short
+
+LONG = 400  # characters of an argument's text: a list of numbers can have a million
+COLUMNS = (
+    "parent", "op", "key", "kernel", "keyset", "call", "inputs", "output", "error", "state", "at", "start", "time",
+    "thread",
+)  # fmt: skip
+
+
+class Shelf:
+    """Things in the order in which they first came, each once: `number(thing)` says where it stands."""
+
+    def __init__(self, make: Callable[[Any], Any] = lambda thing: thing) -> None:
+        self.items: list[Any] = []
+        self._make = make
+        self._numbers: dict[Any, int] = {}
+
+    def number(self, thing: Any) -> int:
+        found = self._numbers.get(thing)
+        if found is None:
+            made = self._make(thing)  # first: it may put others before itself
+            found = self._numbers[thing] = len(self.items)
+            self.items.append(made)
+        return found
+
+
+class Tables:
+    """The tables of one trace."""
+
+    def __init__(self, root: Hop) -> None:
+        self.texts = Shelf()
+        self.sources = Shelf(source_of)
+        self.tensors = Shelf(self._tensor)
+        self.values = Shelf(self._value)
+        self.lists = Shelf(list)  # of numbers of values
+        self.states = Shelf(self._state)
+        self.keysets = Shelf(keys_in)
+        self.kernels = Shelf(self._kernel)
+        self.calls = Shelf(self._call)
+        self.lines = Shelf(spoken_line)
+        self.hops: dict[str, list[int]] = {column: [] for column in COLUMNS}
+        self._numbers: dict[int, int] = {id(root): -1}
+        self._began = min((hop.start for hop in root.children), default=0.0)
+        for _, hop in root.walk():
+            self._add(hop)
+
+    def made(self) -> dict[str, Any]:
+        """Everything, of lists, dicts, strings and numbers."""
+        shelves = ("texts", "lines", "sources", "tensors", "values", "lists", "states", "keysets", "kernels", "calls")
+        return {
+            **{name: getattr(self, name).items for name in shelves},
+            "order": every_key(),
+            "functionalities": {key.name: key.functionality for key in DispatchKey if key.functionality},
+            "hops": self.hops,
+        }
+
+    def _add(self, hop: Hop) -> None:
+        self._numbers[id(hop)] = len(self.hops["parent"])
+        hops = self.hops
+        above = self._numbers[id(hop.parent)]
+        hops["parent"].append(above)
+        hops["op"].append(self.texts.number(name_of(hop.op)))
+        hops["key"].append(self.texts.number(hop.key))
+        hops["kernel"].append(self.kernels.number(Answer(hop)))
+        hops["keyset"].append(self.keysets.number(hop.keyset))
+        begun = isinstance(hop.op, OpOverload) and hop.entry is not None and hop.begins
+        hops["call"].append(self.calls.number(Begun(hop)) if begun else -1)
+        hops["inputs"].append(self.lists.number(tuple(self.values.number(value) for value in hop.inputs)))
+        hops["output"].append(-1 if hop.output is None else self.values.number(hop.output))
+        hops["error"].append(-1 if hop.error is None else self.texts.number(shortened(spoken(hop.error))))
+        hops["state"].append(-1 if hop.state is None else self.states.number(hop.state))
+        hops["at"].append(self.lines.number(hop.called_at))
+        hops["start"].append(round((hop.start - self._began) * 1e9))
+        hops["time"].append(round(hop.seconds * 1e9))
+        hops["thread"].append(hop.thread)
+
+    # One thing of each table ------------------------------------------------------------------------------------------
+
+    def _tensor(self, facts: TensorFacts) -> dict[str, Any]:
+        return {
+            "number": facts.number,
+            "summary": facts.summary,
+            "kind": facts.kind,
+            "keys": self.keysets.number(facts.keyset),
+            "look": facts.look,
+        }
+
+    def _value(self, value: Value) -> dict[str, Any]:
+        tensors = [self.tensors.number(tensor) for tensor in value.tensors]
+        return {"name": value.name, "text": shortened(value.text), "tensors": tensors}
+
+    def _state(self, state: StateFacts) -> dict[str, Any]:
+        return {
+            **state._asdict(),
+            "included": [name for name, _ in keys_in(state.included)["keys"]],
+            "excluded": [name for name, _ in keys_in(state.excluded)["keys"]],
+        }
+
+    def _kernel(self, answer: Answer) -> dict[str, Any]:
+        hop = answer.hop
+        function = hop.entry.kernel.function if hop.entry is not None else None
+        about = inspect.getdoc(function) if hasattr(function, "__code__") else None
+        return {
+            "name": hop.handler or (hop.entry.kernel.label if hop.entry is not None else ""),
+            "rule": hop.entry.rule if hop.entry is not None else "",
+            "notes": hop.notes,
+            "place": short_place(hop.place),
+            "about": (about or "").split("\n\n")[0].replace("\n", " ").replace("`", ""),
+            "source": self.sources.number(hop.code) if hop.code is not None else -1,
+            "handler": bool(hop.handler),
+        }
+
+    def _call(self, begun: Begun) -> dict[str, Any]:
+        """One operator with one keyset: its schema, who answers at each key, and the code that usually runs."""
+        hop, op = begun.hop, begun.hop.op
+        rows = [{**row._asdict(), "place": short_place(row.place)} for row in rows_of(op, hop.keyset)]
+        return {"op": str(op), "schema": str(op.schema), "rows": rows, "code": self.texts.number(code_of(begun))}
+
+
+class Answer:
+    """Who answers at a hop, to be told apart: equal for hops of one kernel that say the same of themselves."""
+
+    def __init__(self, hop: Hop) -> None:
+        self.hop = hop
+        entry = hop.entry
+        self._key = (
+            (id(entry.kernel), entry.rule, tuple(hop.notes))
+            if entry is not None
+            else (hop.handler, hop.key, id(hop.code), ())
+        )
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Answer) and self._key == other._key
+
+
+class Begun:
+    """A call of an operator, to be told apart by what specialised code is made for."""
+
+    def __init__(self, hop: Hop) -> None:
+        self.hop = hop
+        state = hop.state
+        flags = 0
+        if state is not None:
+            flags |= 0 if state.grad_enabled else NO_GRAD
+            flags |= INFERENCE if state.inference else 0
+            flags |= MODES if state.modes else 0
+            flags |= OWN_POLICIES if state.own_policies else 0
+        self.keys = hop.keyset | flags
+        self._key = (hop.op, hop.facts, self.keys)
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Begun) and self._key == other._key
+
+
+def code_of(begun: Begun) -> str:
+    """The specialised code of a call; a comment with the reason where there is none."""
+    op, facts = begun.hop.op, begun.hop.facts
+    try:
+        return op.table(facts).made(begun.keys).source
+    except Exception as problem:  # an operator that is gone, or, under "strict", what cannot be specialised
+        return f"# {op} runs boxed: {problem}\n"
+
+
+# Keys -----------------------------------------------------------------------------------------------------------------
+
+
+def every_key() -> list[dict[str, Any]]:
+    """All functionalities from the highest down, then all backends: what the bits of a keyset mean."""
+    names = [("functionality", name) for name in reversed(functionalities())]
+    names += [("backend", name) for name in reversed(backends())]
+    return [{"name": name, "kind": kind} for kind, name in names]
+
+
+def keys_in(bits: int) -> dict[str, Any]:
+    """The names of the functionalities and backends of a keyset with their bits, from the highest down."""
+    found = []
+    for bit in range(int(bits).bit_length() - 1, -1, -1):
+        if bits >> bit & 1:
+            name = backend_at(bit) if bit < BACKEND_BITS else functionality_at(bit)
+            if name is not None:
+                found.append((name, bit))
+    spoken = describe(bits).removeprefix("DispatchKeySet(").removesuffix(")")
+    return {"hex": f"{int(bits):#x}", "keys": found, "spoken": spoken}
+
+
+# Text -----------------------------------------------------------------------------------------------------------------
+
+
+def source_of(code: Any) -> dict[str, Any]:
+    """The source of a function and where it begins; without lines where Python does not know it."""
+    try:
+        lines, first = inspect.getsourcelines(code)
+    except (OSError, TypeError, IndexError):
+        lines, first = [], code.co_firstlineno
+    return {"file": short_place(code.co_filename), "first": first, "text": "".join(lines)}
+
+
+def spoken_line(place: str) -> str:
+    """A place and, after a tab, the line of source that stands there."""
+    file, _, line = place.rpartition(":")
+    return f"{short_place(place)}\t{linecache.getline(file, int(line)).strip()}" if file else ""
+
+
+def short_place(place: str) -> str:
+    """Returns a place for people to read: from the rooms, or from the working directory."""
+    return f"redispatch/{short(place)}" if is_own(place) else place.removeprefix(os.getcwd() + os.sep)
+
+
+def spoken(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def shortened(text: str) -> str:
+    return text if len(text) <= LONG else f"{text[: LONG - 20]} … {len(text)} characters"

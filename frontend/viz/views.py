@@ -1,0 +1,28 @@
+"""What traces ask for to be shown. The makers are imported when one is: few programs draw."""
+
+from __future__ import annotations
+
+from redispatch.dispatch import Hop
+from redispatch.dispatch.inspection.trace import VIEWS
+
+
+class Views:
+    """A trace as a page, as Chrome's JSON, and as a notebook's output."""
+
+    def page(self, root: Hop) -> str:
+        from .page import page  # late: see above
+
+        return page(root)
+
+    def chrome(self, root: Hop) -> str:
+        from .chrome import chrome  # late: see above
+
+        return chrome(root)
+
+    def notebook(self, root: Hop) -> str:
+        from .notebook import tree  # late: see above
+
+        return tree(root)
+
+
+VIEWS.fill(Views())

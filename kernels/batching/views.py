@@ -1,0 +1,117 @@
+"""Views, and copies that are laid out as views could be, whose arguments say more than which dimension is meant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from redispatch.dispatch import OpOverload, call, ops
+from redispatch.dispatch.layers.transforms import BATCHING
+from redispatch.dispatch.tensor import contiguous_format
+from redispatch.kernels.ops.creation import new_empty_strided_op
+from redispatch.kernels.ops.scattering import as_strided_scatter_op
+from redispatch.kernels.ops.shape import cat_op, repeat_op, roll_op
+from redispatch.kernels.ops.view_copies import as_strided_copy_op
+from redispatch.kernels.ops.views import as_strided_op, expand_op, permute_op, squeeze_op, t_op
+
+from .common import front, padded, rank, shifted, whole
+
+aten = ops.aten
+PLACE = "kernels/batching/views.py"
+
+
+def expand_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
+    """New dimensions of an example stand behind the batch's."""
+    self, sizes, *rest = values
+    return call(op, [padded(self, dims[0], len(sizes)), [size, *sizes], *rest]), 0
+
+
+def repeat_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
+    self, repeats = values
+    return call(op, [padded(self, dims[0], len(repeats)), [1, *repeats]]), 0
+
+
+def permute_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
+    self, order = values
+    count = rank(self, dims[0])
+    if len(order) != count:
+        raise RuntimeError(
+            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+            f"ordering of dimensions i.e. input.dim() = {count} is not equal to len(dims) = {len(order)}"
+        )
+    return call(op, [front(self, dims[0]), [0, *(shifted(dim, count) for dim in order)]]), 0
+
+
+def transpose_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
+    x = front(values[0], dims[0])
+    if x.dim() > 3:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {x.dim() - 1}D")
+    return (aten.transpose.int(x, 1, 2) if x.dim() == 3 else aten.alias.default(x)), 0
+
+
+def squeeze_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
+    """All dimensions of size 1 but the batch's."""
+    x = front(values[0], dims[0])
+    return aten.squeeze.dims(x, [dim for dim in range(1, x.dim()) if x.shape[dim] == 1]), 0
+
+
+def as_strided_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
+    """The same part of each example's memory: examples lie one batch stride apart."""
+    self, sizes, strides, offset = values
+    x = front(self, dims[0])
+    start = x.storage_offset() if offset is None else offset
+    return call(op, [x, [size, *sizes], [x.stride(0), *strides], start]), 0
+
+
+def new_empty_strided_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
+    """Each example's memory behind that of the one before."""
+    self, sizes, strides, *options = values
+    if len(sizes) != len(strides):
+        raise RuntimeError(
+            f"new_empty_strided(sizes, strides): dimensionality of sizes ({len(sizes)}) must match dimensionality of "
+            f"strides ({len(strides)})"
+        )
+    extent = 0 if 0 in sizes else 1 + sum((n - 1) * step for n, step in zip(sizes, strides, strict=True))
+    return call(op, [front(self, dims[0]), [size, *sizes], [extent, *strides], *options]), 0
+
+
+def as_strided_scatter_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
+    """The part of a copy's memory that `as_strided_rule` would show, written."""
+    self, source, sizes, strides, offset = values
+    copy = whole(self, dims[0], size).clone(memory_format=contiguous_format)
+    start = 0 if offset is None else offset
+    part = aten.as_strided.default(copy, [size, *sizes], [copy.stride(0), *strides], start)
+    part.copy_(whole(source, dims[1], size))
+    return copy, 0
+
+
+def roll_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
+    self, shifts, along = values
+    x = front(self, dims[0])
+    if along or x.dim() == 1:
+        return aten.roll.default(x, shifts, shifted(list(along), x.dim() - 1)) if x.dim() > 1 else x.clone(), 0
+    return aten.roll.default(x.reshape(size, -1), shifts, [1]).view(x.shape), 0
+
+
+def cat_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
+    """Examples without elements and of one dimension stand for nothing, as they do outside."""
+    tensors, dim = values
+    ranked = [(x, own, rank(x, own)) for x, own in zip(tensors, dims[0], strict=True)]
+    count = max(n for *_, n in ranked)
+    told = [(x, own) for x, own, n in ranked if not (n == 1 and count != 1 and x.numel() == 0)]
+    return aten.cat.default([whole(x, own, size) for x, own in told], shifted(dim, count)), 0
+
+
+for declared, rule in [
+    (cat_op, cat_rule),
+    (expand_op, expand_rule),
+    (repeat_op, repeat_rule),
+    (permute_op, permute_rule),
+    (t_op, transpose_rule),
+    (squeeze_op, squeeze_rule),
+    (as_strided_op, as_strided_rule),
+    (as_strided_copy_op, as_strided_rule),
+    (new_empty_strided_op, new_empty_strided_rule),
+    (roll_op, roll_rule),
+    (as_strided_scatter_op, as_strided_scatter_rule),
+]:
+    BATCHING.add(declared.functional, rule, PLACE)

@@ -1,0 +1,406 @@
+"""Sorting along one dimension, and selecting by rank: sort, topk, kthvalue, median.
+
+Elements are compared as unsigned integers: an order-preserving map turns each into a key (a float's bits, with the sign
+turned round; one NaN above all, one zero), and inverting the keys' bits turns the order round. On keys
+
+- a short line is sorted by insertion, a longer one digit by digit, the least significant first (radix sort): each pass
+  moves every key, and its position, behind those with a smaller digit; passes in which all digits are equal are left
+  out. That keeps equal elements in their order, so every sort is stable, and takes the same time for any data;
+- an element of a given rank is found digit by digit, the most significant first: a count of digits says which digit it
+  has, and only elements that begin so are looked at again.
+
+What lies in the line is found again by its position, so values keep their very bits. Read next: `scan.py`.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from redispatch.dispatch.tensor.operand import DTYPES, Operand
+from redispatch.dispatch.tensor.target import ByTarget, scratch
+
+from ..engine.compile import Entry, Kernel
+from ..engine.convert import array_type, load
+from ..engine.elementwise import offset_of
+from ..engine.pool import ready
+from ..engine.primitives import bits_of_double, bits_of_float
+from ..engine.program import integral
+from .reduce import ReducePlan, reduce_plan
+
+FEW = 16  # so many of the best elements are kept in order while a line is walked
+SHORT = 40  # lines up to this length are sorted by insertion, which then takes less time than counting digits
+uint32, uint64, int64, float32, float64 = np.uint32, np.uint64, np.int64, np.float32, np.float64
+
+# --- keys ------------------------------------------------------------------------------------------------------------
+
+
+@integral
+def key_of_float(x):
+    """The order of float32 as that of integers: NaN is the largest, and the two zeros are one."""
+    bits = uint32(bits_of_float(x + float32(0)))
+    turned = bits ^ (uint32(0xFFFFFFFF) if bits >> uint32(31) else uint32(0x80000000))
+    return uint32(turned) if x == x else uint32(0xFFFFFFFF)
+
+
+@integral
+def key_of_double(x):
+    bits = uint64(bits_of_double(x + float64(0)))
+    turned = bits ^ (uint64(0xFFFFFFFFFFFFFFFF) if bits >> uint64(63) else uint64(0x8000000000000000))
+    return uint64(turned) if x == x else uint64(0xFFFFFFFFFFFFFFFF)
+
+
+@integral
+def key_of_small(x):
+    """Integers of up to 32 bits."""
+    return uint32(int64(x) + int64(0x80000000))
+
+
+@integral
+def key_of_long(x):
+    return uint64(x) ^ uint64(0x8000000000000000)
+
+
+KEYS: dict[str, tuple[Callable, str]] = {
+    "float32": (key_of_float, "uint32"),
+    "float64": (key_of_double, "uint64"),
+    "int64": (key_of_long, "uint64"),
+}  # by compute dtype; all others are small
+
+# --- the loops. The names right below stand for what is passed to `Kernel(given=...)`. --------------------------------
+
+
+def load_one(x):
+    return x
+
+
+def key_of(x):
+    return x
+
+
+BITS = 8  # of a digit
+DIGITS = 4  # of a key
+
+
+@integral
+def sort_line(keys, order, counts, size, bits, digits):
+    """Sorts keys[:size], and order[:size] with them. Returns where in the arrays, 0 or `size`, they are afterwards."""
+    if size <= SHORT:
+        for j in range(1, size):
+            key, place, k = keys[uint64(j)], order[uint64(j)], j
+            while k > 0 and keys[uint64(k - 1)] > key:
+                keys[uint64(k)] = keys[uint64(k - 1)]
+                order[uint64(k)] = order[uint64(k - 1)]
+                k -= 1
+            keys[uint64(k)] = key
+            order[uint64(k)] = place
+        return 0
+    buckets = 1 << bits
+    mask = uint64(buckets - 1)
+    for b in range(digits * buckets):
+        counts[uint64(b)] = 0
+    in_order, last, least = True, keys[uint64(0)], keys[uint64(0)]
+    for j in range(size):
+        key = keys[uint64(j)]
+        in_order &= last <= key
+        last, least = key, min(key, least)
+    if in_order:
+        return 0
+    for j in range(size):
+        key = keys[uint64(j)] - least  # so that numbers of one size have the same high digits
+        keys[uint64(j)] = key
+        for digit in range(digits):
+            counts[uint64(digit * buckets) + ((uint64(key) >> uint64(digit * bits)) & mask)] += 1
+    last = keys[uint64(0)]
+    source, target = 0, size
+    for digit in range(digits):
+        shift, table = uint64(digit * bits), uint64(digit * buckets)
+        if counts[table + ((uint64(last) >> shift) & mask)] == size:
+            continue  # all have this digit
+        total = target
+        for b in range(buckets):
+            count = counts[table + uint64(b)]
+            counts[table + uint64(b)] = total
+            total += count
+        for j in range(source, source + size):
+            key = keys[uint64(j)]
+            bucket = table + ((uint64(key) >> shift) & mask)
+            at = counts[bucket]
+            counts[bucket] = at + 1
+            keys[uint64(at)] = key
+            order[uint64(at)] = order[uint64(j)]
+        source, target = target, source
+    return source
+
+
+def sort_loop(
+    lo, hi, kept, values_to, places_to, from_, line, flip,
+    values, values_at, places, places_at, x, x_at, keys, order, counts,
+):  # fmt: skip
+    """Lines lo <= i < hi. line: how many elements one has, and their steps in `values`, `places` and `x`."""
+    size, step_values, step_places, step = line[0], line[1], line[2], line[3]
+    for i in range(lo, hi):
+        at = x_at + offset_of(i, len(kept), kept, from_, 0)
+        for j in range(size):
+            keys[uint64(j)] = key_of(load_one(x[uint64(at + j * step)])) ^ flip
+            order[uint64(j)] = j
+        first = sort_line(keys, order, counts, size, BITS, DIGITS)
+        value_at = values_at + offset_of(i, len(kept), kept, values_to, 0)
+        place_at = places_at + offset_of(i, len(kept), kept, places_to, 0)
+        for j in range(size):
+            place = order[uint64(first + j)]
+            values[uint64(value_at + j * step_values)] = x[uint64(at + place * step)]
+            places[uint64(place_at + j * step_places)] = place
+
+
+@integral
+def key_of_rank(keys, counts, size, rank, bits, digits):
+    """The key that would stand at `rank` if keys[:size] were sorted."""
+    buckets = 1 << bits
+    mask = uint64(buckets - 1)
+    least, most = uint64(keys[uint64(0)]), uint64(keys[uint64(0)])
+    for j in range(size):
+        key = uint64(keys[uint64(j)])
+        least, most = min(least, key), max(most, key)
+    found, left = uint64(0), rank  # `found` counts from the least, so that numbers of one size have no high digits
+    for digit in range(digits - 1, -1, -1):
+        shift = uint64(digit * bits)
+        if (most - least) >> shift == uint64(0):
+            continue
+        above = shift + uint64(bits)
+        for b in range(buckets):
+            counts[uint64(b)] = 0
+        if digit == digits - 1:
+            for j in range(size):
+                counts[((uint64(keys[uint64(j)]) - least) >> shift) & mask] += 1
+        else:
+            for j in range(size):
+                key = uint64(keys[uint64(j)]) - least
+                if key >> above == found >> above:
+                    counts[(key >> shift) & mask] += 1
+        bucket = 0
+        while counts[uint64(bucket)] <= left:
+            left -= counts[uint64(bucket)]
+            bucket += 1
+        found |= uint64(bucket) << shift
+    return found + least
+
+
+@integral
+def take_first(keys, order, counts, size, wanted, bits, digits):
+    """Moves the `wanted` least of keys[:size] to the front, in the order of the line, and their positions to `order`.
+
+    Those below the key of the last one are taken, and as many equal to it as are wanted still.
+    """
+    last = key_of_rank(keys, counts, size, wanted - 1, bits, digits)
+    equal, taken = wanted, 0
+    for j in range(size):
+        equal -= uint64(keys[uint64(j)]) < last
+    for j in range(size):
+        key = keys[uint64(j)]
+        if uint64(key) <= last and (uint64(key) < last or equal > 0):
+            equal -= uint64(key) == last
+            keys[uint64(taken)] = key  # taken <= j: what is overwritten was read
+            order[uint64(taken)] = j
+            taken += 1
+
+
+def top_loop(
+    lo, hi, kept, values_to, places_to, from_, line, flip, wanted, in_order,
+    values, values_at, places, places_at, x, x_at, keys, order, counts,
+):  # fmt: skip
+    """The first `wanted` elements of each line in the order of keys; of equal ones those that stand first.
+
+    A few are kept in order while the line is walked once: of 1M numbers, hardly one is better than the best ten so far.
+    """
+    size, step_values, step_places, step = line[0], line[1], line[2], line[3]
+    for i in range(lo, hi):
+        at = x_at + offset_of(i, len(kept), kept, from_, 0)
+        if wanted <= FEW or size <= SHORT:
+            taken = 0
+            for j in range(size):
+                key = uint64(key_of(load_one(x[uint64(at + j * step)])) ^ flip)
+                if taken < wanted or key < uint64(keys[uint64(taken - 1)]):
+                    k = taken if taken < wanted else taken - 1
+                    taken += taken < wanted
+                    while k > 0 and uint64(keys[uint64(k - 1)]) > key:
+                        keys[uint64(k)] = keys[uint64(k - 1)]
+                        order[uint64(k)] = order[uint64(k - 1)]
+                        k -= 1
+                    keys[uint64(k)] = key
+                    order[uint64(k)] = j
+            first = 0
+        else:
+            for j in range(size):
+                keys[uint64(j)] = key_of(load_one(x[uint64(at + j * step)])) ^ flip
+            take_first(keys, order, counts, size, wanted, BITS, DIGITS)
+            first = sort_line(keys, order, counts, wanted, BITS, DIGITS) if in_order else 0
+        value_at = values_at + offset_of(i, len(kept), kept, values_to, 0)
+        place_at = places_at + offset_of(i, len(kept), kept, places_to, 0)
+        for j in range(wanted):
+            place = order[uint64(first + j)]
+            values[uint64(value_at + j * step_values)] = x[uint64(at + place * step)]
+            places[uint64(place_at + j * step_places)] = place
+
+
+def rank_loop(
+    lo, hi, kept, values_to, places_to, from_, line, rank, skip_nan,
+    values, values_at, places, places_at, x, x_at, keys, counts,
+):  # fmt: skip
+    """The element of `rank` in each line, and where the first equal to it stands; the middle one for rank -1.
+
+    The middle of a line with NaNs is NaN, or, to `skip_nan`, the middle of the others. Keys are as those of an
+    ascending order, so NaNs are at the end.
+    """
+    size, step = line[0], line[3]
+    for i in range(lo, hi):
+        at = x_at + offset_of(i, len(kept), kept, from_, 0)
+        numbers = 0
+        for j in range(size):
+            value = load_one(x[uint64(at + j * step)])
+            numbers += value == value
+            keys[uint64(j)] = key_of(value)
+        wanted = rank
+        if rank < 0:
+            wanted = (numbers - 1) // 2 if numbers > 0 and (skip_nan or numbers == size) else size - 1
+        found = key_of_rank(keys, counts, size, wanted, BITS, DIGITS)
+        place = 0
+        while uint64(keys[uint64(place)]) != found:
+            place += 1
+        values[uint64(values_at + offset_of(i, len(kept), kept, values_to, 0))] = x[uint64(at + place * step)]
+        places[uint64(places_at + offset_of(i, len(kept), kept, places_to, 0))] = place
+
+
+def mode_loop(
+    lo, hi, kept, values_to, places_to, from_, line,
+    values, values_at, places, places_at, x, x_at, keys, order, counts,
+):  # fmt: skip
+    """The element that is most frequent in each line, the least of several, and where the last of them stands."""
+    size, step = line[0], line[3]
+    for i in range(lo, hi):
+        at = x_at + offset_of(i, len(kept), kept, from_, 0)
+        for j in range(size):
+            keys[uint64(j)] = key_of(load_one(x[uint64(at + j * step)]))
+            order[uint64(j)] = j
+        first = sort_line(keys, order, counts, size, BITS, DIGITS)
+        best, place, run = 0, int64(0), 0
+        for j in range(first, first + size):
+            here = order[uint64(j)]
+            value = load_one(x[uint64(at + here * step)])
+            same = j > first and keys[uint64(j)] == keys[uint64(j - 1)] and value == value  # each NaN stands alone
+            run = run + 1 if same else 1
+            if run > best:
+                best, place = run, here
+        values[uint64(values_at + offset_of(i, len(kept), kept, values_to, 0))] = x[uint64(at + place * step)]
+        places[uint64(places_at + offset_of(i, len(kept), kept, places_to, 0))] = place
+
+
+# --- the front door --------------------------------------------------------------------------------------------------
+
+
+def ready_sort(values: Operand, places: Operand, x: Operand, dim: int, *, descending: bool) -> Callable[..., object]:
+    """What fills `values` and `places` (int64), of the shape of `x`, with each line along `dim` in order, stably.
+
+    It is called as `f(values, values_at, places, places_at, x, x_at)`. NaN is larger than all.
+    """
+    walk, line = _walk(x, dim, values, places)
+    run = _Line(sort_loop, x.dtype, walk.elements, 2).run(walk, line, (_flip(x.dtype, descending),))
+    return ready(run, walk.results if walk.elements else 0, (), 32 * walk.elements)
+
+
+def ready_top(
+    values: Operand, places: Operand, x: Operand, dim: int, *, largest: bool, in_order: bool
+) -> Callable[..., object]:
+    """The same for the largest or smallest elements alone, as many as `values` and `places` have along `dim`."""
+    walk, line = _walk(x, dim, values, places)
+    wanted = values.shape[dim] if values.shape else 1
+    run = _Line(top_loop, x.dtype, walk.elements, 2).run(walk, line, (_flip(x.dtype, largest), wanted, in_order))
+    return ready(run, walk.results if wanted else 0, (), 16 * walk.elements)
+
+
+def ready_rank(
+    values: Operand, places: Operand, x: Operand, dim: int, rank: int | None, *, skip_nan: bool = False
+) -> Callable[..., object]:
+    """The same for the element that is at `rank` in ascending order: one for each line, whose dimension is 1 or gone.
+
+    None is the middle, the lower one of two; NaN where there is a NaN, unless they are skipped.
+    """
+    walk, line = _walk(x, dim, values, places)
+    run = _Line(rank_loop, x.dtype, walk.elements, 1).run(walk, line, (-1 if rank is None else rank, skip_nan))
+    return ready(run, walk.results, (), 8 * walk.elements)
+
+
+def ready_mode(values: Operand, places: Operand, x: Operand, dim: int) -> Callable[..., object]:
+    """The same for the most frequent element of each line."""
+    walk, line = _walk(x, dim, values, places)
+    run = _Line(mode_loop, x.dtype, walk.elements, 2).run(walk, line, ())
+    return ready(run, walk.results, (), 32 * walk.elements)
+
+
+def _walk(x: Operand, dim: int, *outs: Operand) -> tuple[ReducePlan, np.ndarray]:
+    """The other dimensions, and what the loops are told of a line: its size, the steps in the outputs and in `x`."""
+    if not x.shape:
+        x, *outs = (one._replace(shape=(1,), strides=(1,)) for one in (x, *outs))  # type: ignore[assignment]  # a list
+    walk = reduce_plan(x.shape, x.strides, (dim,), tuple(out.strides for out in outs), True)
+    steps = [out.strides[dim] if len(out.strides) == len(x.shape) else 0 for out in outs]
+    return walk, np.array([walk.elements, *steps, x.strides[dim]], np.int64)
+
+
+def _key(dtype: str) -> tuple[Callable, str]:
+    return KEYS.get(DTYPES[dtype].compute, (key_of_small, "uint32"))
+
+
+def _flip(dtype: str, turned: bool) -> np.generic:
+    """What keys are combined with by exclusive or: all bits, to turn the order round."""
+    kind = np.dtype(_key(dtype)[1]).type
+    return ~kind(0) if turned else kind(0)
+
+
+LONG = 1 << 14  # from here on digits have 11 bits: fewer passes, whose tables of counts fit the first-level cache
+
+
+class _Line(NamedTuple):
+    """A loop for lines of one length: `halves` says how many arrays of that length for keys it works in."""
+
+    loop: Callable
+    dtype: str
+    size: int
+    halves: int
+
+    def run(self, walk: ReducePlan, line: np.ndarray, told: tuple) -> Callable[..., object]:
+        """The loop with all but the range and the arrays filled in; each call of it has its own memory to work in."""
+        key, bits = _key(self.dtype)[1], 11 if self.size >= LONG else 8
+        digits = -(-8 * np.dtype(key).itemsize // bits)
+        place = "int32" if self.size < 1 << 31 else "int64"
+        entry = self.entry(key, bits, digits, place, told)
+        leading = (walk.kept, *walk.kept_outs, walk.kept_in, line, *told)
+        sorts, count = self.halves > 1, self.halves * self.size
+
+        def run(lo: int, hi: int, *arrays: Any) -> None:
+            pieces = (
+                scratch(count, key),
+                *((scratch(count, place),) if sorts else ()),
+                scratch(digits << bits, np.int64),
+            )
+            entry(lo, hi, *leading, *arrays, *pieces)
+
+        return run
+
+    def entry(self, key: str, bits: int, digits: int, place: str, told: tuple) -> Entry:
+        array = array_type(self.dtype)
+        kinds = tuple(type(fact).__name__ if isinstance(fact, np.generic) else _WORDS[type(fact)] for fact in told)
+        places = (f"{place}[]",) if self.halves > 1 else ()
+        signature = (
+            *("int64", "int64", *["int64[]"] * 5, *kinds, array, "int64", "int64[]", "int64", array, "int64"),
+            *(f"{key}[]", *places, "int64[]"),
+        )
+        known = (self.loop, self.dtype, bits, signature)
+        entry = _ENTRIES.get(known)
+        if entry is None:
+            given = {"load_one": load(self.dtype), "key_of": _key(self.dtype)[0], "BITS": bits, "DIGITS": digits}
+            entry = _ENTRIES[known] = Kernel(self.loop, given=given).entry(*signature)
+        return entry
+
+
+_WORDS = {int: "int64", bool: "bool"}
+_ENTRIES = ByTarget()

@@ -1,0 +1,327 @@
+"""start(): has the driver's devices be devices of the library. What it registers, `Started.remove` takes back."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from redispatch.backend.device_memory import memory_kernels
+from redispatch.dispatch import DispatchKey, Library, MissingKernelError, OpOverload, impl, ops, place_of
+from redispatch.dispatch.tensor import KINDS, MAKERS, DeviceKind, DLPack, Tensor, device, overridable
+from redispatch.kernels.cuda import current_stream, driver, why_not
+from redispatch.kernels.declare.planned import Planned
+from redispatch.kernels.declare.pointwise import DECLARED, Pointwise
+from redispatch.kernels.declare.structured import Structured, unmarked
+from redispatch.kernels.ops import extremes as ops_extremes
+from redispatch.kernels.ops import scans as ops_scans
+from redispatch.kernels.ops import sorting as ops_sorting
+from redispatch.kernels.ops.creation import CONSTANTS
+from redispatch.kernels.ops.distances import cdist_backward_kernel, pdist_backward_kernel
+from redispatch.kernels.ops.from_fold import FOLDS
+from redispatch.kernels.ops.matrices import check_errors_kernel
+from redispatch.kernels.ops.pooling import ELSEWHERE, OPERATORS
+from redispatch.kernels.ops.random import RECORDINGS, Generator, Recording, generator_at, seed_of_all
+
+from . import (
+    attention,
+    bags,
+    choosing,
+    convolution,
+    copies,
+    counting,
+    draws,
+    extremes,
+    folding,
+    fourier,
+    keeping,
+    loss_scaling,
+    losses,
+    masks,
+    matrices,
+    norms,
+    parts,
+    pooling,
+    products,
+    scans,
+    searches,
+    segments,
+    softmax,
+    updates,
+)
+from .joining import JOINING
+from .late_errors import late_errors
+from .memory import Block, CachingAllocator
+from .operands import block_of
+from .parts import apart_from_target
+from .pinned import PinnedBlock, PinnedCache
+from .planned import InParts
+from .pointwise import PointwiseOnCUDA
+from .reductions import REDUCTIONS, ReductionOnCUDA, Rule
+from .remembered import Remembered, is_remembered
+from .served import served
+from .spaced import spaced_on_device
+from .spectra import or_library
+from .taped import taken
+from .target import Tables, on_device
+from .through_host import through_host
+
+KEY = "CUDA"
+CODE = 2  # DLPack's, of CUDA devices
+MEMORY: dict[str, Callable[..., Any]] = {
+    "_copy_from": copies.copy_from_kernel,
+    "copy_": copies.copy_kernel,
+    "fill_.Scalar": copies.fill_kernel,
+    "fill_.Tensor": copies.fill_tensor_kernel,
+    "zero_": copies.zero_kernel,
+    "conj_physical_": copies.conj_physical_inplace_kernel,
+    "_local_scalar_dense": copies.item_kernel,
+    "equal": copies.equal_kernel,
+    "_linalg_check_errors": check_errors_kernel,
+}
+KERNELS: dict[str, Callable[..., Any]] = {
+    "masked_fill.Scalar": masks.masked_fill_kernel,
+    "masked_fill.Tensor": masks.masked_fill_tensor_kernel,
+    "masked_fill_.Scalar": masks.masked_fill_inplace_kernel,
+    "masked_fill_.Tensor": masks.masked_fill_tensor_inplace_kernel,
+    "_fused_adam_": updates.adam_kernel(decoupled=False),
+    "_fused_adamw_": updates.adam_kernel(decoupled=True),
+    "_cdist_backward": cdist_backward_kernel,
+    "_pdist_backward": pdist_backward_kernel,
+    **norms.KERNELS,
+    **pooling.KERNELS,
+    **convolution.KERNELS,
+}
+PARTS = {
+    name: function
+    for room in (parts, choosing, keeping, searches, counting, bags, matrices, segments, draws, loss_scaling)
+    for name, function in room.PARTS.items()
+}
+_LOCK = threading.RLock()
+_started: Started | None = None
+
+
+class NoCUDAError(AssertionError, RuntimeError):
+    """There is no CUDA device. PyTorch raises AssertionError where it was built without CUDA, and RuntimeError where it
+    finds no driver."""
+
+
+def start() -> Started:
+    """Registers the devices, once. NoCUDAError where there is none."""
+    global _started
+    with _LOCK:
+        if _started is None:
+            found = driver()
+            if found is None:
+                raise NoCUDAError(f"Torch not compiled with CUDA enabled: {why_not()}.")
+            _started = Started(found)
+        return _started
+
+
+def started() -> Started | None:
+    """What `start` made, if it was called."""
+    return _started
+
+
+def stands_for(generator: Generator, count: int) -> tuple[int, int] | None:
+    """What stands for seed and offset on a tape (taped.py), and in a graph (seeds.py)."""
+    on_tape = taken(generator, count)
+    running = started()
+    if on_tape is not None or running is None or not running.recorded:
+        return on_tape
+    if not running.driver.captured(current_stream(generator.device.index or 0)):
+        return None
+    return running.recorded[-1].seed_of(generator).take(count)
+
+
+def check_recorded(generator: Generator, what: str) -> None:
+    """RuntimeError where the generator is one of a graph that is being recorded. Its state may be set as long as
+    nothing was drawn from it."""
+    running = started()
+    graphs = [] if running is None else [graph for graph in running.recorded if graph.has(generator)]
+    if any(what != "set_state" or graph.seed_of(generator).used for graph in graphs):
+        raise RuntimeError(
+            f"Cannot call {what} of a CUDA generator while a graph is recorded that draws from it: what it draws is "
+            "decided when it is replayed"
+        )
+
+
+class Started:
+    """The devices of a driver, registered."""
+
+    def __init__(self, found: Any) -> None:
+        self.driver = found
+        self.allocator, self.pinned = CachingAllocator(found), PinnedCache(found)
+        self.side_streams: dict[int, Any] = {}  # by device: those on which graphs are recorded
+        self.undo: list[Callable[[], None]] = []
+        self.served: set[int] = set()  # the pointwise operators and users' reductions that have kernels, by id
+        kind = KINDS["cuda"] = DeviceKind("cuda", self.allocator, found.count)
+        kind.dlpack, kind.copy = DLPack(CODE, to_dlpack), copies.copy_on_device
+        kind.fill, kind.spaced = copies.fill_on_device, spaced_on_device
+        self.undo.append(lambda: KINDS.__delitem__("cuda"))
+        for on in (device("cuda", i) for i in range(found.count)):
+            MAKERS[on] = self.allocator.maker(on)
+            self.undo.append(lambda on=on: MAKERS.__delitem__(on))  # type: ignore[misc]
+        self.recorded: list[Any] = []  # the graphs that are being recorded
+        RECORDINGS["cuda"] = Recording(stands_for, check_recorded)
+        self.undo.append(lambda: RECORDINGS.__delitem__("cuda"))
+        at_first = {i: generator_at(seed_of_all(), 0, device("cuda", i)) for i in range(found.count)}
+        kind.generators.update(at_first)
+        self.undo += [copies.READY.clear, CONSTANTS.clear]
+        self._methods()
+        for name, function in {**memory_kernels("cuda"), **MEMORY}.items():
+            self._put(operator(name), function, "memory")
+        for name, function in KERNELS.items():
+            self._remember(operator(name), function, name)
+        for name, function in PARTS.items():
+            for form, kernel in forms_of(operator(name), apart_from_target(function)):
+                self._remember(form, kernel, f"from parts: {name}")
+        for op, rule in REDUCTIONS.items():
+            self._reduce(op, rule)
+        for joining in JOINING:
+            self._remember(joining.op.functional, joining.functional, joining.op.base_name)
+            self._put(joining.op.out, joining.out, joining.op.base_name)
+        families = products, softmax, losses, norms, convolution, folding, fourier, attention, scans, extremes
+        for family in [room.OPERATORS for room in families]:
+            for structured in family:
+                self.undo.append(structured.forget)
+                put = self._remember if isinstance(structured, InParts) else self._put
+                for op, function in structured.forms():
+                    put(op, function, f"planned {op._opname}")
+        ELSEWHERE["cuda"] = pooling.LOOPS
+        self.undo += [fourier.TABLES.clear, pooling.TABLES.clear, lambda: ELSEWHERE.__delitem__("cuda")]
+        for pool in OPERATORS:
+            self._remember(pool.functional, unmarked(on_cpu(pool.functional)), f"pooling {pool.base_name}")
+        self._choose()
+        self.serve_declared()
+        self._serve_as_they_are()
+        for on_matrices in matrices.OPERATORS:
+            for form, kernel in on_matrices.forms():
+                self._remember(form, apart_from_target(kernel), f"on matrices: {form.name()}")
+        for overload, function in through_host():
+            self._put(overload, apart_from_target(or_library(overload, function)), f"by the CPU: {overload.name()}")
+        fallbacks = Library("_", "IMPL", KEY)
+        fallbacks.fallback(self.without_kernel)
+        self.undo.append(fallbacks._destroy)
+
+    def _methods(self) -> None:
+        """Methods that mean something else where there is a device."""
+        former = vars(Tensor)["record_stream"]  # which says that there are no streams
+        setattr(Tensor, "record_stream", overridable(record_stream))  # noqa: B010  # mypy knows no such method
+        self.undo.append(lambda: setattr(Tensor, "record_stream", former))
+
+    def _put(self, op: OpOverload, function: Callable[..., Any], name: str) -> None:
+        self.undo.append(impl(op, KEY, function, convention="positional", place=place_of(function), name=name))
+
+    def _remember(self, op: OpOverload, kernel: Callable[..., Any], name: str) -> None:
+        """Puts a kernel that decides anew each time, and is not asked again for arguments that look alike."""
+        if is_remembered(op):
+            remembered = Remembered(op, kernel)
+            self.undo.append(remembered.forget)
+            kernel = remembered.run
+        self._put(op, kernel, name)
+
+    def _choose(self) -> None:
+        """Operators with places among their results: the functional form remembers what it launched."""
+        for table, function in (
+            (ops_scans.ELSEWHERE, scans.fill_extremes),
+            (ops_sorting.ELSEWHERE, choosing.choose),
+            (ops_extremes.ELSEWHERE, extremes.find_extremes),
+        ):
+            table["cuda"] = function  # type: ignore[assignment]  # each table has a type of its own
+            self.undo.append(lambda table=table: table.__delitem__("cuda"))  # type: ignore[misc]
+        for op in (*scans.RECORDED, *choosing.OPERATORS, *extremes.RECORDED):
+            self._remember(op.functional, unmarked(on_cpu(op.functional)), f"on the device: {op.base_name}")
+            self._put(op.out, unmarked(on_cpu(op.out)), f"out= of {op.base_name}")
+
+    def _serve_as_they_are(self) -> None:
+        """Kernels of the CPU's, carried out on a device."""
+        tables, errors = Tables(), late_errors(self.driver)
+        for op, kernel in [*served()]:
+            title = op.qualified_name.removeprefix("aten::").partition(".")[0]
+            self._remember(op, on_device(kernel, title, tables, errors), f"on the device: {title}")
+        self.undo.append(errors.remove)
+        self.undo.append(tables.known.clear)
+
+    def serve_declared(self) -> bool:
+        """Gives kernels to pointwise operators and users' reductions that have none yet; whether there were any."""
+        fresh = [op for op in DECLARED if id(op) not in self.served]
+        for op in fresh:
+            self.serve(op)
+        folds = [op for op in FOLDS if id(op) not in self.served]
+        for fold in folds:
+            self.served.add(id(fold))
+            self._reduce(fold, Rule(fold.fold))
+        return bool(fresh or folds)
+
+    def _reduce(self, op: Planned, rule: Rule) -> None:
+        kernels = ReductionOnCUDA(op, rule)
+        self._put(op.functional, kernels.functional, f"reduction {op.base_name}")
+        if op.out is not None:
+            self._put(op.out, kernels.out, f"reduction {op.base_name}")
+
+    def serve(self, op: Pointwise) -> None:
+        self.served.add(id(op))
+        kernels = PointwiseOnCUDA(op)
+        forms = (op.functional, kernels.functional), (op.inplace, kernels.inplace), (op.out, kernels.out)
+        for form, kernel in forms:
+            if form is not None:
+                self._put(form, kernel, f"pointwise {op.base_name}")
+
+    def without_kernel(self, op: OpOverload, *args: Any, **kwargs: Any) -> Any:
+        """Answers for operators without a kernel: with an error, unless it was declared since and can have one now."""
+        if self.serve_declared():
+            return op(*args, **kwargs)
+        raise MissingKernelError(
+            f"{op.name()} has no CUDA kernel yet. Copy its tensors to the CPU by .cpu() before, and the result back by "
+            ".cuda(); docs/cuda.md lists what there is",
+            op,
+            KEY,
+        )
+
+    def remove(self) -> None:
+        """Takes all of it back. Tensors on the devices are of no use then."""
+        global _started
+        while self.undo:
+            self.undo.pop()()
+        if _started is self:
+            _started = None
+
+
+def record_stream(self: Tensor, stream: Any) -> None:
+    """Says that a stream uses the tensor's memory: it is not given to another tensor before the stream has gone on."""
+    block = block_of(self)
+    if isinstance(block, Block) and stream.number != block.stream:
+        block.used_by = {*(block.used_by or ()), stream.number}
+
+
+def pinned(nbytes: int) -> PinnedBlock | None:
+    """Pinned memory, where there is a device that would read it."""
+    return None if driver() is None else start().pinned.allocate(nbytes)
+
+
+def to_dlpack(x: Tensor, stream: Any, max_version: Any) -> Any:
+    """A capsule around a tensor's memory."""
+    from .foreign import to_dlpack as export  # here, because few programs need it, and it imports ctypes
+
+    return export(x, stream, max_version)
+
+
+def on_cpu(op: OpOverload) -> Callable[..., Any]:
+    """The kernel of an operator at the key CPU, which knows of other devices."""
+    function: Callable[..., Any] = op.registrations[DispatchKey.CPU][-1].function
+    return function
+
+
+def forms_of(op: OpOverload, function: Callable[..., Any]) -> list[tuple[OpOverload, Callable[..., Any]]]:
+    """What a function in other operators makes the kernel of: of a structured operator's forms, or of this overload."""
+    structured = getattr(on_cpu(op), "__self__", None)
+    if isinstance(structured, Structured) and structured.functional is op:
+        return InParts(structured, function).forms()
+    return [(op, function)]
+
+
+def operator(name: str) -> OpOverload:
+    """The overload of the namespace aten with this name."""
+    base, _, overload = name.partition(".")
+    return getattr(getattr(ops.aten, base), overload or "default")

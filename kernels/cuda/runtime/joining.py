@@ -1,0 +1,50 @@
+"""`cat` and `stack` on a device: each part is copied to where it belongs in the result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from redispatch.dispatch.tensor import Tensor, view_over, wrap_dim
+from redispatch.kernels.declare.structured import check_no_internal_overlap, is_among, overlapping, resize_out
+from redispatch.kernels.ops.shape import cat_op, is_skipped, stack_op
+
+from .copies import apart, copy_on_device
+
+
+class Joining:
+    """The kernels of `cat`, or of `stack`, which gives each part a dimension of size 1."""
+
+    def __init__(self, op: Any, is_stack: bool) -> None:
+        self.op, self.is_stack = op, is_stack
+
+    def functional(self, tensors: Sequence[Tensor], dim: int) -> Tensor:
+        result = self.op.meta_function(tensors, dim).allocate()
+        self.fill(result, tensors, dim)
+        return result
+
+    def out(self, tensors: Sequence[Tensor], dim: int, out: Tensor) -> Tensor:
+        if is_among(out, tensors):
+            raise overlapping()
+        resize_out(out, self.op.meta_function(tensors, dim))
+        check_no_internal_overlap(out)
+        self.fill(out, [apart(x, out, elementwise=False) for x in tensors], dim)
+        return out
+
+    def fill(self, out: Tensor, tensors: Sequence[Tensor], dim: int) -> None:
+        axis, start = wrap_dim(dim, len(out._shape)), 0
+        for x in tensors:
+            if not self.is_stack and is_skipped(x):
+                continue
+            size = 1 if self.is_stack else x._shape[axis]
+            shape = (*out._shape[:axis], size, *out._shape[axis + 1 :])
+            if 0 not in shape:
+                part = view_over(out, shape, out._stride, out._offset + start * out._stride[axis])
+                if self.is_stack:
+                    shape, stride = x._shape, (*out._stride[:axis], *out._stride[axis + 1 :])
+                    part = view_over(out, shape, stride, part._offset)
+                copy_on_device(part, x)
+            start += size
+
+
+JOINING = (Joining(cat_op, False), Joining(stack_op, True))

@@ -1,0 +1,123 @@
+"""Switches of attention kernels, public in `redispatch.backends.cuda`, read by kernels/ops/attention_choice.py."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from redispatch.kernels.ops.attention_choice import (
+    ALLOWED,
+    CUDNN,
+    EFFICIENT,
+    FLASH,
+    MATH,
+    SDPAParams,
+    allow,
+    can_use,
+    is_allowed,
+)
+
+
+def checked(enabled: Any) -> bool:
+    if not isinstance(enabled, bool):
+        raise RuntimeError(f"set_sdp_use_math expects a bool, but got {type(enabled).__name__}")
+    return enabled
+
+
+def enable_flash_sdp(enabled: bool) -> None:
+    """Whether attention may take the kernel for 16-bit floats without a mask; on the CPU, its own fused kernel."""
+    allow(FLASH, checked(enabled))
+
+
+def enable_mem_efficient_sdp(enabled: bool) -> None:
+    """Whether it may take the kernel for masks and float32, too."""
+    allow(EFFICIENT, checked(enabled))
+
+
+def enable_math_sdp(enabled: bool) -> None:
+    """Whether it may be made of other operators."""
+    allow(MATH, checked(enabled))
+
+
+def enable_cudnn_sdp(enabled: bool) -> None:
+    """Whether it may take cuDNN's kernel, which there is not here."""
+    allow(CUDNN, checked(enabled))
+
+
+def flash_sdp_enabled() -> bool:
+    return is_allowed(FLASH)
+
+
+def mem_efficient_sdp_enabled() -> bool:
+    return is_allowed(EFFICIENT)
+
+
+def math_sdp_enabled() -> bool:
+    return is_allowed(MATH)
+
+
+def cudnn_sdp_enabled() -> bool:
+    return is_allowed(CUDNN)
+
+
+def can_use_flash_attention(params: SDPAParams, debug: bool = False) -> bool:
+    """Whether a CUDA device takes the call by that kernel; with `debug` a warning says why not."""
+    return can_use(FLASH, params, debug)
+
+
+def can_use_efficient_attention(params: SDPAParams, debug: bool = False) -> bool:
+    """The same of the kernel for masks and float32."""
+    return can_use(EFFICIENT, params, debug)
+
+
+def can_use_cudnn_attention(params: SDPAParams, debug: bool = False) -> bool:
+    """The same of cuDNN's kernel."""
+    return can_use(CUDNN, params, debug)
+
+
+def is_flash_attention_available() -> bool:
+    """Whether there are fused kernels, and a device for them."""
+    from redispatch.kernels.cuda import driver  # here, because an import of the library asks for no device
+
+    return driver() is not None
+
+
+def is_ck_sdpa_available() -> bool:
+    """Whether there are kernels for AMD's cards: no."""
+    return False
+
+
+_REDUCED = [False]
+
+
+def allow_fp16_bf16_reduction_math_sdp(enabled: bool) -> None:
+    """Whether sums of 16-bit floats may be 16-bit floats where attention is made of other operators; here none is."""
+    _REDUCED[0] = checked(enabled)
+
+
+def fp16_bf16_reduction_math_sdp_allowed() -> bool:
+    return _REDUCED[0]
+
+
+@contextlib.contextmanager
+def sdp_kernel(
+    enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True
+) -> Iterator[dict[str, Any]]:
+    """A region in which these kernels are allowed. Deprecated: `nn.attention.sdpa_kernel` says which."""
+    warnings.warn(
+        "`redispatch.backends.cuda.sdp_kernel()` is deprecated. In the future, this context manager will be removed. "
+        "Please see `redispatch.nn.attention.sdpa_kernel()` for the new context manager, with updated signature.",
+        FutureWarning,
+        stacklevel=3,
+    )
+    token = ALLOWED.set(ALLOWED.get())
+    try:
+        for kernel, yes in (
+            (FLASH, enable_flash), (MATH, enable_math), (EFFICIENT, enable_mem_efficient), (CUDNN, enable_cudnn),
+        ):  # fmt: skip
+            allow(kernel, yes)
+        yield {}
+    finally:
+        ALLOWED.reset(token)

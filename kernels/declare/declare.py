@@ -1,0 +1,317 @@
+"""Declaring an operator: one place for its schema, shape rule, kernel, derivative and autocast policy.
+
+    exp_op = pointwise("exp(Tensor self) -> Tensor", inplace=True, out="out", promotion="float")
+
+    @exp_op.scalar
+    def exp_scalar(self):
+        return exp(self)
+
+    exp_op.derivative(self=lambda grad, result: grad * result)
+    exp = public(exp_op)
+
+An `Operator` is a schema with kernels written by hand. A `Structured` one (structured.py) has a `meta`, which says what
+the result looks like, and a `body`, which fills it; the in-place and `out=` forms and the meta device come from the
+same two. A `Planned` one (planned.py) remembers what is to be done for arguments that look alike. A `Pointwise` one
+(pointwise.py) needs only what happens to one element.
+
+Note [Kernels are leaves]
+A kernel for the CPU or the meta device reads and writes memory, and asks nothing of the dispatch state but whether it
+is inference mode. The specialiser relies on it: around a leaf it leaves out what layers set in the state. The few
+such kernels that do call operators say so (`dispatches=True`). Kernels for every backend at once, composite ones, are
+taken to call operators, unless they carry the mark `@leaf` themselves. `tests/op_db/test_leaves.py` holds all to it.
+
+Read next: structured.py, public.py.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from inspect import Parameter, Signature
+from typing import Any
+
+from redispatch.dispatch import (
+    NUMBER_FOR_TENSOR,
+    FunctionSchema,
+    OpOverload,
+    Tag,
+    call,
+    define,
+    fallthrough_kernel,
+    impl,
+    own_namespace,
+    place_of,
+)
+from redispatch.dispatch.autograd import FORWARD, differentiable
+from redispatch.dispatch.layers import ad_inplace_or_view, autocast, backend_select
+from redispatch.dispatch.schema.text import SchemaText, head
+from redispatch.dispatch.specialiser.marks import frozen, inline, leaf
+
+from .core_aten import CORE
+
+Function = Callable[..., Any]
+LEAF_KEYS = {"CPU", "Meta"}
+
+
+own_namespace("aten")
+
+
+@frozen
+class Operator:
+    """An operator of the namespace `aten`, with its in-place and out= forms where it has them.
+
+    schema:  without namespace, of the functional form.
+    inplace: whether `name_` exists; its overload name, where that is another one than the functional form's.
+    out: the overload name of the out= form, or None.
+    out_names: what it calls the tensors that it writes, where they are several and not called as the results are.
+    numbers: whether a Python number may stand for a tensor argument.
+    scratch: an argument that is written, of which no layer is to hear; see FunctionSchema.with_scratch.
+
+    Fields, of the derivative that was declared: `rules` and `node`, for other operators that have the same.
+    """
+
+    rules: Sequence[tuple[tuple[str, ...], Function]] = ()
+    node = ""
+    elementwise = False  # whether each element of the result depends on one element of each argument alone
+
+    def __init__(
+        self,
+        schema: str,
+        *,
+        inplace: bool | str = False,
+        out: str | None = None,
+        out_names: tuple[str, ...] = (),
+        numbers: bool = False,
+        tags: tuple[str, ...] = (),
+        namespace: str = "aten",
+        scratch: str = "",
+    ) -> None:
+        self.text = text = SchemaText(f"{namespace}::{schema}", scratch)
+        self.place = declared_at()
+        self.names = text.names
+        self.functional = self._define(text, numbers, tags)
+        other = inplace if isinstance(inplace, str) else None
+        self.inplace = self._define(text.inplace(other), numbers, tags) if inplace else None
+        self.out = self._define(text.out(out, out_names), numbers, tags) if out else None
+
+    def _define(self, text: SchemaText, numbers: bool, tags: tuple[str, ...]) -> OpOverload:
+        if numbers:
+            NUMBER_FOR_TENSOR.add(text.name)
+        form = (text.kind,) if text.kind in ("inplace", "out") else ()
+        op, _ = define(text, dict.fromkeys((*tags, *form)), self.place)
+        if op.qualified_name.removeprefix("aten::") in CORE:
+            op.tags.append(Tag("core"))
+        if text.shares_memory:
+            ad_inplace_or_view.track_aliases(op)
+        if text.is_factory:
+            backend_select.select_backend(op)
+        return op
+
+    @property
+    def schema(self) -> FunctionSchema:
+        """The schema of the functional form."""
+        return self.functional.schema
+
+    @property
+    def base_name(self) -> str:
+        """'add' for 'aten::add'."""
+        return self.functional._opname
+
+    @property
+    def forms(self) -> list[OpOverload]:
+        """The functional form, and the in-place and out= forms where there are any."""
+        return [op for op in (self.functional, self.inplace, self.out) if op is not None]
+
+    # Kernels: a plain function of the schema's arguments, by position --------------------------------------------
+
+    def kernel(self, *keys: str, dispatches: bool = False) -> Callable[[Function], Function]:
+        """Registers the decorated function as the kernel at these keys.
+
+        On the CPU and the meta device a kernel calls no operator (Note [Kernels are leaves]), unless it `dispatches`.
+        """
+        return _registering(self.functional, keys, dispatches)
+
+    def kernel_inplace(self, *keys: str, dispatches: bool = False) -> Callable[[Function], Function]:
+        """Registers the decorated function as the kernel of the in-place form at these keys."""
+        assert self.inplace is not None, f"{self.schema} is declared without an in-place form"
+        return _registering(self.inplace, keys, dispatches)
+
+    def kernel_out(self, *keys: str, dispatches: bool = False) -> Callable[[Function], Function]:
+        """Registers the decorated function as the kernel of the out= form at these keys."""
+        assert self.out is not None, f"{self.schema} is declared without an out= form"
+        return _registering(self.out, keys, dispatches)
+
+    def explicit(self, function: Function) -> Function:
+        """Registers one kernel for every backend, meta included; the derivative is declared apart."""
+        return self.kernel("CompositeExplicitAutograd")(function)
+
+    def implicit(self, function: Function) -> Function:
+        """Registers a function written in other operators, from which everything, the derivative too, follows."""
+        return self.kernel("CompositeImplicitAutograd")(function)
+
+    def composite(self, form: OpOverload | None) -> Callable[[Function], Function]:
+        """The same for one of the forms."""
+        assert form is not None, f"{self.schema} is declared without that form"
+        return _registering(form, ("CompositeImplicitAutograd",), False)
+
+    def understands(self, *keys: str, form: OpOverload | None = None) -> None:
+        """Has calls with these lazy bits come through to the kernel, which knows what to do with them: those of all
+        forms, or of one."""
+        for op in self.forms if form is None else (form,):
+            for key in keys:
+                impl(op, key, fallthrough_kernel, convention="positional", place=declared_at())
+
+    # Rules for the layers ----------------------------------------------------------------------------------------
+
+    def derivative(
+        op,  # noqa: N805  # `self` is the name of most operators' first argument, so it must be free as a keyword
+        /,
+        *joint: tuple[tuple[str, ...], Function],
+        node: str | None = None,
+        nondifferentiable: tuple[int, ...] = (),
+        for_complex: bool = False,
+        **formulas: Function,
+    ) -> None:
+        """Declares the gradient of each input: `self=lambda grad, other: grad * other`.
+
+        A formula's parameter names say what it needs and what is therefore saved: `grad`, `result`, any argument,
+        `<argument>_shape`; see dispatch/autograd/derivative.py. `joint` formulas, `(("a", "b"), f)`, yield several
+        inputs at once. `node` is the name of the node, by default MulBackward0 for mul; `nondifferentiable` outputs get
+        none. Formulas are written as for real numbers, and what they give for complex ones follows, unless they are
+        `for_complex` ones themselves; see dispatch/autograd/conjugate.py.
+        """
+        op.rules = rules = [((name,), formula) for name, formula in formulas.items()] + list(joint)
+        op.node, op.for_complex = node or node_name(op.base_name), for_complex
+        for form in (op.functional, op.inplace):
+            if form is not None:
+                differentiable(
+                    form,
+                    op.node,
+                    rules,
+                    nondifferentiable_outputs=nondifferentiable,
+                    for_complex=for_complex,
+                    place=declared_at(),
+                    later=True,
+                    pointwise=op.elementwise,
+                )
+
+    def not_differentiable(self) -> None:
+        """Declares that no gradient flows through: the result is recorded nowhere."""
+        for form in (self.functional, self.inplace):
+            if form is not None:
+                name, place = node_name(form._opname), declared_at()
+                differentiable(form, name, [], nondifferentiable_outputs=None, place=place, later=True)
+
+    def forward(self, rule: Any) -> None:
+        """Declares the tangent of the result: "linear", "multilinear", or a function of (arguments, tangents, result).
+
+        Needed for speed alone: without it, the tangent follows from the derivative (dispatch/autograd/forward.py).
+        """
+        for form in (self.functional, self.inplace):
+            if form is not None:
+                FORWARD.add(form, rule, declared_at())
+
+    def autocast(self, **policies: str) -> None:
+        """Puts the functional form on the autocast lists: `autocast(cpu="lower_precision_fp", cuda="fp32")`."""
+        for device, policy in policies.items():
+            autocast.register_policy(self.functional, device, getattr(autocast, policy))
+
+
+def no_formula(name: str) -> Function:
+    """The formula of a derivative that nobody has worked out, in PyTorch either: backward says so."""
+
+    def refuse(grad: Any) -> Any:
+        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+
+    return refuse
+
+
+class Formula:
+    """A function as a formula whose parameters have these names: it gets what they mean, by position."""
+
+    def __init__(self, function: Function, parameters: Sequence[str]) -> None:
+        self.function = function
+        self.__signature__ = Signature([Parameter(name, Parameter.POSITIONAL_ONLY) for name in parameters])
+
+    def __call__(self, *values: Any) -> Any:
+        return self.function(*values)
+
+
+def taking(*parameters: str) -> Callable[[Function], Formula]:
+    """Makes a formula of the decorated function, which may gather what it hands on: `def gradient(grad, *how)`."""
+    return lambda function: Formula(function, parameters)
+
+
+def through(op: Operator, *parameters: str) -> Formula:
+    """The formula that calls an operator with what these parameters mean: `through(op, "grad", "self", "dim")`."""
+    return Formula(op.functional, parameters)
+
+
+def _registering(op: OpOverload, keys: tuple[str, ...], dispatches: bool) -> Callable[[Function], Function]:
+    def register(function: Function) -> Function:
+        if not dispatches and not LEAF_KEYS.isdisjoint(keys):
+            leaf(function)
+        for key in keys:
+            impl(op, key, function, convention="positional", place=place_of(function))
+        return function
+
+    return register
+
+
+def declared_at() -> str:
+    """ "file:line" of the family's line that led here, past the files that only help to declare."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and os.path.basename(frame.f_code.co_filename) in MACHINERY:
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+MACHINERY = ("declare.py", "structured.py", "planned.py", "pointwise.py", "from_scalar.py", "from_fold.py")
+
+
+def node_name(base_name: str) -> str:
+    """The name of an operator's node: `MulBackward0`, `Log1PBackward0`, `LogSoftmaxBackward0` for `_log_softmax`."""
+    return CAPITALS.sub(lambda found: found[1].upper(), base_name.strip("_")) + "Backward0"
+
+
+CAPITALS = re.compile(r"(?:^|_|(?<=\d))([a-z]?)")  # the first letter of a word, and one behind a digit
+
+
+def alias(
+    name: str,
+    of: Operator,
+    *,
+    overload: str | None = None,
+    inplace: bool = True,
+    out: str | None = None,
+    numbers: bool = False,
+    tags: tuple[str, ...] = (),
+) -> Operator:
+    """A second name: the operator `name` with the arguments of another one, and its forms, which it calls.
+
+    overload, out: the overload names, where they are others.
+    inplace: whether it has the other one's in-place form, too.
+    numbers: whether a Python number may stand for a tensor argument.
+    """
+    arguments = of.text.text[of.text.text.index("(") :]
+    named = head(name, of.text.overload_name if overload is None else overload)
+    into = (out or of.out._overloadname) if of.out else None
+    written = inplace and of.inplace is not None
+    made = Operator(f"{named}{arguments}", inplace=written, out=into, numbers=numbers, tags=tags)
+    targets = (of.functional, of.inplace if written else None, of.out)
+    for form, target in zip((made.functional, made.inplace, made.out), targets, strict=True):
+        if form is not None and target is not None:
+            made.composite(form)(calling(target))
+    return made
+
+
+def calling(target: OpOverload) -> Function:
+    """A kernel that hands its arguments on."""
+
+    @inline
+    def handed_on(*args: Any) -> Any:
+        return call(target, [*args])
+
+    return handed_on

@@ -1,0 +1,84 @@
+"""Plain Python functions of the public face that `__torch_function__` and function modes may override.
+
+Faces of operators ask by themselves (public.py). `tensor`, `from_numpy` and the functions of `nn.functional` are no
+operators; these decorators ask for them. What a handler then gets follows PyTorch (dispatch/protocols/conventions.py),
+which has some of them in Python and others in C++:
+
+    overridable_function    in Python
+    builtin_function        in C++
+    factory_function        in C++, and it takes any data: modes are asked, and the classes of arguments are not
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from redispatch.dispatch import (
+    STATE,
+    OfPython,
+    ask,
+    asks,
+    call_overridden,
+    overridden,
+    who_overrides,
+    within,
+)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def overridable_function(function: F) -> F:
+    """`function`, which first asks whether a mode or an argument's class wants the call for itself."""
+    return seen_as(OfPython(function), function)
+
+
+def overridable_initializer(function: F) -> F:
+    """The same for one of `nn.init`: all its arguments are handed on by keyword."""
+    return seen_as(OfPython(function, by_keyword=True), function)
+
+
+def builtin_function(function: F) -> F:
+    """The same for a function that PyTorch has in C++."""
+    return seen_as(call_overridden, function)
+
+
+def seen_as(convention: Callable[..., Any], function: Any) -> Any:
+    @functools.wraps(function)
+    def asking(*args: Any, **kwargs: Any) -> Any:
+        if who_overrides(args, kwargs) is not None:
+            return convention(asking, args, kwargs)
+        return function(*args, **kwargs)
+
+    return marked(asking, function)
+
+
+def factory_function(function: F) -> F:
+    """The same for one that makes a tensor of any data, another tensor's too: only modes are asked."""
+
+    @functools.wraps(function)
+    def asking(*args: Any, **kwargs: Any) -> Any:
+        state = STATE.get()
+        if state.function_modes and state.overrides != "none":
+            return ask(asking, (), args, kwargs or None)
+        if state.overrides == "all" and overridden(args, kwargs):
+            with within(state.without_subclasses()):
+                return function(*args, **kwargs)
+        return function(*args, **kwargs)
+
+    return marked(asking, function)
+
+
+# Those that PyTorch has in its module `functional`, and names so in messages
+IN_FUNCTIONAL = frozenset(
+    "atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors cartesian_prod cdist chain_matmul "
+    "einsum lu meshgrid norm pca_lowrank stft svd_lowrank tensordot unique unique_consecutive unravel_index".split()
+)
+
+
+def marked(asking: Any, function: Any) -> Any:
+    room = function.__module__.partition(".")[2]
+    room = {"nn.init": "torch.nn.init"}.get(room, "torch.nn.functional" if room.startswith("nn.") else "torch")
+    room = "torch.functional" if room == "torch" and function.__name__ in IN_FUNCTIONAL else room
+    return asks(asking, f"{room}.{function.__name__}")  # the same parameters, which wraps() keeps for readers

@@ -1,0 +1,271 @@
+"""Structured operators: `meta` says what the result looks like, `body` fills it; every form follows from the two.
+
+    functional   allocate what meta says, fill it
+    in-place     the first argument must look like what meta says; fill it
+    out=         `out` is resized to what meta says, unless it is an input, too; fill it
+    meta device  allocate nothing, fill nothing
+
+`meta` gets the operator's arguments and returns a `Meta`; it checks everything that can be wrong with them and touches
+no data. `body` gets the output tensor, then the arguments.
+
+Note [Inputs that share memory with the output]
+An input that is the output itself is fine for element-by-element bodies, which read an element before they write it.
+An overlap that PyTorch notices (both dense, shifted against each other) is its error here, too. Where PyTorch would
+compute nonsense unnoticed, the input is copied first, so that the result is right.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from redispatch.dispatch import impl, shared
+from redispatch.dispatch.specialiser.marks import frozen, leaf
+from redispatch.dispatch.tensor import META, Size, Tensor, can_cast, device, dtype, empty, lay_out, looks_of
+from redispatch.kernels import Operand, copy, has_internal_overlap, is_dense, overlap
+
+from .declare import Function, Operator
+
+
+class Meta(NamedTuple):
+    """What a result looks like. `strides` None means dense, row by row."""
+
+    shape: tuple[int, ...]
+    dtype: dtype
+    device: device
+    strides: tuple[int, ...] | None = None
+
+    def allocate(self, on: Any = None) -> Tensor:
+        """A new tensor that looks like this."""
+        return empty(self.shape, self.dtype, on or self.device, self.strides)
+
+
+@frozen
+class Structured(Operator):
+    """An operator with one tensor result, made from a meta function and a body.
+
+    `elementwise`: the body reads an element before it writes it, and so may write over an input.
+    """
+
+    elementwise = False
+    kind = "structured"
+    meta_function: Callable[..., Meta]
+    body_function: Function
+
+    def meta(self, function: Callable[..., Meta]) -> Callable[..., Meta]:
+        """Registers what says the result's looks, and with it the kernels of the meta device. It calls no operator."""
+        self.meta_function = function
+        self._register("Meta", "meta", self._meta_functional, self._meta_inplace, self._meta_out)
+        return function
+
+    def body(self, function: Function | None = None, *, dispatches: bool = False) -> Any:
+        """Registers what fills the result, and with it the CPU kernels of all forms.
+
+        It calls no operator (declare.py, Note [Kernels are leaves]), unless it `dispatches`.
+        """
+        if function is None:
+            return lambda function: self.body(function, dispatches=dispatches)
+        self.body_function = function
+        self._register("CPU", self.kind, self.run_functional, self.run_inplace, self.run_out, dispatches=dispatches)
+        return function
+
+    def _register(self, key: str, kind: str, *kernels: Function, dispatches: bool = False) -> None:
+        """Registers the kernels of the functional, in-place and out= forms, as far as there are such forms."""
+        name = f"{kind} {self.base_name}"
+        for op, kernel in zip((self.functional, self.inplace, self.out), kernels, strict=True):
+            if op is not None:
+                kernel = unmarked(kernel) if dispatches else kernel
+                impl(op, key, kernel, convention="positional", place=self.place, name=name)
+
+    # The four forms ----------------------------------------------------------------------------------------------
+
+    @leaf
+    def run_functional(self, *args: Any) -> Tensor:
+        result = self.meta_function(*args).allocate()
+        self.body_function(result, *args)
+        return result
+
+    @leaf
+    def run_inplace(self, *args: Any) -> Tensor:
+        target = args[0]
+        check_writable(target, self.meta_function(*args))
+        self._fill(target, args)
+        return target
+
+    @leaf
+    def run_out(self, *args: Any) -> Tensor:
+        *inputs, out = args
+        meta = self.meta_function(*inputs)
+        if is_among(out, inputs):
+            check_writable(out, meta)  # resizing it would change the input
+        resize_out(out, meta)
+        self._fill(out, inputs)
+        return out
+
+    @leaf
+    def _meta_functional(self, *args: Any) -> Tensor:
+        return self.meta_function(*args).allocate(META)
+
+    @leaf
+    def _meta_inplace(self, *args: Any) -> Tensor:
+        check_writable(args[0], self.meta_function(*args))
+        return args[0]
+
+    @leaf
+    def _meta_out(self, *args: Any) -> Tensor:
+        resize_out(args[-1], self.meta_function(*args[:-1]))
+        return args[-1]
+
+    def _fill(self, target: Tensor, args: Any) -> None:
+        check_no_internal_overlap(target)
+        self.body_function(target, *[apart(value, target, self.elementwise) for value in args])
+
+
+def unmarked(kernel: Function) -> Function:
+    """The kernel without the marks that its method has for all operators."""
+    return lambda *args: kernel(*args)
+
+
+def check_writable(target: Tensor, meta: Meta) -> None:
+    """Raises RuntimeError where a result that looks like `meta` cannot be stored in `target`."""
+    if tuple(meta.shape) != tuple(target._shape):
+        raise RuntimeError(
+            f"output with shape {list(target._shape)} doesn't match the broadcast shape {list(meta.shape)}"
+        )
+    check_can_cast(meta.dtype, target._dtype)
+
+
+def check_can_cast(result: dtype, target: dtype) -> None:
+    """Raises RuntimeError where storing would lose the category: floating in an integer, complex in a float."""
+    if not can_cast(result, target):
+        raise RuntimeError(
+            f"result type {result.tensor_name} can't be cast to the desired output type {target.tensor_name}"
+        )
+
+
+def check_out_dtype(out: Tensor, wanted: dtype) -> None:
+    """Raises RuntimeError where `out=` is not of the one dtype that it must have."""
+    if out._dtype is not wanted:
+        raise RuntimeError(f"Expected out tensor to have dtype {c_name(wanted)}, but got {c_name(out._dtype)} instead")
+
+
+def c_name(dtype: dtype) -> str:
+    """A dtype as C++ calls it, which is how some messages do."""
+    return _C_NAMES.get(dtype.name, dtype.name)
+
+
+_C_NAMES = {
+    "float32": "float", "float64": "double", "int64": "long int", "int32": "int", "int16": "short int",
+    "int8": "signed char", "uint8": "unsigned char", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
+    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
+}  # fmt: skip
+
+
+def resize_out(out: Tensor, meta: Meta) -> None:
+    """Gives `out=` the result's shape, with PyTorch's warning where it has another one and is not empty."""
+    if out._device != meta.device and out._device.type != "meta":
+        raise RuntimeError(f"Expected out tensor to be on {meta.device}, but it is on {out._device}")
+    check_can_cast(meta.dtype, out._dtype)
+    if tuple(out._shape) == tuple(meta.shape):
+        return
+    if out._shape.numel():
+        warn_of_resizing(out._shape, meta.shape)
+    resize(out, Size(meta.shape), meta.strides)
+
+
+def warn_of_resizing(shape: Sequence[int], needed: Sequence[int]) -> None:
+    """PyTorch's warning that a tensor with elements is resized, because a result goes there."""
+    warnings.warn(
+        f"An output with one or more elements was resized since it had shape {list(shape)}, which does not match the "
+        f"required output shape {list(needed)}. This behavior is deprecated, and in a future PyTorch release outputs "
+        "will not be resized unless they have zero elements. You can explicitly reuse an out tensor t by resizing it, "
+        "inplace, to zero elements with t.resize_(0).",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+def resize(tensor: Tensor, shape: Size, strides: tuple[int, ...] | None = None) -> None:
+    """Gives a tensor another shape in place; its storage grows where that is needed and never shrinks."""
+    fresh = empty(shape, tensor._dtype, META, strides)
+    needed = (tensor._offset + fresh._storage.nbytes() // tensor._dtype.itemsize) * tensor._dtype.itemsize
+    if needed > tensor._storage.nbytes():
+        tensor._storage.resize_(needed)
+    lay_out(tensor, fresh._shape, fresh._stride, tensor._offset)
+    tensor._array = tensor._storage.typed(tensor._dtype)  # it has one again, if its storage had become too small
+
+
+def not_implemented(kernel_name: str, kind: dtype) -> NotImplementedError:
+    """What a kernel raises for a dtype that it was not written for, under PyTorch's name for that kernel."""
+    return NotImplementedError(f"\"{kernel_name}\" not implemented for '{kind.tensor_name}'")
+
+
+def check_no_internal_overlap(target: Tensor) -> None:
+    """Raises RuntimeError where two elements of a tensor to be written share one place in memory."""
+    if has_internal_overlap(target._shape, target._stride):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation."
+        )
+
+
+def apart(value: Any, target: Tensor, elementwise: bool) -> Any:
+    """`value`, or a copy of it where it shares memory with `target`. Note [Inputs that share memory with the
+    output]."""
+    if isinstance(value, list | tuple):
+        return [apart(item, target, elementwise) for item in value]
+    if not isinstance(value, Tensor) or value._storage is not target._storage:
+        return value
+    a, b = value._operand, target._operand
+    if value is target or same_place(a, b):
+        return value if elementwise else copy_of(value)
+    if overlap(a, b) == "no":
+        return value
+    if is_dense(a.shape, a.strides) and is_dense(b.shape, b.strides):
+        raise overlapping()
+    return copy_of(value)
+
+
+def overlapping() -> RuntimeError:
+    """What is raised where an input shows memory that is to be written, at other places."""
+    return RuntimeError(
+        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+        "location. Please clone() the tensor before performing the operation."
+    )
+
+
+def is_among(out: Tensor, inputs: Iterable[Any]) -> bool:
+    """Whether the very tensor `out` is one of the inputs, or in a list among them."""
+    return any(value is out or isinstance(value, list | tuple) and is_among(out, value) for value in inputs)
+
+
+def same_place(a: Operand, b: Operand) -> bool:
+    return (a.offset, a.shape, a.strides, a.dtype) == (b.offset, b.shape, b.strides, b.dtype)
+
+
+def copy_of(value: Tensor) -> Tensor:
+    """A dense copy with memory of its own, in which the same lies: lazy bits stay."""
+    fresh = empty(value._shape, value._dtype, value._device)
+    copy(fresh._operand, value._operand)
+    bits = looks_of(value).bits
+    if bits:
+        fresh._keyset, fresh._looks = shared(fresh._keyset | bits), None
+    return fresh
+
+
+def common_device(*tensors: Any) -> device:
+    """The device of the tensors; a tensor without dimensions on the CPU goes with any. RuntimeError where they
+    differ."""
+    found: device | None = None
+    for tensor in tensors:
+        if tensor is None or not isinstance(tensor, Tensor) or (not tensor._shape and tensor._device.type == "cpu"):
+            continue
+        if found is None:
+            found = tensor._device
+        elif tensor._device != found:
+            raise RuntimeError(
+                f"Expected all tensors to be on the same device, but found at least two devices, {found} and "
+                f"{tensor._device}!"
+            )
+    return found or next(tensor._device for tensor in tensors if isinstance(tensor, Tensor))

@@ -1,0 +1,211 @@
+"""Compiled kernels on disk: a kernel is compiled once per machine, not once per process.
+
+Why not numba's own cache: its key misses edits in other files and checked against unchecked builds, a damaged file
+of its crashes the interpreter, and where nothing can be written the import fails. Here
+
+- the key is a hash of the kernel's complete text, its signature and flags, the versions, and the CPU;
+- a file is sealed with a hash of its content: damage is a miss, and the kernel is compiled again, silently;
+- files appear by an atomic rename, so many processes may compile at once;
+- where nothing can be written, kernels live in memory, with one warning.
+
+A cached kernel is machine code, and is unpickled: the directory is private, and one that another user owns is refused.
+`REDISPATCH_CACHE_DIR` names another directory. Beside each kernel lies its source, `<name>-<key>.py`, to read; its
+first line says what was compiled. `python -m redispatch.cache` lists, fills and empties the directory.
+"""
+
+import os
+import pickle
+import re
+import sys
+import warnings
+from dataclasses import dataclass
+from functools import cache as once
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .digest import digest
+
+SEAL = 32  # bytes of sha256 before the content
+
+_warned = False
+
+
+def directory() -> Path | None:
+    """The cache directory, made if need be, or None where there is none to use."""
+    chosen = os.environ.get("REDISPATCH_CACHE_DIR")
+    try:
+        if chosen:
+            path = Path(chosen)
+        else:
+            path = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "redispatch"
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if hasattr(os, "getuid"):
+            facts = path.stat()
+            if facts.st_uid != os.getuid():
+                raise PermissionError(f"{path} is owned by another user")
+            if facts.st_mode & 0o022:
+                raise PermissionError(f"{path} can be written by other users")
+        return path
+    except (OSError, RuntimeError) as problem:  # RuntimeError: no home directory
+        warn_once(problem)
+        return None
+
+
+def warn_once(problem: Exception) -> None:
+    """Says that nothing can be kept, the first time."""
+    global _warned
+    if not _warned:
+        _warned = True
+        warnings.warn(
+            f"compiled kernels cannot be kept on disk ({problem}); each process compiles its own. "
+            "Set REDISPATCH_CACHE_DIR to a directory of yours to change this.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+
+@once
+def _machine() -> str:
+    """Everything outside a kernel's text that its machine code depends on."""
+    import llvmlite
+    import llvmlite.binding as llvm  # here, because this file is imported long before a kernel is needed
+    import numba
+
+    # machine code refers to the module whose functions it was made of: another layout of the library is another machine
+    parts = [sys.version, numba.__version__, llvmlite.__version__, np.__version__, __name__]
+    parts += [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), llvm.get_process_triple()]
+    parts += [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("NUMBA_")]
+    return "\n".join(parts)
+
+
+def key(program: str, main: str, signature: tuple[str, ...], flags: str) -> str:
+    """The name under which a kernel is kept."""
+    facts = (program, main, repr(signature), flags, _machine())
+    return digest("\0".join(facts).encode()).hex()
+
+
+def load(key: str) -> Any | None:
+    """The entry point of a kernel that is on disk, or None."""
+    path = directory()
+    if path is None:
+        return None
+    try:
+        content = (path / f"{key}.kernel").read_bytes()
+    except OSError:
+        return None
+    seal, payload = content[:SEAL], content[SEAL:]
+    if digest(key.encode(), payload) != seal:
+        return None
+    from numba.core.compiler import CompileResult  # here, because importing numba takes 0.3 s
+
+    return CompileResult._rebuild(_target(), *pickle.loads(payload)).entry_point
+
+
+@once
+def _target() -> Any:
+    """numba's CPU target, ready to run code that it did not compile in this process."""
+    from numba.core.registry import cpu_target  # here, because importing numba takes 0.3 s
+    from numba.core.runtime import rtsys
+
+    # Compiling would do this; without it, the runtime functions that a loaded kernel calls are null pointers.
+    rtsys.initialize(cpu_target.target_context)
+    return cpu_target.target_context
+
+
+def store(key: str, result: Any, name: str, source: str) -> None:
+    """Keep a compile result, and its source beside it. Failing to is no error."""
+    path = directory()
+    if path is None:
+        return
+    from numba.core.serialize import dumps  # here, because importing numba takes 0.3 s
+
+    payload = dumps(result._reduce())
+    try:
+        write_whole(path / f"{name}-{key[:12]}.py", source.encode())
+        write_whole(path / f"{key}.kernel", digest(key.encode(), payload) + payload)
+    except OSError as problem:
+        warn_once(problem)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Writes a file such that it is there as a whole, or not."""
+    import tempfile  # here, because it brings half of the standard library along
+
+    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".new")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+# What is there -------------------------------------------------------------------------------------------------------
+
+# The names of files that `store` makes, and cuda/compiler.py
+OURS = re.compile(r"[0-9a-f]{64}\.(?:kernel|ptx|cubin)|.+-[0-9a-f]{12}\.py|tmp.+\.new")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A kernel on disk."""
+
+    title: str  # "add_loop(int64, float32[], ...)": what was compiled, for which types
+    file: Path
+    source: Path | None
+    bytes: int  # of all its files
+    seconds: float  # when it was written, since the epoch
+
+
+def kept() -> list[Kept]:
+    """The kernels on disk, by title."""
+    path = directory()
+    if path is None:
+        return []
+    sources = {source.stem[-12:]: source for source in path.glob("*-*.py") if OURS.fullmatch(source.name)}
+    found = []
+    for file in path.glob("*.kernel"):
+        source = sources.get(file.name[:12])
+        try:
+            facts = file.stat()
+            title, size = file.name[:12], facts.st_size
+            if source is not None:
+                title, size = header_of(source), size + source.stat().st_size
+        except OSError:
+            continue  # another process has just removed it
+        found.append(Kept(title, file, source, size, facts.st_mtime))
+    for file in path.glob("*.ptx"):
+        try:
+            facts, title = file.stat(), header_of(file)
+            size = facts.st_size + sum(one.stat().st_size for one in path.glob(f"{file.stem}.cubin"))
+        except OSError:
+            continue
+        found.append(Kept(title, file, file, size, facts.st_mtime))
+    return sorted(found, key=lambda one: one.title)
+
+
+def header_of(source: Path) -> str:
+    """What a kernel's source says of it in its first line."""
+    with open(source, encoding="utf-8", errors="replace") as lines:
+        first = lines.readline()
+    if first.startswith("// "):  # PTX: for which compute capability, and by which compiler
+        return first.removeprefix("// ").partition("   by:")[0].replace("   for: ", " for ").strip()
+    return first.removeprefix("# ").partition("   flags:")[0].strip()
+
+
+def clear() -> tuple[int, int]:
+    """Removes all kernels on disk, and nothing else that lies there: (how many, how many bytes)."""
+    path = directory()
+    count = size = 0
+    for file in [] if path is None else list(path.iterdir()):
+        if OURS.fullmatch(file.name):
+            try:
+                facts = file.stat()
+                file.unlink()
+            except OSError:
+                continue  # another process was faster, or it is not ours to remove
+            count, size = count + (file.suffix in (".kernel", ".ptx")), size + facts.st_size
+    return count, size

@@ -1,0 +1,179 @@
+"""The one place that talks to numba: from a program to an entry point that Python calls directly.
+
+An entry point is numba's own C function for one signature, taken past numba's dispatcher, which would look at every
+argument's type on each call (155 against 275 ns for an add of 16 elements). It trusts its arguments: an array of
+another dtype than the signature's is read as if it had the right one. So callers choose entries by dtype. Kernels do
+without numba's runtime, which would make an object for each array that is passed: that leaves 95 ns. Nor does a small
+one give up the GIL, which leaves 65.
+
+numba is imported when the first kernel is needed, never at import. What was compiled once is loaded from disk
+(`cache.py`) without parsing or typing anything. Read next: `elementwise.py`.
+"""
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from time import perf_counter
+from typing import Any
+
+from redispatch.dispatch.tensor.target import TARGET
+
+from . import cache
+from .program import Program
+
+Entry = Callable[..., Any]
+
+# One lock for all compiling: numba's compiler is not re-entrant, and two threads must not compile the same kernel.
+_LOCK = threading.RLock()
+
+
+class Kernel:
+    """A loop, given as a Python function or as generated text, and its compiled entries, one per signature.
+
+    A signature is a tuple of type names: "int64", "float32", ... for numbers and "float32[]" for flat arrays (16-bit
+    floats are "uint16[]").  `fastmath` names the LLVM flags, each of which needs a reason where it is given. `nogil`
+    says whether other Python threads may run meanwhile.
+    """
+
+    def __init__(
+        self,
+        loop: Callable | str,
+        *,
+        name: str | None = None,
+        given: Mapping[str, object] | None = None,
+        real: str | None = None,
+        rewrite_loop: bool = False,
+        fastmath: frozenset[str] = frozenset(),
+        nogil: bool = True,
+    ) -> None:
+        self.loop = loop
+        self.name = name or loop.__name__  # type: ignore[union-attr]  # text comes with a name
+        self.given = dict(given or {})
+        self.real = real
+        self.rewrite_loop = rewrite_loop
+        self.fastmath = fastmath
+        self.nogil = nogil
+        self.entries: dict[tuple[str, ...], Entry] = {}
+
+    def entry(self, *signature: str) -> Entry:
+        """The entry point for a signature: compiled, or loaded from disk, when first asked for.
+
+        While a target is set (target.py), it is what runs the loop there.
+        """
+        target = TARGET.get()
+        if target is not None:
+            return target.entry(self, signature)
+        entry = self.entries.get(signature)
+        if entry is None:
+            with _LOCK:
+                entry = self.entries.get(signature)
+                if entry is None:
+                    entry = self.entries[signature] = _build(self, signature)
+        return entry
+
+    def program(self) -> Program:
+        """The loop and all that it calls, as one program."""
+        program = Program(self.real)
+        if isinstance(self.loop, str):
+            program.add_text(self.name, self.loop, self.given)
+        else:
+            program.add(self.loop, self.given, rewrite=self.rewrite_loop)
+        return program
+
+    def source(self) -> str:
+        """The text that is compiled."""
+        return self.program().text()
+
+    def assembly(self, *signature: str) -> str:
+        """The machine code for a signature, as this machine's assembler spells it. It is compiled for that alone."""
+        with _LOCK:
+            return _compile(self.program(), signature, self.fastmath, self.nogil).library.get_asm_str()
+
+
+def _build(kernel: Kernel, signature: tuple[str, ...]) -> Entry:
+    program = kernel.program()
+    main = program.compiled[-1]
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        return program.load()[main]  # type: ignore[return-value]  # the text defines `main` as a function
+    flags = ",".join([*sorted(kernel.fastmath), "nogil" if kernel.nogil else "gil", "no runtime"])
+    key = cache.key(program.digest(), main, signature, flags)
+    entry = cache.load(key)
+    if entry is None:
+        start = perf_counter()
+        result = _compile(program, signature, kernel.fastmath, kernel.nogil)
+        _tell(kernel.name, perf_counter() - start)
+        header = f"# {kernel.name}({', '.join(signature)})   flags: {flags}\n"
+        cache.store(key, result, kernel.name, header + program.text())
+        entry = result.entry_point
+    return entry
+
+
+PATIENCE = 1.0  # seconds of compiling before a word is said about it
+_compiled: list[str] = []  # what was compiled in this process
+_seconds = 0.0  # how long that took; below 0 once it was told
+
+
+def _tell(name: str, seconds: float) -> None:
+    """Says once, on stderr, why a process is slow: after a second of compiling in all."""
+    global _seconds
+    _compiled.append(name)
+    if _seconds < 0:
+        return
+    _seconds += seconds
+    if _seconds < PATIENCE:
+        return
+    if os.environ.get("REDISPATCH_QUIET", "0") in ("", "0"):
+        where = cache.directory()
+        kept = f"They are kept in {where} for the next time" if where else "They cannot be kept on disk"
+        many = f"{len(_compiled)} kernels" if len(_compiled) > 1 else "a kernel"
+        names = ", ".join([*_compiled[-3:], *(["..."] if len(_compiled) > 3 else [])])
+        print(
+            f"redispatch: compiled {many} on first use, in {_seconds:.1f} s ({names}). {kept}; "
+            "REDISPATCH_QUIET=1 silences this.",
+            file=sys.stderr,
+        )
+    _seconds = -1.0
+
+
+# The functions that loops call, by what they mean: `sin` of float32 is the same in a loop over rows and in a flat one.
+# About half of the time of compiling goes to them. Not all are kept, since each holds what LLVM made of it.
+INNER_KEPT = 256
+_inner: dict[tuple[bytes, bool, frozenset[str]], Any] = {}
+
+
+def _compile(program: Program, signature: tuple[str, ...], fastmath: frozenset[str], nogil: bool) -> Any:
+    """numba's compile result for the last function of the program."""
+    import numba  # here, because importing numba takes 0.3 s
+
+    njit: Any = numba.njit  # its stubs do not know all of its options
+    types: Any = numba.types
+
+    from . import primitives
+
+    primitives.register()
+
+    def numba_type(name: str) -> Any:
+        if name.endswith("[]"):
+            return types.Array(numba_type(name[:-2]), 1, "C")
+        return types.boolean if name == "bool" else getattr(types, name)
+
+    # error_model "numpy": a division by zero gives inf or nan. Python's would raise, and keep loops from vectorising.
+    # _nrt: no numba runtime, which counts references to arrays. Callers hold theirs while a kernel runs, and kernels
+    # allocate none.
+    options: dict[str, Any] = dict(_nrt=False, nogil=nogil, error_model="numpy", no_cfunc_wrapper=True)
+    if fastmath:
+        options["fastmath"] = set(fastmath)
+    namespace = program.load()
+    for name, meaning in program.meanings(namespace).items():
+        known = (meaning, nogil, fastmath)
+        found = _inner.pop(known, None)
+        if found is None:  # always inlined: a call that LLVM leaves standing keeps its loop scalar
+            found = njit(no_cpython_wrapper=True, forceinline=True, **options)(namespace[name])
+        namespace[name] = _inner[known] = found  # put last, as the last used
+        if len(_inner) > INNER_KEPT:
+            del _inner[next(iter(_inner))]
+    dispatcher = njit(**options)(namespace[program.compiled[-1]])
+    dispatcher.compile(tuple(numba_type(name) for name in signature))
+    (result,) = dispatcher.overloads.values()
+    return result

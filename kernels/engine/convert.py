@@ -1,0 +1,124 @@
+"""Loading, storing and converting one element: from any dtype to any other.
+
+An element is loaded into its compute type (`DTYPES[...].compute`: 16-bit floats become float32), and stored from
+whatever the scalar function returned. Conversions follow C, as PyTorch's do: a float is truncated towards zero, an
+integer wraps, anything nonzero is True, a complex number loses its imaginary part.
+
+These functions are globals of the generated loops. Read next: `elementwise.py`.
+"""
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from redispatch.dispatch.tensor.operand import DTYPES
+
+from .primitives import bfloat16_to_float, float_to_bfloat16, float_to_half, half_to_float
+
+bool_, float32, float64 = np.bool_, np.float32, np.float64
+uint8, int8, int16, int32, int64 = np.uint8, np.int8, np.int16, np.int32, np.int64
+complex64, complex128 = np.complex64, np.complex128
+
+
+def as_is(x):
+    return x
+
+
+def real_part(x):
+    return x.real
+
+
+def to_bool(x):
+    return bool_(x != 0)
+
+
+def to_uint8(x):
+    return uint8(int64(x))  # through a wide signed integer: -1.0 becomes 255, as in PyTorch
+
+
+def to_int8(x):
+    return int8(int32(x))
+
+
+def to_int16(x):
+    return int16(int32(x))
+
+
+def to_int32(x):
+    return int32(x)
+
+
+def to_int64(x):
+    return int64(x)
+
+
+def to_float32(x):
+    return float32(x)
+
+
+def to_float64(x):
+    return float64(x)
+
+
+def to_complex64(x):
+    return complex64(x)
+
+
+def to_complex128(x):
+    return complex128(x)
+
+
+def store_float16(x):
+    return float_to_half(x * float32(1))  # a float is left as it is, and an integer becomes one
+
+
+def store_bfloat16(x):
+    return float_to_bfloat16(float32(x))
+
+
+CONVERT: dict[str, Callable] = {
+    "bool": to_bool,
+    "uint8": to_uint8,
+    "int8": to_int8,
+    "int16": to_int16,
+    "int32": to_int32,
+    "int64": to_int64,
+    "float32": to_float32,
+    "float64": to_float64,
+    "complex64": to_complex64,
+    "complex128": to_complex128,
+}
+LOAD: dict[str, Callable] = {"float16": half_to_float, "bfloat16": bfloat16_to_float}
+STORE: dict[str, Callable] = {**CONVERT, "float16": store_float16, "bfloat16": store_bfloat16}
+
+
+def load(dtype: str) -> Callable:
+    """The function from what the storage holds to the compute type of `dtype`."""
+    return LOAD.get(dtype, as_is)
+
+
+def store(dtype: str) -> Callable:
+    """The function from a computed real number (or complex, for complex `dtype` and bool) to what is stored."""
+    return STORE[dtype]
+
+
+@cache  # numpy takes 2 us to say a dtype's name
+def array_type(dtype: str) -> str:
+    """The signature's word for a storage of `dtype`."""
+    return f"{DTYPES[dtype].storage.name}[]"
+
+
+def conversion(from_dtype: str, to_dtype: str) -> list[Callable]:
+    """The functions that take a loaded element of one dtype to the compute type of another, in order."""
+    have, want = DTYPES[from_dtype].compute, DTYPES[to_dtype].compute
+    if have == want:
+        return []
+    drop = DTYPES[have].kind == "complex" and DTYPES[want].kind not in ("complex", "bool")
+    return ([real_part] if drop else []) + [CONVERT[want]]
+
+
+def real_type(dtype: str) -> str | None:
+    """What literals of a scalar function become when it computes in `dtype`: its real type, None for integers."""
+    compute = DTYPES[dtype].compute
+    return {"float32": "float32", "float64": "float64", "complex64": "float32", "complex128": "float64"}.get(compute)

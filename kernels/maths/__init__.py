@@ -1,0 +1,1 @@
+"""Elementary and special functions of one element, as polynomials that LLVM vectorises."""

@@ -1,0 +1,104 @@
+"""One Python definition per function, and for each target and type the body that is compiled.
+
+    @primitive
+    def exp(x): ...                       # what it means: what runs without a compiler
+
+    @compiled(exp, "float64")
+    def exp_float64(x): ...               # what numba compiles for the CPU, and LLVM turns into vector instructions
+
+A body is plain Python too, so it can be run without a compiler. It computes all branches and selects, because a vector
+lane cannot jump. A float32 without a body of its own is computed in float64 and rounded once; complex numbers are left
+to numpy's functions, nearly all. A target beside the CPU is one more `overload` of the same function in `register`,
+with its own library's functions for bodies. Read next: `pieces.py`.
+"""
+
+from collections.abc import Callable
+from functools import cache as once
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from ...engine.primitives import rounded
+from ...engine.program import Program
+
+BODIES: dict[Callable, dict[str, Callable]] = {}
+
+
+def compiled(function: Callable, *types: str) -> Callable[[Callable], Callable]:
+    """Decorates what `function` is compiled from for these types: "float32", "float64" or "complex"."""
+
+    def keep(body: Callable) -> Callable:
+        bodies = BODIES.setdefault(function, {})
+        for name in types:
+            assert name not in bodies, f"{function.__name__} has a body for {name} already"
+            bodies[name] = body
+        return body
+
+    return keep
+
+
+def quiet(function: Callable, *numbers: Any) -> Any:
+    """`function(*numbers)`, without numpy's warnings of overflow and division by zero."""
+    with np.errstate(all="ignore"):
+        return function(*numbers)
+
+
+def by_body(body: Callable, *numbers: Any) -> Any:
+    """A float64 body run by Python itself, for what neither numpy nor math has; in the first number's type."""
+    kind = type(numbers[0])
+    return kind(quiet(body, *(np.float64(x) for x in numbers)))
+
+
+# "contract" lets a multiply and an add become one instruction, which rounds once instead of twice
+OPTIONS: dict[str, Any] = dict(error_model="numpy", fastmath={"contract"}, forceinline=True)
+
+
+@once
+def loaded(body: Callable, real: str) -> Any:
+    """The body for arguments of one type, as a plain function; what it calls is compiled when it is."""
+    import numba  # here, because importing numba takes 0.3 s
+
+    njit: Any = numba.njit  # its stubs do not know all of its options
+    program = Program(real)
+    program.add(body)
+    namespace = program.load()
+    for name in program.compiled[:-1]:
+        namespace[name] = njit(no_cpython_wrapper=True, **OPTIONS)(namespace[name])
+    return namespace[program.compiled[-1]]
+
+
+@once
+def converting(body: Callable) -> Any:
+    """The float64 body, compiled such that other real numbers may be passed."""
+    import numba  # here, because importing numba takes 0.3 s
+
+    njit: Any = numba.njit  # its stubs do not know all of its options
+    function = loaded(body, "float64")
+    doubles = (numba.types.float64,) * function.__code__.co_argcount
+    return njit(doubles, no_cpython_wrapper=True, **OPTIONS)(function)
+
+
+def register(overload: Any, types: Any) -> None:
+    """Give numba the compiled forms; `primitives.register` calls this once."""
+    for function, bodies in BODIES.items():
+        _register(function, bodies, overload, types)
+
+
+def _register(function: Callable, bodies: dict[str, Callable], overload: Any, types: Any) -> None:
+    @overload(function, target="cpu", strict=False, jit_options=OPTIONS)  # not strict: the body's parameters have names
+    def choose(*numbers):
+        if any(isinstance(x, types.Complex) for x in numbers):
+            wide = bodies["complex"]
+            if isinstance(wide, FunctionType):  # one of ours, rather than numpy's
+                return loaded(wide, "float32" if all(x == types.complex64 for x in numbers) else "float64")
+            return lambda *numbers: wide(*numbers)
+        single = all(x == types.float32 for x in numbers)
+        if single and "float32" in bodies:
+            return loaded(bodies["float32"], "float32")
+        if all(x == types.float64 for x in numbers):
+            return loaded(bodies["float64"], "float64")
+        double = converting(bodies["float64"])
+        if single:
+            return lambda *numbers: rounded(double(*numbers))
+        return lambda *numbers: double(*numbers)

@@ -1,0 +1,139 @@
+"""log, log2, log10, log1p: log(2^e m) = e ln 2 + log m, with m in [sqrt(1/2), sqrt(2)).
+
+Near 1 the exponent is 0, so nothing cancels. The leading terms of log(1 + f), f - f^2 / 2, are added last and exactly.
+In float64 the rest is a series in s = f / (2 + f), whose square is below 0.03; in float32 a polynomial in f is as
+short, and spares the division. Read next: `trigonometric.py`.
+"""
+
+import math
+
+import numpy as np
+
+from ...engine.primitives import bits_of_double, bits_of_float
+from ...engine.program import polynomial, primitive
+from .coefficients import LOG, LOG_32
+from .define import compiled, quiet
+from .pieces import (
+    exponent_float32,
+    exponent_float64,
+    fraction_float32,
+    fraction_float64,
+)
+
+float32, float64 = np.float32, np.float64
+SMALLEST_NORMAL_32, SMALLEST_NORMAL = 1.1754943508222875e-38, 2.2250738585072014e-308
+SHIFT_32, SHIFT = 8388608.0, 4503599627370496.0  # 2^23 and 2^52 lift a subnormal into the normal range
+
+# log of 2, of e and of 10 in one base: the first part is short, so that its product with an exponent is exact.
+LN2_HIGH_32, LN2_LOW_32 = 0.693115234375, 3.1946184945309415e-05
+LN2_HIGH, LN2_LOW = 0.6931471805598903, 5.497923018708371e-14
+LOG2_E = 1.4426950408889634
+LOG10_E = 0.4342944819032518
+LOG10_2_HIGH_32, LOG10_2_LOW_32 = 0.301025390625, 4.605038981195214e-06
+LOG10_2_HIGH, LOG10_2_LOW = 0.30102999566395283, 2.8363394551044964e-14
+
+
+@primitive
+def log(x):
+    """The natural logarithm, to 1 ulp; NaN below 0."""
+    return quiet(np.log, x)
+
+
+@primitive
+def log2(x):
+    """The logarithm to base 2, to 2 ulp; exact for powers of 2."""
+    return quiet(np.log2, x)
+
+
+@primitive
+def log10(x):
+    """The logarithm to base 10, to 2 ulp."""
+    return quiet(np.log10, x)
+
+
+@primitive
+def log1p(x):
+    """log(1 + x), to 2 ulp, also near 0, where the sum would round."""
+    return quiet(np.log1p, x)
+
+
+def log_parts_float32(x):
+    """(e, f, g) with x = 2^e (1 + f) and log(1 + f) = f - g, for a finite x > 0."""
+    tiny = x < SMALLEST_NORMAL_32
+    bits = bits_of_float(x * SHIFT_32 if tiny else x)
+    exponent = exponent_float32(bits)
+    f = fraction_float32(bits, exponent) - 1.0
+    g = f * f * (0.5 - f * polynomial(f, LOG_32))
+    return float32(exponent) - (23.0 if tiny else 0.0), f, g
+
+
+def log_parts_float64(x):
+    """(e, f, g) with x = 2^e (1 + f) and log(1 + f) = f - g, for a finite x > 0.
+
+    log(1 + f) = 2 atanh(s) = 2 s + s R(s^2), and 2 s = f - s f = f - f^2 / 2 + s f^2 / 2.
+    """
+    tiny = x < SMALLEST_NORMAL
+    bits = bits_of_double(x * SHIFT if tiny else x)
+    exponent = exponent_float64(bits)
+    f = fraction_float64(bits, exponent) - 1.0
+    s = f / (2.0 + f)
+    z = s * s
+    half = 0.5 * f * f
+    g = half - s * (half + z * polynomial(z, LOG))
+    return float64(exponent) - (52.0 if tiny else 0.0), f, g
+
+
+def log_special(x, result):
+    """`result`, but at the ends and outside of the domain."""
+    finite = result if x < math.inf else x  # inf and NaN
+    return finite if x > 0.0 else (-math.inf if x == 0.0 else math.nan)
+
+
+@compiled(log, "float32")
+def log_float32(x):
+    e, f, g = log_parts_float32(x)
+    return log_special(x, e * LN2_HIGH_32 + (f - (g - e * LN2_LOW_32)))
+
+
+@compiled(log, "float64")
+def log_float64(x):
+    e, f, g = log_parts_float64(x)
+    return log_special(x, e * LN2_HIGH + (f - (g - e * LN2_LOW)))
+
+
+@compiled(log2, "float32")
+def log2_float32(x):
+    e, f, g = log_parts_float32(x)
+    return log_special(x, e + (f - g) * LOG2_E)
+
+
+@compiled(log2, "float64")
+def log2_float64(x):
+    e, f, g = log_parts_float64(x)
+    return log_special(x, e + (f - g) * LOG2_E)
+
+
+@compiled(log10, "float32")
+def log10_float32(x):
+    e, f, g = log_parts_float32(x)
+    return log_special(x, e * LOG10_2_HIGH_32 + ((f - g) * LOG10_E + e * LOG10_2_LOW_32))
+
+
+@compiled(log10, "float64")
+def log10_float64(x):
+    e, f, g = log_parts_float64(x)
+    return log_special(x, e * LOG10_2_HIGH + ((f - g) * LOG10_E + e * LOG10_2_LOW))
+
+
+@compiled(log1p, "float32", "float64")
+def log1p_body(x):
+    """log of the rounded sum, and what rounding has lost, to first order."""
+    u = 1.0 + x
+    lost = x - (u - 1.0)
+    result = log(u) + (lost / u if u > 0.0 else 0.0)
+    kept = x if abs(x) < 1e-20 else result  # keeps the sign of zero
+    return kept if x < math.inf else x
+
+
+for _function, _complex in ((log, np.log), (log2, np.log2), (log10, np.log10), (log1p, np.log1p)):
+    compiled(_function, "complex")(_complex)

@@ -1,0 +1,100 @@
+"""What the functions are built from: powers of two, sums and products with their rounding errors.
+
+A float is sign, exponent and fraction; writing the exponent's bits makes a power of two, and reading them splits a
+number into 2^e m. Where one float is too coarse, a value is kept as an unevaluated sum high + low: `two_sum` and
+`two_product` give what rounding has lost. Read next: `exponential.py`.
+"""
+
+import numpy as np
+
+from ...engine.primitives import bits_of_double, bits_of_float, double_of_bits, float_of_bits, fma
+from ...engine.program import integral
+
+int32, int64, float32, float64 = np.int32, np.int64, np.float32, np.float64
+
+# Adding and subtracting 1.5 * 2^23 (2^52) rounds to the nearest integer; meanwhile the lowest bits are that integer.
+ROUND_32 = 12582912.0
+ROUND = 6755399441055744.0
+
+
+@integral
+def integer_of_float32(shifted):
+    """n as int32, for `shifted` = n + ROUND_32; for NaN, whatever."""
+    return int32(bits_of_float(shifted) - int32(0x4B400000))
+
+
+@integral
+def integer_of_float64(shifted):
+    """n as int64, for `shifted` = n + ROUND; for NaN, whatever."""
+    return bits_of_double(shifted) - 0x4338000000000000
+
+
+@integral
+def power_of_two_float32(shifted):
+    """2^n for `shifted` = n + ROUND_32, n in [-126, 127]."""
+    return float_of_bits(int32((bits_of_float(shifted) - 0x4B400000 + 127) << 23))
+
+
+@integral
+def power_of_two_float64(shifted):
+    """2^n for `shifted` = n + ROUND, n in [-1022, 1023]."""
+    return double_of_bits((bits_of_double(shifted) - 0x4338000000000000 + 1023) << 52)
+
+
+@integral
+def scaled_float32(x, shifted):
+    """x 2^n for `shifted` = n + ROUND_32, rounded once; in two steps, as 2^n may leave the range before the result."""
+    n = bits_of_float(shifted) - 0x4B400000
+    half = n >> 1
+    return x * float_of_bits(int32((half + 127) << 23)) * float_of_bits(int32((n - half + 127) << 23))
+
+
+@integral
+def scaled_float64(x, shifted):
+    """x 2^n for `shifted` = n + ROUND, rounded once."""
+    n = bits_of_double(shifted) - 0x4338000000000000
+    half = n >> 1
+    return x * double_of_bits((half + 1023) << 52) * double_of_bits((n - half + 1023) << 52)
+
+
+@integral
+def exponent_float32(bits):
+    """e, of the bits of a normal 2^e m with m in [sqrt(1/2), sqrt(2)), as int32."""
+    return int32((int32(bits + (0x3F800000 - 0x3F3504F3)) >> 23) - 127)
+
+
+@integral
+def fraction_float32(bits, e):
+    """m, of the same."""
+    return float_of_bits(int32(bits - (e << 23)))
+
+
+@integral
+def exponent_float64(bits):
+    """e, of the bits of a normal 2^e m with m in [sqrt(1/2), sqrt(2)), as int64."""
+    return ((bits + (0x3FF0000000000000 - 0x3FE6A09E667F3BCD)) >> 52) - 1023
+
+
+@integral
+def fraction_float64(bits, e):
+    """m, of the same."""
+    return double_of_bits(bits - (e << 52))
+
+
+def two_sum(a, b):
+    """(a + b rounded, what rounding has lost)"""
+    high = a + b
+    other = high - a
+    return high, (a - (high - other)) + (b - other)
+
+
+def quick_two_sum(a, b):
+    """The same for |a| >= |b|, or a = 0."""
+    high = a + b
+    return high, b - (high - a)
+
+
+def two_product(a, b):
+    """(a b rounded, what rounding has lost)"""
+    high = a * b
+    return high, fma(a, b, -high)

@@ -1,0 +1,582 @@
+"""Arithmetic: sums, products, quotients, remainders and powers, element by element.
+
+A Python number may stand for the second operand. It is handed down as it is: `x + 1` is add.Tensor(x, 1).
+"""
+
+from __future__ import annotations
+
+import cmath
+import math
+from typing import Any
+
+import numpy as np
+
+from redispatch import kernels
+from redispatch.dispatch import ops
+from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, result_type
+
+from ..declare.declare import Operator
+from ..declare.numbers import storable
+from ..declare.pointwise import COMPLEX, pointwise
+from ..declare.public import public
+from ..declare.structured import not_implemented
+
+
+def dtype_name(value: Any) -> str:
+    """The name of a tensor's dtype, or of that which a number would have."""
+    return value._dtype.name if isinstance(value, Tensor) else result_type(value).name
+
+
+def check_alpha(self: Any, other: Any, alpha: Any) -> None:
+    """Raises RuntimeError for a factor that the result's dtype cannot hold."""
+    if type(alpha) is int:
+        return
+    common = result_type(self, other)
+    if isinstance(alpha, float) and not common.is_floating_point and not common.is_complex:
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    if isinstance(alpha, bool) and common.name != "bool":
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+
+
+# --- add, sub, rsub ------------------------------------------------------------------------------------------------
+
+add_op = pointwise(
+    "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", inplace=True, out="out", numbers=True
+)
+add_op.check(check_alpha)
+
+
+@add_op.scalar
+def add_scaled(self, other, alpha):
+    return self + alpha * other
+
+
+@add_op.scalar(when={"alpha": 1})
+def add_plain(self, other):
+    return self + other
+
+
+add_op.derivative(
+    self=lambda grad: grad,
+    other=lambda grad, alpha: grad if alpha == 1 else grad * alpha,
+)
+add = public(add_op)
+
+sub_op = pointwise(
+    "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", inplace=True, out="out", numbers=True
+)
+
+
+@sub_op.check
+def check_sub(self: Any, other: Any, alpha: Any) -> None:
+    bools = [dtype_name(value) == "bool" for value in (self, other)]
+    if all(bools):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
+            "operator instead."
+        )
+    if any(bools):
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, "
+            "use the `~` or `logical_not()` operator instead."
+        )
+    check_alpha(self, other, alpha)
+
+
+@sub_op.scalar
+def sub_scaled(self, other, alpha):
+    return self - alpha * other
+
+
+@sub_op.scalar(when={"alpha": 1})
+def sub_plain(self, other):
+    return self - other
+
+
+sub_op.derivative(
+    self=lambda grad: grad,
+    other=lambda grad, alpha: -grad if alpha == 1 else grad * -alpha,
+)
+sub = public(sub_op)
+
+rsub_op = pointwise("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
+rsub_scalar_op = pointwise("rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
+
+
+@rsub_op.check
+@rsub_scalar_op.check
+def check_rsub(self: Any, other: Any, alpha: Any) -> None:
+    check_sub(other, self, alpha)
+
+
+@rsub_op.scalar
+@rsub_scalar_op.scalar
+def rsub_scaled(self, other, alpha):
+    return other - alpha * self
+
+
+@rsub_op.scalar(when={"alpha": 1})
+@rsub_scalar_op.scalar(when={"alpha": 1})
+def rsub_plain(self, other):
+    return other - self
+
+
+rsub_op.derivative(
+    self=lambda grad, alpha: -grad if alpha == 1 else grad * -alpha,
+    other=lambda grad: grad,
+)
+rsub_scalar_op.derivative(self=lambda grad, alpha: -grad if alpha == 1 else grad * -alpha, node="RsubBackward1")
+rsub = public(rsub_op, rsub_scalar_op, method=False)
+
+# --- mul, div ------------------------------------------------------------------------------------------------------
+
+mul_op = pointwise("mul.Tensor(Tensor self, Tensor other) -> Tensor", inplace=True, out="out", numbers=True)
+
+
+@mul_op.scalar
+def mul_elements(self, other):
+    return self * other
+
+
+mul_op.derivative(
+    self=lambda grad, other: grad * other,
+    other=lambda grad, self: grad * self,
+)
+mul = public(mul_op)
+
+div_op = pointwise(
+    "div.Tensor(Tensor self, Tensor other) -> Tensor", inplace=True, out="out", numbers=True, promotion="float"
+)
+
+
+def div_elements(self, other):
+    return self / other
+
+
+def div_complex(self, other):
+    return kernels.quotient(self, other)
+
+
+div_op.scalar(float=div_elements, complex=div_complex)
+
+div_op.derivative(
+    self=lambda grad, other: grad / other,
+    other=lambda grad, self, other: -grad * ((self / other) / other),
+)
+
+div_scalar_op = Operator("div.Scalar(Tensor self, Scalar other) -> Tensor", inplace=True, tags=("pointwise",))
+
+
+@div_scalar_op.explicit
+def div_scalar(self: Tensor, other: Any) -> Tensor:
+    return div_op.functional(self, other)
+
+
+@div_scalar_op.kernel_inplace("CompositeExplicitAutograd")
+def div_scalar_inplace(self: Tensor, other: Any) -> Tensor:
+    return div_op.inplace(self, other)  # type: ignore[misc]  # it has an in-place form
+
+
+div_scalar_op.derivative(self=lambda grad, other: grad / other, node="DivBackward1")
+div_scalar_op.forward("linear")
+
+
+ROUNDED_AWAY = ("bool", *COMPLEX)  # no quotient of these can be rounded, nor has it a remainder
+
+
+def by_rounding(self: Any, other: Any, rounding_mode: str | None) -> str:
+    return "float" if rounding_mode is None else "same"
+
+
+div_mode_op = pointwise(
+    "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
+    inplace=True,
+    out="out_mode",
+    numbers=True,
+    promotion=by_rounding,
+)
+
+
+@div_mode_op.check
+def check_rounding_mode(self: Any, other: Any, rounding_mode: str | None) -> None:
+    if rounding_mode not in (None, "trunc", "floor"):
+        raise RuntimeError(
+            f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
+        )
+    common = result_type(self, other)
+    if rounding_mode is not None and common.name in ROUNDED_AWAY:
+        raise not_implemented(f"div_{rounding_mode}_cpu", common)
+
+
+@div_mode_op.check_values
+def check_rounded_divisor(self: Any, other: Any, rounding_mode: str | None) -> None:
+    if rounding_mode is not None:
+        check_integer_divisor(self, other)
+
+
+def check_integer_divisor(self: Any, other: Any) -> None:
+    """Raises RuntimeError where integers would be divided by zero: a compiled loop cannot."""
+    common = result_type(self, other)
+    if common.is_floating_point or common.is_complex:
+        return
+    if isinstance(other, Tensor):
+        has_zero = other._array is not None and not as_numpy(other).all()
+    else:
+        has_zero = other % 2 ** (8 * common.itemsize) == 0  # a number that is too large wraps
+    if has_zero:
+        raise RuntimeError("ZeroDivisionError")
+
+
+def floor_divide_floats(self, other):
+    quotient = self / other
+    rest = np.fmod(self, other)
+    exact = (self - rest) / other  # an integer, but for rounding
+    below = exact - 1 if rest != 0 and (other < 0) != (rest < 0) else exact
+    return quotient if other == 0 else np.floor(below + 0.5)
+
+
+def floor_divide_ints(self, other):
+    return -self if other == -1 else self // other  # the least integer's quotient wraps: it has no negative
+
+
+def floor_divide_uints(self, other):
+    return self // other
+
+
+def trunc_divide_floats(self, other):
+    return np.trunc(self / other)
+
+
+def trunc_divide_ints(self, other):
+    quotient = -self if other == -1 else self // other
+    return quotient + 1 if quotient < 0 and quotient * other != self else quotient
+
+
+div_mode_op.scalar(when={"rounding_mode": None}, float=div_elements, complex=div_complex)
+div_mode_op.scalar(
+    when={"rounding_mode": "floor"}, float=floor_divide_floats, int=floor_divide_ints, uint=floor_divide_uints
+)
+div_mode_op.scalar(
+    when={"rounding_mode": "trunc"}, float=trunc_divide_floats, int=trunc_divide_ints, uint=floor_divide_uints
+)
+div_mode_op.derivative(
+    self=lambda grad, other, rounding_mode: grad / other if rounding_mode is None else grad * 0,
+    other=lambda grad, self, other, rounding_mode: (
+        -grad * ((self / other) / other) if rounding_mode is None else grad * 0
+    ),
+    node="DivBackward2",
+)
+div = public(div_op, div_mode_op)
+
+floor_divide_op = pointwise(
+    "floor_divide(Tensor self, Tensor other) -> Tensor",
+    inplace="Tensor",
+    out="out",
+    numbers=True,
+    unsupported=dict.fromkeys(ROUNDED_AWAY, "div_floor_cpu"),
+)
+floor_divide_op.check_values(check_integer_divisor)
+floor_divide_op.scalar(float=floor_divide_floats, int=floor_divide_ints, uint=floor_divide_uints)
+floor_divide = public(floor_divide_op)
+
+# --- remainder, fmod -----------------------------------------------------------------------------------------------
+
+remainder_op = pointwise(
+    "remainder.Tensor(Tensor self, Tensor other) -> Tensor",
+    inplace=True,
+    out="Tensor_out",
+    unsupported=dict.fromkeys(ROUNDED_AWAY, "remainder_cpu"),
+)
+remainder_scalar_op = pointwise(
+    "remainder.Scalar(Tensor self, Scalar other) -> Tensor",
+    inplace=True,
+    out="Scalar_out",
+    unsupported=dict.fromkeys(ROUNDED_AWAY, "remainder_cpu"),
+)
+
+
+def remainder_floats(self, other):
+    rest = np.fmod(self, other)
+    return rest + other if rest != 0 and (other < 0) != (rest < 0) else rest
+
+
+def remainder_ints(self, other):
+    return self % other
+
+
+for _op in (remainder_op, remainder_scalar_op):
+    _op.check_values(check_integer_divisor)
+    _op.scalar(float=remainder_floats, int=remainder_ints, uint=remainder_ints)
+remainder_op.derivative(
+    self=lambda grad: grad,
+    other=lambda grad, self, other: -grad * self.div(other, rounding_mode="floor"),
+    node="RemainderBackward1",
+)
+remainder_scalar_op.derivative(self=lambda grad: grad)
+remainder = public(remainder_op, remainder_scalar_op)
+
+fmod_op = pointwise(
+    "fmod.Tensor(Tensor self, Tensor other) -> Tensor",
+    inplace=True,
+    out="Tensor_out",
+    unsupported=dict.fromkeys(ROUNDED_AWAY, "fmod_cpu"),
+)
+fmod_scalar_op = pointwise(
+    "fmod.Scalar(Tensor self, Scalar other) -> Tensor",
+    inplace=True,
+    out="Scalar_out",
+    unsupported=dict.fromkeys(ROUNDED_AWAY, "fmod_cpu"),
+)
+
+
+def fmod_floats(self, other):
+    return np.fmod(self, other)
+
+
+def fmod_ints(self, other):
+    rest = self % other
+    return rest - other if rest != 0 and (self < 0) != (other < 0) else rest
+
+
+for _op in (fmod_op, fmod_scalar_op):
+    _op.check_values(check_integer_divisor)
+    _op.scalar(float=fmod_floats, int=fmod_ints, uint=fmod_ints)
+fmod_op.derivative(
+    self=lambda grad: grad,
+    other=lambda grad, self, other: -grad * self.div(other, rounding_mode="trunc"),
+    node="FmodBackward1",
+)
+fmod_scalar_op.derivative(self=lambda grad: grad)
+fmod = public(fmod_op, fmod_scalar_op)
+
+# --- pow -----------------------------------------------------------------------------------------------------------
+
+pow_op = pointwise(
+    "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+    inplace="Scalar",
+    out="Tensor_Scalar_out",
+    cost=8,
+)
+pow_tensor_op = pointwise(
+    "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+    inplace="Tensor",
+    out="Tensor_Tensor_out",
+    cost=8,
+    unsupported={"bool": "pow"},
+)
+pow_scalar_op = pointwise(
+    "pow.Scalar(Scalar self, Tensor exponent) -> Tensor", out="Scalar_out", cost=8, unsupported={"bool": "pow"}
+)
+
+
+@pow_op.check_numbers
+def check_pow(self: Any, exponent: Any) -> None:
+    if isinstance(exponent, int) and self._dtype.category == dtypes.INTEGER:
+        if exponent < 0:
+            raise RuntimeError("Integers to negative integer powers are not allowed.")
+        storable(exponent, self._dtype)
+
+
+@kernels.usually(kernels.pow_ordinary, when=kernels.is_ordinary_power)
+def pow_floats(self, exponent):
+    return kernels.pow(self, exponent)
+
+
+def pow_ints(self, exponent):
+    power = self * 0 + 1
+    base = self
+    left = exponent
+    while left > 0:
+        if left & 1:
+            power = power * base
+        base = base * base
+        left = left >> 1
+    if exponent < 0:  # 1 and -1 have an inverse; that of any other rounds to 0
+        power = 1 if self == 1 else ((-1 if exponent & 1 else 1) if self == -1 else 0)
+    return power
+
+
+def pow_bools(self, exponent):
+    return self or not exponent
+
+
+def square_elements(self):
+    return self * self
+
+
+def cube_elements(self):
+    return self * self * self
+
+
+def sqrt_elements(self):
+    return math.sqrt(self)
+
+
+for _op in (pow_tensor_op, pow_scalar_op):
+    _op.scalar(float=pow_floats, complex=pow_floats, int=pow_ints, uint=pow_ints)
+pow_op.scalar(float=pow_floats, complex=pow_floats, int=pow_ints, uint=pow_ints, bool=pow_bools)
+pow_op.scalar(square_elements, when={"exponent": 2})
+pow_op.scalar(cube_elements, when={"exponent": 3})
+
+
+def pow_grad_self(grad: Tensor, self: Tensor, exponent: Any) -> Tensor:
+    """n x^(n-1), and 0 for n = 0 even where x^(n-1) is infinite."""
+    if exponent == 0:
+        return grad * 0
+    return grad * (exponent * self.pow(exponent - 1))
+
+
+def pow_grad_base(grad: Tensor, self: Tensor, exponent: Tensor) -> Tensor:
+    slope = exponent * self.pow(exponent - 1)
+    return grad * slope.masked_fill(exponent == 0, 0)
+
+
+def pow_grad_exponent(grad: Tensor, self: Any, exponent: Tensor, result: Tensor) -> Tensor:
+    """x^n log x; 0 where x = 0 and n >= 0, the limit."""
+    if not isinstance(self, Tensor):
+        return grad * (result * log_of_number(self, exponent._dtype.is_complex))
+    limit = exponent >= 0 if not exponent._dtype.is_complex else (exponent.imag == 0).logical_and(exponent.real >= 0)
+    return grad * (result * self.log()).masked_fill((self == 0).logical_and(limit), 0)
+
+
+def log_of_number(base: Any, in_complex: bool) -> Any:
+    """The logarithm; NaN for a negative number among reals. That of zero stands beside a power of zero, and is one."""
+    if base == 0:
+        return 0.0
+    if in_complex or isinstance(base, complex):
+        return cmath.log(base)
+    return math.log(base) if base > 0 else math.nan
+
+
+pow_op.derivative(self=pow_grad_self)
+pow_tensor_op.derivative(self=pow_grad_base, exponent=pow_grad_exponent, node="PowBackward1")
+pow_scalar_op.derivative(exponent=pow_grad_exponent, node="PowBackward2")
+pow = public(pow_tensor_op, pow_op, pow_scalar_op)
+
+square_op = Operator("square(Tensor self) -> Tensor", inplace=True, out="out", tags=("pointwise",))
+
+
+@square_op.implicit
+def square_implicit(self: Tensor) -> Tensor:
+    return self.pow(2)
+
+
+@square_op.kernel_inplace("CompositeImplicitAutograd")
+def square_inplace(self: Tensor) -> Tensor:
+    return self.pow_(2)
+
+
+@square_op.composite(square_op.out)
+def square_into_out(self: Tensor, out: Tensor) -> Tensor:
+    return ops.aten.pow.Tensor_Scalar_out(self, 2, out=out)
+
+
+square = public(square_op)
+
+# --- maximum, minimum, clamp ---------------------------------------------------------------------------------------
+
+maximum_op = pointwise("maximum(Tensor self, Tensor other) -> Tensor", out="out")
+minimum_op = pointwise("minimum(Tensor self, Tensor other) -> Tensor", out="out")
+
+
+@maximum_op.check
+def check_maximum(self: Tensor, other: Tensor) -> None:
+    if result_type(self, other).is_complex:
+        raise RuntimeError("maximum not implemented for complex tensors.")
+
+
+@minimum_op.check
+def check_minimum(self: Tensor, other: Tensor) -> None:
+    if result_type(self, other).is_complex:
+        raise RuntimeError("minimum not implemented for complex tensors.")
+
+
+@maximum_op.scalar
+def maximum_elements(self, other):
+    return self if self > other or self != self else other  # NaN wins from either side
+
+
+@minimum_op.scalar
+def minimum_elements(self, other):
+    return self if self < other or self != self else other
+
+
+def halved_at_ties(grad: Tensor, self: Tensor, other: Tensor, wins: Tensor) -> Tensor:
+    """The gradient where an operand wins, half of it where both are equal."""
+    return grad * wins + grad * (self == other) / 2
+
+
+maximum_op.derivative(
+    self=lambda grad, self, other: halved_at_ties(grad, self, other, self > other),
+    other=lambda grad, self, other: halved_at_ties(grad, self, other, other > self),
+)
+minimum_op.derivative(
+    self=lambda grad, self, other: halved_at_ties(grad, self, other, self < other),
+    other=lambda grad, self, other: halved_at_ties(grad, self, other, other < self),
+)
+maximum = public(maximum_op)
+minimum = public(minimum_op)
+
+clamp_op = pointwise(
+    "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", inplace=True, out="out", exact_out=True
+)
+
+
+@clamp_op.check
+def check_clamp(self: Any, min: Any, max: Any) -> None:
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    check_bounded(self, min, max)
+
+
+def check_bounded(self: Any, *bounds: Any) -> None:
+    """Raises NotImplementedError for complex numbers, which are neither above a bound nor below."""
+    if result_type(self, *(bound for bound in bounds if bound is not None)).is_complex:
+        raise NotImplementedError("clamp is not supported for complex types")
+
+
+@clamp_op.scalar
+def clamp_both(self, min, max):
+    above = min if self < min else self
+    return max if above > max else above
+
+
+@clamp_op.scalar(when={"max": None})
+def clamp_below(self, min):
+    return min if self < min else self
+
+
+@clamp_op.scalar(when={"min": None})
+def clamp_above(self, max):
+    return max if self > max else self
+
+
+def inside(self: Tensor, min: Any, max: Any) -> Any:
+    """Where clamping changes nothing, the borders included."""
+    if min is None:
+        return self <= max
+    return self >= min if max is None else (self >= min).logical_and(self <= max)
+
+
+clamp_op.derivative(self=lambda grad, self, min, max: grad * inside(self, min, max), node="ClampBackward1")
+clamp_min_op = pointwise("clamp_min(Tensor self, Scalar min) -> Tensor", inplace=True, out="out")
+clamp_max_op = pointwise("clamp_max(Tensor self, Scalar max) -> Tensor", inplace=True, out="out")
+
+
+@clamp_op.check_numbers
+@clamp_min_op.check_numbers
+@clamp_max_op.check_numbers
+def check_bounds(self: Any, *bounds: Any) -> None:
+    """Raises RuntimeError for a bound that an integer dtype cannot hold."""
+    if self._dtype.category == dtypes.INTEGER:
+        for bound in bounds:
+            if type(bound) is int:
+                storable(bound, self._dtype)
+
+
+clamp_min_op.check(check_bounded)
+clamp_max_op.check(check_bounded)
+clamp_min_op.scalar(clamp_below)
+clamp_max_op.scalar(clamp_above)
+clamp_min_op.derivative(self=lambda grad, self, min: grad * (self >= min))
+clamp_max_op.derivative(self=lambda grad, self, max: grad * (self <= max))

@@ -1,0 +1,258 @@
+"""Complex tensors: conjugates, negatives and parts, all of them views; and what works a lazy view out.
+
+`x.conj()` computes nothing: it is x with a bit that says "conjugated" (dispatch/layers/lazy_bit.py). A complex number
+is two reals in memory, so its parts are views, too; the imaginary part of a conjugate view is one that says "negated".
+
+    conj, _neg_view                 turn a bit over
+    resolve_conj, resolve_neg       the tensor itself, or, where it has the bit, a copy without it
+    conj_physical                   the conjugates in memory
+    view_as_real, view_as_complex   complex numbers as pairs of reals, and back
+    real, imag                      one of each pair
+
+Read next: polar.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from redispatch import kernels
+from redispatch.dispatch import call, shared
+from redispatch.dispatch.layers.conjugate import CONJUGATE
+from redispatch.dispatch.layers.lazy_bit import CLONE, STORE
+from redispatch.dispatch.layers.negative import NEGATIVE
+from redispatch.dispatch.specialiser.marks import leaf
+from redispatch.dispatch.tensor import Tensor, looks_of, overridable_property, view_over
+
+from ..declare.declare import Operator
+from ..declare.public import public
+from ..declare.structured import Meta, resize_out
+from .copying import (
+    clone_kernel,
+    clone_op,
+    composite_view,
+    copy_inplace_kernel,
+    copy_inplace_op,
+    resize_inplace_op,
+)
+from .views import select_op
+
+# --- what the layers ask for ------------------------------------------------------------------------------------------
+
+
+def cloned(tensor: Tensor) -> Tensor:
+    return call(clone_op.functional, [tensor, None])
+
+
+def store(target: Tensor, source: Tensor) -> None:
+    """Writes through a lazy bit; an `out=` tensor takes the shape first that its copy was given."""
+    if target._shape != source._shape:
+        call(resize_inplace_op.functional, [target, list(source._shape), None])
+    call(copy_inplace_op.functional, [target, source, False])
+
+
+CLONE.fill(cloned)
+STORE.fill(store)
+
+# --- conjugates and negatives as views --------------------------------------------------------------------------------
+
+
+def turned_over(base: Tensor, bit: int) -> Tensor:
+    """A view of all of `base` which has the bit if that has it not, and has it not if that has it."""
+    view = view_over(base, base._shape, base._stride, base._offset)
+    view._keyset = shared(view._keyset ^ bit)
+    return view
+
+
+conj_view_op = Operator("_conj(Tensor(a) self) -> Tensor(a)")
+
+
+@conj_view_op.explicit
+@leaf
+def conj_view_kernel(self: Tensor) -> Tensor:
+    if not self._dtype.is_complex:
+        raise RuntimeError(f"_conj: expected a complex tensor, but got {self._dtype.tensor_name}; conj() takes any")
+    return turned_over(self, CONJUGATE)
+
+
+conj_view_op.derivative(self=lambda grad: grad.conj(), for_complex=True)
+
+neg_view_op = Operator("_neg_view(Tensor(a) self) -> Tensor(a)")
+
+
+@neg_view_op.explicit
+@leaf
+def neg_view_kernel(self: Tensor) -> Tensor:
+    return turned_over(self, NEGATIVE)
+
+
+neg_view_op.derivative(self=lambda grad: grad.neg())
+
+conj_op = composite_view(Operator("conj(Tensor(a) self) -> Tensor(a)"))
+
+
+@conj_op.implicit
+def conj_composite(self: Tensor) -> Tensor:
+    """The conjugates, as a view; a real tensor is its own conjugate."""
+    return conj_view_op.functional(self) if self._dtype.is_complex else self
+
+
+resolve_conj_op = composite_view(Operator("resolve_conj(Tensor(a) self) -> Tensor(a)"))
+resolve_neg_op = composite_view(Operator("resolve_neg(Tensor(a) self) -> Tensor(a)"))
+
+
+@resolve_conj_op.implicit
+def resolve_conj_composite(self: Any) -> Tensor:
+    return clone_op.functional(self) if self.is_conj() else self
+
+
+@resolve_neg_op.implicit
+def resolve_neg_composite(self: Any) -> Tensor:
+    return clone_op.functional(self) if self.is_neg() else self
+
+
+_conj, _neg_view, conj = public(conj_view_op), public(neg_view_op), public(conj_op)
+resolve_conj, resolve_neg = public(resolve_conj_op), public(resolve_neg_op)
+
+# --- conjugates in memory ---------------------------------------------------------------------------------------------
+
+conj_physical_op = Operator("conj_physical(Tensor self) -> Tensor", out="out")
+conj_physical_copy_op = Operator("_conj_physical(Tensor self) -> Tensor")
+conj_physical_inplace_op = Operator("conj_physical_(Tensor(a!) self) -> Tensor(a!)", tags=("inplace", "pointwise"))
+
+
+@conj_physical_op.implicit
+def conj_physical_composite(self: Tensor) -> Tensor:
+    """The conjugates, in memory of their own; a real tensor is its own conjugate."""
+    return conj_physical_copy_op.functional(self) if self._dtype.is_complex else self
+
+
+@conj_physical_op.kernel_out("CPU", "Meta")
+def conj_physical_out(self: Tensor, out: Tensor) -> Tensor:
+    if out._dtype is not self._dtype:
+        raise RuntimeError(f"Found dtype {out._dtype.tensor_name} but expected {self._dtype.tensor_name}")
+    resize_out(out, Meta(self._shape, self._dtype, self._device, self._stride))
+    return copy_inplace_kernel(out, turned_over(self, CONJUGATE), False)
+
+
+@conj_physical_copy_op.explicit
+def conj_physical_kernel(self: Tensor) -> Tensor:
+    """A clone of the conjugate view: a copy conjugates on the way, if there is anything to conjugate."""
+    return clone_kernel(turned_over(self, CONJUGATE), None)
+
+
+@conj_physical_inplace_op.kernel("CPU", "Meta")
+def conj_physical_inplace_kernel(self: Tensor) -> Tensor:
+    if self._dtype.is_complex and self._device.type == "cpu":
+        kernels.copy(self._operand, self._operand, conj=True)
+    return self
+
+
+conj_physical_copy_op.understands("Conjugate")
+conj_physical_inplace_op.understands("Conjugate")
+conj_physical_copy_op.derivative(self=lambda grad: grad.conj_physical(), for_complex=True)
+conj_physical_copy_op.forward("linear")
+conj_physical_inplace_op.derivative(
+    self=lambda grad: grad.conj_physical(), node="ConjPhysicalBackward1", for_complex=True
+)
+conj_physical_inplace_op.forward("linear")
+conj_physical, _conj_physical = public(conj_physical_op), public(conj_physical_copy_op)
+conj_physical_ = public(conj_physical_inplace_op)
+
+# --- complex numbers as pairs of reals --------------------------------------------------------------------------------
+
+view_as_real_op = Operator("view_as_real(Tensor(a) self) -> Tensor(a)")
+view_as_complex_op = Operator("view_as_complex(Tensor(a) self) -> Tensor(a)")
+
+
+@view_as_real_op.explicit
+@leaf
+def view_as_real_kernel(self: Tensor) -> Tensor:
+    """The same memory with one more dimension, of size 2: real and imaginary part."""
+    if not self._dtype.is_complex:
+        raise RuntimeError("view_as_real is only supported for complex tensors")
+    if looks_of(self).bits & CONJUGATE:
+        raise RuntimeError(
+            "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can "
+            "view it as real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias the "
+            "original."
+        )
+    steps = (*(2 * step for step in self._stride), 1)
+    return view_over(self, (*self._shape, 2), steps, 2 * self._offset, self._dtype.to_real())
+
+
+@view_as_complex_op.explicit
+@leaf
+def view_as_complex_kernel(self: Tensor) -> Tensor:
+    """The same memory with the last dimension, which must have two elements, as one complex number."""
+    if self._dtype.name not in ("float32", "float64"):
+        raise RuntimeError(
+            "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
+            f"{self._dtype.tensor_name}"
+        )
+    if not self._shape:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    if self._shape[-1] != 2:
+        raise RuntimeError("Tensor must have a last dimension of size 2")
+    *steps, last = self._stride
+    if last != 1:
+        raise RuntimeError("Tensor must have a last dimension with stride 1")
+    if any(step % 2 for step in steps):
+        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
+    if self._offset % 2:
+        raise RuntimeError("Tensor must have a storage_offset divisible by 2")
+    halved = tuple(step // 2 for step in steps)
+    return view_over(self, self._shape[:-1], halved, self._offset // 2, self._dtype.to_complex())
+
+
+view_as_real_op.derivative(self=lambda grad: view_as_complex_op.functional(grad.contiguous()), for_complex=True)
+view_as_complex_op.derivative(
+    self=lambda grad: view_as_real_op.functional(grad.contiguous().resolve_conj()), for_complex=True
+)
+view_as_complex_op.autocast(cpu="fp32")
+view_as_real, view_as_complex = public(view_as_real_op, method=False), public(view_as_complex_op, method=False)
+
+real_op = composite_view(Operator("real(Tensor(a) self) -> Tensor(a)"))
+imag_op = composite_view(Operator("imag(Tensor(a) self) -> Tensor(a)"))
+
+
+def part(self: Tensor, index: int) -> Tensor:
+    """The real parts (0) or the imaginary ones (1). Those of a conjugate view are of what it is the conjugate of."""
+    is_conjugate = looks_of(self).bits & CONJUGATE
+    parts = view_as_real_op.functional(conj_view_op.functional(self) if is_conjugate else self)
+    if is_conjugate and index == 1:
+        parts = neg_view_op.functional(parts)
+    return select_op.functional(parts, len(self._shape), index)
+
+
+@real_op.implicit
+def real_composite(self: Tensor) -> Tensor:
+    """A view of the real parts; a real tensor itself."""
+    return part(self, 0) if self._dtype.is_complex else self
+
+
+@imag_op.implicit
+def imag_composite(self: Tensor) -> Tensor:
+    """A view of the imaginary parts."""
+    if not self._dtype.is_complex:
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    return part(self, 1)
+
+
+real, imag = public(real_op, method=False), public(imag_op, method=False)
+
+
+def _set_real(self: Tensor, value: Any) -> None:
+    set_part(real_op.functional(self), value)
+
+
+def _set_imag(self: Tensor, value: Any) -> None:
+    set_part(imag_op.functional(self), value)
+
+
+def set_part(target: Any, value: Any) -> None:
+    target.copy_(value) if isinstance(value, Tensor) else target.fill_(value)
+
+
+Tensor.real = overridable_property(lambda self: real_op.functional(self), _set_real)  # type: ignore[attr-defined]
+Tensor.imag = overridable_property(lambda self: imag_op.functional(self), _set_imag)  # type: ignore[attr-defined]

@@ -1,0 +1,231 @@
+"""_embedding_bag: rows of a table, looked up and at once added up, averaged or maximised by bags.
+
+`offsets` says where in `indices` each bag begins.
+Its gradient is made of other operators, once it is known which bag each index is in.
+Read next: scatter_gather.py, for embedding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from redispatch.dispatch import call
+from redispatch.dispatch.autograd import is_transformed
+from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtypes, empty
+
+from ..declare.declare import Operator
+from ..declare.public import public
+
+SUM, MEAN, MAX = 0, 1, 2
+
+_BAGS = "Tensor weight, Tensor indices, Tensor offsets"
+_OPTIONS = (
+    "bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, "
+    "bool include_last_offset=False"
+)
+_RESULTS = "(Tensor, Tensor, Tensor, Tensor)"
+embedding_bag_op = Operator(f"_embedding_bag({_BAGS}, {_OPTIONS}, int padding_idx=-1) -> {_RESULTS}")
+forward_only_op = Operator(f"_embedding_bag_forward_only({_BAGS}, {_OPTIONS}, int padding_idx=-1) -> {_RESULTS}")
+bag_op = Operator(f"embedding_bag({_BAGS}, {_OPTIONS}) -> {_RESULTS}")
+bag_padding_op = Operator(
+    f"embedding_bag.padding_idx({_BAGS}, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, "
+    f"bool include_last_offset, int? padding_idx) -> {_RESULTS}"
+)
+
+
+def check_bags(weight: Tensor, indices: Tensor, offsets: Tensor, mode: int, factors: Any) -> None:
+    for name, x in (("indices", indices), ("offsets", offsets)):
+        if x._dtype.name not in ("int32", "int64"):
+            raise RuntimeError(
+                f"Expected tensor for argument #1 '{name}' to have one of the following scalar types: Long, Int; but "
+                f"got {x.type()} instead (while checking arguments for embedding_bag)"
+            )
+    if len(indices._shape) != 1 or len(offsets._shape) != 1:
+        raise RuntimeError("input has to be a 1D or 2D Tensor, and offsets a 1D Tensor")
+    if len(weight._shape) != 2:
+        raise RuntimeError("'weight' must be 2-D")
+    if not weight._dtype.is_floating_point:
+        found = weight.type().replace("torch.", "CPU").replace("Tensor", "Type")
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, "
+            f"Float, Double; but got {found} instead (while checking arguments for embedding_bag)"
+        )
+    if factors is not None:
+        if mode != SUM:
+            raise RuntimeError("embedding_bag: per_sample_weights only supported with mode='sum'")
+        if factors._shape != indices._shape:
+            raise RuntimeError("embedding_bag: per_sample_weights must have the same shape as indices")
+
+
+def bag_of_each(offsets: np.ndarray, count: int, include_last_offset: bool) -> tuple[np.ndarray, int]:
+    """(the bag that each index is in, how many bags there are)"""
+    starts = offsets[:-1] if include_last_offset else offsets
+    if len(offsets) and offsets[0] != 0:
+        raise RuntimeError(
+            "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. "
+            f"However, got {offsets[0]}"
+        )
+    if len(offsets) and offsets[-1] > count:
+        raise RuntimeError(
+            f"offsets[-1] can not be greater than input's length {count} but got offsets[-1] of {offsets[-1]}"
+        )
+    sizes = np.diff(np.append(starts, count))
+    if (sizes < 0).any():
+        raise RuntimeError("embedding_bag: offsets must not decrease")
+    return np.repeat(np.arange(len(starts)), sizes), len(starts)
+
+
+def fresh(values: np.ndarray) -> Tensor:
+    made = empty(Size(values.shape), dtypes.int64)
+    as_numpy(made)[...] = values
+    return made
+
+
+@embedding_bag_op.kernel("CPU")
+@forward_only_op.kernel("CPU")
+def embedding_bag_kernel(
+    weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool, mode: int, sparse: bool,
+    factors: Any, include_last_offset: bool, padding_idx: int,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """(bags [n, d], the bag of each index, how many rows each bag has, which row gave each maximum).
+
+    The row `padding_idx` counts nowhere. Only what the mode's gradient needs is filled in.
+    """
+    check_bags(weight, indices, offsets, mode, factors)
+    rows, width = weight._shape
+    chosen = as_numpy(indices)
+    bag, bags = bag_of_each(as_numpy(offsets), len(chosen), include_last_offset)
+    outside = np.flatnonzero((chosen < 0) | (chosen >= rows))
+    if len(outside):
+        place, value = outside[0], chosen[outside[0]]
+        raise RuntimeError(
+            f"Index {place} of input takes value {value} which is not in the valid range [0, {rows})"
+            if needs_no_bags(weight, mode, padding_idx)
+            else f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {value}"
+        )
+    counts = chosen != padding_idx % rows if padding_idx >= 0 else np.ones(len(chosen), bool)
+    table = as_numpy(weight).astype(np.float64)
+    taken = table[chosen]
+    if factors is not None:
+        taken = taken * as_numpy(factors).astype(np.float64)[:, None]
+    sizes = np.bincount(bag[counts], minlength=bags)
+    found, largest = np.zeros((bags, width)), np.zeros((bags, width), np.int64)
+    if mode == MAX:
+        for b in np.unique(bag[counts]):
+            members = np.flatnonzero(counts & (bag == b))
+            best = members[taken[members].argmax(0)]  # the first of equal ones
+            found[b], largest[b] = taken[best, range(width)], chosen[best]
+    else:
+        np.add.at(found, bag[counts], taken[counts])
+        if mode == MEAN:
+            found /= np.maximum(sizes, 1)[:, None]
+    result = empty(Size((bags, width)), weight._dtype)
+    as_numpy(result)[...] = found
+    nothing = np.zeros(bags, np.int64)
+    return (
+        result,
+        fresh(bag[:0] if needs_no_bags(weight, mode, padding_idx) else bag),
+        fresh(nothing if mode == SUM else sizes),
+        fresh(largest if mode == MAX else nothing if mode == SUM else sizes),
+    )
+
+
+def needs_no_bags(weight: Tensor, mode: int, padding_idx: int) -> bool:
+    """Whether PyTorch adds up without noting which bag an index is in: dtypes for which it has a faster way."""
+    return mode == SUM and padding_idx < 0 and weight._dtype is not dtypes.float64 and weight._stride[1] == 1
+
+
+@embedding_bag_op.kernel("Meta")
+@forward_only_op.kernel("Meta")
+def embedding_bag_meta(
+    weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool, mode: int, sparse: bool,
+    factors: Any, include_last_offset: bool, padding_idx: int,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    check_bags(weight, indices, offsets, mode, factors)
+    bags, width = offsets._shape[0] - include_last_offset, weight._shape[1]
+    noted = 0 if needs_no_bags(weight, mode, padding_idx) else indices._shape[0]
+    shapes = (noted,), (bags,), (bags, width) if mode == MAX else (bags,)
+    made = [empty(Size(shape), dtypes.int64, weight._device) for shape in shapes]
+    return empty(Size((bags, width)), weight._dtype, weight._device), made[0], made[1], made[2]
+
+
+def places(indices: Any, offsets: Any, include_last_offset: bool) -> Any:
+    """The bag that each index is in, as a tensor."""
+    if offsets._array is None:  # a wrapper, or on a device: by operators
+        starts = offsets[:-1] if include_last_offset else offsets
+        marks = starts.new_zeros([indices.shape[0] + 1]).index_add(0, starts, starts * 0 + 1)
+        return marks.cumsum(0)[:-1] - 1
+    bag, _ = bag_of_each(as_numpy(offsets), indices.shape[0], include_last_offset)
+    return fresh(bag)
+
+
+def rows_of_bags(grad: Any, indices: Any, bag: Any, mode: int, factors: Any, padding_idx: int) -> Any:
+    """The gradient of each row that was looked up."""
+    used = indices != padding_idx
+    if mode == MEAN:
+        counts = grad.new_zeros([grad.shape[0]]).index_add(0, bag, used.to(grad.dtype))
+        grad = grad / counts.clamp(min=1).unsqueeze(1)
+    rows = grad.index_select(0, bag)
+    if factors is not None:
+        rows = rows * factors.unsqueeze(1)
+    return rows.masked_fill(~used.unsqueeze(1), 0)
+
+
+def embedding_bag_backward(
+    grad: Any, weight: Any, indices: Any, offsets: Any, result3: Any, scale_grad_by_freq: bool, mode: int,
+    sparse: bool, per_sample_weights: Any, include_last_offset: bool, padding_idx: int, needs: Sequence[bool],
+) -> tuple[Any, Any]:  # fmt: skip
+    if sparse:
+        raise NotImplementedError("embedding_bag: sparse gradients are not supported; use sparse=False")
+    bag = places(indices, offsets, include_last_offset)
+    to_weight = to_factors = None
+    if needs[0] and mode == MAX:
+        filled = grad.new_zeros([grad.shape[0]]).index_add(0, bag, (indices != padding_idx).to(grad.dtype))
+        kept = grad.masked_fill((filled == 0).unsqueeze(1), 0)
+        to_weight = grad.new_zeros(weight.shape).scatter_add(0, result3, kept)
+    elif needs[0]:
+        rows = rows_of_bags(grad, indices, bag, mode, per_sample_weights, padding_idx)
+        if scale_grad_by_freq:
+            uses = grad.new_zeros([weight.shape[0]]).index_add(0, indices, grad.new_ones([indices.shape[0]]))
+            rows = rows / uses.index_select(0, indices).unsqueeze(1)
+        to_weight = grad.new_zeros(weight.shape).index_add(0, indices, rows)
+    if needs[1]:
+        rows = rows_of_bags(grad, indices, bag, mode, None, padding_idx)
+        to_factors = (rows * weight.index_select(0, indices)).sum(1)
+    return to_weight, to_factors
+
+
+embedding_bag_op.derivative((("weight", "per_sample_weights"), embedding_bag_backward), nondifferentiable=(1, 2, 3))
+forward_only_op.not_differentiable()
+
+
+@bag_padding_op.implicit
+def embedding_bag_composite(
+    weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: bool, mode: int, sparse: bool,
+    factors: Any, include_last_offset: bool, padding_idx: int | None,
+) -> Any:  # fmt: skip
+    """The bags, by the operator that notes what a gradient needs, or by the one that does not."""
+    rows = weight.shape[0]
+    if padding_idx is None:
+        padding_idx = -1
+    elif not -rows <= padding_idx < rows:
+        raise RuntimeError(
+            f"padding_idx must be within the number of embeddings, {-rows} through {rows - 1}, but got {padding_idx}"
+        )
+    else:
+        padding_idx %= rows
+    trained = weight.requires_grad or (factors is not None and factors.requires_grad) or is_transformed()
+    chosen = embedding_bag_op if trained else forward_only_op
+    options = (scale_grad_by_freq, mode, sparse, factors, include_last_offset, padding_idx)
+    return call(chosen.functional, [weight, indices, offsets, *options])
+
+
+@bag_op.implicit
+def embedding_bag_without_padding(*args: Any) -> Any:
+    return embedding_bag_composite(*args, None)
+
+
+embedding_bag = public(bag_padding_op, bag_op, method=False)

@@ -1,0 +1,258 @@
+"""Attention as devices have it: one operator for heads of any kind, which never holds all scores there.
+
+    _scaled_dot_product_efficient_attention     with a bias, dropout, heads that share keys
+    _scaled_dot_product_flash_attention         without a bias; what it remembers looks otherwise
+
+Their kernels for CUDA are kernels/cuda/runtime/attention.py. Anywhere else they are what they are by definition, with
+all scores in memory: what tests compare with, and what `vmap` and graphs take apart. Both draw the same choices of
+dropout from the same seed and offset, which are results, so that backward makes them again.
+
+Note [The choices of dropout]
+Philox gives four words for a block; the columns of a row are counted in groups of 64, of which block j of 16 decides
+columns j, j + 16, j + 32 and j + 48: those that a thread of a GPU has. Read next: attention.py, which chooses.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from redispatch.dispatch import ops
+from redispatch.dispatch.tensor import Tensor, dtypes
+
+from ..declare.planned import PlannedSeveral
+from ..declare.structured import Meta
+from .random import drawn, generator_at
+
+NAME = "_scaled_dot_product_efficient_attention"
+GROUP, LANES = 64, 16  # Note [The choices of dropout]
+ROUNDED = 32  # logarithms are kept for so many rows, or a multiple
+
+efficient_op = PlannedSeveral(
+    f"{NAME}(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, bool compute_log_sumexp, float dropout_p=0., "
+    "bool is_causal=False, *, float? scale=None) -> (Tensor output, Tensor log_sumexp, Tensor philox_seed, "
+    "Tensor philox_offset)",
+    tags=("nondeterministic_seeded",),
+)
+efficient_backward_op = PlannedSeveral(
+    f"{NAME}_backward(Tensor grad_out_, Tensor query, Tensor key, Tensor value, Tensor attn_bias, Tensor out, "
+    "Tensor logsumexp, Tensor philox_seed, Tensor philox_offset, float dropout_p, bool[4] grad_input_mask, "
+    "bool is_causal=False, *, float? scale=None) -> (Tensor, Tensor, Tensor, Tensor)"
+)
+
+
+def scale_of(query: Any, scale: float | None) -> float:
+    """What scores are multiplied by: 1 / sqrt(width), unless something else is asked for."""
+    if scale is not None:
+        return scale
+    width = query._shape[-1]
+    return 1 / math.sqrt(width) if width else math.inf
+
+
+def broadcasts(shape: Any, to: Sequence[int]) -> bool:
+    """Whether each dimension is 1 or that of the other shape, from the last one on."""
+    return all(size in (1, other) for size, other in zip(reversed(shape), reversed(to), strict=False))
+
+
+# --- what the results look like ---------------------------------------------------------------------------------------
+
+
+def check(name: str, query: Tensor, key: Tensor, value: Tensor, bias: Any, dropout_p: float) -> None:
+    """RuntimeError where the arguments do not belong together."""
+    if any(len(x._shape) != 4 for x in (query, key, value)):
+        raise RuntimeError(f"{name}: query, key and value must have 4 dimensions, [batch, heads, positions, width]")
+    if not (query._dtype is key._dtype is value._dtype and query._dtype.is_floating_point):
+        kinds = [x._dtype.tensor_name for x in (query, key, value)]
+        raise RuntimeError(f"{name}: query, key and value must have one floating dtype, but got {', '.join(kinds)}")
+    batch, heads, rows, width = query._shape
+    shared, columns = key._shape[1:3]
+    if key._shape[3] != width or key._shape[0] != batch or value._shape[:3] != key._shape[:3] or heads % max(shared, 1):
+        raise RuntimeError(
+            f"{name}: keys must have the batch size and the width of the query, values as many rows as keys, and both "
+            f"a number of heads that divides the query's, but got {list(query._shape)}, {list(key._shape)} and "
+            f"{list(value._shape)}"
+        )
+    if not 0 <= dropout_p <= 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p:g}")
+    if bias is not None and not bias._dtype.is_floating_point:
+        raise RuntimeError(f"{name}: a bias must have a floating dtype, but got {bias._dtype.tensor_name}")
+    if bias is not None and (len(bias._shape) > 4 or not broadcasts(bias._shape, [batch, heads, rows, columns])):
+        raise RuntimeError(
+            f"{name}: a bias of shape {list(bias._shape)} does not broadcast to the scores, "
+            f"{[batch, heads, rows, columns]}"
+        )
+
+
+def beside(x: Tensor, width: int | None = None) -> Meta:
+    """Heads whose rows lie side by side: what a layer behind sees as one row."""
+    batch, heads, rows, own = x._shape
+    width = own if width is None else width
+    return Meta((batch, heads, rows, width), x._dtype, x._device, (rows * heads * width, width, heads * width, 1))
+
+
+def wide(x: Tensor) -> Any:
+    """The dtype in which scores are computed."""
+    return dtypes.float64 if x._dtype is dtypes.float64 else dtypes.float32
+
+
+def efficient_looks(
+    query: Tensor, key: Tensor, value: Tensor, attn_bias: Any, compute_log_sumexp: bool, dropout_p: float,
+    is_causal: bool, scale: Any,
+) -> tuple[Meta, Meta, Meta, Meta]:  # fmt: skip
+    """(the result; the logarithms of each row's sum of exponentials, of a multiple of 32 rows; seed and offset)"""
+    check(NAME, query, key, value, attn_bias, dropout_p)
+    batch, heads, rows, _ = query._shape
+    kept = -(-rows // ROUNDED) * ROUNDED if compute_log_sumexp else 0
+    one = Meta((), dtypes.int64, query._device)
+    logs = Meta((batch, heads, kept), wide(query), query._device)
+    return beside(query, value._shape[3]), logs, one, one
+
+
+efficient_op.metas(efficient_looks)
+
+
+@efficient_backward_op.metas
+def efficient_backward_metas(
+    grad_out: Tensor, query: Tensor, key: Tensor, value: Tensor, attn_bias: Any, out: Tensor, logsumexp: Tensor,
+    philox_seed: Tensor, philox_offset: Tensor, dropout_p: float, grad_input_mask: Sequence[bool], is_causal: bool,
+    scale: Any,
+) -> tuple[Meta | None, ...]:  # fmt: skip
+    """The gradients that are asked for; that of the bias for each score. A bias of shape [0] stands for none."""
+    attn_bias = given_bias(attn_bias)
+    check(f"{NAME}_backward", query, key, value, attn_bias, dropout_p)
+    if tuple(grad_out._shape) != tuple(out._shape):
+        raise RuntimeError(
+            f"{NAME}_backward: the gradient must have the result's shape, {list(out._shape)}, but has "
+            f"{list(grad_out._shape)}"
+        )
+    found: list[Meta | None] = [beside(x) for x in (query, key, value)]
+    bias = None
+    if attn_bias is not None:
+        bias = Meta((*query._shape[:3], key._shape[2]), attn_bias._dtype, query._device)
+    return tuple(one if wanted else None for one, wanted in zip([*found, bias], grad_input_mask, strict=True))
+
+
+def given_bias(bias: Tensor) -> Tensor | None:
+    """The bias that backward is given, whose schema wants a tensor in any case."""
+    return None if tuple(bias._shape) == (0,) else bias
+
+
+# --- by definition ----------------------------------------------------------------------------------------------------
+
+
+def random_count(query: Any, key: Any) -> int:
+    """How many numbers a call of dropout draws from a generator: two for a block."""
+    rows = query._shape[0] * query._shape[1] * query._shape[2]
+    return 2 * rows * -(-key._shape[2] // GROUP) * LANES
+
+
+def choices(seed: Any, offset: Any, dropout_p: float, shape: Sequence[int], like: Any) -> Any:
+    """What each weight is multiplied by. Note [The choices of dropout]."""
+    *rows, columns = shape
+    groups = -(-columns // GROUP)
+    words = like.new_empty([*rows, groups, LANES, GROUP // LANES])
+    generator = generator_at(int(seed), int(offset), like._device)
+    kept = words.bernoulli_(1 - dropout_p, generator=generator).transpose(-2, -1).reshape([*rows, groups * GROUP])
+    return kept.narrow(-1, 0, columns) * (0.0 if dropout_p == 1 else 1 / (1 - dropout_p))
+
+
+def for_each_head(x: Any, heads: int) -> Any:
+    """Keys or values with each head as often as query heads share it."""
+    return x if x._shape[1] == heads else x.repeat_interleave(heads // max(x._shape[1], 1), 1)
+
+
+def scores_of(query: Any, key: Any, bias: Any, is_causal: bool, scale: Any) -> Any:
+    """scale Q Kᵀ + bias, -inf where nothing is seen."""
+    scores = query.matmul(key.transpose(-2, -1)) * scale_of(query, scale)
+    if bias is not None:
+        scores = scores + bias.to(scores._dtype)
+    if not is_causal:
+        return scores
+    seen = ops.aten.ones.default(list(scores._shape[-2:]), dtype=dtypes.bool, device=scores._device).tril()
+    return scores.masked_fill(seen.logical_not(), -math.inf)
+
+
+@efficient_op.explicit
+def efficient_definition(
+    query: Any, key: Any, value: Any, attn_bias: Any, compute_log_sumexp: bool, dropout_p: float, is_causal: bool,
+    scale: Any,
+) -> tuple[Any, ...]:  # fmt: skip
+    result, kept, seed, offset = (
+        meta.allocate()
+        for meta in efficient_looks(query, key, value, attn_bias, compute_log_sumexp, dropout_p, is_causal, scale)
+    )
+    rows, heads = query._shape[2], query._shape[1]
+    exact, to = wide(query), query._dtype
+    q, k, v = query.to(exact), for_each_head(key.to(exact), heads), for_each_head(value.to(exact), heads)
+    scores = scores_of(q, k, attn_bias, is_causal, scale)
+    logs = logs_of(scores)
+    weights = (scores - logs.unsqueeze(-1)).exp()
+    drawn_at = drawn(None, random_count(query, key), query._device) if dropout_p > 0 else (0, 0)
+    for one, number in zip((seed, offset), drawn_at, strict=True):
+        one.fill_(number - (1 << 64) if number >> 63 else number)
+    if dropout_p > 0:
+        weights = weights * choices(*drawn_at, dropout_p, weights._shape, weights)
+    if compute_log_sumexp:
+        kept.zero_().narrow(2, 0, rows).copy_(logs)
+    return result.copy_(weights.matmul(v).to(to)), kept, seed, offset
+
+
+def logs_of(scores: Any) -> Any:
+    """The logarithm of each row's sum of exponentials; 0 for a row that sees nothing, whose weights then are 0."""
+    if not scores._shape[-1]:
+        return scores.new_zeros(list(scores._shape[:-1]))
+    logs = scores.logsumexp(-1)
+    return logs.masked_fill(logs == -math.inf, 0.0)
+
+
+@efficient_backward_op.explicit
+def efficient_backward_definition(
+    grad_out: Any, query: Any, key: Any, value: Any, attn_bias: Any, out: Any, logsumexp: Any, philox_seed: Any,
+    philox_offset: Any, dropout_p: float, grad_input_mask: Sequence[bool], is_causal: bool, scale: Any,
+) -> tuple[Any, ...]:  # fmt: skip
+    metas = efficient_backward_metas(
+        grad_out, query, key, value, attn_bias, out, logsumexp, philox_seed, philox_offset, dropout_p, grad_input_mask,
+        is_causal, scale,
+    )  # fmt: skip
+    attn_bias = given_bias(attn_bias)
+    heads, shared, exact = query._shape[1], key._shape[1], wide(query)
+    q, grad = query.to(exact), grad_out.to(exact)
+    k, v = for_each_head(key.to(exact), heads), for_each_head(value.to(exact), heads)
+    scores = scores_of(q, k, attn_bias, is_causal, scale)
+    weights = (scores - logsumexp.narrow(2, 0, query._shape[2]).unsqueeze(-1)).exp()
+    slopes, dropped = grad.matmul(v.transpose(-2, -1)), weights
+    if dropout_p > 0:
+        factors = choices(philox_seed.item(), philox_offset.item(), dropout_p, weights._shape, weights)
+        slopes, dropped = slopes * factors, weights * factors
+    slopes = weights * (slopes - (grad * out.to(exact)).sum(-1, True))
+    factor = scale_of(query, scale)
+    found = (
+        lambda: slopes.matmul(k) * factor,
+        lambda: shared_heads(slopes.transpose(-2, -1).matmul(q) * factor, shared),
+        lambda: shared_heads(dropped.transpose(-2, -1).matmul(grad), shared),
+        lambda: slopes,
+    )
+    return tuple(None if m is None else m.allocate().copy_(f()) for m, f in zip(metas, found, strict=True))
+
+
+def shared_heads(x: Any, shared: int) -> Any:
+    """The sum over the query heads that share a head."""
+    return x if x._shape[1] == shared else x.unflatten(1, [shared, -1]).sum(2)
+
+
+def efficient_gradients(
+    grad: Any, query: Any, key: Any, value: Any, attn_bias: Any, result0: Any, result1: Any, result2: Any, result3: Any,
+    dropout_p: float, is_causal: bool, scale: Any, needs: Sequence[bool],
+) -> Any:  # fmt: skip
+    mask = [*needs[:3], needs[3] and attn_bias is not None]
+    bias = query.new_empty([0]) if attn_bias is None else attn_bias
+    found = efficient_backward_op.functional(
+        grad, query, key, value, bias, result0, result1, result2, result3, dropout_p, mask, is_causal, scale=scale
+    )
+    if not mask[3]:
+        return found
+    return *found[:3], found[3].sum_to_size(list(attn_bias._shape))
+
+
+efficient_op.derivative((("query", "key", "value", "attn_bias"), efficient_gradients), nondifferentiable=(1, 2, 3))

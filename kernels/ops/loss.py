@@ -1,0 +1,407 @@
+"""Losses against the numbers of classes: nll_loss, and what is written in it, cross_entropy.
+
+`reduction` is 0 (none), 1 (mean) or 2 (sum), as schemas have it; frontend/nn/functional.py has the names.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from redispatch import kernels
+from redispatch.dispatch import call, ops
+from redispatch.dispatch.specialiser.marks import inline
+from redispatch.dispatch.tensor import Tensor, dtypes, empty
+from redispatch.kernels import BadIndex, Operand
+
+from ..declare.declare import Operator
+from ..declare.planned import Planned, PlannedSeveral, Run, on_dense
+from ..declare.public import public
+from ..declare.structured import Meta, not_implemented
+from .pair_losses import MEAN, NONE, SUM
+from .reductions import converted
+from .softmax import log_softmax_op
+
+# --- nll_loss: of classes [n, classes] or [classes], and of images [n, classes, height, width] -----------------------
+
+NLL = "Tensor self, Tensor target, Tensor? weight"
+nll_forward_op = PlannedSeveral(
+    f"nll_loss_forward({NLL}, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)"
+)
+nll_backward_op = Planned(
+    f"nll_loss_backward(Tensor grad_output, {NLL}, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
+)
+nll2d_forward_op = PlannedSeveral(
+    f"nll_loss2d_forward({NLL}, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)"
+)
+nll2d_backward_op = Planned(
+    f"nll_loss2d_backward(Tensor grad_output, {NLL}, int reduction, SymInt ignore_index, Tensor total_weight) -> "
+    "Tensor",
+)
+
+
+def check_nll(self: Tensor, target: Tensor, weight: Any, kernel: str = "nll_loss_out_frame") -> None:
+    """Raises where the shapes do not belong together."""
+    if len(self._shape) not in (1, 2):
+        raise RuntimeError("input tensor should be 1D or 2D")
+    if len(target._shape) > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if len(self._shape) == 2 and self._shape[:1] != target._shape:
+        raise RuntimeError(f"size mismatch (got input: {list(self._shape)}, target: {list(target._shape)})")
+    if len(self._shape) == 1 and target._shape.numel() != 1:
+        raise RuntimeError(f"size mismatch (got input: {list(self._shape)}, target: {list(target._shape)})")
+    check_nll_dtypes(self, target, weight, self._shape[-1], kernel)
+
+
+def check_nll2d(self: Tensor, target: Tensor, weight: Any, kernel: str = "nll_loss2d_forward_out_frame") -> None:
+    if len(target._shape) != 3:
+        raise RuntimeError(
+            f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {len(target._shape)}"
+        )
+    if len(self._shape) != 4:
+        raise RuntimeError(
+            f"only batches of spatial inputs supported (4D tensors), but got input of dimension: {len(self._shape)}"
+        )
+    n, classes, *image = self._shape
+    if tuple(target._shape) != (n, *image):
+        raise RuntimeError(f"size mismatch (got input: {list(self._shape)} , target: {list(target._shape)}")
+    check_nll_dtypes(self, target, weight, classes, kernel)
+
+
+def check_nll_dtypes(self: Tensor, target: Tensor, weight: Any, classes: int, kernel: str) -> None:
+    if weight is not None and tuple(weight._shape) != (classes,):
+        raise RuntimeError(
+            f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
+            f"shape: {list(weight._shape)}"
+        )
+    if not self._dtype.is_floating_point:
+        raise not_implemented(kernel, self._dtype)
+    if target._dtype not in (dtypes.int64, dtypes.uint8):
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {target._dtype.tensor_name}")
+    if weight is not None and weight._dtype is not self._dtype:
+        raise RuntimeError(f"expected scalar type {self._dtype.tensor_name} but found {weight._dtype.tensor_name}")
+
+
+def as_rows(x: Tensor, lead: int) -> Operand:
+    """`x` with the dimensions after the first `lead` seen as one; a dense copy where they do not lie in a row."""
+    operand, rest = x._operand, math.prod(x._shape[lead:])
+    shape = (*x._shape[:lead], rest)
+    if len(x._shape) == lead:
+        return operand._replace(shape=shape, strides=(*x._stride, 1))
+    if not in_rows(x, lead):
+        operand = converted(x, x._dtype)._operand
+    return operand._replace(shape=shape, strides=(*operand.strides[:lead], operand.strides[-1]))
+
+
+def in_rows(x: Tensor, lead: int) -> bool:
+    """Whether the dimensions after the first `lead`, two if any, can be walked as one."""
+    return len(x._shape) != lead + 2 or x._stride[lead] == x._stride[lead + 1] * x._shape[lead + 1]
+
+
+def as_classes(x: Tensor) -> Operand:
+    """Scores as [n, classes, rest]."""
+    if len(x._shape) == 1:
+        return x._operand._replace(shape=(1, x._shape[0], 1), strides=(1, x._stride[0], 1))
+    return as_rows(x, 2)
+
+
+def as_labels(target: Tensor) -> Operand:
+    """Labels, or the losses or gradients that belong to them, as [n, rest]."""
+    if target._shape.numel() == 1 and len(target._shape) <= 1:
+        return target._operand._replace(shape=(1, 1), strides=(1, 1))
+    return as_rows(target, 1)
+
+
+def nll_looks(self: Tensor, target: Tensor, reduction: int) -> tuple[Meta, Meta]:
+    """(loss, the sum of the weights used)"""
+    each = reduction == NONE and len(self._shape) > 1
+    total = Meta((), self._dtype, self._device)
+    return (Meta(tuple(target._shape), self._dtype, self._device) if each else total), total
+
+
+def raise_bad(bad: BadIndex | None) -> None:
+    if bad is not None:
+        raise IndexError(f"Target {bad.value} is out of bounds.")
+
+
+@nll_forward_op.metas
+def nll_forward_metas(self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int) -> Any:
+    check_nll(self, target, weight)
+    return nll_looks(self, target, reduction)
+
+
+@nll2d_forward_op.metas
+def nll2d_forward_metas(self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int) -> Any:
+    check_nll2d(self, target, weight)
+    return nll_looks(self, target, reduction)
+
+
+@nll_forward_op.loop
+@nll2d_forward_op.loop
+def nll_forward_loop(
+    outs: tuple[Tensor, ...], self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int
+) -> Run:
+    each = reduction == NONE and len(self._shape) > 1
+    walked = all(in_rows(x, lead) for x, lead in ((self, 2), (target, 1)))
+    x, labels = (self, target) if walked else (empty(t._shape, t._dtype) for t in (self, target))
+    find = kernels.ready_nll_loss(
+        as_labels(outs[0]) if each else outs[0]._operand,
+        as_classes(x),
+        as_labels(labels),
+        None if weight is None else weight._operand,
+        ignore_index=ignore_index,
+        reduction="none" if each else "mean" if reduction == MEAN else "sum",
+    )
+
+    def run(*arrays: Any) -> None:
+        bad = find(*arrays)
+        if bad is not None:
+            raise_bad(bad)
+
+    return run if walked else on_dense(run, 2, [(self, self._dtype), (target, target._dtype)])
+
+
+@nll_backward_op.meta
+def nll_backward_meta(
+    grad_output: Tensor, self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int, total: Tensor
+) -> Meta:
+    check_nll(self, target, weight, "nll_loss_backward_out_frame")
+    return Meta(self._shape, self._dtype, self._device)
+
+
+@nll2d_backward_op.meta
+def nll2d_backward_meta(
+    grad_output: Tensor, self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int, total: Tensor
+) -> Meta:
+    check_nll2d(self, target, weight, "nll_loss2d_backward_out_frame")
+    return Meta(self._shape, self._dtype, self._device)
+
+
+def check_nll_gradient(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, total: Tensor) -> bool:
+    """Whether there is a gradient for each label. RuntimeError where it, or the total weight, has another shape."""
+    each = reduction == NONE and len(self._shape) > 1
+    wanted = tuple(target._shape) if each else ()
+    if tuple(grad_output._shape) != wanted:
+        raise RuntimeError(
+            f"Expected a tensor of shape {list(wanted)} for grad_output, but got {list(grad_output._shape)}"
+        )
+    if total._shape.numel() != 1:
+        raise RuntimeError(f"Expected total_weight to be a single element tensor, got shape {list(total._shape)}")
+    return each
+
+
+@nll_backward_op.loop
+@nll2d_backward_op.loop
+def nll_backward_loop(
+    out: Tensor,
+    grad_output: Tensor,
+    self: Tensor,
+    target: Tensor,
+    weight: Any,
+    reduction: int,
+    ignore_index: int,
+    total: Tensor,
+) -> Run:
+    each = check_nll_gradient(grad_output, self, target, reduction, total)
+    kind = self._dtype
+    grad, labels = empty(grad_output._shape, kind), empty(target._shape, target._dtype)
+    find = kernels.ready_nll_loss_backward(
+        as_classes(out),
+        as_labels(grad) if each else grad._operand,
+        as_labels(labels),
+        None if weight is None else empty(weight._shape, kind)._operand,
+        ignore_index=ignore_index,
+        mean=reduction == MEAN,
+    )
+
+    def fill(*arrays: Any) -> None:
+        raise_bad(find(*arrays))
+
+    weights = [] if weight is None else [(weight, kind)]
+    dense_fill = on_dense(fill, 1, [(grad_output, kind), (total, kind), (target, target._dtype), *weights])
+
+    def run(*arrays: Any) -> None:
+        """Arrays and offsets of the result and of the arguments in their order, of which the scores are not read."""
+        dense_fill(*arrays[:4], *arrays[-2:], *arrays[6:-2])
+
+    return run
+
+
+nll_forward_op.derivative(
+    self=lambda grad, self, target, weight, reduction, ignore_index, result1: nll_backward_op.functional(
+        grad, self, target, weight, reduction, ignore_index, result1
+    ),
+    nondifferentiable=(1,),
+    node="NllLossBackward0",
+)
+nll2d_forward_op.derivative(
+    self=lambda grad, self, target, weight, reduction, ignore_index, result1: nll2d_backward_op.functional(
+        grad, self, target, weight, reduction, ignore_index, result1
+    ),
+    nondifferentiable=(1,),
+    node="NllLoss2DBackward0",
+)
+# The loss is linear in the scores: its gradient knows them by their shape only.
+nll_backward_op.derivative(
+    grad_output=lambda grad, target, weight, reduction, ignore_index: nll_op.functional(
+        grad, target, weight, reduction, ignore_index
+    ),
+    self=lambda grad: None,
+    node="NllLossBackwardBackward0",
+)
+nll2d_backward_op.derivative(
+    grad_output=lambda grad, target, weight, reduction, ignore_index: nll2d_op.functional(
+        grad, target, weight, reduction, ignore_index
+    ),
+    self=lambda grad: None,
+    node="NllLoss2DBackwardBackward0",
+)
+
+nll_op: Operator = Operator(f"nll_loss({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")
+nll2d_op: Operator = Operator(f"nll_loss2d({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")
+nll_nd_op = Operator(f"nll_loss_nd({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")
+
+
+@nll_op.implicit
+@inline
+def nll_composite(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
+    return call(nll_forward_op.functional, [self, target, weight, reduction, ignore_index])[0]
+
+
+@nll2d_op.implicit
+@inline
+def nll2d_composite(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
+    return call(nll2d_forward_op.functional, [self, target, weight, reduction, ignore_index])[0]
+
+
+@nll_nd_op.implicit
+@inline
+def nll_nd_composite(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
+    """By the number of dimensions: classes, images, or anything else as an image of one row."""
+    if len(self._shape) == 2 and len(target._shape) == 1 and self._shape[0] == target._shape[0]:  # as most
+        return call(nll_op.functional, [self, target, weight, reduction, ignore_index])
+    return nll_otherwise(self, target, weight, reduction, ignore_index)
+
+
+def nll_otherwise(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
+    if self.dim() < 1:
+        raise ValueError(f"Expected 1 or more dimensions (got {self.dim()})")
+    if self.dim() == 1 and target.dim() == 1 and target.shape[0] != 1:
+        raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {target.shape[0]}")
+    if self.dim() != 1 and (target.dim() == 0 or self.shape[0] != target.shape[0]):
+        size = target.shape[0] if target.dim() else 0
+        raise ValueError(f"Expected input batch_size ({self.shape[0]}) to match target batch_size ({size}).")
+    if self.dim() <= 2:
+        return nll_op.functional(self, target, weight, reduction, ignore_index)
+    if self.dim() == 4:
+        return nll2d_op.functional(self, target, weight, reduction, ignore_index)
+    n, classes, *rest = self.shape
+    if list(target.shape[1:]) != rest:
+        raise RuntimeError(f"Expected target size {[n, *rest]}, got {list(target.shape)}")
+    image = [1, -1] if self.numel() else [0, 0]
+    flat = self.contiguous().view([n, classes, *image])
+    loss = nll2d_op.functional(flat, target.contiguous().view([n, *image]), weight, reduction, ignore_index)
+    return loss.view([n, *rest]) if reduction == NONE else loss
+
+
+nll_op.autocast(cpu="fp32", cuda="fp32")
+nll2d_op.autocast(cpu="fp32", cuda="fp32")
+nll_loss = public(nll_op, method=False)
+nll_loss2d = public(nll2d_op, method=False)
+nll_loss_nd = public(nll_nd_op, method=False)
+
+# --- cross_entropy_loss ----------------------------------------------------------------------------------------------
+
+cross_entropy_op = Operator(
+    f"cross_entropy_loss({NLL}=None, int reduction=1, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor"
+)
+
+
+@cross_entropy_op.implicit
+@inline
+def cross_entropy_composite(
+    self: Any, target: Any, weight: Any, reduction: int, ignore_index: int, label_smoothing: float
+) -> Any:
+    """A target of the input's shape holds probabilities, any other one class numbers."""
+    if label_smoothing == 0 and len(self._shape) != 1 and self._shape != target._shape:  # as most
+        scores = call(log_softmax_op.functional, [self, 1, None])
+        return call(nll_nd_op.functional, [scores, target, weight, reduction, ignore_index])
+    return cross_entropy_otherwise(self, target, weight, reduction, ignore_index, label_smoothing)
+
+
+def cross_entropy_otherwise(
+    self: Any, target: Any, weight: Any, reduction: int, ignore_index: int, label_smoothing: float
+) -> Any:
+    """The same with probabilities, or smoothed."""
+    if self.shape == target.shape:
+        if not target.dtype.is_floating_point:
+            raise RuntimeError(
+                f"Expected floating point type for target with class probabilities, got {target.dtype.tensor_name}"
+            )
+        if ignore_index >= 0:
+            raise RuntimeError("ignore_index is not supported for floating point target")
+        return of_probabilities(self, target, weight, reduction, label_smoothing)
+    if not 0 <= label_smoothing <= 1:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
+    scores = log_softmax_op.functional(self, class_dim(self))
+    loss = nll_nd_op.functional(scores, target, weight, reduction, ignore_index)
+    if label_smoothing == 0:
+        return loss
+    smooth = smoothed(scores, target, weight, reduction, ignore_index)
+    spread = smooth * (label_smoothing / self.shape[class_dim(self)])
+    return (loss * (1 - label_smoothing)).add(spread)
+
+
+def class_dim(self: Any) -> int:
+    return 0 if self.dim() == 1 else 1
+
+
+def along_classes(self: Any, weight: Any) -> Any:
+    """The weights of the classes, shaped to broadcast against the scores."""
+    shape = [1] * self.dim()
+    shape[class_dim(self)] = weight.shape[0]
+    return weight.view(shape)
+
+
+def of_probabilities(self: Any, target: Any, weight: Any, reduction: int, label_smoothing: float) -> Any:
+    """-sum of p * log softmax over the classes; the mean is taken over everything else."""
+    classes = self.shape[class_dim(self)]
+    scores = log_softmax_op.functional(self, class_dim(self))
+    if label_smoothing > 0:
+        target = target * (1 - label_smoothing) + label_smoothing / classes
+    if weight is not None:
+        if weight.dim() != 1 or weight.numel() != classes:
+            raise RuntimeError(
+                f"cross_entropy: weight tensor should be defined either for all {classes} classes or no classes but "
+                f"got weight tensor of shape: {list(weight.shape)}"
+            )
+        weight = along_classes(self, weight)
+    product = scores * target if weight is None else scores * target * weight
+    if reduction == NONE:
+        return -product.sum(class_dim(self))
+    loss = -product.sum()
+    if reduction != MEAN:
+        return loss
+    return ops.aten.div.Scalar(loss, self.numel() // classes if classes else math.nan)
+
+
+def smoothed(scores: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
+    """The loss against equal probabilities of all classes, times their number: what label smoothing mixes in."""
+    terms = scores if weight is None else scores * along_classes(scores, weight)
+    smooth = -terms.sum(class_dim(scores))
+    ignored = target == ignore_index
+    smooth.masked_fill_(ignored, 0.0)
+    if reduction == SUM:
+        return smooth.sum()
+    if reduction == NONE:
+        return smooth
+    if weight is None:
+        counted = (~ignored).sum()
+        return smooth.sum() / counted
+    weights = weight.gather(0, target.masked_fill(ignored, 0).flatten())
+    total = weights.masked_fill_(ignored.flatten(), 0).sum()
+    return smooth.sum() / total
+
+
+cross_entropy_op.autocast(cpu="fp32")
+cross_entropy_loss = public(cross_entropy_op, method=False)

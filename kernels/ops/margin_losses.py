@@ -1,0 +1,330 @@
+"""Losses with a margin: the right answer shall lead the wrong ones by so much, and then costs nothing.
+
+    multi_margin_loss       of the scores of classes, of which one is right
+    multilabel_margin_loss  of which several are
+    margin_ranking_loss, hinge_embedding_loss, cosine_embedding_loss, triplet_margin_loss
+
+The last four are written in other operators. Read next: ctc.py.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from redispatch import kernels
+from redispatch.dispatch import ops
+from redispatch.dispatch.tensor import Tensor, dtypes, empty, preserve_format
+from redispatch.kernels import numbers
+
+from ..declare.declare import Operator
+from ..declare.public import public
+from ..declare.structured import Meta, Structured, not_implemented
+from .arithmetic import minimum_op
+from .comparison import where_op
+from .convolution import flat
+from .distances import pairwise_distance_op
+from .moments import scratch
+from .number_forms import add_scalar_op, sub_scalar_op
+from .pair_losses import MEAN, NONE, reduced
+
+FLOATS = (dtypes.float32, dtypes.float64)
+
+
+def rows_and_classes(self: Tensor) -> tuple[int, int]:
+    """Of [n, classes], or of the scores of one sample. RuntimeError for anything else."""
+    shape = self._shape
+    if len(shape) > 2 or (shape and not shape[-1]):
+        raise RuntimeError(
+            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(shape)}"
+        )
+    return (shape[0], shape[1]) if len(shape) == 2 else (1, math.prod(shape))
+
+
+def check_is(x: Tensor, wanted: Any) -> None:
+    if x._dtype is not wanted:
+        raise RuntimeError(f"expected scalar type {wanted.tensor_name} but found {x._dtype.tensor_name}")
+
+
+def store_reduced(out: Tensor, losses: Tensor, reduction: int) -> None:
+    if reduction == NONE:
+        kernels.copy(out._operand, losses._operand._replace(shape=out._shape, strides=(1,) * len(out._shape)))
+        return
+    wide = scratch(losses._shape)
+    kernels.copy(wide, losses._operand)
+    mean = reduction == MEAN and losses._shape[0]  # of no losses it is 0
+    (kernels.MEAN if mean else kernels.SUM).run(out._operand, wide, (0,))
+
+
+# --- multi_margin_loss -----------------------------------------------------------------------------------------------
+
+CALL = "Tensor self, Tensor target, Scalar p{one}, Scalar margin{one}, Tensor? weight=None, int reduction=1"
+multi_margin_op = Structured(f"multi_margin_loss({CALL.format(one='=1')}) -> Tensor", out="out")
+multi_margin_backward_op = Structured(
+    f"multi_margin_loss_backward(Tensor grad_output, {CALL.format(one='')}) -> Tensor"
+)
+
+
+def check_multi_margin(self: Tensor, target: Tensor, p: Any, weight: Tensor | None, kernel: str) -> None:
+    rows, classes = rows_and_classes(self)
+    if p not in (1, 2):
+        raise RuntimeError("only p == 1 and p == 2 supported")
+    if len(target._shape) > 1 or target._shape.numel() != rows:
+        raise RuntimeError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch "
+            f"size). Expected target size [{rows}], but got {list(target._shape)}. Input has shape "
+            f"{list(self._shape)}."
+        )
+    if weight is not None and (len(weight._shape) > 1 or weight._shape.numel() != classes):
+        raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight._shape)}")
+    if self._dtype not in FLOATS:
+        raise not_implemented(kernel, self._dtype)
+    check_is(target, dtypes.int64)
+    if weight is not None:
+        check_is(weight, self._dtype)
+
+
+@multi_margin_op.meta
+def multi_margin_meta(self: Tensor, target: Tensor, p: Any, margin: Any, weight: Any, reduction: int) -> Meta:
+    check_multi_margin(self, target, p, weight, "multi_margin_loss_cpu_kernel")
+    return Meta(tuple(target._shape) if reduction == NONE else (), self._dtype, self._device)
+
+
+def labels_among(target: Tensor, classes: int) -> Any:
+    labels = numbers(target._operand)
+    if ((labels < 0) | (labels >= classes)).any():
+        raise RuntimeError("target out of range")
+    return flat(target)
+
+
+def weights(weight: Tensor | None, self: Tensor) -> tuple[Any, int]:
+    """The weights, and whether there are any."""
+    return (kernels.memory(0, self._dtype.numpy), 0) if weight is None else (flat(weight), 1)
+
+
+@multi_margin_op.body
+def multi_margin_body(
+    out: Tensor, self: Tensor, target: Tensor, p: Any, margin: Any, weight: Tensor | None, reduction: int
+) -> None:
+    rows, classes = rows_and_classes(self)
+    losses = empty((rows,), self._dtype, self._device)
+    arrays = flat(losses), flat(self), labels_among(target, classes), *weights(weight, self)
+    loop = kernels.multi_margin(self._dtype.name)
+    kernels.parallel_for(loop, rows, (classes, int(p), float(margin), *arrays), 2 * classes)
+    store_reduced(out, losses, reduction)
+
+
+@multi_margin_backward_op.meta
+def multi_margin_backward_meta(
+    grad_output: Tensor, self: Tensor, target: Tensor, p: Any, margin: Any, weight: Any, reduction: int
+) -> Meta:
+    check_multi_margin(self, target, p, weight, "multi_margin_loss_backward_cpu_kernel")
+    return Meta(tuple(self._shape), self._dtype, self._device)
+
+
+@multi_margin_backward_op.body
+def multi_margin_backward_body(
+    out: Tensor, grad_output: Tensor, self: Tensor, target: Tensor, p: Any, margin: Any, weight: Any, reduction: int
+) -> None:
+    rows, classes = rows_and_classes(self)
+    result = empty(self._shape, self._dtype, self._device)
+    given = labels_among(target, classes), *weights(weight, self)
+    grad = *each_gradient(grad_output, rows), 1 / rows if reduction == MEAN and rows else 1.0
+    loop = kernels.multi_margin_backward(self._dtype.name)
+    kernels.parallel_for(
+        loop, rows, (classes, int(p), float(margin), flat(result), *grad, flat(self), *given), 2 * classes
+    )
+    kernels.copy(out._operand, result._operand)
+
+
+def each_gradient(grad_output: Tensor, rows: int) -> tuple[Any, int]:
+    """The gradients of the losses, and the step from one to the next: 0 where all have the same."""
+    count = grad_output._shape.numel()
+    if count not in (1, rows):
+        raise RuntimeError(f"Expected a gradient for each of {rows} samples, but got shape {list(grad_output._shape)}")
+    return flat(grad_output), int(count == rows)
+
+
+multi_margin_op.derivative(
+    self=lambda grad, self, target, p, margin, weight, reduction: multi_margin_backward_op.functional(
+        grad, self, target, p, margin, weight, reduction
+    )
+)
+multi_margin_op.autocast(cpu="fp32", cuda="fp32")
+multi_margin_loss = public(multi_margin_op, method=False)
+
+# --- multilabel_margin_loss ------------------------------------------------------------------------------------------
+
+multilabel_forward_op = Operator(
+    "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)"
+)
+multilabel_backward_op = Structured(
+    "multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, "
+    "Tensor is_target) -> Tensor"
+)
+multilabel_op = Operator("multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
+
+
+def check_multilabel(self: Tensor, target: Tensor, kernel: str) -> None:
+    rows_and_classes(self)
+    if tuple(target._shape) != tuple(self._shape):
+        raise RuntimeError(f"inconsistent target size: {list(target._shape)} for input of size: {list(self._shape)}")
+    if self._dtype not in FLOATS:
+        raise not_implemented(kernel, self._dtype)
+    check_is(target, dtypes.int64)
+
+
+@multilabel_forward_op.kernel("CPU", "Meta")
+def multilabel_kernel(self: Tensor, target: Tensor, reduction: int) -> tuple[Tensor, Tensor]:
+    """(loss, 1 for each class that is a target and 0 for others)"""
+    check_multilabel(self, target, "multilabel_margin_loss_forward_out_frame")
+    rows, classes = rows_and_classes(self)
+    each = reduction == NONE and len(self._shape) == 2
+    out = empty((rows,) if each else (), self._dtype, self._device)
+    is_target = empty(target._shape, self._dtype, self._device)
+    if self._device.type != "meta":
+        labels = bounded(target, classes)
+        losses = empty((rows,), self._dtype, self._device)
+        loop = kernels.multi_label(self._dtype.name)
+        arrays = flat(losses), flat(is_target), flat(self), labels
+        kernels.parallel_for(loop, rows, (classes, *arrays), classes * classes)
+        store_reduced(out, losses, reduction)
+    return out, is_target
+
+
+def bounded(target: Tensor, classes: int) -> Any:
+    labels = numbers(target._operand)
+    if ((labels < -1) | (labels >= classes)).any():
+        raise RuntimeError("argument #2 'target' is out of range")
+    return flat(target)
+
+
+@multilabel_backward_op.meta
+def multilabel_backward_meta(
+    grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, is_target: Tensor
+) -> Meta:
+    check_multilabel(self, target, "multilabel_margin_loss_backward_out_frame")
+    check_is(is_target, self._dtype)
+    return Meta(tuple(self._shape), self._dtype, self._device)
+
+
+@multilabel_backward_op.body
+def multilabel_backward_body(
+    out: Tensor, grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, is_target: Tensor
+) -> None:
+    rows, classes = rows_and_classes(self)
+    result = empty(self._shape, self._dtype, self._device)
+    grad = *each_gradient(grad_output, rows), 1 / rows if reduction == MEAN and rows else 1.0
+    loop = kernels.multi_label_backward(self._dtype.name)
+    arrays = flat(self), bounded(target, classes), flat(is_target)
+    kernels.parallel_for(loop, rows, (classes, flat(result), *grad, *arrays), classes * classes)
+    kernels.copy(out._operand, result._operand)
+
+
+multilabel_forward_op.derivative(
+    self=lambda grad, self, target, reduction, result1: multilabel_backward_op.functional(
+        grad, self, target, reduction, result1
+    ),
+    nondifferentiable=(1,),
+    node="MultilabelMarginLossBackward0",
+)
+
+
+@multilabel_op.implicit
+def multilabel_composite(self: Any, target: Any, reduction: int) -> Any:
+    return multilabel_forward_op.functional(self, target, reduction)[0]
+
+
+multilabel_op.autocast(cpu="fp32", cuda="fp32")
+multilabel_margin_loss = public(multilabel_op, method=False)
+
+# --- of pairs and triples --------------------------------------------------------------------------------------------
+
+ranking_op = Operator(
+    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor"
+)
+hinge_op = Operator("hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor")
+cosine_op = Operator(
+    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor"
+)
+triplet_op = Operator(
+    "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float p=2., "
+    "float eps=1e-06, bool swap=False, int reduction=1) -> Tensor"
+)
+
+
+@ranking_op.implicit
+def ranking_composite(input1: Any, input2: Any, target: Any, margin: float, reduction: int) -> Any:
+    """max(0, margin - y (x₁ - x₂)): y is 1 where the first shall rank higher, else -1."""
+    lead = input1 - input2
+    return reduced(add_scalar_op.functional(-target * lead, margin).clamp_min_(0), reduction)
+
+
+def full_like(x: Any, value: float) -> Any:
+    """A dense fill, as PyTorch's C++ makes it."""
+    return ops.aten.fill_.Scalar(ops.aten.empty_like.default(x, memory_format=preserve_format), value)
+
+
+def zeros_like(x: Any) -> Any:
+    return ops.aten.zeros_like.default(x)
+
+
+@hinge_op.implicit
+def hinge_composite(self: Any, target: Any, margin: float, reduction: int) -> Any:
+    """x where y is 1, max(0, margin - x) where y is -1."""
+    nothing = zeros_like(self)
+    lack = full_like(self, margin).sub_(self).clamp_min_(0)
+    far = where_op.functional(ops.aten.ne.Scalar(target, 1), lack, nothing)
+    near = where_op.functional(ops.aten.ne.Scalar(target, -1), self, nothing)
+    return reduced(far + near, reduction)
+
+
+@cosine_op.implicit
+def cosine_composite(input1: Any, input2: Any, target: Any, margin: float, reduction: int) -> Any:
+    """1 - cos(x₁, x₂) where y is 1, max(0, cos(x₁, x₂) - margin) where y is -1."""
+    if target.dim() > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if input1.dim() != target.dim() + 1 or input2.dim() != target.dim() + 1:
+        raise RuntimeError(
+            f"{target.dim()}D target tensor expects {target.dim() + 1}D input tensors, but found inputs with sizes "
+            f"{list(input1.shape)} and {list(input2.shape)}."
+        )
+    dim = target.dim()
+    product = (input1 * input2).sum(dim)
+    # As PyTorch adds it, which has it as a float32.
+    one, other = (add_scalar_op.functional((x * x).sum(dim), float(np.float32(1e-12))) for x in (input1, input2))
+    cosine = product / (one * other).sqrt_()
+    nothing = zeros_like(cosine)
+    near = full_like(cosine, 1).sub_(cosine)
+    far = sub_scalar_op.functional(cosine, margin).clamp_min_(0)
+    near = where_op.functional(ops.aten.eq.Scalar(target, 1), near, nothing)
+    far = where_op.functional(ops.aten.eq.Scalar(target, -1), far, nothing)
+    return reduced(near + far, reduction)
+
+
+@triplet_op.implicit
+def triplet_composite(
+    anchor: Any, positive: Any, negative: Any, margin: float, p: float, eps: float, swap: bool, reduction: int
+) -> Any:
+    """max(0, margin + |a - p| - |a - n|); with `swap`, |p - n| where that is smaller than |a - n|."""
+    dims = anchor.dim(), positive.dim(), negative.dim()
+    if len(set(dims)) > 1:
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
+            f"anchor {dims[0]}D, positive {dims[1]}D, and negative {dims[2]}D inputs"
+        )
+    near = pairwise_distance_op.functional(anchor, positive, p, eps)
+    far = pairwise_distance_op.functional(anchor, negative, p, eps)
+    if swap:
+        far = minimum_op.functional(far, pairwise_distance_op.functional(positive, negative, p, eps))
+    return reduced((add_scalar_op.functional(near, margin) - far).clamp_min(0), reduction)
+
+
+for _op in (ranking_op, hinge_op, cosine_op, triplet_op):
+    _op.autocast(cpu="fp32", cuda="fp32")
+margin_ranking_loss = public(ranking_op, method=False)
+hinge_embedding_loss = public(hinge_op, method=False)
+cosine_embedding_loss = public(cosine_op, method=False)
+triplet_margin_loss = public(triplet_op, method=False)

@@ -1,0 +1,317 @@
+"""Pooling by the largest element: of windows, of as many windows as are asked for, of windows placed at random.
+
+Each gives the largest elements and where in the image they are; the gradient goes back there. `max_unpool` puts
+elements back so, and leaves zeros elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from redispatch.dispatch import call
+from redispatch.dispatch.specialiser.marks import inline
+from redispatch.dispatch.tensor import Tensor, dtypes, empty
+from redispatch.kernels import numbers
+from redispatch.kernels.cpu import pooling
+from redispatch.kernels.cpu.pooling import Windows, Windows3d, WindowsOfEach
+
+from ..declare.declare import Operator, through
+from ..declare.public import public
+from .convolution import compute_dtype, dense
+from .pooling import (
+    ELSEWHERE,
+    INTEGERS,
+    OPERATORS,
+    Pooling,
+    adaptive_axis,
+    added,
+    as_row,
+    at_places,
+    check_adaptive,
+    check_dtype,
+    images_of,
+    laid,
+    nothing,
+)
+
+# --- what all have in common -----------------------------------------------------------------------------------------
+
+
+def largest(self: Tensor, shape: Sequence[int], windows: Windows, dims: int) -> tuple[Tensor, Tensor]:
+    """The largest elements of windows, and where in their image they are, row by row."""
+    if self._device.type in ELSEWHERE and isinstance(windows, Windows3d):
+        return ELSEWHERE[self._device.type].largest(self, shape, windows, dims)
+    out, places = empty(shape, self._dtype, self._device), empty(shape, dtypes.int64, self._device)
+    if self._device.type != "meta" and out._shape.numel():
+        x = dense(self, self._dtype)
+        pooling.largest(out._operand, places._operand, x._operand, windows, images_of(self, dims))
+    return out, places
+
+
+def put_back(grad: Tensor, self: Tensor, indices: Tensor, dims: int, windows: Any = None) -> Tensor:
+    """Each gradient added to the element that was the largest of its window. `windows()` is asked for elsewhere."""
+    if indices._dtype is not dtypes.int64:
+        raise RuntimeError(f"expected scalar type Long but found {indices._dtype.tensor_name}")
+    if tuple(indices._shape) != tuple(grad._shape):
+        raise RuntimeError(f"expected indices of shape {list(grad._shape)}, but got {list(indices._shape)}")
+    if self._device.type == "meta":
+        return laid(empty(self._shape, grad._dtype, self._device), self, dims)
+    if self._device.type in ELSEWHERE and windows is not None:
+        return laid(ELSEWHERE[self._device.type].put_back(grad, self, indices, windows()), self, dims)
+    places, images = dense(indices, dtypes.int64)._operand, images_of(self, dims)
+    return added(
+        self,
+        grad,
+        dims,
+        lambda out, dtype: pooling.put_back(out._operand, places, dense(grad, dtype)._operand, images),
+    )
+
+
+def declare_gradients(both_op: Operator, backward_op: Operator, dims: int, *arguments: str) -> None:
+    """The gradient of the largest goes back where they were; its own gradient is what came from there."""
+    both_op.derivative(self=through(backward_op, "grad", "self", *arguments, "result1"), nondifferentiable=(1,))
+    backward_op.derivative(grad_output=at_places(dims), self=nothing)
+    backward_op.forward("linear")
+
+
+# --- windows of a size and stride ------------------------------------------------------------------------------------
+
+
+def declare_max(dims: int) -> tuple[Any, Any]:
+    """`max_pool2d` and `max_pool2d_with_indices`, for two dimensions."""
+    name = f"max_pool{dims}d"
+    n = f"int[{dims}]"
+    rest = f"(Tensor self, {n} kernel_size, {n} stride=[], {n} padding=0, {n} dilation=1, bool ceil_mode=False)"
+    both_op = Operator(f"{name}_with_indices{rest} -> (Tensor, Tensor)")
+    backward_op = Operator(
+        f"{name}_with_indices_backward(Tensor grad_output, Tensor self, {n} kernel_size, {n} stride, {n} padding, "
+        f"{n} dilation, bool ceil_mode, Tensor indices) -> Tensor"
+    )
+    plain_op = Operator(f"{name}{rest} -> Tensor")
+
+    @both_op.kernel("CPU", "Meta")
+    def with_indices(self: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
+        setting = Pooling(name, self, dims, *how)
+        check_dtype(name, self, INTEGERS)
+        out, places = largest(self, setting.shape, setting.windows(), dims)
+        return laid(out, self, dims), laid(places, self, dims)
+
+    @backward_op.kernel("CPU", "Meta")
+    def backward(grad_output: Tensor, self: Tensor, *how_and_indices: Any) -> Tensor:
+        *how, indices = how_and_indices
+        setting = Pooling(name, self, dims, *how)
+        if tuple(grad_output._shape) != setting.shape:
+            raise RuntimeError(
+                f"Expected grad_output of shape {list(setting.shape)}, but got {list(grad_output._shape)}"
+            )
+        check_dtype(f"{name}_backward", grad_output)
+        return put_back(grad_output, self, indices, dims, setting.windows)
+
+    OPERATORS.extend((both_op, backward_op))
+    declare_gradients(both_op, backward_op, dims, "kernel_size", "stride", "padding", "dilation", "ceil_mode")
+
+    @plain_op.implicit
+    @inline
+    def plain(self: Any, *how: Any) -> Any:
+        return call(both_op.functional, [self, *how])[0]
+
+    return public(plain_op, method=False), public(both_op, method=False)
+
+
+max_pool2d, max_pool2d_with_indices = declare_max(2)
+max_pool3d, max_pool3d_with_indices = declare_max(3)
+
+REST_1D = (
+    "(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, int[1] dilation=1, bool ceil_mode=False)"
+)
+max_pool1d_with_indices_op = Operator(f"max_pool1d_with_indices{REST_1D} -> (Tensor, Tensor)")
+max_pool1d_op = Operator(f"max_pool1d{REST_1D} -> Tensor")
+
+
+@max_pool1d_with_indices_op.implicit
+def max_pool1d_pair(self: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
+    image, lists = as_row("max_pool1d", self, (1, kernel), (1, stride or kernel), (0, padding), (1, dilation))
+    values, places = max_pool2d_with_indices.operators[0](image, *lists, ceil_mode)
+    return values.squeeze(-2), places.squeeze(-2)
+
+
+@max_pool1d_op.implicit
+def max_pool1d_composite(self: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
+    return max_pool1d_pair(self, kernel, stride, padding, dilation, ceil_mode)[0]
+
+
+max_pool1d = public(max_pool1d_op, method=False)
+max_pool1d_with_indices = public(max_pool1d_with_indices_op, method=False)
+
+# --- as many windows as are asked for --------------------------------------------------------------------------------
+
+
+def declare_adaptive(dims: int) -> tuple[Operator, Any]:
+    """`adaptive_max_pool2d`, for two dimensions."""
+    name, suffix = f"adaptive_max_pool{dims}d", "" if dims == 2 else "_cpu"
+    op = Operator(f"{name}(Tensor self, int[{dims}] output_size) -> (Tensor, Tensor)")
+    backward_op = Operator(f"{name}_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor")
+
+    def windows_of(self: Tensor, counts: Sequence[int]) -> Windows3d:
+        return Windows3d([adaptive_axis(s, c) for s, c in zip(self._shape[-dims:], counts, strict=True)])
+
+    @op.kernel("CPU", "Meta")
+    def forward(self: Tensor, output_size: Sequence[int]) -> tuple[Tensor, Tensor]:
+        check_adaptive(name, self, dims, channels=True)
+        if len(output_size) != dims:
+            raise RuntimeError(f"{name}(): internal error: output_size.size() must be {dims}")
+        if self._shape.numel():
+            check_dtype(f"{name}{suffix}", self)
+        windows = windows_of(self, output_size)
+        out, places = largest(self, (*self._shape[:-dims], *output_size), windows, dims)
+        return (laid(out, self, dims), laid(places, self, dims)) if dims == 2 else (out, places)
+
+    @backward_op.kernel("CPU", "Meta")
+    def backward(grad_output: Tensor, self: Tensor, indices: Tensor) -> Tensor:
+        check_adaptive(name, self, dims, channels=True)
+        check_dtype(f"{name}_backward", grad_output)
+        check_sizes(grad_output, indices)
+        return put_back(grad_output, self, indices, dims, lambda: windows_of(self, grad_output._shape[-dims:]))
+
+    OPERATORS.extend((op, backward_op))
+
+    declare_gradients(op, backward_op, dims)
+    return op, public(op, method=False)
+
+
+def check_sizes(grad: Tensor, indices: Tensor) -> None:
+    if len(grad._shape) != len(indices._shape):
+        raise RuntimeError(
+            f"expected dimensions {len(grad._shape)} for `indices` but got dimensions {len(indices._shape)}"
+        )
+    if tuple(grad._shape) != tuple(indices._shape):
+        raise RuntimeError(f"expected sizes {list(indices._shape)} for `grad_output` but got sizes {list(grad._shape)}")
+
+
+adaptive_max_pool2d_op, adaptive_max_pool2d = declare_adaptive(2)
+adaptive_max_pool3d_op, adaptive_max_pool3d = declare_adaptive(3)
+adaptive_max_pool1d_op = Operator("adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)")
+
+
+@adaptive_max_pool1d_op.implicit
+def adaptive_max_pool1d_composite(self: Any, output_size: Sequence[int]) -> Any:
+    ndim = len(self._shape)
+    if ndim not in (2, 3):
+        raise RuntimeError(
+            f"Expected 2 to 3 dimensions, but got {ndim}-dimensional tensor for argument #1 'self' (while checking "
+            "arguments for adaptive_max_pool1d)"
+        )
+    check_adaptive("adaptive_max_pool1d", self, 1, channels=True)
+    values, places = adaptive_max_pool2d_op.functional(self.unsqueeze(-2), [1, *output_size])
+    return values.squeeze(-2), places.squeeze(-2)
+
+
+adaptive_max_pool1d = public(adaptive_max_pool1d_op, method=False)
+
+# --- windows placed at random ----------------------------------------------------------------------------------------
+
+SIDES = {2: ("height", "width"), 3: ("time", "height", "width")}
+WORDS = {2: "Ints", 3: "three Ints"}
+
+
+def starts_of(samples: np.ndarray, size: int, count: int, k: int) -> np.ndarray:
+    """[images, count]: where windows begin along an axis, at steps of the same length, rounded after a random shift.
+
+    Source: B. Graham, "Fractional max-pooling", 2014.
+    """
+    shift = samples[:, None]
+    step = samples.dtype.type(size - k) / samples.dtype.type(count - 1) if count > 1 else samples.dtype.type(0)
+    starts = np.trunc((np.arange(count, dtype=samples.dtype) + shift) * step) - np.trunc(shift * step)
+    starts[:, -1] = size - k
+    return starts.astype(np.int64)
+
+
+class Fractional:
+    """The arguments of `fractional_max_pool2d`, for two dimensions, checked.
+
+    Errors: RuntimeError, in PyTorch's words.
+    """
+
+    def __init__(self, dims: int, x: Tensor, kernel: Sequence[int], counts: Sequence[int]) -> None:
+        name = f"fractional_max_pool{dims}d"
+        self.called = f"{name}(): " if dims == 2 else f"{name}_out(): "
+        for word, given in (("kernel_size", kernel), ("output_size", counts)):
+            if len(given) not in (1, dims):
+                raise RuntimeError(f"{name}: {word} must either be a single Int or tuple of {WORDS[dims]}")
+        self.dims, self.kernel, self.counts = dims, kernel, counts
+        shape = list(x._shape)
+        if len(shape) not in (dims + 1, dims + 2):
+            raise RuntimeError(f"{self.called}Expected {dims + 1}D or {dims + 2}D tensor, but got: {shape}")
+        for d in range(len(shape) - dims - 1, len(shape)):
+            if shape[d] == 0:
+                raise RuntimeError(
+                    f"{self.called}Expected input to have non-zero size for non-batch dimensions, but got{shape} with "
+                    f"dimension {d} being empty."
+                )
+        self.sizes = shape[-dims:]
+        for side, size, k, count in zip(SIDES[dims], self.sizes, kernel, counts, strict=True):
+            if k > size or count + k - 1 > size - (dims == 3):
+                raise RuntimeError(f"{self.called}pool {side} {k} too large relative to input {side} {size}")
+        self.shape = (*shape[:-dims], *counts)
+
+    def windows(self, x: Tensor, samples: Tensor) -> WindowsOfEach:
+        """The windows of each image, by its random numbers."""
+        images = x._shape[0] if len(x._shape) > self.dims + 1 else 1
+        drawn = numbers(dense(samples, compute_dtype(samples))._operand)[:images].reshape(-1, self.dims)
+        order = (1, 0) if self.dims == 2 else (0, 1, 2)  # of the random numbers
+        per = zip(order, self.sizes, self.counts, self.kernel, strict=True)
+        starts = [starts_of(drawn[:, at], size, count, k) for at, size, count, k in per]
+        return WindowsOfEach(self.sizes, starts, self.kernel)
+
+
+def check_samples(x: Tensor, samples: Tensor, dims: int) -> None:
+    if samples._dtype is not x._dtype:
+        raise RuntimeError("Expect _random_samples to have the same dtype as input")
+    if len(samples._shape) != 3:
+        raise RuntimeError(f"Expect _random_samples to have 3 dimensions, got {len(samples._shape)}")
+    batch, channels = (1, x._shape[0]) if len(x._shape) == dims + 1 else x._shape[:2]
+    if samples._shape[0] < batch:
+        raise RuntimeError("Expect _random_samples.size(0) no less then input batch size.")
+    if samples._shape[1] != channels:
+        raise RuntimeError("Expect _random_samples.size(1) equals to input channel size.")
+    if samples._shape[2] != dims:
+        raise RuntimeError(f"Expect _random_samples.size(2) equals to {dims}; got {samples._shape[2]}.")
+
+
+def declare_fractional(dims: int) -> Any:
+    """`fractional_max_pool2d`, for two dimensions."""
+    name, n = f"fractional_max_pool{dims}d", f"int[{dims}]"
+    op = Operator(f"{name}(Tensor self, {n} kernel_size, {n} output_size, Tensor random_samples) -> (Tensor, Tensor)")
+    backward_op = Operator(
+        f"{name}_backward(Tensor grad_output, Tensor self, {n} kernel_size, {n} output_size, Tensor indices) -> Tensor"
+    )
+
+    @op.kernel("CPU", "Meta")
+    def forward(self: Tensor, kernel: Any, counts: Any, samples: Tensor) -> tuple[Tensor, Tensor]:
+        setting = Fractional(dims, self, kernel, counts)
+        check_samples(self, samples, dims)
+        check_dtype(f"{name}_out_frame", self)
+        if self._device.type == "meta" or not self._shape.numel():
+            return empty(setting.shape, self._dtype, self._device), empty(setting.shape, dtypes.int64, self._device)
+        return largest(self, setting.shape, setting.windows(self, samples), dims)
+
+    @backward_op.kernel("CPU", "Meta")
+    def backward(grad_output: Tensor, self: Tensor, kernel: Any, counts: Any, indices: Tensor) -> Tensor:
+        wanted = (*self._shape[:-dims], *counts)
+        if tuple(grad_output._shape) != wanted:
+            which = next(d for d in range(len(wanted)) if grad_output._shape[d] != wanted[d])
+            side = SIDES[dims][max(which - len(wanted), -dims)]
+            where = f"{name}_backward(): gradOutput sizes" if dims == 2 else f"{name}_backward_out(): gradOutput {side}"
+            raise RuntimeError(f"{where} unexpected")
+        check_dtype(f"{name}_backward_out_frame", grad_output)
+        made = put_back(grad_output, self, indices, dims)
+        return dense(made, made._dtype) if made._device.type == "cpu" else made
+
+    declare_gradients(op, backward_op, dims, "kernel_size", "output_size")
+    return public(op, method=False)
+
+
+fractional_max_pool2d, fractional_max_pool3d = declare_fractional(2), declare_fractional(3)

@@ -1,0 +1,230 @@
+"""Layer normalisation: (x - mean) / sqrt(var + eps) over the last dimensions, times a weight, plus a bias."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from redispatch import kernels
+from redispatch.dispatch import STATE, call
+from redispatch.dispatch.autograd import pulled_back
+from redispatch.dispatch.specialiser.marks import inline
+from redispatch.dispatch.tensor import Tensor, dtype, dtypes, empty
+
+from ..declare.declare import Operator, no_formula
+from ..declare.planned import PlannedSeveral, Run, on_dense
+from ..declare.public import public
+from ..declare.structured import Meta, not_implemented
+
+native_layer_norm_op = PlannedSeveral(
+    "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) "
+    "-> (Tensor, Tensor, Tensor)"
+)
+
+
+def check_normalized(input: Tensor, normalized_shape: Sequence[int], weight: Any, bias: Any) -> None:
+    """Raises RuntimeError where the input does not end in `normalized_shape`, or weight or bias have another shape."""
+    if not normalized_shape:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+            "normalized_shape = []"
+        )
+    for name, x in (("weight", weight), ("bias", bias)):
+        if x is not None and list(x._shape) != list(normalized_shape):
+            raise RuntimeError(
+                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {list(x._shape)} "
+                f"and normalized_shape = {list(normalized_shape)}"
+            )
+    if list(input._shape[-len(normalized_shape) :]) != list(normalized_shape):
+        wanted = ", ".join(["*", *map(str, normalized_shape)])
+        raise RuntimeError(
+            f"Given normalized_shape={list(normalized_shape)}, expected input with shape [{wanted}], but got input of "
+            f"size{list(input._shape)}"
+        )
+    if not input._dtype.is_floating_point:
+        raise NotImplementedError(f"\"LayerNormKernelImpl\" not implemented for '{input._dtype.tensor_name}'")
+
+
+@native_layer_norm_op.metas
+def native_layer_norm_metas(
+    input: Tensor, normalized_shape: Sequence[int], weight: Any, bias: Any, eps: float
+) -> tuple[Meta, Meta, Meta]:
+    """(result, mean, 1 / standard deviation); the last two keep the normalised dimensions as size 1."""
+    check_normalized(input, normalized_shape, weight, bias)
+    dims = normalized_dims(input, normalized_shape)
+    kept = Meta(tuple(1 if d in dims else size for d, size in enumerate(input._shape)), input._dtype, input._device)
+    return Meta(input._shape, input._dtype, input._device), kept, kept
+
+
+@native_layer_norm_op.loop
+def native_layer_norm_loop(
+    outs: tuple[Tensor, ...], input: Tensor, normalized_shape: Sequence[int], weight: Any, bias: Any, eps: float
+) -> Run:
+    size = math.prod(normalized_shape)
+    rows = input._shape.numel() // size if size else 0
+    wide = dtypes.float64 if input._dtype is dtypes.float64 else dtypes.float32  # in which the kernel computes
+    scale, shift = (x if x is None or computes_in(x._dtype) is wide else empty(x._shape, wide) for x in (weight, bias))
+    looks = (None if x is None else x._operand for x in (scale, shift))
+    run = kernels.ready_layer_norm(input._operand, rows, size, eps, *looks)
+    wanted = [(x, like._dtype) for x, like in ((input, input), (weight, scale), (bias, shift)) if x is not None]
+    return on_dense(run, len(outs), wanted)
+
+
+def computes_in(dtype: dtype) -> dtype:
+    """The dtype in which kernels compute with elements of a floating dtype."""
+    return dtypes.float32 if dtype.itemsize == 2 else dtype
+
+
+def normalized_dims(input: Any, normalized_shape: Sequence[int]) -> list[int]:
+    ndim = len(input._shape)
+    return list(range(ndim - len(normalized_shape), ndim))
+
+
+native_layer_norm_backward_op = PlannedSeveral(
+    "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, "
+    "Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)"
+)
+
+
+@native_layer_norm_backward_op.metas
+def native_layer_norm_backward_metas(
+    grad_out: Tensor,
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    mean: Tensor,
+    rstd: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    output_mask: Sequence[bool],
+) -> tuple[Meta | None, ...]:
+    """The gradients of input, weight and bias, those that are asked for."""
+    if not input._dtype.is_floating_point:
+        raise not_implemented("LayerNormBackwardKernelImpl", input._dtype)
+    shape = tuple(normalized_shape)
+    affine = (Meta(shape, (input if x is None else x)._dtype, input._device) for x in (weight, bias))
+    metas = Meta(input._shape, input._dtype, input._device), *affine
+    return tuple(meta if wanted else None for meta, wanted in zip(metas, output_mask, strict=True))
+
+
+@native_layer_norm_backward_op.loop
+def native_layer_norm_backward_loop(
+    outs: tuple[Tensor | None, ...],
+    grad_out: Tensor,
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    mean: Tensor,
+    rstd: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    output_mask: Sequence[bool],
+) -> Run:
+    kind, size = input._dtype, math.prod(normalized_shape)
+    wide = computes_in(kind)
+    scale = None if weight is None else weight._dtype if computes_in(weight._dtype) is wide else wide
+    run = kernels.ready_layer_norm_backward(
+        kind.name,
+        input._shape.numel() // size if size else 0,
+        size,
+        None if scale is None else scale.name,
+        [None if out is None else out._operand for out in outs],
+    )
+    inputs = [(x, kind) for x in (grad_out, input, mean, rstd)]
+    if weight is not None and scale is not None:
+        inputs.append((weight, scale))
+    return on_dense(run, sum(out is not None for out in outs), inputs)
+
+
+def gradients(
+    grad: Any, input: Any, normalized_shape: Any, mean: Any, rstd: Any, weight: Any, wanted: Sequence[bool]
+) -> tuple[Any, Any, Any]:
+    """Those of the input, the weight and the bias.
+
+    With y = (x - mean) rstd and g the gradient of y: rstd (g - mean(g) - y mean(g y)). The two means are what reaches x
+    through its mean and through its variance.
+    """
+    dims = normalized_dims(input, normalized_shape)
+    leading = list(range(dims[0]))
+    standard = (input - mean) * rstd
+    of_input = of_weight = of_bias = None
+    if wanted[0]:
+        g = grad if weight is None else grad * weight
+        of_input = rstd * (g - g.mean(dims, True) - standard * (g * standard).mean(dims, True))
+    if wanted[1]:
+        of_weight = (grad * standard).sum(leading) if leading else grad * standard
+    if wanted[2]:
+        of_bias = grad.sum(leading) if leading else grad
+    return of_input, of_weight, of_bias
+
+
+def native_layer_norm_backward(
+    grad: Any,
+    input: Any,
+    normalized_shape: Any,
+    result1: Any,
+    result2: Any,
+    weight: Any,
+    bias: Any,
+    eps: float,
+    needs: Sequence[bool],
+) -> Any:
+    """One operator; where the gradient is itself to be differentiated, mean and deviation are formed again for it."""
+    wanted = list(needs)
+    if not STATE.get().grad_enabled:
+        return native_layer_norm_backward_op.functional(
+            grad, input, list(normalized_shape), result1, result2, weight, bias, wanted
+        )
+    dims = normalized_dims(input, normalized_shape)
+    mean = input.mean(dims, True)
+    rstd = ((input - mean).square().mean(dims, True) + eps).rsqrt()
+    return gradients(grad, input, normalized_shape, mean, rstd, weight, wanted)
+
+
+def second_gradients(
+    grads: Sequence[Any],
+    grad_out: Any,
+    input: Any,
+    normalized_shape: Any,
+    rstd: Any,
+    weight: Any,
+    output_mask: Sequence[bool],
+    needs: Sequence[bool],
+) -> Any:
+    """Those of `gradients`, where mean and deviation are the input's own, and move with it."""
+    dims = normalized_dims(input, normalized_shape)
+
+    def backward(grad_out: Any, input: Any, weight: Any) -> Any:
+        mean = input.mean(dims, True)
+        var = (input - mean).square().mean(dims, True)
+        eps = (rstd.pow(-2) - var).detach()
+        return gradients(grad_out, input, normalized_shape, mean, (var + eps).rsqrt(), weight, output_mask)
+
+    return pulled_back(backward, (grad_out, input, weight), grads, needs)
+
+
+native_layer_norm_backward_op.derivative(
+    (("grad_out", "input", "weight"), second_gradients),
+    mean=no_formula("native_layer_norm_backward mean"),
+    rstd=no_formula("native_layer_norm_backward rstd"),
+    bias=lambda grads: None,
+)
+native_layer_norm_op.derivative((("input", "weight", "bias"), native_layer_norm_backward), nondifferentiable=(1, 2))
+native_layer_norm_op.autocast(cuda="fp32")
+native_layer_norm = public(native_layer_norm_op, method=False)
+
+layer_norm_op = Operator(
+    "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
+    "bool cudnn_enable=True) -> Tensor"
+)
+
+
+@layer_norm_op.implicit
+@inline
+def layer_norm_composite(
+    input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float, cudnn_enable: bool
+) -> Any:
+    return call(native_layer_norm_op.functional, [input, normalized_shape, weight, bias, eps])[0]
+
+
+layer_norm_op.autocast(cuda="fp32")
+layer_norm = public(layer_norm_op, method=False)

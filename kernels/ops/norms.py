@@ -1,0 +1,363 @@
+"""Norms of matrices and the many names of norms: linalg.matrix_norm, linalg.norm, norm, dist, renorm.
+
+All end in `linalg_vector_norm` (moments.py), or in singular values (spectra.py).
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from redispatch.dispatch import ops
+from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, overridable_in_python, wrap_dim
+
+from ..declare.declare import Operator
+from ..declare.overridable import overridable_function
+from ..declare.public import public
+from ..declare.structured import Meta, Structured
+from .matrices import check_floating, check_matrix, conj
+from .moments import linalg_vector_norm, vector_norm_backward, vector_norm_op
+from .out_forms import copy_into_out, resize_and_copy_into_out
+from .reductions import reduced_shape
+from .spectra import svdvals_op
+
+# --- of matrices -----------------------------------------------------------------------------------------------------
+
+matrix_norm_op = Operator(
+    "linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) "
+    "-> Tensor",
+    out="out",
+)
+matrix_norm_str_op = Operator(
+    'linalg_matrix_norm.str_ord(Tensor self, str ord="fro", int[] dim=[-2, -1], bool keepdim=False, *, '
+    "ScalarType? dtype=None) -> Tensor",
+    out="str_ord_out",
+)
+
+
+def matrix_dims(self: Tensor, dim: Sequence[int], dtype: Any, low_precision: bool) -> list[int]:
+    """The two dimensions, wrapped; RuntimeError for what is no matrix."""
+    name = "linalg.matrix_norm"
+    check_matrix(self, name)
+    if len(dim) != 2:
+        raise RuntimeError(f"{name}: dim must be a 2-tuple. Got {' '.join(map(str, dim))}")
+    dims = [wrap_dim(d, len(self._shape)) for d in dim]
+    if dims[0] == dims[1]:
+        raise RuntimeError(f"{name}: dims must be different. Got ({dims[0]}, {dims[1]})")
+    check_floating(self, name, low_precision)
+    if dtype is not None:
+        check_wider(self, dtype, name)
+    return dims
+
+
+def check_wider(self: Tensor, dtype: Any, name: str) -> None:
+    """Raises RuntimeError where a norm cannot be computed in that dtype."""
+    own = self._dtype
+    if dtype.category < dtypes.FLOATING:
+        raise RuntimeError(f"{name}: dtype should be floating point or complex, but got {dtype.tensor_name}")
+    if dtype.is_complex != own.is_complex:
+        kind = "complex" if own.is_complex else "real"
+        raise RuntimeError(f"{name}: dtype should be {kind} for {kind} inputs, but got {dtype.tensor_name}")
+    if dtype.itemsize < own.itemsize:
+        raise RuntimeError(
+            f"{name}: the dtype of the input ({own.tensor_name}) should be convertible without narrowing to the "
+            f"specified dtype ({dtype.tensor_name})"
+        )
+
+
+@matrix_norm_op.implicit
+def matrix_norm_composite(self: Any, ord: Any, dim: Sequence[int], keepdim: bool, dtype: Any) -> Any:
+    """The largest singular value for 2, the largest sum of a column for 1, of a row for inf; with a minus the least."""
+    size = abs(float(ord))
+    if size not in (1, 2, math.inf):
+        raise RuntimeError(f"linalg.matrix_norm: Order {ord:g} not supported.")
+    row, column = matrix_dims(self, dim, dtype, low_precision=size != 2)
+    if size == 2:
+        return of_singular_values(self, [row, column], keepdim, dtype, lambda x: extreme(x, -1, ord > 0, keepdim))
+    summed, compared = (row, column) if size == 1 else (column, row)
+    if not keepdim and summed < compared:
+        compared -= 1
+    return extreme(vector_norm_op.functional(self, 1, [summed], keepdim, dtype=dtype), compared, ord > 0, keepdim)
+
+
+def extreme(x: Any, dim: int, largest: bool, keepdim: bool) -> Any:
+    """The largest or the least along `dim`. The largest of none is 0, as norms are not negative."""
+    if not largest:
+        return x.amin(dim, keepdim)
+    if x.shape[dim]:
+        return x.amax(dim, keepdim)
+    shape = reduced_shape(x.shape, (wrap_dim(dim, x.dim()),), keepdim)
+    return ops.aten.zeros.default(shape, dtype=x.dtype, device=x.device)
+
+
+def of_singular_values(self: Any, dims: list[int], keepdim: bool, dtype: Any, function: Any) -> Any:
+    """A function of the singular values of the matrices in these dimensions."""
+    x = self if dtype is None else self.to(dtype)
+    order = [d for d in range(x.dim()) if d not in dims] + dims
+    result = function(svdvals_op.functional(x.permute(order)))
+    if not keepdim:
+        return result
+    return result.unsqueeze(-1).permute([order.index(d) for d in range(x.dim())])
+
+
+@matrix_norm_str_op.implicit
+def matrix_norm_str_composite(self: Any, ord: str, dim: Sequence[int], keepdim: bool, dtype: Any) -> Any:
+    """The root of all squares for "fro", the sum of the singular values for "nuc"."""
+    if ord not in ("fro", "nuc"):
+        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
+    dims = matrix_dims(self, dim, dtype, low_precision=ord != "nuc")
+    if ord == "fro":
+        return vector_norm_op.functional(self, 2, dims, keepdim, dtype=dtype)
+    return of_singular_values(self, dims, keepdim, dtype, lambda x: x.sum([-1], keepdim))
+
+
+matrix_norm_op.autocast(cuda="fp32_set_opt_dtype")
+matrix_norm_str_op.autocast(cuda="fp32_set_opt_dtype")
+linalg_matrix_norm = public(matrix_norm_op, matrix_norm_str_op, method=False)
+
+# --- linalg.norm -----------------------------------------------------------------------------------------------------
+
+linalg_norm_op = Operator(
+    "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
+    "-> Tensor",
+    out="out",
+)
+linalg_norm_str_op = Operator(
+    "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
+    "-> Tensor",
+    out="ord_str_out",
+)
+
+
+def check_dims(self: Tensor, ord: Any, dim: Any) -> None:
+    if dim is not None:
+        if len(dim) not in (1, 2):
+            raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dim)}")
+    elif ord is not None and len(self._shape) not in (1, 2):
+        raise RuntimeError(
+            f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {len(self._shape)}D."
+        )
+
+
+@linalg_norm_op.implicit
+def linalg_norm_composite(self: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    """The norm of a vector, or of a matrix where two dimensions and an order are given."""
+    check_dims(self, ord, dim)
+    if ord is not None and (len(dim) == 2 if dim is not None else len(self._shape) == 2):
+        return matrix_norm_op.functional(self, ord, [0, 1] if dim is None else dim, keepdim, dtype=dtype)
+    return vector_norm_op.functional(self, 2.0 if ord is None else ord, dim, keepdim, dtype=dtype)
+
+
+@linalg_norm_str_op.implicit
+def linalg_norm_str_composite(self: Any, ord: str, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    check_dims(self, ord, dim)
+    return matrix_norm_str_op.functional(self, ord, [-2, -1] if dim is None else dim, keepdim, dtype=dtype)
+
+
+for _op in (matrix_norm_op, matrix_norm_str_op, linalg_norm_op, linalg_norm_str_op):
+    resize_and_copy_into_out(_op)
+linalg_norm = public(linalg_norm_op, linalg_norm_str_op, method=False)
+
+# --- norm ------------------------------------------------------------------------------------------------------------
+
+DIMS = "int[1] dim, bool keepdim"
+norm_op = Operator("norm.Scalar(Tensor self, Scalar p=2) -> Tensor", out="Scalar_out")
+norm_dim_op = Operator(f"norm.ScalarOpt_dim(Tensor self, Scalar? p, {DIMS}=False) -> Tensor", out="out")
+norm_dtype_op = Operator(
+    "norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor", out="ScalarOpt_dtype_out"
+)
+norm_dim_dtype_op = Operator(
+    f"norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, {DIMS}, *, ScalarType dtype) -> Tensor", out="dtype_out"
+)
+
+
+def norm_of(self: Tensor, p: Any, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
+    return vector_norm_op.functional(self, 2 if p is None else p, dim, keepdim, dtype=dtype)
+
+
+def check_norm(self: Tensor) -> None:
+    if self._dtype.category < dtypes.FLOATING:
+        raise RuntimeError(
+            f"norm(): input dtype should be either floating point or complex. Got {self._dtype.tensor_name} instead."
+        )
+
+
+@norm_op.explicit
+def norm_kernel(self: Tensor, p: Any) -> Tensor:
+    check_norm(self)
+    return norm_of(self, p, None, False, None)
+
+
+@norm_dtype_op.explicit
+def norm_dtype_kernel(self: Tensor, p: Any, dtype: Any) -> Tensor:
+    return norm_of(self, p, None, False, dtype)
+
+
+@norm_dim_op.explicit
+def norm_dim_kernel(self: Tensor, p: Any, dim: Any, keepdim: bool) -> Tensor:
+    check_norm(self)
+    return norm_of(self, p, dim, keepdim, None)
+
+
+@norm_dim_dtype_op.explicit
+def norm_dim_dtype_kernel(self: Tensor, p: Any, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
+    return norm_of(self, p, dim, keepdim, dtype)
+
+
+def norm_backward(grad: Any, self: Any, result: Any, p: Any) -> Any:
+    return vector_norm_backward(grad, self, result, 2 if p is None else p, None, False)
+
+
+def norm_dim_backward(grad: Any, self: Any, result: Any, p: Any, dim: Any, keepdim: bool) -> Any:
+    return vector_norm_backward(grad, self, result, 2 if p is None else p, dim, keepdim)
+
+
+norm_op.derivative(self=norm_backward)
+norm_dim_op.derivative(self=norm_dim_backward, node="NormBackward1")
+norm_dtype_op.derivative(self=norm_backward, node="NormBackward2")
+norm_dim_dtype_op.derivative(self=norm_dim_backward, node="NormBackward3")
+for _op in (norm_op, norm_dim_op, norm_dtype_op, norm_dim_dtype_op):
+    copy_into_out(_op)
+
+
+@overridable_function
+def norm(
+    input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Tensor | None = None, dtype: Any = None
+) -> Tensor:
+    """The p-norm of all elements, or of those along `dim`; "fro" is the 2-norm, "nuc" the nuclear norm of a matrix.
+
+    The older name of `linalg.vector_norm` and `linalg.matrix_norm`, which say more clearly what is meant.
+    """
+    dims = [dim] if isinstance(dim, int) else dim
+    if isinstance(p, str) and not (p == "fro" and (dims is None or len(dims) <= 2)):
+        everything = list(range(len(input.shape)))
+        return linalg_matrix_norm(input, p, everything if dims is None else dims, keepdim, dtype=dtype, out=out)
+    order = 2 if p is None or p == "fro" else p
+    return linalg_vector_norm(input, order, dims, keepdim, dtype=dtype, out=out)
+
+
+def norm_method(self: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
+    """See `norm`."""
+    return norm(self, p, dim, keepdim, dtype=dtype)
+
+
+norm_method.__name__ = "norm"
+Tensor.norm = overridable_in_python(norm_method)  # type: ignore[attr-defined]
+
+frobenius_norm_op = Operator("frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", out="out")
+nuclear_norm_op = Operator("nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", out="out")
+nuclear_norm_dim_op = Operator("nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor", out="dim_out")
+
+
+def warn_of_age(name: str, instead: str) -> None:
+    warnings.warn(
+        f"at::{name} is deprecated and it is just left for JIT compatibility. It will be removed in a future PyTorch "
+        f"release. Please use `{instead}` instead",
+        UserWarning,
+        stacklevel=2,
+    )
+
+
+@frobenius_norm_op.implicit
+def frobenius_norm_composite(self: Tensor, dim: Sequence[int], keepdim: bool) -> Tensor:
+    warn_of_age("frobenius_norm", "linalg.vector_norm(A, 2., dim, keepdim)")
+    if len(dim) > 2:
+        raise RuntimeError(f"Expected at most 2 dimensions, but got {len(dim)} dimensions instead.")
+    return norm_dim_op.functional(self, 2, dim, keepdim)
+
+
+@nuclear_norm_op.implicit
+def nuclear_norm_composite(self: Tensor, keepdim: bool) -> Tensor:
+    return nuclear_norm_dim_op.functional(self, [-2, -1], keepdim)
+
+
+@nuclear_norm_dim_op.implicit
+def nuclear_norm_dim_composite(self: Tensor, dim: Sequence[int], keepdim: bool) -> Tensor:
+    warn_of_age("nuclear_norm", "linalg.matrix_norm(A, 'nuc', dim, keepdim)")
+    return matrix_norm_str_op.functional(self, "nuc", dim, keepdim)
+
+
+for _op in (frobenius_norm_op, nuclear_norm_op, nuclear_norm_dim_op):
+    resize_and_copy_into_out(_op)
+frobenius_norm_op.autocast(cuda="fp32")
+frobenius_norm = public(frobenius_norm_op, method=False)
+nuclear_norm_op.autocast(cuda="fp32")
+nuclear_norm_dim_op.autocast(cuda="fp32")
+nuclear_norm = public(nuclear_norm_dim_op, nuclear_norm_op, method=False)
+
+# --- dist, renorm ----------------------------------------------------------------------------------------------------
+
+dist_op = Operator("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", out="out")
+
+
+@dist_op.explicit
+def dist_kernel(self: Any, other: Any, p: Any) -> Tensor:
+    """The p-norm of the difference."""
+    return norm_op.functional(self - other, p)
+
+
+dist_op.derivative(
+    self=lambda grad, self, other, result, p: norm_backward(grad, self - other, result, p),
+    other=lambda grad, self, other, result, p: -norm_backward(grad, self - other, result, p),
+)
+copy_into_out(dist_op)
+dist_op.autocast(cuda="fp32")
+dist = public(dist_op)
+
+renorm_op = Structured("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", inplace=True, out="out")
+SMALL = 1e-7  # added to norms that are divided by
+
+
+@renorm_op.meta
+def renorm_meta(self: Tensor, p: Any, dim: int, maxnorm: Any) -> Meta:
+    if isinstance(p, complex):
+        raise RuntimeError("renorm: p must be real-valued")
+    if p <= 0:
+        raise RuntimeError("renorm: non-positive-norm not supported")
+    if isinstance(maxnorm, complex):
+        raise RuntimeError("renorm: maxnorm must be real-valued")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
+    if len(self._shape) < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {len(self._shape)} dimensions")
+    wrap_dim(dim, len(self._shape))
+    check_floating(self, "linalg.vector_norm")
+    return Meta(self._shape, self._dtype, self._device)
+
+
+@renorm_op.body
+def renorm_body(out: Tensor, self: Tensor, p: Any, dim: int, maxnorm: Any) -> None:
+    """Each part along `dim`, scaled down to `maxnorm` where its p-norm is larger."""
+    axes = other_dims(dim, len(self._shape))
+    x = as_numpy(self)
+    sizes = abs(x).astype(np.float64)
+    if math.isinf(p):
+        norm = sizes.max(axis=axes, keepdims=True, initial=0)
+    else:
+        norm = (sizes**p).sum(axis=axes, keepdims=True) ** (1 / p)
+    as_numpy(out)[...] = np.where(norm > maxnorm, x * (maxnorm / (norm + SMALL)), x)
+
+
+def other_dims(dim: int, ndim: int) -> tuple[int, ...]:
+    return tuple(d for d in range(ndim) if d != wrap_dim(dim, ndim))
+
+
+def renorm_backward(grad: Any, self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
+    """y = x c / (|x| + e), so the gradient is c / (|x| + e) (grad - (x . grad) / (|x| + e) d|x|/dx)."""
+    dims = list(other_dims(dim, self.dim()))
+    norm = vector_norm_op.functional(self, p, dims, True)
+    along = (conj(self) * grad).sum(dims, True)
+    along = along.real if self._dtype.is_complex else along
+    inverse = (norm + SMALL).reciprocal()
+    of_norm = vector_norm_backward(along, self, norm, p, dims, True)
+    scaled = (grad - of_norm * inverse) * inverse * maxnorm
+    return ops.aten.where.self(norm > maxnorm, scaled, grad)
+
+
+renorm_op.derivative(self=renorm_backward, for_complex=True)
+renorm_op.autocast(cuda="fp32")
+renorm = public(renorm_op)

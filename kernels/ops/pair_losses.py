@@ -1,0 +1,547 @@
+"""Losses of pairs of elements, a prediction and its target: squared, absolute, Huber's, binary and relative entropies.
+
+    mse                  (x - y)²
+    l1                   |x - y|
+    huber, smooth_l1     squared where x and y are close, absolute where they are not
+    soft_margin          log(1 + exp(-x y))
+    binary_cross_entropy -y log x - (1 - y) log(1 - x), of a probability x; `_with_logits` of σ(x)
+    kl_div, poisson_nll  of distributions
+
+The two broadcast. `reduction` is 0 (none), 1 (mean) or 2 (sum), as schemas have it. Where PyTorch's gradient is an
+operator of its own, so is it here: `<name>_backward`. Read next: loss.py, margin_losses.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from redispatch import kernels
+from redispatch.dispatch.specialiser.marks import frozen
+from redispatch.dispatch.tensor import Size, Tensor, dtypes, fresh, mould, result_type
+from redispatch.kernels import Elementwise, Operand, Recipe, Reduction, broadcast_shapes, output_strides
+from redispatch.kernels import exp as exp_
+from redispatch.kernels import log as log_
+from redispatch.kernels import log1p as log1p_
+
+from ..declare.declare import Function, Operator
+from ..declare.planned import Planned, Run
+from ..declare.public import public
+from ..declare.structured import Meta, check_can_cast, common_device, not_implemented
+from .number_forms import add_scalar_op, mul_scalar_op
+from .pairs import xlogy_op
+
+NONE, MEAN, SUM = 0, 1, 2
+
+
+def reduced(loss: Any, reduction: int) -> Any:
+    """The loss of each element, their mean or their sum."""
+    return loss.mean() if reduction == MEAN else loss.sum() if reduction == SUM else loss
+
+
+def share(self_shape: Any, target_shape: Any, reduction: int) -> float:
+    """What the gradient of the loss is of that of one element: its share of the mean, or all of it."""
+    count = math.prod(broadcast_shapes(tuple(self_shape), tuple(target_shape)))
+    return 1.0 if reduction != MEAN else 1.0 / count if count else math.nan
+
+
+@frozen
+class OfPairs(Planned):
+    """What a scalar function makes of the elements of several tensors, which broadcast, and of numbers behind them.
+
+    The function takes them in the order of the schema, without the reduction; a tensor that is not given counts as 1.
+    refuses: PyTorch's name of the kernel that takes no bool and no complex dtype, nor whole numbers where `floating`.
+    """
+
+    def __init__(
+        self, schema: str, each: Function, *, refuses: str, floating: bool = True, cost: int = 1, **options: Any
+    ) -> None:
+        super().__init__(schema, **options)
+        self.each = Elementwise(self.base_name, each, cost=cost)
+        self.refuses, self.floating = refuses, floating
+        self.reduction = self.names.index("reduction")
+        self.numbers = [i for i in range(len(self.names)) if i not in self.tensors and i != self.reduction]
+        self.check_function: Function | None = None
+        self.meta(self.pair_meta)
+        self.loop(self.pair_loop)
+
+    def check(self, function: Function) -> Function:
+        """Registers what raises for arguments that the operator refuses."""
+        self.check_function = function
+        return function
+
+    def looks(self, args: Sequence[Any]) -> Meta:
+        """One value of each pair."""
+        if self.check_function is not None:
+            self.check_function(*args)
+        given = [args[i] for i in self.tensors if args[i] is not None]
+        compute = result_type(*given)
+        whole = compute.category == dtypes.INTEGER and not self.floating
+        if not (compute.is_floating_point or whole):
+            raise not_implemented(self.refuses, compute)
+        shape = broadcast_shapes(*(tuple(x._shape) for x in given))
+        strides = output_strides(shape, tuple((x._shape, x._stride) for x in given))
+        return Meta(shape, compute, common_device(*given), strides)
+
+    def pair_meta(self, *args: Any) -> Meta:
+        return self.looks(args)
+
+    def pair_loop(self, out: Tensor, *args: Any) -> Run:
+        return self.values(out, args, [args[i] for i in self.numbers])
+
+    def values(self, out: Tensor, args: Sequence[Any], numbers: Sequence[Any]) -> Run:
+        """The work: one value of each pair."""
+        tensors = [args[i] for i in self.tensors]
+        inputs = [1.0 if x is None else x._operand for x in tensors]
+        compute = result_type(*(x for x in tensors if x is not None))
+        run = self.each.loop((out._operand,), [*inputs, *numbers], compute.name).run
+        absent = [k for k, x in enumerate(tensors) if x is None]
+        if not numbers and not absent:
+            return run
+
+        def with_numbers(to: np.ndarray, to_at: int, *arrays: Any) -> None:
+            given: list[Any] = list(arrays)
+            for before, k in enumerate(absent):  # a tensor has two places, its array and its offset; the 1 has one
+                given.insert(2 * k - before, 1.0)
+            run(to, to_at, *given, *numbers)
+
+        return with_numbers
+
+
+@frozen
+class PairLoss(OfPairs):
+    """The loss of each pair, by a scalar function of the elements and numbers: each, or their mean or sum.
+
+    as_self: whether the result has the dtype of `self`, not the common one.
+    """
+
+    def __init__(self, schema: str, each: Function, *, as_self: bool = False, **options: Any) -> None:
+        super().__init__(schema, each, **options)
+        self.as_self = as_self
+
+    def pair_meta(self, *args: Any) -> Meta:
+        meta = self.looks(args)
+        if self.as_self:
+            check_can_cast(meta.dtype, args[0]._dtype)
+            meta = meta._replace(dtype=args[0]._dtype)
+        return meta if args[self.reduction] not in (MEAN, SUM) else Meta((), meta.dtype, meta.device)
+
+    def pair_loop(self, out: Tensor, *args: Any) -> Run:
+        numbers = [args[i] for i in self.numbers]
+        if args[self.reduction] not in (MEAN, SUM):
+            return self.values(out, args, numbers)
+        scratch = mould(Size(self.looks(args).shape), out._dtype)
+        each = fresh(scratch)
+        fill = self.values(each, args, numbers)
+        reduction = kernels.MEAN if args[self.reduction] == MEAN else kernels.SUM
+        reduce = reduction.ready(out._operand, each._operand, range(len(each._shape)))
+
+        def run(to: np.ndarray, to_at: int, *arrays: Any) -> None:
+            values = fresh(scratch)._array
+            fill(values, 0, *arrays)
+            reduce(to, to_at, values, 0)
+
+        return run
+
+
+@frozen
+class PairSlope(OfPairs):
+    """grad_output times the slope of a loss in `self`: the scalar function takes the share of a mean, last of all."""
+
+    def pair_loop(self, out: Tensor, *args: Any) -> Run:
+        factor = share(args[1]._shape, args[2]._shape, args[self.reduction])
+        return self.values(out, args, [*(args[i] for i in self.numbers), factor])
+
+
+# --- mse_loss, l1_loss -----------------------------------------------------------------------------------------------
+
+
+def squared_difference(x, y):
+    return (x - y) * (x - y)
+
+
+def scaled_difference(grad, x, y, factor):
+    return 2 * factor * (x - y) * grad
+
+
+mse_op = PairLoss(
+    "mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", squared_difference, refuses="mse_cpu", out="out"
+)
+mse_backward_op = PairSlope(
+    "mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
+    scaled_difference,
+    refuses="mse_backward_cpu_out",
+    floating=False,
+)
+mse_op.derivative(
+    self=lambda grad, self, target, reduction: mse_backward_op.functional(grad, self, target, reduction),
+    target=lambda grad, self, target, reduction: mse_backward_op.functional(grad, target, self, reduction),
+)
+mse_backward_op.derivative(
+    grad_output=lambda grad, self, target, reduction: mse_backward_op.functional(grad, self, target, reduction),
+    self=lambda grad, grad_output, self_shape, target_shape, reduction: (
+        grad * grad_output * (2 * share(self_shape, target_shape, reduction))
+    ),
+    target=lambda grad, grad_output, self_shape, target_shape, reduction: (
+        -grad * grad_output * (2 * share(self_shape, target_shape, reduction))
+    ),
+)
+mse_op.autocast(cpu="fp32", cuda="fp32")
+mse_loss = public(mse_op, method=False)
+
+l1_op = Operator("l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
+
+
+@l1_op.implicit
+def l1_composite(self: Any, target: Any, reduction: int) -> Any:
+    return reduced((self - target).abs(), reduction)
+
+
+l1_op.autocast(cpu="fp32", cuda="fp32")
+l1_loss = public(l1_op, method=False)
+
+# --- huber_loss, smooth_l1_loss: a parabola near 0 that goes on in straight lines ------------------------------------
+
+
+def huber(x, y, delta):
+    size = abs(x - y)
+    return 0.5 * size * size if size <= delta else delta * (size - 0.5 * delta)
+
+
+def huber_slope(grad, x, y, delta, factor):
+    difference = x - y
+    bounded = -delta if difference <= -delta else delta if difference >= delta else difference
+    return factor * bounded * grad
+
+
+def smooth_l1(x, y, beta):
+    size = abs(x - y)
+    return 0.5 * size * size / beta if size < beta else size - 0.5 * beta
+
+
+def smooth_l1_slope(grad, x, y, beta, factor):
+    difference = x - y
+    bounded = -1 if difference <= -beta else 1 if difference >= beta else difference / beta
+    return factor * bounded * grad
+
+
+huber_op = PairLoss(
+    "huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor",
+    huber,
+    refuses="huber_cpu",
+    as_self=True,
+    out="out",
+)
+huber_backward_op = PairSlope(
+    "huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor",
+    huber_slope,
+    refuses="huber_backward_cpu_out",
+)
+smooth_l1_op = PairLoss(
+    "smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor",
+    smooth_l1,
+    refuses="smooth_l1_cpu",
+    out="out",
+)
+smooth_l1_backward_op = PairSlope(
+    "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor",
+    smooth_l1_slope,
+    refuses="smooth_l1_backward_cpu_out",
+    floating=False,
+)
+
+
+@huber_op.check
+def check_huber(self: Tensor, target: Tensor, reduction: int, delta: float) -> None:
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+
+
+@smooth_l1_op.check
+def check_smooth_l1(self: Tensor, target: Tensor, reduction: int, beta: float) -> None:
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+
+
+def bend(grad: Any, grad_output: Any, self: Any, target: Any, reduction: int, bound: float, curvature: float) -> Any:
+    """How the slope changes with `self`: where the parabola is only."""
+    near = (self - target).abs() < bound
+    return grad * grad_output * near * (curvature * share(self.shape, target.shape, reduction))
+
+
+huber_op.derivative(
+    self=lambda grad, self, target, reduction, delta: huber_backward_op.functional(
+        grad, self, target, reduction, delta
+    ),
+    target=lambda grad, self, target, reduction, delta: huber_backward_op.functional(
+        grad, target, self, reduction, delta
+    ),
+)
+huber_backward_op.derivative(
+    grad_output=lambda grad, self, target, reduction, delta: huber_backward_op.functional(
+        grad, self, target, reduction, delta
+    ),
+    self=lambda grad, grad_output, self, target, reduction, delta: bend(
+        grad, grad_output, self, target, reduction, delta, 1.0
+    ),
+    target=lambda grad, grad_output, self, target, reduction, delta: bend(
+        -grad, grad_output, self, target, reduction, delta, 1.0
+    ),
+)
+smooth_l1_op.derivative(
+    self=lambda grad, self, target, reduction, beta: smooth_l1_backward_op.functional(
+        grad, self, target, reduction, beta
+    ),
+    target=lambda grad, self, target, reduction, beta: smooth_l1_backward_op.functional(
+        grad, target, self, reduction, beta
+    ),
+)
+smooth_l1_backward_op.derivative(
+    grad_output=lambda grad, self, target, reduction, beta: smooth_l1_backward_op.functional(
+        grad, self, target, reduction, beta
+    ),
+    self=lambda grad, grad_output, self, target, reduction, beta: bend(
+        grad, grad_output, self, target, reduction, beta, 1 / beta if beta else 0.0
+    ),
+    target=lambda grad, grad_output, self, target, reduction, beta: bend(
+        -grad, grad_output, self, target, reduction, beta, 1 / beta if beta else 0.0
+    ),
+)
+huber_op.autocast(cpu="fp32", cuda="fp32")
+smooth_l1_op.autocast(cpu="fp32", cuda="fp32")
+huber_loss = public(huber_op, method=False)
+smooth_l1_loss = public(smooth_l1_op, method=False)
+
+# --- soft_margin_loss: the targets are 1 and -1 ----------------------------------------------------------------------
+
+soft_margin_op = Operator("soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
+soft_margin_backward_op = Operator(
+    "soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor"
+)
+
+
+@soft_margin_op.explicit
+def soft_margin_kernel(self: Any, target: Any, reduction: int) -> Any:
+    """log(1 + exp(-x y)), in the dtype of `self`."""
+    loss = (-target * self).exp().log1p()
+    check_can_cast(loss.dtype, self.dtype)
+    return reduced(loss.to(self.dtype), reduction)
+
+
+@soft_margin_backward_op.explicit
+def soft_margin_backward_kernel(grad_output: Any, self: Any, target: Any, reduction: int) -> Any:
+    """-y exp(-x y) / (1 + exp(-x y)) of each pair."""
+    z = (-target * self).exp()
+    check_can_cast(z.dtype, self.dtype)
+    return -target * z / (z + 1) * grad_output * share(self.shape, target.shape, reduction)
+
+
+def soft_margin_bend(grad: Any, grad_output: Any, self: Any, target: Any, reduction: int) -> Any:
+    z = (self * target).sigmoid()
+    return grad * grad_output * (target * target * z * (1 - z)) * share(self.shape, target.shape, reduction)
+
+
+soft_margin_op.derivative(
+    self=lambda grad, self, target, reduction: soft_margin_backward_op.functional(grad, self, target, reduction)
+)
+soft_margin_backward_op.derivative(
+    grad_output=lambda grad, self, target, reduction: soft_margin_backward_op.functional(grad, self, target, reduction),
+    self=soft_margin_bend,
+)
+soft_margin_op.autocast(cpu="fp32", cuda="fp32")
+soft_margin_loss = public(soft_margin_op, method=False)
+
+# --- binary_cross_entropy: self is a probability ---------------------------------------------------------------------
+
+
+def probability_loss(x, y, weight):
+    """No logarithm counts for less than -100: one miss is no infinity."""
+    return weight * ((y - 1) * max(log1p_(-x), -100.0) - y * max(log_(x), -100.0))
+
+
+def probability_slope(grad, x, y, weight, factor):
+    return factor * grad * weight * (x - y) / max(x * (1 - x), 1e-12)
+
+
+int64 = np.int64
+
+
+def outside_of_unit(x):
+    return int64(0) if x >= 0 and x <= 1 else int64(1)  # NaN, too, is outside
+
+
+def add_to(acc, x):
+    return acc + x
+
+
+def as_counted(acc, total):
+    return acc
+
+
+OUTSIDE = Reduction("outside_of_unit", lambda dtype: Recipe(outside_of_unit, np.int64(0), add_to, as_counted))
+
+
+@frozen
+class ProbabilityLoss(PairLoss):
+    """The same, behind a look at all elements: none may be outside [0, 1]."""
+
+    def pair_loop(self, out: Tensor, *args: Any) -> Run:
+        run = super().pair_loop(out, *args)
+        total = Operand(np.zeros(1, np.int64), "int64", (), ())
+        counts = [OUTSIDE.ready(total, x._operand, range(len(x._shape))) for x in args[:2]]
+
+        def checked(to: np.ndarray, to_at: int, *arrays: Any) -> None:
+            for k, count in enumerate(counts):
+                found = np.zeros(1, np.int64)
+                count(found, 0, *arrays[2 * k : 2 * k + 2])
+                if found[0]:
+                    name = ("input", "target")[k]
+                    raise RuntimeError(f"all elements of {name} should be between 0 and 1")
+            run(to, to_at, *arrays)
+
+        return checked
+
+
+probability_op = ProbabilityLoss(
+    "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
+    probability_loss,
+    refuses="binary_cross_entropy",
+    cost=16,
+    out="out",
+)
+probability_backward_op = PairSlope(
+    "binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, "
+    "int reduction=1) -> Tensor",
+    probability_slope,
+    refuses="binary_cross_entropy_backward",
+)
+
+
+@probability_op.check
+def check_probabilities(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int) -> None:
+    for x in (target, weight):
+        if x is not None and x._dtype is not self._dtype:
+            raise RuntimeError(f"Found dtype {x._dtype.tensor_name} but expected {self._dtype.tensor_name}")
+
+
+def weighted(slope: Any, grad: Any, weight: Any, reduction: int) -> Any:
+    result = slope * grad if weight is None else slope * weight * grad
+    return result / result.numel() if reduction == MEAN else result
+
+
+def probability_target_backward(grad: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
+    return weighted((-self).log1p() - self.log(), grad, weight, reduction)
+
+
+def probability_bend(grad: Any, grad_output: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
+    """y / x² + (1 - y) / (1 - x)²."""
+    variance = (self - self * self).clamp_min(1e-12)
+    bend = (self * self - 2 * self * target + target) / (variance * variance)
+    return weighted(bend, grad * grad_output, weight, reduction)
+
+
+def probability_target_bend(grad: Any, grad_output: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
+    return weighted(-1 / (self - self * self).clamp_min(1e-12), grad * grad_output, weight, reduction)
+
+
+probability_op.derivative(
+    self=lambda grad, self, target, weight, reduction: probability_backward_op.functional(
+        grad, self, target, weight, reduction
+    ),
+    target=probability_target_backward,
+)
+probability_backward_op.derivative(
+    grad_output=lambda grad, self, target, weight, reduction: probability_backward_op.functional(
+        grad, self, target, weight, reduction
+    ),
+    self=probability_bend,
+    target=probability_target_bend,
+)
+probability_op.autocast(cpu="fp32")
+binary_cross_entropy = public(probability_op, method=False)
+
+# --- binary_cross_entropy_with_logits: σ(self) is a probability ------------------------------------------------------
+
+
+def logit_loss(x, y, weight, positive):
+    """-y log σ(x) - (1 - y) log(1 - σ(x)), with -log σ(x) = max(-x, 0) + log(1 + exp(-|x|)), which cannot overflow."""
+    softplus = (0 if x > 0 else -x) + math.log1p(exp_(-abs(x)))
+    return weight * ((1 - y) * x + (1 + (positive - 1) * y) * softplus)
+
+
+bce_op = PairLoss(
+    "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, "
+    "int reduction=1) -> Tensor",
+    logit_loss,
+    refuses="log_sigmoid_cpu",
+    cost=16,
+)
+
+
+def bce_backward(grad: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
+    """σ(x) - y, or with weights of the positive class (p y + 1 - y) σ(x) - p y."""
+    chance = self.sigmoid()
+    if pos_weight is None:
+        slope = chance - target
+    else:
+        positive = pos_weight * target
+        slope = (positive + 1 - target) * chance - positive
+    return weighted(slope, grad, weight, reduction)
+
+
+def bce_target_backward(grad: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
+    slope = -self
+    if pos_weight is not None:
+        slope = slope + (pos_weight - 1) * ((-self.abs()).exp().log1p() + (-self).clamp(min=0))
+    return weighted(slope, grad, weight, reduction)
+
+
+bce_op.derivative(self=bce_backward, target=bce_target_backward)
+bce_op.autocast(cpu="fp32", cuda="fp32")
+binary_cross_entropy_with_logits = public(bce_op, method=False)
+
+# --- kl_div, poisson_nll_loss ----------------------------------------------------------------------------------------
+
+kl_div_op = Operator("kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor")
+poisson_op = Operator(
+    "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor"
+)
+
+
+@kl_div_op.implicit
+def kl_div_composite(self: Any, target: Any, reduction: int, log_target: bool) -> Any:
+    """q (log q - self), of log probabilities and a target q, or its logarithm."""
+    for x in (self, target):
+        if x.dtype.is_complex:
+            raise RuntimeError("kl_div: Complex inputs not supported.")
+        if not x.dtype.is_floating_point:
+            raise RuntimeError("kl_div: Integral inputs not supported.")
+    if log_target:
+        difference = target - self
+        return reduced(target.exp() * difference, reduction)
+    product = target * self
+    return reduced(xlogy_op.functional(target, target) - product, reduction)
+
+
+@poisson_op.implicit
+def poisson_composite(input: Any, target: Any, log_input: bool, full: bool, eps: float, reduction: int) -> Any:
+    """λ - k log λ, of counts k and their rates λ or the rates' logarithms; `full` adds log k! by Stirling's formula."""
+    if log_input:
+        product = target * input
+        loss = input.exp() - product
+    else:
+        loss = input - target * add_scalar_op.functional(input, eps).log()
+    if full:
+        root = mul_scalar_op.functional(mul_scalar_op.functional(target, 2 * math.pi).log(), 0.5)
+        stirling = target * target.log() - target + root
+        loss = loss.add_(stirling.masked_fill(target <= 1, 0))
+    return reduced(loss, reduction)
+
+
+kl_div_op.autocast(cpu="fp32", cuda="fp32")
+poisson_op.autocast(cpu="fp32", cuda="fp32")
+kl_div = public(kl_div_op, method=False)
+poisson_nll_loss = public(poisson_op, method=False)

@@ -1,0 +1,348 @@
+"""Methods of Tensor in plain Python: elementwise by a Python function, memory of the same kind, questions of layout.
+
+Most are there for old programs. Layouts other than strided, quantized numbers and other devices are not built: what
+asks for them says no, and what needs them says so.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from redispatch.dispatch.tensor import (
+    Size,
+    Tensor,
+    another,
+    contiguous_format,
+    memory_format,
+    overridable,
+    overridable_builtin,
+    overridable_in_python,
+    overridable_property,
+    owner_of,
+    pinned_copy,
+)
+
+from . import comparison
+from .from_data import legacy
+from .geometry import expanded
+from .legacy import TYPES
+
+# --- a Python function for each element -------------------------------------------------------------------------------
+
+
+def by_python(name: str, self: Any, others: tuple[Any, ...], function: Callable[..., Any]) -> Any:
+    """Writes function(element, elements of the others...) over each element. Slow: one call of Python for each."""
+    if self._requires_grad():
+        raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
+    for position, other in enumerate(others, 1):
+        if not isinstance(other, Tensor):
+            raise TypeError(
+                f"{name}(): argument 'other' (position {position}) must be Tensor, not {type(other).__name__}"
+            )
+        if other._dtype is not self._dtype:
+            raise TypeError(f"{name}: expected {self.type()} for 'other' (got {other.type()})")
+    columns = [expanded(other, self._shape).of(other).flatten().tolist() for other in others]
+    if self._device.type == "meta":
+        return self
+    results = [function(*values) for values in zip(self.flatten().tolist(), *columns, strict=True)]
+    return self.copy_(self.new_tensor(results).reshape(self._shape))
+
+
+@overridable_builtin
+def apply_(self: Any, callable: Callable[[Any], Any]) -> Any:
+    """Writes callable(x) over each element x."""
+    return by_python("apply_", self, (), callable)
+
+
+@overridable
+def map_(self: Any, other: Any, callable: Callable[[Any, Any], Any]) -> Any:
+    """Writes callable(x, y) over each element x, with y from `other`, broadcast."""
+    return by_python("map_", self, (other,), callable)
+
+
+@overridable
+def map2_(self: Any, x: Any, y: Any, callable: Callable[[Any, Any, Any], Any]) -> Any:
+    """The same with two others."""
+    return by_python("map2_", self, (x, y), callable)
+
+
+# --- tensors like this one --------------------------------------------------------------------------------------------
+
+
+@overridable_builtin
+def new(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """A tensor of the same dtype: of a shape, `x.new(2, 3)`, or with data, `x.new([1, 2])`."""
+    return legacy(self._dtype, *args, **kwargs)
+
+
+@overridable
+def where(self: Any, condition: Any, other: Any) -> Any:
+    """The elements of `self` where the condition holds, else those of `other`."""
+    return comparison.where(condition, self, other)
+
+
+@overridable_in_python
+def resize(self: Any, *sizes: Any) -> Any:
+    """A view of another shape with as many elements. Deprecated: use `reshape`, or `resize_`."""
+    warnings.warn("non-inplace resize is deprecated", UserWarning, stacklevel=3)
+    shape = Size(sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes)
+    if shape.numel() != self._shape.numel():
+        asked, own = ("x".join(map(str, size)) for size in (shape, self._shape))
+        raise RuntimeError(
+            f"requested resize to {asked} ({shape.numel()} elements in total), but the given tensor has a size of "
+            f"{own} ({self._shape.numel()} elements). autograd's resize can only change the shape of a given tensor, "
+            "while preserving the number of elements. "
+        )
+    return self.contiguous().view(shape)
+
+
+@overridable_in_python
+def resize_as(self: Any, tensor: Any) -> Any:
+    """`resize` to the shape of another tensor. Deprecated, too."""
+    warnings.warn("non-inplace resize_as is deprecated", UserWarning, stacklevel=3)
+    return self.contiguous().view(tensor.shape)
+
+
+@overridable_in_python
+def module_load(self: Any, other: Any, assign: bool = False) -> Any:
+    """What `load_state_dict` puts in the place of this tensor: its own memory with the values of `other`, or that."""
+    if assign:
+        return other.detach()
+    return self.copy_(other).detach()
+
+
+# --- the array API standard -------------------------------------------------------------------------------------------
+
+
+@overridable
+def __array_namespace__(self: Any, *, api_version: str | None = None) -> Any:
+    """The module with the functions of the Python array API standard.
+
+    Errors: ValueError for a version that it does not hold to.
+    """
+    if api_version not in (None, *ARRAY_API_VERSIONS):
+        raise ValueError(f"the array API of {api_version!r} is not there, only {', '.join(ARRAY_API_VERSIONS)}")
+    return import_module("redispatch.array_api")  # here: it is written in public names, and so stands above this room
+
+
+ARRAY_API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+
+
+@overridable
+def to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
+    """The array on another device; itself if it is there. Errors: ValueError for a stream, as there are none."""
+    if stream is not None:
+        raise ValueError(f"to_device(): there are no streams, got {stream!r}")
+    return self.to(device)
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+@overridable_in_python
+def dim_order(self: Any, ambiguity_check: Any = False) -> tuple[int, ...]:
+    """The dimensions from the outermost in memory to the innermost.
+
+    Errors: RuntimeError, with `ambiguity_check`, where dimensions of size 1 or 0 could stand elsewhere; a list of
+    memory formats allows what exactly one of them is.
+    """
+    formats = ambiguity_check if isinstance(ambiguity_check, list) else []
+    if not isinstance(ambiguity_check, bool) and not all(isinstance(item, memory_format) for item in formats):
+        raise TypeError(
+            "The ambiguity_check argument must be a bool or a list of memory formats. "
+            f"Got {type(ambiguity_check).__name__} instead."
+        )
+    order = tuple(sorted(range(len(self._shape)), key=lambda d: (-self._stride[d], d)))
+    if ambiguity_check is False:
+        return order
+    unique = all(size > 1 for size in self._shape)
+    if not unique and sum(self.is_contiguous(memory_format=item) for item in formats) != 1:
+        raise RuntimeError(
+            "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats."
+        )
+    return order
+
+
+@overridable_in_python
+def is_shared(self: Any) -> bool:
+    """Whether other processes see the memory (dispatch/tensor/shared_memory.py)."""
+    return self._storage.is_shared()
+
+
+@overridable_in_python
+def share_memory_(self: Any) -> Any:
+    """Moves the memory to where other processes see it, and returns the tensor. RuntimeError where it is elsewhere."""
+    self._storage.share_memory_()
+    return self
+
+
+@overridable
+def pin_memory(self: Any, device: Any = None) -> Any:
+    """The tensor in memory that an accelerator reads by itself: a copy, unless it is there already.
+
+    Errors: RuntimeError where there is no accelerator, and for tensors that are not the CPU's.
+    """
+    if self._device.type != "cpu":
+        raise RuntimeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")
+    if owner_of(self) is not None:
+        return self
+    found = pinned_copy(self.detach().clone(memory_format=contiguous_format))
+    if found is None:
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+    return found
+
+
+@overridable_property
+def __cuda_array_interface__(self: Any) -> dict[str, Any]:
+    """Where the memory of a tensor on a CUDA device is, for other libraries; version 2.
+
+    Errors: AttributeError for tensors that are elsewhere, RuntimeError for those that require gradients.
+    """
+    if self._device.type != "cuda":
+        raise AttributeError(
+            f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()} If CUDA data is required use "
+            "tensor.cuda() to copy tensor to device memory."
+        )
+    if self.requires_grad:
+        raise RuntimeError(
+            "Can't get __cuda_array_interface__ on Variable that requires grad. If gradients aren't required, use "
+            "var.detach() to get Variable that doesn't require grad."
+        )
+    itemsize = self._dtype.itemsize
+    return {
+        "typestr": "<V2" if self._dtype.name == "bfloat16" else self._dtype.numpy.str,  # numpy has no bfloat16
+        "shape": tuple(self._shape),
+        "strides": None if self.is_contiguous() else tuple(step * itemsize for step in self._stride),
+        "data": (self.data_ptr() if self.numel() else 0, False),
+        "version": 2,
+    }
+
+
+@overridable_in_python
+def storage_type(self: Any) -> Any:
+    """The class of the typed storage: `FloatStorage`."""
+    return TYPES[f"{self._dtype.tensor_name}Storage"]
+
+
+# --- layouts and devices that are not there ---------------------------------------------------------------------------
+
+
+@overridable
+def sparse_dim(self: Any) -> int:
+    """How many dimensions are stored by their indices alone: none."""
+    return 0
+
+
+@overridable
+def dense_dim(self: Any) -> int:
+    """How many are stored whole: all."""
+    return len(self._shape)
+
+
+@overridable
+def is_distributed(self: Any) -> bool:
+    """Whether parts of the tensor lie on other machines."""
+    return False
+
+
+@overridable
+def dequantize(self: Any) -> Any:
+    """The numbers as float32, as which they are no quantized ones."""
+    return self.float()
+
+
+def expects(name: str, layout: str) -> Callable[..., Any]:
+    """A method that a strided tensor does not have."""
+
+    def method(self: Any, *args: Any) -> Any:
+        raise RuntimeError(f"{name} expected {layout} layout but got Strided")
+
+    method.__name__, method.__doc__ = name, f"Of {layout}s, which are not built."
+    return overridable(method)
+
+
+def not_built(name: str, what: str) -> Callable[..., Any]:
+    """A method for what the library does not have."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"Tensor.{name}: {what} are not built")
+
+    method.__name__, method.__doc__ = name, f"For {what}, which are not built."
+    return overridable(method)
+
+
+@overridable
+def reinforce(self: Any, reward: Any) -> None:
+    raise RuntimeError("reinforce() was removed.\nUse torch.distributions instead.")
+
+
+def _volatile(self: Any) -> bool:
+    warnings.warn("volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=4)
+    return False
+
+
+def no(self: Any) -> bool:
+    return False
+
+
+COO, ROWS, COLUMNS = "sparse coordinate tensor", "sparse row compressed tensor", "sparse column compressed tensor"
+
+METHODS: dict[str, Any] = {
+    "__cuda_array_interface__": __cuda_array_interface__,
+    "__array_namespace__": __array_namespace__,
+    "to_device": to_device,
+    "apply_": apply_,
+    "map_": map_,
+    "map2_": map2_,
+    "new": new,
+    "where": where,
+    "resize": resize,
+    "resize_as": resize_as,
+    "module_load": module_load,
+    "dim_order": dim_order,
+    **{name: another(Tensor.data_ptr, name) for name in ("const_data_ptr", "mutable_data_ptr")},
+    "is_shared": is_shared,
+    "share_memory_": share_memory_,
+    "storage_type": storage_type,
+    "pin_memory": pin_memory,
+    "is_distributed": is_distributed,
+    "sparse_dim": sparse_dim,
+    "dense_dim": dense_dim,
+    "dequantize": dequantize,
+    "reinforce": reinforce,
+    **{name: expects(name, COO) for name in ("indices", "coalesce", "is_coalesced")},
+    "values": expects("values", "sparse tensor"),
+    **{name: expects(name, ROWS) for name in ("crow_indices", "col_indices")},
+    **{name: expects(name, COLUMNS) for name in ("ccol_indices", "row_indices")},
+    **{
+        name: not_built(name, "sparse tensors")
+        for name in (
+            "to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc",
+            "sparse_mask", "sparse_resize_", "sparse_resize_and_clear_", "resize_as_sparse_", "smm", "sspaddmm",
+        )
+    },
+    **{
+        name: not_built(name, "quantized tensors")
+        for name in (
+            "q_scale", "q_zero_point", "q_per_channel_scales", "q_per_channel_zero_points", "q_per_channel_axis",
+            "qscheme", "int_repr",
+        )
+    },
+    **{name: not_built(name, f"{name} devices") for name in ("xpu", "ipu", "mtia")},
+    "to_mkldnn": not_built("to_mkldnn", "MKL-DNN tensors"),
+    "to_padded_tensor": not_built("to_padded_tensor", "nested tensors"),
+    "record_stream": not_built("record_stream", "streams"),
+    "volatile": overridable_property(_volatile),
+    "name": overridable_property(lambda self: None),
+    **{
+        f"is_{kind}": overridable_property(no)
+        for kind in (
+            "sparse_csr", "nested", "xla", "mkldnn", "mps", "ipu", "maia", "mtia", "vulkan", "xpu",
+        )
+    },
+}  # fmt: skip
+for _name, _method in METHODS.items():
+    setattr(Tensor, _name, _method)

@@ -1,0 +1,152 @@
+"""rrelu: a leaky_relu whose slope below 0 is drawn anew for each element while training, and the mean slope after.
+
+`rrelu_with_noise` writes what it drew into `noise`, which then is the slope everywhere: 1 above 0.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from redispatch import kernels
+from redispatch.dispatch import ops
+from redispatch.dispatch.tensor import Tensor, contiguous_format, empty
+from redispatch.kernels import Elementwise
+
+from ..declare.declare import Operator
+from ..declare.public import public
+from ..declare.structured import Meta, check_writable, resize_out
+from .activations import floating_only
+from .creation import preserved_strides
+from .random import drawn, seeded
+from .rectifiers import leaky_relu_backward_op, leaky_relu_op
+
+BOUNDS = "Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None"
+with_noise_op = seeded(f"rrelu_with_noise(Tensor self, Tensor(b!) noise, {BOUNDS}) -> Tensor", scratch="noise")
+with_noise_inplace_op = seeded(
+    f"rrelu_with_noise_(Tensor(a!) self, Tensor(b!) noise, {BOUNDS}) -> Tensor(a!)", scratch="noise"
+)
+with_noise_out_op = seeded(
+    f"rrelu_with_noise.out(Tensor self, Tensor(b!) noise, {BOUNDS}, *, Tensor(a!) out) -> Tensor(a!)", scratch="noise"
+)
+with_noise_backward_op = Operator(
+    "rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, "
+    "bool training, bool self_is_result) -> Tensor"
+)
+
+
+def leaking(x, slope):
+    return (x * slope, slope) if x <= 0 else (x, x * 0 + 1)
+
+
+LEAKING = Elementwise("rrelu", leaking, outputs=2, cost=2)
+
+
+def leak(out: Tensor, self: Tensor, noise: Tensor, lower: float, upper: float, training: bool, generator: Any) -> None:
+    """Fills `out`, and in training `noise`."""
+    if not training:
+        leaky_relu_op.body_function(out, self, (lower + upper) / 2)
+        return
+    slopes = empty(self._shape, self._dtype, self._device)
+    kernels.uniform(slopes._operand, *drawn(generator, self._shape.numel(), self._device), lower, upper)
+    LEAKING.run((out._operand, noise._operand), self._operand, slopes._operand, dtype=self._dtype.name)
+
+
+def check(self: Tensor, noise: Tensor, lower: float, upper: float, training: bool) -> Meta:
+    """What the result looks like. RuntimeError for what cannot be computed."""
+    if self._shape != noise._shape:
+        raise RuntimeError(
+            f"noise tensor shape must match self tensor shape. Got self.shape = {list(self._shape)} noise.shape = "
+            f"{list(noise._shape)}"
+        )
+    if not training:
+        return leaky_relu_op.meta_function(self, (lower + upper) / 2)
+    floating_only("rrelu_with_noise_out_cpu")(self)
+    if self._dtype.name == "float16":
+        raise NotImplementedError(f"\"rrelu_with_noise_out_cpu\" not implemented for '{self._dtype.tensor_name}'")
+    if self._dtype is not noise._dtype:
+        raise RuntimeError(f"expected scalar type {self._dtype.tensor_name} but found {noise._dtype.tensor_name}")
+    return Meta(self._shape, self._dtype, self._device, preserved_strides(self))
+
+
+@with_noise_op.kernel("CPU", "Meta")
+def with_noise_kernel(self: Tensor, noise: Tensor, lower: Any, upper: Any, training: bool, generator: Any) -> Tensor:
+    result = check(self, noise, lower, upper, training).allocate()
+    if result._device.type != "meta":
+        leak(result, self, noise, lower, upper, training, generator)
+    return result
+
+
+@with_noise_inplace_op.kernel("CPU", "Meta")
+def with_noise_inplace(self: Tensor, noise: Tensor, lower: Any, upper: Any, training: bool, generator: Any) -> Tensor:
+    check_writable(self, check(self, noise, lower, upper, training))
+    if self._device.type != "meta":
+        leak(self, self, noise, lower, upper, training, generator)
+    return self
+
+
+@with_noise_out_op.kernel("CPU", "Meta")
+def with_noise_out(
+    self: Tensor, noise: Tensor, lower: Any, upper: Any, training: bool, generator: Any, out: Tensor
+) -> Tensor:
+    resize_out(out, check(self, noise, lower, upper, training))
+    if self._device.type != "meta":
+        leak(out, self, noise, lower, upper, training, generator)
+    return out
+
+
+@with_noise_backward_op.explicit
+def with_noise_backward(
+    grad_output: Any, self: Tensor, noise: Tensor, lower: Any, upper: Any, training: bool, self_is_result: bool
+) -> Tensor:
+    """By the slopes that were drawn; where bounds are so near that nothing was drawn, or not for training, by the mean.
+
+    `self` may be the result instead, which has the same sign.
+    """
+    if training and upper - lower > 1e-6:
+        return grad_output.mul(noise)
+    return leaky_relu_backward_op.functional(grad_output, self, (lower + upper) / 2, self_is_result)
+
+
+def backward(grad: Any, self: Any, noise: Any, lower: Any, upper: Any, training: bool) -> Any:
+    return with_noise_backward_op.functional(grad, self, noise, lower, upper, training, False)
+
+
+def backward_of_result(grad: Any, result: Any, noise: Any, lower: Any, upper: Any, training: bool) -> Any:
+    return with_noise_backward_op.functional(grad, result, noise, lower, upper, training, True)
+
+
+with_noise_backward_op.derivative(grad_output=backward, self=lambda grad: grad * 0)
+with_noise_op.derivative(self=backward)
+with_noise_inplace_op.derivative(self=backward_of_result, node="RreluWithNoiseBackward1")
+
+# --- without noise ---------------------------------------------------------------------------------------------------
+
+rrelu_op = seeded(f"rrelu(Tensor self, {BOUNDS}) -> Tensor")
+rrelu_inplace_op = seeded(f"rrelu_(Tensor(a!) self, {BOUNDS}) -> Tensor(a!)")
+
+
+def check_bounds(lower: Any, upper: Any) -> None:
+    if lower > upper:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
+    for name, bound in (("lower", lower), ("upper", upper)):
+        if not math.isfinite(bound):
+            raise RuntimeError(f"rrelu: {name} bound must be finite, got {bound:g}")
+
+
+@rrelu_op.implicit
+def rrelu_composite(self: Tensor, lower: Any, upper: Any, training: bool, generator: Any) -> Tensor:
+    check_bounds(lower, upper)
+    noise = ops.aten.empty_like.default(self, memory_format=contiguous_format)
+    return with_noise_op.functional(self, noise, lower, upper, training, generator)
+
+
+@rrelu_inplace_op.implicit
+def rrelu_inplace(self: Tensor, lower: Any, upper: Any, training: bool, generator: Any) -> Tensor:
+    check_bounds(lower, upper)
+    noise = ops.aten.empty_like.default(self, memory_format=contiguous_format)
+    return with_noise_inplace_op.functional(self, noise, lower, upper, training, generator)
+
+
+rrelu = public(rrelu_op, method=False)
+rrelu_ = public(rrelu_inplace_op, method=False)

@@ -1,0 +1,446 @@
+"""Which values there are, and where one belongs: unique, searchsorted, bucketize, isin, bincount, histc.
+
+How many results there are depends on the values, so `unique` and `bincount` have no meta kernels. Numbers are compared
+by numpy; every NaN is a value of its own. Read next: sorting.py.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from redispatch import kernels
+from redispatch.dispatch.tensor import (
+    Size,
+    Tensor,
+    another,
+    as_numpy,
+    dtypes,
+    empty,
+    overridable_in_python,
+    view_over,
+    wrap_dim,
+)
+
+from ..declare.declare import Operator, no_formula
+from ..declare.overridable import overridable_function
+from ..declare.public import public
+from ..declare.structured import Meta, Structured
+from .reductions import converted
+
+DYNAMIC = ("dynamic_output_shape",)
+
+
+def comparable(x: Tensor, kernel: str = "unique") -> np.ndarray:
+    """The values as numpy can compare them: 16-bit floats as float32, which has them all."""
+    if x._dtype.is_complex:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{x._dtype.tensor_name}'")
+    return as_numpy(converted(x, dtypes.float32) if x._dtype.name in ("float16", "bfloat16") else x)
+
+
+def of_kind(values: np.ndarray, like: Tensor) -> Tensor:
+    """numpy's values as a tensor of the dtype of `like`."""
+    made = empty(Size(values.shape), like._dtype)
+    source = empty(Size(values.shape), dtypes.float32) if values.dtype == np.float32 else made
+    as_numpy(source)[...] = values
+    if source is not made:
+        kernels.copy(made._operand, source._operand)
+    return made
+
+
+def positions(values: np.ndarray | None) -> Tensor:
+    """int64 results; none where they are not asked for."""
+    values = np.empty(0, np.int64) if values is None else values
+    made = empty(Size(values.shape), dtypes.int64)
+    as_numpy(made)[...] = values
+    return made
+
+
+# --- unique ----------------------------------------------------------------------------------------------------------
+
+THREE = "(Tensor, Tensor, Tensor)"
+unique_op = Operator(
+    "_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)", tags=DYNAMIC
+)
+unique2_op = Operator(
+    f"_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> {THREE}",
+    tags=DYNAMIC,
+)
+unique_dim_op = Operator(
+    "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) "
+    f"-> {THREE}",
+    tags=DYNAMIC,
+)
+unique_consecutive_op = Operator(
+    f"unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> {THREE}",
+    tags=DYNAMIC,
+)
+unique_dim_consecutive_op = Operator(
+    f"unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> {THREE}",
+    tags=DYNAMIC,
+)
+
+
+@unique2_op.kernel("CPU")
+def unique2_kernel(self: Tensor, sorted: bool, return_inverse: bool, return_counts: bool) -> tuple[Tensor, ...]:
+    """(the values in ascending order, for each element which of them it is, how often each occurs)"""
+    values, inverse, counts = np.unique(comparable(self), return_inverse=True, return_counts=True, equal_nan=False)
+    of_each = inverse.reshape(tuple(self._shape)) if return_inverse else None
+    return of_kind(values, self), positions(of_each), positions(counts if return_counts else None)
+
+
+@unique_op.kernel("CPU")
+def unique_kernel(self: Tensor, sorted: bool, return_inverse: bool) -> tuple[Tensor, ...]:
+    return unique2_kernel(self, sorted, return_inverse, False)[:2]
+
+
+def slices_first(self: Tensor, dim: int) -> tuple[np.ndarray, int]:
+    """The slices along `dim`, and that dimension."""
+    axis = wrap_dim(dim, len(self._shape))
+    return np.moveaxis(comparable(self, "unique_dim"), axis, 0), axis
+
+
+def slices_back(slices: np.ndarray, axis: int, like: Tensor) -> Tensor:
+    """Slices along `axis` again. In memory they lie one after the other."""
+    together = of_kind(np.ascontiguousarray(slices), like)
+    steps = list(kernels.contiguous_strides(slices.shape))
+    sizes = list(slices.shape)
+    for numbers in (steps, sizes):
+        numbers.insert(axis, numbers.pop(0))
+    return view_over(together, Size(sizes), tuple(steps), 0)
+
+
+@unique_dim_op.kernel("CPU")
+def unique_dim_kernel(
+    self: Tensor, dim: int, sorted: bool, return_inverse: bool, return_counts: bool
+) -> tuple[Tensor, ...]:
+    """The same for slices along `dim`, in lexicographic order."""
+    slices, axis = slices_first(self, dim)
+    if not len(slices):
+        return of_kind(comparable(self), self), positions(None), positions(None)
+    rows = slices.reshape(len(slices), -1)
+    order = np.lexsort(rows.T[::-1]) if rows.shape[1] else np.arange(len(rows))
+    first, inverse, counts = runs(rows[order])
+    of_each = np.empty(len(rows), np.int64)
+    of_each[order] = inverse
+    return slices_back(slices[order[first]], axis, self), positions(of_each), positions(counts)
+
+
+def runs(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where runs of equal rows begin, the run that each row is in, and how long each is."""
+    changes = np.ones(len(rows), bool)
+    changes[1:] = (rows[1:] != rows[:-1]).any(axis=tuple(range(1, rows.ndim)))
+    first = np.flatnonzero(changes)
+    return first, np.cumsum(changes) - 1, np.diff(np.append(first, len(rows)))
+
+
+@unique_dim_consecutive_op.kernel("CPU")
+def unique_dim_consecutive_kernel(
+    self: Tensor, dim: int, return_inverse: bool, return_counts: bool
+) -> tuple[Tensor, ...]:
+    """The slices along `dim` without those that are equal to the one before."""
+    slices, axis = slices_first(self, dim)
+    first, inverse, counts = runs(slices)
+    return slices_back(slices[first], axis, self), positions(inverse), positions(counts)
+
+
+@unique_consecutive_op.kernel("CPU")
+def unique_consecutive_kernel(
+    self: Tensor, return_inverse: bool, return_counts: bool, dim: int | None
+) -> tuple[Tensor, ...]:
+    """The same for elements of the flattened tensor, where there is no `dim`."""
+    if dim is not None:
+        return unique_dim_consecutive_kernel(self, dim, return_inverse, return_counts)
+    elements = comparable(self).ravel()
+    first, inverse, counts = runs(elements)
+    of_each = inverse.reshape(tuple(self._shape)) if return_inverse else None
+    return of_kind(elements[first], self), positions(of_each), positions(counts if return_counts else None)
+
+
+for _op in (unique_op, unique2_op, unique_dim_op, unique_consecutive_op, unique_dim_consecutive_op):
+    _count = len(_op.functional.schema.returns)
+    _op.derivative(self=no_formula(_op.base_name), nondifferentiable=tuple(range(1, _count)))
+
+
+@overridable_function
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """The different values, ascending; on request also which of them each element is, and how often each occurs.
+
+    With `dim`, the different slices along that dimension.
+    """
+    if dim is None:
+        found = unique2_op.functional(input, sorted, return_inverse, return_counts)
+    else:
+        found = unique_dim_op.functional(input, dim, sorted, return_inverse, return_counts)
+    return asked_for(found, return_inverse, return_counts)
+
+
+@overridable_function
+def unique_consecutive(
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """`unique` among neighbours: the first of each run of equal values (or slices along `dim`), in their order."""
+    found = unique_consecutive_op.functional(input, return_inverse, return_counts, dim)
+    return asked_for(found, return_inverse, return_counts)
+
+
+def asked_for(found: Any, return_inverse: bool, return_counts: bool) -> Any:
+    values, inverse, counts = found
+    more = ((inverse,) if return_inverse else ()) + ((counts,) if return_counts else ())
+    return (values, *more) if more else values
+
+
+Tensor.unique = another(unique, "unique", overridable_in_python)  # type: ignore[attr-defined]
+Tensor.unique_consecutive = another(unique_consecutive, "unique_consecutive", overridable_in_python)  # type: ignore[attr-defined]
+
+# --- searchsorted, bucketize -----------------------------------------------------------------------------------------
+
+SEARCH = "*, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None"
+searchsorted_op = Structured(
+    f"searchsorted.Tensor(Tensor sorted_sequence, Tensor self, {SEARCH}) -> Tensor", out="Tensor_out"
+)
+searchsorted_scalar_op = Structured(
+    f"searchsorted.Scalar(Tensor sorted_sequence, Scalar self, {SEARCH}) -> Tensor", out="Scalar_out"
+)
+bucketize_op = Structured(
+    "bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
+    out="Tensor_out",
+)
+bucketize_scalar_op = Structured(
+    "bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
+    out="Scalar_out",
+)
+
+
+def check_search(edges: Tensor, shape: Any, right: bool, side: str | None, sorter: Tensor | None) -> None:
+    if side is not None and side not in ("left", "right"):
+        raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
+    if right and side == "left":
+        raise RuntimeError(
+            "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True"
+        )
+    if sorter is not None:
+        if sorter._shape != edges._shape:
+            raise RuntimeError(
+                "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
+                f"{list(edges._shape)}and got sorter tensor {list(sorter._shape)}"
+            )
+        if sorter._dtype is not dtypes.int64:
+            raise RuntimeError(
+                f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {sorter._dtype.tensor_name}"
+            )
+    if edges._dtype.is_complex or (edges._dtype is dtypes.bool and shape is not None):
+        raise NotImplementedError(f"\"searchsorted_out_cpu\" not implemented for '{edges._dtype.tensor_name}'")
+    if shape is None:
+        if len(edges._shape) != 1:
+            raise RuntimeError(
+                "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we "
+                f"got boundaries tensor dim({len(edges._shape)}) and input value's dim(0) numel(1)"
+            )
+    elif len(edges._shape) != 1 and (len(edges._shape) != len(shape) or edges._shape[:-1] != shape[:-1]):
+        raise RuntimeError(
+            "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
+            f"tensor and input value tensor must match, but we got boundaries tensor {list(edges._shape)} and input "
+            f"value tensor {list(shape)}"
+        )
+
+
+def index_dtype(out_int32: bool) -> Any:
+    return dtypes.int32 if out_int32 else dtypes.int64
+
+
+@searchsorted_op.meta
+def searchsorted_meta(
+    sorted_sequence: Tensor, self: Tensor, out_int32: bool, right: bool, side: str | None, sorter: Any
+) -> Meta:
+    check_search(sorted_sequence, self._shape, right, side, sorter)
+    return Meta(self._shape, index_dtype(out_int32), self._device)
+
+
+@searchsorted_scalar_op.meta
+def searchsorted_scalar_meta(
+    sorted_sequence: Tensor, self: Any, out_int32: bool, right: bool, side: str | None, sorter: Any
+) -> Meta:
+    check_search(sorted_sequence, None, right, side, sorter)
+    return Meta((), index_dtype(out_int32), sorted_sequence._device)
+
+
+def search(out: Tensor, edges: np.ndarray, values: np.ndarray, right: bool) -> None:
+    """How many edges of its line are below each value; with `right`, below or equal to it."""
+    side: Any = "right" if right else "left"
+    found = as_numpy(out)
+    if edges.ndim == 1:
+        found[...] = np.searchsorted(edges, values, side)
+        return
+    for place in np.ndindex(*edges.shape[:-1]):
+        found[place] = np.searchsorted(edges[place], values[place], side)
+
+
+@searchsorted_op.body
+def searchsorted_body(
+    out: Tensor, sorted_sequence: Tensor, self: Tensor, out_int32: bool, right: bool, side: str | None, sorter: Any
+) -> None:
+    # numpy puts NaN behind all, so the index behind it is what is asked for on either side
+    edges = in_order(comparable(sorted_sequence), sorter)
+    values = comparable(self)
+    search(out, edges, values, right or side == "right")
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        as_numpy(out)[np.isnan(values)] = edges.shape[-1]
+
+
+def in_order(edges: np.ndarray, sorter: Tensor | None) -> np.ndarray:
+    if sorter is None:
+        return edges
+    order = as_numpy(sorter)
+    if ((order < 0) | (order >= edges.shape[-1])).any():
+        raise RuntimeError("torch.searchsorted(): sorter index out of range")
+    return np.take_along_axis(edges, order, -1)
+
+
+@searchsorted_scalar_op.body
+def searchsorted_scalar_body(
+    out: Tensor, sorted_sequence: Tensor, self: Any, out_int32: bool, right: bool, side: str | None, sorter: Any
+) -> None:
+    search(out, in_order(comparable(sorted_sequence), sorter), np.asarray(self), right or side == "right")
+
+
+def check_boundaries(boundaries: Tensor) -> None:
+    if len(boundaries._shape) != 1:
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({len(boundaries._shape)})")
+
+
+@bucketize_op.meta
+def bucketize_meta(self: Tensor, boundaries: Tensor, out_int32: bool, right: bool) -> Meta:
+    check_boundaries(boundaries)
+    return searchsorted_meta(boundaries, self, out_int32, right, None, None)
+
+
+@bucketize_op.body
+def bucketize_body(out: Tensor, self: Tensor, boundaries: Tensor, out_int32: bool, right: bool) -> None:
+    searchsorted_body(out, boundaries, self, out_int32, right, None, None)
+
+
+@bucketize_scalar_op.meta
+def bucketize_scalar_meta(self: Any, boundaries: Tensor, out_int32: bool, right: bool) -> Meta:
+    check_boundaries(boundaries)
+    return searchsorted_scalar_meta(boundaries, self, out_int32, right, None, None)
+
+
+@bucketize_scalar_op.body
+def bucketize_scalar_body(out: Tensor, self: Any, boundaries: Tensor, out_int32: bool, right: bool) -> None:
+    searchsorted_scalar_body(out, boundaries, self, out_int32, right, None, None)
+
+
+for _op in (searchsorted_op, searchsorted_scalar_op, bucketize_op, bucketize_scalar_op):
+    _op.not_differentiable()
+searchsorted = public(searchsorted_op, searchsorted_scalar_op, method=False)
+bucketize = public(bucketize_op, bucketize_scalar_op, method=False)
+
+# --- isin ------------------------------------------------------------------------------------------------------------
+
+isin_op = Structured(
+    "isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) "
+    "-> Tensor",
+    out="Tensor_Tensor_out",
+)
+isin_scalar_op = Structured(
+    "isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) "
+    "-> Tensor",
+    out="Tensor_Scalar_out",
+)
+scalar_isin_op = Structured(
+    "isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) "
+    "-> Tensor",
+    out="Scalar_Tensor_out",
+)
+
+
+@isin_op.meta
+@isin_scalar_op.meta
+@scalar_isin_op.meta
+def isin_meta(elements: Any, test_elements: Any, assume_unique: bool, invert: bool) -> Meta:
+    for x in (elements, test_elements):
+        if isinstance(x, Tensor) and x._dtype.name in ("bool", "complex64", "complex128"):
+            raise RuntimeError(f"Unsupported input type encountered for isin(): {x._dtype.tensor_name}")
+    if isinstance(elements, Tensor):
+        return Meta(elements._shape, dtypes.bool, elements._device)
+    return Meta((), dtypes.bool, test_elements._device)
+
+
+@isin_op.body
+@isin_scalar_op.body
+@scalar_isin_op.body
+def isin_body(out: Tensor, elements: Any, test_elements: Any, assume_unique: bool, invert: bool) -> None:
+    """Whether each element is among the others."""
+    values = [comparable(x) if isinstance(x, Tensor) else np.asarray(x) for x in (elements, test_elements)]
+    one, others = values
+    as_numpy(out)[...] = np.isin(one, others, assume_unique=assume_unique and others.ndim > 0, invert=invert)
+
+
+for _op in (isin_op, isin_scalar_op, scalar_isin_op):
+    _op.not_differentiable()
+isin = public(isin_op, isin_scalar_op, scalar_isin_op, method=False)
+
+# --- bincount, histc -------------------------------------------------------------------------------------------------
+
+bincount_op = Operator("bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor", tags=DYNAMIC)
+histc_op = Structured("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", out="out")
+
+
+@bincount_op.kernel("CPU")
+def bincount_kernel(self: Tensor, weights: Tensor | None, minlength: int) -> Tensor:
+    """How often each of 0, 1, ... occurs, or the sum of the weights of its occurrences."""
+    if self._dtype.is_floating_point or self._dtype.is_complex or self._dtype is dtypes.bool:
+        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{self._dtype.tensor_name}'")
+    if minlength < 0:
+        raise RuntimeError("minlength should be >= 0")
+    values = as_numpy(self)
+    if values.ndim != 1 or (values < 0).any():
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if weights is None:
+        return positions(np.bincount(values, minlength=minlength))
+    if weights._shape != self._shape:
+        raise RuntimeError("weights should be 1-d and have the same length as input")
+    found = np.bincount(values, comparable(weights), minlength)
+    result = empty(Size(found.shape), dtypes.float32 if weights._dtype is dtypes.float32 else dtypes.float64)
+    as_numpy(result)[...] = found
+    return result
+
+
+@histc_op.meta
+def histc_meta(self: Tensor, bins: int, min: Any, max: Any) -> Meta:
+    if not self._dtype.is_floating_point:
+        raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{self._dtype.tensor_name}'")
+    if bins <= 0:
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
+    if min > max:
+        raise RuntimeError("torch.histc: max must be larger than min")
+    return Meta((bins,), self._dtype, self._device)
+
+
+@histc_op.body
+def histc_body(out: Tensor, self: Tensor, bins: int, min: Any, max: Any) -> None:
+    """How many elements are in each of `bins` equal parts of [min, max], by default of all values there are."""
+    values = np.asarray(comparable(self), np.float64).ravel()
+    if min == max and values.size:
+        min, max = values.min(), values.max()
+        if not (math.isfinite(min) and math.isfinite(max)):
+            raise RuntimeError(f"torch.histc: range of [{min:g}, {max:g}] is not finite")
+    if min == max:
+        min, max = min - 1, max + 1
+    values = values[~np.isnan(values)]
+    as_numpy(out)[...] = np.histogram(values, bins, (float(min), float(max)))[0]
+
+
+bincount_op.not_differentiable()
+histc_op.not_differentiable()
+bincount = public(bincount_op)
+histc = public(histc_op)

@@ -1,0 +1,272 @@
+"""Systems of linear equations and inverses: solve, inv, and solve_triangular.
+
+The derivative of a solution is a solution for the adjoint matrix. Read next: lu.py, cholesky.py.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from redispatch.dispatch import ops
+from redispatch.dispatch.autograd import is_grad_enabled
+from redispatch.dispatch.tensor import Tensor, as_numpy
+from redispatch.kernels.cpu import lapack
+
+from ..declare.declare import Operator
+from ..declare.public import public
+from ..declare.several import Several
+from ..declare.structured import Meta, Structured, common_device
+from .matrices import (
+    check_floating,
+    check_has_lapack,
+    check_pair,
+    check_same_dtype,
+    check_solvable,
+    check_square,
+    column_major,
+    column_strides,
+    common_batch,
+    conj,
+    for_each_matrix,
+    integers,
+    raise_for,
+    some_results,
+)
+
+# --- solve -----------------------------------------------------------------------------------------------------------
+
+solve_lu_op = Several(
+    "_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) "
+    "-> (Tensor result, Tensor LU, Tensor pivots, Tensor info)",
+    out="result",
+)
+
+
+def is_vector(A: Tensor, B: Tensor) -> bool:
+    """Whether B is a vector for each matrix of A, rather than a matrix."""
+    return len(B._shape) == 1 or (len(B._shape) == len(A._shape) - 1 and B._shape == A._shape[:-1])
+
+
+@solve_lu_op.metas
+def solve_metas(A: Tensor, B: Tensor, left: bool, check_errors: bool) -> tuple[Meta, ...]:
+    check_floating(A, "linalg.solve")
+    check_same_dtype("linalg.solve", A=A, B=B)
+    vector = is_vector(A, B)
+    b_shape = (*B._shape, 1) if vector else tuple(B._shape)
+    check_solvable(A, b_shape, left, "linalg.solve")
+    check_has_lapack(A, "lu_cpu")
+    shape = (*common_batch(b_shape, A._shape), *b_shape[-2:])
+    shape = shape[:-1] if vector else shape
+    result = Meta(shape, A._dtype, common_device(A, B), column_strides(shape) if left else None)
+    return result, column_major(A._shape, A), integers(A._shape[:-1], A), integers(A._shape[:-2], A)
+
+
+@solve_lu_op.body
+def solve_body(outs: tuple[Tensor, ...], A: Tensor, B: Tensor, left: bool, check_errors: bool) -> None:
+    result, LU, pivots, info = outs
+    for_each_matrix(lapack.lu, (LU, pivots, info), A)
+    if check_errors:
+        raise_for(info, "torch.linalg.solve_ex", len(A._shape) == 2)
+    if is_vector(A, B):
+        solve_with_lu(as_numpy(result)[..., None], LU, pivots, as_numpy(B)[..., None], left)
+    else:
+        solve_with_lu(result, LU, pivots, B, left)
+
+
+def solve_with_lu(out: Any, LU: Tensor, pivots: Tensor, B: Any, left: bool, adjoint: bool = False) -> None:
+    """The solutions for matrices given by their factors. X A = B is solved as Aᴴ Xᴴ = Bᴴ."""
+
+    def one(b: np.ndarray, factors: np.ndarray, exchanges: np.ndarray) -> np.ndarray:
+        if left:
+            return lapack.lu_solve(factors, exchanges, b, adjoint)
+        return lapack.lu_solve(factors, exchanges, b.conj().T, not adjoint).conj().T
+
+    for_each_matrix(one, (out,), B, LU, pivots, vectors=1)
+
+
+def solve_backward(grad: Any, A: Any, B: Any, result: Any, LU: Any, pivots: Any, left: bool) -> tuple[Any, Any]:
+    """With X = A⁻¹ B, the gradient of B is G = A⁻ᴴ grad, and that of A is -G Xᴴ."""
+    vector = is_vector(A, B)
+    if vector:
+        grad, result = grad.unsqueeze(-1), result.unsqueeze(-1)
+    if is_grad_enabled():
+        of_b = ops.aten.linalg_solve.default(A.mH, grad, left=left)
+    else:
+        of_b = ops.aten.linalg_lu_solve.default(LU, pivots, grad, left=left, adjoint=True)
+    of_a = -of_b.matmul(result.mH) if left else -result.mH.matmul(of_b)
+    return of_a, of_b.squeeze(-1) if vector else of_b
+
+
+solve_lu_op.derivative(
+    (
+        ("A", "B"),
+        lambda grad, A, B, result0, result1, result2, left: solve_backward(grad, A, B, result0, result1, result2, left),
+    ),
+    nondifferentiable=(1, 2, 3),
+    for_complex=True,
+)
+
+solve_ex_op = Operator(
+    "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
+    out="out",
+)
+solve_op = Operator("linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", out="out")
+
+
+some_results(solve_ex_op, solve_lu_op, lambda *args: args, results=(0, 3))
+some_results(solve_op, solve_lu_op, lambda A, B, left: (A, B, left, False), check="torch.linalg.solve")
+linalg_solve_ex = public(solve_ex_op, method=False)
+solve_op.autocast(cpu="fp32")
+linalg_solve = public(solve_op, method=False)
+
+# --- inv -------------------------------------------------------------------------------------------------------------
+
+inv_ex_op = Several(
+    "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)", out="inverse"
+)
+
+
+@inv_ex_op.metas
+def inv_metas(A: Tensor, check_errors: bool) -> tuple[Meta, ...]:
+    check_square(A, "linalg.inv")
+    check_floating(A, "linalg.inv", low_precision=False)
+    return column_major(A._shape, A), integers(A._shape[:-2], A)
+
+
+@inv_ex_op.body
+def inv_body(outs: tuple[Tensor, ...], A: Tensor, check_errors: bool) -> None:
+    def one(a: np.ndarray) -> tuple[np.ndarray, int]:
+        factors, pivots, info = lapack.lu(a)
+        return lapack.lu_solve(factors, pivots, np.eye(*a.shape, dtype=a.dtype)), info
+
+    for_each_matrix(one, outs, A)
+    if check_errors:
+        raise_for(outs[1], "linalg.inv_ex", len(A._shape) == 2)
+
+
+inv_ex_op.derivative(
+    A=lambda grad, result0: -result0.mH.matmul(grad.matmul(result0.mH)), nondifferentiable=(1,), for_complex=True
+)
+
+inv_op = Operator("linalg_inv(Tensor A) -> Tensor", out="out")
+inverse_op = Operator("inverse(Tensor self) -> Tensor", out="out")
+
+
+some_results(inv_op, inv_ex_op, lambda A: (A, False), check="linalg.inv")
+some_results(inverse_op, inv_ex_op, lambda A: (A, False), check="linalg.inv")
+inv_ex_op.autocast(cpu="fp32")
+linalg_inv_ex = public(inv_ex_op, method=False)
+inv_op.autocast(cpu="fp32")
+linalg_inv = public(inv_op, method=False)
+inverse_op.autocast(cpu="fp32")
+inverse = public(inverse_op)
+
+# --- triangular matrices ---------------------------------------------------------------------------------------------
+
+solve_triangular_op = Structured(
+    "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
+    out="out",
+)
+
+
+@solve_triangular_op.meta
+def solve_triangular_meta(self: Tensor, B: Tensor, upper: bool, left: bool, unitriangular: bool) -> Meta:
+    name = "linalg.solve_triangular"
+    check_solvable(self, tuple(B._shape), left, name)
+    check_has_lapack(self, "triangular_solve_cpu")
+    shape = (*common_batch(B._shape, self._shape), *B._shape[-2:])
+    return Meta(shape, self._dtype, common_device(self, B), column_strides(shape))
+
+
+@solve_triangular_op.body
+def solve_triangular_body(out: Tensor, self: Tensor, B: Tensor, upper: bool, left: bool, unitriangular: bool) -> None:
+    if out._dtype is not self._dtype:
+        raise RuntimeError(f"expected scalar type {self._dtype.tensor_name} but found {out._dtype.tensor_name}")
+
+    def one(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return lapack.solve_triangular(a, b, upper, left, unitriangular)
+
+    for_each_matrix(one, (out,), self, as_numpy(B).astype(as_numpy(self).dtype, copy=False))
+
+
+def triangle(x: Any, upper: bool, unit: bool) -> Any:
+    """What a gradient keeps of a matrix of which one triangle counts, the diagonal not where it is taken for 1."""
+    return x.triu(int(unit)) if upper else x.tril(-int(unit))
+
+
+def solve_triangular_backward(
+    grad: Any, self: Any, result: Any, upper: bool, left: bool, unitriangular: bool, needs: tuple[bool, bool]
+) -> tuple[Any, Any]:
+    of_b = solve_triangular_op.functional(self.mH, grad, upper=not upper, left=left, unitriangular=unitriangular)
+    if not needs[0]:
+        return None, of_b
+    of_a = -of_b.matmul(result.mH) if left else -result.mH.matmul(of_b)
+    return triangle(of_a, upper, unitriangular), of_b
+
+
+solve_triangular_op.derivative((("self", "B"), solve_triangular_backward), for_complex=True)
+linalg_solve_triangular = public(solve_triangular_op, method=False)
+
+triangular_solve_op = Several(
+    "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) "
+    "-> (Tensor solution, Tensor cloned_coefficient)",
+    out="X",
+    out_names=("X", "M"),
+)
+
+
+@triangular_solve_op.metas
+def triangular_solve_metas(
+    self: Tensor, A: Tensor, upper: bool, transpose: bool, unitriangular: bool
+) -> tuple[Meta, ...]:
+    for name, x in (("b", self), ("A", A)):
+        if len(x._shape) < 2:
+            raise RuntimeError(
+                f"torch.triangular_solve: Expected {name} to have at least 2 dimensions, but it has {len(x._shape)} "
+                "dimensions instead"
+            )
+    check_pair(self, A, "triangular_solve")
+    check_has_lapack(self, "triangular_solve_cpu")
+    batch = common_batch(self._shape, A._shape)
+    return column_major((*batch, *self._shape[-2:]), self), column_major((*batch, *A._shape[-2:]), A)
+
+
+def warn_of_triangular_solve() -> None:
+    warnings.warn(
+        "torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangular and will be removed in a "
+        "future PyTorch release. Its arguments are reversed there, and no copy of one of them is returned.",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+@triangular_solve_op.body
+def triangular_solve_body(
+    outs: tuple[Tensor, ...], self: Tensor, A: Tensor, upper: bool, transpose: bool, unitriangular: bool
+) -> None:
+    warn_of_triangular_solve()
+
+    def one(b: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return lapack.solve_triangular(a, b, upper, True, unitriangular, transpose), a
+
+    for_each_matrix(one, outs, self, A)
+
+
+def triangular_solve_backward(
+    grads: Any, A: Any, result0: Any, upper: bool, transpose: bool, unitriangular: bool
+) -> tuple[Any, Any]:
+    of_solution, of_clone = grads
+    if of_solution is None:
+        return None, of_clone
+    of_b = triangular_solve_op.functional(of_solution, conj(A), upper, not transpose, unitriangular)[0]
+    of_a = -conj(result0).matmul(of_b.mT) if transpose else -of_b.matmul(result0.mH)
+    of_a = triangle(of_a, upper, unitriangular)
+    return of_b, of_a if of_clone is None else of_a + of_clone
+
+
+triangular_solve_op.derivative((("self", "A"), triangular_solve_backward), for_complex=True)
+triangular_solve_op.autocast(cpu="fp32")
+triangular_solve = public(triangular_solve_op)

@@ -1,0 +1,338 @@
+"""Statistics: sums and means without NaN, variance and mean at once, quantiles, covariance and correlation.
+
+What is written in other operators has its derivative from them. Read next: moments.py, histograms.py, integrals.py.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from redispatch import kernels
+from redispatch.dispatch import ops
+from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, wrap_dim
+from redispatch.kernels import Elementwise
+
+from ..declare.declare import Operator
+from ..declare.planned import Planned, PlannedSeveral, Run
+from ..declare.public import public
+from ..declare.structured import Meta, not_implemented
+from .moments import CORRECTION, QUOTIENT, ROOT_OF_QUOTIENT, ready_var, std_backward, var_backward, var_meta
+from .number_forms import mul_scalar_op, sub_scalar_op
+from .out_forms import copy_into_out
+from .reductions import DTYPE, REDUCTION, reduced_dims, reduced_in, sum_meta, summing_dtype, unreduced
+
+DIM = "int[1]? dim=None, bool keepdim=False"
+
+# --- sums and means of what is a number ------------------------------------------------------------------------------
+
+nansum_op = Planned(
+    f"nansum(Tensor self, {DIM}, *, {DTYPE}) -> Tensor", out="out", tags=REDUCTION, dtype_of_target=True
+)
+
+
+@nansum_op.meta
+def nansum_meta(self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Meta:
+    if self._dtype.is_complex:
+        raise RuntimeError("nansum on CPU does not support complex inputs")
+    if dtype is not None and dtype.is_complex:
+        raise not_implemented("nansum_cpu", dtype)
+    return sum_meta(self, dim, keepdim, dtype)
+
+
+@nansum_op.loop
+def nansum_loop(out: Tensor, self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Run:
+    return reduced_in(summing_dtype(self, dtype), kernels.NANSUM, out, self, reduced_dims(dim, len(self._shape)))
+
+
+def nansum_backward(grad: Any, self: Any, dim: Any, keepdim: bool) -> Any:
+    return unreduced(grad.to(self.dtype), self.shape, dim, keepdim) * self.isnan().logical_not()
+
+
+nansum_op.derivative(self=nansum_backward)
+nansum = public(nansum_op)
+
+nanmean_op = Operator(f"nanmean(Tensor self, {DIM}, *, {DTYPE}) -> Tensor", out="out")
+
+
+@nanmean_op.implicit
+def nanmean_composite(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    if not (self.is_floating_point() or self.is_complex()):
+        raise RuntimeError(
+            f"nanmean(): expected input to have floating point or complex dtype but got {self._dtype.tensor_name}"
+        )
+    dims = None if dim is None else list(dim)
+    seen = self.detach()
+    count = (seen != seen).logical_not_().sum([] if dims is None else dims, keepdim)
+    return nansum_op.functional(self, dims, keepdim, dtype=dtype) / count
+
+
+copy_into_out(nanmean_op)
+nanmean = public(nanmean_op)
+
+# --- variance and mean -----------------------------------------------------------------------------------------------
+
+
+def with_mean(name: str, finish: Elementwise, backward: Callable[..., Any]) -> Any:
+    """`var_mean` and `std_mean`: in one call what `var` and `mean` give."""
+    plain = Operator(f"{name}(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", tags=REDUCTION)
+    of_dims = Operator(
+        f"{name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)",
+        tags=REDUCTION,
+    )
+    corrected = PlannedSeveral(f"{name}.correction(Tensor self, {CORRECTION}) -> (Tensor, Tensor)", tags=REDUCTION)
+
+    def metas(self: Tensor, dim: Any, correction: Any, keepdim: bool) -> tuple[Meta, Meta]:
+        if self._dtype.category < dtypes.FLOATING:
+            raise RuntimeError(f"{name} only support floating point and complex dtypes")
+        spread = var_meta(self, dim, correction, keepdim)
+        return spread, spread._replace(dtype=self._dtype)
+
+    def loop(outs: tuple[Tensor, Tensor], self: Tensor, dim: Any, correction: Any, keepdim: bool) -> Run:
+        dims = reduced_dims(dim, len(self._shape))
+        form_spread = ready_var(name, finish, outs[0], self, dim, correction)
+        form_mean = reduced_in(self._dtype, kernels.MEAN, outs[1], self, dims)
+
+        def run(spread: Any, spread_at: int, mean: Any, mean_at: int, x: Any, x_at: int) -> None:
+            form_spread(spread, spread_at, x, x_at)
+            form_mean(mean, mean_at, x, x_at)
+
+        return run
+
+    corrected.metas(metas)
+    corrected.loop(loop)
+    corrected.derivative(self=backward, for_complex=True)
+    plain.implicit(lambda self, unbiased: corrected.functional(self, None, correction=int(unbiased)))
+    of_dims.implicit(
+        lambda self, dim, unbiased, keepdim: corrected.functional(self, dim, correction=int(unbiased), keepdim=keepdim)
+    )
+    return public(of_dims, corrected, plain, method=False)
+
+
+def mean_backward(grad: Any, self: Any, dim: Any, keepdim: bool) -> Any:
+    count = self.numel() / max(grad.numel(), 1)
+    return unreduced(grad, self.shape, dim, keepdim) / max(count, 1)
+
+
+def of_both(through_spread: Any, through_mean: Any) -> Any:
+    parts = [part for part in (through_spread, through_mean) if part is not None]
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
+def var_mean_backward(grads: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
+    spread, mean = grads
+    return of_both(
+        None if spread is None else var_backward(spread, self, dim, correction, keepdim),
+        None if mean is None else mean_backward(mean, self, dim, keepdim),
+    )
+
+
+def std_mean_backward(grads: Any, self: Any, result0: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
+    spread, mean = grads
+    return of_both(
+        None if spread is None else std_backward(spread, self, result0, dim, correction, keepdim),
+        None if mean is None else mean_backward(mean, self, dim, keepdim),
+    )
+
+
+var_mean = with_mean("var_mean", QUOTIENT, var_mean_backward)
+std_mean = with_mean("std_mean", ROOT_OF_QUOTIENT, std_mean_backward)
+
+# --- quantiles -------------------------------------------------------------------------------------------------------
+
+QUANTILE = 'int? dim=None, bool keepdim=False, *, str interpolation="linear"'
+INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def quantiles(name: str, skip_nan: bool) -> Any:
+    """`quantile` and `nanquantile`: the value at a share q of the way through the sorted elements."""
+    many = Operator(f"{name}(Tensor self, Tensor q, {QUANTILE}) -> Tensor", out="out")
+    one = Operator(f"{name}.scalar(Tensor self, float q, {QUANTILE}) -> Tensor", out="scalar_out")
+
+    @many.implicit
+    def quantile_composite(self: Any, q: Any, dim: int | None, keepdim: bool, interpolation: str) -> Any:
+        check_quantile(self, q, interpolation)
+        return quantile_of(self, q, dim, keepdim, interpolation, skip_nan)
+
+    @one.implicit
+    def quantile_of_number(self: Any, q: float, dim: int | None, keepdim: bool, interpolation: str) -> Any:
+        if not 0 <= q <= 1:
+            raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
+        share = ops.aten.scalar_tensor.default(q, dtype=self.dtype, device=self.device)
+        return quantile_composite(self, share, dim, keepdim, interpolation)
+
+    copy_into_out(many)
+    copy_into_out(one)
+    return public(many, one)
+
+
+def check_quantile(self: Any, q: Any, interpolation: str) -> None:
+    if interpolation not in INTERPOLATIONS:
+        raise RuntimeError(
+            "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but got "
+            f"{interpolation}"
+        )
+    if self.dtype.name not in ("float32", "float64"):
+        raise RuntimeError("quantile() input tensor must be either float or double dtype")
+    if q.dim() > 1:
+        raise RuntimeError("quantile() q must be a scalar or 1D tensor")
+    if q.dtype is not self.dtype:
+        raise RuntimeError("quantile() q tensor must be same dtype as the input tensor")
+    if q.device != self.device:
+        raise RuntimeError("quantile() q tensor must be on the same device as the input tensor")
+    if not self.numel():
+        raise RuntimeError("quantile() input tensor must be non-empty")
+    if q._array is not None and not ((as_numpy(q) >= 0) & (as_numpy(q) <= 1)).all():
+        raise RuntimeError("quantile() q values must be in the range [0, 1]")
+
+
+def quantile_of(self: Any, q: Any, dim: int | None, keepdim: bool, interpolation: str, skip_nan: bool) -> Any:
+    """The elements at the ranks q * (n - 1), between two of them where that is no whole number.
+
+    Where there are NaN, the result is NaN: they are sorted last, and the rank is set to the last one. Or they are
+    left out: then n counts the others.
+    """
+    ordered = sorted_last(self, dim, keepdim)
+    if skip_nan:
+        count = ordered.isnan().logical_not_().sum([-1], True)
+        ranks = q * sub_scalar_op.functional(count, 1)
+        ranks.masked_fill_(ranks < 0, 0)
+    else:
+        last = ordered.shape[-1] - 1
+        ranks = mul_scalar_op.functional(q, last)
+        spoilt = ordered.isnan().any(-1, True)
+        ranks = ranks.expand([*ordered.shape[:-1], q.numel()]).masked_fill(spoilt, last)
+    if interpolation in WHOLE_RANK:
+        getattr(ranks, WHOLE_RANK[interpolation])()
+    below = ranks.long()
+    values = ordered.gather(-1, below)
+    if interpolation in ("linear", "midpoint"):
+        weight = ranks - below if interpolation == "linear" else ops.aten.full_like.default(ranks, 0.5)
+        values.lerp_(ordered.gather(-1, ranks.ceil_().long()), weight)
+    # the shares are the last dimension of the values, and the first of the result; a share without dimensions is none
+    return values.unsqueeze_(0).transpose_(0, -1).squeeze_(-1) if q.dim() else values.squeeze_(-1)
+
+
+WHOLE_RANK = {"lower": "floor_", "higher": "ceil_", "nearest": "round_"}  # how a rank becomes that of an element
+
+
+def sorted_last(self: Any, dim: int | None, keepdim: bool) -> Any:
+    """The elements along `dim`, or all, sorted as the last dimension, behind the dimensions of the result."""
+    axis = 0 if dim is None else wrap_dim(dim, self.dim())
+    if dim is None or not self.dim():
+        rows, shape = self.flatten(), [1] * self.dim() if keepdim else []
+    else:
+        rows = self if axis == self.dim() - 1 else self.unsqueeze(-1).transpose(axis, -1)
+        shape = [1 if d == axis else size for d, size in enumerate(self.shape) if keepdim or d != axis]
+    return rows.sort(-1).values.view([*shape, rows.shape[-1]])
+
+
+quantile = quantiles("quantile", skip_nan=False)
+nanquantile = quantiles("nanquantile", skip_nan=True)
+
+# --- covariance and correlation --------------------------------------------------------------------------------------
+
+cov_op = Operator("cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor")
+corrcoef_op = Operator("corrcoef(Tensor self) -> Tensor")
+
+
+@cov_op.implicit
+def cov_composite(self: Any, correction: int, fweights: Any, aweights: Any) -> Any:
+    """How the rows vary together: each row is a variable, each column an observation.
+
+    `fweights` says how often an observation was made, `aweights` how much it counts.
+    """
+    if self.dim() > 2:
+        raise RuntimeError(
+            f"cov(): expected input to have two or fewer dimensions but got an input with {self.dim()} dimensions"
+        )
+    if self.dtype.name == "bool":
+        raise RuntimeError("cov(): bool dtype is not supported for input")
+    rows = self if self.dim() == 2 else self.reshape(1, -1)
+    weights = weights_of(rows, fweights, aweights)
+    count = rows.shape[1]
+    if weights is None:
+        total: Any = count
+        mean = rows.sum(1) / count  # NaN where there is no observation
+    else:
+        total = weights.sum()
+        if total.item() == 0:
+            raise RuntimeError("cov(): weights sum to zero, can't be normalized")
+        mean = (rows * weights).sum(1) / total
+    freedom = degrees_of_freedom(count, correction, weights, aweights, total)
+    centred = rows - mean.unsqueeze(1)
+    weighted = centred if weights is None else centred * weights
+    return (weighted @ (centred.conj() if centred.is_complex() else centred).t() / freedom).squeeze()
+
+
+def weights_of(rows: Any, fweights: Any, aweights: Any) -> Any:
+    """The product of the weights that are given, or None."""
+    for name, weights, fits, kind in (
+        ("fweights", fweights, is_whole, "integral"),
+        ("aweights", aweights, Tensor.is_floating_point, "floating point"),
+    ):
+        if weights is None:
+            continue
+        if weights.dim() > 1:
+            raise RuntimeError(
+                f"cov(): expected {name} to have one or fewer dimensions but got {name} with {weights.dim()} dimensions"
+            )
+        if not fits(weights):
+            raise RuntimeError(
+                f"cov(): expected {name} to have {kind} dtype but got {name} with {weights._dtype.tensor_name} dtype"
+            )
+        if weights.numel() != rows.shape[1]:
+            raise RuntimeError(
+                f"cov(): expected {name} to have the same numel as there are observations in the input but got "
+                f"{weights.numel()} != {rows.shape[1]}"
+            )
+        if weights.numel() and (weights.min() < 0).item():
+            raise RuntimeError(f"cov(): {name} cannot be negative")
+    if fweights is None or aweights is None:
+        return aweights if fweights is None else fweights
+    return fweights * aweights
+
+
+def is_whole(x: Any) -> bool:
+    return not (x.is_floating_point() or x.is_complex() or x.dtype.name == "bool")
+
+
+def degrees_of_freedom(count: int, correction: int, weights: Any, aweights: Any, total: Any) -> Any:
+    """How many observations are free: all but `correction`, as far as they count; none where there are fewer."""
+    if weights is None:
+        freedom: Any = count - correction
+    elif correction and aweights is not None:
+        freedom = total - (weights * aweights).sum() * correction / total
+    else:
+        freedom = total - correction
+    if freedom <= 0:
+        warnings.warn(
+            "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
+            UserWarning,
+            stacklevel=2,
+        )
+        return 0
+    return freedom
+
+
+@corrcoef_op.implicit
+def corrcoef_composite(self: Any) -> Any:
+    """The covariances, divided by the standard deviations of the two rows; no real one outside -1 to 1."""
+    if self.dim() > 2:
+        raise RuntimeError(
+            f"corrcoef(): expected input to have two or fewer dimensions but got an input with {self.dim()} dimensions"
+        )
+    covariance = cov_op.functional(self)
+    if not covariance.dim():
+        return covariance / covariance  # a variable on its own: 1, or NaN where it does not vary
+    variance = covariance.diagonal()
+    if covariance.is_complex():
+        variance = ops.aten.real.default(variance)
+    deviation = variance.sqrt()
+    result = covariance / deviation.reshape(-1, 1) / deviation.reshape(1, -1)
+    return result if result.is_complex() else result.clip(-1, 1)
+
+
+cov = public(cov_op)
+corrcoef = public(corrcoef_op)

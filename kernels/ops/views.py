@@ -1,0 +1,694 @@
+"""Views: the same memory under another shape, other strides or another offset. Nothing is copied, ever.
+
+What a view looks like is arithmetic on (shape, strides, offset) and stands in geometry.py. The layer ADInplaceOrView
+ties the result to its base; the in-place forms (`t_`, `squeeze_`, ...) put the geometry into the tensor itself.
+
+A view's derivative puts the gradient back where the view took its elements from. Where the view showed all elements,
+that is a view again; where it left some out, it is one of the `*_backward` operators in scattering.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from redispatch import kernels
+from redispatch.dispatch import call
+from redispatch.dispatch.layers.conjugate import CONJUGATE
+from redispatch.dispatch.layers.negative import NEGATIVE
+from redispatch.dispatch.specialiser.marks import inline, leaf
+from redispatch.dispatch.tensor import (
+    Tensor,
+    contiguous_format,
+    dtype,
+    looks_of,
+    overridable_property,
+    view_over,
+    wrap_dim,
+)
+from redispatch.kernels import infer_view_strides
+
+from ..declare.declare import Operator
+from ..declare.public import public
+from .copying import clone_op, composite_view, outside_graph
+from .geometry import (
+    WINDOWS,
+    Geometry,
+    diagonal_of,
+    expanded,
+    give_parts,
+    give_view,
+    inferred_shape,
+    matrix_transposed,
+    permuted,
+    selected,
+    sliced,
+    split_lengths,
+    squeezed,
+    squeezed_dim,
+    squeezed_dims,
+    strided_window,
+    t_inplace_geometry,
+    transposed,
+    unsqueezed,
+    viewed,
+    windows,
+)
+from .scattering import (
+    as_strided_gradient,
+    diagonal_backward_op,
+    select_backward_op,
+    slice_backward_op,
+    split_gradient,
+    unbind_gradient,
+    unfold_backward_op,
+)
+
+INPLACE_VIEW = ("inplace", "inplace_view")
+MAX = 2**63 - 1
+
+
+def view_operator(schema: str, geometry: Callable[..., Geometry]) -> Operator:
+    """A view operator whose result looks as `geometry` of the schema's arguments says."""
+    op = Operator(schema)
+    give_view(op, geometry)
+    return op
+
+
+def inplace_view_operator(schema: str, geometry: Callable[..., Geometry]) -> Operator:
+    """The operator that gives its argument itself this geometry."""
+    op = Operator(schema, tags=INPLACE_VIEW)
+
+    def kernel(self: Tensor, *args: Any) -> Tensor:
+        return geometry(self, *args).put_into(self)
+
+    kernel.__name__ = f"{geometry.__name__}_inplace"
+    op.explicit(kernel)
+    return op
+
+
+# --- another shape for the same elements ------------------------------------------------------------------------------
+
+
+view_op = view_operator("view(Tensor(a) self, SymInt[] size) -> Tensor(a)", viewed)
+view_op.derivative(self=lambda grad, self_shape: grad.reshape(self_shape))
+
+view_dtype_op = Operator("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)")
+
+
+@view_dtype_op.explicit
+def view_dtype_kernel(self: Tensor, to: dtype) -> Tensor:
+    """The same bytes read as elements of another size: the last dimension shrinks or grows."""
+    bits = looks_of(self).bits if to is not self._dtype else 0
+    if bits & (CONJUGATE | NEGATIVE):
+        kind = "conjugate view tensors" if bits & CONJUGATE else "tensors with negative bit set"
+        raise RuntimeError(f"torch.Tensor.view is not supported for {kind} when converting to a different dtype.")
+    shape, stride, offset = tuple(self._shape), self._stride, self._offset
+    old: Any = self._dtype.itemsize
+    new: Any = to.itemsize
+    if old == new:
+        return view_over(self, shape, stride, offset, to)
+    names = f"view {self._dtype.tensor_name} as {to.tensor_name} (different element sizes)"
+    if not shape:
+        raise RuntimeError(f"self.dim() cannot be 0 to {names}")
+    if stride[-1] != 1:
+        raise RuntimeError(f"self.stride(-1) must be 1 to {names}, but got {stride[-1]}")
+    if old > new:
+        ratio = old // new
+        shape = (*shape[:-1], shape[-1] * ratio)
+        return view_over(self, shape, (*(step * ratio for step in stride[:-1]), 1), offset * ratio, to)
+    ratio = new // old
+    if shape[-1] % ratio:
+        raise RuntimeError(f"self.size(-1) must be divisible by {ratio} to {names}, but got {shape[-1]}")
+    if offset % ratio:
+        raise RuntimeError(f"self.storage_offset() must be divisible by {ratio} to {names}, but got {offset}")
+    for dim, step in enumerate(stride[:-1]):
+        if step % ratio:
+            raise RuntimeError(f"self.stride({dim}) must be divisible by {ratio} to {names}, but got {step}")
+    shape = (*shape[:-1], shape[-1] // ratio)
+    return view_over(self, shape, (*(step // ratio for step in stride[:-1]), 1), offset // ratio, to)
+
+
+outside_graph(view_dtype_op)
+view = public(view_dtype_op, view_op, function=False)
+
+unsafe_view_op = Operator("_unsafe_view(Tensor self, SymInt[] size) -> Tensor")
+
+
+# A view that nobody is to know of, because its base is a temporary that nobody else has.
+give_view(unsafe_view_op, viewed, "unsafe_view_kernel")
+unsafe_view_op.understands("Conjugate", "Negative", "ZeroTensor")
+unsafe_view_op.derivative(self=lambda grad, self_shape: grad.reshape(self_shape))
+unsafe_view_op.forward("linear")
+
+reshape_op = composite_view(Operator("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)"))
+
+
+class Reshaping(NamedTuple):
+    """How a tensor is reshaped: the shape without a -1, and whether the strides allow a view."""
+
+    shape: tuple[int, ...]
+    is_view: bool
+
+
+RESHAPINGS: dict[Any, Reshaping] = {}  # by looks and wanted shape: geometry.py, Note [Windows are remembered]
+
+
+@reshape_op.implicit
+@inline
+def reshaped(self: Tensor, shape: Sequence[int]) -> Tensor:
+    """A view where the strides allow it, otherwise a copy."""
+    key = (self._looks or looks_of(self), tuple(shape))
+    found = RESHAPINGS.get(key) or new_reshaping(key, self)
+    if found.is_view:
+        return call(view_op.functional, [self, list(found.shape)])
+    return unsafe_view_op.functional(contiguous_copy(self), found.shape)
+
+
+@leaf
+def new_reshaping(key: Any, self: Tensor) -> Reshaping:
+    wanted = inferred_shape(key[1], self._shape.numel())
+    found = Reshaping(wanted, infer_view_strides(tuple(self._shape), self._stride, wanted) is not None)
+    if len(RESHAPINGS) >= WINDOWS:
+        RESHAPINGS.clear()
+    RESHAPINGS[key] = found
+    return found
+
+
+def contiguous_copy(x: Tensor) -> Tensor:
+    return clone_op.functional(x, memory_format=contiguous_format)
+
+
+reshape = public(reshape_op)
+
+view_as_op = composite_view(Operator("view_as(Tensor(a) self, Tensor other) -> Tensor(a)"))
+view_as_op.implicit(lambda self, other: view_op.functional(self, other._shape))
+view_as = public(view_as_op, function=False)
+
+reshape_as_op = composite_view(Operator("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)"))
+reshape_as_op.implicit(lambda self, other: reshaped(self, other._shape))
+reshape_as = public(reshape_as_op, function=False)
+
+ravel_op = composite_view(Operator("ravel(Tensor(a) self) -> Tensor(a)"))
+
+
+@ravel_op.implicit
+def raveled(self: Tensor) -> Tensor:
+    return view_op.functional(self if self.is_contiguous() else contiguous_copy(self), [-1])
+
+
+ravel = public(ravel_op)
+
+flatten_op = composite_view(
+    Operator("flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)")
+)
+
+
+FLATTENINGS: dict[Any, tuple[int, ...]] = {}  # by looks and dimensions, the shape
+
+
+@flatten_op.implicit
+@inline
+def flattened(self: Tensor, start_dim: int, end_dim: int) -> Tensor:
+    """The dimensions from `start_dim` to `end_dim` as one; the tensor itself where there is but one."""
+    key = (self._looks or looks_of(self), start_dim, end_dim)
+    shape = FLATTENINGS.get(key) or new_flattening(key, self)
+    return reshaped(self, shape) if len(shape) != len(self._shape) else self
+
+
+@leaf
+def new_flattening(key: Any, self: Tensor) -> tuple[int, ...]:
+    shape = tuple(self._shape)
+    start, end = wrap_dim(key[1], len(shape)), wrap_dim(key[2], len(shape))
+    if start > end:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    found = (*shape[:start], kernels.numel(shape[start : end + 1]), *shape[end + 1 :])
+    if len(FLATTENINGS) >= WINDOWS:
+        FLATTENINGS.clear()
+    FLATTENINGS[key] = found
+    return found
+
+
+flatten = public(flatten_op)
+
+unflatten_op = composite_view(Operator("unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)"))
+
+
+@unflatten_op.implicit
+def unflattened(self: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
+    """One dimension as several."""
+    if not sizes:
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    dim = wrap_dim(dim, len(self._shape))
+    try:
+        shape = inferred_shape(sizes, self._shape[dim])
+    except RuntimeError as problem:
+        if "is invalid for input" not in str(problem):
+            raise RuntimeError(f"unflatten got an unexpected error:\n{problem}") from None
+        raise RuntimeError(
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} ({self._shape[dim]}) "
+            "in the input tensor"
+        ) from None
+    return view_op.functional(self, [*self._shape[:dim], *shape, *self._shape[dim + 1 :]])
+
+
+unflatten = public(unflatten_op, method_like=lambda self, dim, sizes: None)
+
+# --- another order of dimensions --------------------------------------------------------------------------------------
+
+
+def permute_backward(grad: Tensor, dims: Sequence[int]) -> Tensor:
+    inverse = [0] * len(dims)
+    for position, dim in enumerate(dims):
+        inverse[dim % len(dims)] = position
+    return permute_op.functional(grad, inverse)
+
+
+permute_op = view_operator("permute(Tensor(a) self, int[] dims) -> Tensor(a)", permuted)
+permute_op.derivative(self=permute_backward)
+permute = public(permute_op)
+
+
+def transpose_backward(grad: Tensor, dim0: int, dim1: int) -> Tensor:
+    return transpose_op.functional(grad, dim0, dim1)
+
+
+transpose_op = view_operator("transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", transposed)
+transpose_op.derivative(self=transpose_backward)
+transpose_inplace_op = inplace_view_operator(
+    "transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", transposed
+)
+transpose_inplace_op.derivative(self=transpose_backward, node="TransposeBackward1")
+transpose = public(transpose_op)
+transpose_ = public(transpose_inplace_op, function=False)
+
+
+t_op = view_operator("t(Tensor(a) self) -> Tensor(a)", matrix_transposed)
+t_op.derivative(self=lambda grad: t_op.functional(grad))
+t_inplace_op = inplace_view_operator("t_(Tensor(a!) self) -> Tensor(a!)", t_inplace_geometry)
+t_inplace_op.derivative(self=lambda grad: t_op.functional(grad), node="TBackward1")
+t = public(t_op)
+t_ = public(t_inplace_op, function=False)
+
+_AXES = "(Tensor(a) self, int axis0, int axis1) -> Tensor(a)"
+_DIMS = "(Tensor(a) self, int dim0, int dim1) -> Tensor(a)"
+swapaxes_op = composite_view(Operator(f"swapaxes{_AXES}"))
+swapdims_op = composite_view(Operator(f"swapdims{_DIMS}"))
+swapaxes_inplace_op = composite_view(
+    Operator("swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)", tags=INPLACE_VIEW)
+)
+swapdims_inplace_op = composite_view(
+    Operator("swapdims_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", tags=INPLACE_VIEW)
+)
+swapaxes_op.implicit(lambda self, a, b: transpose_op.functional(self, a, b))
+swapdims_op.implicit(lambda self, a, b: transpose_op.functional(self, a, b))
+swapaxes_inplace_op.implicit(lambda self, a, b: transpose_inplace_op.functional(self, a, b))
+swapdims_inplace_op.implicit(lambda self, a, b: transpose_inplace_op.functional(self, a, b))
+swapaxes, swapdims = public(swapaxes_op), public(swapdims_op)
+swapaxes_ = public(swapaxes_inplace_op, function=False)
+swapdims_ = public(swapdims_inplace_op, function=False)
+
+movedim_list_op = composite_view(
+    Operator("movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)")
+)
+movedim_int_op = composite_view(Operator("movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)"))
+moveaxis_list_op = composite_view(
+    Operator("moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)")
+)
+moveaxis_int_op = composite_view(Operator("moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)"))
+
+
+@moveaxis_list_op.implicit
+@movedim_list_op.implicit
+def moved(self: Tensor, source: Sequence[int], destination: Sequence[int]) -> Tensor:
+    """The dimensions `source` at the places `destination`; the others keep their order."""
+    if len(source) != len(destination):
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same number "
+            f"of dims as destination ({list(destination)} dims)"
+        )
+    ndim = len(self._shape)
+    came = [wrap_dim(dim, ndim) for dim in source]
+    goes = [wrap_dim(dim, ndim) for dim in destination]
+    for name, dims, given in (("source", came, source), ("destination", goes, destination)):
+        if len(set(dims)) != len(dims):
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(given)})")
+    if not ndim:
+        return alias_view(self)
+    rest = iter([dim for dim in range(ndim) if dim not in came])
+    order = [came[goes.index(place)] if place in goes else next(rest) for place in range(ndim)]
+    return permute_op.functional(self, order)
+
+
+@moveaxis_int_op.implicit
+@movedim_int_op.implicit
+def moved_one(self: Tensor, source: int, destination: int) -> Tensor:
+    return moved(self, [source], [destination])
+
+
+def alias_view(x: Tensor) -> Tensor:
+    return x.alias()
+
+
+movedim = public(movedim_int_op, movedim_list_op)
+moveaxis = public(moveaxis_int_op, moveaxis_list_op)
+
+# Properties: T, mT, H, mH
+
+
+def matrix_only(self: Tensor, name: str) -> None:
+    if len(self._shape) < 2:
+        raise RuntimeError(
+            f"tensor.{name} is only supported on matrices or batches of matrices. Got {len(self._shape)}-D tensor."
+        )
+
+
+numpy_T_op = composite_view(Operator("numpy_T(Tensor(a) self) -> Tensor(a)"))
+mT_op = composite_view(Operator("mT(Tensor(a) self) -> Tensor(a)"))
+mH_op = composite_view(Operator("mH(Tensor(a) self) -> Tensor(a)"))
+matrix_H_op = composite_view(Operator("matrix_H(Tensor(a) self) -> Tensor(a)"))
+adjoint_op = composite_view(Operator("adjoint(Tensor(a) self) -> Tensor(a)"))
+
+
+@numpy_T_op.implicit
+@inline
+def all_dims_reversed(self: Tensor) -> Tensor:
+    return call(permute_op.functional, [self, list(range(len(self._shape) - 1, -1, -1))])
+
+
+@mT_op.implicit
+@inline
+def matrices_transposed(self: Tensor) -> Tensor:
+    if len(self._shape) < 2:
+        matrix_only(self, "mT")
+    return call(transpose_op.functional, [self, -2, -1])
+
+
+def conjugate_transposed(self: Tensor) -> Tensor:
+    result: Any = transpose_op.functional(self, -2, -1)
+    return result.conj() if self._dtype.is_complex else result
+
+
+@mH_op.implicit
+def matrices_adjoint(self: Tensor) -> Tensor:
+    matrix_only(self, "mH")
+    return conjugate_transposed(self)
+
+
+@adjoint_op.implicit
+def adjoint_composite(self: Tensor) -> Tensor:
+    matrix_only(self, "adjoint()")
+    return conjugate_transposed(self)
+
+
+@matrix_H_op.implicit
+def matrix_adjoint(self: Tensor) -> Tensor:
+    if len(self._shape) not in (0, 2):
+        raise RuntimeError(
+            f"tensor.H is only supported on matrices (2-D tensors). Got {len(self._shape)}-D tensor. For batches of "
+            "matrices, consider using tensor.mH"
+        )
+    return conjugate_transposed(self) if self._shape else self
+
+
+adjoint = public(adjoint_op)
+Tensor.T = overridable_property(lambda self: numpy_T_op.functional(self))  # type: ignore[attr-defined]
+Tensor.mT = overridable_property(lambda self: mT_op.functional(self))  # type: ignore[attr-defined]
+Tensor.mH = overridable_property(lambda self: mH_op.functional(self))  # type: ignore[attr-defined]
+Tensor.H = overridable_property(lambda self: matrix_H_op.functional(self))  # type: ignore[attr-defined]
+
+# --- dimensions of size 1, and of stride 0 ----------------------------------------------------------------------------
+
+
+unsqueeze_op = view_operator("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", unsqueezed)
+unsqueeze_op.derivative(self=lambda grad, dim: grad.squeeze(dim))
+unsqueeze_inplace_op = inplace_view_operator("unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)", unsqueezed)
+unsqueeze_inplace_op.derivative(self=lambda grad, dim: grad.squeeze(dim), node="UnsqueezeBackward1")
+unsqueeze = public(unsqueeze_op)
+unsqueeze_ = public(unsqueeze_inplace_op, function=False)
+
+
+squeeze_op = view_operator("squeeze(Tensor(a) self) -> Tensor(a)", squeezed)
+squeeze_dim_op = view_operator("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", squeezed_dim)
+squeeze_dims_op = view_operator("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", squeezed_dims)
+squeeze_inplace_op = inplace_view_operator("squeeze_(Tensor(a!) self) -> Tensor(a!)", squeezed)
+squeeze_dim_inplace_op = inplace_view_operator("squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)", squeezed_dim)
+squeeze_dims_inplace_op = inplace_view_operator(
+    "squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)", squeezed_dims
+)
+for number, (all_dims, one_dim, several_dims) in enumerate(
+    (
+        (squeeze_op, squeeze_dim_op, squeeze_dims_op),
+        (squeeze_inplace_op, squeeze_dim_inplace_op, squeeze_dims_inplace_op),
+    )
+):
+    all_dims.derivative(
+        self=lambda grad, self_shape: unsqueezed_again(grad, self_shape, range(len(self_shape))),
+        node=f"SqueezeBackward{3 * number}",
+    )
+    one_dim.derivative(
+        self=lambda grad, self_shape, dim: unsqueezed_again(grad, self_shape, [dim]),
+        node=f"SqueezeBackward{3 * number + 1}",
+    )
+    several_dims.derivative(
+        self=lambda grad, self_shape, dim: unsqueezed_again(grad, self_shape, dim),
+        node=f"SqueezeBackward{3 * number + 2}",
+    )
+
+
+def unsqueezed_again(grad: Tensor, self_shape: Sequence[int], dims: Sequence[int]) -> Tensor:
+    """The gradient with those of `dims` back that `squeeze` took away."""
+    for dim in sorted(wrap_dim(dim, len(self_shape)) for dim in dims):
+        if self_shape and self_shape[dim] == 1:
+            grad = unsqueeze_op.functional(grad, dim)
+    return grad
+
+
+squeeze = public(squeeze_op, squeeze_dim_op, squeeze_dims_op)
+squeeze_ = public(squeeze_inplace_op, squeeze_dim_inplace_op, squeeze_dims_inplace_op, function=False)
+
+
+expand_op = view_operator("expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", expanded)
+expand_op.derivative(self=lambda grad: grad)  # the engine sums a gradient to the input's shape
+expand = public(expand_op, function=False)
+
+expand_as_op = composite_view(Operator("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)"))
+expand_as_op.implicit(lambda self, other: expand_op.functional(self, other._shape))
+expand_as = public(expand_as_op, function=False)
+
+broadcast_to_op = composite_view(Operator("broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)"))
+broadcast_to_op.implicit(lambda self, size: expand_op.functional(self, size))
+broadcast_to = public(broadcast_to_op)
+
+# --- some of the elements ---------------------------------------------------------------------------------------------
+
+
+select_op = view_operator("select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", selected)
+select_op.derivative(
+    self=lambda grad, self_shape, dim, index: select_backward_op.functional(grad, self_shape, dim, index)
+)
+select = public(select_op)
+
+
+def slice_gradient(grad: Tensor, self_shape: Any, dim: int, start: Any, end: Any, step: int) -> Tensor:
+    first, past = 0 if start is None else start, MAX if end is None else end
+    return slice_backward_op.functional(grad, self_shape, dim, first, past, step)
+
+
+slice_op = view_operator(
+    "slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)", sliced
+)
+slice_op.derivative(self=slice_gradient)
+
+narrow_op = composite_view(Operator("narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)"))
+narrow_tensor_op = composite_view(
+    Operator("narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)")
+)
+
+
+@narrow_op.implicit
+def narrowed(self: Tensor, dim: int, start: int, length: int) -> Tensor:
+    if not self._shape:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    size = self._shape[wrap_dim(dim, len(self._shape))]
+    if not -size <= start <= size:
+        raise IndexError(f"start out of range (expected to be in range of [-{size}, {size}], but got {start})")
+    first = start + size if start < 0 else start
+    if first + length > size:
+        raise RuntimeError(f"start ({first}) + length ({length}) exceeds dimension size ({size}).")
+    return slice_op.functional(self, dim, first, first + length, 1)
+
+
+@narrow_tensor_op.implicit
+def narrowed_at_tensor(self: Tensor, dim: int, start: Tensor, length: int) -> Tensor:
+    if start._shape or start._dtype.category != 1:
+        raise RuntimeError("start must be an 0-dim integral Tensor.")
+    return narrowed(self, dim, int(start), length)
+
+
+narrow = public(narrow_op, narrow_tensor_op)
+
+
+diagonal_op = view_operator("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", diagonal_of)
+diagonal_op.derivative(
+    self=lambda grad, self_shape, offset, dim1, dim2: diagonal_backward_op.functional(
+        grad, self_shape, offset, dim1, dim2
+    )
+)
+diagonal = public(diagonal_op)
+
+
+unfold_op = view_operator("unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", windows)
+unfold_op.derivative(
+    self=lambda grad, self_shape, dimension, size, step: unfold_backward_op.functional(
+        grad, self_shape, dimension, size, step
+    )
+)
+unfold = public(unfold_op, function=False)
+
+
+as_strided_op = Operator(
+    "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)"
+)
+
+
+@as_strided_op.explicit
+@leaf
+def as_strided_kernel(self: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None) -> Tensor:
+    """Any window onto the storage. Nothing is remembered: what is allowed depends on how large the storage is now."""
+    return strided_window(self, size, stride, storage_offset).of(self)
+
+
+as_strided_inplace_op = inplace_view_operator(
+    "as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a!)",
+    strided_window,
+)
+as_strided_op.derivative(self=as_strided_gradient)
+as_strided_inplace_op.derivative(self=as_strided_gradient, node="AsStridedBackward1")
+as_strided = public(as_strided_op)
+as_strided_ = public(as_strided_inplace_op)
+
+# --- into parts -------------------------------------------------------------------------------------------------------
+
+_PARTS = "(Tensor(a -> *) self, {}, int dim=0) -> Tensor(a)[]"
+split_op = Operator(f"split.Tensor{_PARTS.format('SymInt split_size')}")
+split_sizes_op = composite_view(Operator(f"split.sizes{_PARTS.format('SymInt[] split_size')}"))
+split_with_sizes_op = Operator(f"split_with_sizes{_PARTS.format('SymInt[] split_sizes')}")
+chunk_op = composite_view(Operator(f"chunk{_PARTS.format('int chunks')}"))
+tensor_split_sections_op = composite_view(Operator(f"tensor_split.sections{_PARTS.format('SymInt sections')}"))
+tensor_split_indices_op = composite_view(Operator(f"tensor_split.indices{_PARTS.format('SymInt[] indices')}"))
+unbind_op = Operator("unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]")
+
+
+def split_evenly(self: Tensor, split_size: int, dim: int) -> list[Geometry]:
+    """Parts of `split_size`; the last one may be smaller."""
+    if not self._shape:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    dim = wrap_dim(dim, len(self._shape))
+    return consecutive(self, split_lengths(self._shape[dim], split_size), dim)
+
+
+def split_by_sizes(self: Tensor, split_sizes: Sequence[int], dim: int) -> list[Geometry]:
+    if not self._shape:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    axis = wrap_dim(dim, len(self._shape))
+    if any(length < 0 for length in split_sizes):
+        raise RuntimeError(
+            "split_with_sizes expects split_sizes have only non-negative entries, but got "
+            f"split_sizes={list(split_sizes)}"
+        )
+    if sum(split_sizes) != self._shape[axis]:
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {self._shape[axis]} (input tensor's size at "
+            f"dimension {dim}), but got split_sizes={list(split_sizes)}"
+        )
+    return consecutive(self, split_sizes, axis)
+
+
+def consecutive(x: Tensor, lengths: Sequence[int], dim: int) -> list[Geometry]:
+    """Windows of these lengths along `dim`, one behind the other."""
+    shape, step, made, start = tuple(x._shape), x._stride[dim], [], 0
+    for length in lengths:
+        made.append(Geometry((*shape[:dim], length, *shape[dim + 1 :]), x._stride, x._offset + start * step))
+        start += length
+    return made
+
+
+give_parts(split_op, split_evenly)
+give_parts(split_with_sizes_op, split_by_sizes)
+split_op.derivative(
+    self=lambda grads, self_shape, split_size, dim: split_gradient(
+        grads, self_shape, split_lengths(self_shape[dim], split_size), dim
+    )
+)
+split_with_sizes_op.derivative(
+    self=lambda grads, self_shape, split_sizes, dim: split_gradient(grads, self_shape, split_sizes, dim)
+)
+
+
+@split_sizes_op.implicit
+def split_sizes_composite(self: Tensor, split_size: Sequence[int], dim: int) -> Any:
+    return split_with_sizes_op.functional(self, split_size, dim)
+
+
+@chunk_op.implicit
+def chunked(self: Tensor, chunks: int, dim: int) -> Any:
+    """`chunks` parts of equal size but the last; fewer where the dimension is too small."""
+    if not self._shape:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    size = self._shape[wrap_dim(dim, len(self._shape))]
+    each = -(-size // chunks)
+    if each == 0 and size == 0:
+        return split_with_sizes_op.functional(self, [0] * chunks, dim)
+    return split_op.functional(self, each, dim)
+
+
+@tensor_split_sections_op.implicit
+def split_in_sections(self: Tensor, sections: int, dim: int) -> list[Tensor]:
+    """`sections` parts, the first of them one longer where the size does not divide."""
+    axis = _axis_to_split(self, dim)
+    if sections <= 0:
+        raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
+    least, longer = divmod(self._shape[axis], sections)
+    ends = [(i + 1) * least + min(i + 1, longer) for i in range(sections)]
+    starts = [0, *ends[:-1]]
+    return [slice_op.functional(self, axis, a, b, 1) for a, b in zip(starts, ends, strict=True)]
+
+
+@tensor_split_indices_op.implicit
+def split_at_indices(self: Tensor, indices: Sequence[int], dim: int) -> list[Tensor]:
+    axis = _axis_to_split(self, dim)
+    starts, ends = [0, *indices], [*indices, self._shape[axis]]
+    return [slice_op.functional(self, axis, a, b, 1) for a, b in zip(starts, ends, strict=True)]
+
+
+def _axis_to_split(self: Tensor, dim: int) -> int:
+    if not self._shape:
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+    return wrap_dim(dim, len(self._shape))
+
+
+def unbound(self: Tensor, dim: int) -> list[Geometry]:
+    """The slices along a dimension, without it."""
+    if not self._shape:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    dim = wrap_dim(dim, len(self._shape))
+    return [selected(self, dim, index) for index in range(self._shape[dim])]
+
+
+give_parts(unbind_op, unbound)
+unbind_op.derivative(self=unbind_gradient)
+split = public(
+    split_op,
+    split_sizes_op,
+    function_like=lambda tensor, split_size_or_sections, dim=0: None,
+    method_like=lambda self, split_size, dim=0: None,
+)
+split_with_sizes = public(split_with_sizes_op)
+chunk = public(chunk_op)
+tensor_split = public(tensor_split_sections_op, tensor_split_indices_op)
+unbind = public(unbind_op)
