@@ -97,7 +97,7 @@ from redispatch.dispatch.transforms.regions import (
 from redispatch.kernels import get_num_threads, set_num_threads
 from redispatch.kernels.declare import return_types
 from redispatch.kernels.ops import random
-from redispatch.kernels.ops.activations import logit, relu, sigmoid
+from redispatch.kernels.ops.activations import celu, hardshrink, logit, prelu, relu, selu, sigmoid, threshold
 from redispatch.kernels.ops.added_products import addbmm, addr
 from redispatch.kernels.ops.aliases import (
     absolute,
@@ -161,7 +161,21 @@ from redispatch.kernels.ops.batch_norm import (
     rms_norm,
 )
 from redispatch.kernels.ops.bilinear import bilinear
-from redispatch.kernels.ops.blends import addcdiv, addcmul, lerp
+from redispatch.kernels.ops.binary import (
+    bitwise_left_shift,
+    bitwise_right_shift,
+    copysign,
+    float_power,
+    fmax,
+    fmin,
+    gcd,
+    heaviside,
+    hypot,
+    lcm,
+    logaddexp,
+    logaddexp2,
+    xlogy,
+)
 from redispatch.kernels.ops.cholesky import cholesky, cholesky_inverse, cholesky_solve
 from redispatch.kernels.ops.comparison import (
     bitwise_and,
@@ -276,6 +290,21 @@ from redispatch.kernels.ops.elementary import (
 from redispatch.kernels.ops.embedding_bag import embedding_bag
 from redispatch.kernels.ops.extremes import amax, amin, aminmax, argmax, argmin, max, min
 from redispatch.kernels.ops.fake_quantize import fake_quantize_per_channel_affine, fake_quantize_per_tensor_affine
+from redispatch.kernels.ops.float_parts import (
+    deg2rad,
+    frac,
+    frexp,
+    isneginf,
+    isposinf,
+    isreal,
+    ldexp,
+    nan_to_num,
+    nextafter,
+    rad2deg,
+    round,
+    signbit,
+    sinc,
+)
 from redispatch.kernels.ops.from_data import (
     as_tensor,
     asarray,
@@ -330,36 +359,6 @@ from redispatch.kernels.ops.number_forms import clamp, clamp_max, clamp_min
 from redispatch.kernels.ops.older_forms import norm_except_dim
 from redispatch.kernels.ops.orthogonal import geqrf, orgqr, ormqr, qr
 from redispatch.kernels.ops.pair_losses import binary_cross_entropy_with_logits, kl_div, poisson_nll_loss
-from redispatch.kernels.ops.pairs import (
-    bitwise_left_shift,
-    bitwise_right_shift,
-    copysign,
-    float_power,
-    fmax,
-    fmin,
-    gcd,
-    heaviside,
-    hypot,
-    lcm,
-    logaddexp,
-    logaddexp2,
-    xlogy,
-)
-from redispatch.kernels.ops.parts import (
-    deg2rad,
-    frac,
-    frexp,
-    isneginf,
-    isposinf,
-    isreal,
-    ldexp,
-    nan_to_num,
-    nextafter,
-    rad2deg,
-    round,
-    signbit,
-    sinc,
-)
 from redispatch.kernels.ops.polar import angle, polar
 from redispatch.kernels.ops.polar import complex_ as complex
 from redispatch.kernels.ops.pseudo_inverse import pinverse
@@ -382,7 +381,6 @@ from redispatch.kernels.ops.random import (
     set_rng_state,
 )
 from redispatch.kernels.ops.ranges import empty_permuted, linspace, logspace, range, tril_indices, triu_indices
-from redispatch.kernels.ops.rectifiers import celu, hardshrink, prelu, selu, threshold
 from redispatch.kernels.ops.recurrent import (
     gru,
     gru_cell,
@@ -447,6 +445,7 @@ from redispatch.kernels.ops.special import digamma, erf, erfc, erfinv, i0, igamm
 from redispatch.kernels.ops.spectra import svd
 from redispatch.kernels.ops.statistics import corrcoef, cov, nanmean, nanquantile, nansum, quantile, std_mean, var_mean
 from redispatch.kernels.ops.stft import istft, stft
+from redispatch.kernels.ops.ternary import addcdiv, addcmul, lerp
 from redispatch.kernels.ops.trigonometry import (
     acos,
     acosh,

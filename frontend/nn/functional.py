@@ -25,7 +25,6 @@ from redispatch.kernels.ops import (
     normalization,
     scatter_gather,
     shuffles,
-    soft_rectifiers,
 )
 from redispatch.kernels.ops import batch_norm as batch_normalization
 from redispatch.kernels.ops import bilinear as bilinear_forms
@@ -141,19 +140,19 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 @overridable_function
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x tanh(softplus(x)), elementwise."""
-    return soft_rectifiers.mish.inplace(input) if inplace else soft_rectifiers.mish(input)
+    return activations.mish.inplace(input) if inplace else activations.mish(input)
 
 
 @builtin_function
 def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
     """log(1 + exp(beta x)) / beta, elementwise; x itself where beta x is above `threshold`."""
-    return soft_rectifiers.softplus(input, beta, threshold)
+    return activations.softplus(input, beta, threshold)
 
 
 @builtin_function
 def logsigmoid(input: Tensor) -> Tensor:
     """log(sigmoid(x)), elementwise."""
-    return soft_rectifiers.log_sigmoid(input)
+    return activations.log_sigmoid(input)
 
 
 @overridable_function

@@ -9,18 +9,18 @@ from typing import Any
 
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.declare.overridable import overridable_function
-from redispatch.kernels.ops import gates, rectifiers
+from redispatch.kernels.ops import activations, gates
 from redispatch.kernels.ops import rrelu as randomly_leaking
 
-prelu = rectifiers.prelu
-hardshrink = rectifiers.hardshrink
-softshrink = rectifiers.softshrink
-celu_ = rectifiers.celu.inplace
-elu_ = rectifiers.elu.inplace
-hardtanh_ = rectifiers.hardtanh.inplace
-leaky_relu_ = rectifiers.leaky_relu.inplace
-selu_ = rectifiers.selu.inplace
-threshold_ = rectifiers.threshold.inplace
+prelu = activations.prelu
+hardshrink = activations.hardshrink
+softshrink = activations.softshrink
+celu_ = activations.celu.inplace
+elu_ = activations.elu.inplace
+hardtanh_ = activations.hardtanh.inplace
+leaky_relu_ = activations.leaky_relu.inplace
+selu_ = activations.selu.inplace
+threshold_ = activations.threshold.inplace
 rrelu_ = randomly_leaking.rrelu_
 
 
@@ -31,25 +31,25 @@ def _in_place_or_not(operator: Any, input: Tensor, inplace: bool, *args: Any) ->
 @overridable_function
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x above 0, alpha (exp(x) - 1) below, elementwise."""
-    return _in_place_or_not(rectifiers.elu, input, inplace, alpha)
+    return _in_place_or_not(activations.elu, input, inplace, alpha)
 
 
 @overridable_function
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x above 0, alpha (exp(x / alpha) - 1) below, elementwise."""
-    return _in_place_or_not(rectifiers.celu, input, inplace, alpha)
+    return _in_place_or_not(activations.celu, input, inplace, alpha)
 
 
 @overridable_function
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """elu scaled so that mean 0 and variance 1 stay what they are."""
-    return _in_place_or_not(rectifiers.selu, input, inplace)
+    return _in_place_or_not(activations.selu, input, inplace)
 
 
 @overridable_function
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x above 0, negative_slope x below, elementwise."""
-    return _in_place_or_not(rectifiers.leaky_relu, input, inplace, negative_slope)
+    return _in_place_or_not(activations.leaky_relu, input, inplace, negative_slope)
 
 
 @overridable_function
@@ -64,7 +64,7 @@ def rrelu(
 @overridable_function
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x above the threshold, `value` up to it, elementwise."""
-    return _in_place_or_not(rectifiers.threshold, input, inplace, threshold, value)
+    return _in_place_or_not(activations.threshold, input, inplace, threshold, value)
 
 
 @overridable_function
@@ -75,25 +75,25 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     """
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
-    return _in_place_or_not(rectifiers.hardtanh, input, inplace, min_val, max_val)
+    return _in_place_or_not(activations.hardtanh, input, inplace, min_val, max_val)
 
 
 @overridable_function
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x, 0), 6), elementwise."""
-    return _in_place_or_not(rectifiers.relu6, input, inplace)
+    return _in_place_or_not(activations.relu6, input, inplace)
 
 
 @overridable_function
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x + 3, 0), 6) / 6, elementwise."""
-    return _in_place_or_not(rectifiers.hardsigmoid, input, inplace)
+    return _in_place_or_not(activations.hardsigmoid, input, inplace)
 
 
 @overridable_function
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x hardsigmoid(x), elementwise."""
-    return _in_place_or_not(rectifiers.hardswish, input, inplace)
+    return _in_place_or_not(activations.hardswish, input, inplace)
 
 
 @overridable_function

@@ -54,7 +54,8 @@ def public(
     """The function `name(...)` over these overloads, in the order in which they are tried.
 
     Also attached, where `method` is set and the first argument is `self`: `Tensor.name` and, with an in-place form,
-    `Tensor.name_`. Returns the function; the method where `function` is not set.
+    `Tensor.name_`. Returns the function; the method where `function` is not set. Its `ops` are the declarations, its
+    `op` the first of them.
 
     function_like, method_like: a function with the parameters that it has in PyTorch, where that has it in Python.
     """
@@ -74,6 +75,8 @@ def public(
         written: list[Overload] = [(o.inplace, None) for o in methods if o.inplace]
         if written:
             attach(f"{name}_", written, alone=alone)
+    if made is not None:
+        made.op, made.ops = operators[0], operators
     return made
 
 
