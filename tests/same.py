@@ -2,7 +2,7 @@
 
     python tests/same.py [PART...]             compare with the records in tests/same/; exits with 1 on a difference
     python tests/same.py record [PART...]      write the records anew
-    python tests/same.py --kit DIR [PART...]   with the conformance kit in DIR (or SAME_KIT=DIR); else its part is skipped
+    python tests/same.py --kit DIR [PART...]   with the conformance kit in DIR (or SAME_KIT=DIR); else it is skipped
 
 For a restructuring: files move, modules are split, code is derived instead of written, and none of it may show. Each
 part is collected in a process of its own: a dictionary of what a user sees, key -> value. When it is recorded, it is

@@ -14,17 +14,16 @@ Read next: operator.py.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
-from ..schema.schema import NO_DEFAULT, TENSOR, Argument, BaseType, FunctionSchema, ListType, OptionalType, Type
-from ..specialiser.marks import inline, leaf, pure
-from .base import ARGUMENT_TYPES, TensorBase
+from ..schema.convert import NUMBER_FOR_TENSOR, NUMBERS, converter, default_of, is_default
+from ..schema.results import checked
+from ..schema.schema import NO_DEFAULT, TENSOR, Argument, FunctionSchema
+from ..specialiser.marks import inline
+from .base import TensorBase
 from .keyset import DispatchKeySet
 from .table import Boxed, Kernel
-
-Convert = Callable[[Any], Any]
 
 
 def bind(schema: FunctionSchema, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
@@ -104,86 +103,6 @@ def _is_default(argument: Argument, value: Any) -> bool:
     return is_default(value, default_of(argument))
 
 
-@pure
-def is_default(value: Any, default: Any) -> bool:
-    """Whether a value is the default: of the same type, too, and of the same sign where it is zero."""
-    if value is default:
-        return True
-    return type(value) is type(default) and value == default and (value != 0 or str(value) == str(default))
-
-
-@pure
-def default_of(argument: Argument) -> Any:
-    """The default as kernels see it. A schema writes a dtype, layout or memory format as PyTorch's number for it."""
-    default, type_ = argument.default, argument.type
-    if type(default) is int:
-        name = getattr(type_.elem if isinstance(type_, OptionalType) else type_, "name", "")
-        if name in ("ScalarType", "Layout", "MemoryFormat"):
-            return converter(type_)(default)
-    return default
-
-
-@inline
-def checked(schema: FunctionSchema, result: Any) -> Any:
-    """A result of a user's function, which must be what the schema promises where it promises tensors.
-
-    Errors: RuntimeError for something else than a tensor, and for a wrong number of results.
-    """
-    returns = schema.returns
-    if len(returns) == 1:
-        if returns[0].type == TENSOR and not isinstance(result, TensorBase):
-            raise no_tensor(schema, result)
-        if returns[0].type != TENSOR:
-            check_plain(schema, result)
-        return result
-    if not returns:
-        check_nothing(schema, result)
-        return None
-    if not (isinstance(result, tuple | list) and len(result) == len(returns)):
-        raise wrong_results(schema, result)
-    return tuple(result)
-
-
-@leaf
-def check_nothing(schema: FunctionSchema, result: Any) -> None:
-    """A function of its own: what is raised here would be one more way out, wherever a layer calls."""
-    if result is not None:
-        raise wrong_results(schema, result)
-
-
-# What a result of such a type must be; of other types anything goes.
-PLAIN_RESULTS: dict[str, Any] = {
-    **dict.fromkeys(("int", "SymInt"), int),
-    **dict.fromkeys(("float", "SymFloat"), (int, float)),
-    "bool": bool,
-    "str": str,
-}
-
-
-@leaf
-def check_plain(schema: FunctionSchema, result: Any) -> None:
-    """RuntimeError for a text where a number is promised, and the like. Numpy's numbers pass for numbers.
-
-    None passes, too: from a handler that is asked for the shape (`aten::dim`), it means that the tensor's own holds.
-    """
-    if result is None:
-        return
-    promised = schema.returns[0].type
-    wanted = PLAIN_RESULTS.get(promised.name) if isinstance(promised, BaseType) else None
-    if wanted is not None and not isinstance(result, wanted) and not hasattr(result, "__index__"):
-        raise no_tensor(schema, result)
-
-
-def no_tensor(schema: FunctionSchema, result: Any) -> RuntimeError:
-    promised = schema.returns[0].type
-    return RuntimeError(f"Unable to cast {result!r} to {promised}: {schema} returns {promised}")
-
-
-def wrong_results(schema: FunctionSchema, result: Any) -> RuntimeError:
-    promised = f"{len(schema.returns)} values" if schema.returns else "nothing"
-    return RuntimeError(f"{schema} returns {promised}, but its function returned {result!r}")
-
-
 def box(function: Callable[..., Any], op: Any, convention: str) -> Boxed:
     """The boxed form of `function`, a kernel of `op` which takes its arguments by `convention`."""
     if convention == "boxed":
@@ -233,101 +152,3 @@ def _fall_through(op: Any, keyset: int, stack: list[Any]) -> Any:
 def fallthrough(place: str, library: str = "") -> Kernel:
     """The kernel that stands for "skip this key", at no cost when a call runs."""
     return Kernel(_fall_through, _fall_through, "fallthrough", place, library)
-
-
-# What one value becomes ------------------------------------------------------------------------------------------
-
-# Operators of this name take a Python number where the schema says Tensor, and hand it down as it is: `x + 1` is
-# add.Tensor(x, 1), and a mode sees the 1. The upper rooms fill the table.
-NUMBER_FOR_TENSOR: set[str] = set()
-NUMBERS = (int, float, bool, complex)
-
-_CONVERTERS: dict[Type, Convert] = {}
-
-
-def converter(type_: Type) -> Convert:
-    """The function that turns a user's value into one of the schema type, or raises TypeError."""
-    found = _CONVERTERS.get(type_)
-    if found is None:
-        found = _CONVERTERS[type_] = _make_converter(type_)
-    return found
-
-
-def _make_converter(type_: Type) -> Convert:
-    if isinstance(type_, OptionalType):
-        inner = converter(type_.elem)
-        return lambda value: None if value is None else inner(value)
-    if isinstance(type_, ListType):
-        return _list_of(converter(type_.elem), type_)
-    if isinstance(type_, BaseType):
-        if type_.name in _CONVERT:
-            return _CONVERT[type_.name]
-        if type_.name in ARGUMENT_TYPES:
-            return ARGUMENT_TYPES[type_.name]
-    return lambda value: value  # an opaque Python object
-
-
-def _list_of(element: Convert, type_: ListType) -> Convert:
-    size = type_.size if element in (_int, _float, _bool) else None
-
-    def convert(value: Any) -> list[Any]:
-        if isinstance(value, list | tuple):
-            return [element(item) for item in value]
-        if size is not None and not isinstance(value, str):
-            return [element(value)] * size
-        raise TypeError(f"Unable to cast {value!r} to a list")
-
-    return convert
-
-
-def _tensor(value: Any) -> Any:
-    if isinstance(value, TensorBase):
-        return value
-    raise TypeError(f"Unable to cast {value} to Tensor")
-
-
-def _scalar(value: Any) -> Any:
-    if type(value) in NUMBERS:
-        return value
-    if isinstance(value, TensorBase):
-        return ARGUMENT_TYPES["Scalar"](value)
-    if hasattr(value, "item") and hasattr(value, "dtype") and not getattr(value, "shape", ()):
-        return value.item()  # numpy's scalars, of which some are Python floats, too
-    if isinstance(value, NUMBERS):
-        return value
-    raise TypeError(f"Cannot cast {value} to number")
-
-
-def _int(value: Any) -> int:
-    return value if type(value) is int else int(operator.index(value))  # int(): a bool is its own index
-
-
-def _float(value: Any) -> float:
-    if isinstance(value, str | bytes):
-        raise TypeError(f"Cannot cast {value!r} to float")
-    return float(value)
-
-
-def _bool(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    if value is None or hasattr(type(value), "__bool__"):  # numbers, numpy's bools; no strings, no lists
-        return bool(value)
-    raise TypeError(f"Unable to cast {value!r} to bool")
-
-
-def _str(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    raise TypeError(f"Unable to cast {value!r} to str")
-
-
-_CONVERT: dict[str, Convert] = {
-    "Tensor": _tensor,
-    "Scalar": _scalar,
-    "int": _int,
-    "SymInt": _int,
-    "float": _float,
-    "bool": _bool,
-    "str": _str,
-}

@@ -11,6 +11,7 @@ Read next: state.py (what a thread adds and takes away), then table.py (who answ
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from ..specialiser.marks import pure
 from .key import (
@@ -164,3 +165,14 @@ class DispatchKeySet(int):
         return describe(self)
 
     __str__ = __repr__
+
+
+def as_keyset(value: Any) -> DispatchKeySet:
+    """A keyset from what users pass for one: a keyset, a key, the name of one, several of them, or a tensor."""
+    if isinstance(value, int):
+        return DispatchKeySet(value)
+    if isinstance(value, DispatchKey | str):
+        return DispatchKeySet(key_named(value))
+    if hasattr(value, "_keyset"):
+        return DispatchKeySet(value._keyset)
+    return DispatchKeySet(keys for keys in map(key_named, value))

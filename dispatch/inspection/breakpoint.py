@@ -16,9 +16,10 @@ from typing import Any
 
 from ..core.key import DispatchKey, key_named
 from ..core.keyset import DispatchKeySet
-from ..core.operator import STOPS, OpOverload, OpOverloadPacket, operator_named
-from ..core.registry import LOCK, OVERLOADS, forget_entries
+from ..core.operator import STOPS, OpOverload
+from ..core.registry import LOCK, OVERLOADS, forget_entries, operator_named
 from ..core.table import Entry, members
+from ..namespaces import OpOverloadPacket
 from ..specialiser.marks import leaf
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..core.key import DispatchKey
-from ..core.keyset import describe, runtime_keys
-from ..core.operator import OpOverload, OpOverloadPacket, as_keyset, operator_named
+from ..core.keyset import as_keyset, describe, runtime_keys
+from ..core.operator import OpOverload
+from ..core.registry import operator_named
 from ..core.table import Entry, runtime_table_keys
 from ..layers.autocast import POLICIES
 from ..layers.autograd import DERIVATIVES
+from ..namespaces import OpOverloadPacket
 
 
 class Row(NamedTuple):

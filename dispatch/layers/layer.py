@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 from ..core.boxing import fallthrough
 from ..core.key import DispatchKey
-from ..core.registry import add_fallback, place_of
+from ..core.registry import add_fallback
 from ..core.table import Boxed, Kernel
+from ..places import place_of
 
 
 def boxed_kernel(function: Boxed) -> Kernel:
