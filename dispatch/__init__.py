@@ -9,22 +9,9 @@ from .core.base import ARGUMENT_TYPES, BACKEND_OF_DEVICE, VALUE_CLASSES, WITHOUT
 from .core.boxing import bind, unbind
 from .core.interpreter import call, dispatch_keyset, run, tensors_keyset
 from .core.key import DispatchKey, backends, functionalities, key_named
-from .core.keyset import (
-    DispatchKeySet,
-    above,
-    as_keyset,
-    below,
-    describe,
-    has,
-    highest,
-    keyset,
-    runtime_keys,
-    shared,
-    without,
-)
+from .core.keyset import above, below, describe, has, highest, keyset, runtime_keys, shared, without
 from .core.operator import OpOverload
-from .core.registry import FALLBACKS, LATE, LISTENERS, OPERATORS, operator_named
-from .core.rules import RuleTable, Slot
+from .core.registry import FALLBACKS, LATE, LISTENERS, OPERATORS
 from .core.state import (
     AUTOCAST_KEYS,
     DEFAULT,
@@ -51,6 +38,7 @@ from .inspection.breakpoint import Breakpoint, breakpoint
 from .inspection.explain import dump_registrations, dump_table, explain
 from .inspection.missing import describe_value
 from .inspection.trace import Hop, trace
+from .keyset_class import DispatchKeySet, as_keyset
 from .library import (
     Library,
     _scoped_library,
@@ -60,7 +48,7 @@ from .library import (
     operators,
     own_namespace,
 )
-from .namespaces import OpOverloadPacket, ops
+from .namespaces import OpOverloadPacket, operator_named, ops
 from .own_keys import define_backend, define_key, undefine
 from .places import caller, place_of
 from .protocols.conventions import OfPython, ask_mode_of_builtin_method, of_builtin_method
@@ -96,6 +84,7 @@ from .protocols.override import (
     without_subclasses,
 )
 from .regions import Region, Setting, exclude, force, include
+from .rules import RuleTable, Slot
 from .schema.convert import NUMBER_FOR_TENSOR
 from .schema.parser import parse_schema
 from .schema.schema import NO_DEFAULT, Argument, FunctionSchema, ListType, OptionalType

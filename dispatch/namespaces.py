@@ -11,8 +11,9 @@ from typing import Any
 from .core.boxing import bind
 from .core.interpreter import call
 from .core.operator import OpOverload
-from .core.registry import LISTENERS, LOCK, OVERLOADS, Packets, load_late
+from .core.registry import LISTENERS, LOCK, OPERATORS, OVERLOADS, Names, load_late
 from .entry.entries import EntryPoint, HasEntryPoint, OpForm
+from .errors import RegistrationError
 from .protocols.override import handle_torch_function, overridden, overriding
 
 
@@ -148,4 +149,17 @@ def packet_of(op: OpOverload) -> OpOverloadPacket:
     return _packet_named(op.namespace, op._opname)
 
 
-Packets.of = packet_of
+def operator_named(name: str) -> OpOverload:
+    """The operator "ns::name.overload" ("ns::name" for the default overload). RegistrationError where there is none."""
+    op = OPERATORS.get(name.removesuffix(".default"))
+    if op is None and load_late(name):
+        op = OPERATORS.get(name.removesuffix(".default"))
+    if op is None:
+        stem = name.split(".")[0]
+        near = [known for known in OPERATORS if known.split(".")[0] == stem or known.split("::")[-1] == stem]
+        hint = f"; there are {', '.join(near)}" if near else ""
+        raise RegistrationError(f"there is no operator {name!r}{hint}")
+    return op
+
+
+Names.operator, Names.packet_of = operator_named, packet_of

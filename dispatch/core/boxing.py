@@ -1,29 +1,19 @@
 """Boxing: from a user's call to a stack of values in schema order, and from a stack back to a Python call.
 
 `bind` reads a call against a schema: positions, keywords, defaults, one conversion per schema type, and the
-reference's words when something does not fit. `box` turns a function written with the schema's parameters into a
-boxed kernel. There are four conventions, named in `Kernel.convention`:
+reference's words when something does not fit. `unbind` gives the call back as handlers and users' kernels see it.
 
-    boxed        function(op, keyset, stack)           a layer: one function for every operator
-    positional   function(*stack)                      a built-in kernel: every schema argument by position
-    python       function(*args, **kwargs)             a user's kernel: see `unbind`
-    keyset       function(keyset, *args, **kwargs)     a user's kernel that redispatches
-
-Read next: operator.py.
+Read next: operator.py; then ../kernel_conventions.py, by which functions become boxed kernels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from ..schema.convert import NUMBER_FOR_TENSOR, NUMBERS, converter, default_of, is_default
-from ..schema.results import checked
 from ..schema.schema import NO_DEFAULT, TENSOR, Argument, FunctionSchema
 from ..specialiser.marks import inline
 from .base import TensorBase
-from .keyset import DispatchKeySet
-from .table import Boxed, Kernel
 
 
 def bind(schema: FunctionSchema, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
@@ -101,54 +91,3 @@ def _is_default(argument: Argument, value: Any) -> bool:
     if argument.default is NO_DEFAULT or isinstance(value, TensorBase):
         return False
     return is_default(value, default_of(argument))
-
-
-def box(function: Callable[..., Any], op: Any, convention: str) -> Boxed:
-    """The boxed form of `function`, a kernel of `op` which takes its arguments by `convention`."""
-    if convention == "boxed":
-        return function
-    if convention == "positional":
-
-        @inline
-        def positional_kernel(op: Any, keyset: int, stack: list[Any]) -> Any:
-            return function(*stack)
-
-        return positional_kernel
-    schema = op.schema
-    if convention == "python":
-
-        @inline
-        def python_kernel(op: Any, keyset: int, stack: list[Any]) -> Any:
-            args, kwargs = unbind(schema, stack)
-            return checked(schema, function(*args, **kwargs))
-
-        return python_kernel
-    if convention == "keyset":
-
-        @inline
-        def keyset_kernel(op: Any, keyset: int, stack: list[Any]) -> Any:
-            args, kwargs = unbind(schema, stack)
-            return checked(schema, function(DispatchKeySet(keyset), *args, **kwargs))
-
-        return keyset_kernel
-    raise ValueError(f"unknown calling convention {convention!r}")
-
-
-def box_fallback(function: Callable[..., Any], with_keyset: bool) -> Boxed:
-    """The boxed form of a user's fallback for all operators: `function([keyset,] op, *args, **kwargs)`."""
-
-    @inline
-    def fallback(op: Any, keyset: int, stack: list[Any]) -> Any:
-        args, kwargs = unbind(op.schema, stack)
-        return function(DispatchKeySet(keyset), op, *args, **kwargs) if with_keyset else function(op, *args, **kwargs)
-
-    return fallback
-
-
-def _fall_through(op: Any, keyset: int, stack: list[Any]) -> Any:
-    raise AssertionError(f"{op} ran a fallthrough kernel, which the table never hands out")
-
-
-def fallthrough(place: str, library: str = "") -> Kernel:
-    """The kernel that stands for "skip this key", at no cost when a call runs."""
-    return Kernel(_fall_through, _fall_through, "fallthrough", place, library)

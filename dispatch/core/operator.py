@@ -12,6 +12,8 @@ from typing import Any
 
 from ..entry.entries import EntryPoint, HasEntryPoint, OpForm, RedispatchEntryPoint
 from ..inspection.missing import MISSING
+from ..inspection.stops import STOPS, with_stops
+from ..keyset_class import as_keyset
 from ..protocols.override import handle_torch_function, overridden, overriding
 from ..schema.schema import FunctionSchema
 from ..schema.tags import Tag
@@ -22,19 +24,10 @@ from ..specialiser.specialise import Facts, Table, forget, sorts_of, usual_facts
 from .boxing import bind
 from .interpreter import call, run
 from .key import DispatchKey, key_named
-from .keyset import as_keyset, runtime_keys
-from .registry import FALLBACKS, LOCK, Packets, Undo, operator_named
+from .keyset import runtime_keys
+from .registry import FALLBACKS, LOCK, Names, Undo
 from .state import FLAGS, KEYS_MASK, STATE, TRACED
 from .table import Entry, Kernel, resolve, runtime_table_keys
-
-STOPS: list[Any] = []  # the breakpoints that stand, see breakpoint.py; an operator that one concerns runs boxed
-
-
-def with_stops(op: OpOverload, entry: Entry) -> Entry:
-    """The entry of an operator, with the breakpoints that stand before its kernel."""
-    for stop in STOPS:
-        entry = stop.before(op, entry)
-    return entry
 
 
 @frozen
@@ -199,7 +192,7 @@ class OpOverload(HasEntryPoint):
 
     @property
     def overloadpacket(self) -> Any:
-        return Packets.of(self)
+        return Names.packet_of(self)
 
     def __str__(self) -> str:
         return f"{self.namespace}.{self._opname}.{self._overloadname}"
@@ -211,4 +204,4 @@ class OpOverload(HasEntryPoint):
         return self
 
     def __reduce__(self) -> Any:
-        return operator_named, (self.qualified_name,)
+        return Names.operator, (self.qualified_name,)

@@ -32,10 +32,11 @@ LISTENERS: list[Callable[[str, Any], None]] = []
 Undo = Callable[[], None]
 
 
-class Packets:
-    """The packets of overloads: the room above fills in how one is found."""
+class Names:
+    """How operators are found by name: ../namespaces.py fills it in."""
 
-    of: Callable[[Any], Any]
+    operator: Callable[[str], Any]
+    packet_of: Callable[[Any], Any]
 
 
 def add_operator(op: Operator) -> Undo:
@@ -120,16 +121,3 @@ ON_UNDEFINE.append(forget_key)
 def _tell(event: str, op: Operator) -> None:
     for listener in LISTENERS:
         listener(event, op)
-
-
-def operator_named(name: str) -> Any:
-    """The operator "ns::name.overload" ("ns::name" for the default overload). RegistrationError where there is none."""
-    op = OPERATORS.get(name.removesuffix(".default"))
-    if op is None and load_late(name):
-        op = OPERATORS.get(name.removesuffix(".default"))
-    if op is None:
-        stem = name.split(".")[0]
-        near = [known for known in OPERATORS if known.split(".")[0] == stem or known.split("::")[-1] == stem]
-        hint = f"; there are {', '.join(near)}" if near else ""
-        raise RegistrationError(f"there is no operator {name!r}{hint}")
-    return op

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -76,6 +76,20 @@ class LevelKind(NamedTuple):
     flag: int  # of the class
     records_outside: bool = True  # whether calls were recorded where it was entered
     passes_back: bool = False  # whether it runs its own backward, which it need not record; what is outside does
+
+
+def remembered(change: Callable[[Any], State]) -> Callable[[Any], State]:
+    """Decorates a change that takes no arguments: a state works it out once."""
+    name = change.__name__
+
+    @functools.wraps(change)
+    def changed(state: State) -> State:
+        found = state.memo.get(name)
+        if found is None:
+            found = state.memo[name] = change(state)
+        return found
+
+    return changed
 
 
 class State:
@@ -160,33 +174,25 @@ class State:
                 self.memo[steps] = found
         return found
 
+    @remembered
     def entered(self) -> State:
         """This state, remembered as the one in which the user made the call that is on its way down."""
-        found = self.memo.get("entered")
-        if found is None:
-            found = self.memo["entered"] = self.replace(entry=self)
-        return found
+        return self.replace(entry=self)
 
+    @remembered
     def answering(self) -> State:
         """The state in which the innermost dispatch mode answers: itself popped, and all keys above Python excluded."""
-        found = self.memo.get("answering")
-        if found is None:
-            found = self.memo["answering"] = with_modes(self.excluding(ABOVE_PYTHON), self.modes[:-1])
-        return found
+        return with_modes(self.excluding(ABOVE_PYTHON), self.modes[:-1])
 
+    @remembered
     def answering_before(self) -> State:
         """The state in which the innermost mode of the key PreDispatch answers: itself popped, and no key excluded."""
-        found = self.memo.get("answering before")
-        if found is None:
-            found = self.memo["answering before"] = with_pre_dispatch_modes(self, self.pre_dispatch_modes[:-1])
-        return found
+        return with_pre_dispatch_modes(self, self.pre_dispatch_modes[:-1])
 
+    @remembered
     def answering_function(self) -> State:
         """The state in which the innermost function mode answers: itself popped."""
-        found = self.memo.get("answering function")
-        if found is None:
-            found = self.memo["answering function"] = self.replace(function_modes=self.function_modes[:-1])
-        return found
+        return self.replace(function_modes=self.function_modes[:-1])
 
     def without_subclasses(self) -> State:
         """The state in which no class overrides functions. Remembered, since each default `__torch_function__` asks."""
@@ -206,43 +212,37 @@ class State:
             )
         return found
 
+    @remembered
     def outer(self) -> State:
         """The state in which what is outside of the innermost transform runs.
 
         It records if it did where the transform was entered, and no `no_grad` is at work inside.
         """
-        found = self.memo.get("outer")
-        if found is None:
-            *rest, level = self.levels
-            included = self.included if rest else self.included & ~TRANSFORM_FRONT
-            records = level.records_outside and (self.grad_enabled or level.passes_back)
-            found = self.memo["outer"] = self.replace(levels=tuple(rest), included=included, grad_enabled=records)
-        return found
+        *rest, level = self.levels
+        included = self.included if rest else self.included & ~TRANSFORM_FRONT
+        records = level.records_outside and (self.grad_enabled or level.passes_back)
+        return self.replace(levels=tuple(rest), included=included, grad_enabled=records)
 
+    @remembered
     def passing_back(self) -> State:
         """The state in which the innermost transform runs its own backward, and does not record it."""
-        found = self.memo.get("passing back")
-        if found is None:
-            *rest, level = self.levels
-            level = LevelKind(level.flag, self.outer().grad_enabled, True)
-            found = self.memo["passing back"] = self.replace(levels=(*rest, level), grad_enabled=False)
-        return found
+        *rest, level = self.levels
+        level = LevelKind(level.flag, self.outer().grad_enabled, True)
+        return self.replace(levels=(*rest, level), grad_enabled=False)
 
     @property
     def innermost(self) -> Any:
         """The transform that takes calls made in this state, or None."""
         return AT_WORK.get()[self.inner] if self.levels else None
 
+    @remembered
     def differentiating(self) -> State:
         """The state in which the innermost transform, one that differentiates, has the layers of autograd at work."""
-        found = self.memo.get("differentiating")
-        if found is None:
-            found = self.memo["differentiating"] = self.replace(
-                included=TRANSFORM_BACK,
-                excluded=self.excluded & ~AUTOGRAD_LAYERS | NOT_DIFFERENTIATING,  # inference mode leaves those out
-                outside=self.outer(),
-            )
-        return found
+        return self.replace(
+            included=TRANSFORM_BACK,
+            excluded=self.excluded & ~AUTOGRAD_LAYERS | NOT_DIFFERENTIATING,  # inference mode leaves those out
+            outside=self.outer(),
+        )
 
     def functionalizing(self, reapply_views: bool) -> State:
         """The state in which the innermost transform, one that functionalizes, has the layer Functionalize at work."""

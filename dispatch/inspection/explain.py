@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..core.key import DispatchKey
-from ..core.keyset import as_keyset, describe, runtime_keys
+from ..core.keyset import describe, runtime_keys
 from ..core.operator import OpOverload
-from ..core.registry import operator_named
 from ..core.table import Entry, runtime_table_keys
+from ..keyset_class import as_keyset
 from ..layers.autocast import POLICIES
 from ..layers.autograd import DERIVATIVES
-from ..namespaces import OpOverloadPacket
+from ..namespaces import OpOverloadPacket, operator_named
 
 
 class Row(NamedTuple):

@@ -18,10 +18,10 @@ from ..core.interpreter import run
 from ..core.keyset import below, keyset
 from ..core.operator import OpOverload
 from ..core.registry import Undo
-from ..core.rules import Slot
 from ..core.state import STATE, within
 from ..inspection.origins import telling_origin
 from ..places import place_of
+from ..rules import Slot
 from ..schema.schema import FunctionSchema, ListType
 from ..specialiser.marks import inline, pure
 from .layer import boxed_kernel, skipped

@@ -17,9 +17,9 @@ from ..core.interpreter import call, run
 from ..core.keyset import below
 from ..core.keyset import keyset as keys
 from ..core.operator import OpOverload
-from ..core.rules import RuleTable
 from ..core.state import ABOVE_PYTHON, STATE, within
 from ..protocols.override import HANDLER_CHANGED, described, not_handled
+from ..rules import RuleTable
 from ..schema.results import checked
 from ..schema.schema import FunctionSchema
 from ..specialiser.marks import inline, leaf

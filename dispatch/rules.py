@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
-from ..errors import RegistrationError
-from ..specialiser.marks import frozen, pure
-from .registry import LOCK, Undo, forget_entries
+from .core.registry import LOCK, Undo, forget_entries
+from .errors import RegistrationError
+from .specialiser.marks import frozen, pure
 
 R = TypeVar("R")
 
