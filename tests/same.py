@@ -387,7 +387,7 @@ def message(program, scope):
 @part
 def kit():
     """The rows of the conformance kit: how many of their checks hold."""
-    run = Path(os.environ["SAME_KIT"]) / "run.py"
+    run = Path(os.environ["SAME_KIT"]).resolve() / "run.py"
     output = subprocess.run([sys.executable, run, "-v"], capture_output=True, text=True, cwd=run.parent).stdout
     failed = re.findall(r"^  (\w+(?:\.\w+)?): ", output, re.M)
     rows = re.findall(r"^(\w+) (\d+/\d+) ", output, re.M)

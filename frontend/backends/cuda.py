@@ -1,5 +1,6 @@
 """`redispatch.backends.cuda`: how exactly products are made, and which kernels attention may take."""
 
+from redispatch.kernels.cuda.runtime import is_built
 from redispatch.kernels.cuda.runtime.precision import matmul
 from redispatch.kernels.cuda.runtime.sdp import (
     SDPAParams,
@@ -34,6 +35,7 @@ __all__ = [
     "enable_mem_efficient_sdp",
     "flash_sdp_enabled",
     "fp16_bf16_reduction_math_sdp_allowed",
+    "is_built",
     "is_ck_sdpa_available",
     "is_flash_attention_available",
     "math_sdp_enabled",
