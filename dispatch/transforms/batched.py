@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from redispatch.dispatch import FunctionSchema, OpOverload, TensorBase
+from redispatch.dispatch import FunctionSchema, OpOverload, Slot, TensorBase
+from redispatch.dispatch.specialiser.marks import frozen, inline
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,21 @@ class Decomposition:
 
     function: Callable[[OpOverload, list[Any]], Any]
     otherwise: Callable[..., Any]
+
+
+@frozen
+@dataclass(frozen=True)
+class Rules:
+    """What `vmap` must be told about operators; kernels/batching/ knows them."""
+
+    of: Callable[[OpOverload], Any]  # the batching rule of an operator that has declared none
+    of_rows: Callable[[OpOverload], Any]  # the rule for tensors whose rows are the examples, or None
+    draws: Callable[[OpOverload, list[Any]], bool]  # whether the call draws random numbers
+    draw: Callable[[OpOverload, list[Any], list[Any], Any], Any]  # such a call, for a whole batch
+    check_writes: Callable[[OpOverload, list[Any], list[Any]], None]  # RuntimeError where examples write one tensor
+
+
+RULES: Slot[Rules] = Slot("batching rules")
 
 
 def is_batched(dims: Any) -> bool:
@@ -99,3 +115,9 @@ def dims_of_result(op: Any, result: Any, size: int) -> Any:
     if isinstance(result, tuple) and len(op.schema.returns) > 1:
         return [dims_of_result(None, one, size) if is_tensor(one) else 0 for one in result]
     return 0 if not is_tensor(result) or result.shape[:1] == (size,) else None
+
+
+@inline
+def tensors_in(stack: list[Any]) -> list[TensorBase]:
+    """The tensors of a stack without lists of them."""
+    return [value for value in stack if isinstance(value, TensorBase)]
