@@ -8,10 +8,9 @@ import threading
 import pytest
 
 import redispatch as rd
-from redispatch.backends.cuda import MODULES, NAMES
 from redispatch.kernels import cuda
 from redispatch.kernels.cuda.driver import found
-from redispatch.kernels.cuda.runtime import face
+from redispatch.kernels.cuda.runtime import MODULES, NAMES, face
 from redispatch.kernels.cuda.runtime.devices import started
 from redispatch.kernels.cuda.runtime.memory import CachingAllocator, OutOfMemoryError, size_class
 from redispatch.nn import functional as F

@@ -135,7 +135,7 @@ for _owner in (UntypedStorage, TypedStorage):
 def over_foreign(name: str, given: Any) -> Any:
     """A tensor over memory of another library's."""
     start()
-    return getattr(import_module(f"{PACKAGE}.foreign"), name)(given)
+    return getattr(import_module(f"{PACKAGE}.interop"), name)(given)
 
 
 STARTERS["cuda"] = start

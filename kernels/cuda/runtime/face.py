@@ -18,8 +18,8 @@ from .devices import NoCUDAError, start, started
 from .graph_trees import GraphTree
 from .graphed import make_graphed_callables
 from .graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing
+from .mem_pool import MemPool, use_mem_pool
 from .memory import CachingAllocator, OutOfMemoryError
-from .pools import MemPool, use_mem_pool
 from .streams import (
     Event,
     ExternalStream,

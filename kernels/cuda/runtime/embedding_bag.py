@@ -1,6 +1,6 @@
 """Embeddings that are added up by bags, and rows that are too long, on a device: put together from other operators.
 
-An index out of bounds is told of when the program waits (late_errors.py), and so are offsets that name no place.
+An index out of bounds is told of when the program waits (async_errors.py), and so are offsets that name no place.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from redispatch.dispatch.tensor import dtypes
 from redispatch.kernels.ops import norms
 from redispatch.kernels.ops.embedding_bag import MAX, MEAN, SUM, check_bags, needs_no_bags, places
 
-from .parts import counted
+from .decompositions import counted
 
 aten = ops.aten
 

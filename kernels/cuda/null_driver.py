@@ -1,7 +1,7 @@
 """The driver that does nothing: it notes what it is asked to do.
 
 For counting launches and allocations, for measuring what a call costs the host, and, as a `CompilingDriver`, for
-compiling kernels without a GPU. Read next: `simulated.py`.
+compiling kernels without a GPU. Read next: `simulated_driver.py`.
 """
 
 from __future__ import annotations

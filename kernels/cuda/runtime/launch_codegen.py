@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 from redispatch.dispatch.tensor import device
 from redispatch.kernels.cuda import TAPES, Start
 
-from .late_errors import late_errors
+from .async_errors import late_errors
+from .launch_recorder import Told, keep
 from .memory import CachingAllocator
-from .taped import Told, keep
 
 Run = Callable[[list[int], int], None]  # (addresses, stream)
 ALIGNED = 512  # bytes, of pieces of memory

@@ -16,7 +16,7 @@ A kernel that reads from the device, or sends to it, is refused by the tape's st
 graph. One that warns says so (`decided_anew`). What it does then is done each time: the kernel is run. Tables that
 follow from the arguments' looks are sent once, past the tape (`constant`), and kept with the plan.
 
-Read next: remembered.py.
+Read next: launch_cache.py.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from redispatch.kernels import last_element
 from redispatch.kernels.cuda import STREAMS, TAPES, Start
 
 from .memory import Block, CachingAllocator, Pool, Shelf
-from .statistics import Statistics
+from .memory_stats import Statistics
 
 FAR, SPAN, MOST = 0x7FF9 << 48, 1 << 36, 1 << 10  # where nothing lies; bytes for each tensor; tensors of a tape
 OTHER = FAR + 2 * SPAN * MOST  # of the second tape

@@ -4,7 +4,7 @@ import pytest
 
 import redispatch as rd
 from redispatch.dispatch import MissingKernelError
-from redispatch.kernels.cuda.runtime.through_host import THROUGH_HOST
+from redispatch.kernels.cuda.runtime.cpu_fallback import THROUGH_HOST
 from redispatch.testing import assert_close
 
 from .families import check_entry, compare, entries, same_gradients

@@ -1,7 +1,7 @@
 """Operators that are put together from others on a device: other orders, masks, losses.
 
 On the CPU each is a function of numpy's or a loop of its own. Here it is a few launches: what its operator's meta
-function says of the result, and then indices, scans and comparisons. Read next: keeping.py, searches.py.
+function says of the result, and then indices, scans and comparisons. Read next: compaction.py, searchsorted.py.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from redispatch.kernels.ops import shape
 from redispatch.kernels.ops.matrix_functions import cross_meta
 
 from .copies import copy_on_device
-from .searches import below_or_at
-from .taped import constant
+from .launch_recorder import constant
+from .searchsorted import below_or_at
 
 MOST_KEPT = 1 << 14  # numbers that are kept on a device for calls that look alike; more are sent each time
 
@@ -193,8 +193,8 @@ PARTS: dict[str, Callable[..., Any]] = {
 
 
 def apart_from_target(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function as called by itself, where another operator's kernel calls it that runs on a device (target.py):
-    the operators that it calls choose where they run."""
+    """The function as called by itself, where another operator's kernel calls it that runs on a device
+    (device_target.py): the operators that it calls choose where they run."""
 
     def kernel(*args: Any) -> Any:
         with on_target(None):

@@ -1,5 +1,5 @@
 """What is kept of many elements, on a device: places that are not zero, masks, different elements
-(kernels/cuda/compact.py). How many there are is read by the host, which waits for it."""
+(kernels/cuda/compaction.py). How many there are is read by the host, which waits for it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, dtypes, empty
-from redispatch.kernels.cuda import Launch, compact
-from redispatch.kernels.cuda.written import THREADS
+from redispatch.kernels.cuda import Launch, compaction
+from redispatch.kernels.cuda.templates import THREADS
 
-from .planned import Task, dense, launched
+from .launch_plan import Task, dense, launched
 
 aten = ops.aten
 
@@ -31,7 +31,7 @@ def kept(x: Tensor, source: Tensor | None = None, *, runs: bool = False, order: 
     if not n:
         nothing = positions(1, x).fill_(0), None if source is None else empty((0,), other._dtype, x._device)
         return *nothing, None if order is None else positions(0, x)
-    plan = compact.kept(x._dtype.name, n, runs)
+    plan = compaction.kept(x._dtype.name, n, runs)
     counts = positions(plan.parts, x)
     launched([Task(plan.counts, (0, 1), plan.rest), Task(plan.sums, (0, 0, 0, 0), plan.sums_rest)], [counts, x])
     count = int(counts[plan.parts - 1].item())
@@ -39,7 +39,7 @@ def kept(x: Tensor, source: Tensor | None = None, *, runs: bool = False, order: 
     out = None if source is None else empty((count,), other._dtype, x._device)
     groups = None if order is None else positions(n, x)
     asked = {"places": source is None or runs, "values": source is not None, "groups": order is not None}
-    launch = compact.writing(x._dtype.name, other._dtype.name, plan, runs=runs, **asked)
+    launch = compaction.writing(x._dtype.name, other._dtype.name, plan, runs=runs, **asked)
     told = [places, out, groups, counts, x, dense(other), order]
     launched([Task(launch, tuple(range(7)), plan.rest)], told)
     return places, out, groups
@@ -60,7 +60,7 @@ def nonzero(self: Any) -> Any:
         return places.unsqueeze(0).t()
     rows = empty((dims, count), dtypes.int64, self._device)
     if count:
-        kernel = compact.COORDINATE.kernel("int64", ("int64", "int64"), THREADS=THREADS)
+        kernel = compaction.COORDINATE.kernel("int64", ("int64", "int64"), THREADS=THREADS)
         launch, step, tasks = Launch(kernel, (-(-count // THREADS), 1, 1), (THREADS, 1, 1)), 1, []
         for d in range(dims - 1, -1, -1):
             tasks.append(Task(launch, (d, dims), (count, step, self._shape[d])))

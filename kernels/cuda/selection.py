@@ -3,7 +3,7 @@
 Of a line that `sort.py` has put in order, by keys, `rank_in_order` takes one element, and `longest_runs` the key that
 occurs most often. A long line need not be put in order for its first elements: a block per line finds the key of the
 last one digit by digit, the most significant first (`first_of_line`), and then takes what is below, and as many equal
-ones as are wanted still, in the order of the line. Read next: `compact.py`.
+ones as are wanted still, in the order of the line. Read next: `compaction.py`.
 """
 
 # ruff: noqa: F821
@@ -39,7 +39,7 @@ from .sort import (
     start_of,
 )
 from .sort import planned as planned_sort
-from .written import Written
+from .templates import Written
 
 int32, int64 = np.int32, np.int64
 

@@ -15,7 +15,7 @@ import numpy as np
 from redispatch.kernels.cuda import Driver, current_stream
 from redispatch.kernels.cuda.indexing import WORDS
 
-from .taped import constant
+from .launch_recorder import constant
 
 
 class LateIndexError(IndexError, RuntimeError):

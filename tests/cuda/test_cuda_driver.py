@@ -8,7 +8,7 @@ import pytest
 
 import redispatch as rd
 from redispatch.kernels import cuda
-from redispatch.kernels.cuda import card
+from redispatch.kernels.cuda import cuda_driver
 from redispatch.kernels.cuda.runtime.devices import started
 
 from .conftest import devices_of
@@ -26,9 +26,9 @@ def world(monkeypatch):
 
 
 def test_where_there_is_no_driver_there_are_no_cards(monkeypatch):
-    assert card.cards() is None
+    assert cuda_driver.cards() is None
     monkeypatch.setitem(sys.modules, "cuda.core", None)
-    assert card.cards() is None
+    assert cuda_driver.cards() is None
 
 
 def test_operators_run_through_the_bindings(world):

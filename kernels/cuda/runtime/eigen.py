@@ -1,5 +1,5 @@
 """Eigenvalues and singular values on a card, by NVIDIA's cuSOLVER where it is; elsewhere the CPU computes them
-(through_host.py).
+(cpu_fallback.py).
 
 cuSOLVER takes a matrix at a time, and waits for it: small ones are computed faster by the CPU, whatever the way there
 costs. (LEAST is an estimate: no card was there to measure it.)
@@ -17,9 +17,9 @@ from redispatch.kernels.ops import spectra
 from redispatch.kernels.ops.matrices import is_low_precision, raise_for
 
 from .factorisations import columns_of, copy_matrices, matrices
+from .launch_plan import Task, launched
 from .matrices import OnMatrices, Outs, info_for
 from .operands import allocator
-from .planned import Task, launched
 
 LEAST = 64  # rows and columns
 

@@ -16,8 +16,8 @@ from redispatch.kernels.ops import added_products, linalg
 from redispatch.kernels.ops.linalg import conjugated, whole
 from redispatch.utils.settings import get_float32_matmul_precision
 
+from .launch_plan import InParts, OnCUDA, Task
 from .operands import allocator, operand
-from .planned import InParts, OnCUDA, Task
 
 
 def task(

@@ -6,10 +6,10 @@ import pytest
 
 import redispatch as rd
 from redispatch.dispatch import DispatchKey
-from redispatch.kernels.cuda.runtime import taped
+from redispatch.kernels.cuda.runtime import launch_recorder
 from redispatch.kernels.cuda.runtime.devices import started
-from redispatch.kernels.cuda.runtime.remembered import NUMBERS, Remembered
-from redispatch.kernels.cuda.runtime.writer import Life, packed
+from redispatch.kernels.cuda.runtime.launch_cache import NUMBERS, Remembered
+from redispatch.kernels.cuda.runtime.launch_codegen import Life, packed
 from redispatch.kernels.ops.random import Generator
 from redispatch.testing import assert_close
 
@@ -272,11 +272,11 @@ def test_what_draws_has_a_plan(null):
 
 def test_a_place_is_known_by_what_lies_in_it_and_nothing_beyond(null):
     """An offset plus some of the numbers drawn is of the plan; an address outside refuses one, and raises nothing."""
-    tape = taped.Tape(started().allocator, rd.device("cuda:0"), taped.FAR)
+    tape = launch_recorder.Tape(started().allocator, rd.device("cuda:0"), launch_recorder.FAR)
     with tape.running():
-        seed, offset = taped.taken(Generator("cuda"), 4)
+        seed, offset = launch_recorder.taken(Generator("cuda"), 4)
     assert tape.told(offset + 4) == (1, 4) and tape.told(seed) == (0, 0)
-    with pytest.raises(taped.Refused):
+    with pytest.raises(launch_recorder.Refused):
         tape.told(offset + 5)
 
 

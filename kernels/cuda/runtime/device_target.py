@@ -19,10 +19,10 @@ from redispatch.kernels.cuda import CUDAReduction, Launch, current_stream
 from redispatch.kernels.cuda.indexing import Indexing
 from redispatch.kernels.cuda.loops import DeviceLoop
 
+from .async_errors import LateErrors
 from .copies import on_cuda, sent, uploaded
-from .late_errors import LateErrors
+from .launch_recorder import constant, refuse
 from .operands import allocator, not_here, operand
-from .taped import constant, refuse
 
 INDEXING = Indexing()
 REDUCTIONS: dict[Reduction, CUDAReduction] = {}

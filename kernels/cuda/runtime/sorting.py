@@ -1,4 +1,4 @@
-"""Order on a device: sort, topk, kthvalue, median and mode (kernels/cuda/sort.py, ranks.py).
+"""Order on a device: sort, topk, kthvalue, median and mode (kernels/cuda/sort.py, selection.py).
 
 Each operator has a function of its arguments that says by which launches lines are chosen from; its checks, and what
 the results look like, are those of kernels/ops/sorting.py.
@@ -11,12 +11,12 @@ from typing import Any
 
 from redispatch.dispatch.tensor import Tensor, dtypes, empty, wrap_dim
 from redispatch.kernels import is_dense
-from redispatch.kernels.cuda import ranks, sort
+from redispatch.kernels.cuda import selection, sort
 from redispatch.kernels.cuda.sort import PLACES, VALUES, Sorting
 from redispatch.kernels.ops import sorting
 
 from .copies import copy_on_device
-from .planned import Task, Within, dense, launched
+from .launch_plan import Task, Within, dense, launched
 from .softmax import around
 
 Lines = tuple[int, int, int]
@@ -31,22 +31,22 @@ def sorted_stably(x: Tensor, lines: Lines, stable: bool | None, dim: int, descen
 
 
 def first_few(x: Tensor, lines: Lines, k: int, dim: int, largest: bool, sorts: bool) -> Sorting:
-    return ranks.first_few(x._dtype.name, *lines, k, largest, sorts)
+    return selection.first_few(x._dtype.name, *lines, k, largest, sorts)
 
 
 def of_rank(x: Tensor, lines: Lines, k: int, dim: int, keepdim: bool) -> Sorting:
-    return ranks.of_rank(x._dtype.name, *lines, k - 1, False)
+    return selection.of_rank(x._dtype.name, *lines, k - 1, False)
 
 
 def middle(skip_nan: bool) -> Callable[..., Sorting]:
     def chosen(x: Tensor, lines: Lines, dim: int, keepdim: bool) -> Sorting:
-        return ranks.of_rank(x._dtype.name, *lines, -1, skip_nan)
+        return selection.of_rank(x._dtype.name, *lines, -1, skip_nan)
 
     return chosen
 
 
 def most_frequent(x: Tensor, lines: Lines, dim: int, keepdim: bool) -> Sorting:
-    return ranks.most_frequent(x._dtype.name, *lines)
+    return selection.most_frequent(x._dtype.name, *lines)
 
 
 OPERATORS: dict[Any, Callable[..., Sorting]] = {

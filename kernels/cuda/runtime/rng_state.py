@@ -11,7 +11,7 @@ from typing import Any
 
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.cuda import STREAMS, current_stream
-from redispatch.kernels.cuda.seeds import writing
+from redispatch.kernels.cuda.rng_state import writing
 from redispatch.kernels.engine.primitives import FROM_MEMORY
 
 from .memory import Block

@@ -1,4 +1,4 @@
-"""Evenly spaced numbers, made on a device (kernels/cuda/spaced.py): what `arange` and `linspace` fill a tensor by."""
+"""Evenly spaced numbers, made on a device (kernels/cuda/ranges.py): what `arange` and `linspace` fill a tensor by."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from redispatch.dispatch.tensor import Tensor, empty
 from redispatch.kernels import is_contiguous
 from redispatch.kernels.cuda import Launch
 from redispatch.kernels.cuda.elementwise import as_argument
-from redispatch.kernels.cuda.spaced import SPACED, TIMES
-from redispatch.kernels.cuda.written import THREADS
+from redispatch.kernels.cuda.ranges import SPACED, TIMES
+from redispatch.kernels.cuda.templates import THREADS
 
 from .copies import copy_on_device
-from .planned import Task, launched
+from .launch_plan import Task, launched
 
 
 def spaced_on_device(target: Tensor, compute: str, start: float, step: float, end: float, rising: int) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from .compiler import CUDA as cuda
 from .intrinsics import add_at
 from .launch import Launch
-from .written import THREADS, Written
+from .templates import THREADS, Written
 
 int64 = np.int64
 

@@ -1,7 +1,7 @@
 """Kernels of which it is remembered what they launched: a call is a look-up, memory for the results, and the launches.
 
 `Remembered(op, kernel).run` stands in the place of a kernel that decides anew each time. What it comes down to for
-arguments that look so is found on a tape (taped.py), and written down as a function of a few lines: `Plan.run`.
+arguments that look so is found on a tape (launch_recorder.py), and written down as a function of a few lines.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from redispatch.kernels.declare.planned import PLANS, is_list
 from redispatch.kernels.ops.random import Generator
 
 from .copies import ABOVE
+from .launch_codegen import Run, Writer
+from .launch_recorder import AT_WORK, FAR, OTHER, Refused, Tape, same
 from .operands import address_of, allocator, located, stream_for
-from .taped import AT_WORK, FAR, OTHER, Refused, Tape, same
-from .writer import Run, Writer
 
 ALIGNMENT = 15  # bits of an address that a plan is for: no access is wider than 16 bytes
 NUMBERS = 16  # plans for arguments that differ in numbers alone; more are not remembered

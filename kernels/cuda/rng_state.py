@@ -3,7 +3,7 @@
 A launch that is recorded runs again and again; what it is told then is what it was told when it was recorded. So random
 kernels in a graph are not told seed and offset, but an address where they lie, and by how much the offset goes on; the
 offset's highest bit says so (`seed_from`). Before each replay they are written there, by a launch, so that replays
-which wait for their turn do not see those of later ones. Read next: `../../backends/cuda/seeds.py`.
+which wait for their turn do not see those of later ones. Read next: `runtime/rng_state.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from ..engine.primitives import offset_from, seed_from
 from .launch import Launch
-from .written import Written
+from .templates import Written
 
 int64, uint64 = np.int64, np.uint64
 

@@ -1,4 +1,4 @@
-"""Histograms and different slices on a device, put together from other operators as parts.py does.
+"""Histograms and different slices on a device, put together from other operators as decompositions.py does.
 
 Edges of bins are made on the CPU, where it is said what they are; so the program waits for the least and the largest
 number where no range is given. Read next: kernels/ops/histograms.py.
@@ -18,10 +18,10 @@ from redispatch.kernels import contiguous_strides
 from redispatch.kernels.ops import searching
 from redispatch.kernels.ops.histograms import check_dtype, check_edges, check_flat_weight, check_weight, even_edges
 
+from .compaction import kept, lengths
 from .copies import sent
-from .keeping import kept, lengths
-from .parts import counted
-from .searches import below_or_at, tally
+from .decompositions import counted
+from .searchsorted import below_or_at, tally
 
 aten = ops.aten
 

@@ -2,7 +2,7 @@
 
 A thin layer, and one that no machine of the project's tests can run: there is no card among them. What it stands on
 (templates, PTX, allocator, streams) is tested on the simulator; this file is run there with bindings that check how
-they are called, against the signatures of NVIDIA's (tests/cuda/test_card.py), and no more is claimed.
+they are called, against the signatures of NVIDIA's (tests/cuda/test_cuda_driver.py), and no more is claimed.
 
 Note [A context for each thread]
 What CUDA is asked goes to the device that is current in the calling thread, and a thread begins without one. So each

@@ -1,4 +1,4 @@
-"""Searches in what is in order, and counts by place, on a device (kernels/cuda/search.py)."""
+"""Searches in what is in order, and counts by place, on a device (kernels/cuda/searchsorted.py)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, dtypes, empty
 from redispatch.dispatch.tensor.operand import DTYPES
-from redispatch.kernels.cuda import Launch, search
-from redispatch.kernels.cuda.written import THREADS
+from redispatch.kernels.cuda import Launch
+from redispatch.kernels.cuda import searchsorted as kernels
+from redispatch.kernels.cuda.templates import THREADS
 from redispatch.kernels.ops import searching
 
-from .planned import Task, dense, launched
+from .launch_plan import Task, dense, launched
 
 aten = ops.aten
 
@@ -32,7 +33,7 @@ def below_or_at(
         tensors = [out, dense(edges), dense(values), None if order is None else dense(order)]
         kinds = [*(x._dtype.name for x in tensors[:3] if x is not None), "int64"]
         given = {"RIGHT": right, "ORDERED": order is not None, "BINS": bins, "THREADS": THREADS}
-        kernel = search.SEARCH.kernel(compute, kinds, **given)
+        kernel = kernels.SEARCH.kernel(compute, kinds, **given)
         launch = Launch(kernel, (-(-n // THREADS), 1, 1), (THREADS, 1, 1))
         per = values._shape[-1] if len(edges._shape) > 1 else n
         launched([Task(launch, (0, 1, 2, 3), (n, size, per))], tensors)
@@ -92,7 +93,7 @@ def tally(places: Any, weights: Any, bins: int) -> Any:
     n = places._shape.numel()
     if n and bins:
         kinds = dtype.name, places._dtype.name, None if weights is None else dtype.name
-        launch, rest = search.tallying(*kinds, n, bins)
+        launch, rest = kernels.tallying(*kinds, n, bins)
         tensors = [found, dense(places), None if weights is None else dense(weights)]
         launched([Task(launch, (0, 1, 2), rest)], tensors)
     return found

@@ -2,7 +2,7 @@
 
 Blocks count what is to be kept of their pieces; a scan of these counts says where each block's results begin, and its
 last one how many there are, for which the host waits; then the blocks count again, and write. An element is kept where
-it is not zero, or, of RUNS, where it differs from the one before. Operands are dense. Read next: `search.py`.
+it is not zero, or, of RUNS, where it differs from the one before. Operands are dense. Read next: `searchsorted.py`.
 """
 
 # ruff: noqa: F821
@@ -23,7 +23,7 @@ from .compiler import CUDA as cuda
 from .launch import Launch
 from .scan import CUMSUM, keep_number, kept_number, number, scanning
 from .scan import planned as planned_scan
-from .written import THREADS, WARP, Written, block_total
+from .templates import THREADS, WARP, Written, block_total
 
 int32, int64 = np.int32, np.int64
 

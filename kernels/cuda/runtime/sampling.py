@@ -15,8 +15,8 @@ from redispatch.dispatch.tensor import dtypes, empty
 from redispatch.kernels.ops.distributions import check_multinomial
 from redispatch.kernels.ops.gamma_draws import check_precise
 
-from .keeping import places_of_true
-from .searches import below_or_at
+from .compaction import places_of_true
+from .searchsorted import below_or_at
 
 aten = ops.aten
 

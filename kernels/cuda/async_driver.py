@@ -3,7 +3,7 @@
 A card works while the program goes on, and in what order its streams come to their work is not said, but for the events
 that they wait for. A program that forgot to wait is right nearly always. Here it is wrong whenever it could be: each
 stream rests until its work is needed, so that what it should have written is not there yet, which the simulator tells
-as a read of what was never written. `REDISPATCH_CUDA=late`. Read simulated.py and recording.py before.
+as a read of what was never written. `REDISPATCH_CUDA=late`. Read simulated_driver.py and recording.py before.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from .recording import Mark, Recorded
-from .simulated import SimulatedDriver
+from .simulated_driver import SimulatedDriver
 
 Step = Callable[[], object]
 

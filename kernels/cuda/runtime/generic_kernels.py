@@ -1,4 +1,4 @@
-"""Operators whose CPU kernels run on a device as they are: what they decide is decided there, too (target.py).
+"""Operators whose CPU kernels run on a device as they are: what they decide is decided there, too (device_target.py).
 
 Named here are those whose kernels leave all work on elements to functions of the room `kernels`, and read no number
 that is on the device. All overloads of a name are meant, in all their forms.

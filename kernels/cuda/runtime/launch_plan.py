@@ -3,7 +3,7 @@
 An operator's `work` gets results and arguments, as its CPU `loop` does, reads only how they look, and returns the
 launches that do it for all that look so. Shapes, dtypes and errors are said by the operator's meta function.
 
-Read next: products.py, softmax.py.
+Read next: matmul.py, softmax.py.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from redispatch.kernels.declare.structured import (
     resize_out,
 )
 
+from .async_errors import late_errors
 from .copies import apart, copied, copy_on_device
-from .late_errors import late_errors
+from .launch_codegen import Life, Run, Writer
+from .launch_recorder import Told
 from .operands import address_of, allocator, located, not_here
-from .taped import Told
-from .writer import Life, Run, Writer
 
 SCRATCH, ERRORS = -2, -1  # stand behind the tensors
 
@@ -44,7 +44,7 @@ class Within(NamedTuple):
 class Task(NamedTuple):
     """A launch: of which tensors it is told the addresses, counted over results and then arguments; and what else.
 
-    Number ERRORS is the words in which kernels tell of bad indices (late_errors.py), and SCRATCH memory for as long as
+    Number ERRORS is the words in which kernels tell of bad indices (async_errors.py), and SCRATCH memory for as long as
     the launches run, which all of them share: of `scratch` bytes. Of `tables`, which never change, it is told the
     addresses behind these, and before `rest`.
     """

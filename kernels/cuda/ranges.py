@@ -1,4 +1,4 @@
-"""Evenly spaced numbers on a GPU: a thread for each. Read next: `../../backends/cuda/spaced.py`."""
+"""Evenly spaced numbers on a GPU: a thread for each. Read next: `runtime/ranges.py`."""
 
 # ruff: noqa: F821
 # mypy: disable-error-code="name-defined"
@@ -10,7 +10,7 @@ import numpy as np
 
 from .compiler import CUDA as cuda
 from .intrinsics import product
-from .written import THREADS, Written
+from .templates import THREADS, Written
 
 int64 = np.int64
 

@@ -12,7 +12,7 @@ from redispatch.kernels.declare.structured import check_out_dtype
 from redispatch.kernels.ops import extremes
 
 from .copies import copy_on_device
-from .planned import SCRATCH, OnCUDA, Task, dense, launched
+from .launch_plan import SCRATCH, OnCUDA, Task, dense, launched
 from .scans import dense_like
 from .softmax import around
 
