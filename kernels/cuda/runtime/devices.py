@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from redispatch.backend.device_memory import memory_kernels
 from redispatch.dispatch import DispatchKey, Library, MissingKernelError, OpOverload, impl, ops, place_of
 from redispatch.dispatch.tensor import KINDS, MAKERS, DeviceKind, DLPack, Tensor, device, overridable
 from redispatch.kernels.cuda import current_stream, driver, why_not
@@ -17,6 +16,7 @@ from redispatch.kernels.ops import extremes as ops_extremes
 from redispatch.kernels.ops import scans as ops_scans
 from redispatch.kernels.ops import sorting as ops_sorting
 from redispatch.kernels.ops.creation import CONSTANTS
+from redispatch.kernels.ops.device_memory import memory_kernels
 from redispatch.kernels.ops.distances import cdist_backward_kernel, pdist_backward_kernel
 from redispatch.kernels.ops.from_fold import FOLDS
 from redispatch.kernels.ops.matrices import check_errors_kernel

@@ -27,8 +27,9 @@ from redispatch.dispatch.tensor import (
     mould,
     on_host,
 )
-from redispatch.kernels.ops.copying import resize_kernel, set_storage_kernel, set_tensor_kernel
-from redispatch.kernels.ops.creation import REMEMBERED, check_pinning, strides_for
+
+from .copying import resize_kernel, set_storage_kernel, set_tensor_kernel
+from .creation import REMEMBERED, check_pinning, strides_for
 
 Kernels = dict[str, Callable[..., Any]]
 

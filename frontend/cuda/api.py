@@ -13,14 +13,12 @@ from typing import Any
 from redispatch.backend.device_module import Guard
 from redispatch.dispatch.tensor import KINDS, Tensor, current_index, dtypes, set_current_index
 from redispatch.kernels.cuda import driver
-
-from .devices import NoCUDAError, start, started
-from .graph_trees import GraphTree
-from .graphed import make_graphed_callables
-from .graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing
-from .mem_pool import MemPool, use_mem_pool
-from .memory import CachingAllocator, OutOfMemoryError
-from .streams import (
+from redispatch.kernels.cuda.runtime.devices import NoCUDAError, start, started
+from redispatch.kernels.cuda.runtime.graph_trees import GraphTree
+from redispatch.kernels.cuda.runtime.graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing
+from redispatch.kernels.cuda.runtime.mem_pool import MemPool, use_mem_pool
+from redispatch.kernels.cuda.runtime.memory import CachingAllocator, OutOfMemoryError
+from redispatch.kernels.cuda.runtime.streams import (
     Event,
     ExternalStream,
     Stream,
@@ -32,6 +30,8 @@ from .streams import (
     stream,
     synchronize,
 )
+
+from .graphed import make_graphed_callables
 
 # Devices --------------------------------------------------------------------------------------------------------------
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from redispatch.dispatch import LATE, OpOverload, call, impl, place_of
+from redispatch.dispatch import LATE, OpOverload, call, impl, ops, place_of
 from redispatch.dispatch.tensor import Tensor
 
-from ..declare.declare import Operator
-from ..declare.structured import Meta, check_can_cast, check_out_dtype, resize_out
-from .copying import copy_inplace_op
+from .declare import Operator
+from .structured import Meta, check_can_cast, check_out_dtype, resize_out
 
 LATE["aten::"] = "redispatch.kernels.ops.late_out_forms"
 
@@ -72,7 +71,7 @@ def filled(out: Tensor, result: Tensor | None, casts: bool = False) -> Tensor:
     if not casts:
         check_out_dtype(out, result._dtype)
     resize_out(out, Meta(result._shape, result._dtype, result._device, result._stride))
-    return copy_inplace_op.functional(out, result)
+    return ops.aten.copy_.default(out, result)
 
 
 def resize_and_copy_into_out(op: Operator) -> None:

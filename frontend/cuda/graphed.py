@@ -14,10 +14,9 @@ from redispatch.amp.functions import is_autocast_cache_enabled, is_autocast_enab
 from redispatch.dispatch import pytree as pytree
 from redispatch.dispatch.autograd import Function, grad
 from redispatch.dispatch.tensor import Tensor
+from redispatch.kernels.cuda.runtime.graphs import CUDAGraph, Handle, graph, graph_pool_handle, warming_up
 from redispatch.kernels.ops.creation import empty_like_op, zeros_like_op
 from redispatch.nn import Module
-
-from .graphs import CUDAGraph, Handle, graph, graph_pool_handle, warming_up
 
 
 def make_graphed_callables(
