@@ -518,7 +518,7 @@ def difference(old, new):
             if not near(old.get(key), new.get(key))
             for line in difference(old.get(key), new.get(key))
         ]
-    return [f"before {old}", f"now    {new}"]
+    return [f"before {old}"[:400], f"now    {new}"[:400]]
 
 
 def check(name):
@@ -571,7 +571,11 @@ def main(arguments):
             print("kit: skipped: no kit given")
             continue
         start = time.perf_counter()
-        same = act(name) is not False and same
+        try:
+            same = act(name) is not False and same
+        except subprocess.CalledProcessError as problem:
+            print(f"{name}: stopped, exit code {problem.returncode}; its traceback is above")
+            same = False
         print(f"    ({time.perf_counter() - start:.0f} s)", flush=True)
     return 0 if same else 1
 
