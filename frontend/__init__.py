@@ -577,7 +577,8 @@ from redispatch.kernels.ops.written_over import (
 )
 from redispatch.kernels.ops.zero_tensors import _efficientzerotensor
 
-from . import _C, _ops, amp, autograd, backends, fft, func, library, linalg, overrides, utils
+from . import _C, _ops, amp, autograd, backends, cuda, fft, func, library, linalg, overrides, utils
+from . import _future as __future__
 from . import ops as _operators
 from ._C import DisableTorchFunction, DisableTorchFunctionSubclass
 from ._higher_order_ops import cond, while_loop
@@ -585,7 +586,6 @@ from ._moved import enter as _enter_former_paths
 from .amp import autocast, is_autocast_available
 from .amp.by_device import (
     cpu,
-    cuda,
     get_autocast_cpu_dtype,
     get_autocast_gpu_dtype,
     is_autocast_cpu_enabled,
@@ -616,7 +616,6 @@ from .autograd import (
     set_grad_enabled,
 )
 from .func import vmap
-from .utils import future as __future__
 from .utils import type_names as types
 from .utils._device import get_default_device, set_default_device
 from .utils.install import install

@@ -20,8 +20,8 @@ from typing import Any, cast
 
 import redispatch
 from redispatch.dispatch import ListType, OptionalType, entry_point_of
-from redispatch.dispatch.core.boxing import NUMBER_FOR_TENSOR
 from redispatch.dispatch.entry.signature import Signature
+from redispatch.dispatch.schema.convert import NUMBER_FOR_TENSOR
 from redispatch.dispatch.schema.schema import NO_DEFAULT, Type
 
 ROOT = Path(__file__).parent

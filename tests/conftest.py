@@ -14,12 +14,12 @@ from hypothesis import HealthCheck, settings
 
 from redispatch.dispatch import DEFAULT, FALLBACKS, LISTENERS, NUMBER_FOR_TENSOR, OPERATORS, STATE
 from redispatch.dispatch.core.base import ARGUMENT_TYPES, BACKEND_OF_DEVICE
-from redispatch.dispatch.core.key import _BACKEND_AT, _FUNCTIONALITY_AT, _RUNTIME, KEYS
+from redispatch.dispatch.core.key import BACKEND_AT, FUNCTIONALITY_AT, KEYS, RUNTIME
 from redispatch.dispatch.core.registry import OVERLOADS, forget_entries
-from redispatch.dispatch.core.rules import TABLES
 from redispatch.dispatch.higher_order import HIGHER_ORDER
 from redispatch.dispatch.layers.autocast import KEY_OF_DEVICE
 from redispatch.dispatch.library import _DEFINING
+from redispatch.dispatch.rules import TABLES
 from redispatch.dispatch.tensor import KINDS, TYPE_NAMED
 from redispatch.kernels.declare.custom_op import _DEFINITIONS
 from redispatch.kernels.declare.from_scalar import DEFINED
@@ -103,7 +103,7 @@ REGISTRIES = [
     KINDS,
     TYPE_NAMED,
 ]
-KEY_TABLES = [KEYS, _BACKEND_AT, _FUNCTIONALITY_AT, _RUNTIME]
+KEY_TABLES = [KEYS, BACKEND_AT, FUNCTIONALITY_AT, RUNTIME]
 
 
 def containers():

@@ -31,9 +31,9 @@ from ..core.key import DispatchKey
 from ..core.keyset import keyset as keys
 from ..core.operator import OpOverload
 from ..core.registry import LISTENERS, OVERLOADS
-from ..core.rules import RuleTable, Slot
 from ..core.state import STATE, within
 from ..core.table import Kernel
+from ..rules import RuleTable, Slot
 from ..schema.schema import FunctionSchema
 from ..schema.tags import Tag
 from ..specialiser.marks import frozen, pure

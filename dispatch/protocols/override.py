@@ -18,7 +18,8 @@ from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..core.state import DEFAULT_TENSORS, PLAIN_TENSORS, SILENT_TENSORS, STATE, Setting, State, with_modes
+from ..core.state import DEFAULT_TENSORS, PLAIN_TENSORS, SILENT_TENSORS, STATE, State, with_modes
+from ..regions import Setting
 
 # Classes which take part in calls without overriding them: the exact types that `overridden` passes at a glance.
 PLAIN_TYPES: set[type] = {int, float, bool, str, complex, type(None)}

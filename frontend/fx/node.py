@@ -18,14 +18,11 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from redispatch.dispatch import OpOverload, OpOverloadPacket
 from redispatch.dispatch.higher_order import HigherOrderOperator
 from redispatch.utils._pytree import is_namedtuple_instance, register_pytree_node
-
-if TYPE_CHECKING:
-    from .graph import Graph
 
 Target = Callable[..., Any] | str
 OPCODES = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
@@ -97,7 +94,7 @@ class Node:
 
     def __init__(
         self,
-        graph: Graph,
+        graph: Any,
         name: str,
         op: str,
         target: Target,

@@ -22,7 +22,7 @@ from ..engine.order import is_above, is_below
 from .compiler import CUDA as cuda
 from .launch import Launch
 from .scan import pieces
-from .written import THREADS, WARP, Written
+from .templates import THREADS, WARP, Written
 
 int64 = np.int64
 

@@ -32,7 +32,7 @@ from .compiler import CUDA as cuda
 from .elementwise import MOST
 from .launch import Launch
 from .matmul import ROW, SHARED, STEP, TILE, tile_of
-from .written import THREADS, Written, accumulating
+from .templates import THREADS, Written, accumulating
 
 int64, uint32 = np.int64, np.uint32
 FEW = 8  # rows or columns: with fewer, most of a tile would be idle

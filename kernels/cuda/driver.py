@@ -1,12 +1,13 @@
 """What the library asks of a GPU, and which GPU it asks: a card, the simulator, or nobody.
 
-    REDISPATCH_CUDA=sim     the simulator (simulated.py), on any machine
-    REDISPATCH_CUDA=late    the simulator, whose streams do their work as late as those of a card may (late.py)
+    REDISPATCH_CUDA=sim     the simulator (simulated_driver.py), on any machine
+    REDISPATCH_CUDA=late    the simulator, whose streams do their work as late as those of a card may (async_driver.py)
     REDISPATCH_CUDA=null    a driver that notes launches and allocations, and runs nothing
-    unset                   the machine's cards (card.py), where there are any
+    unset                   the machine's cards (cuda_driver.py), where there are any
 
 A `Driver` has memory by address, streams and events by number, and kernels that it makes of a `Source`. Everything
-above (templates, allocator, tensors) is the same for all three. Read next: `recording.py`, `null.py`, `launch.py`.
+above (templates, allocator, tensors) is the same for all three. Read next: `recording.py`, `null_driver.py`,
+`launch.py`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ CAPACITY = 1 << 28  # bytes of a device that is none
 
 
 # Streams on which nothing happens: what is launched there is written down, as (what starts it, its arguments). See
-# kernels/cuda/runtime/taped.py. Whoever starts a kernel asks `if TAPES and written_down(...)` first.
+# kernels/cuda/runtime/launch_recorder.py. Whoever starts a kernel asks `if TAPES and written_down(...)` first.
 TAPES: dict[int, list[tuple[Start, tuple[int | float, ...]]]] = {}
 
 
@@ -281,20 +282,20 @@ def wait_for_launches(driver: Driver) -> None:
 def driver_for(word: str) -> Driver | None:
     """What REDISPATCH_CUDA names."""
     if word == "null":
-        from .null import NullDriver  # here, as the next one: both are drivers themselves
+        from .null_driver import NullDriver  # here, as the next one: both are drivers themselves
 
         return NullDriver()
     if word == "sim":
-        from .simulated import SimulatedDriver  # here, because an import of the library needs no simulator
+        from .simulated_driver import SimulatedDriver  # here, because an import of the library needs no simulator
 
         return SimulatedDriver()
     if word == "late":
-        from .late import LateDriver  # here, as the former
+        from .async_driver import LateDriver  # here, as the former
 
         return LateDriver()
     if util.find_spec("cuda") is None or util.find_spec("cuda.core") is None:
         return None
-    from .card import cards  # here, because few machines have it
+    from .cuda_driver import cards  # here, because few machines have it
 
     return cards()
 

@@ -2,7 +2,7 @@
 
 A pixel gathers what belongs to it from the columns, row by row of the window, as the CPU adds them: no atomics, and the
 same bits each time. Images lie row by row; a plane is a channel of one of them. Read next:
-`../../backends/cuda/folding.py`.
+`runtime/folding.py`.
 """
 
 # ruff: noqa: F821
@@ -15,7 +15,7 @@ import numpy as np
 
 from .compiler import CUDA as cuda
 from .convolution import divided
-from .written import THREADS, Written
+from .templates import THREADS, Written
 
 int64 = np.int64
 

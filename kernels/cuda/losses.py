@@ -15,7 +15,7 @@ import numpy as np
 
 from .compiler import CUDA as cuda
 from .indexing import report
-from .written import THREADS, Written, block_total
+from .templates import THREADS, Written, block_total
 
 EACH = 16  # labels that a thread reads where losses are added up
 int64 = np.int64

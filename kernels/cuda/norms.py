@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .compiler import CUDA as cuda
-from .written import THREADS, Written, block_total, strip_total
+from .templates import THREADS, Written, block_total, strip_total
 
 int64 = np.int64
 

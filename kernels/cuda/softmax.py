@@ -22,7 +22,7 @@ from ..engine.primitives import maximum
 from ..maths.vecmath import exp, log
 from .compiler import CUDA as cuda
 from .launch import Launch
-from .written import (
+from .templates import (
     THREADS,
     WARP,
     Written,

@@ -30,10 +30,10 @@ from redispatch.dispatch import (
     overridden,
     who_overrides,
 )
-from redispatch.dispatch.core.boxing import default_of
 from redispatch.dispatch.entry.lanes import Attribute, Fixed, Reading, Reads, reads
 from redispatch.dispatch.entry.signature import READS_SELF
 from redispatch.dispatch.inspection.frames import HIDDEN
+from redispatch.dispatch.schema.convert import default_of
 from redispatch.dispatch.schema.schema import NO_DEFAULT
 from redispatch.dispatch.tensor import SET_REQUIRES_GRAD, Tensor, ask_default
 

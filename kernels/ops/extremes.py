@@ -13,13 +13,13 @@ from redispatch import kernels
 from redispatch.dispatch.specialiser.marks import inline, leaf
 from redispatch.dispatch.tensor import Mould, Size, Tensor, dtypes, empty, fresh, looks_of, mould, wrap_dim
 from redispatch.kernels import Reduction
+from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator
 from ..declare.planned import PLANS, Planned, Run
 from ..declare.public import public
 from ..declare.structured import Meta, check_out_dtype, resize_out
 from .arithmetic import maximum, minimum
-from .out_forms import copy_into_out
 from .reductions import REDUCTION, reduced_dims, reduced_shape, with_kept_dims
 
 # --- checks ----------------------------------------------------------------------------------------------------------

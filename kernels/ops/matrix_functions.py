@@ -15,6 +15,7 @@ import numpy as np
 
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, as_numpy, contiguous_format, dtypes, promote_types, wrap_dim
+from redispatch.kernels.declare.out_forms import resize_and_copy_into_out
 
 from ..declare.declare import Operator
 from ..declare.overridable import overridable_function
@@ -22,7 +23,6 @@ from ..declare.public import public
 from ..declare.structured import Meta, Structured, c_name, check_out_dtype, common_device, not_implemented
 from .linalg import matmul_op, mm_op, vdot_op
 from .matrices import check_errors_op, check_floating, check_same_dtype, check_square, is_low_precision
-from .out_forms import resize_and_copy_into_out
 from .solving import inv_ex_op, inv_op, solve_op
 
 # --- matrix_power ----------------------------------------------------------------------------------------------------

@@ -8,12 +8,12 @@ from typing import Any
 from redispatch.dispatch.tensor import Tensor, dtypes, empty
 from redispatch.kernels.cpu import pooling
 from redispatch.kernels.cpu.pooling import Windows3d
+from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator, through
 from ..declare.public import public
 from ..declare.structured import not_implemented
 from .convolution import dense
-from .out_forms import copy_into_out
 from .pooling import (
     ELSEWHERE,
     OPERATORS,

@@ -14,6 +14,7 @@ import numpy as np
 
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, overridable_in_python, wrap_dim
+from redispatch.kernels.declare.out_forms import copy_into_out, resize_and_copy_into_out
 
 from ..declare.declare import Operator
 from ..declare.overridable import overridable_function
@@ -21,7 +22,6 @@ from ..declare.public import public
 from ..declare.structured import Meta, Structured
 from .matrices import check_floating, check_matrix, conj
 from .moments import linalg_vector_norm, vector_norm_backward, vector_norm_op
-from .out_forms import copy_into_out, resize_and_copy_into_out
 from .reductions import reduced_shape
 from .spectra import svdvals_op
 

@@ -19,6 +19,7 @@ from redispatch.dispatch import ops
 from redispatch.dispatch.specialiser.marks import inline
 from redispatch.dispatch.tensor import Size, Tensor, another, as_numpy, dtypes, empty, fresh, looks_of, mould, wrap_dim
 from redispatch.kernels import BadIndex, Elementwise, Operand, broadcast_shapes
+from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator, no_formula
 from ..declare.numbers import storable
@@ -29,7 +30,6 @@ from ..declare.structured import Meta, Structured, apart, check_no_internal_over
 from .copying import check_broadcasts_to, item_op, local_scalar_dense_op, move
 from .creation import arange_op, zeros_op
 from .geometry import selected
-from .out_forms import copy_into_out
 
 # --- checks -----------------------------------------------------------------------------------------------------------
 

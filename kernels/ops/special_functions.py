@@ -12,6 +12,7 @@ from typing import Any
 from redispatch import kernels
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor
+from redispatch.kernels.declare.out_forms import filled
 from redispatch.kernels.maths import special as functions
 
 from ..declare.declare import Function, Operator, alias, no_formula
@@ -21,7 +22,6 @@ from ..declare.public import public
 from . import activations, elementary, float_parts, special
 from .binary import log_where_it_counts, xlogy_op, xlogy_other_op, xlogy_self_op
 from .moments import logsumexp_op
-from .out_forms import filled
 from .softmax import log_softmax_op, softmax_op
 from .special import modified_bessel_ratio_at_zero
 

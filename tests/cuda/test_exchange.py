@@ -12,7 +12,7 @@ from redispatch.kernels import cuda
 from redispatch.kernels.cuda.driver import found
 from redispatch.kernels.cuda.runtime import dlpack
 from redispatch.kernels.cuda.runtime.devices import started
-from redispatch.kernels.cuda.simulated import SimulatedDriver
+from redispatch.kernels.cuda.simulated_driver import SimulatedDriver
 
 from .conftest import devices_of
 

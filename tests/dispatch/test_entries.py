@@ -27,7 +27,6 @@ from redispatch.dispatch import (
     overridden,
 )
 from redispatch.dispatch.config import config
-from redispatch.dispatch.core.boxing import default_of
 from redispatch.dispatch.entry.entries import EntryPoint
 from redispatch.dispatch.protocols.override import (
     HANDLER_CHANGED,
@@ -37,6 +36,7 @@ from redispatch.dispatch.protocols.override import (
     _disabled_torch_function_impl,
     without_subclasses,
 )
+from redispatch.dispatch.schema.convert import default_of
 from redispatch.dispatch.specialiser import specialise
 from redispatch.dispatch.tensor import Tensor
 from redispatch.overrides import TorchFunctionMode

@@ -21,7 +21,7 @@ import redispatch as rd  # noqa: E402
 from redispatch.dispatch import MissingKernelError  # noqa: E402
 from redispatch.kernels import cuda  # noqa: E402
 from redispatch.kernels.cuda.runtime.devices import start, started  # noqa: E402
-from redispatch.kernels.cuda.simulated import SimulatedDriver  # noqa: E402
+from redispatch.kernels.cuda.simulated_driver import SimulatedDriver  # noqa: E402
 from redispatch.testing import SampleInput, assert_close  # noqa: E402
 from redispatch.testing.op_db import op_db  # noqa: E402
 from redispatch.utils import _pytree as pytree  # noqa: E402
