@@ -210,12 +210,12 @@ class Operator:
 
     def differentiate_by(
         op,  # noqa: N805  # as in `derivative`
-        rules: Sequence[tuple[tuple[str, ...], Function]],
+        rules: Any,
         node: str | None = None,
         nondifferentiable: tuple[int, ...] = (),
         for_complex: bool = False,
     ) -> None:
-        """Declares the same by (inputs, formula) pairs, which are read when the derivative is first needed."""
+        """Declares the same by a sequence of (inputs, formula), which is read when the derivative is first needed."""
         op.rules, op.node, op.for_complex = rules, node or node_name(op.base_name), for_complex
         for form in (op.functional, op.inplace):
             if form is not None:

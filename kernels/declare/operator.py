@@ -27,6 +27,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from redispatch.dispatch import OpOverload, impl
+
 from .declare import Function, Operator, handing_on, through
 from .from_scalar import derived
 from .pointwise import NOT_FLOATING, Pointwise
@@ -71,9 +73,10 @@ def binary(name: str, body: Body | str | None = None, promotion: str = "same", *
 
 
 def _with_forms(schema: str, body: Body | str | None, promotion: str, facts: dict[str, Any]) -> Any:
+    all_facts: dict[str, Any] = {"inplace": True, "out": "out", "promotion": promotion} | facts
     if isinstance(body, str):  # a decorator, whose promotion stands where the function would
-        body, promotion = None, body
-    return operator(schema, body, **({"inplace": True, "out": "out", "promotion": promotion} | facts))
+        return operator(schema, **(all_facts | {"promotion": body}))
+    return operator(schema, body, **all_facts)
 
 
 def pointwise(
@@ -101,8 +104,9 @@ def pointwise(
     elif derivative is False:
         op.not_differentiable()
     elif derivative is not None:
-        formulas = derivative if isinstance(derivative, Mapping) else {op.names[op.tensors[0]]: derivative}
-        op.derivative(node=node, for_complex=for_complex, **formulas)
+        by_name = derivative if isinstance(derivative, Mapping) else {op.names[op.tensors[0]]: derivative}
+        rules = [((name,), formula) for name, formula in by_name.items()]
+        op.differentiate_by(rules, node, for_complex=for_complex)
     return op
 
 
@@ -134,7 +138,8 @@ def backward(
     op = pointwise(schema, slope, **({"late_out": "grad_input", "refuses": NOT_FLOATING} | facts))
     incoming, *rest = op.names
     seconds = second if isinstance(second, Mapping) else {op.names[op.tensors[1]]: second}
-    op.derivative(**{incoming: through(op, "grad", *rest)}, **seconds)
+    linear = ((incoming,), through(op, "grad", *rest))
+    op.derivative(linear, *(((name,), formula) for name, formula in seconds.items()))
     forward: Operator = getattr(of, "op", of)
     gradient = through(op, "grad", *(saves or rest))
     forward.derivative(self=gradient, node=node, nondifferentiable=nondifferentiable)
@@ -158,9 +163,9 @@ def with_number(
     """
     of = getattr(of, "op", of)
     op = Operator(schema, inplace=inplace, **({"tags": ("pointwise",), "refuses": of.refuses} | facts))
-    op.explicit(handing_on(of.functional, of.text))
-    if inplace and of.inplace is not None:
-        op.kernel_inplace("CompositeExplicitAutograd")(handing_on(of.inplace, of.text))
+    for form, target in ((op.functional, of.functional), (op.inplace, of.inplace)):
+        if form is not None and target is not None:
+            _kernel(op, form, "CompositeExplicitAutograd", handing_on(target, of.text))
     if derivative is False:
         op.not_differentiable()
     elif callable(derivative):
@@ -176,7 +181,12 @@ def with_arguments(schema: str, of: Any, *given: Any, **facts: Any) -> Operator:
     op = Operator(schema, **({"tags": ("pointwise",), "refuses": of.refuses} | facts))
     for form, target in ((op.functional, of.functional), (op.inplace, of.inplace)):
         if form is not None:
-            op.composite(form)(lambda self, target=target: target(self, *given))
+            _kernel(op, form, "CompositeImplicitAutograd", lambda self, target=target: target(self, *given))
     if op.out is not None:
-        op.composite(op.out)(lambda self, out: of.out(self, *given, out=out))
+        _kernel(op, op.out, "CompositeImplicitAutograd", lambda self, out: of.out(self, *given, out=out))
     return op
+
+
+def _kernel(op: Operator, form: OpOverload, key: str, function: Function) -> None:
+    """Registers a kernel that was made here under the operator's name, at the line that declares it."""
+    impl(form, key, function, convention="positional", place=op.place, name=op.base_name)

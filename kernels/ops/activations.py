@@ -15,7 +15,7 @@ from redispatch.kernels import Elementwise
 
 from ..declare.declare import Operator, through
 from ..declare.operator import backward, flat, operator, pointwise, unary, with_arguments
-from ..declare.pointwise import COMPLEX, NOT_FLOATING, WHOLE
+from ..declare.pointwise import COMPLEX, NOT_FLOATING, WHOLE, Pointwise
 from ..declare.public import public
 from ..declare.structured import Meta, c_name, not_implemented, resize_out
 from .comparison import where_op
@@ -51,7 +51,7 @@ def sigmoid_complex_slope(grad_output, output):
 
 
 sigmoid = unary("sigmoid", {"float": kernels.sigmoid, "complex": sigmoid_complex}, "float", cost=8, core=True)
-sigmoid_backward_op = pointwise(
+sigmoid_backward_op: Pointwise = pointwise(
     "sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
     {"float": sigmoid_slope, "complex": sigmoid_complex_slope},
     late_out="grad_input",

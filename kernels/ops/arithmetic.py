@@ -296,7 +296,7 @@ def fmod_ints(self, other):
 
 def rest_of_division(name: str, node: str, floats: Any, ints: Any, uints: Any, rounding: str) -> Any:
     """The function `name`, x - y * round(x / y), with overloads for a tensor and a number as the second operand."""
-    slopes = {
+    slopes: Any = {
         "self": passed_on,
         "other": lambda grad, self, other: -grad * self.div(other, rounding_mode=rounding),
     }

@@ -108,7 +108,8 @@ def rounding(name: str, element: Any, **facts: Any) -> Any:
     kinds = {"float": element, "int": same_element, "uint": same_element}
     no_complex = NotImplementedError(f"{name} is not supported for complex inputs")
     refuses = {"bool": f"{name}_vml_cpu", COMPLEX: no_complex}
-    return unary(name, kinds, **({"exact_out": True, "core": True, "refuses": refuses, "derivative": flat} | facts))
+    all_facts: dict[str, Any] = {"exact_out": True, "core": True, "refuses": refuses, "derivative": flat} | facts
+    return unary(name, kinds, **all_facts)
 
 
 floor = rounding("floor", floor_element)

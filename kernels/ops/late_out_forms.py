@@ -81,9 +81,9 @@ def declare(name: str, overload: str, names: tuple[str, ...] = ()) -> None:
 for _operator in declarations():
     _late, _overload = _operator.late_out, _operator.functional.schema.overload_name
     if _late:
-        _usual = f"{_overload}_out" if _overload else "out"
-        _into, *_names = (_usual,) if _late is True else (_late, _late) if isinstance(_late, str) else _late
-        declare(_operator.functional.qualified_name.removeprefix("aten::"), _into, tuple(_names))
+        _usual = (f"{_overload}_out" if _overload else "out",)
+        _said = _late if isinstance(_late, tuple) else (_late, _late) if isinstance(_late, str) else _usual
+        declare(_operator.functional.qualified_name.removeprefix("aten::"), _said[0], _said[1:])
 for _name in PLAIN:
     if _name not in NAMED:
         _overload = _name.partition(".")[2]

@@ -169,8 +169,9 @@ def differentiate(loss: Operator, slope: Operator, bend: Function, *, by_target:
     if by_target:
         gradients["target"] = through(slope, "grad", "target", "self", *rest)
         bends["target"] = taking("grad", "grad_output", "self", "target", *rest)(lambda grad, *how: bend(-grad, *how))
-    loss.derivative(**gradients)
-    slope.derivative(grad_output=through(slope, "grad", "self", "target", *rest), **bends)
+    loss.differentiate_by([((name,), formula) for name, formula in gradients.items()])
+    incoming = (("grad_output",), gradients["self"])
+    slope.differentiate_by([incoming, *(((name,), formula) for name, formula in bends.items())])
 
 
 # --- mse_loss, l1_loss -----------------------------------------------------------------------------------------------

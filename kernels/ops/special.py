@@ -71,7 +71,7 @@ digamma = unary(
     refuses=DIGAMMA,
     derivative=lambda grad, self: grad * polygamma(1, self),
 )
-polygamma = operator(
+polygamma: Any = operator(
     "polygamma(int n, Tensor self) -> Tensor",
     kernels.polygamma,
     out="out",

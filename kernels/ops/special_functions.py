@@ -32,7 +32,8 @@ def real(schema: str, element: Function | None = None, *, narrow: bool = False, 
     facts |= {"refuses": {COMPLEX if narrow else (*COMPLEX, *HALVES): f"{name}_cpu"}, "method": False}
     if "(" not in schema:
         schema = f"{schema}(Tensor self) -> Tensor"
-    return operator(f"special_{schema}", element, **({"out": "out", "promotion": "float", "cost": cost} | facts))
+    all_facts: dict[str, Any] = {"out": "out", "promotion": "float", "cost": cost} | facts
+    return operator(f"special_{schema}", element, **all_facts)
 
 
 # --- Bessel and Airy functions ---------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from redispatch.dispatch.tensor import Tensor
 
 from ..declare.declare import through
 from ..declare.operator import binary, pointwise, unary
-from ..declare.pointwise import COMPLEX, WHOLE
+from ..declare.pointwise import COMPLEX, WHOLE, Pointwise
 
 FP32 = {"cuda": "fp32"}
 
@@ -94,7 +94,7 @@ def tanh_complex_slope(grad_output, output):
     return grad_output * (1 - output * output).conjugate()
 
 
-tanh_backward_op = pointwise(
+tanh_backward_op: Pointwise = pointwise(
     "tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
     {"float": tanh_slope, "complex": tanh_complex_slope},
     late_out="grad_input",
