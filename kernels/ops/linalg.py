@@ -617,4 +617,4 @@ def linear_otherwise(input: Any, weight: Any, bias: Any) -> Any:
 
 linear_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
 copy_into_out(linear_op)
-linear = public(linear_op, method=False)
+linear = public(linear_op, method=False, module="nn")

@@ -190,7 +190,7 @@ mse_backward_op.derivative(
     ),
 )
 mse_op.autocast(cpu="fp32", cuda="fp32")
-mse_loss = public(mse_op, method=False)
+mse_loss = public(mse_op, method=False, module="nn")
 
 l1_op = Operator("l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
 
@@ -201,7 +201,7 @@ def l1_composite(self: Any, target: Any, reduction: int) -> Any:
 
 
 l1_op.autocast(cpu="fp32", cuda="fp32")
-l1_loss = public(l1_op, method=False)
+l1_loss = public(l1_op, method=False, module="nn")
 
 # --- huber_loss, smooth_l1_loss: a parabola near 0 that goes on in straight lines ------------------------------------
 
@@ -312,8 +312,8 @@ smooth_l1_backward_op.derivative(
 )
 huber_op.autocast(cpu="fp32", cuda="fp32")
 smooth_l1_op.autocast(cpu="fp32", cuda="fp32")
-huber_loss = public(huber_op, method=False)
-smooth_l1_loss = public(smooth_l1_op, method=False)
+huber_loss = public(huber_op, method=False, module="nn")
+smooth_l1_loss = public(smooth_l1_op, method=False, module="nn")
 
 # --- soft_margin_loss: the targets are 1 and -1 ----------------------------------------------------------------------
 
@@ -352,7 +352,7 @@ soft_margin_backward_op.derivative(
     self=soft_margin_bend,
 )
 soft_margin_op.autocast(cpu="fp32", cuda="fp32")
-soft_margin_loss = public(soft_margin_op, method=False)
+soft_margin_loss = public(soft_margin_op, method=False, module="nn")
 
 # --- binary_cross_entropy: self is a probability ---------------------------------------------------------------------
 
@@ -461,7 +461,7 @@ probability_backward_op.derivative(
     target=probability_target_bend,
 )
 probability_op.autocast(cpu="fp32")
-binary_cross_entropy = public(probability_op, method=False)
+binary_cross_entropy = public(probability_op, method=False, module="nn")
 
 # --- binary_cross_entropy_with_logits: σ(self) is a probability ------------------------------------------------------
 

@@ -794,4 +794,4 @@ def one_hot_composite(self: Any, num_classes: int) -> Tensor:
     return scatter_value_op.inplace(result, -1, self.unsqueeze(-1), 1)
 
 
-one_hot = public(one_hot_op, method=False)
+one_hot = public(one_hot_op, method=False, module="nn")
