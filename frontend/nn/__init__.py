@@ -8,20 +8,34 @@ from typing import Any
 
 from . import functional, init, utils
 from .activation import (
+    CELU,
+    ELU,
     GELU,
     GLU,
+    SELU,
+    Hardshrink,
+    Hardsigmoid,
+    Hardswish,
+    Hardtanh,
+    LeakyReLU,
     LogSigmoid,
     LogSoftmax,
     Mish,
+    PReLU,
     ReLU,
+    ReLU6,
+    RReLU,
     Sigmoid,
     SiLU,
     Softmax,
     Softmax2d,
     Softmin,
     Softplus,
+    Softshrink,
     Softsign,
     Tanh,
+    Tanhshrink,
+    Threshold,
 )
 from .adaptive import AdaptiveLogSoftmaxWithLoss
 from .attention import (
@@ -129,22 +143,6 @@ from .pooling import (
     MaxUnpool1d,
     MaxUnpool2d,
     MaxUnpool3d,
-)
-from .rectifiers import (
-    CELU,
-    ELU,
-    SELU,
-    Hardshrink,
-    Hardsigmoid,
-    Hardswish,
-    Hardtanh,
-    LeakyReLU,
-    PReLU,
-    ReLU6,
-    RReLU,
-    Softshrink,
-    Tanhshrink,
-    Threshold,
 )
 from .response_norm import CrossMapLRN2d, LocalResponseNorm
 from .rnn import (

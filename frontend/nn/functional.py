@@ -1,21 +1,17 @@
 """Functions of neural networks, with PyTorch's names, arguments and errors: `functional.cross_entropy(input, target)`.
 
 They are thin: each reads its arguments as PyTorch's does (names, deprecated switches, defaults) and calls operators.
-Read next: piecewise.py, loss_functions.py.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from redispatch.dispatch import ops
-from redispatch.dispatch.tensor import Size, Tensor, contiguous_format
-from redispatch.kernels.declare.overridable import builtin_function, overridable_function
+from redispatch.dispatch.tensor import Size, Tensor
+from redispatch.kernels.declare.overridable import overridable_function
 from redispatch.kernels.ops import (
-    activations,
     arithmetic,
     attention,
     convolution,
@@ -25,15 +21,12 @@ from redispatch.kernels.ops import (
     normalization,
     scatter_gather,
     shuffles,
-    soft_rectifiers,
 )
 from redispatch.kernels.ops import batch_norm as batch_normalization
 from redispatch.kernels.ops import bilinear as bilinear_forms
 from redispatch.kernels.ops.scatter_gather import one_hot as one_hot
-from redispatch.kernels.ops.softmax import log_softmax as _log_softmax
-from redispatch.kernels.ops.softmax import softmax as _softmax
 
-from . import attention_functions, bags, dropouts, images, loss_functions, piecewise, pools
+from . import activation, attention_functions, bags, dropouts, images, loss_functions, pools
 
 linear = linalg.linear
 pad = images.pad
@@ -47,23 +40,20 @@ scaled_dot_product_attention = attention.scaled_dot_product_attention
 multi_head_attention_forward = attention_functions.multi_head_attention_forward
 alpha_dropout, feature_alpha_dropout = dropouts.alpha_dropout, dropouts.feature_alpha_dropout
 dropout, dropout1d, dropout2d, dropout3d = dropouts.dropout, dropouts.dropout1d, dropouts.dropout2d, dropouts.dropout3d
-celu, celu_ = piecewise.celu, piecewise.celu_
-elu, elu_ = piecewise.elu, piecewise.elu_
-glu = piecewise.glu
-hardshrink = piecewise.hardshrink
-hardsigmoid = piecewise.hardsigmoid
-hardswish = piecewise.hardswish
-hardtanh, hardtanh_ = piecewise.hardtanh, piecewise.hardtanh_
-leaky_relu, leaky_relu_ = piecewise.leaky_relu, piecewise.leaky_relu_
-prelu = piecewise.prelu
-relu_ = activations.relu.inplace
-relu6 = piecewise.relu6
-rrelu, rrelu_ = piecewise.rrelu, piecewise.rrelu_
-selu, selu_ = piecewise.selu, piecewise.selu_
-softshrink = piecewise.softshrink
-softsign = piecewise.softsign
-tanhshrink = piecewise.tanhshrink
-threshold, threshold_ = piecewise.threshold, piecewise.threshold_
+celu, celu_, elu, elu_ = activation.celu, activation.celu_, activation.elu, activation.elu_
+gelu, glu, gumbel_softmax = activation.gelu, activation.glu, activation.gumbel_softmax
+hardshrink, hardsigmoid, hardswish = activation.hardshrink, activation.hardsigmoid, activation.hardswish
+hardtanh, hardtanh_ = activation.hardtanh, activation.hardtanh_
+leaky_relu, leaky_relu_ = activation.leaky_relu, activation.leaky_relu_
+log_softmax, logsigmoid = activation.log_softmax, activation.logsigmoid
+mish, prelu = activation.mish, activation.prelu
+relu, relu_, relu6 = activation.relu, activation.relu_, activation.relu6
+rrelu, rrelu_, selu, selu_ = activation.rrelu, activation.rrelu_, activation.selu, activation.selu_
+sigmoid, silu = activation.sigmoid, activation.silu
+softmax, softmin, softplus = activation.softmax, activation.softmin, activation.softplus
+softshrink, softsign = activation.softshrink, activation.softsign
+tanh, tanhshrink = activation.tanh, activation.tanhshrink
+threshold, threshold_ = activation.threshold, activation.threshold_
 binary_cross_entropy = loss_functions.binary_cross_entropy
 binary_cross_entropy_with_logits = loss_functions.binary_cross_entropy_with_logits
 cosine_embedding_loss = loss_functions.cosine_embedding_loss
@@ -89,7 +79,6 @@ triplet_margin_with_distance_loss = loss_functions.triplet_margin_with_distance_
 cosine_similarity = distances.cosine_similarity
 pairwise_distance = distances.pairwise_distance
 pdist = distances.pdist
-threshold = piecewise.threshold
 bilinear = bilinear_forms.bilinear
 embedding, embedding_bag = scatter_gather.functional_embedding, bags.embedding_bag
 avg_pool1d, avg_pool2d, avg_pool3d = pools.avg_pool1d, pools.avg_pool2d, pools.avg_pool3d
@@ -116,105 +105,6 @@ fold, unfold = images.fold, images.unfold
 grid_sample, affine_grid = images.grid_sample, images.affine_grid
 pixel_shuffle, pixel_unshuffle = shuffles.pixel_shuffle, shuffles.pixel_unshuffle
 channel_shuffle, native_channel_shuffle = shuffles.channel_shuffle, shuffles.native_channel_shuffle
-
-# --- activations ---------------------------------------------------------------------------------------------------
-
-
-@overridable_function
-def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """max(x, 0), elementwise."""
-    return input.relu_() if inplace else input.relu()
-
-
-@builtin_function
-def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """x Φ(x), with Φ the normal distribution function; `approximate="tanh"` by its usual approximation."""
-    return activations.gelu(input, approximate=approximate)
-
-
-@overridable_function
-def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """x σ(x), elementwise."""
-    return activations.silu.inplace(input) if inplace else activations.silu(input)
-
-
-@overridable_function
-def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    """x tanh(softplus(x)), elementwise."""
-    return soft_rectifiers.mish.inplace(input) if inplace else soft_rectifiers.mish(input)
-
-
-@builtin_function
-def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
-    """log(1 + exp(beta x)) / beta, elementwise; x itself where beta x is above `threshold`."""
-    return soft_rectifiers.softplus(input, beta, threshold)
-
-
-@builtin_function
-def logsigmoid(input: Tensor) -> Tensor:
-    """log(sigmoid(x)), elementwise."""
-    return soft_rectifiers.log_sigmoid(input)
-
-
-@overridable_function
-def sigmoid(input: Tensor) -> Tensor:
-    """1 / (1 + exp(-x)), elementwise."""
-    return input.sigmoid()
-
-
-@overridable_function
-def tanh(input: Tensor) -> Tensor:
-    """The hyperbolic tangent, elementwise."""
-    return input.tanh()
-
-
-@overridable_function
-def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """exp(x) / sum(exp(x)) along `dim`. Without `dim`, a warning and PyTorch's old choice of one."""
-    return _softmax(input, _chosen_dim("softmax", input, dim), dtype=dtype)
-
-
-@overridable_function
-def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """The logarithm of the softmax along `dim`."""
-    return _log_softmax(input, _chosen_dim("log_softmax", input, dim), dtype=dtype)
-
-
-@overridable_function
-def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    """The softmax of -x along `dim`."""
-    chosen = _chosen_dim("softmin", input, dim)
-    return _softmax(-input, chosen, dtype=dtype)
-
-
-@overridable_function
-def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
-    """The softmax of (logits + Gumbel noise) / tau: a random choice along `dim` that gradients can pass.
-
-    hard: a one for the choice and zeros for the rest, with the gradient of the softmax.
-    Source: Jang, Gu, Poole, Categorical Reparameterization with Gumbel-Softmax, 2017. `eps` is ignored.
-    """
-    if eps != 1e-10:
-        warnings.warn("`eps` parameter is deprecated and has no effect.", UserWarning, stacklevel=3)
-    waiting = ops.aten.empty_like.default(logits, memory_format=contiguous_format).exponential_()
-    soft = ((logits + -waiting.log()) / tau).softmax(dim)
-    if not hard:
-        return soft
-    choice = soft.max(dim, keepdim=True)[1]
-    ones = ops.aten.zeros_like.default(logits, memory_format=contiguous_format).scatter_(dim, choice, 1.0)
-    return ones - soft.detach() + soft
-
-
-def _chosen_dim(name: str, input: Tensor, dim: int | None) -> int:
-    if dim is not None:
-        return dim
-    warnings.warn(
-        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
-        UserWarning,
-        stacklevel=4,
-    )
-    return 0 if input.dim() in (0, 1, 3) else 1
-
 
 # --- layers --------------------------------------------------------------------------------------------------------
 
