@@ -40,6 +40,8 @@ MERGED = {
     f"redispatch.nn.{former}": f"redispatch.nn.{present}"
     for present, merged in {
         "activation": "piecewise rectifiers",
+        "linear": "distance flatten",
+        "loss": "loss_functions",
     }.items()
     for former in merged.split()
 }

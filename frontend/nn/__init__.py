@@ -52,10 +52,8 @@ from .batch_norm import (
 )
 from .containers import Container, ModuleDict, ModuleList, Sequential
 from .convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
-from .distance import CosineSimilarity, PairwiseDistance
 from .dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
 from .factory import factory_kwargs
-from .flatten import Flatten, Unflatten
 from .lazy import (
     LazyBatchNorm1d,
     LazyBatchNorm2d,
@@ -71,7 +69,7 @@ from .lazy import (
     LazyInstanceNorm3d,
     LazyLinear,
 )
-from .linear import Bilinear, Identity, Linear
+from .linear import Bilinear, CosineSimilarity, Flatten, Identity, Linear, PairwiseDistance, Unflatten
 from .loss import (
     BCELoss,
     BCEWithLogitsLoss,

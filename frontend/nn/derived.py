@@ -39,6 +39,7 @@ def module_of(
     without: str = "",
     shown: str | None = None,
     by_keyword: bool = False,
+    keyword_only: bool = False,
     check: Callable[[Any], None] | None = None,
     doc: str | None = None,
     **options: Any,
@@ -52,7 +53,7 @@ def module_of(
     without: options that the module has not.
     shown: what `extra_repr` says, as the text of an f-string over `self`; by default every option, and `inplace` only
         where it is set.
-    by_keyword: whether `forward` passes all options by keyword.
+    by_keyword: whether `forward` passes all options by keyword. keyword_only: whether `__init__` takes them so.
     check: called with the module at the end of `__init__`.
     options: other defaults; of a function without signature all options, a type for one that must be given.
     """
@@ -60,7 +61,7 @@ def module_of(
     given = inputs.split() or given
     call = f"functional.{function.__name__}({', '.join([*given, *passed])})"
     parts = [
-        initializer(kept, base, check is not None),
+        initializer(kept, base, keyword_only, check is not None),
         f"    def forward({', '.join(['self', *given])}):\n        return {call}\n",
         representation(list(kept), shown),
     ]
@@ -120,7 +121,7 @@ def option(name: str, value: Any) -> Parameter:
     return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=value, annotation=type(value).__name__)
 
 
-def initializer(kept: dict[str, Parameter], base: Any, checked: bool) -> str:
+def initializer(kept: dict[str, Parameter], base: Any, keyword_only: bool, checked: bool) -> str:
     """Returns the text of `__init__`; nothing where the base's serves."""
     of_base = [name for name in kept if name in inspect.signature(base.__init__).parameters]
     if len(of_base) == len(kept) == len(inspect.signature(base).parameters) and not checked:
@@ -130,11 +131,11 @@ def initializer(kept: dict[str, Parameter], base: Any, checked: bool) -> str:
     lines = [f"super().__init__({', '.join(f'{name}={name}' for name in of_base)})"]
     for name, parameter in kept.items():
         if name not in of_base:
-            buffer = "Tensor" in str(parameter.annotation)
+            buffer = parameter.annotation == "Tensor | None"
             lines.append(f"self.register_buffer({name!r}, {name})" if buffer else f"self.{name} = {name}")
     lines += ["check(self)"] * checked
     text = "".join(f"        {line}\n" for line in lines)
-    return f"    def __init__({signature(['self'], kept.values())}) -> None:\n{text}"
+    return f"    def __init__({signature(['self', '*'][: 1 + keyword_only], kept.values())}) -> None:\n{text}"
 
 
 def representation(kept: list[str], shown: str | None) -> str:

@@ -26,7 +26,7 @@ from redispatch.kernels.ops import batch_norm as batch_normalization
 from redispatch.kernels.ops import bilinear as bilinear_forms
 from redispatch.kernels.ops.scatter_gather import one_hot as one_hot
 
-from . import activation, attention_functions, bags, dropouts, images, loss_functions, pools
+from . import activation, attention_functions, bags, dropouts, images, loss, pools
 
 linear = linalg.linear
 pad = images.pad
@@ -54,28 +54,28 @@ softmax, softmin, softplus = activation.softmax, activation.softmin, activation.
 softshrink, softsign = activation.softshrink, activation.softsign
 tanh, tanhshrink = activation.tanh, activation.tanhshrink
 threshold, threshold_ = activation.threshold, activation.threshold_
-binary_cross_entropy = loss_functions.binary_cross_entropy
-binary_cross_entropy_with_logits = loss_functions.binary_cross_entropy_with_logits
-cosine_embedding_loss = loss_functions.cosine_embedding_loss
-cross_entropy = loss_functions.cross_entropy
-ctc_loss = loss_functions.ctc_loss
-gaussian_nll_loss = loss_functions.gaussian_nll_loss
-hinge_embedding_loss = loss_functions.hinge_embedding_loss
-huber_loss = loss_functions.huber_loss
-kl_div = loss_functions.kl_div
-l1_loss = loss_functions.l1_loss
-linear_cross_entropy = loss_functions.linear_cross_entropy
-margin_ranking_loss = loss_functions.margin_ranking_loss
-mse_loss = loss_functions.mse_loss
-multi_margin_loss = loss_functions.multi_margin_loss
-multilabel_margin_loss = loss_functions.multilabel_margin_loss
-multilabel_soft_margin_loss = loss_functions.multilabel_soft_margin_loss
-nll_loss = loss_functions.nll_loss
-poisson_nll_loss = loss_functions.poisson_nll_loss
-smooth_l1_loss = loss_functions.smooth_l1_loss
-soft_margin_loss = loss_functions.soft_margin_loss
-triplet_margin_loss = loss_functions.triplet_margin_loss
-triplet_margin_with_distance_loss = loss_functions.triplet_margin_with_distance_loss
+binary_cross_entropy = loss.binary_cross_entropy
+binary_cross_entropy_with_logits = loss.binary_cross_entropy_with_logits
+cosine_embedding_loss = loss.cosine_embedding_loss
+cross_entropy = loss.cross_entropy
+ctc_loss = loss.ctc_loss
+gaussian_nll_loss = loss.gaussian_nll_loss
+hinge_embedding_loss = loss.hinge_embedding_loss
+huber_loss = loss.huber_loss
+kl_div = loss.kl_div
+l1_loss = loss.l1_loss
+linear_cross_entropy = loss.linear_cross_entropy
+margin_ranking_loss = loss.margin_ranking_loss
+mse_loss = loss.mse_loss
+multi_margin_loss = loss.multi_margin_loss
+multilabel_margin_loss = loss.multilabel_margin_loss
+multilabel_soft_margin_loss = loss.multilabel_soft_margin_loss
+nll_loss = loss.nll_loss
+poisson_nll_loss = loss.poisson_nll_loss
+smooth_l1_loss = loss.smooth_l1_loss
+soft_margin_loss = loss.soft_margin_loss
+triplet_margin_loss = loss.triplet_margin_loss
+triplet_margin_with_distance_loss = loss.triplet_margin_with_distance_loss
 cosine_similarity = distances.cosine_similarity
 pairwise_distance = distances.pairwise_distance
 pdist = distances.pdist
