@@ -40,8 +40,12 @@ MERGED = {
     f"redispatch.nn.{former}": f"redispatch.nn.{present}"
     for present, merged in {
         "activation": "piecewise rectifiers",
+        "dropout": "dropouts",
+        "images": "padding shuffles upsampling",
         "linear": "distance flatten",
         "loss": "loss_functions",
+        "normalization": "batch_norm response_norm",
+        "pooling": "pools",
     }.items()
     for former in merged.split()
 }

@@ -35,6 +35,7 @@ def module_of(
     function: Callable[..., Any],
     *,
     base: type = Module,
+    dims: bool = False,
     inputs: str = "",
     without: str = "",
     shown: str | None = None,
@@ -49,17 +50,20 @@ def module_of(
     Options are the parameters that are no tensors, or have a default; `training` and names that begin with an
     underscore are none. An option that may be a tensor becomes a buffer; those that `base` takes are given to it.
 
-    inputs: the parameters of forward, where they have other names or the function has no signature.
+    dims: whether `self.dims` takes the place of the 2 in the function's name.
+    inputs: the parameters of `forward`, where they are others than the tensors, or have other names.
     without: options that the module has not.
-    shown: what `extra_repr` says, as the text of an f-string over `self`; by default every option, and `inplace` only
-        where it is set.
+    shown: the options that `extra_repr` names, or the text of an f-string over `self`; by default all, and `inplace`
+        only where it is set.
     by_keyword: whether `forward` passes all options by keyword. keyword_only: whether `__init__` takes them so.
     check: called with the module at the end of `__init__`.
     options: other defaults; of a function without signature all options, a type for one that must be given.
     """
-    given, kept, passed = read(function, options, without.split(), by_keyword)
-    given = inputs.split() or given
-    call = f"functional.{function.__name__}({', '.join([*given, *passed])})"
+    given, kept, passed = read(function, options, inputs.split(), without.split(), by_keyword)
+    called = f"functional.{function.__name__}"
+    if dims:
+        called = f'getattr(functional, f"{function.__name__.replace("2d", "{self.dims}d")}")'
+    call = f"{called}({', '.join([*given, *passed])})"
     parts = [
         initializer(kept, base, keyword_only, check is not None),
         f"    def forward({', '.join(['self', *given])}):\n        return {call}\n",
@@ -72,10 +76,11 @@ def module_of(
     return made
 
 
-def by_dims(base: Any, doc: str, **attributes: Sequence[Any]) -> Any:
+def by_dims(base: Any, doc: str, name: str | None = None, **attributes: Sequence[Any]) -> Any:
     """Returns the subclasses of `base` for one, two and three dimensions: of `_MaxPool`, MaxPool1d and its kin.
 
     doc: their docstring, with {image} for "a length", "an image", "a volume", {size} for the names of its sides.
+    name: theirs without the number, where it is not the base's.
     attributes: their values by dimension, the last ones where there are fewer than three; by default `dims`.
     """
     attributes = attributes or {"dims": (1, 2, 3)}
@@ -84,21 +89,24 @@ def by_dims(base: Any, doc: str, **attributes: Sequence[Any]) -> Any:
         dims = 4 - len(next(iter(attributes.values()))) + len(made)
         text = doc.format(image=IMAGES[dims], size=SIZES[dims], dims=dims)
         own = {**dict(zip(attributes, row, strict=True)), "__doc__": text, "__module__": base.__module__}
-        made.append(type(f"{base.__name__.lstrip('_')}{dims}d", (base,), own))
+        made.append(type(f"{name or base.__name__.lstrip('_')}{dims}d", (base,), own))
     return made
 
 
 def read(
-    function: Any, options: dict[str, Any], without: list[str], by_keyword: bool
+    function: Any, options: dict[str, Any], inputs: list[str], without: list[str], by_keyword: bool
 ) -> tuple[list[str], dict[str, Parameter], list[str]]:
     """Returns the names of a function's inputs, the options of its module, and how `forward` passes them."""
     parameters = dict(inspect.signature(function).parameters)
     if any(p.kind is Parameter.VAR_POSITIONAL for p in parameters.values()):  # an operator's, which reads its schema
-        parameters = {name: option(name, value) for name, value in {"input": Tensor, **options}.items()}
+        inputs = inputs or ["input"]
+        parameters = {name: option(name, value) for name, value in {**dict.fromkeys(inputs, Tensor), **options}.items()}
+        options = {}
     given, kept, passed = [], {}, []
-    for name, parameter in parameters.items():
-        if parameter.default is Parameter.empty and parameter.annotation in ("Tensor", "Any"):
-            given.append(name)
+    for place, (name, parameter) in enumerate(parameters.items()):
+        tensor = parameter.default is Parameter.empty and parameter.annotation in ("Tensor", "Any")
+        if place < len(inputs) if inputs else tensor:
+            given.append(inputs[place] if inputs else name)
             continue
         if name in without or name.startswith("_"):
             by_keyword = True  # from here on
@@ -140,12 +148,22 @@ def initializer(kept: dict[str, Parameter], base: Any, keyword_only: bool, check
 
 def representation(kept: list[str], shown: str | None) -> str:
     """Returns the text of `extra_repr`; nothing where there is nothing to show."""
-    if shown is None:
+    if shown is None or shown in kept:
+        kept = [shown] if shown else kept
         shown = ", ".join(f"{name}={{self.{name}!r}}" for name in kept if name != "inplace")
         if "inplace" in kept:
             written = ", inplace=True" if shown else "inplace=True"
             shown += f"{{{written!r} if self.inplace else ''}}"
     return f'    def extra_repr(self) -> str:\n        return f"{shown}"\n' if shown else ""
+
+
+def shows(*names: str) -> Callable[[Any], str]:
+    """Returns the `extra_repr` that shows these attributes."""
+
+    def extra_repr(self: Any) -> str:
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+
+    return extra_repr
 
 
 def signature(first: list[str], parameters: Any) -> str:

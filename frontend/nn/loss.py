@@ -361,7 +361,7 @@ def multi_margin_loss(
 def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: int = MEAN) -> Tensor:
     """Computes Σ max(0, 1 - input[y] + input[j]) / classes over the targets' classes y and the others j.
 
-    Shapes: both [batch, classes]; a row of the target has the numbers of its classes, behind which comes a negative one.
+    Shapes: both [batch, classes]; a row of the target has the numbers of its classes, and behind them a negative one.
     """
     return margin_losses.multilabel_margin_loss(input, target, reduction)
 
