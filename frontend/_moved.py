@@ -35,11 +35,28 @@ MOVED = {
     "redispatch.tensor": ("redispatch.dispatch.tensor",),
 }
 
+# a former module -> the one that holds what it held
+MERGED = {
+    f"redispatch.nn.{former}": f"redispatch.nn.{present}"
+    for present, merged in {
+        "activation": "piecewise rectifiers",
+        "dropout": "dropouts",
+        "images": "padding shuffles upsampling",
+        "linear": "distance flatten",
+        "loss": "loss_functions",
+        "normalization": "batch_norm response_norm",
+        "pooling": "pools",
+    }.items()
+    for former in merged.split()
+}
+
 
 class Moved:
     """Finds former paths, after every other finder has found nothing, and is the loader of what it finds."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if name in MERGED:
+            return ModuleSpec(name, self, origin=MERGED[name])  # type: ignore[arg-type]  # not abstract
         package, _, module = name.rpartition(".")
         for room in MOVED.get(package, ()):
             if find_spec(f"{room}.{module}") is not None:
