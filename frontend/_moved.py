@@ -35,6 +35,22 @@ MOVED = {
     "redispatch.tensor": ("redispatch.dispatch.tensor",),
 }
 
+# a package -> its modules of today -> the modules of PyTorch's names that are part of them
+JOINED = {
+    "redispatch.distributions": {
+        "bernoulli": "binary binomial geometric negative_binomial poisson",
+        "categorical": "multinomial one_hot_categorical",
+        "cauchy": "half_cauchy laplace studentT",
+        "distribution": "exp_family",
+        "exponential": "pareto weibull",
+        "gamma": "beta chi2 dirichlet fishersnedecor inverse_gamma",
+        "normal": "half_normal log_normal logistic_normal",
+        "relaxed_bernoulli": "relaxed_categorical",
+        "transformed_distribution": "independent",
+        "uniform": "gumbel kumaraswamy",
+    },
+}
+
 
 class Moved:
     """Finds former paths, after every other finder has found nothing, and is the loader of what it finds."""
@@ -66,6 +82,15 @@ def package(name: str) -> ModuleType:
 
     vars(made)["__getattr__"] = __getattr__
     return made
+
+
+def join(package: str) -> None:
+    """Makes the modules that are part of others importable, and attributes of their package. Called by the package."""
+    for present, names in JOINED[package].items():
+        module = sys.modules[f"{package}.{present}"]
+        for name in names.split():
+            sys.modules[f"{package}.{name}"] = module
+            setattr(sys.modules[package], name, module)
 
 
 def enter() -> None:
