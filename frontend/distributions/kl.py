@@ -5,7 +5,7 @@
     def kl_mine_normal(p, q): ...
 
 The rule of the nearest base classes answers. Source of the formulas, where none is given: p's entropy and the means of
-q's log density under p. Read next: exp_family.py.
+q's log density under p. Read next: distribution.py.
 """
 
 from __future__ import annotations
@@ -18,29 +18,17 @@ from typing import Any
 
 import redispatch as rd
 
-from .bernoulli import Bernoulli
-from .beta import Beta
-from .binomial import Binomial
-from .categorical import Categorical
-from .cauchy import Cauchy
-from .dirichlet import Dirichlet
-from .distribution import Distribution
-from .exp_family import ExponentialFamily
-from .exponential import Exponential
-from .gamma import Gamma
-from .geometric import Geometric
-from .gumbel import EULER, Gumbel
-from .half_normal import HalfNormal
-from .independent import Independent
-from .laplace import Laplace
+from .bernoulli import Bernoulli, Binomial, Geometric, Poisson
+from .categorical import Categorical, OneHotCategorical
+from .cauchy import Cauchy, Laplace
+from .distribution import Distribution, ExponentialFamily
+from .exponential import Exponential, Pareto
+from .gamma import Beta, Dirichlet, Gamma
 from .multivariate_normal import MultivariateNormal, half_log_det, mahalanobis
-from .normal import Normal
-from .one_hot_categorical import OneHotCategorical
-from .pareto import Pareto
-from .poisson import Poisson
-from .transformed_distribution import TransformedDistribution
-from .uniform import Uniform
-from .utils import sum_rightmost
+from .normal import HalfNormal, Normal
+from .transformed_distribution import Independent, TransformedDistribution
+from .uniform import Gumbel, Uniform
+from .utils import EULER, sum_rightmost
 
 Rule = Callable[[Any, Any], Any]
 _RULES: dict[tuple[type, type], Rule] = {}
