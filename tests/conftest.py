@@ -12,6 +12,7 @@ os.environ.setdefault("REDISPATCH_QUIET", "1")  # before the import: that kernel
 import pytest
 from hypothesis import HealthCheck, settings
 
+<<<<<<< HEAD
 from redispatch.dispatch import DEFAULT, FALLBACKS, LISTENERS, NUMBER_FOR_TENSOR, OPERATORS, STATE
 from redispatch.dispatch.core.base import ARGUMENT_TYPES, BACKEND_OF_DEVICE
 from redispatch.dispatch.core.key import BACKEND_AT, FUNCTIONALITY_AT, KEYS, RUNTIME
@@ -23,7 +24,12 @@ from redispatch.dispatch.rules import TABLES
 from redispatch.dispatch.tensor import KINDS, TYPE_NAMED
 from redispatch.kernels.declare.custom_op import _DEFINITIONS
 from redispatch.kernels.declare.from_scalar import DEFINED
+=======
+from redispatch.dispatch import DEFAULT, STATE
+>>>>>>> refs/heads/tests
 from redispatch.kernels.ops import late_out_forms  # noqa: F401  # before any test, which would be made to forget them
+
+from .registries import Snapshot
 
 # No deadline: the first example of a property may compile a kernel. Derandomised: a failure seen once is seen again;
 # `pytest --hypothesis-profile=search` looks for new ones.
@@ -32,7 +38,6 @@ settings.register_profile("search", deadline=None, max_examples=1000)
 settings.load_profile("steady")
 
 TESTS = os.path.dirname(os.path.abspath(__file__)) + os.sep
-PACKAGE = os.path.dirname(os.path.dirname(TESTS)) + os.sep
 
 # What these check does not depend on how calls are dispatched, or they choose that themselves, boxed and specialised:
 # `make test` runs them in one of its two passes, the specialised one.
@@ -87,6 +92,7 @@ def is_left_out(item, share):
     return info is not None and zlib.crc32(f"{item.originalname} {info}".encode()) % share != 0
 
 
+<<<<<<< HEAD
 # Registries that are one container each, and whose values are never changed in place.
 REGISTRIES = [
     OPERATORS,
@@ -156,6 +162,8 @@ def _is(a, b):
     return a is b
 
 
+=======
+>>>>>>> refs/heads/tests
 snapshot = None  # the last one taken; good for the next test, too, where nothing has changed
 
 
