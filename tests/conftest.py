@@ -12,21 +12,7 @@ os.environ.setdefault("REDISPATCH_QUIET", "1")  # before the import: that kernel
 import pytest
 from hypothesis import HealthCheck, settings
 
-<<<<<<< HEAD
-from redispatch.dispatch import DEFAULT, FALLBACKS, LISTENERS, NUMBER_FOR_TENSOR, OPERATORS, STATE
-from redispatch.dispatch.core.base import ARGUMENT_TYPES, BACKEND_OF_DEVICE
-from redispatch.dispatch.core.key import BACKEND_AT, FUNCTIONALITY_AT, KEYS, RUNTIME
-from redispatch.dispatch.core.registry import OVERLOADS, forget_entries
-from redispatch.dispatch.higher_order import HIGHER_ORDER
-from redispatch.dispatch.layers.autocast import KEY_OF_DEVICE
-from redispatch.dispatch.library import _DEFINING
-from redispatch.dispatch.rules import TABLES
-from redispatch.dispatch.tensor import KINDS, TYPE_NAMED
-from redispatch.kernels.declare.custom_op import _DEFINITIONS
-from redispatch.kernels.declare.from_scalar import DEFINED
-=======
 from redispatch.dispatch import DEFAULT, STATE
->>>>>>> refs/heads/tests
 from redispatch.kernels.ops import late_out_forms  # noqa: F401  # before any test, which would be made to forget them
 
 from .registries import Snapshot
@@ -92,78 +78,6 @@ def is_left_out(item, share):
     return info is not None and zlib.crc32(f"{item.originalname} {info}".encode()) % share != 0
 
 
-<<<<<<< HEAD
-# Registries that are one container each, and whose values are never changed in place.
-REGISTRIES = [
-    OPERATORS,
-    FALLBACKS,
-    NUMBER_FOR_TENSOR,
-    ARGUMENT_TYPES,
-    BACKEND_OF_DEVICE,
-    _DEFINING,
-    LISTENERS,
-    HIGHER_ORDER,
-    _DEFINITIONS,
-    DEFINED,
-    KEY_OF_DEVICE,
-    KINDS,
-    TYPE_NAMED,
-]
-KEY_TABLES = [KEYS, BACKEND_AT, FUNCTIONALITY_AT, RUNTIME]
-
-
-def containers():
-    return [*REGISTRIES, *KEY_TABLES, *(table._rules for table in TABLES)]
-
-
-class Snapshot:
-    """All registries as they are now."""
-
-    def __init__(self):
-        # An operator forgets its entries, and starts a new dict of them, whenever one of its registrations changes.
-        self.entries = [op._entries for op in OPERATORS.values()]
-        self.registrations = [(op, op.registrations.copy()) for op in OPERATORS.values()]
-        self.overloads = {name: overloads.copy() for name, overloads in OVERLOADS.items()}
-        self.containers = [(container, container.copy()) for container in containers()]
-
-    def holds(self):
-        """Whether nothing has changed since."""
-        now = [op._entries for op in OPERATORS.values()]
-        return len(now) == len(self.entries) and all(map(_is, now, self.entries)) and self._containers_hold()
-
-    def _containers_hold(self):
-        return len(self.containers) == len(containers()) and all(now == then for now, then in self.containers)
-
-    def library_has_defined_more(self):
-        known = {op for op, _ in self.registrations}
-        return any(
-            op.place.startswith(PACKAGE) and not op.place.startswith(TESTS)
-            for op in OPERATORS.values()
-            if op not in known
-        )
-
-    def restore(self):
-        known, now = {op for op, _ in self.registrations}, set(OPERATORS.values())
-        for container, then in self.containers:
-            container.clear()
-            container.extend(then) if isinstance(container, list) else container.update(then)
-        for op, then in self.registrations:
-            op.registrations.clear()
-            op.registrations.update(then)
-        OVERLOADS.clear()
-        OVERLOADS.update({name: overloads.copy() for name, overloads in self.overloads.items()})
-        forget_entries()
-        for listener in LISTENERS:
-            for op in known ^ now:
-                listener("removed" if op in now else "defined", op)
-
-
-def _is(a, b):
-    return a is b
-
-
-=======
->>>>>>> refs/heads/tests
 snapshot = None  # the last one taken; good for the next test, too, where nothing has changed
 
 
