@@ -17,7 +17,8 @@ from redispatch.dispatch.tensor import Tensor, dtypes, looks_of
 from redispatch.kernels import Operand, broadcast_shapes
 
 from ..declare.declare import Operator
-from ..declare.planned import Planned, Run
+from ..declare.plan import Run
+from ..declare.planned import Planned
 from ..declare.public import public
 from ..declare.structured import Meta, Structured, c_name, check_out_dtype, common_device
 from .out_forms import copy_into_out, filled, resize_and_copy_into_out

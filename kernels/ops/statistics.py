@@ -15,7 +15,8 @@ from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, wrap_dim
 from redispatch.kernels import Elementwise
 
 from ..declare.declare import Operator
-from ..declare.planned import Planned, PlannedSeveral, Run
+from ..declare.plan import Run
+from ..declare.planned import Planned, PlannedSeveral
 from ..declare.public import public
 from ..declare.structured import Meta, not_implemented
 from .moments import CORRECTION, QUOTIENT, ROOT_OF_QUOTIENT, ready_var, std_backward, var_backward, var_meta
