@@ -21,7 +21,8 @@ from redispatch.dispatch.tensor import Tensor, dtypes, empty, fresh, mould, stri
 from redispatch.kernels import output_strides
 
 from ..declare.declare import Operator
-from ..declare.planned import PlannedSeveral, Run, on_dense
+from ..declare.plan import Run
+from ..declare.planned import PlannedSeveral, on_dense
 from ..declare.public import public
 from ..declare.structured import Meta
 from .attention_choice import EFFICIENT, FLASH, SDPAParams, chosen

@@ -18,7 +18,8 @@ from redispatch.kernels import Operand, broadcast_shapes
 from redispatch.kernels.declare.out_forms import copy_into_out, filled, resize_and_copy_into_out
 
 from ..declare.declare import Operator
-from ..declare.planned import Planned, Run
+from ..declare.plan import Run
+from ..declare.planned import Planned
 from ..declare.public import public
 from ..declare.structured import Meta, Structured, c_name, check_out_dtype, common_device
 from .views import t_op, view_op

@@ -15,7 +15,8 @@ from redispatch.dispatch.tensor import Tensor, dtypes, empty
 from redispatch.kernels import BadIndex, Operand
 
 from ..declare.declare import Operator
-from ..declare.planned import Planned, PlannedSeveral, Run, on_dense
+from ..declare.plan import Run
+from ..declare.planned import Planned, PlannedSeveral, on_dense
 from ..declare.public import public
 from ..declare.structured import Meta, not_implemented
 from .pair_losses import MEAN, NONE, SUM
