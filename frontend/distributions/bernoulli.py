@@ -56,19 +56,13 @@ class Bernoulli(ByProbsOrLogits, ExponentialFamily):
     _mean_carrier_measure = 0
 
     mean = property(attrgetter("probs"))
+    mode = property(lambda self: (self.probs >= 0.5).to(self.probs).masked_fill(self.probs == 0.5, rd.nan))
     variance = property(lambda self: self.probs * (1 - self.probs))
     param_shape = property(lambda self: self._param.size())
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         self._take(probs, logits)
         super().__init__(self._param.size(), validate_args=validate_args)
-
-    @property
-    def mode(self) -> Any:
-        """The most probable value: nan where both are as probable."""
-        mode = (self.probs >= 0.5).to(self.probs)
-        mode[self.probs == 0.5] = rd.nan
-        return mode
 
     def sample(self, sample_shape: Any = ()) -> Any:
         with rd.no_grad():
@@ -85,9 +79,7 @@ class Bernoulli(ByProbsOrLogits, ExponentialFamily):
     def enumerate_support(self, expand: bool = True) -> Any:
         return self._values(rd.arange(2, dtype=self._param.dtype, device=self._param.device), expand)
 
-    @property
-    def _natural_params(self) -> Any:
-        return (rd.logit(self.probs),)
+    _natural_params = property(lambda self: (rd.logit(self.probs),))
 
     def _log_normalizer(self, x: Any) -> Any:
         return rd.log(1 + rd.exp(x))
@@ -259,9 +251,7 @@ class Poisson(ExponentialFamily):
         rate, value = broadcast_all(self.rate, value)
         return value.xlogy(rate) - rate - (value + 1).lgamma()
 
-    @property
-    def _natural_params(self) -> Any:
-        return (rd.log(self.rate),)
+    _natural_params = property(lambda self: (rd.log(self.rate),))
 
     def _log_normalizer(self, x: Any) -> Any:
         return rd.exp(x)

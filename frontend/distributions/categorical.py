@@ -69,10 +69,14 @@ class OfCategorical(Distribution):
     """A family of vectors `[..., K]` that is made of a Categorical, whose parameters are its own."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
-    _categorical: Categorical
 
     probs, logits = property(attrgetter("_categorical.probs")), property(attrgetter("_categorical.logits"))
     param_shape = property(attrgetter("_categorical.param_shape"))
+
+    def _begin(self, probs: Any, logits: Any, validate_args: bool | None) -> None:
+        self._categorical = Categorical(probs, logits)
+        shape = self.param_shape
+        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
 
 
 class OneHotCategorical(OfCategorical):
@@ -87,9 +91,7 @@ class OneHotCategorical(OfCategorical):
     variance = property(lambda self: self.probs * (1 - self.probs))
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        self._categorical = Categorical(probs, logits)
-        shape = self._categorical.param_shape
-        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
+        self._begin(probs, logits, validate_args)
 
     @property
     def mode(self) -> Any:
@@ -143,10 +145,8 @@ class Multinomial(OfCategorical):
         if not isinstance(total_count, int):
             raise NotImplementedError("inhomogeneous total_count is not supported")
         self.total_count = total_count
-        self._categorical = Categorical(probs=probs, logits=logits)
+        self._begin(probs, logits, validate_args)
         self._binomial = Binomial(total_count=total_count, probs=self.probs)
-        shape = self._categorical.param_shape
-        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         new = super().expand(batch_shape, _instance)

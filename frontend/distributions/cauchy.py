@@ -117,19 +117,13 @@ class StudentT(Distribution):
     has_rsample = True
     _parameters = ("df", "loc", "scale", "_chi2")
 
+    mean = property(lambda self: self.loc.masked_fill(self.df <= 1, rd.nan))
     mode = property(attrgetter("loc"))
 
     def __init__(self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None) -> None:
         self.df, self.loc, self.scale = broadcast_all(df, loc, scale)
         self._chi2 = Chi2(self.df)
         super().__init__(self.df.size(), validate_args=validate_args)
-
-    @property
-    def mean(self) -> Any:
-        """The mean: nan where df <= 1."""
-        mean = self.loc.clone()
-        mean[self.df <= 1] = rd.nan
-        return mean
 
     @property
     def variance(self) -> Any:

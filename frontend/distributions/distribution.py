@@ -256,12 +256,17 @@ class ExponentialFamily(Distribution):
     def _mean_carrier_measure(self) -> Any:
         raise NotImplementedError
 
-    def entropy(self) -> Any:
-        """Returns A(η) - η·∇A(η) - E log h, as ∇A(η) is the mean of T."""
+    def _means(self) -> tuple[Any, list[tuple[Any, Any]]]:
+        """Returns A(η), and each parameter with the mean of its T."""
         natural = [one.detach().requires_grad_() for one in self._natural_params]
         normalizer = self._log_normalizer(*natural)
         slopes = rd.autograd.grad(normalizer.sum(), natural, create_graph=True)
+        return normalizer, list(zip(natural, slopes, strict=True))
+
+    def entropy(self) -> Any:
+        """Returns A(η) - η·∇A(η) - E log h, as ∇A(η) is the mean of T."""
+        normalizer, pairs = self._means()
         result = normalizer - self._mean_carrier_measure
-        for parameter, slope in zip(natural, slopes, strict=True):
+        for parameter, slope in pairs:
             result = result - (parameter * slope).reshape(self._batch_shape + (-1,)).sum(-1)
         return result

@@ -48,9 +48,7 @@ class Exponential(ExponentialFamily):
     def entropy(self) -> Any:
         return 1.0 - rd.log(self.rate)
 
-    @property
-    def _natural_params(self) -> Any:
-        return (-self.rate,)
+    _natural_params = property(lambda self: (-self.rate,))
 
     def _log_normalizer(self, x: Any) -> Any:
         return -rd.log(-x)

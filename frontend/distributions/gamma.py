@@ -55,9 +55,7 @@ class Gamma(ExponentialFamily):
         self._check(value)
         return rd.special.gammainc(self.concentration, self.rate * value)
 
-    @property
-    def _natural_params(self) -> Any:
-        return (self.concentration - 1, -self.rate)
+    _natural_params = property(lambda self: (self.concentration - 1, -self.rate))
 
     def _log_normalizer(self, x: Any, y: Any) -> Any:
         return rd.lgamma(x + 1) + (x + 1) * rd.log(-y.reciprocal())
@@ -88,16 +86,12 @@ class InverseGamma(TransformedDistribution):
     _parameters = ()
 
     concentration, rate = property(attrgetter("base_dist.concentration")), property(attrgetter("base_dist.rate"))
+    mean = property(lambda self: rd.where(self.concentration > 1, self.rate / (self.concentration - 1), rd.inf))
     mode = property(lambda self: self.rate / (self.concentration + 1))
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
         base = Gamma(concentration, rate, validate_args=validate_args)
         super().__init__(base, PowerTransform(-base.rate.new_ones(())), validate_args=validate_args)
-
-    @property
-    def mean(self) -> Any:
-        """The mean: inf where concentration <= 1."""
-        return rd.where(self.concentration > 1, self.rate / (self.concentration - 1), rd.inf)
 
     @property
     def variance(self) -> Any:
@@ -160,9 +154,7 @@ class Dirichlet(ExponentialFamily):
         spread = (k - total) * rd.digamma(total) + ((a - 1.0) * rd.digamma(a)).sum(-1)
         return rd.lgamma(a).sum(-1) - rd.lgamma(total) - spread
 
-    @property
-    def _natural_params(self) -> Any:
-        return (self.concentration,)
+    _natural_params = property(lambda self: (self.concentration,))
 
     def _log_normalizer(self, x: Any) -> Any:
         return x.lgamma().sum(-1) - rd.lgamma(x.sum(-1))
@@ -205,9 +197,7 @@ class Beta(ExponentialFamily):
     def entropy(self) -> Any:
         return self._dirichlet.entropy()
 
-    @property
-    def _natural_params(self) -> Any:
-        return (self.concentration1, self.concentration0)
+    _natural_params = property(lambda self: (self.concentration1, self.concentration0))
 
     def _log_normalizer(self, x: Any, y: Any) -> Any:
         return rd.lgamma(x) + rd.lgamma(y) - rd.lgamma(x + y)
@@ -234,22 +224,19 @@ class FisherSnedecor(Distribution):
     @property
     def mean(self) -> Any:
         """The mean: nan where df2 <= 2."""
-        df2 = self.df2.clone()
-        df2[df2 <= 2] = rd.nan
+        df2 = self.df2.masked_fill(self.df2 <= 2, rd.nan)
         return df2 / (df2 - 2)
 
     @property
     def mode(self) -> Any:
         """The most probable value: nan where df1 <= 2."""
         mode = (self.df1 - 2) / self.df1 * self.df2 / (self.df2 + 2)
-        mode[self.df1 <= 2] = rd.nan
-        return mode
+        return mode.masked_fill(self.df1 <= 2, rd.nan)
 
     @property
     def variance(self) -> Any:
         """The variance: nan where df2 <= 4."""
-        df2 = self.df2.clone()
-        df2[df2 <= 4] = rd.nan
+        df2 = self.df2.masked_fill(self.df2 <= 4, rd.nan)
         return 2 * df2.pow(2) * (self.df1 + df2 - 2) / (self.df1 * (df2 - 2).pow(2) * (df2 - 4))
 
     def rsample(self, sample_shape: Any = ()) -> Any:

@@ -97,12 +97,10 @@ def kl_of_exponential_families(p: Any, q: Any) -> Any:
             "The cross KL-divergence between different exponential families cannot be computed "
             "using Bregman divergences"
         )
-    natural_p = [one.detach().requires_grad_() for one in p._natural_params]
     natural_q = q._natural_params
-    normalizer = p._log_normalizer(*natural_p)
-    slopes = rd.autograd.grad(normalizer.sum(), natural_p, create_graph=True)
+    normalizer, means = p._means()
     result = q._log_normalizer(*natural_q) - normalizer
-    for of_p, of_q, slope in zip(natural_p, natural_q, slopes, strict=True):
+    for (of_p, slope), of_q in zip(means, natural_q, strict=True):
         result = result - sum_rightmost((of_q - of_p) * slope, len(q.event_shape))
     return result
 

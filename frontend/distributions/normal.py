@@ -64,9 +64,7 @@ class Normal(ExponentialFamily):
     def entropy(self) -> Any:
         return 0.5 + 0.5 * math.log(2 * math.pi) + rd.log(self.scale)
 
-    @property
-    def _natural_params(self) -> Any:
-        return (self.loc / self.scale.pow(2), -0.5 * self.scale.pow(2).reciprocal())
+    _natural_params = property(lambda self: (self.loc / self.scale.pow(2), -0.5 * self.scale.pow(2).reciprocal()))
 
     def _log_normalizer(self, x: Any, y: Any) -> Any:
         return -0.25 * x.pow(2) / y + 0.5 * rd.log(-math.pi / y)

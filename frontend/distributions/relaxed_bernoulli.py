@@ -12,7 +12,7 @@ import redispatch as rd
 
 from . import constraints
 from .bernoulli import ByProbsOrLogits
-from .categorical import Categorical, OfCategorical
+from .categorical import OfCategorical
 from .distribution import Distribution
 from .transformed_distribution import TransformedDistribution
 from .transforms import ExpTransform, SigmoidTransform
@@ -65,10 +65,8 @@ class ExpRelaxedCategorical(OfCategorical):
     def __init__(
         self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
-        self._categorical = Categorical(probs, logits)
         self.temperature = temperature
-        shape = self._categorical.param_shape
-        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
+        self._begin(probs, logits, validate_args)
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         shape = self._extended_shape(sample_shape)

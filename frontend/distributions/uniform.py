@@ -131,8 +131,7 @@ class Kumaraswamy(TransformedDistribution):
         """The most probable value: nan where a concentration is below 1."""
         a, b = self.concentration1, self.concentration0
         mode = (a.reciprocal() * (-b).log1p() - a.reciprocal() * (-a * b).log1p()).exp()
-        mode[(b < 1) | (a < 1)] = rd.nan
-        return mode
+        return mode.masked_fill((b < 1) | (a < 1), rd.nan)
 
     def entropy(self) -> Any:
         a, b = self.concentration1, self.concentration0
