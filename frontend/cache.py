@@ -193,7 +193,7 @@ def in_units(size: int) -> str:
     for unit in ("B", "kB", "MB"):
         if size < 1000:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size = size / 1000  # type: ignore[assignment]
+        size = size / 1000  # type: ignore[assignment]  # another type on purpose
     return f"{size:.1f} GB"
 
 

@@ -524,7 +524,7 @@ class AffineTransform(_Comparable):
     @property
     def sign(self) -> Any:
         if isinstance(self.scale, Number):
-            return 1 if float(self.scale) > 0 else -1 if float(self.scale) < 0 else 0  # type: ignore[arg-type]
+            return 1 if float(self.scale) > 0 else -1 if float(self.scale) < 0 else 0  # type: ignore[arg-type]  # of the right type, which mypy cannot tell
         return self.scale.sign()
 
     def _call(self, x: Any) -> Any:
@@ -535,7 +535,7 @@ class AffineTransform(_Comparable):
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         if isinstance(self.scale, Number):
-            result = rd.full_like(x, math.log(abs(self.scale)))  # type: ignore[arg-type]
+            result = rd.full_like(x, math.log(abs(self.scale)))  # type: ignore[arg-type]  # of the right type, which mypy cannot tell
         else:
             result = rd.abs(self.scale).log()
         return sum_rightmost(result, self.event_dim).expand(x.shape[: x.dim() - self.event_dim])

@@ -74,7 +74,7 @@ def wait_for_launches(driver: Driver) -> None:
     def launch(kernel: Any, grid: Dim, block: Dim, arguments: Sequence[int | float], stream: int = 0) -> None:
         prepared(kernel, grid, block)(tuple(arguments), stream)
 
-    driver.prepared, driver.launch = prepared, launch  # type: ignore[method-assign]
+    driver.prepared, driver.launch = prepared, launch  # type: ignore[method-assign]  # wrapped on purpose
 
 
 def driver_for(word: str) -> Driver | None:

@@ -307,7 +307,7 @@ def max_out_composite(self: Any, other: Any, out: Any) -> Any:
 
 @min_out_op.implicit
 def min_out_composite(self: Any, other: Any, out: Any) -> Any:
-    return minimum_op.out(self, other, out=out)  # type: ignore[misc]
+    return minimum_op.out(self, other, out=out)  # type: ignore[misc]  # this operator has the form
 
 
 max_other_op.out = max_out_op.functional

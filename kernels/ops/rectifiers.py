@@ -130,7 +130,7 @@ def selu_composite(self: Tensor) -> Tensor:
 
 @selu_op.kernel_inplace("CompositeImplicitAutograd")
 def selu_inplace(self: Tensor) -> Tensor:
-    return elu_op.inplace(self, SELU_ALPHA, SELU_SCALE)  # type: ignore[misc]
+    return elu_op.inplace(self, SELU_ALPHA, SELU_SCALE)  # type: ignore[misc]  # this operator has the form
 
 
 selu = public(selu_op, method=False)
@@ -317,7 +317,7 @@ def relu6_composite(self: Tensor) -> Tensor:
 
 @relu6_op.kernel_inplace("CompositeImplicitAutograd")
 def relu6_inplace(self: Tensor) -> Tensor:
-    return hardtanh_op.inplace(self, 0, 6)  # type: ignore[misc]
+    return hardtanh_op.inplace(self, 0, 6)  # type: ignore[misc]  # this operator has the form
 
 
 relu6 = public(relu6_op, method=False, module="nn")

@@ -574,7 +574,7 @@ def nonzero_by_dimension(self: Any) -> list[Tensor]:
     return list(nonzero_op.functional(x).unbind(1))
 
 
-Tensor.nonzero = another(nonzero, "nonzero")  # type: ignore[attr-defined]
+Tensor.nonzero = another(nonzero, "nonzero")  # type: ignore[attr-defined]  # attached here
 
 argwhere_op = Operator("argwhere(Tensor self) -> Tensor", tags=("dynamic_output_shape",))
 argwhere_op.implicit(lambda self: nonzero_op.functional(self))
