@@ -40,12 +40,18 @@ MERGED = {
     f"redispatch.nn.{former}": f"redispatch.nn.{present}"
     for present, merged in {
         "activation": "piecewise rectifiers",
+        "attention": "attention_functions attention_kernels",
+        "containers": "parameter_containers",
         "dropout": "dropouts",
         "images": "padding shuffles upsampling",
         "linear": "distance flatten",
         "loss": "loss_functions",
         "normalization": "batch_norm response_norm",
+        "parameter": "conversion factory uninitialized",
         "pooling": "pools",
+        "sparse": "bags",
+        "tree": "typename",
+        "utils.parametrizations": "utils.orthogonal",
     }.items()
     for former in merged.split()
 }
