@@ -51,12 +51,18 @@ JOINED = {
     },
     "redispatch.nn": {
         "activation": "piecewise rectifiers",
+        "attention": "attention_functions attention_kernels",
+        "containers": "parameter_containers",
         "dropout": "dropouts",
         "images": "padding shuffles upsampling",
         "linear": "distance flatten",
         "loss": "loss_functions",
         "normalization": "batch_norm response_norm",
+        "parameter": "conversion factory uninitialized",
         "pooling": "pools",
+        "sparse": "bags",
+        "tree": "typename",
+        "utils.parametrizations": "utils.orthogonal",
     },
 }
 PRESENT = {

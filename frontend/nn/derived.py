@@ -84,7 +84,7 @@ def by_dims(base: Any, doc: str, name: str | None = None, **attributes: Sequence
     attributes: their values by dimension, the last ones where there are fewer than three; by default `dims`.
     """
     attributes = attributes or {"dims": (1, 2, 3)}
-    made = []
+    made: list[Any] = []
     for row in zip(*attributes.values(), strict=True):
         dims = 4 - len(next(iter(attributes.values()))) + len(made)
         text = doc.format(image=IMAGES[dims], size=SIZES[dims], dims=dims)

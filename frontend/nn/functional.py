@@ -16,7 +16,8 @@ from redispatch.kernels.ops import (
 from redispatch.kernels.ops import bilinear as bilinear_forms
 from redispatch.kernels.ops.scatter_gather import one_hot as one_hot
 
-from . import activation, attention_functions, bags, images, loss, normalization, pooling
+from . import activation, images, loss, normalization, pooling, sparse
+from . import attention as attending
 from . import dropout as dropping
 
 linear = linalg.linear
@@ -28,7 +29,7 @@ conv_tbc = convolution_forms.conv_tbc
 conv_transpose1d, conv_transpose2d = convolution.conv_transpose1d, convolution.conv_transpose2d
 conv_transpose3d = convolution.conv_transpose3d
 scaled_dot_product_attention = attention.scaled_dot_product_attention
-multi_head_attention_forward = attention_functions.multi_head_attention_forward
+multi_head_attention_forward = attending.multi_head_attention_forward
 alpha_dropout, feature_alpha_dropout = dropping.alpha_dropout, dropping.feature_alpha_dropout
 dropout, dropout1d, dropout2d, dropout3d = dropping.dropout, dropping.dropout1d, dropping.dropout2d, dropping.dropout3d
 celu, celu_, elu, elu_ = activation.celu, activation.celu_, activation.elu, activation.elu_
@@ -71,7 +72,7 @@ cosine_similarity = distances.cosine_similarity
 pairwise_distance = distances.pairwise_distance
 pdist = distances.pdist
 bilinear = bilinear_forms.bilinear
-embedding, embedding_bag = scatter_gather.functional_embedding, bags.embedding_bag
+embedding, embedding_bag = scatter_gather.functional_embedding, sparse.embedding_bag
 avg_pool1d, avg_pool2d, avg_pool3d = pooling.avg_pool1d, pooling.avg_pool2d, pooling.avg_pool3d
 max_pool1d, max_pool1d_with_indices = pooling.max_pool1d, pooling.max_pool1d_with_indices
 max_pool2d, max_pool2d_with_indices = pooling.max_pool2d, pooling.max_pool2d_with_indices

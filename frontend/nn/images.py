@@ -94,15 +94,15 @@ ReplicationPad1d, ReplicationPad2d, ReplicationPad3d = by_dims(
 CircularPad1d, CircularPad2d, CircularPad3d = by_dims(_CircularPad, "Continues {image} from its other side." + _PADDED)
 
 
-class ZeroPad1d(_ZeroPad, ConstantPad1d):
+class ZeroPad1d(_ZeroPad, ConstantPad1d):  # type: ignore[valid-type, misc]  # a class that module_of made
     """Puts zeros before and behind a length."""
 
 
-class ZeroPad2d(_ZeroPad, ConstantPad2d):
+class ZeroPad2d(_ZeroPad, ConstantPad2d):  # type: ignore[valid-type, misc]  # a class that module_of made
     """Puts zeros around an image."""
 
 
-class ZeroPad3d(_ZeroPad, ConstantPad3d):
+class ZeroPad3d(_ZeroPad, ConstantPad3d):  # type: ignore[valid-type, misc]  # a class that module_of made
     """Puts zeros around a volume."""
 
 
@@ -406,7 +406,7 @@ ChannelShuffle = module_of(
 )
 
 
-class Fold(Unfold):
+class Fold(Unfold):  # type: ignore[valid-type, misc]  # a class that module_of made
     """Adds up columns to images of a size, each element where Unfold takes it from.
 
     Shapes: (n, channels * elements of a window, windows) -> (n, channels, *output_size).

@@ -458,7 +458,7 @@ MultiLabelSoftMarginLoss = weighted_loss_of("MultiLabelSoftMarginLoss", multilab
 CTCLoss = loss_of("CTCLoss", ctc_loss)
 
 
-class NLLLoss2d(NLLLoss):
+class NLLLoss2d(NLLLoss):  # type: ignore[valid-type, misc]  # a class that module_of made
     """Computes NLLLoss, by its former name for images."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -22,7 +22,7 @@ from redispatch.dispatch.tensor import Tensor, preserve_format
 from redispatch.kernels.ops import creation
 from redispatch.nn.checkpoint import registered
 from redispatch.nn.module import clear_grad
-from redispatch.nn.typename import typename
+from redispatch.nn.tree import typename
 
 Group = dict[str, Any]
 Hooks = OrderedDict[int, Callable[..., Any]]
