@@ -6,26 +6,19 @@ per key; then explain and trace, which show what happens.
 
 from . import layers
 from .core.base import ARGUMENT_TYPES, BACKEND_OF_DEVICE, VALUE_CLASSES, WITHOUT_MODULE, TensorBase, wants_gradient
-from .core.boxing import NUMBER_FOR_TENSOR, bind, unbind
+from .core.boxing import bind, unbind
 from .core.interpreter import call, dispatch_keyset, run, tensors_keyset
-from .core.key import DispatchKey, backends, define_backend, define_key, functionalities, key_named, undefine
-from .core.keyset import DispatchKeySet, above, below, describe, has, highest, keyset, runtime_keys, shared, without
-from .core.memo import Memo
-from .core.operator import OpOverload, OpOverloadPacket, as_keyset, describe_value, operator_named, ops
-from .core.registry import FALLBACKS, LATE, LISTENERS, OPERATORS, caller, place_of
-from .core.rules import RuleTable, Slot
+from .core.key import DispatchKey, backends, functionalities, key_named
+from .core.keyset import above, below, describe, has, highest, keyset, runtime_keys, shared, without
+from .core.operator import OpOverload
+from .core.registry import FALLBACKS, LATE, LISTENERS, OPERATORS
 from .core.state import (
     AUTOCAST_KEYS,
     DEFAULT,
     LAZY_BITS,
     STATE,
     LevelKind,
-    Region,
-    Setting,
     State,
-    exclude,
-    force,
-    include,
     with_modes,
     with_pre_dispatch_modes,
     within,
@@ -43,7 +36,9 @@ from .errors import (
 )
 from .inspection.breakpoint import Breakpoint, breakpoint
 from .inspection.explain import dump_registrations, dump_table, explain
+from .inspection.missing import describe_value
 from .inspection.trace import Hop, trace
+from .keyset_class import DispatchKeySet, as_keyset
 from .library import (
     Library,
     _scoped_library,
@@ -53,6 +48,9 @@ from .library import (
     operators,
     own_namespace,
 )
+from .namespaces import OpOverloadPacket, operator_named, ops
+from .own_keys import define_backend, define_key, undefine
+from .places import caller, place_of
 from .protocols.conventions import OfPython, ask_mode_of_builtin_method, of_builtin_method
 from .protocols.mode_stack import (
     TorchDispatchMode,
@@ -85,9 +83,13 @@ from .protocols.override import (
     without_overrides,
     without_subclasses,
 )
+from .regions import Region, Setting, exclude, force, include
+from .rules import RuleTable, Slot
+from .schema.convert import NUMBER_FOR_TENSOR
 from .schema.parser import parse_schema
 from .schema.schema import NO_DEFAULT, Argument, FunctionSchema, ListType, OptionalType
 from .schema.tags import Tag
+from .specialiser.memo import Memo
 
 __all__ = [
     "AcceleratorError",

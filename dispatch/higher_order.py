@@ -33,15 +33,15 @@ from redispatch.dispatch.pytree import tree_leaves, tree_map_only
 from .core.base import TensorBase, wants_gradient
 from .core.key import DispatchKey, key_named
 from .core.keyset import keyset, runtime_keys
-from .core.operator import ops
-from .core.registry import place_of
-from .core.rules import Slot
 from .core.state import ABOVE_PYTHON, STATE, with_modes, within
 from .core.table import Kernel, resolve
 from .layers.autograd import AUTOGRAD
 from .layers.python import has_handler, in_order
+from .namespaces import ops
+from .places import place_of
 from .protocols.mode_stack import TorchDispatchMode
 from .protocols.override import handle_torch_function, overridden, overriding
+from .rules import Slot
 
 Function = Callable[..., Any]
 

@@ -16,12 +16,14 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from .core.boxing import box, box_fallback, fallthrough
 from .core.key import DispatchKey, key_named
-from .core.operator import OpOverload, operator_named
-from .core.registry import OPERATORS, Undo, add_fallback, add_operator, caller
+from .core.operator import OpOverload
+from .core.registry import OPERATORS, Undo, add_fallback, add_operator
 from .core.table import Kernel
 from .errors import RegistrationError
+from .kernel_conventions import box, box_fallback, fallthrough
+from .namespaces import operator_named
+from .places import caller
 from .schema.parser import parse_schema
 from .schema.schema import FunctionSchema
 from .schema.text import SchemaText

@@ -7,12 +7,12 @@ import os
 
 from redispatch.dispatch import FALLBACKS, LISTENERS, NUMBER_FOR_TENSOR, OPERATORS
 from redispatch.dispatch.core.base import ARGUMENT_TYPES, BACKEND_OF_DEVICE
-from redispatch.dispatch.core.key import _BACKEND_AT, _FUNCTIONALITY_AT, _RUNTIME, KEYS
+from redispatch.dispatch.core.key import BACKEND_AT, FUNCTIONALITY_AT, KEYS, RUNTIME
 from redispatch.dispatch.core.registry import OVERLOADS, forget_entries
-from redispatch.dispatch.core.rules import TABLES, forget_code
 from redispatch.dispatch.higher_order import HIGHER_ORDER
 from redispatch.dispatch.layers.autocast import KEY_OF_DEVICE
 from redispatch.dispatch.library import _DEFINING
+from redispatch.dispatch.rules import TABLES, forget_code
 from redispatch.dispatch.tensor import KINDS, TYPE_NAMED
 from redispatch.kernels.declare.custom_op import _DEFINITIONS
 from redispatch.kernels.declare.from_scalar import DEFINED
@@ -30,9 +30,9 @@ CODE_DEPENDS_ON = [
     KEY_OF_DEVICE,
     KINDS,
     TYPE_NAMED,
-    _BACKEND_AT,
+    BACKEND_AT,
 ]
-REGISTRIES = [OPERATORS, _DEFINING, LISTENERS, _DEFINITIONS, DEFINED, FALLBACKS, KEYS, _FUNCTIONALITY_AT, _RUNTIME]
+REGISTRIES = [OPERATORS, _DEFINING, LISTENERS, _DEFINITIONS, DEFINED, FALLBACKS, KEYS, FUNCTIONALITY_AT, RUNTIME]
 
 
 def containers():

@@ -7,7 +7,7 @@ layout, ...), and a device type names the backend whose kernels serve it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from ..specialiser.marks import inline
 
@@ -30,6 +30,33 @@ class TensorBase:
     _dtype: Any
     _device: Any
     _view: Any
+
+
+class Operator(Protocol):
+    """What files below operator.py know of an operator."""
+
+    __name__: str
+    place: str
+    registrations: Any  # DispatchKey -> kernels
+    packet_name: str
+    namespace: str
+    qualified_name: str
+    _opname: str
+    _overloadname: str
+    tables: Any  # facts -> specialised code by keyset
+    generation: int
+
+    @property
+    def schema(self) -> Any: ...
+    @property
+    def sorts(self) -> Any: ...
+
+    def entry(self, keyset: int) -> Any: ...
+    def entry_at(self, key: Any) -> Any: ...
+    def table(self, facts: Any) -> Any: ...
+    def site(self, facts: Any) -> Any: ...
+    def stops(self) -> bool: ...
+    def forget_entries(self, key: Any = None) -> None: ...
 
 
 @inline

@@ -19,15 +19,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..specialiser.marks import inline
-from .base import TensorBase
+from .base import Operator, TensorBase
 from .state import STATE
 
 if TYPE_CHECKING:
     from ..schema.schema import FunctionSchema
-    from .operator import OpOverload
 
 
-def call(op: OpOverload, stack: list[Any]) -> Any:
+def call(op: Operator, stack: list[Any]) -> Any:
     """Runs `op` on a stack, from the highest key that the arguments and the state of this thread give."""
     return run(op, dispatch_keyset(op.schema, stack), stack)
 
@@ -35,17 +34,17 @@ def call(op: OpOverload, stack: list[Any]) -> Any:
 class Specialised:
     """What runs an operator by specialised code: the room above fills it in, and takes it out to have all run boxed."""
 
-    run: Callable[[OpOverload, int, list[Any]], Any] | None = None
+    run: Callable[[Operator, int, list[Any]], Any] | None = None
 
 
-def run(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
+def run(op: Operator, keyset: int, stack: list[Any]) -> Any:
     """Runs `op` with exactly these keys, arguments and state no longer asked."""
     specialised = Specialised.run
     return hop(op, keyset, stack) if specialised is None else specialised(op, keyset, stack)
 
 
 @inline
-def hop(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
+def hop(op: Operator, keyset: int, stack: list[Any]) -> Any:
     """One hop: runs the kernel that answers for `keyset`."""
     entry = op.entry(keyset)
     tracer = STATE.get().tracer

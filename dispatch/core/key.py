@@ -24,83 +24,32 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ..errors import RegistrationError, UnknownKeyError
+from ..errors import UnknownKeyError
 from ..specialiser.marks import frozen
 
 BACKEND_BITS = 32
 GAP = 4
 KEYSET_BITS = 256  # the widest keyset: no bit is given out above. A wider mask would slow down every `& ~excluded`.
 
-BACKENDS = [
-    "CPU",
-    "CUDA",
-    "HIP",
-    "XLA",
-    "MPS",
-    "IPU",
-    "XPU",
-    "HPU",
-    "VE",
-    "Lazy",
-    "MTIA",
-    "MAIA",
-    "PrivateUse1",
-    "PrivateUse2",
-    "PrivateUse3",
-]  # from the lowest bit; users' backends follow, and Meta keeps the highest of the backend bits
+# from the lowest bit; users' backends follow, and Meta keeps the highest of the backend bits
+BACKENDS = """
+    CPU CUDA HIP XLA MPS IPU XPU HPU VE Lazy MTIA MAIA PrivateUse1 PrivateUse2 PrivateUse3
+""".split()
 
-FUNCTIONALITIES = [
-    "Dense",
-    "FPGA",
-    "Vulkan",
-    "Metal",
-    "Quantized",
-    "CustomRNGKeyId",
-    "MkldnnCPU",
-    "Sparse",
-    "SparseCsr",
-    "NestedTensor",
-    "BackendSelect",
-    "Fake",
-    "Python",
-    "FuncTorchDynamicLayerBackMode",
-    "Functionalize",
-    "Conjugate",
-    "Negative",
-    "ZeroTensor",
-    "ADInplaceOrView",
-    "AutogradOther",
-    "AutogradFunctionality",
-    "AutogradNestedTensor",
-    "Tracer",
-    "AutocastCPU",
-    "AutocastMTIA",
-    "AutocastMAIA",
-    "AutocastXPU",
-    "AutocastIPU",
-    "AutocastHPU",
-    "AutocastXLA",
-    "AutocastMPS",
-    "AutocastCUDA",
-    "AutocastPrivateUse1",
-    "FuncTorchBatched",
-    "BatchedNestedTensor",
-    "FuncTorchVmapMode",
-    "Batched",
-    "VmapMode",
-    "FuncTorchGradWrapper",
-    "DeferredInit",
-    "PythonTLSSnapshot",
-    "FuncTorchDynamicLayerFrontMode",
-    "TESTING_ONLY_GenericWrapper",
-    "TESTING_ONLY_GenericMode",
-    "PreDispatch",
-    "PythonDispatcher",
-]  # from the lowest, which runs last, to the highest, which runs first
+# from the lowest, which runs last, to the highest, which runs first
+FUNCTIONALITIES = """
+    Dense FPGA Vulkan Metal Quantized CustomRNGKeyId MkldnnCPU Sparse SparseCsr NestedTensor BackendSelect Fake
+    Python FuncTorchDynamicLayerBackMode Functionalize Conjugate Negative ZeroTensor ADInplaceOrView
+    AutogradOther AutogradFunctionality AutogradNestedTensor Tracer AutocastCPU AutocastMTIA AutocastMAIA
+    AutocastXPU AutocastIPU AutocastHPU AutocastXLA AutocastMPS AutocastCUDA AutocastPrivateUse1
+    FuncTorchBatched BatchedNestedTensor FuncTorchVmapMode Batched VmapMode FuncTorchGradWrapper DeferredInit
+    PythonTLSSnapshot FuncTorchDynamicLayerFrontMode TESTING_ONLY_GenericWrapper TESTING_ONLY_GenericMode
+    PreDispatch PythonDispatcher
+""".split()
 
 OWN_BACKENDS = BACKEND_BITS - len(BACKENDS) - 1  # how many backends users may have
 _FIRST_WITHOUT_AUTOCAST = FUNCTIONALITIES.index("AutocastPrivateUse1") + 1
-_AUTOCAST_BITS = BACKEND_BITS + GAP * _FIRST_WITHOUT_AUTOCAST  # where those of users' backends begin
+AUTOCAST_BITS = BACKEND_BITS + GAP * _FIRST_WITHOUT_AUTOCAST  # where those of users' backends begin
 
 
 def _position(index: int) -> int:
@@ -111,7 +60,7 @@ def _position(index: int) -> int:
 # every bit of an Autocast key, those included that users' backends may have one day
 AUTOCAST_MASK = sum(
     1 << _position(index) for index, name in enumerate(FUNCTIONALITIES) if name.startswith("Autocast")
-) | (((1 << OWN_BACKENDS) - 1) << _AUTOCAST_BITS)
+) | (((1 << OWN_BACKENDS) - 1) << AUTOCAST_BITS)
 
 PER_BACKEND = {
     "Dense": "",
@@ -132,9 +81,9 @@ ALIASES = {
 }
 
 KEYS: dict[str, DispatchKey] = {}  # by name: runtime keys, alias keys, Undefined
-_BACKEND_AT: dict[int, str] = {}  # bit -> backend
-_FUNCTIONALITY_AT: dict[int, str] = {}  # bit -> functionality
-_RUNTIME: dict[tuple[str, str | None], DispatchKey] = {}
+BACKEND_AT: dict[int, str] = {}  # bit -> backend
+FUNCTIONALITY_AT: dict[int, str] = {}  # bit -> functionality
+RUNTIME: dict[tuple[str, str | None], DispatchKey] = {}
 
 # Called with a key after it has been taken away. Tables above this file forget it then.
 ON_UNDEFINE: list[Callable[[DispatchKey], None]] = []
@@ -197,84 +146,28 @@ def key_named(name: str | DispatchKey) -> DispatchKey:
 
 
 def functionality_at(bit: int) -> str | None:
-    return _FUNCTIONALITY_AT.get(bit)
+    return FUNCTIONALITY_AT.get(bit)
 
 
 def backend_at(bit: int) -> str | None:
-    return _BACKEND_AT.get(bit)
+    return BACKEND_AT.get(bit)
 
 
 def runtime_key(functionality: str, backend: str | None) -> DispatchKey:
     """The runtime key of a functionality, for `backend` where the functionality exists once per backend."""
     if functionality in PER_BACKEND:
-        return KEYS["Undefined"] if backend is None else _RUNTIME[functionality, backend]
-    return _RUNTIME[functionality, None]
+        return KEYS["Undefined"] if backend is None else RUNTIME[functionality, backend]
+    return RUNTIME[functionality, None]
 
 
 def backends() -> list[str]:
     """Every backend, users' included, from the lowest bit to the highest."""
-    return [_BACKEND_AT[bit] for bit in sorted(_BACKEND_AT)]
+    return [BACKEND_AT[bit] for bit in sorted(BACKEND_AT)]
 
 
 def functionalities() -> list[str]:
     """Every functionality, users' included, from the lowest bit to the highest."""
-    return [_FUNCTIONALITY_AT[bit] for bit in sorted(_FUNCTIONALITY_AT)]
-
-
-def define_key(name: str, *, above: str) -> DispatchKey:
-    """A functionality key of the user's own, placed just above the key named `above`, below the next one.
-
-    Tensors that exist already stay valid, since no bit moves. Errors: RegistrationError where the name is taken
-    or the gap above that key is full (Note [Gaps between keys]).
-    """
-    _check_free("define_key", name)
-    start = _position_named(above)
-    if start < BACKEND_BITS or _AUTOCAST_BITS <= start < _AUTOCAST_BITS + OWN_BACKENDS:
-        raise RegistrationError(f"define_key({name!r}, above={above!r}): {above} has no place in the order of keys")
-    end = min((bit for bit in (*_FUNCTIONALITY_AT, _AUTOCAST_BITS) if bit > start), default=KEYSET_BITS)
-    if end - start < 2 and end == KEYSET_BITS:
-        raise RegistrationError(f"define_key({name!r}, above={above!r}): all {KEYSET_BITS} bits are in use there")
-    if end - start < 2:
-        raise RegistrationError(
-            f"define_key({name!r}, above={above!r}): no bit is left between {above} and "
-            f"{_FUNCTIONALITY_AT[end]}; put the key above another one"
-        )
-    _FUNCTIONALITY_AT[bit := (start + end) // 2] = name
-    return _add_single(name, bit)
-
-
-def define_backend(name: str) -> DispatchKey:
-    """The runtime key `name` of a backend of the user's own; with it come Autograd<name>, Autocast<name>, and so on.
-
-    Errors: RegistrationError where one of these names is taken or all backend bits are in use.
-    """
-    for prefix in (*PER_BACKEND.values(), "Autocast"):
-        _check_free("define_backend", prefix + name)
-    free = next((bit for bit in range(BACKEND_BITS - 1) if bit not in _BACKEND_AT), None)
-    if free is None:
-        raise RegistrationError(f"define_backend({name!r}): all {BACKEND_BITS} backend bits are in use")
-    _add_backend(name, free)
-    autocast = _AUTOCAST_BITS + free - len(BACKENDS)
-    _FUNCTIONALITY_AT[autocast] = f"Autocast{name}"
-    _add_single(f"Autocast{name}", autocast)
-    return KEYS[name]
-
-
-def undefine(key: DispatchKey) -> None:
-    """Removes a key or backend that `define_key` or `define_backend` made, and all that is registered for it."""
-    users_own = key.functionality not in FUNCTIONALITIES if key.backend is None else not is_built_in(key.backend)
-    if key.functionality is None or not users_own:
-        raise RegistrationError(f"{key.name} is built in and cannot be removed")
-    table, owner = (_BACKEND_AT, key.backend) if key.backend else (_FUNCTIONALITY_AT, key.functionality)
-    for bit in [bit for bit, known in table.items() if known == owner]:
-        del table[bit]
-    for pair, known in list(_RUNTIME.items()):
-        if known.backend == key.backend if key.backend else known is key:
-            del _RUNTIME[pair], KEYS[known.name]
-            for forget in ON_UNDEFINE:
-                forget(known)
-    if key.backend and f"Autocast{key.backend}" in KEYS:
-        undefine(KEYS[f"Autocast{key.backend}"])
+    return [FUNCTIONALITY_AT[bit] for bit in sorted(FUNCTIONALITY_AT)]
 
 
 def is_built_in(backend: str | None) -> bool:
@@ -282,46 +175,27 @@ def is_built_in(backend: str | None) -> bool:
     return backend in BACKENDS or backend == "Meta"
 
 
-def _check_free(what: str, name: str) -> None:
-    """RegistrationError where `DispatchKey.<name>` could not be the key of that name."""
-    if name in FUNCTIONALITIES or hasattr(DispatchKey, name):
-        raise RegistrationError(f"{what}: there is a dispatch key of the name {name!r} already, or DispatchKey uses it")
-    if not name.isidentifier():
-        raise RegistrationError(f"{what}: {name!r} is no name: DispatchKey.{name} could not be written")
-
-
-def _position_named(name: str) -> int:
-    """The bit of the functionality that `name` (a functionality, runtime key or alias like Autograd) stands for."""
-    if name in FUNCTIONALITIES or name not in KEYS:
-        by_name = {known: bit for bit, known in _FUNCTIONALITY_AT.items()}
-        if name in by_name:
-            return by_name[name]
-    if name == "Autograd":
-        return _position_named("AutogradFunctionality")
-    return key_named(name).bits.bit_length() - 1
-
-
-def _add_single(name: str, bit: int) -> DispatchKey:
+def add_single(name: str, bit: int) -> DispatchKey:
     """The runtime key of a functionality that exists once."""
-    key = KEYS[name] = _RUNTIME[name, None] = DispatchKey(name, 1 << bit, name)
+    key = KEYS[name] = RUNTIME[name, None] = DispatchKey(name, 1 << bit, name)
     return key
 
 
-def _add_backend(name: str, bit: int) -> None:
-    _BACKEND_AT[bit] = name
-    for position, functionality in list(_FUNCTIONALITY_AT.items()):
+def add_backend(name: str, bit: int) -> None:
+    BACKEND_AT[bit] = name
+    for position, functionality in list(FUNCTIONALITY_AT.items()):
         if functionality in PER_BACKEND:
             key = DispatchKey(PER_BACKEND[functionality] + name, 1 << position | 1 << bit, functionality, name)
-            KEYS[key.name] = _RUNTIME[functionality, name] = key
+            KEYS[key.name] = RUNTIME[functionality, name] = key
 
 
 KEYS["Undefined"] = DispatchKey("Undefined")
 for _index, _name in enumerate(FUNCTIONALITIES):
-    _FUNCTIONALITY_AT[_position(_index)] = _name
+    FUNCTIONALITY_AT[_position(_index)] = _name
     if _name not in PER_BACKEND:  # else its runtime keys come with the backends
-        _add_single(_name, _position(_index))
+        add_single(_name, _position(_index))
 for _index, _name in enumerate(BACKENDS):
-    _add_backend(_name, _index)
-_add_backend("Meta", BACKEND_BITS - 1)
+    add_backend(_name, _index)
+add_backend("Meta", BACKEND_BITS - 1)
 for _name in ALIASES:
     KEYS[_name] = DispatchKey(_name)

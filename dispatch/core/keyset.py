@@ -1,16 +1,16 @@
 """Keysets: sets of dispatch keys as plain ints, where the highest bit is where a call goes first.
 
 Inside the library a keyset is an int: `|` unites, `&` intersects, and the highest functionality bit together with
-the highest backend bit is the runtime key that answers. `DispatchKeySet` is the same int with PyTorch's methods,
-for users. Removing a key clears its functionality's bit, never a backend's: `{CPU, AutogradCPU} - {AutogradCPU}`
-is still a set on CPU.
+the highest backend bit is the runtime key that answers. `DispatchKeySet`, in ../keyset_class.py, is the same int with
+PyTorch's methods, for users. Removing a key clears its functionality's bit, never a backend's:
+`{CPU, AutogradCPU} - {AutogradCPU}` is still a set on CPU.
 
 Read next: state.py (what a thread adds and takes away), then table.py (who answers at a key).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from ..specialiser.marks import pure
 from .key import (
@@ -117,50 +117,3 @@ def members(bits: int) -> Iterator[DispatchKey]:
 def describe(bits: int) -> str:
     """The set as PyTorch prints it: `DispatchKeySet(CPU, ADInplaceOrView, AutogradCPU)`."""
     return f"DispatchKeySet({', '.join(key.name for key in members(bits))})"
-
-
-class DispatchKeySet(int):
-    """A keyset with PyTorch's methods; still an int, so that it may stand wherever the library wants a keyset."""
-
-    def __new__(cls, keys: DispatchKey | int | Iterable[DispatchKey] = 0) -> DispatchKeySet:
-        if isinstance(keys, int):
-            return super().__new__(cls, keys)
-        return super().__new__(cls, keyset(keys) if isinstance(keys, DispatchKey | str) else keyset(*keys))
-
-    @staticmethod
-    def from_raw_repr(bits: int) -> DispatchKeySet:
-        return DispatchKeySet(bits)
-
-    def raw_repr(self) -> int:
-        return int(self)
-
-    def __or__(self, other: int) -> DispatchKeySet:
-        return DispatchKeySet(int(self) | int(other))
-
-    def __and__(self, other: int) -> DispatchKeySet:
-        return DispatchKeySet(int(self) & int(other))
-
-    def __sub__(self, other: int) -> DispatchKeySet:
-        return DispatchKeySet(without(int(self), int(other)))
-
-    def add(self, key: DispatchKey) -> DispatchKeySet:
-        return DispatchKeySet(int(self) | key.bits)
-
-    def remove(self, key: DispatchKey) -> DispatchKeySet:
-        return DispatchKeySet(without(int(self), key.bits))
-
-    def has(self, key: DispatchKey) -> bool:
-        return has(self, key)
-
-    __contains__ = has
-
-    def __iter__(self) -> Iterator[DispatchKey]:
-        return members(self)
-
-    def highestPriorityTypeId(self) -> DispatchKey:
-        return highest(self)
-
-    def __repr__(self) -> str:
-        return describe(self)
-
-    __str__ = __repr__

@@ -7,21 +7,18 @@ Read next: operator.py, library.py.
 from __future__ import annotations
 
 import importlib
-import sys
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ..errors import RegistrationError
+from .base import Operator
 from .key import ON_UNDEFINE, DispatchKey
 from .table import Kernel
 
-if TYPE_CHECKING:
-    from .operator import OpOverload
-
-OPERATORS: dict[str, OpOverload] = {}  # "aten::add.Tensor" -> operator, in the order of definition
-OVERLOADS: dict[str, dict[str, OpOverload]] = {}  # "aten::add" -> {"Tensor": operator, ...}: the same, by packet
+OPERATORS: dict[str, Any] = {}  # "aten::add.Tensor" -> operator, in the order of definition
+OVERLOADS: dict[str, dict[str, Any]] = {}  # "aten::add" -> {"Tensor": operator, ...}: the same, by packet
 FALLBACKS: dict[DispatchKey, list[Kernel]] = {}  # the kernel that answers at a key where an operator has none
 LOCK = threading.RLock()  # held while a table is changed, never while one is read
 
@@ -30,12 +27,19 @@ LOCK = threading.RLock()  # held while a table is changed, never while one is re
 LATE: dict[str, str] = {}
 
 # called with ("defined" | "removed", operator) after either has happened
-LISTENERS: list[Callable[[str, OpOverload], None]] = []
+LISTENERS: list[Callable[[str, Any], None]] = []
 
 Undo = Callable[[], None]
 
 
-def add_operator(op: OpOverload) -> Undo:
+class Names:
+    """How operators are found by name: ../namespaces.py fills it in."""
+
+    operator: Callable[[str], Any]
+    packet_of: Callable[[Any], Any]
+
+
+def add_operator(op: Operator) -> Undo:
     """Enters a new operator; RegistrationError, with both places, where there is one of that name and overload."""
     with LOCK:
         former = OPERATORS.get(op.qualified_name)
@@ -51,7 +55,7 @@ def add_operator(op: OpOverload) -> Undo:
     return partial(remove_operator, op)
 
 
-def remove_operator(op: OpOverload) -> None:
+def remove_operator(op: Operator) -> None:
     """Takes an operator out again, unless that has been done."""
     with LOCK:
         if OPERATORS.get(op.qualified_name) is not op:
@@ -114,18 +118,6 @@ def forget_key(key: DispatchKey) -> None:
 ON_UNDEFINE.append(forget_key)
 
 
-def _tell(event: str, op: OpOverload) -> None:
+def _tell(event: str, op: Operator) -> None:
     for listener in LISTENERS:
         listener(event, op)
-
-
-def caller(depth: int = 1) -> str:
-    """Where a registration was written: the "file:line" of the caller's caller."""
-    frame = sys._getframe(depth + 1)
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-
-
-def place_of(function: Callable[..., object]) -> str:
-    """Where a function is defined, as "file:line"; its name where it has no source."""
-    code = getattr(function, "__code__", None)
-    return f"{code.co_filename}:{code.co_firstlineno}" if code else getattr(function, "__qualname__", repr(function))

@@ -4,20 +4,12 @@ What a call does depends on its arguments and on this: keys included and exclude
 gradients are recorded, what autocast casts to. Because the value is immutable and a `ContextVar` holds it, each
 thread and each asyncio task sees its own, and a suspended task keeps what it had.
 
-Note [Two ways to change the state]
-`within(state)` is for the library's own strictly nested regions: it puts the whole former value back.
-`Setting(field=value)` is for users' regions (`no_grad()` and the like), which can overlap: a generator may be
-suspended inside one. It puts back its own fields only, and as a decorator on a generator it is entered anew for
-each step.
-
 Read next: interpreter.py, where the state meets the arguments' keysets.
 """
 
 from __future__ import annotations
 
 import functools
-import inspect
-import warnings
 import weakref
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
@@ -84,6 +76,20 @@ class LevelKind(NamedTuple):
     flag: int  # of the class
     records_outside: bool = True  # whether calls were recorded where it was entered
     passes_back: bool = False  # whether it runs its own backward, which it need not record; what is outside does
+
+
+def remembered(change: Callable[[Any], State]) -> Callable[[Any], State]:
+    """Decorates a change that takes no arguments: a state works it out once."""
+    name = change.__name__
+
+    @functools.wraps(change)
+    def changed(state: State) -> State:
+        found = state.memo.get(name)
+        if found is None:
+            found = state.memo[name] = change(state)
+        return found
+
+    return changed
 
 
 class State:
@@ -168,33 +174,25 @@ class State:
                 self.memo[steps] = found
         return found
 
+    @remembered
     def entered(self) -> State:
         """This state, remembered as the one in which the user made the call that is on its way down."""
-        found = self.memo.get("entered")
-        if found is None:
-            found = self.memo["entered"] = self.replace(entry=self)
-        return found
+        return self.replace(entry=self)
 
+    @remembered
     def answering(self) -> State:
         """The state in which the innermost dispatch mode answers: itself popped, and all keys above Python excluded."""
-        found = self.memo.get("answering")
-        if found is None:
-            found = self.memo["answering"] = with_modes(self.excluding(ABOVE_PYTHON), self.modes[:-1])
-        return found
+        return with_modes(self.excluding(ABOVE_PYTHON), self.modes[:-1])
 
+    @remembered
     def answering_before(self) -> State:
         """The state in which the innermost mode of the key PreDispatch answers: itself popped, and no key excluded."""
-        found = self.memo.get("answering before")
-        if found is None:
-            found = self.memo["answering before"] = with_pre_dispatch_modes(self, self.pre_dispatch_modes[:-1])
-        return found
+        return with_pre_dispatch_modes(self, self.pre_dispatch_modes[:-1])
 
+    @remembered
     def answering_function(self) -> State:
         """The state in which the innermost function mode answers: itself popped."""
-        found = self.memo.get("answering function")
-        if found is None:
-            found = self.memo["answering function"] = self.replace(function_modes=self.function_modes[:-1])
-        return found
+        return self.replace(function_modes=self.function_modes[:-1])
 
     def without_subclasses(self) -> State:
         """The state in which no class overrides functions. Remembered, since each default `__torch_function__` asks."""
@@ -214,43 +212,37 @@ class State:
             )
         return found
 
+    @remembered
     def outer(self) -> State:
         """The state in which what is outside of the innermost transform runs.
 
         It records if it did where the transform was entered, and no `no_grad` is at work inside.
         """
-        found = self.memo.get("outer")
-        if found is None:
-            *rest, level = self.levels
-            included = self.included if rest else self.included & ~TRANSFORM_FRONT
-            records = level.records_outside and (self.grad_enabled or level.passes_back)
-            found = self.memo["outer"] = self.replace(levels=tuple(rest), included=included, grad_enabled=records)
-        return found
+        *rest, level = self.levels
+        included = self.included if rest else self.included & ~TRANSFORM_FRONT
+        records = level.records_outside and (self.grad_enabled or level.passes_back)
+        return self.replace(levels=tuple(rest), included=included, grad_enabled=records)
 
+    @remembered
     def passing_back(self) -> State:
         """The state in which the innermost transform runs its own backward, and does not record it."""
-        found = self.memo.get("passing back")
-        if found is None:
-            *rest, level = self.levels
-            level = LevelKind(level.flag, self.outer().grad_enabled, True)
-            found = self.memo["passing back"] = self.replace(levels=(*rest, level), grad_enabled=False)
-        return found
+        *rest, level = self.levels
+        level = LevelKind(level.flag, self.outer().grad_enabled, True)
+        return self.replace(levels=(*rest, level), grad_enabled=False)
 
     @property
     def innermost(self) -> Any:
         """The transform that takes calls made in this state, or None."""
         return AT_WORK.get()[self.inner] if self.levels else None
 
+    @remembered
     def differentiating(self) -> State:
         """The state in which the innermost transform, one that differentiates, has the layers of autograd at work."""
-        found = self.memo.get("differentiating")
-        if found is None:
-            found = self.memo["differentiating"] = self.replace(
-                included=TRANSFORM_BACK,
-                excluded=self.excluded & ~AUTOGRAD_LAYERS | NOT_DIFFERENTIATING,  # inference mode leaves those out
-                outside=self.outer(),
-            )
-        return found
+        return self.replace(
+            included=TRANSFORM_BACK,
+            excluded=self.excluded & ~AUTOGRAD_LAYERS | NOT_DIFFERENTIATING,  # inference mode leaves those out
+            outside=self.outer(),
+        )
 
     def functionalizing(self, reapply_views: bool) -> State:
         """The state in which the innermost transform, one that functionalizes, has the layer Functionalize at work."""
@@ -394,154 +386,3 @@ class within:
 
     def __exit__(self, *error: object) -> None:
         STATE.reset(self.token)
-
-
-class Region:
-    """A region of the user's code that is also a decorator: `with no_grad():`, `@no_grad()`.
-
-    On a generator function, asynchronous or not, the region is entered anew for each step, so that its state never
-    leaks to the caller while the generator is suspended. On a class it is that of `__init__` alone, with a warning.
-    On a coroutine function it holds while the coroutine runs, which is a
-    matter of its own task alone. A subclass gives `__enter__`, `__exit__` and `clone`.
-    """
-
-    def __enter__(self) -> Any:
-        raise NotImplementedError
-
-    def __exit__(self, *error: Any) -> Any:
-        raise NotImplementedError
-
-    def clone(self) -> Region:
-        """A region like this one, for one call of the decorated function."""
-        raise NotImplementedError
-
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        if inspect.isclass(function):
-            return self._constructor_of(function)
-        if inspect.isasyncgenfunction(function):
-            return self._each_step_of_a_task(function)
-        if inspect.isgeneratorfunction(function):
-            return self._each_step(function)
-        if inspect.iscoroutinefunction(function):
-            return self._until_done(function)
-
-        @functools.wraps(function)
-        def in_region(*args: Any, **kwargs: Any) -> Any:
-            with self.clone():
-                return function(*args, **kwargs)
-
-        return in_region
-
-    def _constructor_of(self, kind: Any) -> Any:
-        warnings.warn(
-            "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
-            "functions or methods. To preserve the current behavior of class decoration, you can directly decorate "
-            "the `__init__` method and nothing else.",
-            FutureWarning,
-            stacklevel=3,
-        )
-        kind.__init__ = Region.__call__(self, kind.__init__)
-        return kind
-
-    def _until_done(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        async def until_done(*args: Any, **kwargs: Any) -> Any:
-            with self.clone():
-                return await function(*args, **kwargs)
-
-        return until_done
-
-    def _each_step(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def step_by_step(*args: Any, **kwargs: Any) -> Any:
-            with self.clone():
-                generator = function(*args, **kwargs)
-            resume: Callable[[], Any] = functools.partial(next, generator)
-            while True:
-                try:
-                    with self.clone():
-                        item = resume()
-                except StopIteration as stop:
-                    return stop.value
-                try:
-                    sent = yield item
-                except GeneratorExit:
-                    with self.clone():
-                        generator.close()
-                    raise
-                except BaseException as error:
-                    resume = functools.partial(generator.throw, error)
-                else:
-                    resume = functools.partial(generator.send, sent)
-
-        return step_by_step
-
-    def _each_step_of_a_task(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        async def step_by_step(*args: Any, **kwargs: Any) -> Any:
-            with self.clone():
-                generator = function(*args, **kwargs)
-            resume: Callable[[], Any] = generator.__anext__
-            while True:
-                try:
-                    with self.clone():
-                        item = await resume()
-                except StopAsyncIteration:
-                    return
-                try:
-                    sent = yield item
-                except GeneratorExit:
-                    with self.clone():
-                        await generator.aclose()
-                    raise
-                except BaseException as error:
-                    resume = functools.partial(generator.athrow, error)
-                else:
-                    resume = functools.partial(generator.asend, sent)
-
-        return step_by_step
-
-
-class Setting(Region):
-    """A region that changes some fields of the state, and puts back those fields alone.
-
-    A change is a value, or a function of the present state that gives one.
-    """
-
-    def __init__(self, **changes: Any) -> None:
-        self._changes = changes
-        self._entered: list[tuple[State, State]] = []  # the state before and inside, for each time it is active
-
-    def __enter__(self) -> Any:
-        before = STATE.get()
-        inside = before.replace(**{f: v(before) if callable(v) else v for f, v in self._changes.items()})
-        self._entered.append((before, inside))
-        STATE.set(inside)
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        before, inside = self._entered.pop()
-        state = STATE.get()
-        if state is inside:  # as nearly always: then the state before is what is left, with what it remembers
-            STATE.set(before)
-            inside.forget()
-        else:
-            STATE.set(state.replace(**{field: getattr(before, field) for field in self._changes}))
-
-    def clone(self) -> Setting:
-        return Setting(**self._changes)
-
-
-def include(keys: int) -> Setting:
-    """A region in which `keys` belong to every call."""
-    return Setting(included=lambda state: state.included | keys)
-
-
-def exclude(keys: int) -> Setting:
-    """A region in which no call stops at `keys`' functionalities."""
-    return Setting(excluded=lambda state: state.excluded | keys & FUNCTIONALITY_MASK)
-
-
-def force(included: int, excluded: int) -> Setting:
-    """A region with exactly these keysets included and excluded."""
-    return Setting(included=included, excluded=excluded & FUNCTIONALITY_MASK)

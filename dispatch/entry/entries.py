@@ -30,18 +30,16 @@ import keyword
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import FunctionType, MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from ..core.boxing import NUMBER_FOR_TENSOR, NUMBERS, default_of
+from ..core.base import Operator
 from ..core.registry import LOCK
 from ..core.state import STATE
 from ..inspection.frames import hide_frames
+from ..schema.convert import NUMBER_FOR_TENSOR, NUMBERS, default_of
 from ..schema.schema import NO_DEFAULT, TENSOR, OptionalType
 from ..specialiser.residual import Writer, compiled
 from .lanes import A_TENSOR, Fixed, Lanes, Reading, Reads, indented, reads
-
-if TYPE_CHECKING:
-    from ..core.operator import OpOverload
 
 # Names that the code uses itself; an argument may have that of another builtin
 WORDS = (
@@ -117,7 +115,7 @@ class EntryPoint:
         *,
         module: str = "torch.ops",
         qualname: str = "",
-        finish: Callable[[OpOverload], Any] | None = None,
+        finish: Callable[[Any], Any] | None = None,
         grad: Callable[[Any, bool], Any] | None = None,
         ask: Callable[..., Any] | None = None,
         by_default: Callable[..., Any] | None = None,
@@ -380,7 +378,7 @@ class FixedEntryPoint(EntryPoint):
 class OpForm:
     """An operator as `ops` and users of operators call it: by the schema's names and the rules of `bind`."""
 
-    def __init__(self, op: OpOverload) -> None:
+    def __init__(self, op: Operator) -> None:
         self.op = op
 
     @property

@@ -29,18 +29,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from ..core.base import ARGUMENT_TYPES, VALUE_CLASSES
-from ..core.boxing import NUMBERS, default_of, is_default
+from ..core.base import ARGUMENT_TYPES, VALUE_CLASSES, Operator
 from ..core.interpreter import call, run
 from ..core.state import FLAGS
+from ..schema.convert import NUMBERS, default_of, is_default
 from ..schema.schema import NO_DEFAULT, BaseType, ListType, OptionalType, Type
 from ..specialiser.residual import Writer
 from ..specialiser.site import Site, known_at
-
-if TYPE_CHECKING:
-    from ..core.operator import OpOverload
 
 # Kinds of values: a class, for values of exactly that class, or one of these.
 A_TENSOR = "tensor"  # a tensor whose class overrides nothing: Note [Plain classes of tensors]
@@ -105,7 +102,7 @@ class Reading:
     ints spread over the positions), what is fixed, or an attribute, which is neither None nor the default; `wants_grad`
     is the index of a factory's `requires_grad`."""
 
-    op: OpOverload
+    op: Operator
     values: tuple[Reads, ...]
     stack: tuple[int | tuple[int, ...] | Fixed | Attribute, ...]
     wants_grad: int | None = None
@@ -232,7 +229,7 @@ class Lanes:
         self,
         writer: Writer,
         names: Sequence[str],
-        finish: Callable[[OpOverload], Any] | None = None,
+        finish: Callable[[Any], Any] | None = None,
         grad: Callable[[Any, bool], Any] | None = None,
         keyset: str = "",
         by_mode: Callable[[int], str] | None = None,
@@ -390,7 +387,7 @@ class Lanes:
             return []
         return ["if state.keys.by_mode:", f"    return {self.by_mode(len(reading.values))}"]
 
-    def site(self, op: OpOverload, slots: list[Slot]) -> str:
+    def site(self, op: Operator, slots: list[Slot]) -> str:
         """Source of the site for these facts."""
         facts = tuple(slot.fact for slot in slots)
         name = f"{op.__name__.removesuffix('.default')}_{''.join('L' if fact is TENSORS else fact for fact in facts)}"
@@ -431,7 +428,7 @@ def indented(lines: Iterable[str]) -> list[str]:
 class ByLength(dict[Any, Any]):
     """The sites for lists of tensors, by their length; by their lengths, where there are several."""
 
-    def __init__(self, op: OpOverload, facts: tuple[Any, ...]) -> None:
+    def __init__(self, op: Operator, facts: tuple[Any, ...]) -> None:
         self.op, self.facts = op, facts
 
     def __missing__(self, lengths: Any) -> Any:
@@ -443,7 +440,7 @@ class ByLength(dict[Any, Any]):
 
 def as_ints(value: Any) -> list[int] | None:
     """The items of a list or tuple of ints; None for anything else."""
-    if not isinstance(value, (list, tuple)):  # noqa: UP038  # a third faster than a union
+    if not isinstance(value, (list, tuple)):  # a third faster than a union
         return None
     for item in value:
         if type(item) is not int:

@@ -18,8 +18,8 @@ from functools import cached_property
 from typing import Any
 
 from ..core.base import ARGUMENT_TYPES, TensorBase
-from ..core.boxing import NUMBER_FOR_TENSOR, NUMBERS, converter, default_of
 from ..core.operator import OpOverload
+from ..schema.convert import NUMBER_FOR_TENSOR, NUMBERS, converter, default_of
 from ..schema.schema import NO_DEFAULT, TENSOR, Argument, BaseType, ListType, OptionalType, Type
 from .lanes import A_TENSOR, INTS, NONE, TENSORS, Fixed, Reading, Reads, Taken, is_default_text, reads
 

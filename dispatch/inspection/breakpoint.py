@@ -15,11 +15,13 @@ from dataclasses import replace
 from typing import Any
 
 from ..core.key import DispatchKey, key_named
-from ..core.keyset import DispatchKeySet
-from ..core.operator import STOPS, OpOverload, OpOverloadPacket, operator_named
+from ..core.operator import OpOverload
 from ..core.registry import LOCK, OVERLOADS, forget_entries
 from ..core.table import Entry, members
+from ..keyset_class import DispatchKeySet
+from ..namespaces import OpOverloadPacket, operator_named
 from ..specialiser.marks import leaf
+from .stops import STOPS
 
 
 class Breakpoint:

@@ -13,13 +13,10 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..config import ON_CHANGE, config
-from ..core.base import TensorBase
-
-if TYPE_CHECKING:
-    from ..core.operator import OpOverload
+from ..core.base import Operator, TensorBase
 
 PACKAGE = __name__.partition(".")[0]
 
@@ -27,7 +24,7 @@ PACKAGE = __name__.partition(".")[0]
 class Origin(NamedTuple):
     """Which operator made a tensor, and on which line ("file:line") the program called for it."""
 
-    op: OpOverload
+    op: Operator
     place: str
 
     def __str__(self) -> str:
@@ -39,7 +36,7 @@ class Origin(NamedTuple):
 _ORIGINS: dict[int, tuple[weakref.ref[Any], Origin]] = {}
 
 
-def noting(op: OpOverload, code: Callable[..., Any]) -> Callable[..., Any]:
+def noting(op: Operator, code: Callable[..., Any]) -> Callable[..., Any]:
     """`code`, which runs `op`, such that the origins of what it makes are noted. Of the operators inside one another,
     the innermost made it."""
 

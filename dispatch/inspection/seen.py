@@ -12,8 +12,8 @@ import weakref
 from typing import Any, NamedTuple
 
 from ..core.base import VALUE_CLASSES, TensorBase
-from ..core.operator import describe_value
 from ..core.state import AT_WORK, STATE, State
+from .missing import describe_value
 
 OWN = __name__.partition(".")[0]  # the name of this package
 

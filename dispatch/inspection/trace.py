@@ -22,9 +22,10 @@ from threading import get_ident
 from typing import Any
 
 from ..core.operator import OpOverload
-from ..core.rules import Slot
-from ..core.state import STATE, Setting, within
+from ..core.state import STATE, within
 from ..core.table import Entry
+from ..regions import Setting
+from ..rules import Slot
 from ..specialiser.specialise import Facts, facts_of
 from .seen import Seen, StateFacts, Value, line_within, users_line
 

@@ -17,10 +17,11 @@ from ..core.base import TensorBase
 from ..core.interpreter import run
 from ..core.keyset import below, keyset
 from ..core.operator import OpOverload
-from ..core.registry import Undo, place_of
-from ..core.rules import Slot
+from ..core.registry import Undo
 from ..core.state import STATE, within
 from ..inspection.origins import telling_origin
+from ..places import place_of
+from ..rules import Slot
 from ..schema.schema import FunctionSchema, ListType
 from ..specialiser.marks import inline, pure
 from .layer import boxed_kernel, skipped

@@ -25,9 +25,10 @@ from ..core.interpreter import call
 from ..core.key import DispatchKey
 from ..core.keyset import keyset as keys
 from ..core.operator import OpOverload
-from ..core.registry import Undo, place_of
-from ..core.rules import RuleTable, Slot
+from ..core.registry import Undo
 from ..core.state import AUTOCAST_KEYS, STATE, State, within
+from ..places import place_of
+from ..rules import RuleTable, Slot
 from ..specialiser.marks import inline, leaf, pure
 from .layer import boxed_kernel, skipped
 

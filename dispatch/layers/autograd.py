@@ -16,8 +16,8 @@ from ..core.interpreter import run
 from ..core.key import KEYS
 from ..core.keyset import below, keyset
 from ..core.operator import OpOverload
-from ..core.rules import RuleTable, Slot
 from ..core.state import STATE, within
+from ..rules import RuleTable, Slot
 from ..schema.schema import FunctionSchema
 from ..specialiser.marks import inline
 from .layer import layer

@@ -11,7 +11,8 @@ from ..core.base import BACKEND_OF_DEVICE, WITHOUT_MODULE
 from ..core.interpreter import run
 from ..core.key import key_named
 from ..core.operator import OpOverload
-from ..core.registry import Undo, place_of
+from ..core.registry import Undo
+from ..places import place_of
 from ..specialiser.marks import pure
 from .layer import boxed_kernel, skipped
 

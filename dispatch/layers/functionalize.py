@@ -31,9 +31,9 @@ from ..core.key import DispatchKey
 from ..core.keyset import keyset as keys
 from ..core.operator import OpOverload
 from ..core.registry import LISTENERS, OVERLOADS
-from ..core.rules import RuleTable, Slot
 from ..core.state import STATE, within
 from ..core.table import Kernel
+from ..rules import RuleTable, Slot
 from ..schema.schema import FunctionSchema
 from ..schema.tags import Tag
 from ..specialiser.marks import frozen, pure
@@ -98,7 +98,7 @@ def current_level() -> Any:
 
 def is_wrapper(value: Any) -> bool:
     """Whether a value is a wrapper of the level at work."""
-    return isinstance(value, TensorBase) and bool(value._keyset & FUNCTIONALIZE) and value._level is current_level()  # type: ignore[attr-defined]
+    return isinstance(value, TensorBase) and bool(value._keyset & FUNCTIONALIZE) and value._level is current_level()  # type: ignore[attr-defined]  # of Tensor, which this room knows as TensorBase
 
 
 def value_of(tensor: Any) -> Any:

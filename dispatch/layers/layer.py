@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..core.boxing import fallthrough
 from ..core.key import DispatchKey
-from ..core.registry import add_fallback, place_of
+from ..core.registry import add_fallback
 from ..core.table import Boxed, Kernel
+from ..kernel_conventions import fallthrough
+from ..places import place_of
 
 
 def boxed_kernel(function: Boxed) -> Kernel:

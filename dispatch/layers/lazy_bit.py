@@ -21,7 +21,7 @@ from typing import Any
 from ..core.base import TensorBase
 from ..core.interpreter import run
 from ..core.operator import OpOverload
-from ..core.rules import Slot
+from ..rules import Slot
 from ..schema.schema import FunctionSchema
 from ..schema.tags import Tag
 from ..specialiser.marks import inline, pure

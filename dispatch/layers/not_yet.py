@@ -3,7 +3,7 @@
 Nothing sets their bits today. A layer that comes to be takes its key out of this list.
 """
 
-from ..core.registry import place_of
+from ..places import place_of
 from .layer import skipped
 
 

@@ -12,17 +12,18 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.base import TensorBase
-from ..core.boxing import checked, unbind
+from ..core.boxing import unbind
 from ..core.interpreter import call, run
 from ..core.keyset import below
 from ..core.keyset import keyset as keys
-from ..core.memo import Memo
 from ..core.operator import OpOverload
-from ..core.rules import RuleTable
 from ..core.state import ABOVE_PYTHON, STATE, within
 from ..protocols.override import HANDLER_CHANGED, described, not_handled
+from ..rules import RuleTable
+from ..schema.results import checked
 from ..schema.schema import FunctionSchema
 from ..specialiser.marks import inline, leaf
+from ..specialiser.memo import Memo
 from .layer import layer
 
 PYTHON = keys("Python")

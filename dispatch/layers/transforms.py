@@ -27,8 +27,8 @@ from typing import Any, Self, cast
 from ..core.base import TensorBase
 from ..core.interpreter import call
 from ..core.operator import OpOverload
-from ..core.rules import RuleTable
 from ..core.state import AT_WORK, LEVEL_FLAGS, LEVELS, STATE, LevelKind, State, within
+from ..rules import RuleTable
 from ..schema.schema import TENSOR, FunctionSchema
 from ..specialiser.marks import inline, pure
 from .layer import layer

@@ -15,7 +15,7 @@ from ..core.interpreter import run
 from ..core.keyset import below
 from ..core.keyset import keyset as keys
 from ..core.operator import OpOverload
-from ..core.rules import Slot
+from ..rules import Slot
 from ..schema.schema import FunctionSchema
 from ..specialiser.marks import inline
 from .ad_inplace_or_view import tensors_in

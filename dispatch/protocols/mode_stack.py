@@ -21,8 +21,9 @@ from enum import IntEnum
 from typing import Any
 
 from ..core.key import DispatchKey
-from ..core.state import STATE, Region, State, with_modes, with_pre_dispatch_modes
+from ..core.state import STATE, State, with_modes, with_pre_dispatch_modes
 from ..errors import ModeOrderError
+from ..regions import Region
 
 
 def with_function_modes(state: State, modes: tuple[Any, ...]) -> State:

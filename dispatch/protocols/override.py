@@ -18,7 +18,8 @@ from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..core.state import DEFAULT_TENSORS, PLAIN_TENSORS, SILENT_TENSORS, STATE, Setting, State, with_modes
+from ..core.state import DEFAULT_TENSORS, PLAIN_TENSORS, SILENT_TENSORS, STATE, State, with_modes
+from ..regions import Setting
 
 # Classes which take part in calls without overriding them: the exact types that `overridden` passes at a glance.
 PLAIN_TYPES: set[type] = {int, float, bool, str, complex, type(None)}
@@ -30,7 +31,7 @@ def not_handled(text: str) -> TypeError:
     """The error where every handler that was asked answered NotImplemented. Python's operators go on to the other
     operand then; users see what PyTorch raises, a TypeError and no class of its own."""
     error = TypeError(text)
-    error.is_not_handled = True  # type: ignore[attr-defined]
+    error.is_not_handled = True  # type: ignore[attr-defined]  # a mark of ours on Python's object
     return error
 
 
@@ -117,7 +118,7 @@ def remember_plain(kind: type) -> None:
                 return
             if "__torch_function__" in vars(base):
                 break
-        handler: Any = kind.__torch_function__  # type: ignore[attr-defined]
+        handler: Any = kind.__torch_function__  # type: ignore[attr-defined]  # an attribute that mypy does not see
         if handler is _disabled_torch_function_impl:
             enter(PLAIN_TENSORS, kind)
         elif getattr(handler, "__func__", None) in DEFAULT_HANDLER and not hasattr(kind, "__torch_dispatch__"):

@@ -18,14 +18,14 @@ from typing import Any, cast
 
 from .. import places
 from ..core.base import TensorBase
-from ..core.boxing import is_default
 from ..core.interpreter import call, hop, run
 from ..core.key import DispatchKey
 from ..core.keyset import runtime_keys
-from ..core.memo import UNKNOWN, Memo
 from ..core.state import INFERENCE, MODES, NO_GRAD, OWN_POLICIES, STATE
+from ..schema.convert import is_default
 from ..schema.schema import NO_DEFAULT, TENSOR
 from .evaluator import Evaluator, Road, foldable, known_function
+from .memo import UNKNOWN, Memo
 from .residual import Block
 from .site import Site, known_at
 from .values import NONE, Closure, Code, Items, Method, StateCode, Static, Unsupported, is_static, known, truth_of

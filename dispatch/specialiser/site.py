@@ -20,12 +20,20 @@ Read next: specialise.py (the table).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from ..core.base import Operator
 from ..core.state import StateKeys
 
-if TYPE_CHECKING:
-    from .specialise import Table
+
+class Codes(Protocol):
+    """A `Table` of specialise.py, as far as a site asks it: code by keyset, and the sites that ask."""
+
+    op: Operator
+    sites: Any
+
+    def get(self, keys: int, /) -> Callable[..., Any] | None: ...
+    def __getitem__(self, keys: int, /) -> Callable[..., Any]: ...
 
 
 class Last:
@@ -47,7 +55,7 @@ class Site:
 
     __slots__ = ("table", "last", "known", "missed", "__weakref__")
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Codes) -> None:
         self.table, self.last = table, NOTHING
         self.known: dict[StateKeys, Last] = {}  # what was found in each state: modes inside one another change it
         self.missed = NOTHING  # what `find` found when it was last asked

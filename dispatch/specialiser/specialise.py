@@ -21,27 +21,24 @@ import linecache
 import re
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakSet
 
 from ..config import ON_CHANGE, config
-from ..core.base import TensorBase
-from ..core.boxing import default_of, is_default
+from ..core.base import Operator, TensorBase
 from ..core.interpreter import Specialised, hop, run
 from ..core.key import DispatchKey
 from ..core.keyset import describe, runtime_keys
 from ..core.registry import LOCK, OPERATORS
 from ..core.state import FLAGS, INFERENCE, KEYS_MASK, LEVELS, MODES, NO_GRAD, OWN_POLICIES, STATE, TRACED
 from ..inspection.origins import noting
+from ..schema.convert import default_of, is_default
 from ..schema.schema import NO_DEFAULT, FunctionSchema
 from .calls import Calls
 from .evaluator import Road
 from .residual import Block, Writer, compiled
 from .site import Site
 from .values import NONE, Code, Frame, Items, StateCode, Static
-
-if TYPE_CHECKING:
-    from ..core.operator import OpOverload
 
 Facts = tuple[Any, ...]
 BOXED_AT_FIRST = 2  # calls
@@ -60,7 +57,7 @@ class Table(dict[int, Callable[..., Any]]):
 
     __slots__ = ("op", "facts", "calls", "sites")
 
-    def __init__(self, op: OpOverload, facts: Facts) -> None:
+    def __init__(self, op: Operator, facts: Facts) -> None:
         self.op, self.facts = op, facts
         self.sites: WeakSet[Site] = WeakSet()  # what remembers code of this table
         self.calls: dict[int, int] = {}  # how often code was asked for that is not made yet
@@ -88,7 +85,7 @@ class Table(dict[int, Callable[..., Any]]):
         return made
 
 
-def boxed(op: OpOverload, facts: Facts, keyset: int) -> Callable[..., Any]:
+def boxed(op: Operator, facts: Facts, keyset: int) -> Callable[..., Any]:
     """The same as a specialised function, by the boxed interpreter."""
     defaults = defaults_of(op.schema)
 
@@ -111,7 +108,7 @@ def defaults_of(schema: FunctionSchema) -> list[Any]:
 # What is known of a stack ---------------------------------------------------------------------------------------------
 
 
-def facts_of(op: OpOverload, stack: list[Any]) -> tuple[Facts, list[Any]]:
+def facts_of(op: Operator, stack: list[Any]) -> tuple[Facts, list[Any]]:
     """(facts about a stack, the values that they do not tell)."""
     facts: list[Any] = []
     values: list[Any] = []
@@ -150,7 +147,7 @@ def usual_facts(schema: FunctionSchema) -> Facts:
     return tuple(facts)
 
 
-def run_specialised(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
+def run_specialised(op: Operator, keyset: int, stack: list[Any]) -> Any:
     """`run`, by specialised code."""
     facts, values = facts_of(op, stack)
     return op.table(facts)[keyset | STATE.get().keys.added & FLAGS](*values)
@@ -159,7 +156,7 @@ def run_specialised(op: OpOverload, keyset: int, stack: list[Any]) -> Any:
 # Making code ----------------------------------------------------------------------------------------------------------
 
 
-def specialised(op: OpOverload, facts: Facts, keys: int) -> Callable[..., Any]:
+def specialised(op: Operator, facts: Facts, keys: int) -> Callable[..., Any]:
     """The code for one operator, facts, and keyset with flags; the boxed interpreter where none can be made.
 
     Errors: SpecialisationError for that under "strict".
@@ -177,7 +174,7 @@ def specialised(op: OpOverload, facts: Facts, keys: int) -> Callable[..., Any]:
     return code
 
 
-def worked_out(op: OpOverload, facts: Facts, keys: int) -> Callable[..., Any]:
+def worked_out(op: Operator, facts: Facts, keys: int) -> Callable[..., Any]:
     """The code that the evaluator makes."""
     writer = Writer()
     evaluator = Calls(writer)
@@ -261,12 +258,12 @@ def spoken_flags(keys: int) -> str:
     return f", {', '.join(words)}" if words else ""
 
 
-def function_name(op: OpOverload) -> str:
+def function_name(op: Operator) -> str:
     name = f"{op.schema.base_name}_{op.schema.overload}" if op.schema.overload != "default" else op.schema.base_name
     return name if name.isidentifier() else f"operator_{abs(hash(name))}"
 
 
-def filename(op: OpOverload, facts: Facts, keys: int) -> str:
+def filename(op: Operator, facts: Facts, keys: int) -> str:
     """Under which linecache knows the source."""
     spelled = "".join(f"[{''.join(fact)}]" if isinstance(fact, tuple) else fact for fact in facts)
     return f"<{op} {spelled} {describe(keys & KEYS_MASK)[15:-1]}{spoken_flags(keys)}>"
@@ -275,12 +272,12 @@ def filename(op: OpOverload, facts: Facts, keys: int) -> str:
 # Dropping code --------------------------------------------------------------------------------------------------------
 
 
-def forget(op: OpOverload, key: DispatchKey | None = None) -> None:
+def forget(op: Operator, key: DispatchKey | None = None) -> None:
     """Drops the code of an operator; with `key`, only the code that depends on what is registered at that key."""
     op.generation += 1
     for table in list(op.tables.values()):
         for keys, code in list(table.items()):
-            if key is None or key in code.asked:  # type: ignore[attr-defined]  # see `specialised`
+            if key is None or key in code.asked:
                 linecache.cache.pop(code.__code__.co_filename, None)
                 table.pop(keys, None)
                 for site in list(table.sites):

@@ -8,40 +8,68 @@ from typing import Any
 
 from . import functional, init, utils
 from .activation import (
+    CELU,
+    ELU,
     GELU,
     GLU,
+    SELU,
+    Hardshrink,
+    Hardsigmoid,
+    Hardswish,
+    Hardtanh,
+    LeakyReLU,
     LogSigmoid,
     LogSoftmax,
     Mish,
+    PReLU,
     ReLU,
+    ReLU6,
+    RReLU,
     Sigmoid,
     SiLU,
     Softmax,
     Softmax2d,
     Softmin,
     Softplus,
+    Softshrink,
     Softsign,
     Tanh,
+    Tanhshrink,
+    Threshold,
 )
 from .adaptive import AdaptiveLogSoftmaxWithLoss
 from .attention import (
     MultiheadAttention,
 )
-from .batch_norm import (
-    BatchNorm1d,
-    BatchNorm2d,
-    BatchNorm3d,
-    InstanceNorm1d,
-    InstanceNorm2d,
-    InstanceNorm3d,
-    SyncBatchNorm,
-)
 from .containers import Container, ModuleDict, ModuleList, Sequential
 from .convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
-from .distance import CosineSimilarity, PairwiseDistance
 from .dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
 from .factory import factory_kwargs
-from .flatten import Flatten, Unflatten
+from .images import (
+    ChannelShuffle,
+    CircularPad1d,
+    CircularPad2d,
+    CircularPad3d,
+    ConstantPad1d,
+    ConstantPad2d,
+    ConstantPad3d,
+    Fold,
+    PixelShuffle,
+    PixelUnshuffle,
+    ReflectionPad1d,
+    ReflectionPad2d,
+    ReflectionPad3d,
+    ReplicationPad1d,
+    ReplicationPad2d,
+    ReplicationPad3d,
+    Unfold,
+    Upsample,
+    UpsamplingBilinear2d,
+    UpsamplingNearest2d,
+    ZeroPad1d,
+    ZeroPad2d,
+    ZeroPad3d,
+)
 from .lazy import (
     LazyBatchNorm1d,
     LazyBatchNorm2d,
@@ -57,7 +85,7 @@ from .lazy import (
     LazyInstanceNorm3d,
     LazyLinear,
 )
-from .linear import Bilinear, Identity, Linear
+from .linear import Bilinear, CosineSimilarity, Flatten, Identity, Linear, PairwiseDistance, Unflatten
 from .loss import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -85,26 +113,18 @@ from .loss import (
 )
 from .module import Module
 from .normalization import (
+    BatchNorm1d,
+    BatchNorm2d,
+    BatchNorm3d,
+    CrossMapLRN2d,
     GroupNorm,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
     LayerNorm,
+    LocalResponseNorm,
     RMSNorm,
-)
-from .padding import (
-    CircularPad1d,
-    CircularPad2d,
-    CircularPad3d,
-    ConstantPad1d,
-    ConstantPad2d,
-    ConstantPad3d,
-    ReflectionPad1d,
-    ReflectionPad2d,
-    ReflectionPad3d,
-    ReplicationPad1d,
-    ReplicationPad2d,
-    ReplicationPad3d,
-    ZeroPad1d,
-    ZeroPad2d,
-    ZeroPad3d,
+    SyncBatchNorm,
 )
 from .parameter import Buffer, Parameter
 from .parameter_containers import ParameterDict, ParameterList
@@ -130,23 +150,6 @@ from .pooling import (
     MaxUnpool2d,
     MaxUnpool3d,
 )
-from .rectifiers import (
-    CELU,
-    ELU,
-    SELU,
-    Hardshrink,
-    Hardsigmoid,
-    Hardswish,
-    Hardtanh,
-    LeakyReLU,
-    PReLU,
-    ReLU6,
-    RReLU,
-    Softshrink,
-    Tanhshrink,
-    Threshold,
-)
-from .response_norm import CrossMapLRN2d, LocalResponseNorm
 from .rnn import (
     GRU,
     LSTM,
@@ -157,7 +160,6 @@ from .rnn import (
     RNNCell,
     RNNCellBase,
 )
-from .shuffles import ChannelShuffle, Fold, PixelShuffle, PixelUnshuffle, Unfold
 from .sparse import Embedding, EmbeddingBag
 from .transformer import (
     Transformer,
@@ -170,7 +172,6 @@ from .uninitialized import (
     UninitializedBuffer,
     UninitializedParameter,
 )
-from .upsampling import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
 
 __all__ = [
     "Container",

@@ -15,7 +15,7 @@ from redispatch.kernels.ops.creation import zeros, zeros_like
 from redispatch.kernels.ops.shape import cat
 from redispatch.kernels.ops.softmax import softmax
 
-from . import dropouts
+from .dropout import dropout
 
 
 @overridable_function
@@ -99,15 +99,15 @@ def multi_head_attention_forward(
     if key_padding_mask is not None:
         padding = for_heads(key_padding_mask, batch, source, num_heads)
         attn_mask = padding if attn_mask is None else attn_mask + padding
-    dropout = dropout_p if training else 0.0
+    share = dropout_p if training else 0.0
     shares = None
     if need_weights:
-        mixed, shares = attended_and_weights(q, k, v, attn_mask, dropout)
+        mixed, shares = attended_and_weights(q, k, v, attn_mask, share)
         mixed = mixed.transpose(0, 1).contiguous().view(length * batch, features)
         shares = shares.view(batch, num_heads, length, source)
         shares = shares.mean(dim=1) if average_attn_weights else shares
     else:
-        mixed = attended(q, k, v, attn_mask, batch, dropout, causal)
+        mixed = attended(q, k, v, attn_mask, batch, share, causal)
         mixed = mixed.permute(2, 0, 1, 3).contiguous().view(batch * length, features)
     result = linalg.linear(mixed, out_proj_weight, out_proj_bias).view(length, batch, features)
     if not alone:
@@ -123,21 +123,21 @@ def for_heads(key_padding_mask: Any, batch: int, source: int, num_heads: int) ->
     return padding.reshape(batch * num_heads, 1, source)
 
 
-def attended_and_weights(q: Any, k: Any, v: Any, mask: Any, dropout: float) -> tuple[Any, Any]:
+def attended_and_weights(q: Any, k: Any, v: Any, mask: Any, left_out: float) -> tuple[Any, Any]:
     """The values mixed, (batch * heads, length, width), and the weights, which only this form has in memory."""
     scores = (q * math.sqrt(1.0 / q.shape[-1])) @ k.transpose(-2, -1)
     shares = softmax(scores if mask is None else scores + mask, -1)
-    shares = dropouts.dropout(shares, p=dropout) if dropout > 0 else shares
+    shares = dropout(shares, p=left_out) if left_out > 0 else shares
     return shares @ v, shares
 
 
-def attended(q: Any, k: Any, v: Any, mask: Any, batch: int, dropout: float, causal: bool) -> Any:
+def attended(q: Any, k: Any, v: Any, mask: Any, batch: int, left_out: float, causal: bool) -> Any:
     """The values mixed by fused attention: (batch, heads, length, width)."""
     q, k, v = (x.view(batch, x.shape[0] // batch, *x.shape[1:]) for x in (q, k, v))
     if mask is not None:
         for_all = mask.size(0) == 1 and mask.dim() == 3
         mask = mask.unsqueeze(0) if for_all else mask.view(batch, q.shape[1], -1, k.shape[2])
-    return attention.scaled_dot_product_attention(q, k, v, mask, dropout, causal)
+    return attention.scaled_dot_product_attention(q, k, v, mask, left_out, causal)
 
 
 def check_shapes(query: Any, key: Any, value: Any, key_padding_mask: Any, attn_mask: Any, num_heads: int) -> bool:

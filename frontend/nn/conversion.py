@@ -13,8 +13,8 @@ from typing import Any
 from redispatch.autograd import no_grad
 from redispatch.dispatch.layers.python import has_handler
 from redispatch.dispatch.tensor import swap_tensors
-from redispatch.utils import future
 
+from .. import _future
 from .parameter import Parameter
 
 
@@ -26,7 +26,7 @@ def converted(parameter: Any, fn: Callable[[Any], Any], name: str) -> Any:
     gradient = parameter.grad
     with no_grad():
         data = fn(parameter)
-    if future.get_swap_module_params_on_conversion() or is_wrapper(parameter) or is_wrapper(data):
+    if _future.get_swap_module_params_on_conversion() or is_wrapper(parameter) or is_wrapper(data):
         swapped(parameter, Parameter(data, parameter.requires_grad), name)
         swap = True
     elif can_take_over(parameter, data):
@@ -81,4 +81,4 @@ def is_wrapper(tensor: Any) -> bool:
 
 def can_take_over(tensor: Any, value: Any) -> bool:
     """Whether `tensor.data = value` works, and is wanted: not between data and no data."""
-    return tensor.is_meta == value.is_meta and not future.get_overwrite_module_params_on_conversion()
+    return tensor.is_meta == value.is_meta and not _future.get_overwrite_module_params_on_conversion()

@@ -12,15 +12,6 @@ from redispatch.autograd import no_grad
 from redispatch.dispatch.tensor import dtypes
 from redispatch.kernels.ops.from_data import tensor
 
-from .batch_norm import (
-    BatchNorm1d,
-    BatchNorm2d,
-    BatchNorm3d,
-    InstanceNorm1d,
-    InstanceNorm2d,
-    InstanceNorm3d,
-    _NormBase,
-)
 from .convolution import (
     Conv1d,
     Conv2d,
@@ -32,6 +23,15 @@ from .convolution import (
 )
 from .linear import Linear
 from .module import Module
+from .normalization import (
+    BatchNorm1d,
+    BatchNorm2d,
+    BatchNorm3d,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+    _NormBase,
+)
 from .uninitialized import UninitializedBuffer, UninitializedParameter, is_lazy
 
 

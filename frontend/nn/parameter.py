@@ -86,7 +86,7 @@ class Buffer(Tensor, metaclass=_Flagged):
     """
 
     __slots__ = ()
-    __torch_function__ = _disabled_torch_function_impl  # type: ignore[assignment]
+    __torch_function__ = _disabled_torch_function_impl  # type: ignore[assignment]  # another type on purpose
     persistent: bool
     _flag = "_is_buffer"
 

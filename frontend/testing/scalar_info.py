@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from redispatch.dispatch.core.boxing import default_of
+from redispatch.dispatch.schema.convert import default_of
 from redispatch.dispatch.schema.schema import NO_DEFAULT
 from redispatch.kernels.declare.from_scalar import FromScalar
 

@@ -17,7 +17,7 @@ way is known from its tags, its schema, or the lists below:
 
 The rest is called once for each example (fallback.py), with a warning that says how to give it a rule.
 
-Read next: common.py, by_dims.py.
+Read next: by_dims.py; ../../dispatch/transforms/batched.py has what rules are made of.
 """
 
 from __future__ import annotations
@@ -29,17 +29,20 @@ from typing import Any
 from redispatch.dispatch import OpOverload, Tag
 from redispatch.dispatch.autograd.forward import composite_kernel
 from redispatch.dispatch.layers.transforms import BATCHING
+from redispatch.dispatch.transforms import batched
 
+from ...dispatch.transforms.batched import Decomposition
 from .by_dims import dims_rule, leading_rule
-from .common import Decomposition
 from .decompositions import by_its_kernel, written_over
 from .fallback import one_by_one
 from .images import IMAGES, images_rule
 from .losses import LOSS, LOSS_BACKWARD
 from .pointwise import pointwise_rule
-from .random import is_random
+from .random import draws, is_random, random_call
 from .reductions import FULL, full_rule
 from .refused import refuse
+from .rows import row_rule
+from .writes import check_writes
 
 POINTWISE = frozenset(
     """
@@ -167,3 +170,6 @@ def named(op: OpOverload, names: Any) -> bool:
     """Whether a list has the operator: by its name with the overload, or by its name for all overloads."""
     name = op.qualified_name.removeprefix("aten::")
     return name in names or (op.namespace == "aten" and op._opname in names)
+
+
+batched.RULES.fill(batched.Rules(rule_of, row_rule, draws, random_call, check_writes))

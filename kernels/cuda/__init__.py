@@ -2,27 +2,16 @@
 
 No tensors here: kernels take `Operand`s whose array is a `Memory` of a device. numba-cuda is imported when a kernel
 must be compiled, and never before. Read compiler.py, intrinsics.py, launch.py; elementwise.py and reduce.py, the
-templates; driver.py with recording.py, null.py, simulated.py and card.py; and `simulator/`, which is a book of its own.
+templates; driver.py with recording.py, null_driver.py, simulated_driver.py and cuda_driver.py; and `simulator/`, which
+is a book of its own.
 """
 
+from .choose import driver, restore, use, why_not
 from .compiler import Source, available, cubin, ptx
-from .driver import (
-    NONE_CHOSEN,
-    STREAMS,
-    TAPES,
-    Driver,
-    OutOfDeviceMemory,
-    Start,
-    current_stream,
-    driver,
-    restore,
-    set_current_stream,
-    use,
-    why_not,
-)
+from .driver import NONE_CHOSEN, STREAMS, TAPES, Driver, OutOfDeviceMemory, Start, current_stream, set_current_stream
 from .elementwise import OnCUDA as CUDAElementwise
 from .launch import Kernel, Launch, Memory
-from .null import CompilingDriver, NullDriver
+from .null_driver import CompilingDriver, NullDriver
 from .reduce import OnCUDA as CUDAReduction
 
 __all__ = [

@@ -12,10 +12,10 @@ of a result, as many columns as it takes 16 of. Dropout's choice for a score dep
 the score alone (`choices`), so that all three kernels make the same.
 
 Source: Dao, Fu, Ermon, Rudra, Ré, "FlashAttention", 2022; Milakov and Gimelshein, "Online normalizer calculation for
-softmax", 2018. Read next: `../../backends/cuda/attention.py`.
+softmax", 2018. Read next: `runtime/attention.py`.
 """
 
-# ruff: noqa: F821
+# ruff: noqa: F821  # names that the compiled text is given
 # mypy: disable-error-code="name-defined, assignment"
 # Names like load_q, store_out, zero are put there by `Written`.
 
@@ -39,7 +39,7 @@ from .convolution import divided
 from .elementwise import as_argument, loading
 from .intrinsics import shuffle_across
 from .launch import Launch
-from .written import THREADS, Written, in_turn
+from .templates import THREADS, Written, in_turn
 
 TILE, STEP = 64, 16
 LINE = TILE + 1  # of shared memory: one more, so that a column lies in different banks

@@ -15,7 +15,7 @@ A block makes a tile, as in matmul.py; where there are few rows or columns (in a
 thread makes a result. Read next: pooling.py.
 """
 
-# ruff: noqa: F821
+# ruff: noqa: F821  # names that the compiled text is given
 # mypy: disable-error-code="name-defined, assignment"
 # Names like load_a, store_out, zero are put there by `Written`.
 
@@ -32,7 +32,7 @@ from .compiler import CUDA as cuda
 from .elementwise import MOST
 from .launch import Launch
 from .matmul import ROW, SHARED, STEP, TILE, tile_of
-from .written import THREADS, Written, accumulating
+from .templates import THREADS, Written, accumulating
 
 int64, uint32 = np.int64, np.uint32
 FEW = 8  # rows or columns: with fewer, most of a tile would be idle

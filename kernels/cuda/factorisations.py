@@ -10,10 +10,10 @@ neighbouring numbers, and a step costs a few barriers.
 - `copied_matrices` is what is left to do: other strides, one triangle, ones on the diagonal, rows in another order.
 
 Numbers that say how it went (`info`) stay on the device. What they mean is LAPACK's (../lapack.py).
-Source: Golub and Van Loan, Matrix Computations, 3.4, 4.2 and 5.1. Read next: `../../backends/cuda/factorisations.py`.
+Source: Golub and Van Loan, Matrix Computations, 3.4, 4.2 and 5.1. Read next: `runtime/factorisations.py`.
 """
 
-# ruff: noqa: F821
+# ruff: noqa: F821  # names that the compiled text is given
 # mypy: disable-error-code="name-defined, assignment"
 # Names like load_x, store_out, zero are put there by `Written`; those of `arithmetic` are said there.
 
@@ -30,7 +30,7 @@ from ..engine.program import integral
 from .compiler import CUDA as cuda
 from .indexing import report
 from .intrinsics import advanced, shuffle_across, shuffle_down
-from .written import Written, block_total
+from .templates import Written, block_total
 
 int32, int64 = np.int32, np.int64
 
@@ -384,7 +384,7 @@ IN_PLACE, FROM, TO = range(3)  # whether an order says where a row comes from, o
 
 
 def orders_of_pivots(order, pivots, error, operator, dim, n, count, pivots_step, pivots_one):
-    """Where the rows of P A come from. A pivot that is no row is told of (late_errors.py), and left out."""
+    """Where the rows of P A come from. A pivot that is no row is told of (async_errors.py), and left out."""
     matrix, thread = int64(cuda.blockIdx.x), int64(cuda.threadIdx.x)
     work = cuda.shared.array(SIZE, int32) if SHARED else advanced(order, matrix * n)
     row = thread

@@ -2,10 +2,10 @@
 
 A pixel gathers what belongs to it from the columns, row by row of the window, as the CPU adds them: no atomics, and the
 same bits each time. Images lie row by row; a plane is a channel of one of them. Read next:
-`../../backends/cuda/folding.py`.
+`runtime/folding.py`.
 """
 
-# ruff: noqa: F821
+# ruff: noqa: F821  # names that the compiled text is given
 # mypy: disable-error-code="name-defined"
 # Names like load_x, store_out, zero are put there by `Written`.
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from .compiler import CUDA as cuda
 from .convolution import divided
-from .written import THREADS, Written
+from .templates import THREADS, Written
 
 int64 = np.int64
 

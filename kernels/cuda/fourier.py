@@ -1,6 +1,6 @@
 """Fourier transforms on a GPU: lines of numbers, several of them in the shared memory of each block.
 
-A pass (`transformed_lines`) carries lines into shared memory, transforms them there by stages (butterflies.py), and
+A pass (`transformed_lines`) carries lines into shared memory, transforms them there by stages (fft_stages.py), and
 carries them back. A line of more elements than a block has room for takes several passes, each of which is to the long
 line what a stage is to a short one: Note [A stage by Stockham], with whole lines for radices. Its roots
 exp(-2 pi i q a / n) are products of two of a fine and a coarse table, so that these stay small.
@@ -13,10 +13,10 @@ Inverse transforms are forward ones whose real and imaginary parts change places
 complex numbers without imaginary part; of what follows from the other half nothing is written, and, in the other
 direction, nothing is read. All tables are worked out on the host in double precision. Sources: Bailey, "FFTs in
 external or hierarchical memory"; Bluestein, "A linear filtering approach to the computation of discrete Fourier
-transform". Read next: `../../backends/cuda/fourier.py`.
+transform". Read next: `runtime/fourier.py`.
 """
 
-# ruff: noqa: F821
+# ruff: noqa: F821  # names that the compiled text is given
 # mypy: disable-error-code="name-defined, assignment"
 # Names like load_x, store_out, zero are put there by `Written`.
 
@@ -34,7 +34,9 @@ from redispatch.dispatch.tensor.operand import DTYPES
 
 from ..engine.convert import as_is, real_part
 from ..engine.program import integral
-from .butterflies import (
+from .compiler import CUDA as cuda
+from .elementwise import MOST, as_argument, magic
+from .fft_stages import (
     ODD,
     POWERS,
     number_at,
@@ -48,10 +50,8 @@ from .butterflies import (
     stage,
     swapped,
 )
-from .compiler import CUDA as cuda
-from .elementwise import MOST, as_argument, magic
 from .launch import Launch
-from .written import Written, threads_for
+from .templates import Written, threads_for
 
 ROOM = 16 << 10  # bytes of the lines of a block; it has twice as much, to read stages here and write them there
 NARROW = 512  # elements of a line whose neighbours are read with it, so that whole sectors of memory are

@@ -6,7 +6,7 @@ no memory: the first of them writes itself into the device's error words, of whi
 
 Where several elements are written to one place, one of them stays; where they are combined (added, multiplied), each
 does so by itself, by a compare-and-swap of the word that holds it: in any order, so that sums may differ in their last
-bits. Read next: `../../backends/cuda/late_errors.py`.
+bits. Read next: `runtime/async_errors.py`.
 """
 
 from __future__ import annotations

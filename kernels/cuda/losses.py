@@ -5,7 +5,7 @@ a sum over blocks: each leaves its loss and its weight, and one more launch adds
 A label that is no class counts for nothing, and is told of in the error words (indexing.py). Read next: norms.py.
 """
 
-# ruff: noqa: F821
+# ruff: noqa: F821  # names that the compiled text is given
 # mypy: disable-error-code="name-defined"
 # Names like load_x, store_out, zero are put there by `Written`.
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from .compiler import CUDA as cuda
 from .indexing import report
-from .written import THREADS, Written, block_total
+from .templates import THREADS, Written, block_total
 
 EACH = 16  # labels that a thread reads where losses are added up
 int64 = np.int64

@@ -9,10 +9,10 @@ Two forms:
   results read neighbouring numbers, for 32.
 
 Sums are formed in float32 for 16-bit floats, and in int64 for integers, which wrap when they are stored.
-Read next: `../../backends/cuda/products.py`.
+Read next: `runtime/matmul.py`.
 """
 
-# ruff: noqa: F821
+# ruff: noqa: F821  # names that the compiled text is given
 # mypy: disable-error-code="name-defined, assignment"
 # Names like load_a, store_out, zero are put there by `Written`.
 
@@ -30,7 +30,7 @@ from ..engine.primitives import double_of_bits, float_of_bits
 from .compiler import CUDA as cuda
 from .elementwise import as_argument
 from .launch import Launch
-from .written import THREADS, WARP, Written, accumulating, block_total, strip_total, threads_for
+from .templates import THREADS, WARP, Written, accumulating, block_total, strip_total, threads_for
 
 TILE, STEP = 64, 16
 ROW = TILE + 1  # of shared memory: one more, so that a column lies in different banks

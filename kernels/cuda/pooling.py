@@ -3,10 +3,10 @@
 Windows are the tables of the CPU's (../pooling.py): the places where they start and stop, axis by axis. Behind those
 come, for each pixel of an axis, the first window that may have it and the one behind the last. So a pixel gathers what
 belongs to it from its windows, in one order always, where adding it from the windows' side would take atomics.
-Read next: `../../backends/cuda/pooling.py`.
+Read next: `runtime/pooling.py`.
 """
 
-# ruff: noqa: F821
+# ruff: noqa: F821  # names that the compiled text is given
 # mypy: disable-error-code="name-defined, assignment"
 # Names like load_x, store_out, zero are put there by `Written`.
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from ..engine.program import integral
 from .compiler import CUDA as cuda
-from .written import THREADS, Written
+from .templates import THREADS, Written
 
 int64, float32, float64 = np.int64, np.float32, np.float64
 HEAD = 13  # numbers of a table before those of the axes: sizes, counts, steps, the divisor, three more

@@ -1,9 +1,9 @@
 """Graphs for drivers that do work at once: while a stream is captured, what it is asked to do is noted instead.
 
-A card's driver does the same for real (card.py), by NVIDIA's own graphs. What follows from capturing is common to all:
-nothing runs until the graph is replayed, with the addresses that were given then; nothing may wait for a stream that is
-captured, or ask whether its work is done. A stream that waits for an event of a captured one is captured with it, and
-must be waited for by it before the end. Read next: `simulated.py`.
+A card's driver does the same for real (cuda_driver.py), by NVIDIA's own graphs. What follows from capturing is common
+to all: nothing runs until the graph is replayed, with the addresses that were given then; nothing may wait for a stream
+that is captured, or ask whether its work is done. A stream that waits for an event of a captured one is captured
+with it, and must be waited for by it before the end. Read next: `simulated_driver.py`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ Where results are too few for all of a card, but large, each is cut among severa
 accumulators; a second launch of the same form combines these (*total*).
 
 Accuracy: float32 and 16-bit floats accumulate in float32, over a tree of partial sums as wide as the block; integers in
-int64. A GPU's double precision is slow, and no kernel uses it but for float64. Read next: `../../backends/cuda/`.
+int64. A GPU's double precision is slow, and no kernel uses it but for float64. Read next: `runtime/`.
 """
 
 from __future__ import annotations

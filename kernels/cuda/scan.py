@@ -13,7 +13,7 @@ second one each block first combines those of the pieces before its own. Operand
 Read next: `sort.py`.
 """
 
-# ruff: noqa: F821
+# ruff: noqa: F821  # names that the compiled text is given
 # mypy: disable-error-code="name-defined"
 # Names like load_x, store_out, combine are put there by `Written`.
 
@@ -34,7 +34,7 @@ from .compiler import CUDA as cuda
 from .elementwise import MOST
 from .intrinsics import shuffle_up
 from .launch import Launch
-from .written import THREADS, WARP, Written, accumulating
+from .templates import THREADS, WARP, Written, accumulating
 
 EACH = 4  # neighbours that a thread takes
 FEW = (4, WARP)  # threads of a line that is no longer than they take at once; all others have a block

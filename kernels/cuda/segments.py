@@ -3,10 +3,10 @@ side.
 
 Runs are given by where they begin, and where the last one ends. An entry is a row of `inner` numbers: where there are
 at least as many as a warp has lanes, neighbouring threads take neighbouring numbers of the same run, and otherwise the
-lanes of a warp share the run's entries. Read next: `../../backends/cuda/segments.py`.
+lanes of a warp share the run's entries. Read next: `runtime/segments.py`.
 """
 
-# ruff: noqa: F821
+# ruff: noqa: F821  # names that the compiled text is given
 # mypy: disable-error-code="name-defined, assignment"
 # Names like load_x, store_out, zero are put there by `Written`.
 
@@ -18,7 +18,7 @@ from ..engine.primitives import maximum, minimum
 from ..engine.program import integral
 from .compiler import CUDA as cuda
 from .intrinsics import shuffle_down
-from .written import THREADS, Written
+from .templates import THREADS, Written
 
 int64 = np.int64
 

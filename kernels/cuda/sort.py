@@ -7,11 +7,12 @@
   move them there, a warp at a time, whose lanes know by votes how many before them have the same digit. As many lines
   as there are take part in each launch.
 
-What comes out are values and places of the first `wanted` elements, or keys and places for another kernel (`ranks.py`).
-Operands are dense; an element of a line lies `inner` steps behind the one before. Read next: `ranks.py`.
+What comes out are values and places of the first `wanted` elements, or keys and places for another kernel
+(`selection.py`). Operands are dense; an element of a line lies `inner` steps behind the one before. Read next:
+`selection.py`.
 """
 
-# ruff: noqa: F821
+# ruff: noqa: F821  # names that the compiled text is given
 # mypy: disable-error-code="name-defined"
 # Names like key_of, key_kind are put there by `Written`.
 
@@ -32,7 +33,7 @@ from .elementwise import MOST
 from .launch import Launch
 from .scan import CUMSUM, Cut
 from .scan import planned as planned_scan
-from .written import WARP, Written
+from .templates import WARP, Written
 
 DIGIT = 8  # bits
 DIGITS = 1 << DIGIT

@@ -166,7 +166,7 @@ class Operator:
     # Rules for the layers ----------------------------------------------------------------------------------------
 
     def derivative(
-        op,  # noqa: N805  # `self` is the name of most operators' first argument, so it must be free as a keyword
+        op,  # `self` is the name of most operators' first argument, so it must be free as a keyword
         /,
         *joint: tuple[tuple[str, ...], Function],
         node: str | None = None,

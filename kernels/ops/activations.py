@@ -188,7 +188,7 @@ def silu_second(grad: Tensor, grad_output: Tensor, self: Any) -> Tensor:
 silu_backward_op.scalar(float=silu_slope, complex=silu_complex_slope)
 silu_backward_op.derivative(grad_output=lambda grad, self: silu_backward_op.functional(grad, self), self=silu_second)
 silu_op.derivative(self=lambda grad, self: silu_backward_op.functional(grad, self))
-silu = public(silu_op, method=False)
+silu = public(silu_op, method=False, module="nn")
 
 gelu_op = pointwise("gelu(Tensor self, *, str approximate='none') -> Tensor", inplace=True, out="out", cost=16)
 
@@ -258,4 +258,4 @@ gelu_backward_op.derivative(
 gelu_op.derivative(
     self=lambda grad, self, approximate: gelu_backward_op.functional(grad, self, approximate=approximate)
 )
-gelu = public(gelu_op, method=False)
+gelu = public(gelu_op, method=False, module="nn")

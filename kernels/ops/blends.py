@@ -76,13 +76,13 @@ lerp_scalar_op = pointwise(
     "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
     inplace=True,
     out="Scalar_out",
-    unsupported={name: "lerp_kernel_scalar" for name in WHOLE},
+    unsupported=dict.fromkeys(WHOLE, "lerp_kernel_scalar"),
 )
 lerp_tensor_op = pointwise(
     "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
     inplace=True,
     out="Tensor_out",
-    unsupported={name: "lerp_kernel_tensor" for name in WHOLE},
+    unsupported=dict.fromkeys(WHOLE, "lerp_kernel_tensor"),
 )
 
 

@@ -15,12 +15,12 @@ from typing import Any
 
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import dtypes
+from redispatch.kernels.declare.out_forms import resize_and_copy_into_out
 
 from ..declare.declare import Operator
 from ..declare.structured import not_implemented
 from .activations import gelu_op, relu_op
 from .linalg import SCALES, addmm_op, linear_op
-from .out_forms import resize_and_copy_into_out
 from .recurrent import LSTM, Weights, lstm_step, over_times
 from .softmax import softmax
 from .written_in_parts import in_parts

@@ -12,8 +12,7 @@ from __future__ import annotations
 from redispatch.dispatch import OPERATORS, define
 from redispatch.dispatch.layers import ad_inplace_or_view
 from redispatch.dispatch.schema.text import SchemaText
-
-from .out_forms import register_copying
+from redispatch.kernels.declare.out_forms import register_copying
 
 # functional forms whose out= form is called as they are, with `out` at the end: add.Scalar_out, clone.out
 PLAIN = """

@@ -28,7 +28,8 @@ from redispatch.kernels import log as log_
 from redispatch.kernels import log1p as log1p_
 
 from ..declare.declare import Function, Operator
-from ..declare.planned import Planned, Run
+from ..declare.plan import Run
+from ..declare.planned import Planned
 from ..declare.public import public
 from ..declare.structured import Meta, check_can_cast, common_device, not_implemented
 from .number_forms import add_scalar_op, mul_scalar_op
@@ -63,7 +64,7 @@ class OfPairs(Planned):
         self.each = Elementwise(self.base_name, each, cost=cost)
         self.refuses, self.floating = refuses, floating
         self.reduction = self.names.index("reduction")
-        self.numbers = [i for i in range(len(self.names)) if i not in self.tensors and i != self.reduction]
+        self.number_places = [i for i in range(len(self.names)) if i not in self.tensors and i != self.reduction]
         self.check_function: Function | None = None
         self.meta(self.pair_meta)
         self.loop(self.pair_loop)
@@ -90,7 +91,7 @@ class OfPairs(Planned):
         return self.looks(args)
 
     def pair_loop(self, out: Tensor, *args: Any) -> Run:
-        return self.values(out, args, [args[i] for i in self.numbers])
+        return self.values(out, args, [args[i] for i in self.number_places])
 
     def values(self, out: Tensor, args: Sequence[Any], numbers: Sequence[Any]) -> Run:
         """The work: one value of each pair."""
@@ -130,7 +131,7 @@ class PairLoss(OfPairs):
         return meta if args[self.reduction] not in (MEAN, SUM) else Meta((), meta.dtype, meta.device)
 
     def pair_loop(self, out: Tensor, *args: Any) -> Run:
-        numbers = [args[i] for i in self.numbers]
+        numbers = [args[i] for i in self.number_places]
         if args[self.reduction] not in (MEAN, SUM):
             return self.values(out, args, numbers)
         scratch = mould(Size(self.looks(args).shape), out._dtype)
@@ -153,7 +154,7 @@ class PairSlope(OfPairs):
 
     def pair_loop(self, out: Tensor, *args: Any) -> Run:
         factor = share(args[1]._shape, args[2]._shape, args[self.reduction])
-        return self.values(out, args, [*(args[i] for i in self.numbers), factor])
+        return self.values(out, args, [*(args[i] for i in self.number_places), factor])
 
 
 # --- mse_loss, l1_loss -----------------------------------------------------------------------------------------------
@@ -190,7 +191,7 @@ mse_backward_op.derivative(
     ),
 )
 mse_op.autocast(cpu="fp32", cuda="fp32")
-mse_loss = public(mse_op, method=False)
+mse_loss = public(mse_op, method=False, module="nn")
 
 l1_op = Operator("l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
 
@@ -201,7 +202,7 @@ def l1_composite(self: Any, target: Any, reduction: int) -> Any:
 
 
 l1_op.autocast(cpu="fp32", cuda="fp32")
-l1_loss = public(l1_op, method=False)
+l1_loss = public(l1_op, method=False, module="nn")
 
 # --- huber_loss, smooth_l1_loss: a parabola near 0 that goes on in straight lines ------------------------------------
 
@@ -312,8 +313,8 @@ smooth_l1_backward_op.derivative(
 )
 huber_op.autocast(cpu="fp32", cuda="fp32")
 smooth_l1_op.autocast(cpu="fp32", cuda="fp32")
-huber_loss = public(huber_op, method=False)
-smooth_l1_loss = public(smooth_l1_op, method=False)
+huber_loss = public(huber_op, method=False, module="nn")
+smooth_l1_loss = public(smooth_l1_op, method=False, module="nn")
 
 # --- soft_margin_loss: the targets are 1 and -1 ----------------------------------------------------------------------
 
@@ -352,7 +353,7 @@ soft_margin_backward_op.derivative(
     self=soft_margin_bend,
 )
 soft_margin_op.autocast(cpu="fp32", cuda="fp32")
-soft_margin_loss = public(soft_margin_op, method=False)
+soft_margin_loss = public(soft_margin_op, method=False, module="nn")
 
 # --- binary_cross_entropy: self is a probability ---------------------------------------------------------------------
 
@@ -461,7 +462,7 @@ probability_backward_op.derivative(
     target=probability_target_bend,
 )
 probability_op.autocast(cpu="fp32")
-binary_cross_entropy = public(probability_op, method=False)
+binary_cross_entropy = public(probability_op, method=False, module="nn")
 
 # --- binary_cross_entropy_with_logits: σ(self) is a probability ------------------------------------------------------
 

@@ -28,7 +28,7 @@ def with_number(op: Pointwise, schema: str, inplace: bool = True) -> Operator:
     made = Operator(schema, inplace=inplace, tags=("pointwise",))
     made.explicit(lambda self, other: op.functional(self, other))
     if inplace:
-        made.kernel_inplace("CompositeExplicitAutograd")(lambda self, other: op.inplace(self, other))  # type: ignore[misc]
+        made.kernel_inplace("CompositeExplicitAutograd")(lambda self, other: op.inplace(self, other))  # type: ignore[misc]  # this operator has the form
     return made
 
 
@@ -332,8 +332,8 @@ def shift_right_in_place(self: Any, other: Any) -> Tensor:
 
 
 shift_left_in_place.__name__, shift_right_in_place.__name__ = "__ilshift__", "__irshift__"
-Tensor.__ilshift__ = overridable(shift_left_in_place)  # type: ignore[attr-defined]
-Tensor.__irshift__ = overridable(shift_right_in_place)  # type: ignore[attr-defined]
+Tensor.__ilshift__ = overridable(shift_left_in_place)  # type: ignore[attr-defined]  # attached here
+Tensor.__irshift__ = overridable(shift_right_in_place)  # type: ignore[attr-defined]  # attached here
 
 # --- powers in float64 -----------------------------------------------------------------------------------------------
 

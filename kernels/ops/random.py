@@ -35,13 +35,13 @@ from redispatch.dispatch.tensor import (
     indexed,
 )
 from redispatch.kernels import Elementwise, Operand, numel
+from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator
 from ..declare.numbers import storable
 from ..declare.public import public
 from ..declare.structured import c_name, check_no_internal_overlap, not_implemented
 from .creation import FACTORY, LIKE, like, new, shaped, written
-from .out_forms import copy_into_out
 
 # --- generators ------------------------------------------------------------------------------------------------------
 

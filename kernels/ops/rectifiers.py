@@ -91,7 +91,7 @@ elu_backward_op.derivative(
     self_or_result=elu_bend,
 )
 elu_op.derivative(self=elu_gradient)
-elu = public(elu_op, method=False)
+elu = public(elu_op, method=False, module="nn")
 
 celu_op = Operator("celu(Tensor self, Scalar alpha=1.) -> Tensor", inplace=True, tags=("pointwise",))
 
@@ -130,7 +130,7 @@ def selu_composite(self: Tensor) -> Tensor:
 
 @selu_op.kernel_inplace("CompositeImplicitAutograd")
 def selu_inplace(self: Tensor) -> Tensor:
-    return elu_op.inplace(self, SELU_ALPHA, SELU_SCALE)  # type: ignore[misc]
+    return elu_op.inplace(self, SELU_ALPHA, SELU_SCALE)  # type: ignore[misc]  # this operator has the form
 
 
 selu = public(selu_op, method=False)
@@ -162,7 +162,7 @@ leaky_relu_backward_op.derivative(
 leaky_relu_op.derivative(
     self=lambda grad, self, negative_slope: leaky_relu_backward_op.functional(grad, self, negative_slope, False)
 )
-leaky_relu = public(leaky_relu_op, method=False)
+leaky_relu = public(leaky_relu_op, method=False, module="nn")
 
 threshold_op = pointwise(
     "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
@@ -305,7 +305,7 @@ hardtanh_backward_op.derivative(
 hardtanh_op.derivative(
     self=lambda grad, self, min_val, max_val: hardtanh_backward_op.functional(grad, self, min_val, max_val)
 )
-hardtanh = public(hardtanh_op, method=False)
+hardtanh = public(hardtanh_op, method=False, module="nn")
 
 relu6_op = Operator("relu6(Tensor self) -> Tensor", inplace=True)
 
@@ -317,10 +317,10 @@ def relu6_composite(self: Tensor) -> Tensor:
 
 @relu6_op.kernel_inplace("CompositeImplicitAutograd")
 def relu6_inplace(self: Tensor) -> Tensor:
-    return hardtanh_op.inplace(self, 0, 6)  # type: ignore[misc]
+    return hardtanh_op.inplace(self, 0, 6)  # type: ignore[misc]  # this operator has the form
 
 
-relu6 = public(relu6_op, method=False)
+relu6 = public(relu6_op, method=False, module="nn")
 
 hardsigmoid_op = pointwise("hardsigmoid(Tensor self) -> Tensor", inplace=True, out="out")
 hardsigmoid_backward_op = pointwise(
@@ -346,7 +346,7 @@ hardsigmoid_backward_op.derivative(
     grad_output=lambda grad, self: hardsigmoid_backward_op.functional(grad, self), self=lambda grad: grad * 0
 )
 hardsigmoid_op.derivative(self=lambda grad, self: hardsigmoid_backward_op.functional(grad, self))
-hardsigmoid = public(hardsigmoid_op, method=False)
+hardsigmoid = public(hardsigmoid_op, method=False, module="nn")
 
 hardswish_op = pointwise("hardswish(Tensor self) -> Tensor", inplace=True, out="out")
 hardswish_backward_op = pointwise(
@@ -373,7 +373,7 @@ hardswish_backward_op.derivative(
     self=lambda grad, grad_output, self: (grad * grad_output / 3).masked_fill((self <= -3) | (self >= 3), 0),
 )
 hardswish_op.derivative(self=lambda grad, self: hardswish_backward_op.functional(grad, self))
-hardswish = public(hardswish_op, method=False)
+hardswish = public(hardswish_op, method=False, module="nn")
 
 # --- hardshrink, softshrink ------------------------------------------------------------------------------------------
 
@@ -433,4 +433,4 @@ softshrink_backward_op.derivative(
 hardshrink_op.derivative(self=lambda grad, self, lambd: hardshrink_backward_op.functional(grad, self, lambd))
 softshrink_op.derivative(self=lambda grad, self, lambd: softshrink_backward_op.functional(grad, self, lambd))
 hardshrink = public(hardshrink_op)
-softshrink = public(softshrink_op, method=False)
+softshrink = public(softshrink_op, method=False, module="nn")

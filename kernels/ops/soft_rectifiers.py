@@ -52,7 +52,7 @@ softplus_backward_op.derivative(
 softplus_op.derivative(
     self=lambda grad, self, beta, threshold: softplus_backward_op.functional(grad, self, beta, threshold)
 )
-softplus = public(softplus_op, method=False)
+softplus = public(softplus_op, method=False, module="nn")
 
 # --- log_sigmoid -----------------------------------------------------------------------------------------------------
 
@@ -132,7 +132,7 @@ def log_sigmoid_into(self: Tensor, out: Tensor) -> Tensor:
     return log_sigmoid_forward_out_op.functional(self, output=out, buffer=buffer)[0]
 
 
-log_sigmoid = public(log_sigmoid_op, method=False)
+log_sigmoid = public(log_sigmoid_op, method=False, module="nn")
 
 # --- mish ------------------------------------------------------------------------------------------------------------
 
@@ -165,4 +165,4 @@ def mish_second(grad: Any, grad_output: Tensor, self: Any) -> Tensor:
 
 mish_backward_op.derivative(grad_output=lambda grad, self: mish_backward_op.functional(grad, self), self=mish_second)
 mish_op.derivative(self=lambda grad, self: mish_backward_op.functional(grad, self))
-mish = public(mish_op, method=False)
+mish = public(mish_op, method=False, module="nn")

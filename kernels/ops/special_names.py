@@ -10,13 +10,13 @@ from typing import Any
 
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor
+from redispatch.kernels.declare.out_forms import filled
 
 from ..declare.declare import Operator, alias
 from ..declare.public import public
 from .activations import logit_op, sigmoid_op
 from .elementary import exp2_op, expm1_op, log1p_op
 from .moments import logsumexp_op
-from .out_forms import filled
 from .pairs import xlogy_op, xlogy_other_op, xlogy_self_op
 from .parts import round_decimals_op, sinc_op
 from .softmax import log_softmax_op, softmax_op

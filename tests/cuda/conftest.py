@@ -7,7 +7,7 @@ import pytest
 
 from redispatch.kernels import cuda
 from redispatch.kernels.cuda.runtime.devices import start, started
-from redispatch.kernels.cuda.simulated import SimulatedDriver
+from redispatch.kernels.cuda.simulated_driver import SimulatedDriver
 
 
 @contextmanager

@@ -1,5 +1,5 @@
-"""NVIDIA's bindings as `card.py` sees them, over a simulated GPU: calls are checked against the signatures of the real
-ones, need a device that is current in their thread, and fail as CUDA does where a stream is captured.
+"""NVIDIA's bindings as `cuda_driver.py` sees them, over a simulated GPU: calls are checked against the signatures of
+the real ones, need a device that is current in their thread, and fail as CUDA does where a stream is captured.
 
 A kernel's "machine code" is its PTX here, which the simulator runs.
 """
@@ -13,7 +13,7 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 
-from redispatch.kernels.cuda import card, compiler
+from redispatch.kernels.cuda import compiler, cuda_driver
 from redispatch.kernels.cuda.simulator import Device as GPU
 
 
@@ -314,5 +314,5 @@ def fake_cards(monkeypatch, devices=1, memory=1 << 22):
     with monkeypatch.context() as patch:
         for name, module in fake.items():
             patch.setitem(sys.modules, name, module)
-        patch.setattr(card, "cubin", machine_code)
-        yield card.cards(), world
+        patch.setattr(cuda_driver, "cubin", machine_code)
+        yield cuda_driver.cards(), world

@@ -6,7 +6,7 @@ Read next: test_lint.py, which has rules broken.
 import re
 
 from redispatch.kernels.cuda import compiler
-from redispatch.kernels.cuda.machine_code import machine_code
+from redispatch.kernels.cuda.sass import machine_code
 
 TARGETS = ("sm_80", "sm_90")
 REGISTERS = 128  # of a lane: with more, a card runs fewer than 512 of them at once on each of its processors

@@ -8,8 +8,8 @@ from redispatch.dispatch import ops
 from redispatch.kernels import Operand, contiguous_strides, cuda
 from redispatch.kernels.cuda import attention, compiler
 from redispatch.kernels.cuda.attention import AT_ONCE, Attention
-from redispatch.kernels.cuda.machine_code import machine_code
 from redispatch.kernels.cuda.runtime.attention import OPERATORS
+from redispatch.kernels.cuda.sass import machine_code
 from redispatch.nn import functional as F
 from redispatch.nn.attention import SDPBackend, sdpa_kernel
 from redispatch.testing import assert_close

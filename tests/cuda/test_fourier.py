@@ -8,7 +8,7 @@ import pytest
 import redispatch as rd
 from redispatch.kernels.cuda import compiler
 from redispatch.kernels.cuda import fourier as kernels
-from redispatch.kernels.cuda.machine_code import machine_code
+from redispatch.kernels.cuda.sass import machine_code
 from redispatch.testing import assert_close
 
 from .families import check_entry, compare, entries, same_gradients

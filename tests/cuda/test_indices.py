@@ -3,7 +3,7 @@
 import pytest
 
 import redispatch as rd
-from redispatch.kernels.cuda.runtime.late_errors import LateIndexError
+from redispatch.kernels.cuda.runtime.async_errors import LateIndexError
 
 BAD = {
     "gather": lambda x, i: x.gather(0, i[None]),

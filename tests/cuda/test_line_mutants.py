@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from redispatch.kernels import cuda
-from redispatch.kernels.cuda import compact, compiler, scan, sort
+from redispatch.kernels.cuda import compaction, compiler, scan, sort
 
 from .test_mutants import Bench, barrier, caught, load, mutants, shuffle, store
 
@@ -110,8 +110,8 @@ def sources():
             "float32", ("float32", "int64", "int32", "int32", "float32"), BY_KEYS=False, SLOTS=64, **key
         ),
         moved: sort.MOVE.source("uint8", narrow, **digits, **sort.KEYS["uint8"].given()),
-        kept: compact.WRITE.source(
-            "float32", kinds, **flags, THREADS=THREADS, WARPS=2, scanned=compact.counting(THREADS)
+        kept: compaction.WRITE.source(
+            "float32", kinds, **flags, THREADS=THREADS, WARPS=2, scanned=compaction.counting(THREADS)
         ),
     }
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import redispatch as rd
-from redispatch.kernels.cuda import argreduce, compact, ranks, scan, search, sort
+from redispatch.kernels.cuda import argreduce, compaction, scan, searchsorted, selection, sort
 from redispatch.testing import assert_close
 
 from .families import same_gradients
@@ -32,12 +32,12 @@ def tight(simulator, monkeypatch):
     room = sort.Room(slots=16, few=32, threads=64, each=2, scan=SMALL)
     monkeypatch.setattr(scan, "CUT", SMALL)
     monkeypatch.setattr(sort, "ROOM", room)
-    monkeypatch.setattr(ranks, "ROOM", room)
-    monkeypatch.setattr(ranks, "MANY", 100)  # lines are sorted,
-    monkeypatch.setattr(ranks, "LONG", 0)  # and by all blocks
-    monkeypatch.setattr(compact, "CUT", compact.Cut(threads=64, most=3))
+    monkeypatch.setattr(selection, "ROOM", room)
+    monkeypatch.setattr(selection, "MANY", 100)  # lines are sorted,
+    monkeypatch.setattr(selection, "LONG", 0)  # and by all blocks
+    monkeypatch.setattr(compaction, "CUT", compaction.Cut(threads=64, most=3))
     monkeypatch.setattr(argreduce, "CUT", argreduce.Cut(threads=64, piece=16, groups=8))
-    monkeypatch.setattr(search, "ROOM", search.Room(shared=16, each=2))
+    monkeypatch.setattr(searchsorted, "ROOM", searchsorted.Room(shared=16, each=2))
     return monkeypatch
 
 
@@ -154,7 +154,7 @@ def test_long_lines_are_sorted_digit_by_digit(tight, dtype):
 
 
 def test_the_first_few_of_long_lines_are_found_by_a_block_each(tight):
-    tight.setattr(ranks, "MANY", 1)
+    tight.setattr(selection, "MANY", 1)
     same(lambda x: x.topk(7, 1), numbers(3, 700))
 
 
@@ -176,7 +176,7 @@ def test_a_sort_lies_as_what_is_sorted(simulator):
 @pytest.mark.parametrize("many", [0, 100], ids=["a block each", "all blocks"])
 @pytest.mark.parametrize("shape,dim", LINES)
 def test_every_operator_of_order_on_lines_of_every_length(tight, shape, dim, many):
-    tight.setattr(ranks, "MANY", many)
+    tight.setattr(selection, "MANY", many)
     for function in orders(dim, shape[dim]).values():
         same(function, numbers(*shape))
 
@@ -185,7 +185,7 @@ def test_every_operator_of_order_on_lines_of_every_length(tight, shape, dim, man
 @pytest.mark.parametrize("many", [0, 100], ids=["a block each", "all blocks"])
 @pytest.mark.parametrize("dtype", EVERY_DTYPE, ids=str)
 def test_order_of_every_dtype(tight, dtype, many):
-    tight.setattr(ranks, "MANY", many)
+    tight.setattr(selection, "MANY", many)
     x = numbers(3, 71, dtype=dtype)
     if dtype.is_floating_point:
         x[0, 3] = x[0, 50] = x[2, 0] = float("nan")

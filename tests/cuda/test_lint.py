@@ -14,7 +14,7 @@ import redispatch as rd
 from redispatch.dispatch import MissingKernelError
 from redispatch.kernels import Elementwise, cuda
 from redispatch.kernels.cuda import compiler, elementwise
-from redispatch.kernels.cuda.machine_code import machine_code
+from redispatch.kernels.cuda.sass import machine_code
 from redispatch.testing.op_db import op_db
 
 from .conftest import devices_of

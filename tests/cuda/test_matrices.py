@@ -6,7 +6,7 @@ import redispatch as rd
 from redispatch import linalg
 from redispatch.kernels.cuda import factorisations as kernels
 from redispatch.kernels.cuda.runtime import factorisations
-from redispatch.kernels.cuda.written import Written
+from redispatch.kernels.cuda.templates import Written
 from redispatch.testing import assert_close
 
 from .families import compare, same_gradients

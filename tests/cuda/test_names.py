@@ -7,7 +7,7 @@ import pytest
 
 import redispatch as rd
 from redispatch.backends import cudnn
-from redispatch.backends.cuda import MODULES, NAMES
+from redispatch.cuda import MODULES, NAMES
 from redispatch.kernels import cuda
 from redispatch.kernels.cuda.runtime.devices import start
 

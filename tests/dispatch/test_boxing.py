@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from redispatch.dispatch import NUMBER_FOR_TENSOR, DispatchKeySet, bind, keyset, parse_schema, unbind
 from redispatch.dispatch.core.base import ARGUMENT_TYPES
-from redispatch.dispatch.core.boxing import _CONVERTERS, box, box_fallback
+from redispatch.dispatch.kernel_conventions import box, box_fallback
+from redispatch.dispatch.schema.convert import _CONVERTERS
 
 from .fakes import Fake
 

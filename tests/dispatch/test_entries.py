@@ -27,7 +27,6 @@ from redispatch.dispatch import (
     overridden,
 )
 from redispatch.dispatch.config import config
-from redispatch.dispatch.core.boxing import default_of
 from redispatch.dispatch.entry.entries import EntryPoint
 from redispatch.dispatch.protocols.override import (
     HANDLER_CHANGED,
@@ -37,6 +36,7 @@ from redispatch.dispatch.protocols.override import (
     _disabled_torch_function_impl,
     without_subclasses,
 )
+from redispatch.dispatch.schema.convert import default_of
 from redispatch.dispatch.specialiser import specialise
 from redispatch.dispatch.tensor import Tensor
 from redispatch.overrides import TorchFunctionMode
@@ -483,10 +483,10 @@ def test_a_packet_forgets_what_it_knew_when_its_overloads_change():
         with pytest.raises(RuntimeError):
             packet(PLAIN, n=1)
         with pytest.raises(AttributeError):
-            packet.n  # noqa: B018  # looking it up is the point
+            packet.n  # looking it up is the point
         assert packet(PLAIN) == "tensor" and ops.comes.f is packet
     with pytest.raises(AttributeError):
-        ops.comes.f  # noqa: B018
+        ops.comes.f
 
 
 def test_packets_and_operators_can_be_copied_and_pickled():

@@ -99,12 +99,12 @@ SUBCLASSES = {
 
 def fakes():
     mode = modes.FakeTensorMode()
-    looks = lambda x: rd.empty_strided(x.shape, x.stride(), dtype=x.dtype)  # noqa: E731
+    looks = lambda x: rd.empty_strided(x.shape, x.stride(), dtype=x.dtype)
     return mode, {"make": mode.from_tensor, "plain": looks, "values": False}
 
 
 def functionals():
-    plain = lambda x: x.from_functional() if isinstance(x, FunctionalTensor) else x  # noqa: E731
+    plain = lambda x: x.from_functional() if isinstance(x, FunctionalTensor) else x
     return modes.FunctionalTensorMode(), {"make": FunctionalTensor.to_functional, "plain": plain}
 
 

@@ -13,10 +13,10 @@ from redispatch.kernels.ops.attention_choice import SDPAParams, has_widths
 from redispatch.kernels.ops.fused_attention import given_bias, random_count, scale_of
 from redispatch.kernels.ops.random import drawn
 
+from .decompositions import apart_from_target
+from .launch_plan import SCRATCH, OnCUDA, Plan, Task, launched, with_copies
 from .operands import operand
-from .parts import apart_from_target
-from .planned import SCRATCH, OnCUDA, Plan, Task, launched, with_copies
-from .seeds import write_seed
+from .rng_state import write_seed
 
 FLOATS = dtypes.float16, dtypes.bfloat16, dtypes.float32
 OUT, LOGS, SEED, OFFSET, Q, K, V, BIAS = range(8)  # where forward's tensors stand, results first

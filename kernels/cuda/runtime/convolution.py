@@ -11,7 +11,7 @@ from redispatch.kernels.ops import convolution
 from redispatch.kernels.ops.convolution import Setting, is_channels_last
 
 from .copies import copy_on_device
-from .planned import OnCUDA, Task, dense, launched
+from .launch_plan import OnCUDA, Task, dense, launched
 
 
 def geometry(setting: Setting, input: Tensor, weight: Tensor, made: Sequence[int]) -> Geometry:

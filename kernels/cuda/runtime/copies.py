@@ -23,9 +23,9 @@ from redispatch.kernels.declare.structured import check_no_internal_overlap, ove
 from redispatch.kernels.engine.elementwise import Elementwise
 from redispatch.kernels.ops.copying import copy_between_devices, is_tensor, storable
 
-from .late_errors import late_errors
+from .async_errors import late_errors
+from .launch_recorder import constant
 from .operands import address_of, allocator, block_of, fresh_like, located, operand, stream_for
-from .taped import constant
 
 ABOVE = keyset("AutogradCUDA", "ADInplaceOrView")  # where layers are that kernels are not to enter again
 _LOOPS: dict[Elementwise, CUDAElementwise] = {}

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from redispatch.backend.device_memory import memory_kernels
 from redispatch.dispatch import DispatchKey, Library, MissingKernelError, OpOverload, impl, ops, place_of
 from redispatch.dispatch.tensor import KINDS, MAKERS, DeviceKind, DLPack, Tensor, device, overridable
 from redispatch.kernels.cuda import current_stream, driver, why_not
@@ -17,6 +16,7 @@ from redispatch.kernels.ops import extremes as ops_extremes
 from redispatch.kernels.ops import scans as ops_scans
 from redispatch.kernels.ops import sorting as ops_sorting
 from redispatch.kernels.ops.creation import CONSTANTS
+from redispatch.kernels.ops.device_memory import memory_kernels
 from redispatch.kernels.ops.distances import cdist_backward_kernel, pdist_backward_kernel
 from redispatch.kernels.ops.from_fold import FOLDS
 from redispatch.kernels.ops.matrices import check_errors_kernel
@@ -24,47 +24,47 @@ from redispatch.kernels.ops.pooling import ELSEWHERE, OPERATORS
 from redispatch.kernels.ops.random import RECORDINGS, Generator, Recording, generator_at, seed_of_all
 
 from . import (
+    argreduce,
     attention,
-    bags,
-    choosing,
+    compaction,
     convolution,
     copies,
-    counting,
-    draws,
-    extremes,
+    decompositions,
+    embedding_bag,
     folding,
     fourier,
-    keeping,
+    histograms,
     loss_scaling,
     losses,
-    masks,
+    masked_fill,
+    matmul,
     matrices,
     norms,
-    parts,
     pooling,
-    products,
+    sampling,
     scans,
-    searches,
+    searchsorted,
     segments,
     softmax,
+    sorting,
     updates,
 )
-from .joining import JOINING
-from .late_errors import late_errors
+from .async_errors import late_errors
+from .cat import JOINING
+from .cpu_fallback import through_host
+from .decompositions import apart_from_target
+from .device_target import Tables, on_device
+from .eigen import or_library
+from .generic_kernels import served
+from .launch_cache import Remembered, is_remembered
+from .launch_plan import InParts
+from .launch_recorder import taken
 from .memory import Block, CachingAllocator
 from .operands import block_of
-from .parts import apart_from_target
 from .pinned import PinnedBlock, PinnedCache
-from .planned import InParts
 from .pointwise import PointwiseOnCUDA
+from .ranges import spaced_on_device
 from .reductions import REDUCTIONS, ReductionOnCUDA, Rule
-from .remembered import Remembered, is_remembered
-from .served import served
-from .spaced import spaced_on_device
-from .spectra import or_library
-from .taped import taken
-from .target import Tables, on_device
-from .through_host import through_host
 
 KEY = "CUDA"
 CODE = 2  # DLPack's, of CUDA devices
@@ -80,10 +80,10 @@ MEMORY: dict[str, Callable[..., Any]] = {
     "_linalg_check_errors": check_errors_kernel,
 }
 KERNELS: dict[str, Callable[..., Any]] = {
-    "masked_fill.Scalar": masks.masked_fill_kernel,
-    "masked_fill.Tensor": masks.masked_fill_tensor_kernel,
-    "masked_fill_.Scalar": masks.masked_fill_inplace_kernel,
-    "masked_fill_.Tensor": masks.masked_fill_tensor_inplace_kernel,
+    "masked_fill.Scalar": masked_fill.masked_fill_kernel,
+    "masked_fill.Tensor": masked_fill.masked_fill_tensor_kernel,
+    "masked_fill_.Scalar": masked_fill.masked_fill_inplace_kernel,
+    "masked_fill_.Tensor": masked_fill.masked_fill_tensor_inplace_kernel,
     "_fused_adam_": updates.adam_kernel(decoupled=False),
     "_fused_adamw_": updates.adam_kernel(decoupled=True),
     "_cdist_backward": cdist_backward_kernel,
@@ -94,7 +94,18 @@ KERNELS: dict[str, Callable[..., Any]] = {
 }
 PARTS = {
     name: function
-    for room in (parts, choosing, keeping, searches, counting, bags, matrices, segments, draws, loss_scaling)
+    for room in (
+        decompositions,
+        sorting,
+        compaction,
+        searchsorted,
+        histograms,
+        embedding_bag,
+        matrices,
+        segments,
+        sampling,
+        loss_scaling,
+    )
     for name, function in room.PARTS.items()
 }
 _LOCK = threading.RLock()
@@ -124,7 +135,7 @@ def started() -> Started | None:
 
 
 def stands_for(generator: Generator, count: int) -> tuple[int, int] | None:
-    """What stands for seed and offset on a tape (taped.py), and in a graph (seeds.py)."""
+    """What stands for seed and offset on a tape (launch_recorder.py), and in a graph (rng_state.py)."""
     on_tape = taken(generator, count)
     running = started()
     if on_tape is not None or running is None or not running.recorded:
@@ -161,7 +172,7 @@ class Started:
         self.undo.append(lambda: KINDS.__delitem__("cuda"))
         for on in (device("cuda", i) for i in range(found.count)):
             MAKERS[on] = self.allocator.maker(on)
-            self.undo.append(lambda on=on: MAKERS.__delitem__(on))  # type: ignore[misc]
+            self.undo.append(lambda on=on: MAKERS.__delitem__(on))  # type: ignore[misc]  # mypy gives up on a default argument
         self.recorded: list[Any] = []  # the graphs that are being recorded
         RECORDINGS["cuda"] = Recording(stands_for, check_recorded)
         self.undo.append(lambda: RECORDINGS.__delitem__("cuda"))
@@ -181,7 +192,7 @@ class Started:
         for joining in JOINING:
             self._remember(joining.op.functional, joining.functional, joining.op.base_name)
             self._put(joining.op.out, joining.out, joining.op.base_name)
-        families = products, softmax, losses, norms, convolution, folding, fourier, attention, scans, extremes
+        families = matmul, softmax, losses, norms, convolution, folding, fourier, attention, scans, argreduce
         for family in [room.OPERATORS for room in families]:
             for structured in family:
                 self.undo.append(structured.forget)
@@ -225,12 +236,12 @@ class Started:
         """Operators with places among their results: the functional form remembers what it launched."""
         for table, function in (
             (ops_scans.ELSEWHERE, scans.fill_extremes),
-            (ops_sorting.ELSEWHERE, choosing.choose),
-            (ops_extremes.ELSEWHERE, extremes.find_extremes),
+            (ops_sorting.ELSEWHERE, sorting.choose),
+            (ops_extremes.ELSEWHERE, argreduce.find_extremes),
         ):
             table["cuda"] = function  # type: ignore[assignment]  # each table has a type of its own
-            self.undo.append(lambda table=table: table.__delitem__("cuda"))  # type: ignore[misc]
-        for op in (*scans.RECORDED, *choosing.OPERATORS, *extremes.RECORDED):
+            self.undo.append(lambda table=table: table.__delitem__("cuda"))  # type: ignore[misc]  # mypy gives up on a default argument
+        for op in (*scans.RECORDED, *sorting.OPERATORS, *argreduce.RECORDED):
             self._remember(op.functional, unmarked(on_cpu(op.functional)), f"on the device: {op.base_name}")
             self._put(op.out, unmarked(on_cpu(op.out)), f"out= of {op.base_name}")
 
@@ -302,7 +313,7 @@ def pinned(nbytes: int) -> PinnedBlock | None:
 
 def to_dlpack(x: Tensor, stream: Any, max_version: Any) -> Any:
     """A capsule around a tensor's memory."""
-    from .foreign import to_dlpack as export  # here, because few programs need it, and it imports ctypes
+    from .interop import to_dlpack as export  # here, because few programs need it, and it imports ctypes
 
     return export(x, stream, max_version)
 

@@ -16,13 +16,13 @@ from redispatch.dispatch.tensor import Size, Tensor, dtypes, empty, view_over
 from redispatch.kernels import DTYPES, broadcast_strides
 from redispatch.kernels.cuda import Launch, blas, solver
 from redispatch.kernels.cuda import factorisations as kernels
-from redispatch.kernels.cuda.written import THREADS, WARP, Written, threads_for
+from redispatch.kernels.cuda.templates import THREADS, WARP, Written, threads_for
 from redispatch.kernels.engine.convert import as_is
 
+from .async_errors import late_errors
 from .copies import copied, copy_on_device
-from .late_errors import late_errors
+from .launch_plan import ERRORS, Task, launched
 from .operands import allocator
-from .planned import ERRORS, Task, launched
 
 SHARED_BYTES = 40 << 10  # of a block's 48 KB, a part of which reductions need
 SMALL = 1024  # elements: a small piece of shared memory leaves room for more blocks

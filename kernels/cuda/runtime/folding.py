@@ -7,10 +7,10 @@ from typing import Any
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.cuda import Launch
 from redispatch.kernels.cuda import folding as kernels
-from redispatch.kernels.cuda.written import THREADS, Written, accumulating
+from redispatch.kernels.cuda.templates import THREADS, Written, accumulating
 from redispatch.kernels.ops.folding import Blocks, blocks_of_columns, blocks_of_images, col2im_op, im2col_op
 
-from .planned import OnCUDA, Task
+from .launch_plan import OnCUDA, Task
 
 
 def task(written: Written, out: Tensor, x: Tensor, blocks: Blocks) -> list[Task]:

@@ -21,8 +21,8 @@ from redispatch.kernels.ops import fourier
 from redispatch.kernels.ops.fourier import axes_of
 
 from .copies import sent
+from .launch_plan import SCRATCH, OnCUDA, Task
 from .operands import allocator
-from .planned import SCRATCH, OnCUDA, Task
 
 OUT, SELF = 0, 1
 TABLES: dict[Any, Tensor] = {}  # by device and what they are

@@ -28,10 +28,10 @@ from redispatch.dispatch.tensor import KINDS, current_index
 from redispatch.kernels.cuda import current_stream as number_of_current
 from redispatch.kernels.ops.random import Generator
 
+from .async_errors import late_errors
 from .devices import start
-from .late_errors import late_errors
 from .memory import CachingAllocator, PrivatePools
-from .seeds import CapturedSeed
+from .rng_state import CapturedSeed
 from .streams import Stream, synchronize
 
 Handle = tuple[int, int]

@@ -8,13 +8,13 @@ from typing import Any
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels import DTYPES
 from redispatch.kernels.cuda import Launch, losses
-from redispatch.kernels.cuda.written import THREADS
+from redispatch.kernels.cuda.templates import THREADS
 from redispatch.kernels.ops import loss
 from redispatch.kernels.ops.pair_losses import MEAN, NONE
 
-from .late_errors import late_errors
+from .async_errors import late_errors
+from .launch_plan import ERRORS, SCRATCH, OnCUDA, Task
 from .operands import allocator
-from .planned import ERRORS, SCRATCH, OnCUDA, Task
 
 
 def classes_and_rest(self: Tensor) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 As on the CPU, an operator's `metas` say what its results look like, and a body fills them. What went wrong stays on
 the device as `info`, unless the operator itself has to raise; then the program waits for it. What is not here the CPU
-does: through_host.py.
+does: cpu_fallback.py.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from .factorisations import (
     times_reflections,
     unpack,
 )
-from .taped import refuse
+from .launch_recorder import refuse
 
 aten = ops.aten
 

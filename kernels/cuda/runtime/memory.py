@@ -35,7 +35,7 @@ from redispatch.dispatch import OutOfMemoryError
 from redispatch.dispatch.tensor import Allocator, UntypedStorage, device, indexed
 from redispatch.kernels.cuda import NONE_CHOSEN, STREAMS, Driver, Memory, OutOfDeviceMemory, current_stream
 
-from .statistics import Statistics, in_units
+from .memory_stats import Statistics, in_units
 
 _new = object.__new__
 SMALL, LARGE, LIMIT = 512, 2 << 20, 1 << 20
@@ -99,11 +99,11 @@ class Block(Memory):
         return self.shelf.stream
 
     @property
-    def device(self) -> int:  # type: ignore[override]
+    def device(self) -> int:  # type: ignore[override]  # another signature than the base class, as PyTorch's
         return self.shelf.pool.device
 
     @property
-    def driver(self) -> Driver:  # type: ignore[override]
+    def driver(self) -> Driver:  # type: ignore[override]  # another signature than the base class, as PyTorch's
         return self.shelf.pool.driver
 
     def __del__(self) -> None:

@@ -12,12 +12,12 @@ from redispatch.kernels import DTYPES, Operand, is_contiguous
 from redispatch.kernels.cuda import Launch, norms
 from redispatch.kernels.cuda.elementwise import as_argument
 from redispatch.kernels.cuda.norms import Rows
-from redispatch.kernels.cuda.written import THREADS, WARP, threads_for
+from redispatch.kernels.cuda.templates import THREADS, WARP, threads_for
 from redispatch.kernels.ops import batch_norm, normalization
 
 from .copies import copy_on_device, on_cuda
+from .launch_plan import OnCUDA, Task, dense, launched
 from .operands import operand
-from .planned import OnCUDA, Task, dense, launched
 
 
 def name_of(x: Tensor | None, other: Tensor) -> str:

@@ -13,13 +13,13 @@ from redispatch.kernels import DTYPES
 from redispatch.kernels.cpu.pooling import Windows3d
 from redispatch.kernels.cuda import Launch
 from redispatch.kernels.cuda import pooling as kernels
-from redispatch.kernels.cuda.written import THREADS, Written, accumulating
+from redispatch.kernels.cuda.templates import THREADS, Written, accumulating
 from redispatch.kernels.ops.max_pooling import Fractional, check_samples
 from redispatch.kernels.ops.pooling import Loops, check_dtype
 
 from .copies import sent
-from .planned import Task, dense, launched
-from .taped import constant
+from .launch_plan import Task, dense, launched
+from .launch_recorder import constant
 
 TABLES: dict[Any, Tensor] = {}  # by device and numbers; of the devices there are
 MOST_TABLES = 256

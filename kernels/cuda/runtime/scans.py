@@ -11,7 +11,7 @@ from redispatch.kernels.cuda.scan import Operation
 from redispatch.kernels.ops import scans
 
 from .copies import copy_on_device
-from .planned import SCRATCH, OnCUDA, Task, dense, launched
+from .launch_plan import SCRATCH, OnCUDA, Task, dense, launched
 from .softmax import around
 
 

@@ -16,11 +16,11 @@ from redispatch.kernels import DTYPES
 from redispatch.kernels.cuda import Launch
 from redispatch.kernels.cuda import segments as kernels
 from redispatch.kernels.cuda.elementwise import as_argument
-from redispatch.kernels.cuda.written import THREADS, WARP
+from redispatch.kernels.cuda.templates import THREADS, WARP
 from redispatch.kernels.ops.segments import OF_NOTHING, check_call, check_dtype, runs_of
 
-from .parts import below_or_at, counted
-from .planned import Task, dense, launched
+from .decompositions import below_or_at, counted
+from .launch_plan import Task, dense, launched
 
 aten = ops.aten
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from redispatch.dispatch.tensor import Tensor, wrap_dim
 from redispatch.kernels.cuda import softmax as kernels
-from redispatch.kernels.cuda.written import Written
+from redispatch.kernels.cuda.templates import Written
 from redispatch.kernels.ops import moments, softmax
 from redispatch.kernels.ops.reductions import reduced_dims
 
-from .planned import InParts, OnCUDA, Task, dense, launched
+from .launch_plan import InParts, OnCUDA, Task, dense, launched
 
 
 def around(shape: Sequence[int], dim: int) -> tuple[int, int, int]:

@@ -13,8 +13,8 @@ from redispatch.dispatch.tensor import as_device, current_index, device, set_cur
 from redispatch.kernels.cuda import current_stream as number_of_current
 from redispatch.kernels.cuda import set_current_stream
 
+from .async_errors import late_errors
 from .devices import start
-from .late_errors import late_errors
 
 
 def index_of(on: Any = None) -> int:

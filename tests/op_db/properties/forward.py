@@ -154,7 +154,7 @@ def is_additive(info, sample):
 
     def each_moving(change):
         rng = np.random.default_rng(0)
-        draw = lambda x: rd.tensor(rng.standard_normal(tuple(x.shape))).to(x.dtype)  # noqa: E731
+        draw = lambda x: rd.tensor(rng.standard_normal(tuple(x.shape))).to(x.dtype)
         return sample.map(lambda x: change(x.detach(), draw(x)) if moves(x) else x.clone())
 
     calls = (

@@ -1,0 +1,139 @@
+"""Rule tables and slots: what a layer must be told about operators, by the rooms that know them.
+
+A layer is one function for all operators. What it cannot read off a schema (a derivative, an autocast policy, ...)
+stands in a table that the layer publishes and that the operators' declarations fill.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar
+
+from .core.registry import LOCK, Undo, forget_entries
+from .errors import RegistrationError
+from .specialiser.marks import frozen, pure
+
+R = TypeVar("R")
+
+TABLES: list[RuleTable[Any]] = []  # every table there is
+
+
+class Rule:
+    """A rule in a table, and where it was written; `make` gives it, as long as nobody has asked for it."""
+
+    __slots__ = ("place", "value", "make")
+
+    def __init__(self, place: str, value: Any = None, make: Callable[[], Any] | None = None) -> None:
+        self.place, self.value, self.make = place, value, make
+
+    def made(self) -> Any:
+        """The rule, made now unless another thread has just done so."""
+        with LOCK:
+            if self.make is not None:
+                self.value, self.make = self.make(), None
+        return self.value
+
+
+@frozen
+class RuleTable(Generic[R]):
+    """What one layer knows of each operator: a dict that refuses a silent second rule and can take one back.
+
+    What users register may `override`: the newest rule holds, and to take back one of them, in any order, leaves the
+    others as they are.
+    """
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self._rules: dict[Any, Rule] = {}  # by operator, or by (operator, ...)
+        self._overridden: dict[Any, list[Rule]] = {}  # the rules below it, the newest last
+        TABLES.append(self)
+
+    def add(self, op: Any, rule: R, place: str) -> Undo:
+        """Enters a rule. RegistrationError, with both places, where there is another one already."""
+        return self._enter(op, Rule(place, rule))
+
+    def add_later(self, op: Any, make: Callable[[], R], place: str) -> Undo:
+        """Enters a rule that is made when it is first asked for."""
+        return self._enter(op, Rule(place, make=make))
+
+    def override(self, op: Any, rule: R, place: str) -> Undo:
+        """Enters a rule, which holds instead of the one that there may be, until it is taken back."""
+        former = self._rules.pop(op, None)
+        if former is not None:
+            self._overridden.setdefault(op, []).append(former)
+        return self._enter(op, Rule(place, rule))
+
+    def _enter(self, op: Any, rule: Rule) -> Undo:
+        if op in self._rules:
+            raise RegistrationError(
+                f"{op} has a {self.what} already: {self._rules[op].place}; the second one is at {rule.place}"
+            )
+        self._rules[op] = rule
+        forget_code(op)
+
+        def undo() -> None:
+            below = self._overridden.get(op, [])
+            if self._rules.get(op) is rule:
+                del self._rules[op]
+                if below:
+                    self._rules[op] = below.pop()
+                forget_code(op)
+            elif rule in below:
+                below.remove(rule)
+            if not below:
+                self._overridden.pop(op, None)
+
+        return undo
+
+    @pure
+    def get(self, op: Any) -> R | None:
+        found = self._rules.get(op)
+        return None if found is None else found.value if found.make is None else found.made()
+
+    @pure
+    def concerns(self, op: Any) -> bool:
+        """Whether there is a rule for an operator in any combination: a tuple that begins with it."""
+        return any(isinstance(key, tuple) and key[0] is op for key in self._rules)
+
+    def place(self, op: Any) -> str | None:
+        """Where the rule was written."""
+        found = self._rules.get(op)
+        return found.place if found else None
+
+    def __contains__(self, op: Any) -> bool:
+        return op in self._rules
+
+    def __iter__(self) -> Iterator[Any]:
+        """What there are rules for, at the moment of asking."""
+        return iter(list(self._rules))
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+
+def forget_code(key: Any) -> None:
+    """Drops the code made for the operator that a rule is about: `key`, or the first of it."""
+    forget = getattr(key[0] if isinstance(key, tuple) else key, "forget_entries", None)
+    if forget is not None:
+        forget()
+
+
+@frozen
+class Slot(Generic[R]):
+    """One thing that a layer needs and an upper room provides: `slot.fill(value)` below, `slot()` inside the layer."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self._value: R | None = None
+
+    def fill(self, value: R) -> R:
+        if self._value is not None:
+            forget_entries()  # code was made with the former one
+        self._value = value
+        return value
+
+    @pure
+    def __call__(self) -> R:
+        if self._value is None:
+            raise RuntimeError(f"nothing has been provided for: {self.what}")
+        return self._value

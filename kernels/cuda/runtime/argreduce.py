@@ -1,0 +1,62 @@
+"""Which element is the largest or smallest, on a device: argmax, argmin, max and min along a dimension, in one launch
+or two (kernels/cuda/argreduce.py)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from redispatch.dispatch.specialiser.marks import frozen
+from redispatch.dispatch.tensor import Tensor, dtypes
+from redispatch.kernels.cuda import argreduce
+from redispatch.kernels.declare.structured import check_out_dtype
+from redispatch.kernels.ops import extremes
+
+from .copies import copy_on_device
+from .launch_plan import SCRATCH, OnCUDA, Task, dense, launched
+from .scans import dense_like
+from .softmax import around
+
+
+def best_of_lines(self: Tensor, dim: int | None, largest: bool, values: bool, tensors: tuple[int, ...]) -> list[Task]:
+    """The launches; `tensors` are the numbers of values, places and `self` in a task."""
+    lines = (1, self._shape.numel(), 1) if dim is None else around(self._shape, dim)
+    if not lines[0] * lines[2]:
+        return []
+    plan = argreduce.planned(self._dtype.name, *lines, largest, values)
+    found = SCRATCH if plan.found else tensors[1]
+    told = (*tensors[:2], found, tensors[2])
+    return [Task(launch, told, rest, 8 * plan.found) for launch, rest in plan.steps]
+
+
+def argmax_work(out: Tensor, self: Tensor, dim: int | None, keepdim: bool) -> list[Task]:
+    return best_of_lines(self, dim, True, False, (1, 0, 1))
+
+
+def argmin_work(out: Tensor, self: Tensor, dim: int | None, keepdim: bool) -> list[Task]:
+    return best_of_lines(self, dim, False, False, (1, 0, 1))
+
+
+@frozen
+class Positions(OnCUDA):
+    """Places go nowhere but to int64."""
+
+    def fill(self, out: Tensor, args: tuple[Any, ...]) -> None:
+        check_out_dtype(out, dtypes.int64)
+        super().fill(out, args)
+
+
+OPERATORS = (
+    Positions(extremes.argmax_op, argmax_work, dense=("self",)),
+    Positions(extremes.argmin_op, argmin_work, dense=("self",)),
+)
+RECORDED = (extremes.max_dim_op, extremes.min_dim_op)
+
+
+def find_extremes(name: str, self: Tensor, dim: int, values: Tensor, indices: Tensor) -> None:
+    """Fills both results of `max` or `min` along a dimension, which may lie anyhow."""
+    found, x = [dense_like(one) for one in (values, indices)], dense(self)
+    tasks = best_of_lines(x, dim, name == "max", True, (0, 1, 2))
+    launched(tasks, [*found, x])
+    for target, one in zip((values, indices), found, strict=True):
+        if one is not target:
+            copy_on_device(target, one)

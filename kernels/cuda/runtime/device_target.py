@@ -1,0 +1,189 @@
+"""The CPU's own kernels of operators, carried out on a device: what stands in for the CPU while they run.
+
+An operator's kernel checks its arguments, decides on shapes and walks, and calls functions of the room `kernels`. None
+of that knows where the numbers are. `on_device(kernel)` is that kernel with a device as the target of those functions
+(dispatch/tensor/target.py): loops become launches, arrays blocks of memory, and an index out of bounds a late error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from redispatch.dispatch.tensor import Tensor, dtypes
+from redispatch.dispatch.tensor.target import TARGET, Place
+from redispatch.kernels import DTYPES, Operand, Reduction, Target, contiguous_strides, copy, numel, on_target
+from redispatch.kernels.cuda import CUDAReduction, Launch, current_stream
+from redispatch.kernels.cuda.indexing import Indexing
+from redispatch.kernels.cuda.loops import DeviceLoop
+
+from .async_errors import LateErrors
+from .copies import on_cuda, sent, uploaded
+from .launch_recorder import constant, refuse
+from .operands import allocator, not_here, operand
+
+INDEXING = Indexing()
+REDUCTIONS: dict[Reduction, CUDAReduction] = {}
+# Operators whose tensors may be on the CPU beside others on a device; elsewhere those without dimensions may.
+FROM_ANYWHERE = frozenset("index index_put_ _ctc_loss _ctc_loss_backward".split())
+TABLES = 1024  # remembered on a device; then they are sent afresh
+
+
+class Tables:
+    """Small arrays that kernels read, on the devices, by their content."""
+
+    def __init__(self) -> None:
+        self.known: dict[Any, Any] = {}
+
+    def address(self, array: np.ndarray, device: Any) -> int:
+        found: int = constant(lambda: self.block(array, device)).address
+        return found
+
+    def block(self, array: np.ndarray, device: Any) -> Any:
+        key = (array.tobytes(), array.dtype.char, device)
+        block = self.known.get(key)
+        if block is None:
+            if len(self.known) >= TABLES:
+                self.known.clear()
+            block = uploaded_bytes(array, device)
+            self.known[key] = block  # now that it was written: while a graph is recorded, that is an error
+        return block
+
+
+def uploaded_bytes(array: np.ndarray, device: Any) -> Any:
+    """A block of a device's memory in which an array's bytes lie."""
+    source = allocator()
+    block = source.allocate(max(array.nbytes, 1), device)
+    if array.nbytes:
+        source.write(block, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+    return block
+
+
+class OnDevice(Target):
+    """One call of an operator on a device."""
+
+    def __init__(self, device: Any, operator: str, tables: Tables, errors: LateErrors) -> None:
+        self.device, self.operator, self.tables, self.errors = device, operator, tables, errors
+        self.held: list[Any] = []  # what was sent, until the call has launched all
+
+    def decided_anew(self) -> None:
+        refuse()
+
+    def entry(self, kernel: Any, signature: tuple[str, ...]) -> Callable[..., Any]:
+        key = ("device", *signature)
+        found = kernel.entries.get(key)
+        if found is None:
+            found = kernel.entries[key] = DeviceLoop(kernel, signature, TARGET.get)
+        return found
+
+    def memory(self, count: int, dtype: Any) -> Any:
+        return allocator().allocate(max(count * np.dtype(dtype).itemsize, 1), self.device)
+
+    def table(self, array: np.ndarray) -> int:
+        return self.tables.address(array, self.device)
+
+    def numbers(self, x: Operand) -> np.ndarray:
+        dense = Operand(
+            self.memory(max(numel(x.shape), 1), DTYPES[x.dtype].storage), x.dtype, x.shape, contiguous_strides(x.shape)
+        )
+        copy(dense, x)
+        block: Any = dense.array
+        nbytes = numel(x.shape) * DTYPES[x.dtype].storage.itemsize
+        return allocator().read(block, nbytes).view(DTYPES[x.dtype].storage).reshape(x.shape)
+
+    def launch(self, where: Launch, arguments: Sequence[Any]) -> None:
+        driver = allocator().driver
+        stream = current_stream(self.device.index)
+        driver.launch(where.kernel.on(driver), where.grid, where.block, arguments, stream)
+
+    def elementwise(self, op: Any, outs: Sequence[Operand], inputs: Sequence[Any], dtype: str | None) -> None:
+        wide = dtype is not None and dtype.startswith("complex")
+        inputs = [self.here(x) if isinstance(x, Operand) or not wide else self.number(x, dtype) for x in inputs]
+        on_cuda(op).launch(outs, inputs, dtype)
+
+    def number(self, value: complex, dtype: str | None) -> Operand:
+        one = uploaded(value, self.device, getattr(dtypes, dtype or "complex128"))
+        self.held.append(one)
+        return operand(one)
+
+    def here(self, x: Any) -> Any:
+        """An operand on the device, where it is an array of the CPU's."""
+        if not isinstance(x, Operand) or not isinstance(x.array, np.ndarray):
+            return x
+        array = constant(lambda: uploaded_bytes(x.array, self.device))
+        self.held.append(array)
+        return x._replace(array=array)
+
+    def reduce(self, reduction: Any, out: Operand, x: Operand, dims: Sequence[int]) -> None:
+        found = REDUCTIONS.get(reduction)
+        if found is None:
+            found = REDUCTIONS[reduction] = CUDAReduction(reduction)
+        found.launch(out, x, dims, self.piece)
+
+    def piece(self, nbytes: int) -> Any:
+        block = self.memory(nbytes, np.uint8)
+        self.held.append(block)
+        return block
+
+    def take(self, out: Operand, x: Operand, places: Sequence[Place]) -> None:
+        self.at_places(x, out, places, None, None)
+
+    def put(self, x: Operand, source: Operand, places: Sequence[Place], how: str, skip: int | None = None) -> None:
+        if how == "replace" or DTYPES[x.dtype].storage.itemsize >= 4:
+            self.at_places(x, source, places, how, skip)
+            return
+        # No GPU swaps less than a word: all of the memory is widened for the while, which rounds sums once.
+        memory: Any = x.array
+        narrow = Operand(memory, x.dtype, (memory.nbytes // DTYPES[x.dtype].storage.itemsize,), (1,))
+        wide, added = self.widened(narrow), self.widened(source)
+        self.at_places(x._replace(array=wide.array, dtype=wide.dtype), added, places, how, skip)
+        copy(narrow, wide)
+
+    def widened(self, x: Operand) -> Operand:
+        """A dense copy in a type of four bytes."""
+        dtype = "float32" if DTYPES[x.dtype].kind == "float" else "int32"
+        made = Operand(self.memory(max(numel(x.shape), 1), dtype), dtype, x.shape, contiguous_strides(x.shape))
+        copy(made, x)
+        return made
+
+    def at_places(self, x: Operand, other: Operand, places: Any, how: str | None, skip: int | None) -> None:
+        given = [place._replace(positions=self.here(place.positions)) for place in places]
+        prepared = INDEXING.prepared(x, self.here(other), given, how, skip)
+        if prepared is not None:
+            where, count, arguments = prepared
+            words = self.errors.address(self.device.index), self.errors.number(self.operator)
+            self.launch(where, [count, *words, *arguments])
+
+
+def device_among(args: Any) -> Any:
+    """The device of the first tensor that is on one."""
+    for value in args:
+        if isinstance(value, Tensor) and value._device.type == "cuda":
+            return value._device
+        if isinstance(value, list | tuple):
+            found = device_among(value)
+            if found is not None:
+                return found
+    return None
+
+
+def on_device(kernel: Callable[..., Any], operator: str, tables: Tables, errors: LateErrors) -> Callable[..., Any]:
+    """The kernel of the CPU, on the device of its arguments. What may be on the CPU among them goes there before."""
+
+    def run(*args: Any) -> Any:
+        device = device_among(args)
+
+        def moved(value: Any) -> Any:
+            if isinstance(value, Tensor) and value._device.type == "cpu":
+                if value._shape and operator not in FROM_ANYWHERE:
+                    raise not_here(value)
+                return sent(value, device)
+            return [moved(item) for item in value] if isinstance(value, list | tuple) else value
+
+        given = [moved(value) for value in args]
+        with on_target(OnDevice(device, operator, tables, errors)):
+            return kernel(*given)
+
+    return run
