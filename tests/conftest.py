@@ -1,11 +1,10 @@
-"""What every test starts from. Fixtures that give a test back the registries and the state it began with stand here.
-
-Run through `make test`, or `pytest` from the root: pyproject.toml says why `--confcutdir` is needed.
+"""What every test starts from. Fixtures that give a test back the registries and the state it began with stand here,
+and what is run of all the tests there are: `--all`, `--share`; see drawing.py.
 """
 
+import gc
 import os
 import sys
-import zlib
 
 os.environ.setdefault("REDISPATCH_QUIET", "1")  # before the import: that kernels are compiled is no news to tests
 
@@ -15,68 +14,79 @@ from hypothesis import HealthCheck, settings
 from redispatch.dispatch import DEFAULT, STATE
 from redispatch.kernels.ops import late_out_forms  # noqa: F401  # before any test, which would be made to forget them
 
+from . import drawing
 from .registries import Snapshot
 
+# Asserts in what the tests of operators share speak as clearly as those in tests
+pytest.register_assert_rewrite(f"{__package__}.op_db.driver", f"{__package__}.op_db.properties")
+
 # No deadline: the first example of a property may compile a kernel. Derandomised: a failure seen once is seen again;
-# `pytest --hypothesis-profile=search` looks for new ones.
-settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("search", deadline=None, max_examples=1000)
+# `--all` looks for new ones, and says how they can be seen again.
+settings.register_profile(
+    "steady", deadline=None, max_examples=25, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("everything", deadline=None, max_examples=1000, print_blob=True)
 settings.load_profile("steady")
 
-TESTS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
-# What these check does not depend on how calls are dispatched, or they choose that themselves, boxed and specialised:
-# `make test` runs them in one of its two passes, the specialised one.
-ONCE = {
-    "array_api",
-    "cuda",
-    "demo",
-    "kernels",
-    "kit",
-    "nn",
-    "op_db/test_dtypes.py",
-    "optim",
-    "programs",
-    "safety",
-    "serialization",
-    "specialiser",
-    "test_bench.py",
-    "test_cache_command.py",
-    "test_docs.py",
-    "test_doctests.py",
-    "test_packaging.py",
-    "test_pytree.py",
-    "test_reference.py",
-    "test_stubs.py",
-    "utils",
-    "viz",
-}
+# Which tests run ------------------------------------------------------------------------------------------------------
 
 
-# Of the generic tests each takes every operator in the specialised pass, and an eighth of them in the boxed one: which,
-# differs from test to test. That both do the same is what tests/specialiser compares, for all operators. Those that try
-# what follows from an operator's schema and derivative, more than from its kernel, take every second one and leave the
-# others to the long run. See docs/decisions/0008-what-runs-boxed.md.
-BOXED_SHARE = 8  # a multiple of SHARE: what runs boxed is a part of what runs at all
-SHARE = 2
-SHARED = {"op_db/test_forms.py", "op_db/test_forward.py", "op_db/test_layers.py"}
+def pytest_addoption(parser):
+    group = parser.getgroup("redispatch", "what is run of all the tests there are")
+    group.addoption("--all", action="store_true", help="all that could be drawn, and the tests that take minutes")
+    group.addoption("--share", type=int, metavar="N", default=1, help="of all these tests one in N, which are drawn")
+    group.addoption("--property", action="append", metavar="NAME", help="of operators, check this property alone")
 
 
-@pytest.hookimpl(tryfirst=True)  # before the items are chosen by their marks
-def pytest_collection_modifyitems(items):
-    for item in items:
-        where = os.path.relpath(item.path, TESTS).replace(os.sep, "/")
-        if where in ONCE or where.split("/")[0] in ONCE or is_left_out(item, BOXED_SHARE):
-            item.add_marker(pytest.mark.once)
-        if where in SHARED and is_left_out(item, SHARE):
-            item.add_marker(pytest.mark.long)
+def pytest_configure(config):
+    drawing.everything = config.getoption("--all")
+    if drawing.everything:
+        settings.load_profile("everything")
 
 
-def is_left_out(item, share):
-    """Whether a generic test is none of the share of its operators, one in so many."""
-    info = item.callspec.params.get("info") if hasattr(item, "callspec") else None
-    return info is not None and zlib.crc32(f"{item.originalname} {info}".encode()) % share != 0
+def pytest_report_header(config):
+    if drawing.everything:
+        return "redispatch: everything is run"
+    return f"redispatch: REDISPATCH_SEED={drawing.SEED} draws what is run; --all runs everything"
 
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Leaves out what takes minutes, unless it is asked for, and what is not drawn."""
+    long_ones = drawing.everything or "long" in config.getoption("markexpr")
+    share, chosen = config.getoption("--share"), config.getoption("--property")
+
+    def is_left(item):
+        if chosen and getattr(item, "originalname", None) != "test_operator":
+            return True
+        if item.get_closest_marker("long") and not long_ones:
+            return True
+        return share > 1 and drawing.number(item.nodeid) % share != 0
+
+    left = {item for item in items if is_left(item)}
+    if left:
+        config.hook.pytest_deselected(items=list(left))
+        items[:] = [item for item in items if item not in left]
+
+
+def pytest_collection_finish():
+    """Takes what is there before the first test out of the collector's sight. It never goes; and `resize_`, which looks
+    for those who hold a storage, went through all of it, 50 ms each time."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_terminal_summary(terminalreporter):
+    """How much was checked of the operators; which properties do not apply, `--property NAME -rs` says one by one."""
+    reports = [report for kind in ("passed", "failed", "skipped") for report in terminalreporter.getreports(kind)]
+    found = [value for one in reports for name, value in getattr(one, "user_properties", ()) if name == "op_db"]
+    if found:
+        held, left = (sum(len(one[key]) for one in found) for key in ("held", "left out"))
+        terminalreporter.line(f"{len(found)} operators: {held} properties held, {left} could not be checked")
+
+
+# What they leave behind -----------------------------------------------------------------------------------------------
 
 snapshot = None  # the last one taken; good for the next test, too, where nothing has changed
 

@@ -4,18 +4,17 @@ gradients."""
 import warnings
 
 import numpy as np
-import pytest
 
 import redispatch as rd
 from redispatch.dispatch.tensor import Tensor
 from redispatch.func import grad, vmap
 from redispatch.testing import assert_close
-from redispatch.testing.op_db import op_db
 from redispatch.testing.op_info import SampleInput
 from redispatch.utils import _pytree as pytree
 
-from .driver import as_list, each, run, skip_where_it_does_not_hold
-from .test_gradients import DIFFERENTIABLE
+from ..driver import as_list, run
+from .gradients import in_double, is_differentiable
+from .table import DoesNotApply, holds
 
 WRITES = "is not possible because there exists a Tensor"  # which all examples share
 REFUSED = (
@@ -91,59 +90,72 @@ def compare(info, sample, which, in_dim):
     return True
 
 
-@each(op_db)
-def test_a_batch_gives_what_its_examples_give(info, dtype):
-    skip_where_it_does_not_hold(info, "vmap")
-    if info.reference is None and "empty" in str(info):
-        pytest.skip("its values are not defined")
-    if info.random:
-        pytest.skip("each call draws other numbers: see tests/func/test_transforms.py")
+def has_defined_values(info):
+    return info.reference is not None or "empty" not in str(info)
+
+
+def draws_the_same(info):
+    """Random operators draw other numbers in each call: see tests/func/test_transforms.py."""
+    return not info.random
+
+
+def first_ones(info, dtype):
+    return info.sample_inputs(dtype)[:6]
+
+
+@holds(
+    "vmap",
+    of=lambda info: has_defined_values(info) and draws_the_same(info),
+    unless=["vmap"],
+    make=first_ones,
+    one_in=2,
+)
+def a_batch_gives_what_its_examples_give(info, sample):
     compared = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for sample in list(info.sample_inputs(dtype))[:6]:
-            for which in (lambda number, x: True, lambda number, x: number == 0, lambda number, x: number == 1):
-                for in_dim in (False, True):
-                    try:
-                        compared += compare(info, sample, which, in_dim)
-                    except RuntimeError as error:
-                        if not any(text in str(error) for text in (*REFUSED, WRITES)):
-                            raise
-                        if WRITES not in str(error):
-                            pytest.skip(f"vmap refuses it: {error}")
-    if not compared:
-        pytest.skip("no sample has a tensor whose values could be another's")
+        for which in (lambda number, x: True, lambda number, x: number == 0, lambda number, x: number == 1):
+            for in_dim in (False, True):
+                try:
+                    compared += compare(info, sample, which, in_dim)
+                except RuntimeError as error:
+                    if not any(text in str(error) for text in (*REFUSED, WRITES)):
+                        raise
+                    if WRITES not in str(error):
+                        raise DoesNotApply(f"vmap refuses it: {error}") from error
+    return compared > 0
 
 
-@each(DIFFERENTIABLE, lambda info: [rd.float64])
-def test_gradients_of_examples_are_examples_of_gradients(info, dtype):
-    skip_where_it_does_not_hold(info, "gradients")
-    skip_where_it_does_not_hold(info, "vmap")
-    if info.random:
-        pytest.skip("each call draws other numbers: see tests/func/test_transforms.py")
-    for sample in list(info.sample_inputs(dtype, requires_grad=True))[:2]:
-        if "gradients" in sample.skips:
-            continue
-        filled, tensors = parted(sample, lambda number, x: x.requires_grad)
-        batched = batches(tensors, 2, np.random.default_rng(0))
+@holds(
+    "batched_gradients",
+    of=lambda info: is_differentiable(info) and draws_the_same(info),
+    dtypes=in_double,
+    make=lambda info, dtype: info.sample_inputs(dtype, requires_grad=True)[:2],
+    unless=["gradients", "vmap"],
+    one_in=4,
+)
+def gradients_of_examples_are_examples_of_gradients(info, sample):
+    filled, tensors = parted(sample, lambda number, x: x.requires_grad)
+    batched = batches(tensors, 2, np.random.default_rng(0))
 
-        def total(*xs, filled=filled):
-            xs = [x.clone() for x in xs] if info.mutates else xs
-            results = [x for x in as_list(run(info, filled(*xs))) if isinstance(x, Tensor) and x.is_floating_point()]
-            return sum(((x * x).sum() if x.numel() else x.sum() for x in results), rd.zeros(()))
+    def total(*xs):
+        xs = [x.clone() for x in xs] if info.mutates else xs
+        results = [x for x in as_list(run(info, filled(*xs))) if isinstance(x, Tensor) and x.is_floating_point()]
+        return sum(((x * x).sum() if x.numel() else x.sum() for x in results), rd.zeros(()))
 
+    try:
+        wanted = looped(lambda *xs: grad(total, tuple(range(len(xs))))(*xs), batched)
+    except (RuntimeError, IndexError, ValueError):
+        return False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         try:
-            wanted = looped(lambda *xs: grad(total, tuple(range(len(xs))))(*xs), batched)
-        except (RuntimeError, IndexError, ValueError):
-            continue
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                inside = vmap(grad(total, tuple(range(len(batched)))))(*batched)
-                outside = grad(lambda *xs: vmap(total)(*xs).sum(), tuple(range(len(batched))))(*batched)
-            except RuntimeError as error:
-                if any(text in str(error) for text in REFUSED):
-                    pytest.skip(f"vmap refuses it: {error}")
-                raise
-        for actual in (inside, outside):
-            assert_close(list(actual), wanted, equal_nan=True, msg=lambda text, s=sample: f"{s}: {text}")
+            inside = vmap(grad(total, tuple(range(len(batched)))))(*batched)
+            outside = grad(lambda *xs: vmap(total)(*xs).sum(), tuple(range(len(batched))))(*batched)
+        except RuntimeError as error:
+            if any(text in str(error) for text in REFUSED):
+                raise DoesNotApply(f"vmap refuses it: {error}") from error
+            raise
+    for actual in (inside, outside):
+        assert_close(list(actual), wanted, equal_nan=True)
+    return True

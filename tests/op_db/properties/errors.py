@@ -3,16 +3,14 @@
 import pytest
 
 from redispatch.dispatch import OPERATORS, STATE
-from redispatch.testing.op_db import op_db
 
-from .driver import close, run
-
-CASES = [(info, i) for info in op_db if info.errors for i in range(len(info.error_inputs()))]
+from ..driver import close, run
+from .table import holds
 
 
-@pytest.mark.parametrize("info, number", CASES, ids=[f"{info}-{number}" for info, number in CASES])
-def test_a_bad_call_raises_the_error_and_changes_nothing(info, number):
-    case = info.error_inputs()[number]
+@holds("errors", of=lambda info: info.errors, make=lambda info, dtype: info.error_inputs(), always=True)
+def a_bad_call_raises_the_error_and_changes_nothing(info, sample):
+    case = sample
     before = case.sample.copy().tensors()
     versions = [x._version for x in case.sample.tensors()]
     state, operators = STATE.get(), {op: len(op.registrations) for op in OPERATORS.values()}
