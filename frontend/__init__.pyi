@@ -11,7 +11,9 @@ from redispatch.dispatch.tensor.dtypes import bfloat16 as bfloat16, bool as bool
 from redispatch.dispatch.transforms.regions import _disable_functionalization as _disable_functionalization, _enable_functionalization as _enable_functionalization, _from_functional_tensor as _from_functional_tensor, _functionalize_commit_update as _functionalize_commit_update, _functionalize_has_data_mutation as _functionalize_has_data_mutation, _functionalize_has_metadata_mutation as _functionalize_has_metadata_mutation, _functionalize_mutation_counter as _functionalize_mutation_counter, _functionalize_replace as _functionalize_replace, _functionalize_sync as _functionalize_sync, _is_functional_tensor as _is_functional_tensor, _is_functional_tensor_base as _is_functional_tensor_base, _sync as _sync, _to_functional_tensor as _to_functional_tensor
 from redispatch.kernels import get_num_threads as get_num_threads, set_num_threads as set_num_threads
 from redispatch.kernels.declare import return_types as return_types
+from redispatch.kernels.declare.public import FUNCTIONS as _FUNCTIONS
 from redispatch.kernels.ops import random as random
+from redispatch.kernels.ops import written_over as _written_over
 from redispatch.kernels.ops.arrangements import block_diag as block_diag, broadcast_shapes as broadcast_shapes, cartesian_prod as cartesian_prod, unravel_index as unravel_index
 from redispatch.kernels.ops.contractions import trace as trace
 from redispatch.kernels.ops.distances import cdist as cdist
@@ -58,6 +60,7 @@ from ._C._VariableFunctions import (
     _conj_copy as _conj_copy,
     _conj_physical as _conj_physical,
     _efficientzerotensor as _efficientzerotensor,
+    _function as _function,
     _neg_view as _neg_view,
     _neg_view_copy as _neg_view_copy,
     _standard_gamma as _standard_gamma,

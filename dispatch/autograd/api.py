@@ -432,13 +432,13 @@ def retain_grad(self: Tensor) -> None:
 
 
 tensor_backward.__name__ = "backward"
-Tensor.backward = tensor_backward  # type: ignore[attr-defined]
-Tensor.requires_grad_ = requires_grad_  # type: ignore[attr-defined]
-Tensor.register_hook = register_hook  # type: ignore[attr-defined]
-Tensor.register_post_accumulate_grad_hook = register_post_accumulate_grad_hook  # type: ignore[attr-defined]
-Tensor.retain_grad = retain_grad  # type: ignore[attr-defined]
+Tensor.backward = tensor_backward  # type: ignore[attr-defined]  # attached here
+Tensor.requires_grad_ = requires_grad_  # type: ignore[attr-defined]  # attached here
+Tensor.register_hook = register_hook  # type: ignore[attr-defined]  # attached here
+Tensor.register_post_accumulate_grad_hook = register_post_accumulate_grad_hook  # type: ignore[attr-defined]  # attached here
+Tensor.retain_grad = retain_grad  # type: ignore[attr-defined]  # attached here
 # The hooks themselves, in their order; None where there were none
-Tensor._backward_hooks = property(  # type: ignore[attr-defined]
+Tensor._backward_hooks = property(  # type: ignore[attr-defined]  # attached here
     lambda self: None if self._autograd is None else self._autograd.hooks
 )
 SET_REQUIRES_GRAD.fill(set_requires_grad)

@@ -226,7 +226,7 @@ def things_in(name: str, value: Any) -> list[SavedThing]:
     if type(value) is tuple:
         array, looks = value[3], value[5]
     elif isinstance(value, TensorBase):
-        array, looks = value._array, looks_of(value)  # type: ignore[attr-defined]
+        array, looks = value._array, looks_of(value)  # type: ignore[attr-defined]  # of Tensor, which this room knows as TensorBase
     else:
         return []
     return [SavedThing(name, looks, None if array is None else id(array), 0 if array is None else array.nbytes)]

@@ -117,7 +117,7 @@ class Block:
         at = 0
         while at + 5 < len(self.lines):
             group = self.lines[at : at + 6]
-            if _is_region(group[:3]) and _is_region(group[3:]) and group[1][1].state == group[4][1].state:  # type: ignore[union-attr]
+            if _is_region(group[:3]) and _is_region(group[3:]) and group[1][1].state == group[4][1].state:  # type: ignore[union-attr]  # not None here
                 group[1][1].lines += group[4][1].lines  # type: ignore[union-attr]  # the two `try`
                 del self.lines[at + 3 : at + 6]
             else:
@@ -141,7 +141,7 @@ class Block:
             return
         before, last = self.lines[-2:]
         word, _, name = last.partition(" ")  # type: ignore[union-attr]  # both are lines of text
-        if word in ("return", "raise") and name.isidentifier() and before.startswith(f"{name} = "):  # type: ignore[union-attr]
+        if word in ("return", "raise") and name.isidentifier() and before.startswith(f"{name} = "):  # type: ignore[union-attr]  # not None here
             self.lines[-2:] = [f"{word} {before[len(name) + 3 :]}"]
 
     def text(self, indent: str = "") -> Iterator[str]:

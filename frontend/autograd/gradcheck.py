@@ -528,7 +528,7 @@ def check_undefined_gradients(func: Callable[..., Any], arguments: tuple[Any, ..
 
 def engine_gradients(outputs: list[Any], tensors: list[Any], seeds: list[Any]) -> list[Any]:
     roots = [gradient_edge(output) for output in outputs]
-    return run_backward(roots, seeds, targets=[gradient_edge(t) for t in tensors])  # type: ignore[misc, arg-type]
+    return run_backward(roots, seeds, targets=[gradient_edge(t) for t in tensors])  # type: ignore[misc, arg-type]  # of the right type, which mypy cannot tell
 
 
 def ones(tensor: Any) -> Any:

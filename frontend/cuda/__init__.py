@@ -94,4 +94,4 @@ def storage_on_cuda(self: Any, device: Any = None, non_blocking: bool = False) -
 
 for _owner in (UntypedStorage, TypedStorage):
     setattr(_owner, "is_cuda", property(storage_is_on_cuda))  # noqa: B010  # mypy knows no such names
-    setattr(_owner, "cuda", storage_on_cuda)  # noqa: B010
+    setattr(_owner, "cuda", storage_on_cuda)  # noqa: B010  # attached here, and mypy knows no such name

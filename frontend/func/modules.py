@@ -127,7 +127,7 @@ def with_tied(known: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
 def replace_all_batch_norm_modules_(root: Any) -> Any:
     """Takes the running statistics from all batch norms of a module, which then normalise by those of each batch:
     `vmap` cannot write to a buffer that all examples share. Returns the module."""
-    from redispatch.nn.batch_norm import _BatchNorm  # here, since `nn` is imported late, and this room is not
+    from redispatch.nn.normalization import _BatchNorm  # here, since `nn` is imported late, and this room is not
 
     for module in root.modules():
         if isinstance(module, _BatchNorm):

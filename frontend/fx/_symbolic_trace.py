@@ -217,15 +217,15 @@ def modules_intercepted() -> Iterator[None]:
         _INSIDE += 1
         if _INSIDE == 1:
             nn.Module.__call__ = traced_call  # type: ignore[method-assign,assignment]  # self has no type there
-            nn.Module.__getattr__ = traced_getattr  # type: ignore[method-assign]
+            nn.Module.__getattr__ = traced_getattr  # type: ignore[method-assign]  # attached here
     try:
         yield
     finally:
         with _LOCK:
             _INSIDE -= 1
             if _INSIDE == 0:
-                nn.Module.__call__ = PLAIN_CALL  # type: ignore[method-assign]
-                nn.Module.__getattr__ = PLAIN_GETATTR  # type: ignore[method-assign]
+                nn.Module.__call__ = PLAIN_CALL  # type: ignore[method-assign]  # attached here
+                nn.Module.__getattr__ = PLAIN_GETATTR  # type: ignore[method-assign]  # attached here
 
 
 PLAIN_CALL, PLAIN_GETATTR = nn.Module.__call__, nn.Module.__getattr__

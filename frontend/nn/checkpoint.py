@@ -18,8 +18,7 @@ from redispatch.autograd import RemovableHandle, no_grad
 from redispatch.dispatch.tensor import Tensor
 
 from .. import _future
-from .conversion import swap_in
-from .parameter import Parameter
+from .parameter import Parameter, swap_in
 from .tree import ModuleTree
 
 EXTRA_STATE = "_extra_state"

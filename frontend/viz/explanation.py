@@ -234,7 +234,7 @@ def copied(everything: Any) -> Any:
     memo: dict[int, Any] = {}
     for leaf in tree_leaves(everything):
         if isinstance(leaf, TensorBase) and not leaf.is_leaf:  # type: ignore[attr-defined]  # a Tensor
-            memo[id(leaf)] = leaf.detach().clone().requires_grad_().clone()  # type: ignore[attr-defined]
+            memo[id(leaf)] = leaf.detach().clone().requires_grad_().clone()  # type: ignore[attr-defined]  # an attribute that mypy does not see
 
     def copy_of(leaf: Any) -> Any:
         try:

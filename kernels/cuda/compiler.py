@@ -152,7 +152,7 @@ def compiling_for(capability: tuple[int, int]) -> Iterator[Any]:
         from numba import cuda
         from numba.cuda import dispatcher
 
-        from . import intrinsics
+        from . import intrinsics  # here, because it needs numba-cuda
 
         intrinsics.register()
         former = dispatcher.get_current_device

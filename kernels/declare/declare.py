@@ -189,7 +189,7 @@ class Operator:
     # Rules for the layers ----------------------------------------------------------------------------------------
 
     def derivative(
-        op,  # noqa: N805  # `self` is the name of most operators' first argument, so it must be free as a keyword
+        op,  # `self` is the name of most operators' first argument, so it must be free as a keyword
         /,
         *joint: tuple[tuple[str, ...], Function],
         node: str | None = None,
@@ -209,7 +209,7 @@ class Operator:
         op.differentiate_by(rules, node, nondifferentiable, for_complex)
 
     def differentiate_by(
-        op,  # noqa: N805  # as in `derivative`
+        op,  # as in `derivative`
         rules: Any,
         node: str | None = None,
         nondifferentiable: tuple[int, ...] = (),

@@ -221,21 +221,21 @@ class Elementwise(Removable, Pointwise):
         name = schema.name.partition("::")[2]
         super().__init__(library, str(schema), refuses={COMPLEX: name}, **options)
         self.function, self.slopes, self.parsed, self.linear = function, slopes, schema, linear
-        self.numbers = [
+        self.number_places = [
             i for i, one in enumerate(schema.arguments) if NUMBERS.get(str(one.type)) in ("float", "Scalar")
         ]
         if self.promotion == "compare":
-            self._operands = sorted({*self._operands, *self.numbers})  # 2 < 2.5 is no question of whole numbers
+            self._operands = sorted({*self._operands, *self.number_places})  # 2 < 2.5 is no question of whole numbers
         self.scalar(compiled(function))
         if not linear and any(
-            self.promotion == "same" or str(schema.arguments[i].type) == "number" for i in self.numbers
+            self.promotion == "same" or str(schema.arguments[i].type) == "number" for i in self.number_places
         ):
             self.check_numbers(self.check_values_of_numbers)
         self.differentiate(None if slopes is None else Rules(self.rule_by_tensor))
 
     def check_values_of_numbers(self, *args: Any) -> None:
         """TypeError for a complex number; RuntimeError for one that would lose its fraction beside whole tensors."""
-        for i in self.numbers:
+        for i in self.number_places:
             value = args[i]
             if isinstance(value, complex):
                 raise TypeError(f"{self.base_name}(): argument {self.names[i]!r} must be a real number, got {value}")

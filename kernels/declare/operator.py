@@ -13,7 +13,7 @@ for the schema's arguments in their order, or a dict of functions by the kind of
     inplace, out, late_out, numbers              the forms                                      declare.py
     core, batching, autocast, tags               what is true of the operator                   declare.py
     derivative, node, for_complex                the gradient of each tensor
-    function, method                             its public faces: `redispatch.sin`, `x.sin()`  public.py
+    function, method, module                     its public faces: `redispatch.sin`, `x.sin()`  public.py
 
 `derivative` is a formula in tensor operators (for several tensors a dict of them by name), False where no gradient
 flows, or True: derived from the function. Where PyTorch has an operator that computes the gradient, `backward` declares
@@ -48,18 +48,26 @@ def passed_on(grad: Any) -> Any:
     return grad
 
 
-def operator(schema: str, body: Body | None = None, *, function: bool = True, method: bool = True, **facts: Any) -> Any:
+def operator(
+    schema: str,
+    body: Body | None = None,
+    *,
+    function: bool = True,
+    method: bool = True,
+    module: str = "",
+    **facts: Any,
+) -> Any:
     """Declares a pointwise operator and returns its public function; a decorator, where `body` is not given.
 
     function, method: whether there is `redispatch.name`, and `Tensor.name`; without either, returns the `Pointwise`
-    operator. For the facts see the head of this file.
+    operator. module: the function's, as in `public`. For the facts see the head of this file.
     """
     if body is None:
-        return lambda given: operator(schema, given, function=function, method=method, **facts)
+        return lambda given: operator(schema, given, function=function, method=method, module=module, **facts)
     op = pointwise(schema, body, **facts)
     if not (function or method):
         return op
-    return public(op, function=function, method=method)
+    return public(op, function=function, method=method, module=module)
 
 
 def unary(name: str, body: Body | str | None = None, promotion: str = "same", **facts: Any) -> Any:

@@ -1,10 +1,9 @@
-"""Structured operators that remember how a call goes: reductions, softmax, matrix products.
+"""Structured operators whose calls go by plans: reductions, softmax, matrix products, norms.
 
-Such an operator has a `loop` in the place of a body. It gets the output and the arguments, reads of the tensors only
-how they look, and returns the function that does the work for all that look so: `f(out, out_at, x, x_at, ...)`, with
-the flat array and the offset of the output and of each tensor. That function, and what the result looks like, is a
-`Plan`, remembered by the looks of the tensors and by the other arguments. So a call is one look-up, one fresh tensor,
-one loop; pointwise operators do the same with more to decide (pointwise.py).
+Such an operator has a `loop` in the place of a body. It gets the output (or all outputs, as a tuple) and the arguments,
+reads only the metadata of tensors, and returns the function that does the work for all such tensors: the `run` of a
+plan (plan.py). So a call is one look-up, one fresh tensor, one loop; pointwise operators do the same with more to
+decide (pointwise.py).
 
 Read next: reductions.py, softmax.py, linalg.py.
 """
@@ -12,61 +11,53 @@ Read next: reductions.py, softmax.py, linalg.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
-from redispatch.dispatch import ListType, Memo, OptionalType, impl
+from redispatch.dispatch import Memo, impl
 from redispatch.dispatch.inspection.frames import HIDDEN
 from redispatch.dispatch.specialiser.marks import frozen, inline, leaf
-from redispatch.dispatch.tensor import META, Mould, Size, Tensor, dtype, fresh, looks_of, mould
+from redispatch.dispatch.tensor import META, Mould, Size, Tensor, dtype, fresh, mould
 from redispatch.kernels import is_contiguous, ready_copy
 
 from .declare import Operator
+from .plan import PLANS, Deciding, Plan, Run
 from .structured import Meta, Structured
 
 HIDDEN.add(__name__)  # nobody looks for a mistake here
 
-PLANS = 2048  # remembered per operator; then it starts afresh
-
-Run = Callable[..., object]  # (out, out_at, x, x_at, ...)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Plan:
-    """A decided call: what the result is made from, and what fills it."""
-
-    mould: Mould
-    run: Run
-
 
 @frozen
-class Remembering(Operator):
-    """An operator that remembers plans, by how its tensors look and by its other arguments."""
+class ByLoop(Deciding, Operator):
+    """An operator with a meta function and a loop: its functional form on the CPU.
+
+    metas_function: the metadata of all outputs, None for one that is not asked for.
+    """
+
+    several = False
+    metas_function: Callable[..., tuple[Meta | None, ...]]
+    loop_function: Callable[..., Run]
 
     def __init__(self, schema: str, **options: Any) -> None:
         super().__init__(schema, **options)
         self.tensors = self.text.tensor_positions
         self.plans = Memo(PLANS, alike=self.tensors)
 
-    @cached_property
-    def tensor_lists(self) -> tuple[int, ...]:
-        return self.schema.tensor_list_positions
-
-    @cached_property
-    def lists(self) -> tuple[int, ...]:
-        return tuple(i for i, argument in enumerate(self.schema.arguments) if is_list(argument.type))
-
+    @leaf
     @inline
-    def fact(self, i: int, value: Any) -> Any:
-        """What counts of argument number `i`."""
-        if i in self.tensors:
-            return None if value is None else value._looks or looks_of(value)
-        if i in self.tensor_lists:
-            return tuple(x._looks or looks_of(x) for x in value)
-        if i in self.lists:
-            return None if value is None else tuple(value)
-        return value
+    def run_functional(self, *args: Any) -> Any:
+        """The functional kernel, which nearly every call runs."""
+        facts = self.facts(args)
+        plan = self.plans.get(facts)
+        if plan is None:
+            plan = self.new_plan(facts, args)
+        if self.may_leave_out:
+            return run_some(self, plan, args)
+        outputs = tuple(fresh(plan.outputs[k]) for k in range(len(self.functional.schema.returns)))
+        filled: list[Any] = []
+        for output in outputs:
+            filled += (output._array, 0)
+        plan.run(*filled, *self.operands(args))
+        return outputs if self.several else outputs[0]
 
     @inline
     def operands(self, args: tuple[Any, ...]) -> list[Any]:
@@ -82,21 +73,44 @@ class Remembering(Operator):
             found += (array, x._offset)
         return found
 
+    def new_plan(self, facts: tuple[Any, ...], args: tuple[Any, ...]) -> Plan:
+        """The plan for arguments of such metadata, met for the first time."""
+        metas = self.metas_function(*args)
+        outs = tuple(None if meta is None else meta.allocate() for meta in metas)
+        run = self.loop_function(outs if self.several else outs[0], *args)
+        plan = self.plans[facts] = Plan(specs_of(metas), run)
+        return plan
+
+
+def specs_of(metas: Sequence[Meta | None]) -> tuple[Mould | None, ...]:
+    """What outputs of such metadata are allocated from."""
+    return tuple(None if m is None else mould(Size(m.shape), m.dtype, m.device, m.strides) for m in metas)
+
+
+@leaf
+def run_some(op: ByLoop, plan: Plan, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The call of an operator that makes only those outputs which its mask asks for."""
+    outputs = tuple(None if spec is None else fresh(spec) for spec in plan.outputs)
+    filled = [part for output in outputs if output is not None for part in (output._array, 0)]
+    plan.run(*filled, *op.operands(args))
+    return outputs
+
 
 @frozen
-class Planned(Remembering, Structured):
-    """A structured operator whose call is decided by how its tensors look and by its other arguments.
+class Planned(ByLoop, Structured):
+    """A structured operator whose call is decided by the metadata of its tensors and by its other arguments.
 
     Its result's dtype must not depend on the default dtype, since plans do not know of it.
 
     dtype_of_target: whether, in place and with `out=`, `dtype=None` means the dtype of what is written to.
     """
 
-    loop_function: Callable[..., Run]
-
     def __init__(self, schema: str, *, dtype_of_target: bool = False, **options: Any) -> None:
         super().__init__(schema, **options)
         self.dtype_of_target = dtype_of_target
+
+    def metas_function(self, *args: Any) -> tuple[Meta, ...]:
+        return (self.meta_function(*args),)
 
     def loop(self, function: Callable[..., Run]) -> Callable[..., Run]:
         """Registers what returns the work. Where no body is declared, it does that of the other forms, too."""
@@ -105,80 +119,24 @@ class Planned(Remembering, Structured):
             self.body(self.run_loop)
         return function
 
-    @leaf
-    @inline
-    def run_functional(self, *args: Any) -> Tensor:
-        """The functional kernel, which nearly every call runs."""
-        facts = tuple(self.fact(i, value) for i, value in enumerate(args))
-        plan = self.plans.get(facts)
-        if plan is None:
-            plan = self.new_plan(facts, args)
-        result = fresh(plan.mould)
-        plan.run(result._array, 0, *self.operands(args))
-        return result
-
-    @leaf
-    def run_inplace(self, *args: Any) -> Tensor:
-        return super().run_inplace(*self.with_dtype(args, args[0]))
-
-    @leaf
-    def run_out(self, *args: Any) -> Tensor:
-        return super().run_out(*self.with_dtype(args, args[-1]))
-
-    @leaf
-    def _meta_inplace(self, *args: Any) -> Tensor:
-        return super()._meta_inplace(*self.with_dtype(args, args[0]))
-
-    @leaf
-    def _meta_out(self, *args: Any) -> Tensor:
-        return super()._meta_out(*self.with_dtype(args, args[-1]))
-
-    def with_dtype(self, args: tuple[Any, ...], target: Tensor) -> tuple[Any, ...]:
-        """The arguments, with the target's dtype in the place of `dtype=None` where it counts."""
-        if not self.dtype_of_target:
-            return args
-        at = self.names.index("dtype")
-        return args if args[at] is not None else (*args[:at], target._dtype, *args[at + 1 :])
-
-    def new_plan(self, facts: tuple[Any, ...], args: tuple[Any, ...]) -> Plan:
-        """The plan for arguments that look so for the first time."""
-        meta = self.meta_function(*args)
-        made = mould(Size(meta.shape), meta.dtype, meta.device, meta.strides)
-        plan = Plan(made, self.loop_function(meta.allocate(), *args))
-        self.plans[facts] = plan
-        return plan
-
     def run_loop(self, out: Tensor, *args: Any) -> None:
-        """The body: fills `out`, whatever it looks like."""
+        """The body: fills `out`, whatever its metadata."""
         self.loop_function(out, *args)(out._operand.array, out._offset, *self.operands(args))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SeveralPlan:
-    """A decided call with several results."""
-
-    moulds: tuple[Mould | None, ...]
-    run: Run
-
-
 @frozen
-class PlannedSeveral(Remembering):
+class PlannedSeveral(ByLoop):
     """The same for an operator with several results, in its functional form.
 
-    `metas` says what the results look like, None for one that is not asked for; `loop` gets them, as a tuple, and the
+    `metas` gives the metadata of the results, None for one that is not asked for; `loop` gets them, as a tuple, and the
     arguments, and returns what fills them: `f(out, out_at, other_out, other_out_at, x, x_at, ...)`, without what is
     None.
     """
 
-    metas_function: Callable[..., tuple[Meta | None, ...]]
-    loop_function: Callable[..., Run]
-
-    def __init__(self, schema: str, **options: Any) -> None:
-        super().__init__(schema, **options)
-        self.may_leave_out = "output_mask" in self.names
+    several = True
 
     def metas(self, function: Callable[..., tuple[Meta | None, ...]]) -> Callable[..., tuple[Meta | None, ...]]:
-        """Registers what says the results' looks, and with it the kernel of the meta device."""
+        """Registers what gives the results' metadata, and with it the kernel of the meta device."""
         self.metas_function = function
         impl(self.functional, "Meta", self.run_meta, convention="positional", place=self.place, name=self.title("meta"))
         return function
@@ -194,44 +152,8 @@ class PlannedSeveral(Remembering):
         return f"{kind} {self.base_name}"
 
     @leaf
-    @inline
-    def run_functional(self, *args: Any) -> tuple[Any, ...]:
-        facts = tuple(self.fact(i, value) for i, value in enumerate(args))
-        plan = self.plans.get(facts)
-        if plan is None:
-            plan = self.new_plan(facts, args)
-        if self.may_leave_out:
-            return run_some(self, plan, args)
-        results = tuple(fresh(plan.moulds[k]) for k in range(len(self.functional.schema.returns)))
-        filled: list[Any] = []
-        for result in results:
-            filled += (result._array, 0)
-        plan.run(*filled, *self.operands(args))
-        return results
-
-    @leaf
     def run_meta(self, *args: Any) -> tuple[Any, ...]:
         return tuple(None if meta is None else meta.allocate(META) for meta in self.metas_function(*args))
-
-    def new_plan(self, facts: tuple[Any, ...], args: tuple[Any, ...]) -> SeveralPlan:
-        """The plan for arguments that look so for the first time."""
-        metas = self.metas_function(*args)
-        moulds = tuple(
-            None if meta is None else mould(Size(meta.shape), meta.dtype, meta.device, meta.strides) for meta in metas
-        )
-        outs = tuple(None if meta is None else meta.allocate() for meta in metas)
-        plan = SeveralPlan(moulds, self.loop_function(outs, *args))
-        self.plans[facts] = plan
-        return plan
-
-
-@leaf
-def run_some(op: PlannedSeveral, plan: SeveralPlan, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The call of an operator that makes only those results which its mask asks for."""
-    results = tuple(None if mould is None else fresh(mould) for mould in plan.moulds)
-    filled = [part for result in results if result is not None for part in (result._array, 0)]
-    plan.run(*filled, *op.operands(args))
-    return results
 
 
 def is_dense_tensor(x: Tensor) -> bool:
@@ -262,8 +184,3 @@ def on_dense(
         run(*given)
 
     return copying
-
-
-def is_list(type_: Any) -> bool:
-    """Whether a schema type is a list, or one that may be left out."""
-    return isinstance(type_.elem if isinstance(type_, OptionalType) else type_, ListType)

@@ -10,9 +10,9 @@ are. Shapes broadcast, strides follow the inputs', and `promotion` says in which
     complex  the same, stored as complex numbers          polar
 
 Note [A plan for arguments that look alike]
-What a call comes down to (dtypes, shape, strides, which loop) depends on how its tensors look and on the types of its
-other arguments, values aside. It is decided once and remembered as a `Plan`; from then on a call is one look-up, one
-fresh tensor, one loop. Where a value does decide (`alpha=1` needs no product), there is a scalar function of its own, a
+A plan (plan.py: dtypes, shape, strides, which loop) depends on the metadata of the tensors and on the types of the
+other arguments, values aside. It is decided once and cached; from then on a call is one look-up, one fresh tensor, one
+loop. Where a value does decide (`alpha=1` needs no product), there is a scalar function of its own, a
 `Variant` with plans of its own: which one serves follows from the arguments in its `when` alone.
 """
 
@@ -21,13 +21,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeGuard
+from typing import Any
 
-from redispatch.dispatch import Memo, TensorBase, describe_value
+from redispatch.dispatch import Memo, describe_value
 from redispatch.dispatch.specialiser.marks import frozen, inline, leaf
 from redispatch.dispatch.tensor import (
-    Looks,
-    Mould,
     Size,
     Tensor,
     depends_on_default,
@@ -44,6 +42,7 @@ from redispatch.dispatch.tensor import (
 from redispatch.kernels import Elementwise, Loop, broadcast_shapes, output_strides
 
 from .declare import Function
+from .plan import PLANS, Deciding, Plan
 from .structured import (
     Meta,
     Structured,
@@ -61,23 +60,23 @@ FLOATING = (*HALVES, "float32", "float64")
 NOT_FLOATING = (*WHOLE, *COMPLEX)
 
 DECLARED: list[Pointwise] = []  # all pointwise operators: a backend gives each of them its kernels
-PLANS = 2048  # remembered per scalar function; then it starts afresh
 MATHS = "redispatch.kernels.maths."
 OPERANDS = ("self", "other", "exponent", "min", "max")
 
 
 @dataclass(slots=True, eq=False)
-class Plan:
-    """A decided call: what the result looks like, in which dtype it is computed, and the loops, as they are needed."""
+class PointwisePlan(Plan):
+    """The plan of a call of any form: beside the output, the dtype to compute in, and the loops, as they are needed.
+
+    run, in_place: the loop into a new output, and into the first argument. A device's launches stand in their places.
+    """
 
     meta: Meta
-    mould: Mould  # of a result with memory of its own
     compute: str
     fit: Callable[[Any], Any] | None  # how loops want their Python numbers, where not as they are
-    into_fresh: Loop | None = None  # the loop into a result with memory of its own
-    in_place: Loop | None = None  # the loop into the first argument
+    in_place: Any = None
     onto_itself: dict[tuple[int, ...], Loop] = field(default_factory=dict)  # the same, if it is other arguments, too
-    into: dict[Looks, Loop] = field(default_factory=dict)  # the loops into `out=`, by its looks
+    into: dict[Any, Any] = field(default_factory=dict)  # the loops into `out=`, by its metadata
 
 
 @frozen
@@ -106,7 +105,7 @@ class Variant:
 
 
 @frozen
-class Pointwise(Structured):
+class Pointwise(Deciding, Structured):
     """A structured operator whose meta and body follow from scalar functions.
 
     promotion: one of the words above, or a function of the arguments that gives one; of those, it may ask how tensors
@@ -118,6 +117,7 @@ class Pointwise(Structured):
 
     elementwise = True
     kind = "pointwise"
+    types_decide = True
 
     def __init__(
         self,
@@ -217,10 +217,10 @@ class Pointwise(Structured):
                 plan = self.plan(variant, args)
                 if self.values_function is not None:
                     self.values_function(*args)
-                result = fresh(plan.mould)
-                loop = plan.into_fresh
+                result = fresh(plan.outputs[0])
+                loop = plan.run
                 if loop is None:
-                    loop = plan.into_fresh = self.loop_into_fresh(variant, plan, result, args)
+                    loop = plan.run = self.loop_into_fresh(variant, plan, result, args)
                 run(loop, result._array, 0, self.operands(variant.positions, args))
                 return result
         raise self.no_variant(args)
@@ -270,14 +270,11 @@ class Pointwise(Structured):
         raise self.no_variant(inputs)
 
     @inline
-    def plan(self, variant: Variant, args: tuple[Any, ...]) -> Plan:
-        """What a call comes down to: Note [A plan for arguments that look alike]."""
+    def plan(self, variant: Variant, args: tuple[Any, ...]) -> PointwisePlan:
+        """The decided call: Note [A plan for arguments that look alike]."""
         if self.numbers_function is not None:
             self.numbers_function(*args)
-        facts = tuple(
-            (value._looks or looks_of(value)) if self.is_tensor(value, i) else type(value)
-            for i, value in enumerate(args)
-        )
+        facts = self.facts(args)
         plan = variant.plans.get(facts)
         if plan is None:
             plan = self.new_plan(variant, facts, args)
@@ -298,14 +295,9 @@ class Pointwise(Structured):
                 values.append(value)
         return values
 
-    @inline
-    def is_tensor(self, value: Any, i: int) -> TypeGuard[Tensor]:
-        """Whether argument number `i` is a tensor: one may be where the schema has one, and so may a number."""
-        return i in self.tensors and isinstance(value, TensorBase)
-
     # Deciding --------------------------------------------------------------------------------------------------------
 
-    def new_plan(self, variant: Variant, facts: tuple[Any, ...], args: tuple[Any, ...]) -> Plan:
+    def new_plan(self, variant: Variant, facts: tuple[Any, ...], args: tuple[Any, ...]) -> PointwisePlan:
         """The plan for arguments that look so for the first time."""
         default = get_default_dtype()
         if self.check_function is not None:
@@ -321,7 +313,8 @@ class Pointwise(Structured):
         numbers = [i for i in self._operands if self.names[i] == "other" and not isinstance(args[i], Tensor)]
         layouts += [((), ())] * len(numbers)
         meta = Meta(shape, result, common_device(*tensors), output_strides(shape, tuple(layouts)))
-        plan = Plan(meta, mould(shape, result, meta.device, meta.strides), compute.name, fit_of(compute))
+        spec = mould(shape, result, meta.device, meta.strides)
+        plan = PointwisePlan((spec,), None, meta, compute.name, fit_of(compute))
         remember(variant, facts, plan, default)
         return plan
 
@@ -348,12 +341,12 @@ class Pointwise(Structured):
             raise type(reason)(*reason.args)  # a new one: each carries its own traceback
         return common
 
-    def loop_into_fresh(self, variant: Variant, plan: Plan, result: Tensor, args: tuple[Any, ...]) -> Loop:
+    def loop_into_fresh(self, variant: Variant, plan: PointwisePlan, result: Tensor, args: tuple[Any, ...]) -> Loop:
         """The loop for results with memory of their own. It is compiled here, if it must be."""
         loop = variant.loops.loop((result._operand,), loop_inputs(variant, plan, args), plan.compute)
         return loop if plan.fit is None else fitting(loop, plan.fit, variant.positions, args)
 
-    def loop_in_place(self, variant: Variant, plan: Plan, args: tuple[Any, ...]) -> Loop:
+    def loop_in_place(self, variant: Variant, plan: PointwisePlan, args: tuple[Any, ...]) -> Loop:
         """The loop into the first argument. RuntimeError where what it would store does not fit there."""
         target = args[0]
         if self.promotion == "real" and target._dtype.is_complex:
@@ -383,7 +376,7 @@ class Pointwise(Structured):
         run(loop, target._array, target._offset, self.operands(read, args))
         return target
 
-    def run_out_first(self, variant: Variant, plan: Plan, args: tuple[Any, ...]) -> Tensor:
+    def run_out_first(self, variant: Variant, plan: PointwisePlan, args: tuple[Any, ...]) -> Tensor:
         """The out= kernel for an `out` that looks so for the first time. Its loop is remembered if it was not
         resized."""
         out, looks = args[-1], looks_of(args[-1])
@@ -455,7 +448,7 @@ def run(loop: Loop, out: Any, at: int, values: list[Any]) -> None:
         entry(0, loop.numel, out, at, *values)
 
 
-def loop_inputs(variant: Variant, plan: Plan, args: tuple[Any, ...]) -> list[Any]:
+def loop_inputs(variant: Variant, plan: PointwisePlan, args: tuple[Any, ...]) -> list[Any]:
     """The arguments as loops are chosen by them: a tensor as its operand, a number as itself."""
     fit = plan.fit or as_it_is
     return [args[i]._operand if isinstance(args[i], Tensor) else fit(args[i]) for i in variant.positions]

@@ -194,7 +194,7 @@ class Written:
     """A function that is being written: its tree, and the values that its free names will have."""
 
     def __init__(self, of: ScalarFunction) -> None:
-        self.of, self.namespace = of, {}  # type: ignore[var-annotated]
+        self.of, self.namespace = of, {}  # type: ignore[var-annotated]  # filled below
         self.taken = of.assigned | set(of.parameters)  # all other names are replaced
 
     def bound(self, word: str, value: Any) -> ast.expr:

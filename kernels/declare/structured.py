@@ -41,17 +41,64 @@ class Meta(NamedTuple):
         return empty(self.shape, self.dtype, on or self.device, self.strides)
 
 
-@frozen
-class Structured(Operator):
-    """An operator with one tensor result, made from a meta function and a body.
+class Forms:
+    """The three forms of an operator with one result, on one backend: of a meta function, and of a body that fills.
 
-    `elementwise`: the body reads an element before it writes it, and so may write over an input.
+    dtype_of_target: whether, in place and with `out=`, `dtype=None` means the dtype of what is written to.
+    elementwise: the body reads an element before it writes it, and so may write over an input.
     """
 
-    elementwise = False
-    kind = "structured"
+    names: list[str]
     meta_function: Callable[..., Meta]
     body_function: Function
+    dtype_of_target = False
+    elementwise = False
+
+    @leaf
+    def run_functional(self, *args: Any) -> Any:
+        result = self.meta_function(*args).allocate()
+        self.body_function(result, *args)
+        return result
+
+    @leaf
+    def run_inplace(self, *args: Any) -> Tensor:
+        target, args = args[0], self.with_dtype(args, args[0])
+        check_writable(target, self.meta_function(*args))
+        self.fill(target, args)
+        return target
+
+    @leaf
+    def run_out(self, *args: Any) -> Tensor:
+        *inputs, out = self.with_dtype(args, args[-1])
+        meta = self.meta_function(*inputs)
+        if is_among(out, inputs):
+            check_writable(out, meta)  # resizing it would change the input
+        resize_out(out, meta)
+        self.fill(out, inputs)
+        return out
+
+    def fill(self, target: Tensor, args: Sequence[Any]) -> None:
+        """Writes the result into a tensor that may share memory with arguments."""
+        check_no_internal_overlap(target)
+        self.body_function(target, *[self.unaliased(value, target) for value in args])
+
+    def unaliased(self, value: Any, target: Tensor) -> Any:
+        """`value`, or a copy of it where it shares memory with `target`."""
+        return apart(value, target, self.elementwise)
+
+    def with_dtype(self, args: tuple[Any, ...], target: Tensor) -> tuple[Any, ...]:
+        """The arguments, with the target's dtype in the place of `dtype=None` where it counts."""
+        if not self.dtype_of_target:
+            return args
+        at = self.names.index("dtype")
+        return args if args[at] is not None else (*args[:at], target._dtype, *args[at + 1 :])
+
+
+@frozen
+class Structured(Forms, Operator):
+    """An operator with one tensor result, made from a meta function and a body."""
+
+    kind = "structured"
 
     def meta(self, function: Callable[..., Meta]) -> Callable[..., Meta]:
         """Registers what says the result's looks, and with it the kernels of the meta device. It calls no operator."""
@@ -78,48 +125,19 @@ class Structured(Operator):
                 kernel = unmarked(kernel) if dispatches else kernel
                 impl(op, key, kernel, convention="positional", place=self.place, name=name)
 
-    # The four forms ----------------------------------------------------------------------------------------------
-
-    @leaf
-    def run_functional(self, *args: Any) -> Tensor:
-        result = self.meta_function(*args).allocate()
-        self.body_function(result, *args)
-        return result
-
-    @leaf
-    def run_inplace(self, *args: Any) -> Tensor:
-        target = args[0]
-        check_writable(target, self.meta_function(*args))
-        self._fill(target, args)
-        return target
-
-    @leaf
-    def run_out(self, *args: Any) -> Tensor:
-        *inputs, out = args
-        meta = self.meta_function(*inputs)
-        if is_among(out, inputs):
-            check_writable(out, meta)  # resizing it would change the input
-        resize_out(out, meta)
-        self._fill(out, inputs)
-        return out
-
     @leaf
     def _meta_functional(self, *args: Any) -> Tensor:
         return self.meta_function(*args).allocate(META)
 
     @leaf
     def _meta_inplace(self, *args: Any) -> Tensor:
-        check_writable(args[0], self.meta_function(*args))
+        check_writable(args[0], self.meta_function(*self.with_dtype(args, args[0])))
         return args[0]
 
     @leaf
     def _meta_out(self, *args: Any) -> Tensor:
-        resize_out(args[-1], self.meta_function(*args[:-1]))
+        resize_out(args[-1], self.meta_function(*self.with_dtype(args, args[-1])[:-1]))
         return args[-1]
-
-    def _fill(self, target: Tensor, args: Any) -> None:
-        check_no_internal_overlap(target)
-        self.body_function(target, *[apart(value, target, self.elementwise) for value in args])
 
 
 def unmarked(kernel: Function) -> Function:

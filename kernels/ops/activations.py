@@ -21,7 +21,7 @@ from ..declare.structured import Meta, c_name, not_implemented, resize_out
 from .comparison import where_op
 from .creation import preserved_strides
 
-activation = partial(operator, inplace=True, out="out", refuses=NOT_FLOATING, method=False)
+activation = partial(operator, inplace=True, out="out", refuses=NOT_FLOATING, method=False, module="nn")
 NO_CLAMP = NotImplementedError("clamp is not supported for complex types")
 
 
@@ -110,7 +110,7 @@ def relu(self):
     return 0 if self <= 0 else self  # NaN passes
 
 
-@activation("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", refuses=("bool", *COMPLEX))
+@activation("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", refuses=("bool", *COMPLEX), module="")
 def threshold(self, threshold, value):
     return value if self <= threshold else self  # NaN passes
 
@@ -133,7 +133,9 @@ def silu_complex(self):
     return self * sigmoid_complex(self)
 
 
-silu = unary("silu", {"float": kernels.silu, "complex": silu_complex}, cost=8, refuses=WHOLE, method=False)
+silu = activation(
+    "silu(Tensor self) -> Tensor", {"float": kernels.silu, "complex": silu_complex}, cost=8, refuses=WHOLE
+)
 
 
 def silu_slope(grad_output, self):
@@ -339,7 +341,7 @@ def log_sigmoid_into(self: Tensor, out: Tensor) -> Tensor:
     return log_sigmoid_forward_out_op.functional(self, output=out, buffer=buffer)[0]
 
 
-log_sigmoid = public(log_sigmoid_op, method=False)
+log_sigmoid = public(log_sigmoid_op, method=False, module="nn")
 
 # --- elu, celu, selu -------------------------------------------------------------------------------------------------
 
@@ -580,7 +582,8 @@ def hardtanh_backward_op(grad_output, self, min_val, max_val):
     return 0 if self <= min_val or self >= max_val else grad_output
 
 
-relu6 = public(with_arguments("relu6(Tensor self) -> Tensor", hardtanh, 0, 6, inplace=True, tags=()), method=False)
+relu6_op = with_arguments("relu6(Tensor self) -> Tensor", hardtanh, 0, 6, inplace=True, tags=())
+relu6 = public(relu6_op, method=False, module="nn")
 
 
 @activation("hardsigmoid(Tensor self) -> Tensor")

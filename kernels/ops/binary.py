@@ -261,8 +261,8 @@ def shift_right_in_place(self: Any, other: Any) -> Tensor:
 
 
 shift_left_in_place.__name__, shift_right_in_place.__name__ = "__ilshift__", "__irshift__"
-Tensor.__ilshift__ = overridable(shift_left_in_place)  # type: ignore[attr-defined]
-Tensor.__irshift__ = overridable(shift_right_in_place)  # type: ignore[attr-defined]
+Tensor.__ilshift__ = overridable(shift_left_in_place)  # type: ignore[attr-defined]  # attached here
+Tensor.__irshift__ = overridable(shift_right_in_place)  # type: ignore[attr-defined]  # attached here
 
 # --- powers in float64 -----------------------------------------------------------------------------------------------
 

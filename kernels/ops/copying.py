@@ -43,7 +43,6 @@ from redispatch.dispatch.specialiser.marks import inline, leaf
 from redispatch.dispatch.tensor import (
     CPU,
     KINDS,
-    Mould,
     Size,
     Tensor,
     as_numpy,
@@ -72,7 +71,7 @@ from redispatch.dispatch.tensor import (
 
 from ..declare.declare import Operator
 from ..declare.numbers import LARGEST, storable
-from ..declare.planned import Run
+from ..declare.plan import NearPlan, Run
 from ..declare.pointwise import shares_memory
 from ..declare.public import public
 from ..declare.structured import apart, check_no_internal_overlap, resize
@@ -153,21 +152,9 @@ def move(target: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
         return copy_inplace_op.functional(target, source, non_blocking)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CopyPlan:
-    """A decided copy: what the result is made from, and what fills it.
-
-    run: in the CPU's memory. near: `f(result, x)`, on the device of both. Each is None where it is not so.
-    """
-
-    mould: Mould
-    run: Any
-    near: Any
-
-
 REMEMBERED = 4096  # plans for copies and fills of each kind; then they start afresh
 
-COPIES: dict[Any, CopyPlan] = {}  # (looks, dtype, device, memory format) -> how a tensor is copied
+COPIES: dict[Any, NearPlan] = {}  # (looks, dtype, device, memory format) -> how a tensor is copied
 
 
 @inline
@@ -185,15 +172,15 @@ def copied(
 
 @leaf
 @inline
-def copy_near(plan: CopyPlan, x: Any) -> Tensor:
-    result = fresh(plan.mould)
+def copy_near(plan: NearPlan, x: Any) -> Tensor:
+    result = fresh(plan.outputs[0])
     plan.near(result, x)
     return result
 
 
 @leaf
 @inline
-def copy_plan(x: Tensor, dtype: dtype | None, device: device | None, format: memory_format | None) -> CopyPlan:
+def copy_plan(x: Tensor, dtype: dtype | None, device: device | None, format: memory_format | None) -> NearPlan:
     key = (x._looks or looks_of(x), dtype, device, format)
     plan = COPIES.get(key)
     if plan is None:
@@ -203,14 +190,14 @@ def copy_plan(x: Tensor, dtype: dtype | None, device: device | None, format: mem
 
 @leaf
 @inline
-def copy_by(plan: CopyPlan, x: Any) -> Tensor:
-    result = fresh(plan.mould)
+def copy_by(plan: NearPlan, x: Any) -> Tensor:
+    result = fresh(plan.outputs[0])
     plan.run(result._array, 0, x._array, x._offset)
     return result
 
 
-def move_by(plan: CopyPlan, x: Tensor, non_blocking: bool = False) -> Tensor:
-    looks = plan.mould
+def move_by(plan: NearPlan, x: Tensor, non_blocking: bool = False) -> Tensor:
+    looks: Any = plan.outputs[0]
     if looks.device.type in ("cpu", "meta"):
         target = fresh(looks)
         if non_blocking and x._device.type in KINDS:  # nothing waits only if the device writes by itself
@@ -221,12 +208,12 @@ def move_by(plan: CopyPlan, x: Tensor, non_blocking: bool = False) -> Tensor:
     return move(made, x, non_blocking)
 
 
-def new_copy(key: Any, x: Tensor) -> CopyPlan:
+def new_copy(key: Any, x: Tensor) -> NearPlan:
     """The plan for a copy that is made for the first time."""
     _, dtype, device, format = key
     made = mould(x._shape, dtype or x._dtype, device or x._device, copy_strides(x, format))
     near = copier(x._device) if x._device is made.device and not looks_of(x).bits else None
-    plan = CopyPlan(made, ready_to_copy(fresh(made), x), near)
+    plan = NearPlan((made,), ready_to_copy(fresh(made), x), near)
     if x._array is not None or made.device is not CPU:  # else it is a wrapper, which only looks like others
         if len(COPIES) >= REMEMBERED:
             COPIES.clear()
@@ -611,7 +598,7 @@ def _set_data(self: Tensor, value: Any) -> None:
     show_same(self, value)
 
 
-Tensor.data = overridable_property(_get_data, _set_data)  # type: ignore[attr-defined]
+Tensor.data = overridable_property(_get_data, _set_data)  # type: ignore[attr-defined]  # attached here
 
 # --- filling ----------------------------------------------------------------------------------------------------------
 

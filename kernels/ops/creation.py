@@ -22,7 +22,6 @@ from redispatch.dispatch.specialiser.marks import inline, leaf
 from redispatch.dispatch.tensor import (
     CPU,
     KINDS,
-    Mould,
     Size,
     Tensor,
     channels_last,
@@ -47,6 +46,7 @@ from redispatch.kernels import Operand, contiguous_strides, is_dense, output_str
 
 from ..declare.declare import Operator
 from ..declare.numbers import storable
+from ..declare.plan import NearPlan
 from ..declare.public import public
 from ..declare.structured import Meta, not_implemented, resize_out
 
@@ -151,36 +151,27 @@ def filled(result: Tensor, value: Any) -> Tensor:
 # because it is made for the first time or for a device that does not fill by itself, goes the long way.
 
 
-class Constant(NamedTuple):
-    """A decided constant: what the result is made from; what fills it in the CPU's memory, `f(array, at, value)`, or,
-    on the result's device, `f(result, value)`."""
-
-    mould: Mould
-    run: Any
-    near: Any
-
-
-CONSTANTS: dict[Any, Constant] = {}  # by shape, dtype and device; or by looks, dtype, device and memory format
+CONSTANTS: dict[Any, NearPlan] = {}  # by shape, dtype and device; or by looks, dtype, device and memory format
 REMEMBERED = 4096  # then they start afresh
 
 
 @leaf
 @inline
-def planned(size: Any, dtype: Any, device: Any, pin_memory: Any) -> Constant | None:
+def planned(size: Any, dtype: Any, device: Any, pin_memory: Any) -> NearPlan | None:
     return None if pin_memory else CONSTANTS.get((tuple(size), dtype or get_default_dtype(), device))
 
 
 @leaf
 @inline
-def planned_like(self: Tensor, dtype: Any, device: Any, pin_memory: Any, format: Any) -> Constant | None:
+def planned_like(self: Tensor, dtype: Any, device: Any, pin_memory: Any, format: Any) -> NearPlan | None:
     return None if pin_memory else CONSTANTS.get((self._looks or looks_of(self), dtype, device, format))
 
 
 @leaf
 @inline
-def filled_by(plan: Constant, value: Any) -> Tensor:
+def filled_by(plan: NearPlan, value: Any) -> Tensor:
     """A new tensor with the value in every place."""
-    result = fresh(plan.mould)
+    result = fresh(plan.outputs[0])
     if plan.run is None:
         plan.near(result, value)
     else:
@@ -211,7 +202,7 @@ def remembered(key: Any, made: Tensor, value: Any) -> Tensor:
         if len(CONSTANTS) >= REMEMBERED:
             CONSTANTS.clear()
         looks = mould(made._shape, made._dtype, made._device, made._stride)
-        CONSTANTS[key] = Constant(looks, run, near)
+        CONSTANTS[key] = NearPlan((looks,), run, near)
     return made
 
 

@@ -7,16 +7,17 @@ and `amax` share it among all that are equal. There is no largest of no elements
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from redispatch import kernels
 from redispatch.dispatch.specialiser.marks import inline, leaf
-from redispatch.dispatch.tensor import Mould, Size, Tensor, dtypes, empty, fresh, looks_of, mould, wrap_dim
+from redispatch.dispatch.tensor import Size, Tensor, dtypes, empty, fresh, looks_of, mould, wrap_dim
 from redispatch.kernels import Reduction
 from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator
-from ..declare.planned import PLANS, Planned, Run
+from ..declare.plan import PLANS, Plan, Run
+from ..declare.planned import Planned
 from ..declare.public import public
 from ..declare.structured import Meta, check_out_dtype, resize_out
 from .arithmetic import maximum, minimum
@@ -184,15 +185,7 @@ min_dim_out_op = Operator(
 )
 
 
-class IndexedPlan(NamedTuple):
-    """How values and their positions are found: what both are made from, and what fills them."""
-
-    values: Mould
-    indices: Mould
-    run: Run
-
-
-INDEXED: dict[Any, IndexedPlan] = {}  # by operator, looks, dim and keepdim: planned.py
+INDEXED: dict[Any, Plan] = {}  # by operator, looks, dim and keepdim: how values and their positions are found
 
 
 @leaf
@@ -201,7 +194,7 @@ def with_indices(name: str, self: Tensor, dim: int, keepdim: bool) -> tuple[Tens
     """Values and their positions along `dim`."""
     key = (name, self._looks or looks_of(self), dim, keepdim)
     plan = INDEXED.get(key) or new_indexed(key, self)
-    values, indices = fresh(plan.values), fresh(plan.indices)
+    values, indices = fresh(plan.outputs[0]), fresh(plan.outputs[1])
     if self._array is not None:
         plan.run(values._array, 0, indices._array, 0, self._array, self._offset)
     elif self._device.type != "meta":
@@ -221,15 +214,15 @@ def find_extremes(name: str, self: Tensor, dim: int, values: Tensor, indices: Te
     kernels.extreme_with_indices(values._operand, indices._operand, self._operand, dims, largest=name == "max")
 
 
-def new_indexed(key: Any, self: Tensor) -> IndexedPlan:
+def new_indexed(key: Any, self: Tensor) -> Plan:
     name, _, dim, keepdim = key
     shape = Size(checked_shape(name, self, dim, keepdim))
     values, indices = mould(shape, self._dtype, self._device), mould(shape, dtypes.int64, self._device)
     if self._array is None:
-        return IndexedPlan(values, indices, nothing)
+        return Plan((values, indices), nothing)
     dims = reduced_dims(dim, len(self._shape))
     outs = fresh(values)._operand, fresh(indices)._operand
-    plan = IndexedPlan(values, indices, kernels.ready_extreme(*outs, self._operand, dims, largest=name == "max"))
+    plan = Plan((values, indices), kernels.ready_extreme(*outs, self._operand, dims, largest=name == "max"))
     if len(INDEXED) >= PLANS:
         INDEXED.clear()
     INDEXED[key] = plan

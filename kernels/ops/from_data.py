@@ -186,7 +186,7 @@ def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None
     return tensor(data, dtype=dtype or self._dtype, device=device or self._device, requires_grad=requires_grad)
 
 
-Tensor.new_tensor = new_tensor  # type: ignore[attr-defined]
+Tensor.new_tensor = new_tensor  # type: ignore[attr-defined]  # attached here
 
 
 def is_tensor(obj: Any) -> bool:

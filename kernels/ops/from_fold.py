@@ -35,7 +35,8 @@ from redispatch.kernels.engine.convert import as_is
 from ..declare.custom_op import parse_name, register_batching
 from ..declare.declare import taking
 from ..declare.from_scalar import FromScalar, Removable, Rule, Rules, backward, check_slope, check_text, is_formula
-from ..declare.planned import Planned, Run
+from ..declare.plan import Run
+from ..declare.planned import Planned
 from ..declare.scalar_functions import Function, ScalarFunction, compiled
 from ..declare.structured import Meta, not_implemented
 from .reductions import reduced_dims, reduced_shape, with_kept_dims

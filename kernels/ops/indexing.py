@@ -42,7 +42,7 @@ from redispatch.kernels import Operand, broadcast_shapes, has_internal_overlap, 
 
 from ..declare.declare import Operator
 from ..declare.numbers import storable
-from ..declare.planned import Plan, Run
+from ..declare.plan import Plan, Run
 from ..declare.pointwise import shares_memory
 from ..declare.public import public
 from ..declare.structured import apart, common_device, copy_of, overlapping, same_place
@@ -165,7 +165,7 @@ def index_kernel(self: Tensor, indices: Indices) -> Tensor:
     plan = INDEXED.get((self._looks or looks_of(self), *looks))
     if plan is None or self._array is None:
         return index_first(self, indices)
-    result = fresh(plan.mould)
+    result = fresh(plan.outputs[0])
     arrays: list[Any] = []
     for index in indices:
         if index is not None:
@@ -199,7 +199,7 @@ def index_first(self: Tensor, indices: Indices) -> Tensor:
             if len(INDEXED) >= REMEMBERED:
                 INDEXED.clear()
             looks = [None if index is None else looks_of(index) for index in given]
-            INDEXED[looks_of(self), *looks] = Plan(made, kernels.ready_index(to, x, operands(indices)))
+            INDEXED[looks_of(self), *looks] = Plan((made,), kernels.ready_index(to, x, operands(indices)))
     return result
 
 

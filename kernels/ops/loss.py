@@ -15,7 +15,8 @@ from redispatch.dispatch.tensor import Tensor, dtypes, empty
 from redispatch.kernels import BadIndex, Operand
 
 from ..declare.declare import Operator
-from ..declare.planned import Planned, PlannedSeveral, Run, on_dense
+from ..declare.plan import Run
+from ..declare.planned import Planned, PlannedSeveral, on_dense
 from ..declare.public import public
 from ..declare.structured import Meta, not_implemented
 from .pair_losses import MEAN, NONE, SUM
@@ -306,9 +307,9 @@ def nll_otherwise(self: Any, target: Any, weight: Any, reduction: int, ignore_in
 
 nll_op.autocast(cpu="fp32", cuda="fp32")
 nll2d_op.autocast(cpu="fp32", cuda="fp32")
-nll_loss = public(nll_op, method=False)
-nll_loss2d = public(nll2d_op, method=False)
-nll_loss_nd = public(nll_nd_op, method=False)
+nll_loss = public(nll_op, method=False, module="nn")
+nll_loss2d = public(nll2d_op, method=False, module="nn")
+nll_loss_nd = public(nll_nd_op, method=False, module="nn")
 
 # --- cross_entropy_loss ----------------------------------------------------------------------------------------------
 
@@ -404,4 +405,4 @@ def smoothed(scores: Any, target: Any, weight: Any, reduction: int, ignore_index
 
 
 cross_entropy_op.autocast(cpu="fp32")
-cross_entropy_loss = public(cross_entropy_op, method=False)
+cross_entropy_loss = public(cross_entropy_op, method=False, module="nn")

@@ -153,7 +153,7 @@ multi_margin_op.derivative(
     )
 )
 multi_margin_op.autocast(cpu="fp32", cuda="fp32")
-multi_margin_loss = public(multi_margin_op, method=False)
+multi_margin_loss = public(multi_margin_op, method=False, module="nn")
 
 # --- multilabel_margin_loss ------------------------------------------------------------------------------------------
 
@@ -238,7 +238,7 @@ def multilabel_composite(self: Any, target: Any, reduction: int) -> Any:
 
 
 multilabel_op.autocast(cpu="fp32", cuda="fp32")
-multilabel_margin_loss = public(multilabel_op, method=False)
+multilabel_margin_loss = public(multilabel_op, method=False, module="nn")
 
 # --- of pairs and triples --------------------------------------------------------------------------------------------
 

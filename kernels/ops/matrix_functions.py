@@ -383,7 +383,7 @@ def cross_composite(self: Tensor, other: Tensor, dim: int | None) -> Tensor:
 
 @cross_op.kernel_out("CompositeImplicitAutograd")
 def cross_out(self: Tensor, other: Tensor, dim: int | None, out: Tensor) -> Tensor:
-    return linalg_cross_op.out(self, other, dim=default_dim(self, dim), out=out)  # type: ignore[misc]
+    return linalg_cross_op.out(self, other, dim=default_dim(self, dim), out=out)  # type: ignore[misc]  # this operator has the form
 
 
 linalg_cross = public(linalg_cross_op, method=False)

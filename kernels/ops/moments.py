@@ -22,7 +22,8 @@ from redispatch.kernels import log as log_
 from redispatch.kernels.cpu.reduce import Recipe, Reduction
 
 from ..declare.declare import Operator
-from ..declare.planned import Planned, Run
+from ..declare.plan import Run
+from ..declare.planned import Planned
 from ..declare.public import public
 from ..declare.structured import Meta, Structured
 from .reductions import (

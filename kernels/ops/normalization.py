@@ -13,7 +13,8 @@ from redispatch.dispatch.specialiser.marks import inline
 from redispatch.dispatch.tensor import Tensor, dtype, dtypes, empty
 
 from ..declare.declare import Operator, no_formula
-from ..declare.planned import PlannedSeveral, Run, on_dense
+from ..declare.plan import Run
+from ..declare.planned import PlannedSeveral, on_dense
 from ..declare.public import public
 from ..declare.structured import Meta, not_implemented
 

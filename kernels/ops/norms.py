@@ -246,7 +246,7 @@ def norm_method(self: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = F
 
 
 norm_method.__name__ = "norm"
-Tensor.norm = overridable_in_python(norm_method)  # type: ignore[attr-defined]
+Tensor.norm = overridable_in_python(norm_method)  # type: ignore[attr-defined]  # attached here
 
 frobenius_norm_op = Operator("frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", out="out")
 nuclear_norm_op = Operator("nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", out="out")

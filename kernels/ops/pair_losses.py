@@ -28,7 +28,8 @@ from redispatch.kernels import log as log_
 from redispatch.kernels import log1p as log1p_
 
 from ..declare.declare import Function, Operator, taking, through
-from ..declare.planned import Planned, Run
+from ..declare.plan import Run
+from ..declare.planned import Planned
 from ..declare.pointwise import COMPLEX, NOT_FLOATING, WHOLE
 from ..declare.public import public
 from ..declare.structured import Meta, check_can_cast, common_device, not_implemented
@@ -60,7 +61,7 @@ class OfPairs(Planned):
         super().__init__(schema, batching="losses", **facts)
         self.each = Elementwise(self.base_name, each, cost=cost)
         self.reduction = self.names.index("reduction")
-        self.numbers = [i for i in range(len(self.names)) if i not in self.tensors and i != self.reduction]
+        self.number_places = [i for i in range(len(self.names)) if i not in self.tensors and i != self.reduction]
         self.check_function: Function | None = None
         self.meta(self.pair_meta)
         self.loop(self.pair_loop)
@@ -86,7 +87,7 @@ class OfPairs(Planned):
         return self.looks(args)
 
     def pair_loop(self, out: Tensor, *args: Any) -> Run:
-        return self.values(out, args, [args[i] for i in self.numbers])
+        return self.values(out, args, [args[i] for i in self.number_places])
 
     def values(self, out: Tensor, args: Sequence[Any], numbers: Sequence[Any]) -> Run:
         """The work: one value of each pair."""
@@ -126,7 +127,7 @@ class PairLoss(OfPairs):
         return meta if args[self.reduction] not in (MEAN, SUM) else Meta((), meta.dtype, meta.device)
 
     def pair_loop(self, out: Tensor, *args: Any) -> Run:
-        numbers = [args[i] for i in self.numbers]
+        numbers = [args[i] for i in self.number_places]
         if args[self.reduction] not in (MEAN, SUM):
             return self.values(out, args, numbers)
         scratch = mould(Size(self.looks(args).shape), out._dtype)
@@ -149,7 +150,7 @@ class PairSlope(OfPairs):
 
     def pair_loop(self, out: Tensor, *args: Any) -> Run:
         factor = share(args[1]._shape, args[2]._shape, args[self.reduction])
-        return self.values(out, args, [*(args[i] for i in self.numbers), factor])
+        return self.values(out, args, [*(args[i] for i in self.number_places), factor])
 
 
 BOTH = {"cpu": "fp32", "cuda": "fp32"}
@@ -215,7 +216,7 @@ mse_backward_op.derivative(
         -grad, grad_output, self_shape, target_shape, reduction
     ),
 )
-mse_loss = public(mse_op, method=False)
+mse_loss = public(mse_op, method=False, module="nn")
 l1_op = Operator("l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", autocast=BOTH, refuses={"bool": ""})
 
 
@@ -224,7 +225,7 @@ def l1_composite(self: Any, target: Any, reduction: int) -> Any:
     return reduced((self - target).abs(), reduction)
 
 
-l1_loss = public(l1_op, method=False)
+l1_loss = public(l1_op, method=False, module="nn")
 
 # --- huber_loss, smooth_l1_loss: a parabola near 0 that goes on in straight lines ------------------------------------
 
@@ -308,8 +309,8 @@ def smooth_l1_bend(grad: Any, grad_output: Any, self: Any, target: Any, reductio
 
 differentiate(huber_op, huber_backward_op, huber_bend)
 differentiate(smooth_l1_op, smooth_l1_backward_op, smooth_l1_bend)
-huber_loss = public(huber_op, method=False)
-smooth_l1_loss = public(smooth_l1_op, method=False)
+huber_loss = public(huber_op, method=False, module="nn")
+smooth_l1_loss = public(smooth_l1_op, method=False, module="nn")
 
 # --- soft_margin_loss: the targets are 1 and -1 ----------------------------------------------------------------------
 
@@ -350,7 +351,7 @@ def soft_margin_bend(grad: Any, grad_output: Any, self: Any, target: Any, reduct
 
 
 differentiate(soft_margin_op, soft_margin_backward_op, soft_margin_bend, by_target=False)
-soft_margin_loss = public(soft_margin_op, method=False)
+soft_margin_loss = public(soft_margin_op, method=False, module="nn")
 
 # --- binary_cross_entropy: self is a probability ---------------------------------------------------------------------
 
@@ -452,7 +453,7 @@ probability_op.derivative(self=through(probability_backward_op, *BACKWARD), targ
 probability_backward_op.derivative(
     grad_output=through(probability_backward_op, *BACKWARD), self=probability_bend, target=probability_target_bend
 )
-binary_cross_entropy = public(probability_op, method=False)
+binary_cross_entropy = public(probability_op, method=False, module="nn")
 
 # --- binary_cross_entropy_with_logits: σ(self) is a probability ------------------------------------------------------
 

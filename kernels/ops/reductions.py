@@ -21,7 +21,8 @@ from redispatch.kernels import Operand
 from redispatch.kernels.cpu.reduce import Recipe, Reduction
 
 from ..declare.declare import Operator
-from ..declare.planned import PLANS, Planned, Run
+from ..declare.plan import PLANS, Run
+from ..declare.planned import Planned
 from ..declare.public import public
 from ..declare.structured import Meta
 

@@ -18,7 +18,8 @@ from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, empty, wrap_dim
 from redispatch.kernels.cpu.scan import Scan
 
 from ..declare.declare import Operator
-from ..declare.planned import Planned, Run
+from ..declare.plan import Run
+from ..declare.planned import Planned
 from ..declare.public import public
 from ..declare.structured import Meta, apart, check_no_internal_overlap, not_implemented, resize_out
 from .extremes import chosen

@@ -24,7 +24,8 @@ from redispatch.kernels.declare.out_forms import copy_into_out
 from ..declare.declare import Operator, no_formula
 from ..declare.numbers import storable
 from ..declare.overridable import builtin_function, overridable_function
-from ..declare.planned import Plan, Planned, Run
+from ..declare.plan import Plan, Run
+from ..declare.planned import Planned
 from ..declare.public import public
 from ..declare.structured import Meta, Structured, apart, check_no_internal_overlap, common_device
 from .copying import check_broadcasts_to, item_op, local_scalar_dense_op, move
@@ -55,7 +56,7 @@ def at_least_1d(shape: Sequence[int]) -> tuple[int, ...]:
 class WrittenInPlace(Structured):
     """A structured operator whose body changes its first argument, or a copy of it, at some places only."""
 
-    def _fill(self, target: Tensor, args: Any) -> None:
+    def fill(self, target: Tensor, args: Any) -> None:
         check_no_internal_overlap(target)
         for value in args[1:]:
             if isinstance(value, Tensor):
@@ -67,13 +68,13 @@ class WrittenInPlace(Structured):
 class ReadAtPlaces(Structured):
     """A structured operator that reads its first argument at places which indices decide: never what it writes."""
 
-    def _fill(self, target: Tensor, args: Any) -> None:
+    def fill(self, target: Tensor, args: Any) -> None:
         check_no_internal_overlap(target)
         for value in args:
             if isinstance(value, Tensor) and value._storage is target._storage:
                 if kernels.overlap(value._operand, target._operand) == "full":
                     refuse_overlap(value, target)
-        super()._fill(target, args)
+        super().fill(target, args)
 
 
 def refuse_overlap(value: Tensor, target: Tensor) -> None:
@@ -472,7 +473,7 @@ def masked_fill_kernel(self: Tensor, mask: Tensor, value: Any) -> Tensor:
     if plan is None or self._array is None or mask._array is None:
         return masked_fill_first(key, self, mask, value)
     number = storable(value, self._dtype)
-    result = fresh(plan.mould)
+    result = fresh(plan.outputs[0])
     plan.run(result._array, 0, self._array, self._offset, mask._array, mask._offset, number)
     return result
 
@@ -485,7 +486,7 @@ def masked_fill_first(key: Any, self: Tensor, mask: Tensor, value: Any) -> Tenso
         if len(MASKED) >= REMEMBERED:
             MASKED.clear()
         made = mould(result._shape, result._dtype, result._device, result._stride)
-        MASKED[key] = Plan(made, MASKED_LOOPS.loop((result._operand,), inputs, self._dtype.name).run)
+        MASKED[key] = Plan((made,), MASKED_LOOPS.loop((result._operand,), inputs, self._dtype.name).run)
     return result
 
 
@@ -573,7 +574,7 @@ def nonzero_by_dimension(self: Any) -> list[Tensor]:
     return list(nonzero_op.functional(x).unbind(1))
 
 
-Tensor.nonzero = another(nonzero, "nonzero")  # type: ignore[attr-defined]
+Tensor.nonzero = another(nonzero, "nonzero")  # type: ignore[attr-defined]  # attached here
 
 argwhere_op = Operator("argwhere(Tensor self) -> Tensor", tags=("dynamic_output_shape",))
 argwhere_op.implicit(lambda self: nonzero_op.functional(self))
@@ -794,4 +795,4 @@ def one_hot_composite(self: Any, num_classes: int) -> Tensor:
     return scatter_value_op.inplace(result, -1, self.unsqueeze(-1), 1)
 
 
-one_hot = public(one_hot_op, method=False)
+one_hot = public(one_hot_op, method=False, module="nn")

@@ -29,7 +29,8 @@ from redispatch.dispatch.tensor import (
 
 from ..declare.declare import Operator, alias
 from ..declare.overridable import overridable_function
-from ..declare.planned import Planned, Run
+from ..declare.plan import Run
+from ..declare.planned import Planned
 from ..declare.public import public
 from ..declare.structured import Meta, Structured, common_device, not_implemented
 from .copying import clone_op, suggested_format

@@ -10,7 +10,8 @@ from redispatch.dispatch.specialiser.marks import inline
 from redispatch.dispatch.tensor import Tensor, strided, wrap_dim
 
 from ..declare.declare import Operator
-from ..declare.planned import Planned, Run
+from ..declare.plan import Run
+from ..declare.planned import Planned
 from ..declare.public import public
 from ..declare.structured import Meta, not_implemented
 

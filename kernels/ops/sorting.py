@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 from redispatch import kernels
 from redispatch.dispatch import impl
 from redispatch.dispatch.specialiser.marks import frozen, inline, leaf
-from redispatch.dispatch.tensor import Mould, Size, Tensor, dtype, dtypes, empty, fresh, looks_of, mould, wrap_dim
+from redispatch.dispatch.tensor import Size, Tensor, dtype, dtypes, empty, fresh, looks_of, mould, wrap_dim
 from redispatch.kernels import Operand
 from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator
-from ..declare.planned import PLANS, Run
+from ..declare.plan import PLANS, Plan, Run
 from ..declare.public import public
 from ..declare.structured import (
     Meta,
@@ -42,14 +42,6 @@ class Choice(NamedTuple):
     shape: tuple[int, ...]
     strides: tuple[int, ...] | None
     ready: Callable[[Operand, Operand], Run]
-
-
-class Plan(NamedTuple):
-    """A decided call: what the results are made from, and what fills them."""
-
-    values: Mould
-    indices: Mould
-    run: Run
 
 
 @frozen
@@ -90,7 +82,7 @@ class Choosing(Operator):
         plan = self.plans.get(key)
         if plan is None:
             plan = self.new_plan(key, args)
-        values, indices = fresh(plan.values), fresh(plan.indices)
+        values, indices = fresh(plan.outputs[0]), fresh(plan.outputs[1])
         plan.run(values._array, 0, indices._array, 0, x._array, x._offset)
         return values, indices
 
@@ -112,7 +104,7 @@ class Choosing(Operator):
         run = choice.ready(fresh(values)._operand, fresh(indices)._operand)
         if len(self.plans) >= PLANS:
             self.plans.clear()
-        plan = self.plans[key] = Plan(values, indices, run)
+        plan = self.plans[key] = Plan((values, indices), run)
         return plan
 
     @leaf

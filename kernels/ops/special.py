@@ -107,7 +107,7 @@ def polygamma_method(self: Tensor, n: int) -> Tensor:
 
 
 polygamma_method.__name__ = "polygamma"
-Tensor.polygamma = overridable(polygamma_method)  # type: ignore[attr-defined]
+Tensor.polygamma = overridable(polygamma_method)  # type: ignore[attr-defined]  # attached here
 
 # --- the multivariate gamma function ---------------------------------------------------------------------------------
 

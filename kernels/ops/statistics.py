@@ -16,7 +16,8 @@ from redispatch.kernels import Elementwise
 from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator
-from ..declare.planned import Planned, PlannedSeveral, Run
+from ..declare.plan import Run
+from ..declare.planned import Planned, PlannedSeveral
 from ..declare.public import public
 from ..declare.structured import Meta, not_implemented
 from .moments import CORRECTION, QUOTIENT, ROOT_OF_QUOTIENT, ready_var, std_backward, var_backward, var_meta

@@ -77,3 +77,5 @@ sin_ = trigonometry.sin.inplace
 sinh_ = trigonometry.sinh.inplace
 tan_ = trigonometry.tan.inplace
 tanh_ = trigonometry.tanh.inplace
+
+FUNCTIONS = {name: value for name, value in globals().items() if name.endswith("_") and not name.startswith("_")}

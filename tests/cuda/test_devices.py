@@ -10,7 +10,7 @@ import pytest
 import redispatch as rd
 from redispatch.cuda import MODULES, NAMES, api
 from redispatch.kernels import cuda
-from redispatch.kernels.cuda.driver import found
+from redispatch.kernels.cuda.choose import found
 from redispatch.kernels.cuda.runtime.devices import started
 from redispatch.kernels.cuda.runtime.memory import CachingAllocator, OutOfMemoryError, size_class
 from redispatch.nn import functional as F

@@ -13,6 +13,7 @@ from redispatch import kernels
 from redispatch.kernels import cuda
 from redispatch.kernels.cpu.copy import elementwise_for
 from redispatch.kernels.cuda import compiler, elementwise, reduce
+from redispatch.kernels.cuda.runtime import operands
 from redispatch.kernels.declare.pointwise import DECLARED
 from redispatch.testing import assert_close
 from redispatch.testing.op_db import op_db
@@ -311,7 +312,7 @@ def test_what_cannot_be_compiled_is_not_implemented(simulator):
         return x.spelled_backwards()
 
     loops = cuda.CUDAElementwise(kernels.Elementwise("spelled", spelled))
-    block = rd.backends.cuda.operands.operand(rd.ones(3, device="cuda"))
+    block = operands.operand(rd.ones(3, device="cuda"))
     with pytest.raises(NotImplementedError, match=r"spelled_contiguous has no CUDA .* \(TypingError: .*\.cpu\(\)"):
         loops.launch([block], [block], None)
 

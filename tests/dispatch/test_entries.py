@@ -483,10 +483,10 @@ def test_a_packet_forgets_what_it_knew_when_its_overloads_change():
         with pytest.raises(RuntimeError):
             packet(PLAIN, n=1)
         with pytest.raises(AttributeError):
-            packet.n  # noqa: B018  # looking it up is the point
+            packet.n  # looking it up is the point
         assert packet(PLAIN) == "tensor" and ops.comes.f is packet
     with pytest.raises(AttributeError):
-        ops.comes.f  # noqa: B018
+        ops.comes.f
 
 
 def test_packets_and_operators_can_be_copied_and_pickled():

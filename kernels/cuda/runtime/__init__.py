@@ -20,9 +20,9 @@ from redispatch.kernels.ops.creation import empty_op, empty_strided_op
 PACKAGE = __name__
 
 
-def start() -> None:
+def start() -> Any:
     """Makes the devices usable. AssertionError, as PyTorch's, where there is none; it says what to install."""
-    import_module(f"{PACKAGE}.devices").start()
+    return import_module(f"{PACKAGE}.devices").start()
 
 
 def is_built() -> bool:

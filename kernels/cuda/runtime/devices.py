@@ -172,7 +172,7 @@ class Started:
         self.undo.append(lambda: KINDS.__delitem__("cuda"))
         for on in (device("cuda", i) for i in range(found.count)):
             MAKERS[on] = self.allocator.maker(on)
-            self.undo.append(lambda on=on: MAKERS.__delitem__(on))  # type: ignore[misc]
+            self.undo.append(lambda on=on: MAKERS.__delitem__(on))  # type: ignore[misc]  # mypy gives up on a default argument
         self.recorded: list[Any] = []  # the graphs that are being recorded
         RECORDINGS["cuda"] = Recording(stands_for, check_recorded)
         self.undo.append(lambda: RECORDINGS.__delitem__("cuda"))
@@ -240,7 +240,7 @@ class Started:
             (ops_extremes.ELSEWHERE, argreduce.find_extremes),
         ):
             table["cuda"] = function  # type: ignore[assignment]  # each table has a type of its own
-            self.undo.append(lambda table=table: table.__delitem__("cuda"))  # type: ignore[misc]
+            self.undo.append(lambda table=table: table.__delitem__("cuda"))  # type: ignore[misc]  # mypy gives up on a default argument
         for op in (*scans.RECORDED, *sorting.OPERATORS, *argreduce.RECORDED):
             self._remember(op.functional, unmarked(on_cpu(op.functional)), f"on the device: {op.base_name}")
             self._put(op.out, unmarked(on_cpu(op.out)), f"out= of {op.base_name}")

@@ -16,7 +16,7 @@ from redispatch.dispatch.specialiser.marks import frozen, inline, leaf, pure
 from redispatch.dispatch.tensor import Mould, Tensor, depends_on_default, fresh, get_default_dtype, looks_of, remember
 from redispatch.kernels import has_internal_overlap
 from redispatch.kernels.cuda import STREAMS
-from redispatch.kernels.declare.planned import PLANS, is_list
+from redispatch.kernels.declare.plan import PLANS, is_list
 from redispatch.kernels.ops.random import Generator
 
 from .copies import ABOVE

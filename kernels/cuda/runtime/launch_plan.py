@@ -17,7 +17,8 @@ from redispatch.dispatch.specialiser.marks import frozen, inline, leaf
 from redispatch.dispatch.tensor import Mould, Size, Tensor, device, fresh, looks_of, mould
 from redispatch.kernels import is_contiguous
 from redispatch.kernels.cuda import Launch, current_stream
-from redispatch.kernels.declare.planned import PLANS, Planned, PlannedSeveral, is_list
+from redispatch.kernels.declare.plan import PLANS, is_list
+from redispatch.kernels.declare.planned import Planned, PlannedSeveral
 from redispatch.kernels.declare.structured import (
     Structured,
     check_no_internal_overlap,

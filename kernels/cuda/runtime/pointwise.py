@@ -42,7 +42,7 @@ class PointwiseOnCUDA:
         for variant in op.variants:
             if variant.suits(args):
                 plan = op.plan(variant, args)
-                result = fresh(plan.mould)
+                result = fresh(plan.outputs[0])
                 ready = self.into_fresh.get(plan)
                 if ready is None:
                     self.first(variant, plan, result, args)

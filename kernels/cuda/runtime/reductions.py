@@ -18,7 +18,8 @@ from redispatch.kernels.cpu.reduce import Reduction
 from redispatch.kernels.cuda import CUDAReduction
 from redispatch.kernels.cuda.elementwise import VECTOR
 from redispatch.kernels.cuda.reduce import Prepared
-from redispatch.kernels.declare.planned import PLANS, Planned
+from redispatch.kernels.declare.plan import PLANS
+from redispatch.kernels.declare.planned import Planned
 from redispatch.kernels.declare.structured import check_no_internal_overlap, check_writable, is_among, resize_out
 from redispatch.kernels.ops import extremes, reductions
 from redispatch.kernels.ops.reductions import averaging_dtype, reduced_dims, summing_dtype

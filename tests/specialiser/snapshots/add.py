@@ -22,7 +22,7 @@ def add_Tensor(self, other):
         plan = plans_get(looks if looks is looks_2 else (looks, looks_2))
         if plan is None:
             plan = new_plan(variant, (looks, looks_2, int), (self, other, 1))
-        mould = plan.mould
+        mould = plan.outputs[0]
         result_3 = new(Tensor)
         result_3._keyset = mould.keyset
         result_3._counter = [0]
@@ -36,10 +36,10 @@ def add_Tensor(self, other):
         result_3._device = mould.device
         result_3._view = None
         result_3._looks = mould.looks
-        loop = plan.into_fresh
+        loop = plan.run
         if loop is None:
             loop_2 = loop_into_fresh(variant, plan, result_3, (self, other, 1))
-            plan.into_fresh = loop_2
+            plan.run = loop_2
             loop = loop_2
         value_17 = result_3._array
         array = self._array
@@ -76,7 +76,7 @@ def add_Tensor(self, other):
     plan_3 = plans_get(looks_3 if looks_3 is looks_4 else (looks_3, looks_4))
     if plan_3 is None:
         plan_3 = new_plan(variant, (looks_3, looks_4, int), (self, other, 1))
-    mould_2 = plan_3.mould
+    mould_2 = plan_3.outputs[0]
     result_4 = new(Tensor)
     result_4._keyset = mould_2.keyset
     result_4._counter = [0]
@@ -90,10 +90,10 @@ def add_Tensor(self, other):
     result_4._device = mould_2.device
     result_4._view = None
     result_4._looks = mould_2.looks
-    loop_3 = plan_3.into_fresh
+    loop_3 = plan_3.run
     if loop_3 is None:
         loop_4 = loop_into_fresh(variant, plan_3, result_4, (self, other, 1))
-        plan_3.into_fresh = loop_4
+        plan_3.run = loop_4
         loop_3 = loop_4
     value_23 = result_4._array
     array_3 = self._array

@@ -23,7 +23,7 @@ def add_Tensor(self, other, alpha):
         plan = plans_get((looks, looks_2, facts))
         if plan is None:
             plan = new_plan(variant, (looks, looks_2, facts), (self, other, alpha))
-        mould = plan.mould
+        mould = plan.outputs[0]
         result_3 = new(Tensor)
         result_3._keyset = mould.keyset
         result_3._counter = [0]
@@ -37,10 +37,10 @@ def add_Tensor(self, other, alpha):
         result_3._device = mould.device
         result_3._view = None
         result_3._looks = mould.looks
-        loop = plan.into_fresh
+        loop = plan.run
         if loop is None:
             loop_2 = loop_into_fresh(variant, plan, result_3, (self, other, alpha))
-            plan.into_fresh = loop_2
+            plan.run = loop_2
             loop = loop_2
         value_17 = result_3._array
         array = self._array
@@ -78,7 +78,7 @@ def add_Tensor(self, other, alpha):
     plan_3 = plans_get((looks_3, looks_4, facts_2))
     if plan_3 is None:
         plan_3 = new_plan(variant, (looks_3, looks_4, facts_2), (self, other, alpha))
-    mould_2 = plan_3.mould
+    mould_2 = plan_3.outputs[0]
     result_4 = new(Tensor)
     result_4._keyset = mould_2.keyset
     result_4._counter = [0]
@@ -92,10 +92,10 @@ def add_Tensor(self, other, alpha):
     result_4._device = mould_2.device
     result_4._view = None
     result_4._looks = mould_2.looks
-    loop_3 = plan_3.into_fresh
+    loop_3 = plan_3.run
     if loop_3 is None:
         loop_4 = loop_into_fresh(variant, plan_3, result_4, (self, other, alpha))
-        plan_3.into_fresh = loop_4
+        plan_3.run = loop_4
         loop_3 = loop_4
     value_23 = result_4._array
     array_3 = self._array

@@ -29,7 +29,7 @@ def add_Tensor(self, other):
     plan = plans_get(looks if looks is looks_2 else (looks, looks_2))
     if plan is None:
         plan = new_plan(variant, (looks, looks_2, int), (result, result_2, 1))
-    mould = plan.mould
+    mould = plan.outputs[0]
     result_3 = new(Tensor)
     result_3._keyset = mould.keyset
     result_3._counter = [0]
@@ -43,10 +43,10 @@ def add_Tensor(self, other):
     result_3._device = mould.device
     result_3._view = None
     result_3._looks = mould.looks
-    loop = plan.into_fresh
+    loop = plan.run
     if loop is None:
         loop_2 = loop_into_fresh(variant, plan, result_3, (result, result_2, 1))
-        plan.into_fresh = loop_2
+        plan.run = loop_2
         loop = loop_2
     value_6 = result_3._array
     array = result._array

@@ -8,7 +8,7 @@ def add_Tensor(self, other):
     plan = plans_get(looks if looks is looks_2 else (looks, looks_2))
     if plan is None:
         plan = new_plan(variant, (looks, looks_2, int), (self, other, 1))
-    mould = plan.mould
+    mould = plan.outputs[0]
     result = new(Tensor)
     result._keyset = mould.keyset
     result._counter = [0]
@@ -22,10 +22,10 @@ def add_Tensor(self, other):
     result._device = mould.device
     result._view = None
     result._looks = mould.looks
-    loop = plan.into_fresh
+    loop = plan.run
     if loop is None:
         loop_2 = loop_into_fresh(variant, plan, result, (self, other, 1))
-        plan.into_fresh = loop_2
+        plan.run = loop_2
         loop = loop_2
     value_6 = result._array
     array = self._array

@@ -19,7 +19,7 @@ def add_Tensor(self, other):
         plan = plans_get(looks if looks is facts else (looks, facts))
         if plan is None:
             plan = new_plan(variant, (looks, facts, int), (self, other, 1))
-        mould = plan.mould
+        mould = plan.outputs[0]
         result_2 = new(Tensor)
         result_2._keyset = mould.keyset
         result_2._counter = [0]
@@ -33,10 +33,10 @@ def add_Tensor(self, other):
         result_2._device = mould.device
         result_2._view = None
         result_2._looks = mould.looks
-        loop = plan.into_fresh
+        loop = plan.run
         if loop is None:
             loop_2 = loop_into_fresh(variant, plan, result_2, (self, other, 1))
-            plan.into_fresh = loop_2
+            plan.run = loop_2
             loop = loop_2
         value_11 = result_2._array
         array = self._array
@@ -69,7 +69,7 @@ def add_Tensor(self, other):
     plan_3 = plans_get(looks_2 if looks_2 is facts_2 else (looks_2, facts_2))
     if plan_3 is None:
         plan_3 = new_plan(variant, (looks_2, facts_2, int), (self, other, 1))
-    mould_2 = plan_3.mould
+    mould_2 = plan_3.outputs[0]
     result_3 = new(Tensor)
     result_3._keyset = mould_2.keyset
     result_3._counter = [0]
@@ -83,10 +83,10 @@ def add_Tensor(self, other):
     result_3._device = mould_2.device
     result_3._view = None
     result_3._looks = mould_2.looks
-    loop_3 = plan_3.into_fresh
+    loop_3 = plan_3.run
     if loop_3 is None:
         loop_4 = loop_into_fresh(variant, plan_3, result_3, (self, other, 1))
-        plan_3.into_fresh = loop_4
+        plan_3.run = loop_4
         loop_3 = loop_4
     value_16 = result_3._array
     array_2 = self._array

@@ -28,7 +28,7 @@ def cat(tensors, dim):
         plan = plans_get(((looks, looks_2, looks_3), dim))
         if plan is None:
             plan = new_plan(((looks, looks_2, looks_3), dim), (tensors, dim))
-        mould = plan.mould
+        mould = plan.outputs[0]
         result_4 = new(Tensor)
         result_4._keyset = mould.keyset
         result_4._counter = [0]
@@ -76,7 +76,7 @@ def cat(tensors, dim):
     plan_3 = plans_get(((looks_4, looks_5, looks_6), dim))
     if plan_3 is None:
         plan_3 = new_plan(((looks_4, looks_5, looks_6), dim), (tensors, dim))
-    mould_2 = plan_3.mould
+    mould_2 = plan_3.outputs[0]
     result_5 = new(Tensor)
     result_5._keyset = mould_2.keyset
     result_5._counter = [0]

@@ -24,7 +24,7 @@ def cat(tensors):
         plan = plans_get((looks, looks_2))
         if plan is None:
             plan = new_plan(((looks, looks_2), 0), (tensors, 0))
-        mould = plan.mould
+        mould = plan.outputs[0]
         result_3 = new(Tensor)
         result_3._keyset = mould.keyset
         result_3._counter = [0]
@@ -68,7 +68,7 @@ def cat(tensors):
     plan_3 = plans_get((looks_3, looks_4))
     if plan_3 is None:
         plan_3 = new_plan(((looks_3, looks_4), 0), (tensors, 0))
-    mould_2 = plan_3.mould
+    mould_2 = plan_3.outputs[0]
     result_4 = new(Tensor)
     result_4._keyset = mould_2.keyset
     result_4._counter = [0]

@@ -12,7 +12,7 @@ def index_Tensor(self, indices):
             if plan is None or self._array is None:
                 result_2 = index_first(self, indices)
             else:
-                mould = plan.mould
+                mould = plan.outputs[0]
                 result_3 = new(Tensor)
                 result_3._keyset = mould.keyset
                 result_3._counter = [0]
@@ -50,7 +50,7 @@ def index_Tensor(self, indices):
         if plan_2 is None or self._array is None:
             result_4 = index_first(self, indices)
         else:
-            mould_2 = plan_2.mould
+            mould_2 = plan_2.outputs[0]
             result_5 = new(Tensor)
             result_5._keyset = mould_2.keyset
             result_5._counter = [0]
@@ -91,7 +91,7 @@ def index_Tensor(self, indices):
     if plan_3 is None or self._array is None:
         result_6 = index_first(self, indices)
     else:
-        mould_3 = plan_3.mould
+        mould_3 = plan_3.outputs[0]
         result_7 = new(Tensor)
         result_7._keyset = mould_3.keyset
         result_7._counter = [0]

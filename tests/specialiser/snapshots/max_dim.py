@@ -17,7 +17,7 @@ def max_dim(self, dim):
         looks = self._looks or looks_of(self)
         value_8 = INDEXED_get(('max', looks, dim, False))
         plan = value_8 or new_indexed(('max', looks, dim, False), self)
-        mould = plan.values
+        mould = plan.outputs[0]
         result_2 = new(Tensor)
         result_2._keyset = mould.keyset
         result_2._counter = [0]
@@ -31,7 +31,7 @@ def max_dim(self, dim):
         result_2._device = mould.device
         result_2._view = None
         result_2._looks = mould.looks
-        mould_2 = plan.indices
+        mould_2 = plan.outputs[1]
         result_3 = new(Tensor)
         result_3._keyset = mould_2.keyset
         result_3._counter = [0]
@@ -72,7 +72,7 @@ def max_dim(self, dim):
     looks_2 = self._looks or looks_of(self)
     value_17 = INDEXED_get(('max', looks_2, dim, False))
     plan_2 = value_17 or new_indexed(('max', looks_2, dim, False), self)
-    mould_3 = plan_2.values
+    mould_3 = plan_2.outputs[0]
     result_4 = new(Tensor)
     result_4._keyset = mould_3.keyset
     result_4._counter = [0]
@@ -86,7 +86,7 @@ def max_dim(self, dim):
     result_4._device = mould_3.device
     result_4._view = None
     result_4._looks = mould_3.looks
-    mould_4 = plan_2.indices
+    mould_4 = plan_2.outputs[1]
     result_5 = new(Tensor)
     result_5._keyset = mould_4.keyset
     result_5._counter = [0]

@@ -22,27 +22,27 @@ def mm(self, mat2):
         if WATCH.on:
             look_on(operator_derivative, node)
         # CPU: structured mm (kernel), kernels/ops/linalg.py
-        result_5 = self._looks or looks_of(self)
-        result_6 = mat2._looks or looks_of(mat2)
-        plan = plans_get(result_5 if result_5 is result_6 else (result_5, result_6))
+        looks = self._looks or looks_of(self)
+        looks_2 = mat2._looks or looks_of(mat2)
+        plan = plans_get(looks if looks is looks_2 else (looks, looks_2))
         if plan is None:
-            plan = new_plan((result_5, result_6), (self, mat2))
-        mould = plan.mould
-        result_7 = new(Tensor)
-        result_7._keyset = mould.keyset
-        result_7._counter = [0]
-        result_7._autograd = None
-        result_7._store = None
-        result_7._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould, result_7)
-        result_7._shape = mould.shape
-        result_7._stride = mould.stride
-        result_7._offset = 0
-        result_7._dtype = mould.dtype
-        result_7._device = mould.device
-        result_7._view = None
-        result_7._looks = mould.looks
+            plan = new_plan((looks, looks_2), (self, mat2))
+        mould = plan.outputs[0]
+        result_5 = new(Tensor)
+        result_5._keyset = mould.keyset
+        result_5._counter = [0]
+        result_5._autograd = None
+        result_5._store = None
+        result_5._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould, result_5)
+        result_5._shape = mould.shape
+        result_5._stride = mould.stride
+        result_5._offset = 0
+        result_5._dtype = mould.dtype
+        result_5._device = mould.device
+        result_5._view = None
+        result_5._looks = mould.looks
         value_21 = plan.run
-        value_22 = result_7._array
+        value_22 = result_5._array
         array = self._array
         if array is None:
             array = self._operand.array
@@ -50,8 +50,8 @@ def mm(self, mat2):
         if array_3 is None:
             array_3 = mat2._operand.array
         value_21(value_22, 0, array, self._offset, array_3, mat2._offset)
-        if (result_7._autograd is None and (not (result_7 is self or result_7 is mat2))) and result_7._dtype.category >= 2:
-            value_31 = result_7._looks or looks_of(result_7)
+        if (result_5._autograd is None and (not (result_5 is self or result_5 is mat2))) and result_5._dtype.category >= 2:
+            value_31 = result_5._looks or looks_of(result_5)
             node.outputs = value_31.alone
             record = ResultRecord()
             record.requires_grad = True
@@ -62,31 +62,31 @@ def mm(self, mat2):
             record.hooks = None
             record.post_accumulate_hooks = None
             record.retains_grad = None
-            result_7._autograd = record
-            return result_7
-        return finish_otherwise(operator_derivative, op, node, [self, mat2], result_7)
+            result_5._autograd = record
+            return result_5
+        return finish_otherwise(operator_derivative, op, node, [self, mat2], result_5)
     # CPU: structured mm (kernel), kernels/ops/linalg.py
-    result_8 = self._looks or looks_of(self)
-    result_9 = mat2._looks or looks_of(mat2)
-    plan_3 = plans_get(result_8 if result_8 is result_9 else (result_8, result_9))
+    looks_3 = self._looks or looks_of(self)
+    looks_4 = mat2._looks or looks_of(mat2)
+    plan_3 = plans_get(looks_3 if looks_3 is looks_4 else (looks_3, looks_4))
     if plan_3 is None:
-        plan_3 = new_plan((result_8, result_9), (self, mat2))
-    mould_2 = plan_3.mould
-    result_10 = new(Tensor)
-    result_10._keyset = mould_2.keyset
-    result_10._counter = [0]
-    result_10._autograd = None
-    result_10._store = None
-    result_10._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2, result_10)
-    result_10._shape = mould_2.shape
-    result_10._stride = mould_2.stride
-    result_10._offset = 0
-    result_10._dtype = mould_2.dtype
-    result_10._device = mould_2.device
-    result_10._view = None
-    result_10._looks = mould_2.looks
+        plan_3 = new_plan((looks_3, looks_4), (self, mat2))
+    mould_2 = plan_3.outputs[0]
+    result_6 = new(Tensor)
+    result_6._keyset = mould_2.keyset
+    result_6._counter = [0]
+    result_6._autograd = None
+    result_6._store = None
+    result_6._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2, result_6)
+    result_6._shape = mould_2.shape
+    result_6._stride = mould_2.stride
+    result_6._offset = 0
+    result_6._dtype = mould_2.dtype
+    result_6._device = mould_2.device
+    result_6._view = None
+    result_6._looks = mould_2.looks
     value_28 = plan_3.run
-    value_29 = result_10._array
+    value_29 = result_6._array
     array_5 = self._array
     if array_5 is None:
         array_5 = self._operand.array
@@ -94,4 +94,4 @@ def mm(self, mat2):
     if array_7 is None:
         array_7 = mat2._operand.array
     value_28(value_29, 0, array_5, self._offset, array_7, mat2._offset)
-    return result_10
+    return result_6

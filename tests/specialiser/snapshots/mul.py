@@ -26,7 +26,7 @@ def mul_Tensor(self, other):
         plan = plans_get(looks if looks is looks_2 else (looks, looks_2))
         if plan is None:
             plan = new_plan(variant, (looks, looks_2), (self, other))
-        mould = plan.mould
+        mould = plan.outputs[0]
         result_5 = new(Tensor)
         result_5._keyset = mould.keyset
         result_5._counter = [0]
@@ -40,10 +40,10 @@ def mul_Tensor(self, other):
         result_5._device = mould.device
         result_5._view = None
         result_5._looks = mould.looks
-        loop = plan.into_fresh
+        loop = plan.run
         if loop is None:
             loop_2 = loop_into_fresh(variant, plan, result_5, (self, other))
-            plan.into_fresh = loop_2
+            plan.run = loop_2
             loop = loop_2
         value_21 = result_5._array
         array = self._array
@@ -80,7 +80,7 @@ def mul_Tensor(self, other):
     plan_3 = plans_get(looks_3 if looks_3 is looks_4 else (looks_3, looks_4))
     if plan_3 is None:
         plan_3 = new_plan(variant, (looks_3, looks_4), (self, other))
-    mould_2 = plan_3.mould
+    mould_2 = plan_3.outputs[0]
     result_6 = new(Tensor)
     result_6._keyset = mould_2.keyset
     result_6._counter = [0]
@@ -94,10 +94,10 @@ def mul_Tensor(self, other):
     result_6._device = mould_2.device
     result_6._view = None
     result_6._looks = mould_2.looks
-    loop_3 = plan_3.into_fresh
+    loop_3 = plan_3.run
     if loop_3 is None:
         loop_4 = loop_into_fresh(variant, plan_3, result_6, (self, other))
-        plan_3.into_fresh = loop_4
+        plan_3.run = loop_4
         loop_3 = loop_4
     value_27 = result_6._array
     array_3 = self._array

@@ -8,7 +8,7 @@ def ones(size):
     result = CONSTANTS_get((value, dtype, None))
     if result is None:
         return filled_first(size, 1, None, None, None)
-    mould = result.mould
+    mould = result.outputs[0]
     result_3 = new(Tensor)
     result_3._keyset = mould.keyset
     result_3._counter = [0]

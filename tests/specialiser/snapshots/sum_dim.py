@@ -14,33 +14,33 @@ def sum_dim_IntList(self, dim):
         if WATCH.on:
             look_on(operator_derivative, node)
         # CPU: structured sum (kernel), kernels/ops/reductions.py
-        result_2 = self._looks or looks_of(self)
+        looks = self._looks or looks_of(self)
         facts = tuple(dim)
-        plan = plans_get((result_2, facts))
+        plan = plans_get((looks, facts))
         if plan is None:
-            plan = new_plan((result_2, facts, False, None), (self, dim, False, None))
-        mould = plan.mould
-        result_3 = new(Tensor)
-        result_3._keyset = mould.keyset
-        result_3._counter = [0]
-        result_3._autograd = None
-        result_3._store = None
-        result_3._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould, result_3)
-        result_3._shape = mould.shape
-        result_3._stride = mould.stride
-        result_3._offset = 0
-        result_3._dtype = mould.dtype
-        result_3._device = mould.device
-        result_3._view = None
-        result_3._looks = mould.looks
+            plan = new_plan((looks, facts, False, None), (self, dim, False, None))
+        mould = plan.outputs[0]
+        result_2 = new(Tensor)
+        result_2._keyset = mould.keyset
+        result_2._counter = [0]
+        result_2._autograd = None
+        result_2._store = None
+        result_2._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould, result_2)
+        result_2._shape = mould.shape
+        result_2._stride = mould.stride
+        result_2._offset = 0
+        result_2._dtype = mould.dtype
+        result_2._device = mould.device
+        result_2._view = None
+        result_2._looks = mould.looks
         value_11 = plan.run
-        value_12 = result_3._array
+        value_12 = result_2._array
         array = self._array
         if array is None:
             array = self._operand.array
         value_11(value_12, 0, array, self._offset)
-        if result_3._autograd is None and not (result_3 is self) and result_3._dtype.category >= 2:
-            value_20 = result_3._looks or looks_of(result_3)
+        if result_2._autograd is None and not (result_2 is self) and result_2._dtype.category >= 2:
+            value_20 = result_2._looks or looks_of(result_2)
             node.outputs = value_20.alone
             record = ResultRecord()
             record.requires_grad = True
@@ -51,33 +51,33 @@ def sum_dim_IntList(self, dim):
             record.hooks = None
             record.post_accumulate_hooks = None
             record.retains_grad = None
-            result_3._autograd = record
-            return result_3
-        return finish_otherwise(operator_derivative, op, node, [self, dim, False, None], result_3)
+            result_2._autograd = record
+            return result_2
+        return finish_otherwise(operator_derivative, op, node, [self, dim, False, None], result_2)
     # CPU: structured sum (kernel), kernels/ops/reductions.py
-    result_4 = self._looks or looks_of(self)
+    looks_2 = self._looks or looks_of(self)
     facts_2 = tuple(dim)
-    plan_3 = plans_get((result_4, facts_2))
+    plan_3 = plans_get((looks_2, facts_2))
     if plan_3 is None:
-        plan_3 = new_plan((result_4, facts_2, False, None), (self, dim, False, None))
-    mould_2 = plan_3.mould
-    result_5 = new(Tensor)
-    result_5._keyset = mould_2.keyset
-    result_5._counter = [0]
-    result_5._autograd = None
-    result_5._store = None
-    result_5._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2, result_5)
-    result_5._shape = mould_2.shape
-    result_5._stride = mould_2.stride
-    result_5._offset = 0
-    result_5._dtype = mould_2.dtype
-    result_5._device = mould_2.device
-    result_5._view = None
-    result_5._looks = mould_2.looks
+        plan_3 = new_plan((looks_2, facts_2, False, None), (self, dim, False, None))
+    mould_2 = plan_3.outputs[0]
+    result_3 = new(Tensor)
+    result_3._keyset = mould_2.keyset
+    result_3._counter = [0]
+    result_3._autograd = None
+    result_3._store = None
+    result_3._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2, result_3)
+    result_3._shape = mould_2.shape
+    result_3._stride = mould_2.stride
+    result_3._offset = 0
+    result_3._dtype = mould_2.dtype
+    result_3._device = mould_2.device
+    result_3._view = None
+    result_3._looks = mould_2.looks
     value_17 = plan_3.run
-    value_18 = result_5._array
+    value_18 = result_3._array
     array_3 = self._array
     if array_3 is None:
         array_3 = self._operand.array
     value_17(value_18, 0, array_3, self._offset)
-    return result_5
+    return result_3
