@@ -509,3 +509,8 @@ def fitting(loop: Loop, fit: Callable[[Any], Any], positions: tuple[int, ...], a
             fitted(*values)
 
     return Loop(None, loop.numel, fitted_if_need_be if fit is as_long else fitted) if places else loop
+
+
+def pointwise(schema: str, **facts: Any) -> Pointwise:
+    """Declares a pointwise operator whose functions and derivative are said afterwards; operator.py says all at once."""
+    return Pointwise(schema, **facts)
