@@ -303,6 +303,8 @@ def handing_on(form: OpOverload, text: SchemaText) -> Function:
     count = arguments.index("*") if "*" in arguments else len(names)
     if count == len(names):
         return lambda *values: form(*values)
+    if count == len(names) - 1:  # as of most: no pairs to zip
+        return lambda *values: form(*values[:count], **{names[count]: values[count]})
     return lambda *values: form(*values[:count], **dict(zip(names[count:], values[count:], strict=True)))
 
 
