@@ -149,10 +149,10 @@ class Evaluator:
         return done + [(one, "next", None) for one in roads]
 
     def statement(self, node: ast.stmt, road: Road) -> list[Outcome]:
-        handler = getattr(self, f"do_{type(node).__name__}", None)
+        handler = STATEMENTS.get(type(node))
         if handler is None:
             raise Unsupported(f"a {type(node).__name__} statement")
-        return handler(node, road)
+        return handler(self, node, road)
 
     def do_Pass(self, node: ast.Pass, road: Road) -> list[Outcome]:
         return [(road, "next", None)]
@@ -505,6 +505,8 @@ class Evaluator:
 
     def roads(self, node: ast.expr, road: Road, hint: str) -> list[tuple[Road, Any]]:
         """Works an expression out that may fork the road; each road with the value there."""
+        if type(node) not in FORKING:
+            return [(road, self.expression(node, road))]
         if isinstance(node, ast.Call):
             return self.call(node, road, hint)
         if isinstance(node, ast.IfExp):
@@ -516,9 +518,8 @@ class Evaluator:
                 else:
                     found += self.choice(condition, node, one, hint)
             return found
-        if isinstance(node, ast.BoolOp):
-            return self.both(node, road, hint)
-        return [(road, self.expression(node, road))]
+        assert isinstance(node, ast.BoolOp)
+        return self.both(node, road, hint)
 
     def choice(self, condition: Any, node: ast.IfExp, road: Road, hint: str) -> list[tuple[Road, Any]]:
         """`a if condition else b`: one expression if both are no more than that, else two roads."""
@@ -556,6 +557,8 @@ class Evaluator:
 
     def value(self, node: ast.expr, road: Road, hint: str = "value") -> Any:
         """Works an expression out on one road; where it forks inside, its roads come together again."""
+        if type(node) not in FORKING:
+            return self.expression(node, road)
         found = self.roads(node, road, hint)
         if len(found) == 1:
             road.become(found[0][0])
@@ -580,10 +583,10 @@ class Evaluator:
         return values[0]
 
     def expression(self, node: ast.expr, road: Road) -> Any:
-        handler = getattr(self, f"on_{type(node).__name__}", None)
+        handler = EXPRESSIONS.get(type(node))
         if handler is None:
             raise Unsupported(f"a {type(node).__name__} expression")
-        value = handler(node, road)
+        value = handler(self, node, road)
         return road.facts.get(value.text, value) if type(value) is Code and value.atom else value
 
     def operands(self, nodes: Iterable[ast.expr], road: Road) -> list[Any]:
@@ -647,7 +650,7 @@ class Evaluator:
                 raise Unsupported(f"{name} of a {owner.kind.__name__}, which has none")
             return Method(getattr(owner.kind, name), owner)
         if isinstance(owner, Code):
-            found = inspect.getattr_static(owner.kind, name, None) if owner.kind else None
+            found = class_attribute(owner.kind, name) if owner.kind else None
             if isinstance(found, FunctionType):
                 return Method(found, owner)
             return Code(f"{self.text(owner, road)}.{name}", atom=False)
@@ -659,13 +662,13 @@ class Evaluator:
             raise Unsupported(f"{name} of {held!r}, which has none")
         if isinstance(held, ModuleType | type | Enum) or type(held) in FROZEN or isinstance(held, IMMUTABLE):
             if type(held) in FROZEN:
-                found = inspect.getattr_static(type(held), name, None)
+                found = class_attribute(type(held), name)
                 if isinstance(found, FunctionType):
                     return Method(found, owner)
             return Static(getattr(held, name), name)
         if held is STATE and name == "get":
             return Static(held.get)
-        found = inspect.getattr_static(type(held), name, None)
+        found = class_attribute(type(held), name)
         if callable(found):
             return Method(found, owner)
         return Code(f"{self.writer.constant(held, owner.name)}.{name}", atom=False)
@@ -970,6 +973,20 @@ class Evaluator:
         return found
 
 
+def handlers(prefix: str, base: type) -> dict[type, Callable[..., Any]]:
+    """The methods of the evaluator that work a kind of node out, by its class."""
+    return {
+        getattr(ast, name.removeprefix(prefix)): method
+        for name, method in vars(Evaluator).items()
+        if name.startswith(prefix) and issubclass(getattr(ast, name.removeprefix(prefix)), base)
+    }
+
+
+STATEMENTS = handlers("do_", ast.stmt)
+EXPRESSIONS = handlers("on_", ast.expr)
+FORKING = (ast.Call, ast.IfExp, ast.BoolOp)  # expressions that may fork the road
+
+
 def _same(a: Any, b: Any) -> bool:
     """Whether two roads know the same of a value."""
     if a is b:
@@ -985,6 +1002,14 @@ def _same(a: Any, b: Any) -> bool:
     if isinstance(a, Method) and isinstance(b, Method):
         return a.function is b.function and _same(a.owner, b.owner)
     return isinstance(a, Closure) and isinstance(b, Closure) and a.node is b.node
+
+
+def class_attribute(kind: type, name: str) -> Any:
+    """An attribute as a class holds it, no descriptor asked; None where it has none."""
+    for base in (*kind.__mro__, *type(kind).__mro__):
+        if name in base.__dict__:
+            return base.__dict__[name]
+    return None
 
 
 def kind_of(value: Any) -> type | None:
