@@ -112,6 +112,7 @@ class Calls(Evaluator):
             elif isinstance(value, Code):
                 rest = f"{rest}, **{self.text(value, road)}" if rest else f"**{self.text(value, road)}"
             else:
+                self.reads.fails("two stars before a known dict")
                 keywords.update({name: Static(item) for name, item in value.value.items()})
         return function, arguments, keywords, rest
 
@@ -206,11 +207,14 @@ class Calls(Evaluator):
         if None in facts:
             return None
         if not all(default is NO_DEFAULT or is_plain(default) for _, default in known(op).sorts):
-            self.reads.problem = f"a default of {known(op)} is an object"
+            self.reads.fails(f"a default of {known(op)} is an object")
         values = [value for value, fact in zip(stack.items, facts, strict=True) if fact not in ("D", "N")]
         name = f"{known(op).schema.base_name}_code"
         table = self.reads.note(known(op).table(facts), "table", known(op), facts)
         given = ", ".join(self.code(value, road) for value in values)
+        level = road.state.facts.get("level")
+        if level is not None:
+            self.reads.note(level.flag, "attribute", level, "flag")
         if len(arguments) == 3:
             flags = flags_of(road.state.facts)
             if flags is None:
@@ -495,7 +499,11 @@ def answer_len(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: 
     (value,) = arguments
     if isinstance(value, Items):
         return Static(len(value.items))
-    return Static(len(value.value)) if foldable(value) else None
+    if not foldable(value):
+        return None
+    if type(value.value) is not tuple:
+        ev.folds([value])
+    return Static(len(value.value))
 
 
 def answer_any(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: Road) -> Any:

@@ -766,7 +766,7 @@ class Evaluator:
         if isinstance(value, Static):
             if isinstance(value.value, tuple | frozenset | range | MappingProxyType):
                 if not (isinstance(value.value, range) or type(value.value) is tuple or is_plain(value.value)):
-                    self.reads.problem = self.reads.problem or f"the items of a {type(value.value).__name__}"
+                    self.reads.fails(f"the items of a {type(value.value).__name__}")
                 return [Static(item) for item in value.value]
         raise Unsupported("iterating over something of unknown length")
 
@@ -847,7 +847,7 @@ class Evaluator:
     def folds(self, values: list[Any]) -> None:
         """Notes that an operator was worked out on known values: objects might answer it otherwise another time."""
         if not all(is_plain(known(value)) for value in values if is_static(value)):
-            self.reads.problem = self.reads.problem or "an operator on known objects"
+            self.reads.fails("an operator on known objects")
 
     def on_Compare(self, node: ast.Compare, road: Road) -> Any:
         values = self.operands([node.left, *node.comparators], road)

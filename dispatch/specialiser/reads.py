@@ -44,7 +44,7 @@ from .values import VARIABLE, before, class_attribute, is_constant
 
 # Objects that the evaluator knows by itself: they have the first numbers, `builtins` the very first
 OWN: tuple[Any, ...] = (
-    *(builtins, object, TensorBase, State, STATE, AT_WORK, Memo, Site, Steps, UNKNOWN, NO_DEFAULT),
+    *(builtins, object, TensorBase, State, STATE, AT_WORK, Memo, Site, Steps, UNKNOWN, NO_DEFAULT, NotImplemented),
     *(run, call, hop, within, is_default, cast, Memo.part, Memo.key_source),
 )
 
@@ -102,12 +102,12 @@ READ: dict[str, Callable[[Any, Any, list[Any]], Any]] = {
 def looks_of(value: Any) -> tuple[Any, ...]:
     """What tells an object from others as far as the evaluator asks; what else it asks, it notes as reads."""
     if type(value) is FunctionType:
-        marks = (getattr(value, mark, False) is True for mark in ("__inline__", "__pure__", "__leaf__"))
         returns = value.__annotations__.get("return") == "TensorBase"
-        return ("function", value.__module__, value.__qualname__, value.__name__, *marks, returns)
+        return ("function", value.__module__, value.__qualname__, value.__name__, marks_of(value), returns)
     if isinstance(value, type):
-        made = (name in vars(base) for base in value.__mro__[:-1] for name in ("__init__", "__new__"))
-        return ("class", value.__module__, value.__qualname__, type(value).__qualname__, value in FROZEN, *made)
+        made = [name in vars(base) for base in value.__mro__[:-1] for name in ("__init__", "__new__")]
+        kind, frozen = type(value).__qualname__, value in FROZEN
+        return ("class", value.__module__, value.__qualname__, kind, frozen, marks_of(value), tuple(made))
     if type(value) is BuiltinMethodType:
         return ("builtin", value.__name__)
     if isinstance(value, ModuleType):
@@ -117,7 +117,12 @@ def looks_of(value: Any) -> tuple[Any, ...]:
     if type(value) in (dict, CellType):
         return (type(value).__name__,)
     asks = is_constant(value) and (hasattr(value, "__bool__") or hasattr(value, "__len__"))
-    return ("object", bool(value)) if asks else ("object",)
+    return ("object", callable(value) and marks_of(value), asks and bool(value))
+
+
+def marks_of(value: Any) -> tuple[bool, ...]:
+    """How a thing that is called is marked (marks.py)."""
+    return tuple([bool(getattr(value, mark, False)) for mark in ("__inline__", "__pure__", "__leaf__")])
 
 
 def parts_of(value: Any) -> Iterable[tuple[str, Any]]:
@@ -215,7 +220,7 @@ class Reads:
             self.steps.append((how, source, name, number))
             return
         if isinstance(found, (*PLAIN, frozenset, range)) or isinstance(found, tuple) and type(found) is not tuple:
-            self.problem = f"a {type(found).__name__}, which may equal another one"
+            self.fails(f"a {type(found).__name__}, which may equal another one")
             return
         number = self.numbers[id(found)] = len(self.objects)
         self.objects.append(found)
@@ -230,15 +235,20 @@ class Reads:
             return number
         if is_plain(value):
             return ("=", value)
-        if isinstance(value, type) and getattr(builtins, value.__name__, None) is value:
-            self._note(value, "attribute", 0, value.__name__)
+        name = value.__name__ if isinstance(value, type) else ""
+        if name and getattr(builtins, name, None) is value:
+            self._note(value, "attribute", 0, name)
             return self.numbers[id(value)]
         if type(value) in (tuple, list):
             return (type(value).__name__, tuple(map(self.written, value)))
         if type(value) is dict and all(type(name) is str for name in value):
             return ("dict", tuple((name, self.written(one)) for name, one in value.items()))
-        self.problem = self.problem or f"nothing says where {type(value).__name__} {constant_name(value)} comes from"
+        self.fails(f"nothing says where {type(value).__name__} {constant_name(value)} comes from")
         return ("=", None)
+
+    def fails(self, problem: str) -> None:
+        """Says why the code cannot be kept."""
+        self.problem = self.problem or problem
 
     def of_class(self, value: Any, name: str) -> Any:
         """An attribute as the class of `value` holds it."""
@@ -260,17 +270,18 @@ class Reads:
 
     def constant(self, value: Any) -> Any:
         """An object to which the code refers, as it stands in a step."""
-        if type(value) in (BuiltinMethodType, MethodType) and id(value) not in self.numbers:  # made anew each time
-            if getattr(value.__self__, value.__name__, None) == value:
-                self.note(value, "attribute", value.__self__, value.__name__)
+        if isinstance(value, BuiltinMethodType | MethodType) and id(value) not in self.numbers:  # made anew each time
+            owner, name = value.__self__, value.__name__
+            if getattr(owner, name, None) == value:
+                self.note(value, "attribute", owner, name)
         return self.written(value)
 
-    def opened(self, function: FunctionType, as_compiled: bool) -> None:
+    def opened(self, function: Any, as_compiled: bool) -> None:
         """Notes that the text of a function was read. It must be the text that was compiled."""
         if self.problem:
             return
         if not as_compiled:
-            self.problem = f"the text of {function.__qualname__} is in no file, or has changed"
+            self.fails(f"the text of {function.__qualname__} is in no file, or has changed")
             return
         self.note(code_digest(function.__code__), "code", function)
         for name in ("__defaults__", "__kwdefaults__", "__closure__", "__globals__"):

@@ -182,9 +182,9 @@ def specialised(op: OpOverload, facts: Facts, keys: int) -> Callable[..., Any]:
 def worked_out(op: OpOverload, facts: Facts, keys: int) -> Callable[..., Any]:
     """The code that the evaluator makes, or has made in an earlier process."""
     state = state_facts(keys)
-    roots = [op] if state["level"] is None else [op, state["level"]]
-    title = filename(op, facts, keys)
-    file = file_for((title, str(op.schema), facts, keys))
+    level, title = state["level"], filename(op, facts, keys)
+    roots = [op] if level is None else [op, level]
+    file = file_for((title, str(op.schema), facts, keys, level and (level.__module__, level.__qualname__)))
     kept = None if file is None else load(file, roots)
     if kept is not None:
         return kept

@@ -108,7 +108,8 @@ class Frame:
 
 def class_attribute(kind: type, name: str) -> Any:
     """An attribute as a class holds it, no descriptor asked; None where it has none."""
-    for base in (*kind.__mro__, *type(kind).__mro__):
+    bases: list[type] = [*kind.__mro__, *type(kind).__mro__]
+    for base in bases:
         if name in base.__dict__:
             return base.__dict__[name]
     return None
