@@ -854,7 +854,10 @@ class Evaluator:
         if len(values) == 2:
             answer = compared(node.ops[0], *values)
             if answer is not None:
-                if not isinstance(node.ops[0], ast.Is | ast.IsNot):
+                if isinstance(node.ops[0], ast.Eq | ast.NotEq) and all(map(is_static, values)):
+                    equal = answer is isinstance(node.ops[0], ast.Eq)
+                    self.reads.decided(equal, "equal", *map(known, values))
+                elif not isinstance(node.ops[0], ast.Is | ast.IsNot):
                     self.folds(values)
                 return Static(answer)
         elif all(map(foldable, values)):

@@ -91,6 +91,7 @@ READ: dict[str, Callable[[Any, Any, list[Any]], Any]] = {
     "table": lambda source, name, objects: source.table(name),
     "site": lambda source, name, objects: Site(source),
     "steps": lambda source, name, objects: Steps(restored(name, objects)),
+    "equal": lambda source, name, objects: bool(source == restored(name, objects)),
     "isinstance": lambda source, name, objects: isinstance(source, restored(name, objects)),
     "issubclass": lambda source, name, objects: issubclass(source, restored(name, objects)),
     "answer": lambda source, name, objects: source(
@@ -262,10 +263,10 @@ class Reads:
             self.note(found, "answer", function, given)
         return found
 
-    def decided(self, answer: bool, how: str, value: Any, classes: Any) -> bool:
-        """Notes whether a value is of some classes; a plain one will always be."""
-        if not self.problem and not is_plain(value):
-            self.note(answer, how, value, self.written(classes))
+    def decided(self, answer: bool, how: str, value: Any, other: Any) -> bool:
+        """Notes whether a value is of some classes, or equals another one. A plain one always will be, or never."""
+        if not self.problem and not (is_plain(value) and (how != "equal" or is_plain(other))):
+            self.note(answer, how, value, self.written(other))
         return answer
 
     def constant(self, value: Any) -> Any:

@@ -108,8 +108,8 @@ class Frame:
 
 def class_attribute(kind: type, name: str) -> Any:
     """An attribute as a class holds it, no descriptor asked; None where it has none."""
-    bases: list[type] = [*kind.__mro__, *type(kind).__mro__]
-    for base in bases:
+    metaclass: type = type(kind)
+    for base in (*kind.__mro__, *metaclass.__mro__):
         if name in base.__dict__:
             return base.__dict__[name]
     return None
