@@ -12,7 +12,7 @@ from typing import Any
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, contiguous_format
 from redispatch.kernels.declare.overridable import builtin_function, overridable_function
-from redispatch.kernels.ops import activations, gates, rectifiers, soft_rectifiers
+from redispatch.kernels.ops import activations, gates
 from redispatch.kernels.ops import rrelu as randomly_leaking
 from redispatch.kernels.ops.creation import empty
 from redispatch.kernels.ops.softmax import log_softmax as _log_softmax
@@ -23,10 +23,10 @@ from .module import Module
 from .parameter import Parameter
 
 relu_ = activations.relu.inplace
-celu_, elu_, selu_ = rectifiers.celu.inplace, rectifiers.elu.inplace, rectifiers.selu.inplace
-hardtanh_, leaky_relu_ = rectifiers.hardtanh.inplace, rectifiers.leaky_relu.inplace
-threshold_, rrelu_ = rectifiers.threshold.inplace, randomly_leaking.rrelu_
-prelu, hardshrink, softshrink = rectifiers.prelu, rectifiers.hardshrink, rectifiers.softshrink
+celu_, elu_, selu_ = activations.celu.inplace, activations.elu.inplace, activations.selu.inplace
+hardtanh_, leaky_relu_ = activations.hardtanh.inplace, activations.leaky_relu.inplace
+threshold_, rrelu_ = activations.threshold.inplace, randomly_leaking.rrelu_
+prelu, hardshrink, softshrink = activations.prelu, activations.hardshrink, activations.softshrink
 
 
 def _in_place_or_not(operator: Any, input: Tensor, inplace: bool, *args: Any) -> Tensor:
@@ -54,19 +54,19 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 @overridable_function
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """Computes x tanh(softplus(x)). Shapes: any -> the same."""
-    return _in_place_or_not(soft_rectifiers.mish, input, inplace)
+    return _in_place_or_not(activations.mish, input, inplace)
 
 
 @builtin_function
 def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
     """Computes log(1 + exp(beta x)) / beta, and x itself where beta x is above `threshold`. Shapes: any -> the same."""
-    return soft_rectifiers.softplus(input, beta, threshold)
+    return activations.softplus(input, beta, threshold)
 
 
 @builtin_function
 def logsigmoid(input: Tensor) -> Tensor:
     """Computes log(sigmoid(x)). Shapes: any -> the same."""
-    return soft_rectifiers.log_sigmoid(input)
+    return activations.log_sigmoid(input)
 
 
 @overridable_function
@@ -140,25 +140,25 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 @overridable_function
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Computes x above 0, alpha (exp(x) - 1) below. Shapes: any -> the same."""
-    return _in_place_or_not(rectifiers.elu, input, inplace, alpha)
+    return _in_place_or_not(activations.elu, input, inplace, alpha)
 
 
 @overridable_function
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Computes x above 0, alpha (exp(x / alpha) - 1) below: its slope has no jump at 0. Shapes: any -> the same."""
-    return _in_place_or_not(rectifiers.celu, input, inplace, alpha)
+    return _in_place_or_not(activations.celu, input, inplace, alpha)
 
 
 @overridable_function
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """Computes elu scaled so that mean 0 and variance 1 stay. Shapes: any -> the same."""
-    return _in_place_or_not(rectifiers.selu, input, inplace)
+    return _in_place_or_not(activations.selu, input, inplace)
 
 
 @overridable_function
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """Computes x above 0, negative_slope x below. Shapes: any -> the same."""
-    return _in_place_or_not(rectifiers.leaky_relu, input, inplace, negative_slope)
+    return _in_place_or_not(activations.leaky_relu, input, inplace, negative_slope)
 
 
 @overridable_function
@@ -176,7 +176,7 @@ def rrelu(
 @overridable_function
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """Computes x above the threshold, `value` up to it. Shapes: any -> the same."""
-    return _in_place_or_not(rectifiers.threshold, input, inplace, threshold, value)
+    return _in_place_or_not(activations.threshold, input, inplace, threshold, value)
 
 
 @overridable_function
@@ -187,25 +187,25 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     """
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
-    return _in_place_or_not(rectifiers.hardtanh, input, inplace, min_val, max_val)
+    return _in_place_or_not(activations.hardtanh, input, inplace, min_val, max_val)
 
 
 @overridable_function
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """Computes min(max(x, 0), 6). Shapes: any -> the same."""
-    return _in_place_or_not(rectifiers.relu6, input, inplace)
+    return _in_place_or_not(activations.relu6, input, inplace)
 
 
 @overridable_function
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """Computes min(max(x + 3, 0), 6) / 6. Shapes: any -> the same."""
-    return _in_place_or_not(rectifiers.hardsigmoid, input, inplace)
+    return _in_place_or_not(activations.hardsigmoid, input, inplace)
 
 
 @overridable_function
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """Computes x hardsigmoid(x). Shapes: any -> the same."""
-    return _in_place_or_not(rectifiers.hardswish, input, inplace)
+    return _in_place_or_not(activations.hardswish, input, inplace)
 
 
 ReLU = module_of("ReLU", relu, by_keyword=True)

@@ -19,10 +19,10 @@ from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels import broadcast_shapes
 from redispatch.kernels.declare.overridable import overridable_function
 from redispatch.kernels.ops import ctc, distances, linalg, loss, margin_losses, pair_losses
+from redispatch.kernels.ops.activations import log_sigmoid
 from redispatch.kernels.ops.arithmetic import minimum
 from redispatch.kernels.ops.creation import ones_like
 from redispatch.kernels.ops.pair_losses import MEAN, NONE, reduced
-from redispatch.kernels.ops.soft_rectifiers import log_sigmoid
 
 from .derived import emitted, functional, module_of, signature
 from .linear import Linear, PairwiseDistance

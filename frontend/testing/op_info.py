@@ -28,7 +28,7 @@ from redispatch.kernels.ops.functional_forms import MADE
 from redispatch.utils import _pytree as pytree
 
 from .make_tensor import make_tensor
-from .refusals import NOT_SAMPLED, REFUSED
+from .refusals import NOT_SAMPLED, refused_by
 
 EVERY_DTYPE = (
     dtypes.bool, dtypes.uint8, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.float16, dtypes.bfloat16,
@@ -267,7 +267,7 @@ class OpInfo:
     @property
     def refused(self) -> frozenset[str]:
         """The names of the dtypes that it has no kernel for. `dtypes` are those that are compared with numpy."""
-        return REFUSED.get(str(self), frozenset())
+        return refused_by(self.op)
 
     @property
     def not_sampled(self) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Batching rules: what an operator does to a whole batch, derived from the operator's shape class.
 
 Most operators need no rule of their own. How shapes go through an operator is nearly always one of a few ways, and the
-way is known from its tags, its schema, or the lists below:
+way is known from its tags, its schema, its declaration (`batching="pointwise"`) or the lists below:
 
     pointwise   broadcast from the right                              add, exp, where         pointwise.py
     dims        name the dimensions they work along, or sizes         sum, cumsum, view       by_dims.py
@@ -30,6 +30,7 @@ from redispatch.dispatch import OpOverload, Tag
 from redispatch.dispatch.autograd.forward import composite_kernel
 from redispatch.dispatch.layers.transforms import BATCHING
 from redispatch.dispatch.transforms import batched
+from redispatch.kernels.declare.declare import DECLARED
 
 from ...dispatch.transforms.batched import Decomposition
 from .by_dims import dims_rule, leading_rule
@@ -47,13 +48,9 @@ from .writes import check_writes
 POINTWISE = frozenset(
     """
     empty_like zeros_like ones_like full_like fill.Scalar fill_.Scalar zero_ copy_ clone _to_copy alias detach detach_
-    lift_fresh lift_fresh_copy masked_fill.Scalar masked_fill_.Scalar view.dtype isin.Tensor_Scalar threshold_backward
-    gelu_backward silu_backward elu_backward leaky_relu_backward hardtanh_backward hardsigmoid_backward
-    sigmoid_backward tanh_backward mish_backward logit_backward softplus_backward
-    log_sigmoid_forward log_sigmoid_backward _prelu_kernel_backward
-    hardswish_backward hardshrink_backward softshrink_backward native_dropout_backward _prelu_kernel
-    _standard_gamma_grad isposinf isneginf _conj_physical _conj _neg_view conj_physical resolve_conj resolve_neg real
-    imag view_as_real
+    lift_fresh lift_fresh_copy masked_fill.Scalar masked_fill_.Scalar view.dtype isin.Tensor_Scalar
+    native_dropout_backward _standard_gamma_grad _conj_physical _conj _neg_view conj_physical resolve_conj resolve_neg
+    real imag view_as_real
     """.split()
 )
 
@@ -63,7 +60,7 @@ DIMS = frozenset(
     std.correction var_mean.correction std_mean.correction linalg_vector_norm logsumexp amax amin max.dim min.dim
     aminmax argmax argmin nansum median.dim nanmedian.dim mode kthvalue topk sort sort.stable cumsum cumsum_ cumprod
     cumprod_ logcumsumexp cummax cummin _softmax _log_softmax _softmax_backward_data _log_softmax_backward_data
-    _safe_softmax glu glu_backward flip diag_embed diagonal diagonal_copy diagonal_scatter diagonal_backward
+    _safe_softmax flip diag_embed diagonal diagonal_copy diagonal_scatter diagonal_backward
     select_backward slice_backward unfold_backward select_scatter slice_scatter stack cat gather scatter scatter_
     scatter_add scatter_add_ scatter_reduce scatter_reduce_ new_empty new_zeros new_ones new_full transpose transpose_
     unsqueeze unsqueeze_ squeeze.dim squeeze.dims squeeze_.dim squeeze_.dims permute view _unsafe_view select slice
@@ -81,13 +78,6 @@ LEADING = frozenset(
     linalg_householder_product linalg_ldl_factor_ex linalg_ldl_solve cholesky cholesky_solve cholesky_inverse
     triangular_solve lu_unpack linalg_pinv.atol_rtol_tensor pixel_shuffle pixel_unshuffle _linalg_check_errors bmm
     baddbmm view_as_complex
-    """.split()
-)
-
-LOSSES = frozenset(
-    """
-    mse_loss mse_loss_backward smooth_l1_loss smooth_l1_loss_backward huber_loss huber_loss_backward soft_margin_loss
-    soft_margin_loss_backward binary_cross_entropy binary_cross_entropy_backward binary_cross_entropy_with_logits
     """.split()
 )
 
@@ -126,8 +116,9 @@ def class_without_rule(op: OpOverload) -> str:
     tags = set(op.tags)
     if Tag.dynamic_output_shape in tags or Tag.data_dependent_output in tags:
         return "dynamic"
-    if named(op, LOSSES):
-        return "losses"
+    declared = DECLARED.get(op)
+    if declared is not None and declared.batching:
+        return declared.batching
     if named(op, FULL):
         return "full" if op._overloadname == "default" else "dims"
     if named(op, POINTWISE) or Tag.pointwise in tags:

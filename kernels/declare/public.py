@@ -58,7 +58,8 @@ def public(
     """The function `name(...)` over these overloads, in the order in which they are tried.
 
     Also attached, where `method` is set and the first argument is `self`: `Tensor.name` and, with an in-place form,
-    `Tensor.name_`. Returns the function; the method where `function` is not set.
+    `Tensor.name_`. Returns the function; the method where `function` is not set. Its `ops` are the declarations, its
+    `op` the first of them.
 
     module: PyTorch's module that has the function, "nn" for what `nn.functional` calls; by default the package itself,
     or `linalg` for an operator of the name `linalg_inv`, which is the function `inv` there; so are `fft` and `special`.
@@ -83,6 +84,8 @@ def public(
         written: list[Overload] = [(o.inplace, None) for o in methods if o.inplace]
         if written:
             attach(f"{name}_", written, alone=alone)
+    if made is not None:
+        made.op, made.ops = operators[0], operators
     return made
 
 

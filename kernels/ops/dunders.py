@@ -28,11 +28,11 @@ from redispatch.dispatch import (
 from redispatch.dispatch.tensor import Tensor, ask_default, overridable, overridable_in_python
 
 from .arithmetic import add, div, floor_divide, mul, pow, remainder, rsub, sub
+from .binary import bitwise_left_shift, bitwise_right_shift
 from .comparison import bitwise_and, bitwise_or, bitwise_xor, eq, ge, gt, le, lt, ne, scalar_like
 from .elementary import abs, neg
 from .from_data import from_numpy
 from .linalg import matmul
-from .pairs import bitwise_left_shift, bitwise_right_shift
 
 Binary = Callable[[Any, Any], Any]
 NUMBERS = (int, float, complex, np.number, np.bool_)

@@ -20,7 +20,7 @@ from ..declare.plan import PLANS, Plan, Run
 from ..declare.planned import Planned
 from ..declare.public import public
 from ..declare.structured import Meta, check_out_dtype, resize_out
-from .arithmetic import maximum_op, minimum_op
+from .arithmetic import maximum, minimum
 from .reductions import REDUCTION, reduced_dims, reduced_shape, with_kept_dims
 
 # --- checks ----------------------------------------------------------------------------------------------------------
@@ -302,12 +302,12 @@ def min_other_composite(self: Any, other: Any) -> Any:
 
 @max_out_op.implicit
 def max_out_composite(self: Any, other: Any, out: Any) -> Any:
-    return maximum_op.out(self, other, out=out)  # type: ignore[misc]  # it has an out= form
+    return maximum.op.out(self, other, out=out)
 
 
 @min_out_op.implicit
 def min_out_composite(self: Any, other: Any, out: Any) -> Any:
-    return minimum_op.out(self, other, out=out)  # type: ignore[misc]  # this operator has the form
+    return minimum.op.out(self, other, out=out)
 
 
 max_other_op.out = max_out_op.functional

@@ -22,7 +22,7 @@ from redispatch.kernels import numbers
 from ..declare.declare import Operator
 from ..declare.public import public
 from ..declare.structured import Meta, Structured, not_implemented
-from .arithmetic import minimum_op
+from .arithmetic import minimum
 from .comparison import where_op
 from .convolution import flat
 from .distances import pairwise_distance_op
@@ -318,7 +318,7 @@ def triplet_composite(
     near = pairwise_distance_op.functional(anchor, positive, p, eps)
     far = pairwise_distance_op.functional(anchor, negative, p, eps)
     if swap:
-        far = minimum_op.functional(far, pairwise_distance_op.functional(positive, negative, p, eps))
+        far = minimum.op.functional(far, pairwise_distance_op.functional(positive, negative, p, eps))
     return reduced((add_scalar_op.functional(near, margin) - far).clamp_min(0), reduction)
 
 

@@ -16,7 +16,8 @@ from redispatch.kernels import Elementwise, broadcast_shapes, output_strides
 from redispatch.kernels.engine.primitives import bfloat16_to_float, float_to_bfloat16, float_to_half, half_to_float
 
 from ..declare.declare import Operator
-from ..declare.pointwise import COMPLEX, WHOLE, pointwise
+from ..declare.operator import flat, operator, passed_on, unary
+from ..declare.pointwise import COMPLEX, NOT_FLOATING
 from ..declare.public import public
 from ..declare.structured import Meta, Structured, c_name, common_device, not_implemented, resize_out
 from .comparison import never
@@ -25,51 +26,10 @@ from .elementary import round_op
 
 # --- fraction, sign, infinities --------------------------------------------------------------------------------------
 
-frac_op = pointwise(
-    "frac(Tensor self) -> Tensor",
-    inplace=True,
-    out="out",
-    exact_out=True,
-    unsupported=dict.fromkeys((*WHOLE, *COMPLEX), "frac_cpu"),
-)
 
-
-@frac_op.scalar
-def frac_element(self):
+@unary("frac", exact_out=True, refuses=NOT_FLOATING, derivative=passed_on)
+def frac(self):
     return self - np.trunc(self)
-
-
-frac_op.derivative(self=lambda grad: grad)
-frac = public(frac_op)
-
-NO_BOOLS = "{} does not support non-boolean outputs."
-signbit_op = pointwise(
-    "signbit(Tensor self) -> Tensor", out="out", promotion="compare", exact_out=NO_BOOLS.format("signbit")
-)
-isposinf_op = pointwise(
-    "isposinf(Tensor self) -> Tensor", out="out", promotion="compare", exact_out=NO_BOOLS.format("isposinf")
-)
-isneginf_op = pointwise(
-    "isneginf(Tensor self) -> Tensor", out="out", promotion="compare", exact_out=NO_BOOLS.format("isneginf")
-)
-
-
-@signbit_op.check
-def check_signbit(self: Tensor) -> None:
-    if self._dtype.is_complex:
-        raise NotImplementedError("signbit is not implemented for complex tensors.")
-
-
-@isposinf_op.check
-def check_isposinf(self: Tensor) -> None:
-    if self._dtype.is_complex:
-        raise RuntimeError("isposinf does not support complex inputs.")
-
-
-@isneginf_op.check
-def check_isneginf(self: Tensor) -> None:
-    if self._dtype.is_complex:
-        raise RuntimeError("isneginf does not support complex inputs.")
 
 
 def has_sign(self):
@@ -88,14 +48,34 @@ def is_negative_infinity(self):
     return self == -math.inf
 
 
-signbit_op.scalar(float=has_sign, int=is_negative, uint=never, bool=never)
-isposinf_op.scalar(float=is_positive_infinity, int=never, uint=never, bool=never)
-isneginf_op.scalar(float=is_negative_infinity, int=never, uint=never, bool=never)
-for _op in (signbit_op, isposinf_op, isneginf_op):
-    _op.not_differentiable()
-signbit = public(signbit_op)
-isposinf = public(isposinf_op)
-isneginf = public(isneginf_op)
+def question(name: str, kinds: dict[str, Any], no_complex: Exception) -> Any:
+    """A function of a real number whose results are bools."""
+    return unary(
+        name,
+        kinds,
+        "compare",
+        inplace=False,
+        exact_out=f"{name} does not support non-boolean outputs.",
+        refuses={COMPLEX: no_complex},
+        derivative=False,
+    )
+
+
+signbit = question(
+    "signbit",
+    {"float": has_sign, "int": is_negative, "uint": never, "bool": never},
+    NotImplementedError("signbit is not implemented for complex tensors."),
+)
+isposinf = question(
+    "isposinf",
+    {"float": is_positive_infinity, "int": never, "uint": never, "bool": never},
+    RuntimeError("isposinf does not support complex inputs."),
+)
+isneginf = question(
+    "isneginf",
+    {"float": is_negative_infinity, "int": never, "uint": never, "bool": never},
+    RuntimeError("isneginf does not support complex inputs."),
+)
 
 isreal_op = Operator("isreal(Tensor self) -> Tensor")
 
@@ -161,7 +141,9 @@ nan_to_num = public(nan_to_num_op)
 
 # --- mantissa and exponent -------------------------------------------------------------------------------------------
 
-frexp_op = Operator("frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", tags=("pointwise",))
+frexp_op = Operator(
+    "frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", tags=("pointwise",), refuses=NOT_FLOATING
+)
 frexp_out_op = Operator(
     "frexp.Tensor_out(Tensor self, *, Tensor(a!) mantissa, Tensor(b!) exponent) -> "
     "(Tensor(a!) mantissa, Tensor(b!) exponent)",
@@ -209,10 +191,6 @@ frexp_op.out = frexp_out_op.functional
 frexp_op.derivative(self=lambda grad, result1: grad / result1.exp2(), nondifferentiable=(1,))
 frexp = public(frexp_op)
 
-ldexp_op = pointwise(
-    "ldexp.Tensor(Tensor self, Tensor other) -> Tensor", inplace="default", out="out", promotion="float", cost=16
-)
-
 
 def ldexp_elements(self, other):
     """x 2^y, in two steps, so that neither overflows where the result does not."""
@@ -224,17 +202,27 @@ def ldexp_complex(self, other):
     return self * kernels.exp2(other)
 
 
-ldexp_op.scalar(float=ldexp_elements, complex=ldexp_complex)
-ldexp_op.derivative(
-    self=lambda grad, other: grad * other.exp2(),
-    other=lambda grad, result: grad * result * math.log(2),
+ldexp = operator(
+    "ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
+    {"float": ldexp_elements, "complex": ldexp_complex},
+    inplace="default",
+    out="out",
+    promotion="float",
+    cost=16,
+    derivative={
+        "self": lambda grad, other: grad * other.exp2(),
+        "other": lambda grad, result: grad * result * math.log(2),
+    },
 )
-ldexp = public(ldexp_op)
 
 # --- the next float --------------------------------------------------------------------------------------------------
 
 nextafter_op = Structured(
-    "nextafter(Tensor self, Tensor other) -> Tensor", inplace=True, out="out", tags=("pointwise",)
+    "nextafter(Tensor self, Tensor other) -> Tensor",
+    inplace=True,
+    out="out",
+    tags=("pointwise",),
+    refuses=NOT_FLOATING,
 )
 nextafter_op.elementwise = True
 
@@ -298,7 +286,11 @@ nextafter = public(nextafter_op)
 # --- decimals --------------------------------------------------------------------------------------------------------
 
 round_decimals_op = Structured(
-    "round.decimals(Tensor self, *, int decimals) -> Tensor", inplace=True, out="decimals_out", tags=("pointwise",)
+    "round.decimals(Tensor self, *, int decimals) -> Tensor",
+    inplace=True,
+    out="decimals_out",
+    tags=("pointwise",),
+    refuses=NOT_FLOATING,
 )
 round_decimals_op.elementwise = True
 
@@ -330,61 +322,41 @@ def round_decimals_body(out: Tensor, self: Tensor, decimals: int) -> None:
     loop.run(out._operand, self._operand, power, dtype=self._dtype.name)
 
 
-round_decimals_op.derivative(self=lambda grad: grad * 0, node="RoundBackward1")
+round_decimals_op.derivative(self=flat, node="RoundBackward1")
 round = public(round_op, round_decimals_op)
 
 # --- degrees, radians, sinc ------------------------------------------------------------------------------------------
-
-deg2rad_op = pointwise("deg2rad(Tensor self) -> Tensor", inplace=True, out="out", promotion="float")
-rad2deg_op = pointwise("rad2deg(Tensor self) -> Tensor", inplace=True, out="out", promotion="float")
-
-
-@deg2rad_op.check
-def check_deg2rad(self: Tensor) -> None:
-    if self._dtype.is_complex:
-        raise RuntimeError("deg2rad is not supported for complex tensors.")
-
-
-@rad2deg_op.check
-def check_rad2deg(self: Tensor) -> None:
-    if self._dtype.is_complex:
-        raise RuntimeError("rad2deg is not supported for complex tensors.")
-
 
 RADIANS = math.pi / 180
 DEGREES = 180 / math.pi
 
 
-@deg2rad_op.scalar
-def deg2rad_element(self):
-    return self * RADIANS
+def no_complex(name: str) -> Any:
+    return {COMPLEX: RuntimeError(f"{name} is not supported for complex tensors.")}
 
 
-@rad2deg_op.scalar
-def rad2deg_element(self):
-    return self * DEGREES
-
-
-deg2rad_op.derivative(self=lambda grad: grad * RADIANS, node="Deg2RadBackward0")
-rad2deg_op.derivative(self=lambda grad: grad * DEGREES, node="Rad2DegBackward0")
-deg2rad = public(deg2rad_op)
-rad2deg = public(rad2deg_op)
-
-sinc_op = pointwise("sinc(Tensor self) -> Tensor", inplace=True, out="out", promotion="float", cost=16)
-
-
-@sinc_op.scalar
-def sinc_element(self):
-    """sin(pi x) / (pi x), and 1 at 0."""
-    angle = self * math.pi
-    return kernels.sin(angle) / angle if self != 0 else self * 0 + 1
-
-
-def sinc_backward(grad: Any, self: Any) -> Any:
+def sinc_gradient(grad: Any, self: Any) -> Any:
     angle = self * math.pi
     slope = (angle * angle.cos() - angle.sin()) / (angle * self)
     return grad * slope.masked_fill(self == 0, 0)
 
 
-sinc_op.derivative(self=sinc_backward)
-sinc = public(sinc_op)
+@unary(
+    "deg2rad", "float", refuses=no_complex("deg2rad"), derivative=lambda grad: grad * RADIANS, node="Deg2RadBackward0"
+)
+def deg2rad(self):
+    return self * RADIANS
+
+
+@unary(
+    "rad2deg", "float", refuses=no_complex("rad2deg"), derivative=lambda grad: grad * DEGREES, node="Rad2DegBackward0"
+)
+def rad2deg(self):
+    return self * DEGREES
+
+
+@unary("sinc", "float", cost=16, derivative=sinc_gradient)
+def sinc(self):
+    """sin(pi x) / (pi x), and 1 at 0."""
+    angle = self * math.pi
+    return kernels.sin(angle) / angle if self != 0 else self * 0 + 1

@@ -6,42 +6,52 @@ from typing import Any
 
 from redispatch.dispatch.tensor import Tensor, result_type
 
-from ..declare.pointwise import pointwise
+from ..declare.operator import operator, passed_on, pointwise
+from ..declare.pointwise import WHOLE
 from ..declare.public import public
 from ..declare.structured import c_name
 
 # --- addcmul, addcdiv ------------------------------------------------------------------------------------------------
 
-addcmul_op = pointwise(
+
+@operator(
     "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     inplace=True,
     out="out",
-    unsupported={"bool": "addcmul_cpu_out"},
+    autocast={"cuda": "promote"},
+    refuses={"bool": "addcmul_cpu_out"},
+    derivative={
+        "self": passed_on,
+        "tensor1": lambda grad, tensor2, value: grad * (tensor2 * value),
+        "tensor2": lambda grad, tensor1, value: grad * (tensor1 * value),
+    },
 )
-addcdiv_op = pointwise(
-    "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-    inplace=True,
-    out="out",
-    unsupported={"bool": "addcdiv_cpu_out"},
-)
-
-
-@addcmul_op.scalar
-def added_product(self, tensor1, tensor2, value):
+def addcmul(self, tensor1, tensor2, value):
     return self + value * tensor1 * tensor2
 
 
-@addcmul_op.scalar(when={"value": 1})
+@addcmul.op.scalar(when={"value": 1})
 def added_plain_product(self, tensor1, tensor2):
     return self + tensor1 * tensor2
 
 
-@addcdiv_op.scalar
-def added_quotient(self, tensor1, tensor2, value):
+@operator(
+    "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    inplace=True,
+    out="out",
+    autocast={"cuda": "promote"},
+    refuses={WHOLE: "addcdiv_cpu_out"},
+    derivative={
+        "self": passed_on,
+        "tensor1": lambda grad, tensor2, value: grad * (value / tensor2),
+        "tensor2": lambda grad, tensor1, tensor2, value: -grad * (value * tensor1 / (tensor2 * tensor2)),
+    },
+)
+def addcdiv(self, tensor1, tensor2, value):
     return self + value * tensor1 / tensor2
 
 
-@addcdiv_op.check
+@addcdiv.op.check
 def check_addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any) -> None:
     kind = result_type(tensor1, tensor2)
     if not kind.is_floating_point and not kind.is_complex:
@@ -54,43 +64,40 @@ def check_addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any) ->
         )
 
 
-addcmul_op.derivative(
-    self=lambda grad: grad,
-    tensor1=lambda grad, tensor2, value: grad * (tensor2 * value),
-    tensor2=lambda grad, tensor1, value: grad * (tensor1 * value),
-)
-addcdiv_op.derivative(
-    self=lambda grad: grad,
-    tensor1=lambda grad, tensor2, value: grad * (value / tensor2),
-    tensor2=lambda grad, tensor1, tensor2, value: -grad * (value * tensor1 / (tensor2 * tensor2)),
-)
-addcmul_op.autocast(cuda="promote")
-addcdiv_op.autocast(cuda="promote")
-addcmul = public(addcmul_op)
-addcdiv = public(addcdiv_op)
-
 # --- lerp ------------------------------------------------------------------------------------------------------------
 
-WHOLE = dict.fromkeys(("bool", "uint8", "int8", "int16", "int32", "int64"), "")
-lerp_scalar_op = pointwise(
-    "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
-    inplace=True,
-    out="Scalar_out",
-    unsupported=dict.fromkeys(WHOLE, "lerp_kernel_scalar"),
-)
-lerp_tensor_op = pointwise(
-    "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
-    inplace=True,
-    out="Tensor_out",
-    unsupported=dict.fromkeys(WHOLE, "lerp_kernel_tensor"),
-)
 
-
-@lerp_scalar_op.scalar
-@lerp_tensor_op.scalar
 def between(self, end, weight):
     """From the nearer end, so that both ends are met exactly."""
     return self + weight * (end - self) if abs(weight) < 0.5 else end - (end - self) * (1 - weight)
+
+
+def left(grad: Any, weight: Any) -> Any:
+    return grad * (1 - weight)
+
+
+def weighted(grad: Any, weight: Any) -> Any:
+    return grad * weight
+
+
+lerp_scalar_op = pointwise(
+    "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
+    between,
+    inplace=True,
+    out="Scalar_out",
+    refuses={WHOLE: "lerp_kernel_scalar"},
+    derivative={"self": left, "end": weighted},
+)
+lerp_tensor_op = pointwise(
+    "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
+    between,
+    inplace=True,
+    out="Tensor_out",
+    refuses={WHOLE: "lerp_kernel_tensor"},
+    derivative={"self": left, "end": weighted, "weight": lambda grad, self, end: grad * (end - self)},
+    node="LerpBackward1",
+)
+lerp = public(lerp_scalar_op, lerp_tensor_op)
 
 
 @lerp_scalar_op.check
@@ -107,16 +114,3 @@ def check_ends_and_weight(self: Tensor, end: Tensor, weight: Tensor) -> None:
 def check_kind(name: str, self: Tensor, other: Tensor) -> None:
     if self._dtype is not other._dtype:
         raise RuntimeError(f"expected dtype {c_name(self._dtype)} for `{name}` but got dtype {c_name(other._dtype)}")
-
-
-lerp_scalar_op.derivative(
-    self=lambda grad, weight: grad * (1 - weight),
-    end=lambda grad, weight: grad * weight,
-)
-lerp_tensor_op.derivative(
-    self=lambda grad, weight: grad * (1 - weight),
-    end=lambda grad, weight: grad * weight,
-    weight=lambda grad, self, end: grad * (end - self),
-    node="LerpBackward1",
-)
-lerp = public(lerp_scalar_op, lerp_tensor_op)
