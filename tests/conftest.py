@@ -51,6 +51,13 @@ def pytest_report_header(config):
     return f"redispatch: REDISPATCH_SEED={drawing.SEED} draws what is run; --all runs everything"
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Leaves out tests/parity, which needs real torch, unless it is named (`make parity`)."""
+    if collection_path.name == "parity" and not any("parity" in argument for argument in config.args):
+        return True
+    return None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     """Leaves out what takes minutes, unless it is asked for, and what is not drawn."""

@@ -19,16 +19,29 @@ from typing import Any, cast
 from .. import places
 from ..core.base import TensorBase
 from ..core.interpreter import call, hop, run
-from ..core.key import DispatchKey
 from ..core.keyset import runtime_keys
 from ..core.state import INFERENCE, MODES, NO_GRAD, OWN_POLICIES, STATE
 from ..schema.convert import is_default
 from ..schema.schema import NO_DEFAULT, TENSOR
 from .evaluator import Evaluator, Road, foldable, known_function
 from .memo import UNKNOWN, Memo
+from .reads import is_plain
 from .residual import Block
 from .site import Site, known_at
-from .values import NONE, Closure, Code, Items, Method, StateCode, Static, Unsupported, is_static, known, truth_of
+from .values import (
+    NONE,
+    Closure,
+    Code,
+    Items,
+    Method,
+    StateCode,
+    Static,
+    Unsupported,
+    before,
+    is_static,
+    known,
+    truth_of,
+)
 
 Answer = Callable[["Calls", list[Any], dict[str, Any], Road], Any]  # a value, or None where a call must be left
 
@@ -100,6 +113,7 @@ class Calls(Evaluator):
             elif isinstance(value, Code):
                 rest = f"{rest}, **{self.text(value, road)}" if rest else f"**{self.text(value, road)}"
             else:
+                self.reads.fails("two stars before a known dict")
                 keywords.update({name: Static(item) for name, item in value.value.items()})
         return function, arguments, keywords, rest
 
@@ -121,6 +135,8 @@ class Calls(Evaluator):
         if called == STATE.get:
             return [(road, road.state)]
         if isinstance(called, MethodType):
+            self.reads.note(called.__func__, "attribute", called, "__func__")
+            self.reads.note(called.__self__, "attribute", called, "__self__")
             return self.apply_method(Method(called.__func__, Static(called.__self__)), arguments, keywords, road, hint)
         answer = ANSWERS.get(called) if isinstance(called, Hashable) else None
         if answer is not None:
@@ -140,11 +156,11 @@ class Calls(Evaluator):
         if is_pure(called) and all(map(is_static, given)) or called in WITHOUT_EFFECT and all(map(foldable, given)):
             return [(road, Static(self.ask(called, arguments, keywords)))]
         if isinstance(called, type):
-            made = vars(called).get("__init__")
+            made = self.reads.note(vars(called).get("__init__"), "own", called, "__init__")
             if getattr(made, "__inline__", False):
                 return self.made(function, made, arguments, keywords, road, hint)
         elif not isinstance(called, FunctionType | BuiltinFunctionType | BuiltinMethodType):
-            method = getattr(type(called), "__call__", None)  # noqa: B004  # the method itself is wanted
+            method = self.reads.of_class(called, "__call__")
             if isinstance(method, FunctionType) and (getattr(method, "__inline__", False) or is_pure(method)):
                 return self.apply_method(Method(method, function), arguments, keywords, road, hint)
         return [(road, self.leave(function, arguments, keywords, road, hint))]
@@ -173,8 +189,9 @@ class Calls(Evaluator):
 
     def ask(self, function: Any, arguments: list[Any], keywords: dict[str, Any]) -> Any:
         """Calls a function now, with everything known."""
+        given, named = [known(value) for value in arguments], {name: known(value) for name, value in keywords.items()}
         try:
-            return function(*map(known, arguments), **{name: known(value) for name, value in keywords.items()})
+            return self.reads.answer(function(*given, **named), function, given, named)
         except Exception as problem:
             raise Unsupported(f"{function!r} raised {problem!r}") from None
 
@@ -186,12 +203,19 @@ class Calls(Evaluator):
         op, stack = arguments[0], arguments[-1]
         if not (is_static(op) and isinstance(stack, Items)):
             return None
-        facts = [fact_of(value, *sort) for value, sort in zip(stack.items, known(op).sorts, strict=True)]
+        self.reads.note(str(known(op).schema), "schema", known(op))
+        facts = tuple(fact_of(value, *sort) for value, sort in zip(stack.items, known(op).sorts, strict=True))
         if None in facts:
             return None
+        if not all(default is NO_DEFAULT or is_plain(default) for _, default in known(op).sorts):
+            self.reads.fails(f"a default of {known(op)} is an object")
         values = [value for value, fact in zip(stack.items, facts, strict=True) if fact not in ("D", "N")]
-        table, name = known(op).table(tuple(facts)), f"{known(op).schema.base_name}_code"
+        name = f"{known(op).schema.base_name}_code"
+        table = self.reads.note(known(op).table(facts), "table", known(op), facts)
         given = ", ".join(self.code(value, road) for value in values)
+        level = road.state.facts.get("level")
+        if level is not None:
+            self.reads.note(level.flag, "attribute", level, "flag")
         if len(arguments) == 3:
             flags = flags_of(road.state.facts)
             if flags is None:
@@ -200,7 +224,7 @@ class Calls(Evaluator):
             variable = self.writer.local(hint or "result")
             self.in_state(f"{variable} = {self.writer.constant(table, name)}[{keys}]({given})", road)
         else:
-            site = self.writer.constant(Site(table), name)
+            site = self.writer.constant(self.reads.note(Site(table), "site", table), name)
             sets = [f"{self.text(tensor, road)}._keyset" for tensor in tensors_among(values)]
             variable = self.writer.local(hint or "result")
             last, code = self.writer.local("last"), self.writer.local("code")
@@ -215,10 +239,12 @@ class Calls(Evaluator):
         """A look-up in a memo, in the part for the facts that are known (memo.py)."""
         given = tuple(known(fact) if is_static(fact) else UNKNOWN for fact in facts.items)
         left = [self.code(fact, road) for fact in facts.items if not is_static(fact)]
-        part = memo.value.part(given)
+        part = self.reads.answer(memo.value.part(given), Memo.part, [memo.value, given], {})
         ask = self.writer.constant(self.writer.method(part, "get"), f"{memo.name}_get" if memo.name else "get")
         variable = self.writer.local(hint or "answer")
-        road.block.add(f"{variable} = {ask}({memo.value.key_source(given, left)})")
+        key = memo.value.key_source(given, left)
+        self.reads.answer(key, Memo.key_source, [memo.value, given, left], {})
+        road.block.add(f"{variable} = {ask}({key})")
         return Code(variable)
 
     def announce(self, arguments: list[Any], road: Road) -> None:
@@ -228,9 +254,19 @@ class Calls(Evaluator):
             raise Unsupported("a hop with an unknown operator or keyset")
         entry = known(op).entry(known(keyset))
         self.asked.update(before(entry.key, runtime_keys(known(keyset))))
+        self.noted_hop(known(op), entry, known(keyset))
         if entry.rule != "missing":
             self.layers.add(entry.kernel.boxed)
         road.block.add(f"# {entry.key.name}: {entry.kernel.label} ({entry.rule}), {short(entry.kernel.place)}")
+
+    def noted_hop(self, op: Any, entry: Any, keyset: int) -> None:
+        """Notes what `announce` has read."""
+        reads, kernel = self.reads, entry.kernel
+        reads.answer(entry, reads.of_class(op, "entry"), [op, keyset], {})
+        reads.note(tuple(key.name for key in before(entry.key, runtime_keys(keyset))), "keys", op, keyset)
+        read = ((entry, "rule"), (entry, "kernel"), (kernel, "boxed"), (kernel, "label"), (kernel, "place"))
+        for owner, name in read:
+            reads.note(getattr(owner, name), "attribute", owner, name)
 
     def in_place(
         self, function: Static | Method, arguments: list[Any], keywords: dict[str, Any], road: Road, hint: str
@@ -386,14 +422,6 @@ def flags_of(facts: dict[str, Any]) -> int | None:
     )
 
 
-def before(key: DispatchKey, keys: Iterable[DispatchKey]) -> Iterator[DispatchKey]:
-    """The keys down to `key`: those whose registrations decide that a call stops there."""
-    for one in keys:
-        yield one
-        if one is key:
-            return
-
-
 def is_pure(function: Any) -> bool:
     return getattr(function, "__pure__", False)
 
@@ -441,11 +469,11 @@ def answer_isinstance(ev: Calls, arguments: list[Any], keywords: dict[str, Any],
     if isinstance(value, Items):
         return Static(issubclass(value.kind, classes))
     if isinstance(value, Static):
-        return Static(isinstance(value.value, classes))
+        return Static(ev.reads.decided(isinstance(value.value, classes), "isinstance", value.value, classes))
     if not isinstance(value, Code):
         return Static(False)
     if value.kind is not None:
-        if issubclass(value.kind, classes):
+        if ev.reads.decided(issubclass(value.kind, classes), "issubclass", value.kind, classes):
             return Static(True)
         if value.exact or all(kind.__module__ == "builtins" and not issubclass(kind, value.kind) for kind in classes):
             return Static(False)
@@ -459,7 +487,7 @@ def answer_type(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road:
     if isinstance(value, Items):
         return Static(value.kind)
     if isinstance(value, Static):
-        return Static(type(value.value))
+        return Static(ev.reads.note(type(value.value), "type", value.value))
     return Static(value.kind) if isinstance(value, Code) and value.exact else None
 
 
@@ -467,7 +495,11 @@ def answer_len(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: 
     (value,) = arguments
     if isinstance(value, Items):
         return Static(len(value.items))
-    return Static(len(value.value)) if foldable(value) else None
+    if not foldable(value):
+        return None
+    if type(value.value) is not tuple:
+        ev.folds([value])
+    return Static(len(value.value))
 
 
 def answer_any(ev: Calls, arguments: list[Any], keywords: dict[str, Any], road: Road) -> Any:
@@ -555,7 +587,9 @@ def answer_getattr(ev: Calls, arguments: list[Any], keywords: dict[str, Any], ro
         return None
     if default:
         if isinstance(owner, Static) and isinstance(default[0], Static):
-            return Static(getattr(owner.value, known(name), default[0].value))
+            found = getattr(owner.value, known(name), default[0].value)
+            how = known(name), ev.reads.written(default[0].value)
+            return Static(ev.reads.note(found, "attribute or", owner.value, how))
         return None
     return ev.attribute(owner, known(name), road)
 

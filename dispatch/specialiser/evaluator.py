@@ -29,9 +29,11 @@ from typing import Any
 
 from ..core.state import AT_WORK, STATE, State, Steps, within
 from .marks import FROZEN
-from .residual import Block, Writer
+from .reads import NOTHING, Reads, is_plain, unchanged
+from .residual import Block, Writer, constant_name
 from .values import (
     NONE,
+    VARIABLE,
     Closure,
     Code,
     Frame,
@@ -40,6 +42,7 @@ from .values import (
     StateCode,
     Static,
     Unsupported,
+    class_attribute,
     is_constant,
     is_static,
     known,
@@ -120,8 +123,10 @@ Outcome = tuple[Road, str, Any]  # (road, "next" | "return" | "break" | "continu
 class Evaluator:
     """Works out one residual function."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, reads: Reads = NOTHING) -> None:
         self.writer = writer
+        self.reads = reads  # what is read outside
+        writer.named = lambda value: reads.note(constant_name(value), "name", value)
         self.depth = 0
         self.layers: set[Any] = set()  # boxed kernels: worked out if that is possible, and else called
         self.state_name = writer.variable("state")
@@ -149,10 +154,10 @@ class Evaluator:
         return done + [(one, "next", None) for one in roads]
 
     def statement(self, node: ast.stmt, road: Road) -> list[Outcome]:
-        handler = getattr(self, f"do_{type(node).__name__}", None)
+        handler = STATEMENTS.get(type(node))
         if handler is None:
             raise Unsupported(f"a {type(node).__name__} statement")
-        return handler(node, road)
+        return handler(self, node, road)
 
     def do_Pass(self, node: ast.Pass, road: Road) -> list[Outcome]:
         return [(road, "next", None)]
@@ -505,6 +510,8 @@ class Evaluator:
 
     def roads(self, node: ast.expr, road: Road, hint: str) -> list[tuple[Road, Any]]:
         """Works an expression out that may fork the road; each road with the value there."""
+        if type(node) not in FORKING:
+            return [(road, self.expression(node, road))]
         if isinstance(node, ast.Call):
             return self.call(node, road, hint)
         if isinstance(node, ast.IfExp):
@@ -516,9 +523,8 @@ class Evaluator:
                 else:
                     found += self.choice(condition, node, one, hint)
             return found
-        if isinstance(node, ast.BoolOp):
-            return self.both(node, road, hint)
-        return [(road, self.expression(node, road))]
+        assert isinstance(node, ast.BoolOp)
+        return self.both(node, road, hint)
 
     def choice(self, condition: Any, node: ast.IfExp, road: Road, hint: str) -> list[tuple[Road, Any]]:
         """`a if condition else b`: one expression if both are no more than that, else two roads."""
@@ -556,6 +562,8 @@ class Evaluator:
 
     def value(self, node: ast.expr, road: Road, hint: str = "value") -> Any:
         """Works an expression out on one road; where it forks inside, its roads come together again."""
+        if type(node) not in FORKING:
+            return self.expression(node, road)
         found = self.roads(node, road, hint)
         if len(found) == 1:
             road.become(found[0][0])
@@ -580,10 +588,10 @@ class Evaluator:
         return values[0]
 
     def expression(self, node: ast.expr, road: Road) -> Any:
-        handler = getattr(self, f"on_{type(node).__name__}", None)
+        handler = EXPRESSIONS.get(type(node))
         if handler is None:
             raise Unsupported(f"a {type(node).__name__} expression")
-        value = handler(node, road)
+        value = handler(self, node, road)
         return road.facts.get(value.text, value) if type(value) is Code and value.atom else value
 
     def operands(self, nodes: Iterable[ast.expr], road: Road) -> list[Any]:
@@ -616,10 +624,12 @@ class Evaluator:
         if node.id in frame.globals:
             found = frame.globals[node.id]
             if isinstance(found, VARIABLE) and node.id != node.id.upper():  # assigned anew now and then, it seems
+                self.reads.note(True, "varies", frame.globals, node.id)
                 return Code(f"{self.writer.constant(frame.globals, 'names')}[{node.id!r}]", atom=False)
-            return Static(found, node.id)
+            return Static(self.reads.note(found, "item", frame.globals, node.id), node.id)
+        self.reads.note(False, "in", frame.globals, node.id)
         if hasattr(builtins, node.id):
-            return Static(getattr(builtins, node.id), node.id)
+            return Static(self.reads.note(getattr(builtins, node.id), "attribute", builtins, node.id), node.id)
         raise Unsupported(f"the name {node.id}, which has no value here")
 
     def cell(self, cell: Any, name: str) -> Any:
@@ -631,8 +641,9 @@ class Evaluator:
         except ValueError:
             raise Unsupported(f"{name}, which has no value yet") from None
         if isinstance(found, VARIABLE):
+            self.reads.note(True, "cell varies", cell)
             return Code(f"{self.writer.constant(cell, f'{name}_cell')}.cell_contents", atom=False)
-        return Static(found, name)
+        return Static(self.reads.note(found, "attribute", cell, "cell_contents"), name)
 
     def on_Attribute(self, node: ast.Attribute, road: Road) -> Any:
         return self.attribute(self.value(node.value, road), node.attr, road)
@@ -647,27 +658,29 @@ class Evaluator:
                 raise Unsupported(f"{name} of a {owner.kind.__name__}, which has none")
             return Method(getattr(owner.kind, name), owner)
         if isinstance(owner, Code):
-            found = inspect.getattr_static(owner.kind, name, None) if owner.kind else None
+            kind = owner.kind
+            found = self.reads.note(class_attribute(kind, name), "of the class", kind, name) if kind else None
             if isinstance(found, FunctionType):
                 return Method(found, owner)
             return Code(f"{self.text(owner, road)}.{name}", atom=False)
         raise Unsupported(f"the attribute {name} of {owner}")
 
     def static_attribute(self, owner: Static, name: str) -> Any:
-        held = owner.value
+        held, reads = owner.value, self.reads
         if not hasattr(held, name):
             raise Unsupported(f"{name} of {held!r}, which has none")
         if isinstance(held, ModuleType | type | Enum) or type(held) in FROZEN or isinstance(held, IMMUTABLE):
             if type(held) in FROZEN:
-                found = inspect.getattr_static(type(held), name, None)
+                found = reads.of_class(held, name)
                 if isinstance(found, FunctionType):
                     return Method(found, owner)
-            return Static(getattr(held, name), name)
+            return Static(reads.note(getattr(held, name), "attribute", held, name), name)
         if held is STATE and name == "get":
             return Static(held.get)
-        found = inspect.getattr_static(type(held), name, None)
+        found = reads.of_class(held, name)
         if callable(found):
             return Method(found, owner)
+        reads.note(True, "has", held, name)
         return Code(f"{self.writer.constant(held, owner.name)}.{name}", atom=False)
 
     def state_attribute(self, owner: StateCode, name: str, road: Road) -> Any:
@@ -752,6 +765,8 @@ class Evaluator:
             return [Static(key) for key in value.keys] if value.kind is dict else value.items
         if isinstance(value, Static):
             if isinstance(value.value, tuple | frozenset | range | MappingProxyType):
+                if not (isinstance(value.value, range) or type(value.value) is tuple or is_plain(value.value)):
+                    self.reads.fails(f"the items of a {type(value.value).__name__}")
                 return [Static(item) for item in value.value]
         raise Unsupported("iterating over something of unknown length")
 
@@ -796,7 +811,10 @@ class Evaluator:
                     raise Unsupported(f"the key {at!r}, which a dict does not have")
                 return answered(operator.getitem, held.items, held.keys.index(at) if held.kind is dict else at)
             if isinstance(held, Static) and isinstance(held.value, tuple | str | MappingProxyType):
-                return Static(answered(operator.getitem, held.value, at))
+                found = answered(operator.getitem, held.value, at)
+                if type(held.value) is MappingProxyType:  # the items of the others were noted with them
+                    self.reads.note(found, "item", held.value, at)
+                return Static(found)
         return Code(f"{self.text(held, road)}[{self.code(index, road)}]", atom=False)
 
     def on_UnaryOp(self, node: ast.UnaryOp, road: Road) -> Any:
@@ -807,12 +825,14 @@ class Evaluator:
                 return Static(not truth)
             return Code(f"not {self.text(value, road)}", atom=False, kind=bool)
         if foldable(value):
+            self.folds([value])
             return Static(answered(UNARY[type(node.op)], known(value)))
         return Code(f"{SIGNS[type(node.op)]}{self.text(value, road)}", atom=False)
 
     def on_BinOp(self, node: ast.BinOp, road: Road) -> Any:
         left, right = self.operands([node.left, node.right], road)
         if foldable(left) and foldable(right):
+            self.folds([left, right])
             return Static(answered(BINARY[type(node.op)], known(left), known(right)))
         if isinstance(left, Items) and isinstance(right, Items | Static) and isinstance(node.op, ast.Add):
             return Items(left.kind, [*left.items, *self.items(right, road)])
@@ -824,13 +844,24 @@ class Evaluator:
             raise Unsupported("a union of types that is not known")
         return Code(f"{self.text(left, road)} {SYMBOLS[type(node.op)]} {self.text(right, road)}", atom=False)
 
+    def folds(self, values: list[Any]) -> None:
+        """Notes that an operator was worked out on known values: objects might answer it otherwise another time."""
+        if not all(is_plain(known(value)) for value in values if is_static(value)):
+            self.reads.fails("an operator on known objects")
+
     def on_Compare(self, node: ast.Compare, road: Road) -> Any:
         values = self.operands([node.left, *node.comparators], road)
         if len(values) == 2:
             answer = compared(node.ops[0], *values)
             if answer is not None:
+                if isinstance(node.ops[0], ast.Eq | ast.NotEq) and all(map(is_static, values)):
+                    equal = answer is isinstance(node.ops[0], ast.Eq)
+                    self.reads.decided(equal, "equal", *map(known, values))
+                elif not isinstance(node.ops[0], ast.Is | ast.IsNot):
+                    self.folds(values)
                 return Static(answer)
         elif all(map(foldable, values)):
+            self.folds(values)
             pairs = zip(node.ops, values[:-1], values[1:], strict=True)
             return Static(all(COMPARE[type(op)](known(a), known(b)) for op, a, b in pairs))
         texts = [self.text(value, road) for value in values]
@@ -922,6 +953,7 @@ class Evaluator:
             spelled = "_".join([name, *(hint for _, hint in arguments)][-1] for name, arguments in steps)
             known_steps = Steps(tuple((name, tuple(a for a, _ in arguments)) for name, arguments in steps))
             constant = self.writer.shared(steps, known_steps, spelled.lower())
+            self.reads.note(self.writer.constants[constant], "steps", STATE, self.reads.written(known_steps.steps))
             state = self.state_name
             road.block.add(f"{variable} = {state}.memo.get({constant}) or {state}.after({constant})")
         return variable
@@ -948,6 +980,8 @@ class Evaluator:
         if self.depth > DEPTH or self.calls_left < 0:
             raise Unsupported("functions that call each other without end")
         definition, frame = opened(function, road.frames)
+        if not isinstance(function, Closure):
+            self.reads.opened(function, getattr(definition, "as_compiled", False))
         values = parameters(definition, function, arguments, keywords)
         former = road.state
         if getattr(function, "__leaf__", False):
@@ -968,6 +1002,20 @@ class Evaluator:
             one.state = former
         self.depth -= 1
         return found
+
+
+def handlers(prefix: str, base: type) -> dict[type, Callable[..., Any]]:
+    """The methods of the evaluator that work a kind of node out, by its class."""
+    return {
+        getattr(ast, name.removeprefix(prefix)): method
+        for name, method in vars(Evaluator).items()
+        if name.startswith(prefix) and issubclass(getattr(ast, name.removeprefix(prefix)), base)
+    }
+
+
+STATEMENTS = handlers("do_", ast.stmt)
+EXPRESSIONS = handlers("on_", ast.expr)
+FORKING = (ast.Call, ast.IfExp, ast.BoolOp)  # expressions that may fork the road
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -1066,7 +1114,6 @@ def _simple(text: str) -> bool:
 
 
 HARMLESS = re.compile(r"type\(\w+\)|\w+|\w+ is (not )?\w+")  # expressions that never raise
-VARIABLE = (int, float, str, list, dict, set, type(None))
 PLAIN = (int, float, complex, str, bytes, bool, type(None), tuple, frozenset)
 IMMUTABLE = (int, float, complex, str, bytes, tuple, frozenset, range)
 SYMBOLS = {
@@ -1213,6 +1260,7 @@ def opened(function: Any, frames: Sequence[Frame]) -> tuple[ast.FunctionDef | as
         if not isinstance(found, ast.FunctionDef):
             raise Unsupported(f"{function!r} is not written as a plain function")
         definition = _OPENED[code] = found
+        found.as_compiled = unchanged(code.co_filename)  # type: ignore[attr-defined]  # ours, on Python's node
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     return definition, Frame({}, cells, function.__globals__, locals=frozenset(code.co_varnames + code.co_cellvars))
 

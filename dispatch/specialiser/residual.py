@@ -13,6 +13,7 @@ import keyword
 import linecache
 import re
 from collections.abc import Callable, Iterator
+from types import CodeType
 from typing import Any
 
 ENDS = ("return", "raise", "continue", "break")
@@ -183,6 +184,7 @@ class Writer:
         self.constants: dict[str, Any] = {}
         self._name_of: dict[int, str] = {}
         self._held: list[Any] = []  # so that no id is used twice
+        self.named = constant_name
         self._methods: dict[Any, Any] = {}  # Python makes a new object of a bound method each time
 
     def variable(self, hint: str) -> str:
@@ -237,7 +239,7 @@ class Writer:
             return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
         found = self._name_of.get(id(value))
         if found is None:
-            found = self._name_of[id(value)] = self.variable(hint or constant_name(value))
+            found = self._name_of[id(value)] = self.variable(hint or self.named(value))
             self.constants[found] = value
             self._held.append(value)
         return found
@@ -257,7 +259,12 @@ def constant_name(value: Any) -> str:
 
 def compiled(name: str, source: str, constants: dict[str, Any], filename: str) -> Callable[..., Any]:
     """The function `name` that `source` defines."""
+    return defined(name, compile(source, filename, "exec"), source, constants, filename)
+
+
+def defined(name: str, body: CodeType, source: str, constants: dict[str, Any], filename: str) -> Callable[..., Any]:
+    """The function `name` that `body` defines, which was compiled from `source`."""
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     scope = {"__name__": "redispatch.specialised", **constants}
-    exec(compile(source, filename, "exec"), scope)
+    exec(body, scope)
     return scope[name]

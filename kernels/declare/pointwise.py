@@ -512,5 +512,5 @@ def fitting(loop: Loop, fit: Callable[[Any], Any], positions: tuple[int, ...], a
 
 
 def pointwise(schema: str, **facts: Any) -> Pointwise:
-    """Declares a pointwise operator whose functions and derivative are said afterwards; operator.py says all at once."""
+    """Declares a pointwise operator whose functions and derivative follow; operator.py says all at once."""
     return Pointwise(schema, **facts)

@@ -25,8 +25,8 @@ def dtypes_of(info):
     return [first, *(dtype for dtype in info.dtypes if dtype is not first)]
 
 
-# One in so many operators is drawn. Those that have a rule in common (pointwise, families) and those that are written in
-# others are drawn more rarely: their kernels are made, or called, alike, and each takes a second to compile.
+# One in so many operators is drawn. Those that have a rule in common (pointwise, families) and those that are written
+# in others are drawn more rarely: their kernels are made, or called, alike, and each takes a second to compile.
 OWN, ALIKE = 8, 80
 
 

@@ -221,8 +221,6 @@ def test_operators_of_python_come_to_what_their_methods_come_to(no_code):
                 assert outcome(function, *operands) == expected
 
 
-@pytest.mark.once
-@pytest.mark.once  # how a call is read comes before all layers
 @pytest.mark.parametrize("part", range(8))
 def test_operators_and_packets_read_calls_as_bind_does(part, no_code):
     for op in list(OPERATORS.values())[part::8]:

@@ -28,9 +28,10 @@ def test_every_property_that_is_broken_is_listed_with_the_sample():
     found = findings(wrong, of(wrong))
     text = "\n\n".join(found.broken)
     assert {paragraph.split()[0] for paragraph in found.broken} >= {"values", "gradients", "second_gradients"}
-    assert "values for (f" in text and "tests/op_db/properties/values.py:" in text
+    assert "values for (f64[2, 3])" in text, text
+    assert "tests/op_db/driver.py:" in text
     assert "gradients" not in found.held and "meta" in found.held
-    assert isinstance(found.first, AssertionError)
+    assert found.first is not None
 
 
 def test_a_sample_that_cannot_be_made_is_a_finding():
