@@ -5,6 +5,7 @@ and what is run of all the tests there are: `--all`, `--share`; see drawing.py.
 import gc
 import os
 import sys
+from collections import Counter
 
 os.environ.setdefault("REDISPATCH_QUIET", "1")  # before the import: that kernels are compiled is no news to tests
 
@@ -29,6 +30,10 @@ settings.register_profile("everything", deadline=None, max_examples=1000, print_
 settings.load_profile("steady")
 
 
+# Where all tests run, one in so many of those on a simulated GPU is drawn: each takes a second to compile, and nothing
+# that is no CUDA depends on it. `make test-cuda` and `make test-all` run all.
+CUDA_SHARE = 4
+
 # Which tests run ------------------------------------------------------------------------------------------------------
 
 
@@ -36,6 +41,7 @@ def pytest_addoption(parser):
     group = parser.getgroup("redispatch", "what is run of all the tests there are")
     group.addoption("--all", action="store_true", help="all that could be drawn, and the tests that take minutes")
     group.addoption("--share", type=int, metavar="N", default=1, help="of all these tests one in N, which are drawn")
+    group.addoption("--cpu", action="store_true", help="say how many CPU seconds each folder took, children included")
     group.addoption("--property", action="append", metavar="NAME", help="of operators, check this property alone")
 
 
@@ -63,13 +69,15 @@ def pytest_collection_modifyitems(config, items):
     """Leaves out what takes minutes, unless it is asked for, and what is not drawn."""
     long_ones = drawing.everything or "long" in config.getoption("markexpr")
     share, chosen = config.getoption("--share"), config.getoption("--property")
+    cuda = 1 if drawing.everything or any("cuda" in argument for argument in config.args) else CUDA_SHARE
 
     def is_left(item):
         if chosen and getattr(item, "originalname", None) != "test_operator":
             return True
         if item.get_closest_marker("long") and not long_ones:
             return True
-        return share > 1 and drawing.number(item.nodeid) % share != 0
+        drawn = share * (cuda if item.nodeid.startswith("tests/cuda/") else 1)
+        return drawn > 1 and drawing.number(item.nodeid) % drawn != 0
 
     left = {item for item in items if is_left(item)}
     if left:
@@ -84,8 +92,46 @@ def pytest_collection_finish():
     gc.freeze()
 
 
-def pytest_terminal_summary(terminalreporter):
+def cpu_seconds():
+    """Of this process and of those that it has waited for."""
+    return sum(os.times()[:4])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    item.user_properties.append(("cpu", cpu_seconds()))  # until the end is known
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if call.when == "teardown":
+        report.user_properties = [
+            (name, cpu_seconds() - value if name == "cpu" else value) for name, value in report.user_properties
+        ]
+    return report
+
+
+def say_cpu_seconds(terminalreporter):
+    """By folder, the most first; with how many tests."""
+    spent, count = Counter(), Counter()
+    for report in terminalreporter.getreports(""):
+        if report.when == "teardown":
+            folder = "/".join(report.nodeid.partition("::")[0].split("/")[:2])
+            spent[folder] += dict(report.user_properties)["cpu"]
+            count[folder] += 1
+    for folder, seconds in spent.most_common():
+        terminalreporter.line(f"{seconds:8.1f} CPU s  {count[folder]:5} tests  {folder}")
+    terminalreporter.line(
+        f"{sum(spent.values()):8.1f} CPU s in all tests; what starting and collecting took is not in it"
+    )
+
+
+def pytest_terminal_summary(terminalreporter, config):
     """How much was checked of the operators; which properties do not apply, `--property NAME -rs` says one by one."""
+    if config.getoption("--cpu"):
+        say_cpu_seconds(terminalreporter)
     reports = [report for kind in ("passed", "failed", "skipped") for report in terminalreporter.getreports(kind)]
     found = [value for one in reports for name, value in getattr(one, "user_properties", ()) if name == "op_db"]
     if found:

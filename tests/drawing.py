@@ -40,8 +40,3 @@ def draw(choices, *words, count=1):
     if everything or len(choices) <= count:
         return choices
     return [choices[place] for place in sorted(generator(*words).sample(range(len(choices)), count))]
-
-
-def few_or_all(few, *more):
-    """What `make test` tries of something that is not drawn: the first, and with `make test-all` the others, too."""
-    return [*few, *more] if everything else [*few]

@@ -57,6 +57,10 @@ def gradcheck(
     random number of each Jacobian.
     Errors: GradcheckError, unless `raise_exception` is False; ValueError where no input requires grad; AssertionError,
     as in PyTorch, for checks that do not go together.
+
+    >>> import redispatch as rd
+    >>> rd.autograd.gradcheck(rd.sin, rd.ones(2, dtype=rd.float64, requires_grad=True))
+    True
     """
     check_flags(check_forward_ad, check_backward_ad, check_batched_grad, check_batched_forward_grad)
     arguments = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)

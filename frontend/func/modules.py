@@ -27,6 +27,11 @@ def functional_call(
     stay one. strict: every parameter and buffer must be given, and no other name.
     Errors: ValueError for a name in two dicts, or a tied parameter given twice; RuntimeError where `strict` is broken;
     TypeError for what is no tensor; AttributeError for a name inside of a module that is not there.
+
+    >>> import redispatch as rd
+    >>> layer = rd.nn.Linear(2, 1, bias=False)
+    >>> rd.func.functional_call(layer, {"weight": rd.ones(1, 2)}, rd.tensor([1.0, 2.0])).tolist()
+    [3.0]
     """
     given = merged(parameter_and_buffer_dicts)
     if not isinstance(args, tuple):

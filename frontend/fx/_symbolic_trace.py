@@ -248,6 +248,14 @@ def symbolic_trace(root: nn.Module | Callable[..., Any], concrete_args: dict[str
     """A GraphModule that does what a module or function does, by its operators and those of its submodules.
 
     Errors: TraceError where what it does depends on values.
+
+    >>> import redispatch as rd
+    >>> import redispatch.fx
+    >>> print(rd.fx.symbolic_trace(lambda x: rd.relu(x) + 1).code.strip())
+    def forward(self, x):
+        relu = torch.relu(x);  x = None
+        add = relu + 1;  relu = None
+        return add
     """
     tracer = Tracer()
     graph = tracer.trace(root, concrete_args)

@@ -28,6 +28,10 @@ class Linear(Module):
 
     Shapes: (..., in_features) -> (..., out_features); `weight` (out_features, in_features), `bias` (out_features,).
     Both start uniform in ±1/sqrt(in_features).
+
+    >>> import redispatch as rd
+    >>> rd.nn.Linear(4, 3)(rd.ones(2, 4)).shape
+    torch.Size([2, 3])
     """
 
     def __init__(

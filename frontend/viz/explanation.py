@@ -120,6 +120,15 @@ def explain(what: Any, /, *args: Any, places: bool = False, **kwargs: Any) -> Ex
     tensors on the CPU, of each overload of a packet. places: shows the file and line of
     each registration, too.
     Errors: TypeError for what is neither; RuntimeError where the arguments do not fit the operator.
+
+    >>> import redispatch as rd
+    >>> print(rd.explain(rd.relu, rd.ones(2)))
+    aten::relu(Tensor self) -> Tensor
+    DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU) for (f32[2])
+      AutogradCPU            autograd                                     backend fallback; ReluBackward0(self)
+      ADInplaceOrView        skipped                                      backend fallback
+      BackendSelect          skipped                                      backend fallback
+      CPU                    pointwise relu                               kernel
     """
     if isinstance(what, OpOverload | OpOverloadPacket | str):
         if len(args) == 1 and not kwargs and stands_for_keys(args[0]):

@@ -81,6 +81,14 @@ def elementwise(
     Errors: TypeError for a schema that is not elementwise, options of other types, parameters that do not match, and
     (ScalarFunctionError, with the line) Python that has no meaning for one element; RegistrationError where the name is
     taken.
+
+    >>> import redispatch as rd
+    >>> from redispatch.library import elementwise
+    >>> @elementwise("doc::hill(Tensor x) -> Tensor")
+    ... def hill(x):
+    ...     return 1 / (1 + x * x)
+    >>> hill(rd.tensor([0.0, 1.0]))
+    tensor([1.0000, 0.5000])
     """
 
     check_text("elementwise", schema, "mylib::bump(Tensor x) -> Tensor")

@@ -314,7 +314,12 @@ nonzero_static = public(nonzero_static_op)
 
 
 def broadcast_shapes(*shapes: Any) -> Size:
-    """The shape that tensors of these shapes broadcast to. RuntimeError where they do not."""
+    """The shape that tensors of these shapes broadcast to. RuntimeError where they do not.
+
+    >>> import redispatch as rd
+    >>> rd.broadcast_shapes((3, 1), (1, 4))
+    torch.Size([3, 4])
+    """
     found: list[int] = []
     for position, given in enumerate(shapes):
         if not isinstance(given, int | tuple | list):
