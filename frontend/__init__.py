@@ -216,6 +216,7 @@ from .viz import explain
 
 for _name, _function in _FUNCTIONS[""].items():  # of operators: each is named by its declaration in kernels/ops/
     globals().setdefault(_name, _function)
+del _name, _function
 globals().update(_written_over.FUNCTIONS)
 
 __version__ = "0.1.0"

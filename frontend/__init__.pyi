@@ -60,7 +60,6 @@ from ._C._VariableFunctions import (
     _conj_copy as _conj_copy,
     _conj_physical as _conj_physical,
     _efficientzerotensor as _efficientzerotensor,
-    _function as _function,
     _neg_view as _neg_view,
     _neg_view_copy as _neg_view_copy,
     _standard_gamma as _standard_gamma,
