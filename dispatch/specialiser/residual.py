@@ -1,7 +1,7 @@
 """Residual code: what is left of the interpreter and its layers when everything known has been worked out.
 
 A `Block` is a list of lines and of compound statements, which are a header with a block below it. A `Writer` gives out
-names: each variable is assigned once on every road through the code, and each object that the code refers to becomes
+names: each variable is assigned once on every path through the code, and each object that the code refers to becomes
 a constant with a name that a reader recognises. `compiled` makes a function of it, whose source `linecache` knows: so
 tracebacks, `inspect.getsource` and the debugger show it.
 """
@@ -180,7 +180,7 @@ class Writer:
     def __init__(self) -> None:
         self.taken: set[str] = set(keyword.kwlist) | set(dir(builtins))
         self.idle: set[str] = set()  # variables which nobody misses if they are not read
-        self.variables: set[str] = set()  # those that are no parameters: one may be assigned on several roads
+        self.variables: set[str] = set()  # those that are no parameters: one may be assigned on several paths
         self.constants: dict[str, Any] = {}
         self._name_of: dict[int, str] = {}
         self._held: list[Any] = []  # so that no id is used twice

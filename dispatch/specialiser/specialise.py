@@ -35,7 +35,7 @@ from ..inspection.origins import noting
 from ..schema.convert import default_of, is_default
 from ..schema.schema import NO_DEFAULT, FunctionSchema
 from .calls import Calls
-from .evaluator import Road
+from .evaluator import Path
 from .kept import file_for, load, store
 from .reads import NOTHING, Reads
 from .residual import Block, Writer, defined
@@ -194,9 +194,9 @@ def worked_out(op: Operator, facts: Facts, keys: int) -> Callable[..., Any]:
     for place, (fact, default) in enumerate(zip(facts, defaults_of(op.schema), strict=True)):
         if fact == "D" or fact == "x":
             reads.note(default, "default", op, place)
-    road = Road(body, StateCode("", facts=state))
-    road.frames.append(Frame({}, {}, {}))
-    found = evaluator.apply_static(Static(run), [Static(op, "op"), Static(keys & KEYS_MASK), stack], {}, road, "result")
+    path = Path(body, StateCode("", facts=state))
+    path.frames.append(Frame({}, {}, {}))
+    found = evaluator.apply_static(Static(run), [Static(op, "op"), Static(keys & KEYS_MASK), stack], {}, path, "result")
     for one, value in found:
         one.block.add(f"return {evaluator.code(value, one)}")
     if evaluator.problems and config.specialize == "strict":

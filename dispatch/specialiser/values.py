@@ -99,7 +99,7 @@ class Frame:
     names: dict[str, Any]
     cells: dict[str, Any]
     globals: dict[str, Any]
-    number: int = field(default_factory=itertools.count().__next__)  # the same on all roads
+    number: int = field(default_factory=itertools.count().__next__)  # the same on all paths
     locals: frozenset[str] = frozenset()  # names that the function assigns somewhere
 
     def copy(self) -> Frame:

@@ -1,4 +1,4 @@
-"""Entry points: what their lanes make of a call is what the slow road makes of it, error texts included."""
+"""Entry points: what their lanes make of a call is what the slow path makes of it, error texts included."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def calls(draw, operators, renamed=True):
 
 
 def agree(function, operators, slow, *, before=(), examples=10, renamed=True):
-    """Asserts that an entry point comes to what its slow road comes to, for calls of all kinds."""
+    """Asserts that an entry point comes to what its slow path comes to, for calls of all kinds."""
     entry_point_of(function).make()
 
     @settings(max_examples=examples, database=None)
@@ -316,7 +316,7 @@ def test_nothing_is_written_for_a_function_that_is_called_twice():
 
 def test_threads_may_make_the_same_function_at_once():
     def slow(args, kwargs):
-        raise AssertionError("the slow road")
+        raise AssertionError("the slow path")
 
     for _ in range(20):
         point = EntryPoint("add", entry_point_of(rd.add).forms, slow)

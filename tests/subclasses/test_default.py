@@ -12,7 +12,7 @@ class Plain(rd.Tensor):
 
 
 def often(call, times=4):
-    """The results of a call: by the slow road, while code is made, and by the lane."""
+    """The results of a call: by the slow path, while code is made, and by the lane."""
     return [call() for _ in range(times)]
 
 
