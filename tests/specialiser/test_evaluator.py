@@ -1216,7 +1216,6 @@ def compare_drawn(body):
 
 
 @pytest.mark.filterwarnings("ignore::SyntaxWarning")  # `1 is None`, and the like
-@settings(max_examples=100)
 @given(BODIES)
 def test_any_small_function_does_the_same(body):
     compare_drawn(body)
