@@ -5,7 +5,7 @@
 - Where nothing can be written, everything lives in memory.
 
 What is read from there is run: the directory is private, and one that another user owns is refused.
-`REDISPATCH_CACHE_DIR` names another directory. Who keeps something there: kernels/cache.py, dispatch/specialiser/kept.py.
+`REDISPATCH_CACHE_DIR` names another directory. Users: kernels/cache.py, dispatch/specialiser/kept.py.
 """
 
 from __future__ import annotations
