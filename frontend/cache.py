@@ -1,4 +1,4 @@
-"""The command `python -m redispatch.cache`: the compiled kernels on disk, listed, made beforehand, or removed.
+"""The command `python -m redispatch.cache`: compiled kernels and specialised code on disk: listed, made, or removed.
 
     python -m redispatch.cache list
     python -m redispatch.cache warm --dtypes float32 int64 --operators add mm softmax
@@ -6,8 +6,9 @@
     python -m redispatch.cache warm --cuda sm_90 --program train.py --epochs 1
     python -m redispatch.cache clear
 
-Kernels are compiled when they are first needed and kept in a directory (kernels/engine/cache.py). An image or a fleet
-of machines that are alike can have that done once: `warm` runs the samples of the table of operators. With `--cuda` it
+Kernels are compiled when they are first needed and kept in a directory (kernels/engine/cache.py), and so is the code
+that the specialiser makes (dispatch/specialiser/kept.py). An image or a fleet of machines that are alike can have that
+done once: `warm` runs the samples of the table of operators. With `--cuda` it
 compiles the CUDA kernels of a compute capability instead, for which the machine needs numba-cuda and no GPU: those of
 the samples, or with `--program` those that a program launches, which runs then on a device that computes nothing.
 """
@@ -23,6 +24,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from redispatch.dispatch.specialiser import kept
+from redispatch.dispatch.specialiser.specialise import BOXED_AT_FIRST
 from redispatch.kernels.engine import cache
 
 if TYPE_CHECKING:
@@ -56,6 +59,8 @@ def main(arguments: list[str] | None = None) -> int:
     elif chosen.command == "clear":
         count, size = cache.clear()
         print(f"removed {count} kernels, {in_units(size)}, from {path}")
+        count, size = kept.clear()
+        print(f"removed {count} pieces of specialised code, {in_units(size)}")
     else:
         if chosen.program is not None and not (chosen.program and chosen.cuda):
             parser.error("--program is for CUDA kernels: warm --cuda sm_90 --program FILE [ARGUMENT...]")
@@ -76,6 +81,8 @@ def show() -> None:
         made = datetime.fromtimestamp(one.seconds).strftime("%Y-%m-%d %H:%M")
         print(f"{in_units(one.bytes):>9}  {made}  {one.title}")
     print(f"{len(found)} kernels, {in_units(sum(one.bytes for one in found))}, in {cache.directory()}")
+    sizes = kept.sizes()
+    print(f"{len(sizes)} pieces of specialised code, {in_units(sum(sizes))}")
 
 
 def fill(names: Iterable[str], dtypes: Iterable[str], cuda: str | None = None) -> None:
@@ -144,7 +151,8 @@ def told() -> Iterator[None]:
 def run_samples(info: OpInfo, dtype: dtype) -> None:
     """Runs the samples of an operator in a dtype, and backward, where it has a gradient."""
     for given in info.sample_inputs(dtype, requires_grad=info.gradients and not info.mutates):
-        run_back(info.op(*given.arguments, **given.kwargs))
+        for _ in range(1 if info.mutates else 1 + BOXED_AT_FIRST):  # then its code is made
+            run_back(info.op(*given.arguments, **given.kwargs))
 
 
 def run_back(results: Any) -> None:

@@ -26,16 +26,23 @@ def test_what_is_there_is_listed(folder, capsys):
     assert command.main(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("  ")[-1] for line in lines[:2]] == ["c" * 12, "shifted(int64, float32[])"]
-    assert lines[-1] == f"3 kernels, 2.1 kB, in {folder}"
+    assert lines[-2:] == [f"3 kernels, 2.1 kB, in {folder}", "0 pieces of specialised code, 0 B"]
 
 
 def test_clearing_removes_kernels_and_nothing_else(folder, capsys):
     keep(folder, "a")
     (folder / "notes.py").write_text("mine")
     (folder / "other.kernel").write_text("mine")
+    (folder / "code").mkdir()
+    (folder / "code" / f"{'d' * 64}.code").write_bytes(b"x" * 500)
+    (folder / "code" / "notes.code").write_text("mine")
     assert command.main(["clear"]) == 0
-    assert capsys.readouterr().out.startswith("removed 1 kernels, 1.0 kB")
-    assert sorted(file.name for file in folder.iterdir()) == ["notes.py", "other.kernel"]
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("removed 1 kernels, 1.0 kB") and lines[1:] == [
+        "removed 1 pieces of specialised code, 500 B"
+    ]
+    assert sorted(file.name for file in folder.iterdir()) == ["code", "notes.py", "other.kernel"]
+    assert [file.name for file in (folder / "code").iterdir()] == ["notes.code"]
 
 
 @pytest.mark.parametrize("wrong", [["--operators", "adds"], ["--dtypes", "float3"], ["--dtypes", "add"]])
@@ -48,6 +55,7 @@ def test_a_wrong_name_is_an_error_that_names_it(wrong, capsys):
 def test_warming_runs_the_samples(folder, capsys):
     assert command.main(["warm", "--operators", "neg", "--dtypes", "float32"]) == 0
     assert "aten.neg.default" in capsys.readouterr().out
+    assert list((folder / "code").glob("*.code"))
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ Read next: specialise.py (which asks here first).
 from __future__ import annotations
 
 import marshal
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache as once
@@ -27,6 +28,7 @@ from .residual import defined
 
 PARTS = ("core", "schema", "entry", "protocols", "inspection")  # of the dispatcher, which the evaluator imports
 FOLDER = "code"  # in the directory of all that is kept
+OURS = re.compile(r"[0-9a-f]{64}\.code|tmp.+\.new")
 
 
 def file_for(facts: Sequence[Any]) -> Path | None:
@@ -89,3 +91,36 @@ def store(
         write_sealed(file, file.stem, payload)
     except (OSError, ValueError):  # ValueError: something that marshal cannot write
         return
+
+
+def sizes() -> list[int]:
+    """The bytes of each piece of code on disk."""
+    found = []
+    for file in files():
+        try:
+            found.append(file.stat().st_size)
+        except OSError:
+            continue  # another process has just removed it
+    return found
+
+
+def clear() -> tuple[int, int]:
+    """Removes all code on disk, and nothing else that lies there: (how many, how many bytes)."""
+    count = size = 0
+    for file in files():
+        try:
+            size += file.stat().st_size
+            file.unlink()
+        except OSError:
+            continue  # another process was faster, or it is not ours to remove
+        count += file.suffix == ".code"
+    return count, size
+
+
+def files() -> list[Path]:
+    """The files that `store` has made, those included that a process left half written."""
+    path = directory(warns=False)
+    folder = None if path is None else path / FOLDER
+    if folder is None or not folder.is_dir():
+        return []
+    return [file for file in folder.iterdir() if OURS.fullmatch(file.name)]

@@ -92,7 +92,7 @@ OURS = re.compile(r"[0-9a-f]{64}\.(?:kernel|ptx|cubin)|.+-[0-9a-f]{12}\.py|tmp.+
 
 @dataclass(frozen=True)
 class Kept:
-    """A kernel on disk, or specialised code."""
+    """A kernel on disk."""
 
     title: str  # "add_loop(int64, float32[], ...)": what was compiled, for which types
     file: Path
