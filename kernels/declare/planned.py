@@ -109,9 +109,6 @@ class Planned(ByLoop, Structured):
         super().__init__(schema, **options)
         self.dtype_of_target = dtype_of_target
 
-    def metas_function(self, *args: Any) -> tuple[Meta, ...]:
-        return (self.meta_function(*args),)
-
     def loop(self, function: Callable[..., Run]) -> Callable[..., Run]:
         """Registers what returns the work. Where no body is declared, it does that of the other forms, too."""
         self.loop_function = function

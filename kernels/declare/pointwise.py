@@ -199,10 +199,14 @@ class Pointwise(Deciding, Structured):
 
     def _forget(self) -> None:
         """Drops what was made of the functions that stood here before."""
-        for variant in self.variants:
-            variant.plans.clear()
+        self.forget_plans()
         for op in self.forms:
             op.forget_entries()
+
+    def forget_plans(self) -> None:
+        """Has all calls be decided again."""
+        for variant in self.variants:
+            variant.plans.clear()
 
     # The kernels that nearly every call runs -------------------------------------------------------------------------
 

@@ -16,13 +16,13 @@ A kernel that reads from the device, or sends to it, is refused by the tape's st
 graph. One that warns says so (`decided_anew`). What it does then is done each time: the kernel is run. Tables that
 follow from the arguments' looks are sent once, past the tape (`constant`), and kept with the plan.
 
-Read next: launch_cache.py.
+Read next: launch_plan.py.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -156,7 +156,7 @@ class Tape:
         made._keyset, made._looks = shared(made._keyset | looks.bits), looks
         return made
 
-    def mould_of(self, result: Any) -> Mould:
+    def spec_of(self, result: Any) -> Mould:
         """What a result was made from; it must have all of its memory, and no other."""
         block: Any = result._storage.block
         made = mould(result._shape, result._dtype, result._device, tuple(result._stride))
@@ -235,13 +235,3 @@ def taken(generator: Any, count: int) -> tuple[int, int] | None:
         return None
     tape.drawn.append((generator, count, len(tape.places)))
     return tape.placed(0), tape.placed(count)  # an offset plus some of the numbers is one of the plan, too
-
-
-def same(a: Sequence[tuple[Start, list[Told]]], b: Sequence[tuple[Start, list[Told]]]) -> bool:
-    """Whether two tapes say the same."""
-    return [alike(told) for _, told in a] == [alike(told) for _, told in b]
-
-
-def alike(told: Sequence[Told]) -> list[tuple[int | None, str]]:
-    """For comparison: -0.0 is another number than 0.0, and NaN the same as NaN."""
-    return [(one.place, repr(one.number)) for one in told]
