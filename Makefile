@@ -11,7 +11,7 @@ TORCH_BIN := .venv-torch/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-long test-cuda browser lint docs stubs bench gpu parity array-api clean
+.PHONY: help demo test test-all test-cuda browser lint docs stubs bench gpu parity array-api clean
 
 help:  ## list these targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,16 +19,20 @@ help:  ## list these targets
 demo: .venv/.has-demo  ## train a classifier through the whole stack, and show what happened on the way
 	$(BIN)/python -m redispatch demo
 
-test: .venv/.has-test .venv/.has-cuda  ## run the tests, boxed and then specialised; CUDA's on a simulated GPU
-	REDISPATCH_SPECIALIZE=0 $(BIN)/pytest -n $(PYTEST_WORKERS) -m "not long and not once"
-	REDISPATCH_SPECIALIZE=strict $(BIN)/pytest -n $(PYTEST_WORKERS) -m "not long"
+# Where calls are dispatched in ways that other tests do not try: a drawn tenth of these runs boxed, too.
+BOXED := $(addprefix tests/,amp autograd backend dispatch func fx modes op_db ops safety subclasses tensor)
 
-test-long: .venv/.has-test .venv/.has-cuda  ## run the tests that take minutes, and what `make test` runs specialised alone
-	$(BIN)/pytest -n $(PYTEST_WORKERS) -m long
-	REDISPATCH_SPECIALIZE=0 $(BIN)/pytest -n $(PYTEST_WORKERS) -m "once and not long"
+test: .venv/.has-test .venv/.has-cuda  ## run the tests, of the many alike those that a seed draws; CUDA's on a simulated GPU
+	REDISPATCH_SPECIALIZE=0 $(BIN)/pytest -n $(PYTEST_WORKERS) --share 10 $(BOXED)
+	REDISPATCH_SPECIALIZE=strict $(BIN)/pytest -n $(PYTEST_WORKERS)
+
+test-all: .venv/.has-test .venv/.has-cuda  ## run everything, boxed and specialised, and parity where there is torch: a night
+	REDISPATCH_SPECIALIZE=0 $(BIN)/pytest -n $(PYTEST_WORKERS) --all
+	REDISPATCH_SPECIALIZE=strict $(BIN)/pytest -n $(PYTEST_WORKERS) --all
+	@if [ -e .venv-torch/.ready ]; then $(MAKE) parity; else echo "There is no .venv-torch: make parity was not run."; fi
 
 test-cuda: .venv/.has-test .venv/.has-cuda  ## run the tests of CUDA alone
-	$(BIN)/pytest -n $(PYTEST_WORKERS) -m "not long" tests/cuda
+	$(BIN)/pytest -n $(PYTEST_WORKERS) tests/cuda
 
 browser:  ## install a Chromium for the tests of pages, where apt-get can; without one they are skipped
 	@if command -v chromium chromium-browser google-chrome >/dev/null; then echo "there is a browser already"; \

@@ -5,7 +5,7 @@ per key; then explain and trace, which show what happens.
 """
 
 from . import layers
-from .core.base import ARGUMENT_TYPES, BACKEND_OF_DEVICE, VALUE_CLASSES, WITHOUT_MODULE, TensorBase, wants_gradient
+from .core.base import ARGUMENT_TYPES, BACKEND_OF_DEVICE, VALUE_CLASSES, TensorBase, wants_gradient
 from .core.boxing import bind, unbind
 from .core.interpreter import call, dispatch_keyset, run, tensors_keyset
 from .core.key import DispatchKey, backends, functionalities, key_named
@@ -39,6 +39,7 @@ from .inspection.explain import dump_registrations, dump_table, explain
 from .inspection.missing import describe_value
 from .inspection.trace import Hop, trace
 from .keyset_class import DispatchKeySet, as_keyset
+from .layers.backend_select import WITHOUT_MODULE
 from .library import (
     Library,
     _scoped_library,

@@ -23,7 +23,14 @@ ON_CHANGE: list[Callable[[bool | str], None]] = []
 
 
 class Config:
-    """The switches, as attributes. ValueError for a value that is none of theirs, AttributeError for another name."""
+    """The switches, as attributes. ValueError for a value that is none of theirs, AttributeError for another name.
+
+    >>> import redispatch as rd
+    >>> rd.config.specialize = False  # every call runs boxed
+    >>> rd.ones(2) + 1
+    tensor([2., 2.])
+    >>> rd.config.specialize = True
+    """
 
     __slots__ = ("_specialize", "_debug_origins", "full_tracebacks")
     full_tracebacks: bool

@@ -76,6 +76,14 @@ class Library:
     `kind` is "DEF" (owns the namespace; one per namespace), "FRAGMENT" (adds operators to any namespace) or "IMPL"
     (kernels for operators that exist; with the namespace "_", fallbacks for all operators). With `dispatch_key`, `impl`
     uses that key where it is given none.
+
+    >>> import redispatch as rd
+    >>> from redispatch.library import Library
+    >>> lib = Library("doc", "FRAGMENT")
+    >>> _ = lib.define("half(Tensor x) -> Tensor")
+    >>> _ = lib.impl("half", lambda x: x / 2, "CPU")
+    >>> rd.ops.doc.half(rd.ones(2))
+    tensor([0.5000, 0.5000])
     """
 
     def __init__(self, ns: str, kind: str, dispatch_key: DispatchKey | str = "") -> None:

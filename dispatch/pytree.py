@@ -481,6 +481,14 @@ def tree_flatten(tree: PyTree, is_leaf: IsLeaf | None = None) -> tuple[list[Any]
     """The leaves from left to right, and the spec that builds the tree from them.
 
     `is_leaf(subtree)` is asked before the registry: where it says True, the whole subtree is one leaf.
+
+    >>> import redispatch as rd
+    >>> from redispatch.utils import _pytree as pytree
+    >>> leaves, spec = pytree.tree_flatten({"a": [1, 2], "b": 3})
+    >>> leaves
+    [1, 2, 3]
+    >>> pytree.tree_unflatten(leaves, spec)
+    {'a': [1, 2], 'b': 3}
     """
     leaves: list[Any] = []
     return leaves, _flatten(tree, leaves, is_leaf)
@@ -566,6 +574,11 @@ def tree_map(func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: Is
     """The tree of `func(leaf, *others)`, where the others are the subtrees of `rests` at the same place.
 
     Errors: ValueError where one of `rests` has other nodes than `tree` above its leaves.
+
+    >>> import redispatch as rd
+    >>> from redispatch.utils import _pytree as pytree
+    >>> pytree.tree_map(lambda x: x * 2, {"a": [1, 2], "b": 3})
+    {'a': [2, 4], 'b': 6}
     """
     if not rests:
         return _map(func, tree, is_leaf)

@@ -156,7 +156,17 @@ class Setting(Region):
 
 
 def include(keys: int) -> Setting:
-    """A region in which `keys` belong to every call."""
+    """A region in which `keys` belong to every call.
+
+    >>> import redispatch as rd
+    >>> from redispatch.dispatch import define_key, impl, include
+    >>> key = define_key("Doc", above="Python")
+    >>> _ = impl(rd.ops.aten.relu.default, "Doc", lambda x: x, convention="python", place="here")
+    >>> x = rd.tensor([-1.0])
+    >>> with include(key.bits):
+    ...     rd.relu(x)
+    tensor([-1.])
+    """
     return Setting(included=lambda state: state.included | keys)
 
 

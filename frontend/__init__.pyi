@@ -11,7 +11,9 @@ from redispatch.dispatch.tensor.dtypes import bfloat16 as bfloat16, bool as bool
 from redispatch.dispatch.transforms.regions import _disable_functionalization as _disable_functionalization, _enable_functionalization as _enable_functionalization, _from_functional_tensor as _from_functional_tensor, _functionalize_commit_update as _functionalize_commit_update, _functionalize_has_data_mutation as _functionalize_has_data_mutation, _functionalize_has_metadata_mutation as _functionalize_has_metadata_mutation, _functionalize_mutation_counter as _functionalize_mutation_counter, _functionalize_replace as _functionalize_replace, _functionalize_sync as _functionalize_sync, _is_functional_tensor as _is_functional_tensor, _is_functional_tensor_base as _is_functional_tensor_base, _sync as _sync, _to_functional_tensor as _to_functional_tensor
 from redispatch.kernels import get_num_threads as get_num_threads, set_num_threads as set_num_threads
 from redispatch.kernels.declare import return_types as return_types
+from redispatch.kernels.declare.public import FUNCTIONS as _FUNCTIONS
 from redispatch.kernels.ops import random as random
+from redispatch.kernels.ops import written_over as _written_over
 from redispatch.kernels.ops.arrangements import block_diag as block_diag, broadcast_shapes as broadcast_shapes, cartesian_prod as cartesian_prod, unravel_index as unravel_index
 from redispatch.kernels.ops.contractions import trace as trace
 from redispatch.kernels.ops.distances import cdist as cdist
@@ -28,17 +30,17 @@ from redispatch.kernels.ops.scatter_gather import nonzero as nonzero
 from redispatch.kernels.ops.searching import unique as unique, unique_consecutive as unique_consecutive
 from redispatch.kernels.ops.shape import atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d
 from redispatch.kernels.ops.stft import stft as stft
-from . import _C as _C, _ops as _ops, amp as amp, autograd as autograd, backends as backends, fft as fft, func as func, library as library, linalg as linalg, overrides as overrides, utils as utils
+from . import _C as _C, _ops as _ops, amp as amp, autograd as autograd, backends as backends, cuda as cuda, fft as fft, func as func, library as library, linalg as linalg, overrides as overrides, utils as utils
+from . import _future as __future__
 from . import ops as _operators
 from ._C import DisableTorchFunction as DisableTorchFunction, DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 from ._higher_order_ops import cond as cond, while_loop as while_loop
 from ._moved import enter as _enter_former_paths
 from .amp import autocast as autocast, is_autocast_available as is_autocast_available
-from .amp.by_device import cpu as cpu, cuda as cuda, get_autocast_cpu_dtype as get_autocast_cpu_dtype, get_autocast_gpu_dtype as get_autocast_gpu_dtype, is_autocast_cpu_enabled as is_autocast_cpu_enabled, set_autocast_cpu_dtype as set_autocast_cpu_dtype, set_autocast_cpu_enabled as set_autocast_cpu_enabled, set_autocast_gpu_dtype as set_autocast_gpu_dtype
+from .amp.by_device import cpu as cpu, get_autocast_cpu_dtype as get_autocast_cpu_dtype, get_autocast_gpu_dtype as get_autocast_gpu_dtype, is_autocast_cpu_enabled as is_autocast_cpu_enabled, set_autocast_cpu_dtype as set_autocast_cpu_dtype, set_autocast_cpu_enabled as set_autocast_cpu_enabled, set_autocast_gpu_dtype as set_autocast_gpu_dtype
 from .amp.functions import autocast_decrement_nesting as autocast_decrement_nesting, autocast_increment_nesting as autocast_increment_nesting, clear_autocast_cache as clear_autocast_cache, get_autocast_dtype as get_autocast_dtype, is_autocast_cache_enabled as is_autocast_cache_enabled, is_autocast_enabled as is_autocast_enabled, set_autocast_cache_enabled as set_autocast_cache_enabled, set_autocast_dtype as set_autocast_dtype, set_autocast_enabled as set_autocast_enabled
 from .autograd import enable_grad as enable_grad, inference_mode as inference_mode, is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled, is_anomaly_enabled as is_anomaly_enabled, is_grad_enabled as is_grad_enabled, is_inference_mode_enabled as is_inference_mode_enabled, no_grad as no_grad, set_anomaly_enabled as set_anomaly_enabled, set_grad_enabled as set_grad_enabled
 from .func import vmap as vmap
-from .utils import future as __future__
 from .utils import type_names as types
 from .utils._device import get_default_device as get_default_device, set_default_device as set_default_device
 from .utils.install import install as install

@@ -35,11 +35,50 @@ MOVED = {
     "redispatch.tensor": ("redispatch.dispatch.tensor",),
 }
 
+# a package -> its modules of today -> former modules, PyTorch's among them, that are part of them
+JOINED = {
+    "redispatch.distributions": {
+        "bernoulli": "binary binomial geometric negative_binomial poisson",
+        "categorical": "multinomial one_hot_categorical",
+        "cauchy": "half_cauchy laplace studentT",
+        "distribution": "exp_family",
+        "exponential": "pareto weibull",
+        "gamma": "beta chi2 dirichlet fishersnedecor inverse_gamma",
+        "normal": "half_normal log_normal logistic_normal",
+        "relaxed_bernoulli": "relaxed_categorical",
+        "transformed_distribution": "independent",
+        "uniform": "gumbel kumaraswamy",
+    },
+    "redispatch.nn": {
+        "activation": "piecewise rectifiers",
+        "attention": "attention_functions attention_kernels",
+        "containers": "parameter_containers",
+        "dropout": "dropouts",
+        "images": "padding shuffles upsampling",
+        "linear": "distance flatten",
+        "loss": "loss_functions",
+        "normalization": "batch_norm response_norm",
+        "parameter": "conversion factory uninitialized",
+        "pooling": "pools",
+        "sparse": "bags",
+        "tree": "typename",
+        "utils.parametrizations": "utils.orthogonal",
+    },
+}
+PRESENT = {
+    f"{package}.{former}": f"{package}.{present}"
+    for package, modules in JOINED.items()
+    for present, names in modules.items()
+    for former in names.split()
+}
+
 
 class Moved:
     """Finds former paths, after every other finder has found nothing, and is the loader of what it finds."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if name in PRESENT:
+            return ModuleSpec(name, self, origin=PRESENT[name])  # type: ignore[arg-type]  # not abstract
         package, _, module = name.rpartition(".")
         for room in MOVED.get(package, ()):
             if find_spec(f"{room}.{module}") is not None:
@@ -66,6 +105,15 @@ def package(name: str) -> ModuleType:
 
     vars(made)["__getattr__"] = __getattr__
     return made
+
+
+def join(package: str) -> None:
+    """Makes the modules that are part of others importable, and attributes of their package. Called by the package."""
+    for present, names in JOINED[package].items():
+        module = sys.modules[f"{package}.{present}"]
+        for name in names.split():
+            sys.modules[f"{package}.{name}"] = module
+            setattr(sys.modules[package], name, module)
 
 
 def enter() -> None:

@@ -86,7 +86,7 @@ def fill(names: Iterable[str], dtypes: Iterable[str], cuda: str | None = None) -
     """
     import redispatch as rd  # here, because the other commands do without operators
     from redispatch.testing.op_db import op_db
-    from redispatch.utils._terminal import Progress
+    from redispatch.utils._terminal import Progress  # here, as the two above
 
     names, wanted = set(names), [getattr(rd, name, None) for name in dtypes]
     for name, found in zip(dtypes, wanted, strict=True):
@@ -193,7 +193,7 @@ def in_units(size: int) -> str:
     for unit in ("B", "kB", "MB"):
         if size < 1000:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size = size / 1000  # type: ignore[assignment]
+        size = size / 1000  # type: ignore[assignment]  # another type on purpose
     return f"{size:.1f} GB"
 
 

@@ -16,6 +16,7 @@ import keyword
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from types import ModuleType
 from typing import Any, cast
 
 import redispatch
@@ -47,7 +48,30 @@ NAMES = {
 
 def stubs() -> dict[str, str]:
     """File name -> text."""
-    return {FUNCTIONS: functions_stub(), FACE: face_stub()}
+    modules = {f"{name}.pyi": module_stub(getattr(redispatch, name)) for name in ("fft", "linalg", "special")}
+    return {FUNCTIONS: functions_stub(), FACE: face_stub(), **modules}
+
+
+def module_stub(module: ModuleType) -> str:
+    """The functions of a module that is made of operators, and its other names."""
+    functions = {name: getattr(module, name) for name in module.__all__}
+    tuples = {line for face in functions.values() if is_face(face) for line in named_tuple_of(face)}
+    others = [
+        f"{name} = redispatch.kernels.ops.matrices.{name}" for name, face in functions.items() if not is_face(face)
+    ]
+    written = [definition(name, face) for name, face in functions.items() if is_face(face)]
+    head = HEAD.replace("UntypedStorage, ", "") + "from redispatch._C._VariableFunctions import Tensor"
+    return "\n".join(
+        [
+            head,
+            *(["import redispatch.kernels.ops.matrices"] if others else []),
+            "",
+            *others,
+            *sorted(tuples),
+            *written,
+            "",
+        ]
+    )
 
 
 def functions_stub() -> str:
@@ -58,7 +82,7 @@ def functions_stub() -> str:
         if is_face(getattr(redispatch.Tensor, name)) and name.isidentifier() and not keyword.iskeyword(name)
     ]
     functions = [definition(name, getattr(redispatch, name)) for name in operator_names()]
-    tuples = sorted({line for face in faces() for signature in signatures(face) for line in named_tuple(signature)})
+    tuples = sorted({line for face in faces() for line in named_tuple_of(face)})
     return "\n".join([HEAD, *tuples, "class Tensor(_Tensor):", *methods, "", *functions, ""])
 
 
@@ -70,6 +94,11 @@ def faces() -> list[Any]:
         for name in dir(place)
         if is_face(getattr(place, name, None))
     ]
+
+
+def named_tuple_of(face: Any) -> Iterable[str]:
+    """The classes of a function's results."""
+    return (line for signature in signatures(face) for line in named_tuple(signature))
 
 
 def named_tuple(signature: Signature) -> list[str]:

@@ -107,6 +107,13 @@ class FakeTensorMode(TorchDispatchMode):
     """The mode in which tensors are fake. One at a time: entering another one puts it in the place of the first.
 
     allow_non_fake_inputs: whether real tensors may meet fake ones; they become fake then.
+
+    >>> import redispatch as rd
+    >>> from redispatch.modes import FakeTensorMode
+    >>> with FakeTensorMode():
+    ...     y = rd.ones(1000, 1000) @ rd.ones(1000, 2)
+    >>> y.shape
+    torch.Size([1000, 2])
     """
 
     _mode_key = rd._C._TorchDispatchModeKey.FAKE  # its slot: below all other modes, whenever it is entered

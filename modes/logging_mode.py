@@ -28,6 +28,14 @@ class LoggingMode(TorchDispatchMode):
 
     write: what is called with each line as it is made, such as `print`; without it lines are only collected.
     The lines are in `lines`; `str(mode)` joins them. An operator that raises is recorded, too, with its exception.
+
+    >>> import redispatch as rd
+    >>> from redispatch.modes import LoggingMode
+    >>> with LoggingMode() as log:
+    ...     _ = rd.ones(2) + 1
+    >>> print(log)
+    aten.ones.default([2], device=device(type='cpu'), pin_memory=False) -> f32[2]
+    aten.add.Tensor(f32[2], 1) -> f32[2]
     """
 
     def __init__(self, write: Callable[[str], Any] | None = None) -> None:

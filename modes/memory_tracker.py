@@ -51,6 +51,13 @@ class MemoryTrackerMode(TorchDispatchMode):
     counted as "(given)". Results: `live` and `peak`, in bytes; `timeline`, a Point for each call; `made`, bytes in all
     by operator; `at_peak`, bytes alive then by operator; `get_table()`. After the region, `live` still falls as
     storages die. Each region starts from nothing.
+
+    >>> import redispatch as rd
+    >>> from redispatch.modes import MemoryTrackerMode
+    >>> with MemoryTrackerMode() as memory:
+    ...     x = rd.ones(1000)
+    >>> memory.peak
+    4000
     """
 
     def __init__(self) -> None:

@@ -37,6 +37,14 @@ class NanDetectorMode(FindingMode):
 
     infinities: whether they count; without them only NaN does. action: "raise", "warn" or "record".
     Not checked: what `empty` and its kin return, and tensors without data (meta, fake).
+
+    >>> import redispatch as rd
+    >>> from redispatch.modes import NanDetectorMode
+    >>> with NanDetectorMode():
+    ...     rd.tensor(0.0).log() * 0
+    Traceback (most recent call last):
+        ...
+    redispatch.modes.nan_detector.NonFiniteError: aten.log.default(f32[]) made 1 inf in 1 elements, of finite inputs:...
     """
 
     def __init__(self, *, infinities: bool = True, action: str = "raise") -> None:

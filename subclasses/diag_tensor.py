@@ -90,16 +90,16 @@ class DiagTensor:
         return func(*args, **kwargs)
 
     def __add__(self, other: Any) -> Any:
-        return rd.add(self, other)  # type: ignore[arg-type]
+        return rd.add(self, other)  # type: ignore[arg-type]  # a number or a tensor
 
     def __sub__(self, other: Any) -> Any:
-        return rd.sub(self, other)  # type: ignore[arg-type]
+        return rd.sub(self, other)  # type: ignore[arg-type]  # a number or a tensor
 
     def __mul__(self, other: Any) -> Any:
-        return rd.mul(self, other)  # type: ignore[arg-type]
+        return rd.mul(self, other)  # type: ignore[arg-type]  # a number or a tensor
 
     def __matmul__(self, other: Any) -> Any:
-        return rd.matmul(self, other)  # type: ignore[arg-type]
+        return rd.matmul(self, other)  # type: ignore[arg-type]  # a number or a tensor
 
     __radd__, __rmul__ = __add__, __mul__  # for numbers: tensors on the left come through `__torch_function__`
 

@@ -36,6 +36,12 @@ class MaskedTensor(rd.Tensor):
 
     Where it is False the value may be anything, NaN included. The constructor records nothing: `masked` does.
     Errors: TypeError where `mask` is not boolean; ValueError where its shape is another.
+
+    >>> import redispatch as rd
+    >>> from redispatch.subclasses import MaskedTensor
+    >>> x = MaskedTensor(rd.tensor([1.0, 2.0, 3.0]), rd.tensor([True, False, True]))
+    >>> x.sum()
+    MaskedTensor(4)
     """
 
     data_: rd.Tensor  # `data` is taken: every tensor has it

@@ -84,6 +84,11 @@ class Quantity(rd.Tensor):
     """`value` counted in `unit`, a Unit or the text of one. What is plain, tensor or number, is a pure number.
 
     Requires grad where `value` does; the graph is then the wrapper's. `x.value` is the plain tensor without the unit.
+
+    >>> import redispatch as rd
+    >>> from redispatch.subclasses import Quantity
+    >>> Quantity(rd.tensor([6.0]), "m") / Quantity(rd.tensor([2.0]), "s")
+    Quantity([3.0] m/s)
     """
 
     value: rd.Tensor

@@ -27,6 +27,12 @@ class TwoTensor(rd.Tensor):
 
     Requires grad where they do; the graph is then the wrapper's, and its `grad` is a TwoTensor.
     Errors: ValueError where `a` and `b` do not look alike.
+
+    >>> import redispatch as rd
+    >>> from redispatch.subclasses import TwoTensor
+    >>> pair = TwoTensor(rd.zeros(2), rd.ones(2)) + 1
+    >>> pair.a, pair.b
+    (tensor([1., 1.]), tensor([2., 2.]))
     """
 
     a: rd.Tensor

@@ -1,160 +1,147 @@
-"""What every test starts from. Fixtures that give a test back the registries and the state it began with stand here.
-
-Run through `make test`, or `pytest` from the root: pyproject.toml says why `--confcutdir` is needed.
+"""What every test starts from. Fixtures that give a test back the registries and the state it began with stand here,
+and what is run of all the tests there are: `--all`, `--share`; see drawing.py.
 """
 
+import gc
 import os
 import sys
-import zlib
+from collections import Counter
 
 os.environ.setdefault("REDISPATCH_QUIET", "1")  # before the import: that kernels are compiled is no news to tests
 
+import hypothesis.core
 import pytest
 from hypothesis import HealthCheck, settings
 
-from redispatch.dispatch import DEFAULT, FALLBACKS, LISTENERS, NUMBER_FOR_TENSOR, OPERATORS, STATE
-from redispatch.dispatch.core.base import ARGUMENT_TYPES, BACKEND_OF_DEVICE
-from redispatch.dispatch.core.key import BACKEND_AT, FUNCTIONALITY_AT, KEYS, RUNTIME
-from redispatch.dispatch.core.registry import OVERLOADS, forget_entries
-from redispatch.dispatch.higher_order import HIGHER_ORDER
-from redispatch.dispatch.layers.autocast import KEY_OF_DEVICE
-from redispatch.dispatch.library import _DEFINING
-from redispatch.dispatch.rules import TABLES
-from redispatch.dispatch.tensor import KINDS, TYPE_NAMED
-from redispatch.kernels.declare.custom_op import _DEFINITIONS
-from redispatch.kernels.declare.from_scalar import DEFINED
+from redispatch.dispatch import DEFAULT, STATE
 from redispatch.kernels.ops import late_out_forms  # noqa: F401  # before any test, which would be made to forget them
 
-# No deadline: the first example of a property may compile a kernel. Derandomised: a failure seen once is seen again;
-# `pytest --hypothesis-profile=search` looks for new ones.
-settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("search", deadline=None, max_examples=1000)
-settings.load_profile("steady")
+from . import drawing
+from .registries import Snapshot
 
-TESTS = os.path.dirname(os.path.abspath(__file__)) + os.sep
-PACKAGE = os.path.dirname(os.path.dirname(TESTS)) + os.sep
+# Asserts in what the tests of operators share speak as clearly as those in tests
+pytest.register_assert_rewrite(f"{__package__}.op_db.driver", f"{__package__}.op_db.properties")
 
-# What these check does not depend on how calls are dispatched, or they choose that themselves, boxed and specialised:
-# `make test` runs them in one of its two passes, the specialised one.
-ONCE = {
-    "array_api",
-    "cuda",
-    "demo",
-    "kernels",
-    "kit",
-    "nn",
-    "op_db/test_dtypes.py",
-    "optim",
-    "programs",
-    "safety",
-    "serialization",
-    "specialiser",
-    "test_bench.py",
-    "test_cache_command.py",
-    "test_docs.py",
-    "test_doctests.py",
-    "test_packaging.py",
-    "test_pytree.py",
-    "test_reference.py",
-    "test_stubs.py",
-    "utils",
-    "viz",
-}
+# No deadline: the first example of a property may compile a kernel. The seed draws the examples, too, so a failure seen
+# once can be seen again.
+settings.register_profile(
+    "some", deadline=None, max_examples=25, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("everything", settings.get_profile("some"), max_examples=1000)
+settings.load_profile("some")
+hypothesis.core.global_force_seed = drawing.number("examples")
 
 
-# Of the generic tests each takes every operator in the specialised pass, and an eighth of them in the boxed one: which,
-# differs from test to test. That both do the same is what tests/specialiser compares, for all operators. Those that try
-# what follows from an operator's schema and derivative, more than from its kernel, take every second one and leave the
-# others to the long run. See docs/decisions/0008-what-runs-boxed.md.
-BOXED_SHARE = 8  # a multiple of SHARE: what runs boxed is a part of what runs at all
-SHARE = 2
-SHARED = {"op_db/test_forms.py", "op_db/test_forward.py", "op_db/test_layers.py"}
+# Where all tests run, one in so many of those on a simulated GPU is drawn: each takes a second to compile, and nothing
+# that is no CUDA depends on it. `make test-cuda` and `make test-all` run all.
+CUDA_SHARE = 4
+
+# Which tests run ------------------------------------------------------------------------------------------------------
 
 
-@pytest.hookimpl(tryfirst=True)  # before the items are chosen by their marks
-def pytest_collection_modifyitems(items):
-    for item in items:
-        where = os.path.relpath(item.path, TESTS).replace(os.sep, "/")
-        if where in ONCE or where.split("/")[0] in ONCE or is_left_out(item, BOXED_SHARE):
-            item.add_marker(pytest.mark.once)
-        if where in SHARED and is_left_out(item, SHARE):
-            item.add_marker(pytest.mark.long)
+def pytest_addoption(parser):
+    group = parser.getgroup("redispatch", "what is run of all the tests there are")
+    group.addoption("--all", action="store_true", help="all that could be drawn, and the tests that take minutes")
+    group.addoption("--share", type=int, metavar="N", default=1, help="of all these tests one in N, which are drawn")
+    group.addoption("--cpu", action="store_true", help="say how many CPU seconds each folder took, children included")
+    group.addoption("--property", action="append", metavar="NAME", help="of operators, check this property alone")
 
 
-def is_left_out(item, share):
-    """Whether a generic test is none of the share of its operators, one in so many."""
-    info = item.callspec.params.get("info") if hasattr(item, "callspec") else None
-    return info is not None and zlib.crc32(f"{item.originalname} {info}".encode()) % share != 0
+def pytest_configure(config):
+    drawing.everything = config.getoption("--all")
+    if drawing.everything:
+        settings.load_profile("everything")
 
 
-# Registries that are one container each, and whose values are never changed in place.
-REGISTRIES = [
-    OPERATORS,
-    FALLBACKS,
-    NUMBER_FOR_TENSOR,
-    ARGUMENT_TYPES,
-    BACKEND_OF_DEVICE,
-    _DEFINING,
-    LISTENERS,
-    HIGHER_ORDER,
-    _DEFINITIONS,
-    DEFINED,
-    KEY_OF_DEVICE,
-    KINDS,
-    TYPE_NAMED,
-]
-KEY_TABLES = [KEYS, BACKEND_AT, FUNCTIONALITY_AT, RUNTIME]
+def pytest_report_header(config):
+    if drawing.everything:
+        return "redispatch: everything is run"
+    return f"redispatch: REDISPATCH_SEED={drawing.SEED} draws what is run; --all runs everything"
 
 
-def containers():
-    return [*REGISTRIES, *KEY_TABLES, *(table._rules for table in TABLES)]
+def pytest_ignore_collect(collection_path, config):
+    """Leaves out tests/parity, which needs real torch, unless it is named (`make parity`)."""
+    if collection_path.name == "parity" and not any("parity" in argument for argument in config.args):
+        return True
+    return None
 
 
-class Snapshot:
-    """All registries as they are now."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Leaves out what takes minutes, unless it is asked for, and what is not drawn."""
+    long_ones = drawing.everything or "long" in config.getoption("markexpr")
+    share, chosen = config.getoption("--share"), config.getoption("--property")
+    cuda = 1 if drawing.everything or any("cuda" in argument for argument in config.args) else CUDA_SHARE
 
-    def __init__(self):
-        # An operator forgets its entries, and starts a new dict of them, whenever one of its registrations changes.
-        self.entries = [op._entries for op in OPERATORS.values()]
-        self.registrations = [(op, op.registrations.copy()) for op in OPERATORS.values()]
-        self.overloads = {name: overloads.copy() for name, overloads in OVERLOADS.items()}
-        self.containers = [(container, container.copy()) for container in containers()]
+    def is_left(item):
+        if chosen and getattr(item, "originalname", None) != "test_operator":
+            return True
+        if item.get_closest_marker("long") and not long_ones:
+            return True
+        drawn = share * (cuda if item.nodeid.startswith("tests/cuda/") else 1)
+        return drawn > 1 and drawing.number(item.nodeid) % drawn != 0
 
-    def holds(self):
-        """Whether nothing has changed since."""
-        now = [op._entries for op in OPERATORS.values()]
-        return len(now) == len(self.entries) and all(map(_is, now, self.entries)) and self._containers_hold()
-
-    def _containers_hold(self):
-        return len(self.containers) == len(containers()) and all(now == then for now, then in self.containers)
-
-    def library_has_defined_more(self):
-        known = {op for op, _ in self.registrations}
-        return any(
-            op.place.startswith(PACKAGE) and not op.place.startswith(TESTS)
-            for op in OPERATORS.values()
-            if op not in known
-        )
-
-    def restore(self):
-        known, now = {op for op, _ in self.registrations}, set(OPERATORS.values())
-        for container, then in self.containers:
-            container.clear()
-            container.extend(then) if isinstance(container, list) else container.update(then)
-        for op, then in self.registrations:
-            op.registrations.clear()
-            op.registrations.update(then)
-        OVERLOADS.clear()
-        OVERLOADS.update({name: overloads.copy() for name, overloads in self.overloads.items()})
-        forget_entries()
-        for listener in LISTENERS:
-            for op in known ^ now:
-                listener("removed" if op in now else "defined", op)
+    left = {item for item in items if is_left(item)}
+    if left:
+        config.hook.pytest_deselected(items=list(left))
+        items[:] = [item for item in items if item not in left]
 
 
-def _is(a, b):
-    return a is b
+def pytest_collection_finish():
+    """Takes what is there before the first test out of the collector's sight. It never goes; and `resize_`, which looks
+    for those who hold a storage, went through all of it, 50 ms each time."""
+    gc.collect()
+    gc.freeze()
 
+
+def cpu_seconds():
+    """Of this process and of those that it has waited for."""
+    return sum(os.times()[:4])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    item.user_properties.append(("cpu", cpu_seconds()))  # until the end is known
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if call.when == "teardown":
+        report.user_properties = [
+            (name, cpu_seconds() - value if name == "cpu" else value) for name, value in report.user_properties
+        ]
+    return report
+
+
+def say_cpu_seconds(terminalreporter):
+    """By folder, the most first; with how many tests."""
+    spent, count = Counter(), Counter()
+    for report in terminalreporter.getreports(""):
+        if report.when == "teardown":
+            folder = "/".join(report.nodeid.partition("::")[0].split("/")[:2])
+            spent[folder] += dict(report.user_properties)["cpu"]
+            count[folder] += 1
+    for folder, seconds in spent.most_common():
+        terminalreporter.line(f"{seconds:8.1f} CPU s  {count[folder]:5} tests  {folder}")
+    terminalreporter.line(
+        f"{sum(spent.values()):8.1f} CPU s in all tests; what starting and collecting took is not in it"
+    )
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """How much was checked of the operators; which properties do not apply, `--property NAME -rs` says one by one."""
+    if config.getoption("--cpu"):
+        say_cpu_seconds(terminalreporter)
+    reports = [report for kind in ("passed", "failed", "skipped") for report in terminalreporter.getreports(kind)]
+    found = [value for one in reports for name, value in getattr(one, "user_properties", ()) if name == "op_db"]
+    if found:
+        held, left = (sum(len(one[key]) for one in found) for key in ("held", "left out"))
+        terminalreporter.line(f"{len(found)} operators: {held} properties held, {left} could not be checked")
+
+
+# What they leave behind -----------------------------------------------------------------------------------------------
 
 snapshot = None  # the last one taken; good for the next test, too, where nothing has changed
 

@@ -2,7 +2,7 @@
 
     python tests/same.py [PART...]             compare with the records in tests/same/; exits with 1 on a difference
     python tests/same.py record [PART...]      write the records anew
-    python tests/same.py --kit DIR [PART...]   with the conformance kit in DIR (or SAME_KIT=DIR); else it is skipped
+    python tests/same.py --kit DIR [PART...]   with the conformance kit in DIR (or SAME_KIT=DIR), else skipped
 
 For a restructuring: files move, modules are split, code is derived instead of written, and none of it may show. Each
 part is collected in a process of its own: a dictionary of what a user sees, key -> value. When it is recorded, it is
@@ -88,7 +88,8 @@ def described(value):
     if isinstance(value, type):
         return f"class {signature(value)}"
     if callable(value):
-        return f"function {signature(value)}"
+        home = getattr(value, "__module__", None) or ""  # as pickles name it, where it says PyTorch
+        return f"function {signature(value)}{f' of {home}' if home.startswith('torch') else ''}"
     if isinstance(value, (bool, int, float, str, type(None))) and len(str(value)) < 60:
         return f"value {value!r}"
     return f"value of {type(value).__name__}"
@@ -113,11 +114,13 @@ def attributes(cls):
 
 
 def belongs(name, module):
-    """Whether a name is the module's own, and not only imported by it as a help."""
+    """Whether a name is a module's own, not a helper that it imports: listed, defined there, or at a package's door."""
     value = getattr(module, name, None)
-    if name in getattr(module, "__all__", ()) or hasattr(module, "__path__"):
+    if name in getattr(module, "__all__", ()):
         return True
-    return getattr(value, "__module__", module.__name__) == module.__name__ and not isinstance(value, types.ModuleType)
+    if isinstance(value, types.ModuleType) or name in ("TYPE_CHECKING", "annotations"):
+        return getattr(value, "__name__", "") in MODULES
+    return hasattr(module, "__path__") or getattr(value, "__module__", module.__name__) == module.__name__
 
 
 def is_ours(value):
@@ -125,16 +128,11 @@ def is_ours(value):
     if isinstance(value, types.ModuleType):
         return value.__name__ in MODULES
     home = getattr(value, "__module__", None) or type(value).__module__
-    return home.startswith("redispatch") or not callable(value)
+    return home.split(".")[0] in ("redispatch", "torch") or not callable(value)
 
 
-def is_public(name, value, module):
-    """Whether a name is a module's own, where the module does not list its names."""
-    listed = getattr(module, "__all__", ())
-    return not listed and not name.startswith("_") and is_ours(value) and belongs(name, module)
-
-
-MODULES = (RECORDS / "modules.txt").read_text().split()
+ROWS = [line.split() for line in (RECORDS / "modules.txt").read_text().splitlines()]
+MODULES = {path: promised for path, *promised in ROWS}  # and names that the documentation imports from there
 
 
 @part
@@ -148,12 +146,12 @@ def names():
         torch = None
     marked = recorded("names")  # among them what was PyTorch's when torch was there
     found = {}
-    for path in MODULES:
+    for path, promised in MODULES.items():
         module = module_or_none(path)
         if module is None:
             continue
         found[path] = described(module)
-        listed = set(getattr(module, "__all__", ()))
+        listed = {*getattr(module, "__all__", ()), *promised}
         theirs = set()
         if torch is not None:
             with contextlib.suppress(ImportError, AttributeError):
@@ -166,9 +164,16 @@ def names():
                 value = getattr(module, name)
             except AttributeError:
                 continue
-            if not (
-                name in listed or name in known or name in theirs and is_ours(value) or is_public(name, value, module)
-            ):
+            # of a file that lists no names, and is not PyTorch's, the classes are for users
+            shown = hasattr(module, "__path__") or isinstance(value, type)
+            own = (
+                shown
+                and not hasattr(module, "__all__")
+                and not name.startswith("_")
+                and is_ours(value)
+                and belongs(name, module)
+            )
+            if not (own or name in listed or name in known or (name in theirs and is_ours(value))):
                 continue
             found[prefix + name] = described(value)
             if isinstance(value, type) and is_ours(value):
@@ -387,7 +392,7 @@ def message(program, scope):
 @part
 def kit():
     """The rows of the conformance kit: how many of their checks hold."""
-    run = Path(os.environ["SAME_KIT"]) / "run.py"
+    run = Path(os.environ["SAME_KIT"]).resolve() / "run.py"
     output = subprocess.run([sys.executable, run, "-v"], capture_output=True, text=True, cwd=run.parent).stdout
     failed = re.findall(r"^  (\w+(?:\.\w+)?): ", output, re.M)
     rows = re.findall(r"^(\w+) (\d+/\d+) ", output, re.M)
@@ -513,7 +518,7 @@ def difference(old, new):
             if not near(old.get(key), new.get(key))
             for line in difference(old.get(key), new.get(key))
         ]
-    return [f"before {old}", f"now    {new}"]
+    return [f"before {old}"[:400], f"now    {new}"[:400]]
 
 
 def check(name):
@@ -566,7 +571,11 @@ def main(arguments):
             print("kit: skipped: no kit given")
             continue
         start = time.perf_counter()
-        same = act(name) is not False and same
+        try:
+            same = act(name) is not False and same
+        except subprocess.CalledProcessError as problem:
+            print(f"{name}: stopped, exit code {problem.returncode}; its traceback is above")
+            same = False
         print(f"    ({time.perf_counter() - start:.0f} s)", flush=True)
     return 0 if same else 1
 

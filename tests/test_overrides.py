@@ -42,7 +42,7 @@ def test_every_public_call_has_its_name():
         x = rd.ones(2)
         x + 1
         x.sum()
-        x.shape  # noqa: B018  # reading the property is the call
+        x.shape  # reading the property is the call
         x[0]
         rd.ops.aten.add(x, 1)
         rd.ops.aten.add.Tensor(x, 1)
@@ -111,7 +111,7 @@ def test_functions_that_pytorch_has_in_python_hand_on_their_defaults_and_count_p
         rd.einsum("ij->j", x)
         rd.meshgrid(x[0], indexing="ij")
         rd.tensor([1])
-        x.dtype  # noqa: B018  # reading the property is the call
+        x.dtype  # reading the property is the call
     plain = (rd.Tensor,)
     assert [one for one in seen if one[0] != "torch.Tensor.__getitem__"] == [
         ("torch.nn.functional.softmax", plain, 1, {"_stacklevel": 3, "dim": 0}),
@@ -468,7 +468,7 @@ def test_where_nobody_answers_the_message_names_the_function_and_who_was_asked()
         rd.add(Refusing(), 1)
     x = rd.ones(2).as_subclass(type("Shy", (rd.Tensor,), {"__torch_function__": Refusing.__torch_function__}))
     with pytest.raises(TypeError, match=r"failed for 'torch.Tensor.shape.__get__'"):
-        x.shape  # noqa: B018  # reading the property is the call
+        x.shape  # reading the property is the call
     with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for \+: 'Shy' and 'int'"):
         x + 1
 

@@ -115,6 +115,11 @@ def grad(
 
     grad_outputs: the gradients of the outputs, which scalars may omit. An input that was not used is an error, or
     gives None with `allow_unused`, zeros with `materialize_grads`.
+
+    >>> import redispatch as rd
+    >>> x = rd.tensor(3.0, requires_grad=True)
+    >>> rd.autograd.grad(x * x, x)
+    (tensor(6.),)
     """
     check_grad_arguments(inputs, allow_unused, materialize_grads)
     places, sources = as_places(outputs), as_places(inputs.values() if type(inputs) is dict else inputs)
@@ -327,7 +332,14 @@ def tensor_backward(
     create_graph: bool = False,
     inputs: Any = None,
 ) -> None:
-    """Adds the gradient of this tensor to the `.grad` of the leaves that it was computed from."""
+    """Adds the gradient of this tensor to the `.grad` of the leaves that it was computed from.
+
+    >>> import redispatch as rd
+    >>> x = rd.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
     refuse_under_transforms()
     if inputs is not None or not (gradient is None or isinstance(gradient, Tensor)):
         return backward(self, gradient, retain_graph, create_graph, inputs=inputs)
@@ -382,7 +394,15 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
 
 @overridable_in_python
 def register_hook(self: Tensor, hook: Callable[[Any], Any]) -> RemovableHandle:
-    """Calls `hook(grad)` whenever the tensor's gradient is computed; what it returns replaces the gradient."""
+    """Calls `hook(grad)` whenever the tensor's gradient is computed; what it returns replaces the gradient.
+
+    >>> import redispatch as rd
+    >>> x = rd.ones(2, requires_grad=True)
+    >>> _ = x.register_hook(lambda grad: grad * 10)
+    >>> x.sum().backward()
+    >>> x.grad
+    tensor([10., 10.])
+    """
     record = self._autograd
     if record is None or not record.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
@@ -432,13 +452,13 @@ def retain_grad(self: Tensor) -> None:
 
 
 tensor_backward.__name__ = "backward"
-Tensor.backward = tensor_backward  # type: ignore[attr-defined]
-Tensor.requires_grad_ = requires_grad_  # type: ignore[attr-defined]
-Tensor.register_hook = register_hook  # type: ignore[attr-defined]
-Tensor.register_post_accumulate_grad_hook = register_post_accumulate_grad_hook  # type: ignore[attr-defined]
-Tensor.retain_grad = retain_grad  # type: ignore[attr-defined]
+Tensor.backward = tensor_backward  # type: ignore[attr-defined]  # attached here
+Tensor.requires_grad_ = requires_grad_  # type: ignore[attr-defined]  # attached here
+Tensor.register_hook = register_hook  # type: ignore[attr-defined]  # attached here
+Tensor.register_post_accumulate_grad_hook = register_post_accumulate_grad_hook  # type: ignore[attr-defined]  # attached here
+Tensor.retain_grad = retain_grad  # type: ignore[attr-defined]  # attached here
 # The hooks themselves, in their order; None where there were none
-Tensor._backward_hooks = property(  # type: ignore[attr-defined]
+Tensor._backward_hooks = property(  # type: ignore[attr-defined]  # attached here
     lambda self: None if self._autograd is None else self._autograd.hooks
 )
 SET_REQUIRES_GRAD.fill(set_requires_grad)

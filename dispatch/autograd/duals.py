@@ -25,7 +25,7 @@ def tangent_of(value: Any) -> Any:
     tangent = value._tangent  # type: ignore[attr-defined]  # of a Tensor
     view = value._view
     if tangent is None and view is not None and view.base._tangent is not None:
-        tangent = value._tangent = part_of(value, view.base._tangent)  # type: ignore[attr-defined]
+        tangent = value._tangent = part_of(value, view.base._tangent)  # type: ignore[attr-defined]  # of Tensor, which this room knows as TensorBase
     return tangent
 
 

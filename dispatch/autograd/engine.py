@@ -239,7 +239,7 @@ class Task:
         return results
 
     def is_wanted(self, edge: Edge) -> bool:
-        return edge is not None and (edge[0] in self.needed or edge[0] in self.captures)  # type: ignore[operator]
+        return edge is not None and (edge[0] in self.needed or edge[0] in self.captures)  # type: ignore[operator]  # not None here
 
     def will_run(self, node: Node) -> bool:
         """Whether gradients reach `node` in this pass."""

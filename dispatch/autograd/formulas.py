@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from redispatch.dispatch import OpOverload, TensorBase, wants_gradient
 from redispatch.dispatch.specialiser.marks import frozen, inline
@@ -153,6 +153,20 @@ class Reading:
         asking = [formula for formula in self.formulas if any(need.parameter == parameter for need in formula.needs)]
         users = sorted({number for formula in asking for number in formula.inputs})
         return () if len(users) == len(self.inputs) else tuple(users)
+
+
+class Rule(Protocol):
+    """What nodes read of an `OperatorDerivative` (derivative.py): its formulas, and what they need, in tuples."""
+
+    formulas: Any
+    inputs: Any  # the positions of differentiable arguments
+    kept: Any  # of KeptArgument
+    results: Any  # of KeptResult
+    lists: Any
+    has_list: bool
+    has_one_output: bool
+    all_take_grad: bool
+    for_complex: bool
 
 
 def number_in(items: list[Any], item: Any) -> int:

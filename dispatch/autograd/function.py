@@ -207,6 +207,22 @@ class Function:
     """Subclass it, write `forward` and `backward` as static methods, and call `apply`.
 
     `forward(ctx, *args)`, or `forward(*args)` together with `setup_context(ctx, inputs, output)`.
+
+    >>> import redispatch as rd
+    >>> class Cube(rd.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x**3
+    ...
+    ...     @staticmethod
+    ...     def backward(ctx, grad):
+    ...         (x,) = ctx.saved_tensors
+    ...         return grad * 3 * x**2
+    >>> x = rd.tensor(2.0, requires_grad=True)
+    >>> Cube.apply(x).backward()
+    >>> x.grad
+    tensor(12.)
     """
 
     generate_vmap_rule = False

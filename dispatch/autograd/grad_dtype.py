@@ -61,4 +61,4 @@ def looks_of_gradient(tensor: Any) -> Looks:
     return looks
 
 
-Tensor.grad_dtype = overridable_property(get_grad_dtype, set_grad_dtype)  # type: ignore[attr-defined]
+Tensor.grad_dtype = overridable_property(get_grad_dtype, set_grad_dtype)  # type: ignore[attr-defined]  # attached here

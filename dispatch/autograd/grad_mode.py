@@ -65,7 +65,15 @@ class _Recording(Region):
 
 
 class no_grad(_Recording):
-    """A region in which nothing is recorded: results do not require grad, even where arguments do."""
+    """A region in which nothing is recorded: results do not require grad, even where arguments do.
+
+    >>> import redispatch as rd
+    >>> x = rd.ones(2, requires_grad=True)
+    >>> with rd.no_grad():
+    ...     y = x * 2
+    >>> y.requires_grad
+    False
+    """
 
     _enabled = False
 
@@ -170,7 +178,14 @@ class _unsafe_preserve_version_counter(Region):
 
 
 class inference_mode(Setting):
-    """A region whose new tensors are inference tensors; with `mode=False`, a normal region inside such a one."""
+    """A region whose new tensors are inference tensors; with `mode=False`, a normal region inside such a one.
+
+    >>> import redispatch as rd
+    >>> with rd.inference_mode():
+    ...     x = rd.ones(2)
+    >>> x.is_inference()
+    True
+    """
 
     def __new__(cls, mode: Any = True) -> Any:
         return super().__new__(cls) if isinstance(mode, bool) else cls()(mode)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from redispatch.dispatch import TensorBase, wants_gradient
 from redispatch.dispatch.specialiser.marks import inline
@@ -19,7 +19,7 @@ from redispatch.dispatch.tensor import looks_of
 from redispatch.dispatch.tensor.looks import Looks
 
 from .anomaly_mode import ANOMALY, remember, watch_writes
-from .formulas import KeptArgument, KeptResult
+from .formulas import KeptArgument, KeptResult, Rule
 from .node import Edge
 from .operator_node import OperatorNode, spans_of
 from .saved import (
@@ -38,12 +38,9 @@ from .saved import (
 )
 from .watch import WATCH
 
-if TYPE_CHECKING:
-    from .derivative import OperatorDerivative
-
 
 @inline
-def kept_arguments(rule: OperatorDerivative, stack: list[Any], edges: Sequence[Sequence[Edge]]) -> tuple[Any, ...]:
+def kept_arguments(rule: Rule, stack: list[Any], edges: Sequence[Sequence[Edge]]) -> tuple[Any, ...]:
     """What a node keeps of the arguments: saved.py, Note [Kept tensors]. `edges`: of each differentiable argument."""
     kept: list[Any] = []
     for one in rule.kept:
@@ -76,7 +73,7 @@ def saved_list(values: Sequence[Any] | None, is_written: bool) -> list[Any]:
     return [SavedTensor(value) if isinstance(value, TensorBase) else value for value in kept]
 
 
-def look_on(rule: OperatorDerivative, node: OperatorNode) -> None:
+def look_on(rule: Rule, node: OperatorNode) -> None:
     """Hands what was kept to the hooks on saved tensors; remembers the call stack in anomaly mode."""
     if rule.kept and PACKING.get():
         kept = list(node.kept)
@@ -92,9 +89,7 @@ def look_on(rule: OperatorDerivative, node: OperatorNode) -> None:
                     watch_writes(value)
 
 
-def kept_outputs(
-    rule: OperatorDerivative, node: OperatorNode, outputs: Sequence[Any], stack: Sequence[Any] = ()
-) -> Any:
+def kept_outputs(rule: Rule, node: OperatorNode, outputs: Sequence[Any], stack: Sequence[Any] = ()) -> Any:
     """What a node keeps of the outputs. `stack`: the arguments, if the call has written some of them."""
     kept: list[Any] = []
     for one in rule.results:
@@ -105,7 +100,7 @@ def kept_outputs(
     return tuple(kept)
 
 
-def edges_of(rule: OperatorDerivative, node: OperatorNode) -> list[Sequence[Edge]]:
+def edges_of(rule: Rule, node: OperatorNode) -> list[Sequence[Edge]]:
     """The edges of each differentiable argument."""
     return [[node.next_edges[place] for place in span] for span in spans_of(rule, node)]
 
@@ -231,7 +226,7 @@ def things_in(name: str, value: Any) -> list[SavedThing]:
     if type(value) is tuple:
         array, looks = value[3], value[5]
     elif isinstance(value, TensorBase):
-        array, looks = value._array, looks_of(value)  # type: ignore[attr-defined]
+        array, looks = value._array, looks_of(value)  # type: ignore[attr-defined]  # of Tensor, which this room knows as TensorBase
     else:
         return []
     return [SavedThing(name, looks, None if array is None else id(array), 0 if array is None else array.nbytes)]

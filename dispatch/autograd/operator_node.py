@@ -10,18 +10,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from redispatch.dispatch.specialiser.marks import inline
 
 from .conjugate import any_complex, conjugates, one_complex
-from .formulas import Formula, Need
+from .formulas import Formula, Need, Rule
 from .node import Node
 from .saved import FREED, UNSAVED, kept_result_value, kept_value
 from .straight import straighten
-
-if TYPE_CHECKING:
-    from .derivative import OperatorDerivative
 
 
 class OperatorNode(Node):
@@ -29,7 +26,7 @@ class OperatorNode(Node):
 
     __slots__ = ()
     __init__ = object.__init__  # `begin` fills the slots, which takes half as long
-    rule: OperatorDerivative
+    rule: Rule
     kept: Any  # arguments that are tensors, each with its version; None once they were let go
     facts: Any  # everything else about the arguments
     results: Any  # as `kept`
@@ -56,9 +53,7 @@ class OperatorNode(Node):
 
 
 @inline
-def all_gradients(
-    rule: OperatorDerivative, node: Any, gradients: list[Any], wanted: Sequence[bool] | None = None
-) -> Sequence[Any]:
+def all_gradients(rule: Rule, node: Any, gradients: list[Any], wanted: Sequence[bool] | None = None) -> Sequence[Any]:
     """`some_gradients` for a rule without lists, where somebody waits behind every edge: that comes to a few lines."""
     if wanted is not None:
         return some_gradients(rule, node, gradients, wanted)
@@ -88,7 +83,7 @@ def all_gradients(
 
 
 @inline
-def last_gradients(rule: OperatorDerivative, node: Any, gradients: list[Any]) -> Sequence[Any]:
+def last_gradients(rule: Rule, node: Any, gradients: list[Any]) -> Sequence[Any]:
     """`all_gradients`; then what was kept for them is let go."""
     found = all_gradients(rule, node, gradients)
     if rule.kept:
@@ -98,18 +93,14 @@ def last_gradients(rule: OperatorDerivative, node: Any, gradients: list[Any]) ->
     return found
 
 
-def some_gradients(
-    rule: OperatorDerivative, node: Any, gradients: list[Any], wanted: Sequence[bool] | None = None
-) -> Sequence[Any]:
+def some_gradients(rule: Rule, node: Any, gradients: list[Any], wanted: Sequence[bool] | None = None) -> Sequence[Any]:
     """What a node hands on along each edge. `wanted` says where somebody waits; None: behind every edge."""
     if not rule.for_complex and any_complex(gradients):
         return conjugates(formulas_gradients(rule, node, conjugates(gradients), wanted))
     return formulas_gradients(rule, node, gradients, wanted)
 
 
-def formulas_gradients(
-    rule: OperatorDerivative, node: Any, gradients: list[Any], wanted: Sequence[bool] | None
-) -> Sequence[Any]:
+def formulas_gradients(rule: Rule, node: Any, gradients: list[Any], wanted: Sequence[bool] | None) -> Sequence[Any]:
     """What the formulas give for these gradients."""
     edges = node.next_edges
     if wanted is None:
@@ -138,7 +129,7 @@ def no_gradient(gradients: Sequence[Any]) -> bool:
     return all(gradient is None for gradient in gradients)
 
 
-def spans_of(rule: OperatorDerivative, node: Any) -> Sequence[Sequence[int]]:
+def spans_of(rule: Rule, node: Any) -> Sequence[Sequence[int]]:
     """For each differentiable argument, the places of its gradients among those that the node gives."""
     if not rule.has_list:
         return [(number,) for number in range(len(rule.inputs))]
@@ -146,9 +137,7 @@ def spans_of(rule: OperatorDerivative, node: Any) -> Sequence[Sequence[int]]:
     return [range(end - count, end) for count, end in zip(node.counts, ends, strict=True)]
 
 
-def put(
-    rule: OperatorDerivative, found: list[Any], spans: Sequence[Sequence[int]], formula: Formula, value: Any
-) -> None:
+def put(rule: Rule, found: list[Any], spans: Sequence[Sequence[int]], formula: Formula, value: Any) -> None:
     """Puts what a formula gave in its places."""
     values = (value,) if len(formula.inputs) == 1 else spread(value, len(formula.inputs))
     for number, gradient in zip(formula.inputs, values, strict=True):
@@ -173,7 +162,7 @@ def spread(value: Any, count: int) -> Sequence[Any]:
 
 @inline
 def argument(
-    rule: OperatorDerivative,
+    rule: Rule,
     node: Any,
     need: Need,
     gradients: Sequence[Any],

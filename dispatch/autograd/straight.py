@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 from redispatch.dispatch.config import ON_CHANGE, config
 from redispatch.dispatch.specialiser.calls import Calls
-from redispatch.dispatch.specialiser.evaluator import Road
+from redispatch.dispatch.specialiser.evaluator import Path
 from redispatch.dispatch.specialiser.residual import Block, Writer, compiled
 from redispatch.dispatch.specialiser.specialise import BOXED_AT_FIRST, SpecialisationError, written
 from redispatch.dispatch.specialiser.values import Code, Frame, StateCode, Static, Unsupported
@@ -42,13 +42,13 @@ def code_for(kind: str, name: str, method: Callable[..., Any], rule: Any) -> Cal
     """The method for one rule, its conditions decided and its loops unrolled."""
     writer = Writer()
     evaluator, body = Calls(writer), Block()
-    road = Road(body, StateCode("", facts={}))
-    road.frames.append(Frame({}, {}, {}))
+    path = Path(body, StateCode("", facts={}))
+    path.frames.append(Frame({}, {}, {}))
     name = writer.variable(name)
     _, *parameters = inspect.signature(method).parameters.values()
     names = [writer.variable("self"), *(writer.variable(one.name) for one in parameters[1:])]
     given = [Static(rule, "rule"), *map(Code, names)]
-    for one, value in evaluator.inlined(method, given, {}, road):
+    for one, value in evaluator.inlined(method, given, {}, path):
         one.block.add(f"return {evaluator.code(value, one)}")
     defaults = ["" if one.default is one.empty else f"={one.default!r}" for one in parameters]
     head = [f"# {rule}", f"def {name}({', '.join(map(str.__add__, names, defaults))}):"]

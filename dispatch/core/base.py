@@ -73,6 +73,3 @@ VALUE_CLASSES: dict[str, type] = {}
 
 # device type -> the backend whose kernels run on it: "cpu" -> "CPU"
 BACKEND_OF_DEVICE: dict[str, str] = {}
-
-# device types that are of no use before a module is registered for them
-WITHOUT_MODULE: set[str] = set()

@@ -30,7 +30,13 @@ FUNCTIONALITY_MASK = ((1 << KEYSET_BITS) - 1) ^ BACKEND_MASK
 
 @pure
 def keyset(*keys: DispatchKey | str) -> int:
-    """The set of these keys, as an int. ValueError for an alias key, which no set holds."""
+    """The set of these keys, as an int. ValueError for an alias key, which no set holds.
+
+    >>> import redispatch as rd
+    >>> from redispatch.dispatch import describe, keyset
+    >>> describe(keyset("CPU", "AutogradCPU"))
+    'DispatchKeySet(CPU, AutogradCPU)'
+    """
     bits = 0
     for key in map(key_named, keys):
         if key.is_alias:

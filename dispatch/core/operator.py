@@ -183,7 +183,7 @@ class OpOverload(HasEntryPoint):
             )
         keys = int(as_keyset(keyset)) | STATE.get().included
         keys = keys & ~STATE.get().excluded & KEYS_MASK | STATE.get().keys.added & FLAGS & ~TRACED
-        return self.table(facts or usual_facts(self.schema)).made(keys).source  # type: ignore[attr-defined]
+        return self.table(facts or usual_facts(self.schema)).made(keys).source  # type: ignore[attr-defined]  # an attribute that mypy does not see
 
     # Names ----------------------------------------------------------------------------------------------------
 

@@ -1,7 +1,6 @@
 """What is registered for the whole process: the operators by name, and the fallbacks that hold for all of them.
 
-Registering anything makes operators forget the entries that they have worked out; nothing else holds such a thing.
-Read next: operator.py, library.py.
+Registering makes operators forget the entries that they have worked out. Read next: operator.py, ../library.py.
 """
 
 from __future__ import annotations

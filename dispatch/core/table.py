@@ -4,8 +4,7 @@ An operator holds a list of *registrations* per key, alias keys included, the ne
 with the backend fallbacks that hold for all operators, into the *entry* of one runtime key. Nothing here is
 computed before it is asked for, and nothing is asked for while a call runs: operators remember their entries.
 
-Source of the rule: PyTorch's OperatorEntry; the steps are numbered as in `explain`'s output.
-Read next: interpreter.py.
+Source of the rule: PyTorch's OperatorEntry; steps are numbered as in `explain`'s output. Read next: interpreter.py.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ as a person would: a tree of tests on these classes, at whose leaves the code is
         if type(other) is int or type(other) is float or type(other) is bool or type(other) is complex:
             ...
 
-What no lane takes goes the slow road, which defines what the function means: `overridden`, `Parser` or `bind`, `call`.
+What no lane takes goes the slow path, which defines what the function means: `overridden`, `Parser` or `bind`, `call`.
 
 A *reading* says how one overload reads a call of a given shape (so many positions, these keywords): for each value,
 what a value of each *kind* becomes, and where each slot of the stack comes from. The first overload that fits is
@@ -440,7 +440,7 @@ class ByLength(dict[Any, Any]):
 
 def as_ints(value: Any) -> list[int] | None:
     """The items of a list or tuple of ints; None for anything else."""
-    if not isinstance(value, (list, tuple)):  # noqa: UP038  # a third faster than a union
+    if not isinstance(value, (list, tuple)):  # a third faster than a union
         return None
     for item in value:
         if type(item) is not int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.base import BACKEND_OF_DEVICE, WITHOUT_MODULE
+from ..core.base import BACKEND_OF_DEVICE
 from ..core.interpreter import run
 from ..core.key import key_named
 from ..core.operator import OpOverload
@@ -15,6 +15,9 @@ from ..core.registry import Undo
 from ..places import place_of
 from ..specialiser.marks import pure
 from .layer import boxed_kernel, skipped
+
+# device types that are of no use before a module is registered for them
+WITHOUT_MODULE: set[str] = set()
 
 
 def backend_select(op: OpOverload, keyset: int, stack: list[Any]) -> Any:

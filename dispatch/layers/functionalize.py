@@ -98,7 +98,7 @@ def current_level() -> Any:
 
 def is_wrapper(value: Any) -> bool:
     """Whether a value is a wrapper of the level at work."""
-    return isinstance(value, TensorBase) and bool(value._keyset & FUNCTIONALIZE) and value._level is current_level()  # type: ignore[attr-defined]
+    return isinstance(value, TensorBase) and bool(value._keyset & FUNCTIONALIZE) and value._level is current_level()  # type: ignore[attr-defined]  # of Tensor, which this room knows as TensorBase
 
 
 def value_of(tensor: Any) -> Any:

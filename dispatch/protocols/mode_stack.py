@@ -87,6 +87,17 @@ class TorchFunctionMode(StackMode):
     """A mode that sees every public function.
 
     Override `__torch_function__(self, func, types, args=(), kwargs=None)`.
+
+    >>> import redispatch as rd
+    >>> from redispatch.overrides import TorchFunctionMode
+    >>> class Calls(TorchFunctionMode):
+    ...     def __torch_function__(self, func, types, args=(), kwargs=None):
+    ...         print(func.__name__)
+    ...         return func(*args, **(kwargs or {}))
+    >>> x = rd.ones(2)
+    >>> with Calls():
+    ...     _ = rd.relu(x)
+    relu
     """
 
     _stack = "function_modes"
@@ -111,6 +122,18 @@ class TorchDispatchMode(StackMode):
 
     _mode_key: the slot of an infra mode, set for a class or for an instance. _dispatch_key: PreDispatch for a mode that
     is asked before all layers: it sees composite operators whole, and what it calls is recorded.
+
+    >>> import redispatch as rd
+    >>> from redispatch.utils._python_dispatch import TorchDispatchMode
+    >>> class Names(TorchDispatchMode):
+    ...     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    ...         print(func)
+    ...         return func(*args, **(kwargs or {}))
+    >>> x = rd.ones(2)
+    >>> with Names():
+    ...     _ = x + x.relu()
+    aten.relu.default
+    aten.add.Tensor
     """
 
     _stack = "modes"

@@ -31,7 +31,7 @@ def not_handled(text: str) -> TypeError:
     """The error where every handler that was asked answered NotImplemented. Python's operators go on to the other
     operand then; users see what PyTorch raises, a TypeError and no class of its own."""
     error = TypeError(text)
-    error.is_not_handled = True  # type: ignore[attr-defined]
+    error.is_not_handled = True  # type: ignore[attr-defined]  # a mark of ours on Python's object
     return error
 
 
@@ -118,7 +118,7 @@ def remember_plain(kind: type) -> None:
                 return
             if "__torch_function__" in vars(base):
                 break
-        handler: Any = kind.__torch_function__  # type: ignore[attr-defined]
+        handler: Any = kind.__torch_function__  # type: ignore[attr-defined]  # an attribute that mypy does not see
         if handler is _disabled_torch_function_impl:
             enter(PLAIN_TENSORS, kind)
         elif getattr(handler, "__func__", None) in DEFAULT_HANDLER and not hasattr(kind, "__torch_dispatch__"):

@@ -82,7 +82,7 @@ CONSTANTS = {"Mean": 1, "Sum": 2, "strided": 0, "contiguous_format": 0, "preserv
 INT_TYPES = frozenset(["int", "SymInt", "ScalarType", "Layout", "MemoryFormat"])
 
 # What a numeric default may be for each type; the first is what it is made into.
-NUMBER_TYPES: dict[str, tuple[type, ...]] = {name: (int,) for name in INT_TYPES} | {
+NUMBER_TYPES: dict[str, tuple[type, ...]] = dict.fromkeys(INT_TYPES, (int,)) | {
     "bool": (bool,),
     "float": (float, int),
     "complex": (complex, float, int),

@@ -21,19 +21,19 @@ FROZEN: set[type] = set()
 
 def inline(function: F) -> F:
     """The function is worked out at each call, as if it had been written there."""
-    function.__inline__ = True  # type: ignore[attr-defined]
+    function.__inline__ = True  # type: ignore[attr-defined]  # a mark of ours on Python's object
     return function
 
 
 def pure(function: F) -> F:
     """The function has no effect and its answer depends on its arguments alone, tables that only grow included."""
-    function.__pure__ = True  # type: ignore[attr-defined]
+    function.__pure__ = True  # type: ignore[attr-defined]  # a mark of ours on Python's object
     return function
 
 
 def leaf(function: F) -> F:
     """The function calls no operator: what a layer sets in the dispatch state before it calls makes no difference."""
-    function.__leaf__ = True  # type: ignore[attr-defined]
+    function.__leaf__ = True  # type: ignore[attr-defined]  # a mark of ours on Python's object
     return function
 
 

@@ -1,7 +1,7 @@
 """Residual code: what is left of the interpreter and its layers when everything known has been worked out.
 
 A `Block` is a list of lines and of compound statements, which are a header with a block below it. A `Writer` gives out
-names: each variable is assigned once on every road through the code, and each object that the code refers to becomes
+names: each variable is assigned once on every path through the code, and each object that the code refers to becomes
 a constant with a name that a reader recognises. `compiled` makes a function of it, whose source `linecache` knows: so
 tracebacks, `inspect.getsource` and the debugger show it.
 """
@@ -13,6 +13,7 @@ import keyword
 import linecache
 import re
 from collections.abc import Callable, Iterator
+from types import CodeType
 from typing import Any
 
 ENDS = ("return", "raise", "continue", "break")
@@ -117,7 +118,7 @@ class Block:
         at = 0
         while at + 5 < len(self.lines):
             group = self.lines[at : at + 6]
-            if _is_region(group[:3]) and _is_region(group[3:]) and group[1][1].state == group[4][1].state:  # type: ignore[union-attr]
+            if _is_region(group[:3]) and _is_region(group[3:]) and group[1][1].state == group[4][1].state:  # type: ignore[union-attr]  # not None here
                 group[1][1].lines += group[4][1].lines  # type: ignore[union-attr]  # the two `try`
                 del self.lines[at + 3 : at + 6]
             else:
@@ -141,7 +142,7 @@ class Block:
             return
         before, last = self.lines[-2:]
         word, _, name = last.partition(" ")  # type: ignore[union-attr]  # both are lines of text
-        if word in ("return", "raise") and name.isidentifier() and before.startswith(f"{name} = "):  # type: ignore[union-attr]
+        if word in ("return", "raise") and name.isidentifier() and before.startswith(f"{name} = "):  # type: ignore[union-attr]  # not None here
             self.lines[-2:] = [f"{word} {before[len(name) + 3 :]}"]
 
     def text(self, indent: str = "") -> Iterator[str]:
@@ -179,10 +180,11 @@ class Writer:
     def __init__(self) -> None:
         self.taken: set[str] = set(keyword.kwlist) | set(dir(builtins))
         self.idle: set[str] = set()  # variables which nobody misses if they are not read
-        self.variables: set[str] = set()  # those that are no parameters: one may be assigned on several roads
+        self.variables: set[str] = set()  # those that are no parameters: one may be assigned on several paths
         self.constants: dict[str, Any] = {}
         self._name_of: dict[int, str] = {}
         self._held: list[Any] = []  # so that no id is used twice
+        self.named = constant_name
         self._methods: dict[Any, Any] = {}  # Python makes a new object of a bound method each time
 
     def variable(self, hint: str) -> str:
@@ -237,7 +239,7 @@ class Writer:
             return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
         found = self._name_of.get(id(value))
         if found is None:
-            found = self._name_of[id(value)] = self.variable(hint or constant_name(value))
+            found = self._name_of[id(value)] = self.variable(hint or self.named(value))
             self.constants[found] = value
             self._held.append(value)
         return found
@@ -257,7 +259,12 @@ def constant_name(value: Any) -> str:
 
 def compiled(name: str, source: str, constants: dict[str, Any], filename: str) -> Callable[..., Any]:
     """The function `name` that `source` defines."""
+    return defined(name, compile(source, filename, "exec"), source, constants, filename)
+
+
+def defined(name: str, body: CodeType, source: str, constants: dict[str, Any], filename: str) -> Callable[..., Any]:
+    """The function `name` that `body` defines, which was compiled from `source`."""
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     scope = {"__name__": "redispatch.specialised", **constants}
-    exec(compile(source, filename, "exec"), scope)
+    exec(body, scope)
     return scope[name]

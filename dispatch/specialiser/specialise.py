@@ -35,8 +35,10 @@ from ..inspection.origins import noting
 from ..schema.convert import default_of, is_default
 from ..schema.schema import NO_DEFAULT, FunctionSchema
 from .calls import Calls
-from .evaluator import Road
-from .residual import Block, Writer, compiled
+from .evaluator import Path
+from .kept import file_for, load, store
+from .reads import NOTHING, Reads
+from .residual import Block, Writer, defined
 from .site import Site
 from .values import NONE, Code, Frame, Items, StateCode, Static
 
@@ -175,15 +177,26 @@ def specialised(op: Operator, facts: Facts, keys: int) -> Callable[..., Any]:
 
 
 def worked_out(op: Operator, facts: Facts, keys: int) -> Callable[..., Any]:
-    """The code that the evaluator makes."""
+    """The code that the evaluator makes, or has made in an earlier process."""
+    state = state_facts(keys)
+    level, title = state["level"], filename(op, facts, keys)
+    roots = [op] if level is None else [op, level]
+    file = file_for((title, str(op.schema), facts, keys, level and (level.__module__, level.__qualname__)))
+    kept = None if file is None else load(file, roots)
+    if kept is not None:
+        return kept
+    reads = NOTHING if file is None else Reads(roots)
     writer = Writer()
-    evaluator = Calls(writer)
+    evaluator = Calls(writer, reads)
     name = writer.variable(function_name(op))
     body = Block()
     names, stack = arguments(op.schema, facts, writer, body)
-    road = Road(body, StateCode("", facts=state_facts(keys)))
-    road.frames.append(Frame({}, {}, {}))
-    found = evaluator.apply_static(Static(run), [Static(op, "op"), Static(keys & KEYS_MASK), stack], {}, road, "result")
+    for place, (fact, default) in enumerate(zip(facts, defaults_of(op.schema), strict=True)):
+        if fact == "D" or fact == "x":
+            reads.note(default, "default", op, place)
+    path = Path(body, StateCode("", facts=state))
+    path.frames.append(Frame({}, {}, {}))
+    found = evaluator.apply_static(Static(run), [Static(op, "op"), Static(keys & KEYS_MASK), stack], {}, path, "result")
     for one, value in found:
         one.block.add(f"return {evaluator.code(value, one)}")
     if evaluator.problems and config.specialize == "strict":
@@ -192,9 +205,12 @@ def worked_out(op: Operator, facts: Facts, keys: int) -> Callable[..., Any]:
     head += [f"    # {op.schema}", f"    # {describe(keys & KEYS_MASK)}{spoken_flags(keys)}"]
     source, used = written(head, body, writer)
     constants = {known: value for known, value in writer.constants.items() if known in used}
-    code: Any = compiled(name, source, constants, filename(op, facts, keys))
+    text = compile(source, title, "exec")
+    code: Any = defined(name, text, source, constants, title)
     code.asked = frozenset(evaluator.asked)
     code.source, code.left = source, evaluator.left
+    if file is not None and not evaluator.problems and not evaluator.left:
+        store(file, code, reads, constants, evaluator.asked, text)
     return code
 
 

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from types import BuiltinFunctionType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
+from ..core.key import DispatchKey
 from .marks import FROZEN
 
 
@@ -98,12 +99,32 @@ class Frame:
     names: dict[str, Any]
     cells: dict[str, Any]
     globals: dict[str, Any]
-    number: int = field(default_factory=itertools.count().__next__)  # the same on all roads
+    number: int = field(default_factory=itertools.count().__next__)  # the same on all paths
     locals: frozenset[str] = frozenset()  # names that the function assigns somewhere
 
     def copy(self) -> Frame:
         return Frame(dict(self.names), self.cells, self.globals, self.number, self.locals)
 
+
+def class_attribute(kind: type, name: str) -> Any:
+    """An attribute as a class holds it, no descriptor asked; None where it has none."""
+    metaclass: type = type(kind)
+    for base in (*kind.__mro__, *metaclass.__mro__):
+        if name in base.__dict__:
+            return base.__dict__[name]
+    return None
+
+
+def before(key: DispatchKey, keys: Iterable[DispatchKey]) -> Iterator[DispatchKey]:
+    """The keys down to `key`: those whose registrations decide that a call stops there."""
+    for one in keys:
+        yield one
+        if one is key:
+            return
+
+
+# Classes of which a global or cell that holds an instance is taken for a variable
+VARIABLE = (int, float, str, list, dict, set, type(None))
 
 Value = Static | Code | Items | Method | Closure
 

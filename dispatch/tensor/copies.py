@@ -150,8 +150,8 @@ def _rebuilt_storage(data: bytes | None, nbytes: int, on: device) -> UntypedStor
 
 for _name, _function in (("__deepcopy__", deepcopy), ("__reduce_ex__", reduce_ex), ("__setstate__", set_state)):
     _function.__name__ = _name
-Tensor.__deepcopy__ = asks(deepcopy)  # type: ignore[attr-defined]
-Tensor.__reduce_ex__ = asks(reduce_ex)  # type: ignore[method-assign]
-Tensor.__setstate__ = overridable_in_python(set_state)  # type: ignore[attr-defined]
-UntypedStorage.__deepcopy__ = copy_storage  # type: ignore[attr-defined]
-UntypedStorage.__reduce__ = reduce_storage  # type: ignore[method-assign, assignment]
+Tensor.__deepcopy__ = asks(deepcopy)  # type: ignore[attr-defined]  # attached here
+Tensor.__reduce_ex__ = asks(reduce_ex)  # type: ignore[method-assign]  # attached here
+Tensor.__setstate__ = overridable_in_python(set_state)  # type: ignore[attr-defined]  # attached here
+UntypedStorage.__deepcopy__ = copy_storage  # type: ignore[attr-defined]  # attached here
+UntypedStorage.__reduce__ = reduce_storage  # type: ignore[method-assign, assignment]  # attached here

@@ -112,6 +112,10 @@ def promote_types(a: dtype, b: dtype) -> dtype:
 
     Two pairs have no wider member of their own: uint8 with a signed type needs one more bit, and float16 with
     bfloat16 needs float32.
+
+    >>> import redispatch as rd
+    >>> rd.promote_types(rd.int32, rd.float16)
+    torch.float16
     """
     if a is b:
         return a

@@ -54,6 +54,12 @@ def set_printoptions(
 
     `sci_mode` is set by each call: without it, notation is chosen by the numbers again.
     Errors: ValueError for an unknown profile.
+
+    >>> import redispatch as rd
+    >>> rd.set_printoptions(precision=2)
+    >>> rd.tensor([1 / 3])
+    tensor([0.33])
+    >>> rd.set_printoptions(profile="default")
     """
     global _options
     if profile is not None and profile not in PROFILES:

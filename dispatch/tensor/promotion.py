@@ -32,6 +32,10 @@ def result_type(*operands: Any) -> dtype:
     """The dtype in which these tensors and numbers are computed. TypeError for anything else.
 
     Source: PyTorch's `torch.result_type`.
+
+    >>> import redispatch as rd
+    >>> rd.result_type(rd.ones(2, dtype=rd.int8), 1.5)
+    torch.float32
     """
     ranks: list[dtype | None] = [None, None, None]  # with dimensions, without, numbers
     for value in operands:
@@ -57,5 +61,10 @@ def _over(high: dtype | None, low: dtype | None) -> Any:
 
 
 def can_cast(from_: dtype, to: dtype) -> builtins.bool:
-    """Whether an in-place operator may store a result of one dtype in a tensor of the other: never down a category."""
+    """Whether an in-place operator may store a result of one dtype in a tensor of the other: never down a category.
+
+    >>> import redispatch as rd
+    >>> rd.can_cast(rd.float64, rd.int32)
+    False
+    """
     return from_.category <= to.category

@@ -5,7 +5,7 @@ A wrapper subclass shows the shape, strides, device and layout which `_make_wrap
 time: `x.shape` then is a call of `aten.sym_size`. What the library reads for itself stays the face, and so does all of
 it where Python dispatch is off.
 
-Only tensors of classes that have such tensors pay for this: `never_plain` sends them by the long road of every method.
+Only tensors of classes that have such tensors pay for this: `never_plain` sends them by the long path of every method.
 """
 
 from __future__ import annotations

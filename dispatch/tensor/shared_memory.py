@@ -94,5 +94,5 @@ def received(handle: Any, nbytes: int) -> UntypedStorage:
     return storage
 
 
-UntypedStorage.share_memory_ = share_memory_  # type: ignore[attr-defined]
-UntypedStorage._new_shared = staticmethod(new_shared)  # type: ignore[attr-defined]
+UntypedStorage.share_memory_ = share_memory_  # type: ignore[attr-defined]  # attached here
+UntypedStorage._new_shared = staticmethod(new_shared)  # type: ignore[attr-defined]  # attached here

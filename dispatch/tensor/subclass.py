@@ -243,4 +243,4 @@ def _check_class(cls: Any) -> None:
 
 Tensor._make_subclass = staticmethod(make_subclass)
 Tensor._make_wrapper_subclass = staticmethod(make_wrapper_subclass)
-Tensor.as_subclass = as_subclass  # type: ignore[attr-defined]
+Tensor.as_subclass = as_subclass  # type: ignore[attr-defined]  # attached here

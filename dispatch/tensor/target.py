@@ -12,23 +12,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .operand import as_ndarray
-
-if TYPE_CHECKING:
-    from redispatch.kernels.engine.compile import Kernel
-
-    from .operand import Operand
+from .operand import Operand, as_ndarray
 
 
 class Target:
     """What a device does in the place of the CPU."""
 
-    def entry(self, kernel: Kernel, signature: tuple[str, ...]) -> Callable[..., Any]:
-        """What runs a loop: `f(lo, hi, *args)`."""
+    def entry(self, kernel: Any, signature: tuple[str, ...]) -> Callable[..., Any]:
+        """What runs the loop of a `Kernel` (kernels/engine/compile.py): `f(lo, hi, *args)`."""
         raise NotImplementedError
 
     def memory(self, count: int, dtype: Any) -> Any:

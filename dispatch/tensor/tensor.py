@@ -245,8 +245,8 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         """A class with a `__torch_dispatch__` takes its calls there, and none at the default `__torch_function__`."""
         super().__init_subclass__(**options)
         inherited = getattr(cls.__torch_function__, "__func__", None)
-        if has_handler(cls) and inherited is Tensor.__torch_function__.__func__:  # type: ignore[attr-defined]
-            cls.__torch_function__ = staticmethod(_disabled_torch_function_impl)  # type: ignore[method-assign]
+        if has_handler(cls) and inherited is Tensor.__torch_function__.__func__:  # type: ignore[attr-defined]  # an attribute that mypy does not see
+            cls.__torch_function__ = staticmethod(_disabled_torch_function_impl)  # type: ignore[method-assign]  # wrapped on purpose
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

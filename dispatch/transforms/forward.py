@@ -30,6 +30,10 @@ def jvp(
     primals, tangents: tuples of pytrees of tensors of the same structure, shapes and dtypes. With `strict`, an output
     that does not depend on the primals is an error.
     Errors: RuntimeError where primals and tangents do not match, or an output is no tensor; ValueError for integers.
+
+    >>> import redispatch as rd
+    >>> rd.func.jvp(lambda x: x * x, (rd.tensor([1.0, 2.0]),), (rd.ones(2),))
+    (tensor([1., 4.]), tensor([2., 4.]))
     """
     if not isinstance(primals, tuple):
         raise RuntimeError(f"{NAME}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")

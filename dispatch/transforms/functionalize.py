@@ -119,6 +119,14 @@ def functionalize(func: Callable[..., Any], *, remove: str = MUTATIONS) -> Calla
     The arguments and results are pytrees of tensors and anything else.
     Errors: RuntimeError for another `remove`, for custom operators that write and have no functional form, and for a
     tensor from outside that is not passed as an argument and written.
+
+    >>> import redispatch as rd
+    >>> def bump(x):
+    ...     y = x.clone()
+    ...     y.add_(1)
+    ...     return y
+    >>> rd.func.functionalize(bump)(rd.zeros(2))
+    tensor([1., 1.])
     """
     if remove not in (MUTATIONS, VIEWS_TOO):
         raise RuntimeError(

@@ -54,6 +54,11 @@ def jacrev(
     The result has the structure of the output, and in each place that of the arguments which `argnums` names. With
     `has_aux` (jacobian, aux). chunk_size: how many rows are computed at a time; None: all. _preallocate_and_copy is
     PyTorch's wish to write chunks into one tensor at once; the result is the same.
+
+    >>> import redispatch as rd
+    >>> rd.func.jacrev(lambda x: x * x)(rd.tensor([1.0, 2.0]))
+    tensor([[2., 0.],
+            [0., 4.]])
     """
 
     if chunk_size is not None and chunk_size <= 0:
@@ -129,5 +134,11 @@ def jacfwd(
 
 
 def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """The matrix of second derivatives of `func`: forward mode over reverse mode."""
+    """The matrix of second derivatives of `func`: forward mode over reverse mode.
+
+    >>> import redispatch as rd
+    >>> rd.func.hessian(lambda x: (x**3).sum())(rd.tensor([1.0, 2.0]))
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
     return jacfwd(jacrev(func, argnums), argnums)

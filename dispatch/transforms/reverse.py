@@ -29,6 +29,11 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     func's output. `vjp_fn` may be called several times.
     Errors: ValueError for primals, TypeError for cotangents that are no tensors; RuntimeError for outputs that are none
     or not floating-point, and for cotangents that do not match them.
+
+    >>> import redispatch as rd
+    >>> y, pull = rd.func.vjp(lambda x: x * x, rd.tensor([1.0, 2.0]))
+    >>> pull(rd.ones(2))
+    (tensor([2., 4.]),)
     """
     level = GradLevel()
     with level:
@@ -123,7 +128,12 @@ def or_zeros(gradient: Any, like: Any) -> Any:
 
 
 def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that gives the gradient of `func`, whose output is a scalar; with `has_aux` (gradient, aux)."""
+    """A function that gives the gradient of `func`, whose output is a scalar; with `has_aux` (gradient, aux).
+
+    >>> import redispatch as rd
+    >>> rd.func.grad(lambda x: x**3)(rd.tensor(2.0))
+    tensor(12.)
+    """
     both = grad_and_value(func, argnums, has_aux)
 
     @functools.wraps(func)

@@ -36,6 +36,11 @@ def vmap(
     chunk_size: how many examples are computed at a time; None: all.
     Errors: ValueError where the dims do not fit, sizes differ, or an output is no tensor; RuntimeError for what cannot
     be batched, such as control flow that depends on values.
+
+    >>> import redispatch as rd
+    >>> dot = lambda x, y: (x * y).sum()
+    >>> rd.func.vmap(dot)(rd.ones(3, 2), rd.ones(3, 2))
+    tensor([2., 2., 2.])
     """
     if randomness not in RANDOMNESS:
         raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")

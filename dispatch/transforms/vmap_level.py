@@ -21,12 +21,8 @@ from redispatch.dispatch.pytree import _broadcast_to_and_flatten, tree_flatten
 from redispatch.dispatch.specialiser.marks import inline
 from redispatch.dispatch.tensor import Tensor
 from redispatch.dispatch.tensor.wrapped import Wrapped, look_like_values, without_dead, wrapped
-from redispatch.kernels.batching import rule_of
-from redispatch.kernels.batching.common import Decomposition, is_batched
-from redispatch.kernels.batching.random import draws, random_call
-from redispatch.kernels.batching.rows import row_rule, tensors_in
-from redispatch.kernels.batching.writes import check_writes
 
+from .batched import RULES, Decomposition, is_batched, tensors_in
 from .function_rule import VmapInfo, apply_mapped, two_returns
 
 NO_VIEWS = ("resize_", "resize_as_", "set_", "detach_")  # they change how a tensor looks, and are no views of it
@@ -42,7 +38,7 @@ class VmapLevel(Level):
 
     @inline
     def process(self, op: OpOverload, stack: list[Any]) -> Any:
-        rule = row_rule(op)
+        rule = RULES().of_rows(op)
         if rule is None or not self.holds_rows(tensors_in(stack)):
             return self.process_otherwise(op, stack)
         values: list[Any] = list(stack)
@@ -65,8 +61,8 @@ class VmapLevel(Level):
         stack = each_tensor(op.schema, stack, without_dead)
         values = each_tensor(op.schema, stack, self.unwrap)
         dims = [self.dims_of(value) for value in stack]
-        if draws(op, values) and composite_kernel(op) is None:
-            return self.handed_out(op, stack, self.outside(lambda: random_call(op, values, dims, self)))
+        if RULES().draws(op, values) and composite_kernel(op) is None:
+            return self.handed_out(op, stack, self.outside(lambda: RULES().draw(op, values, dims, self)))
         if not any(map(is_batched, dims)):
             return self.outside(lambda: call(op, values))
         if Tag.inplace_view in op.tags and dims[0] is not None and op._opname not in NO_VIEWS:
@@ -76,7 +72,7 @@ class VmapLevel(Level):
             kernel = composite_kernel(op)
             if kernel is not None:
                 return kernel.boxed(op, 0, stack)
-            rule = rule_of(op)
+            rule = RULES().of(op)
         if isinstance(rule, Decomposition):
             result = rule.function(op, stack)
             if result is not NotImplemented:
@@ -85,7 +81,7 @@ class VmapLevel(Level):
         if isinstance(rule, ByUser):
             return self.handed_out(op, stack, self.by_user(rule, op, values, dims))
         if op.schema.mutable_positions and not op.schema.is_out:
-            check_writes(op, values, dims)
+            RULES().check_writes(op, values, dims)
         result, dims = self.outside(lambda: rule(op, values, dims, self.size))
         for value, tensor in zip(values, stack, strict=True):
             if result is value and isinstance(value, Tensor):  # an operator that may give back what it was given
@@ -115,7 +111,7 @@ class VmapLevel(Level):
         overload = "int" if op._opname == "transpose_" else op._overloadname
         view = getattr(getattr(ops.aten, op._opname.removesuffix("_")), overload)
         written = stack[0]
-        rule: Any = BATCHING.get(view) or rule_of(view)
+        rule: Any = BATCHING.get(view) or RULES().of(view)
         written._value, written._bdim = self.outside(lambda: rule(view, values, dims, self.size))
         look_like_values(written)
         return written

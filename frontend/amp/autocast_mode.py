@@ -46,6 +46,12 @@ class autocast(Region):
 
     A dtype that the device does not support warns and disables the region, as in PyTorch.
     Errors: RuntimeError for a device type without autocast; ValueError for a policy that there is not.
+
+    >>> import redispatch as rd
+    >>> with rd.autocast("cpu"):
+    ...     y = rd.ones(2, 2) @ rd.ones(2, 2)
+    >>> y.dtype
+    torch.bfloat16
     """
 
     def __init__(

@@ -1,7 +1,6 @@
 """The older names: `redispatch.cuda.amp`, `redispatch.cpu.amp`, and functions with the device type in their names.
 
-They warn, and do what those of `redispatch.amp` do. The modules are no files: a folder `cuda` in the repository's root,
-which is the package, would stand before the package `cuda` of CUDA's own bindings where Python runs from that root.
+They warn, and do what those of `redispatch.amp` do.
 """
 
 from __future__ import annotations
@@ -84,11 +83,8 @@ def module(name: str, **names: Any) -> ModuleType:
 
 cuda_autocast, cuda_scaler = classes("cuda", dtypes.float16)
 cpu_autocast, cpu_scaler = classes("cpu", dtypes.bfloat16)
-cuda = module(
-    "cuda",
-    amp=module(
-        "cuda.amp", autocast=cuda_autocast, GradScaler=cuda_scaler, custom_fwd=custom_fwd, custom_bwd=custom_bwd
-    ),
+cuda_amp = module(
+    "cuda.amp", autocast=cuda_autocast, GradScaler=cuda_scaler, custom_fwd=custom_fwd, custom_bwd=custom_bwd
 )
 cpu = module(
     "cpu",

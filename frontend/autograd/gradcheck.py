@@ -57,6 +57,10 @@ def gradcheck(
     random number of each Jacobian.
     Errors: GradcheckError, unless `raise_exception` is False; ValueError where no input requires grad; AssertionError,
     as in PyTorch, for checks that do not go together.
+
+    >>> import redispatch as rd
+    >>> rd.autograd.gradcheck(rd.sin, rd.ones(2, dtype=rd.float64, requires_grad=True))
+    True
     """
     check_flags(check_forward_ad, check_backward_ad, check_batched_grad, check_batched_forward_grad)
     arguments = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
@@ -528,7 +532,7 @@ def check_undefined_gradients(func: Callable[..., Any], arguments: tuple[Any, ..
 
 def engine_gradients(outputs: list[Any], tensors: list[Any], seeds: list[Any]) -> list[Any]:
     roots = [gradient_edge(output) for output in outputs]
-    return run_backward(roots, seeds, targets=[gradient_edge(t) for t in tensors])  # type: ignore[misc, arg-type]
+    return run_backward(roots, seeds, targets=[gradient_edge(t) for t in tensors])  # type: ignore[misc, arg-type]  # of the right type, which mypy cannot tell
 
 
 def ones(tensor: Any) -> Any:

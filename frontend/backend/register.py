@@ -35,8 +35,8 @@ from redispatch.dispatch.core.registry import Undo
 from redispatch.dispatch.layers.autocast import KEY_OF_DEVICE, POLICIES, register_policy
 from redispatch.dispatch.tensor import KINDS, Allocator, DeviceKind, add_device_type, dtypes
 
+from ..kernels.ops.device_memory import ON_CPU, memory_kernels
 from .cpu_fallback import cpu_fallback
-from .device_memory import ON_CPU, memory_kernels
 from .device_module import DeviceModule, register_device_module
 from .methods import generate_methods
 

@@ -1,43 +1,165 @@
-"""`redispatch.backends.cuda`: how exactly products are made, and which kernels attention may take."""
+"""`redispatch.backends.cuda`: the precision of products, and the kernels that attention may take.
 
-from redispatch.kernels.cuda.runtime.precision import matmul
-from redispatch.kernels.cuda.runtime.sdp import (
+frontend/utils/settings.py keeps the first, kernels/ops/attention_choice.py the second.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from redispatch.kernels.cuda.runtime import is_built as is_built
+from redispatch.kernels.ops.attention_choice import (
+    ALLOWED,
+    CUDNN,
+    EFFICIENT,
+    FLASH,
+    MATH,
     SDPAParams,
-    allow_fp16_bf16_reduction_math_sdp,
-    can_use_cudnn_attention,
-    can_use_efficient_attention,
-    can_use_flash_attention,
-    cudnn_sdp_enabled,
-    enable_cudnn_sdp,
-    enable_flash_sdp,
-    enable_math_sdp,
-    enable_mem_efficient_sdp,
-    flash_sdp_enabled,
-    fp16_bf16_reduction_math_sdp_allowed,
-    is_ck_sdpa_available,
-    is_flash_attention_available,
-    math_sdp_enabled,
-    mem_efficient_sdp_enabled,
-    sdp_kernel,
+    allow,
+    can_use,
+    is_allowed,
 )
+from redispatch.utils.settings import get_float32_matmul_precision, set_float32_matmul_precision
 
-__all__ = [
-    "SDPAParams",
-    "allow_fp16_bf16_reduction_math_sdp",
-    "can_use_cudnn_attention",
-    "can_use_efficient_attention",
-    "can_use_flash_attention",
-    "cudnn_sdp_enabled",
-    "enable_cudnn_sdp",
-    "enable_flash_sdp",
-    "enable_math_sdp",
-    "enable_mem_efficient_sdp",
-    "flash_sdp_enabled",
-    "fp16_bf16_reduction_math_sdp_allowed",
-    "is_ck_sdpa_available",
-    "is_flash_attention_available",
-    "math_sdp_enabled",
-    "matmul",
-    "mem_efficient_sdp_enabled",
-    "sdp_kernel",
-]
+
+def checked(enabled: Any) -> bool:
+    if not isinstance(enabled, bool):
+        raise RuntimeError(f"set_sdp_use_math expects a bool, but got {type(enabled).__name__}")
+    return enabled
+
+
+def enable_flash_sdp(enabled: bool) -> None:
+    """Whether attention may take the kernel for 16-bit floats without a mask; on the CPU, its own fused kernel."""
+    allow(FLASH, checked(enabled))
+
+
+def enable_mem_efficient_sdp(enabled: bool) -> None:
+    """Whether it may take the kernel for masks and float32, too."""
+    allow(EFFICIENT, checked(enabled))
+
+
+def enable_math_sdp(enabled: bool) -> None:
+    """Whether it may be made of other operators."""
+    allow(MATH, checked(enabled))
+
+
+def enable_cudnn_sdp(enabled: bool) -> None:
+    """Whether it may take cuDNN's kernel, which there is not here."""
+    allow(CUDNN, checked(enabled))
+
+
+def flash_sdp_enabled() -> bool:
+    return is_allowed(FLASH)
+
+
+def mem_efficient_sdp_enabled() -> bool:
+    return is_allowed(EFFICIENT)
+
+
+def math_sdp_enabled() -> bool:
+    return is_allowed(MATH)
+
+
+def cudnn_sdp_enabled() -> bool:
+    return is_allowed(CUDNN)
+
+
+def can_use_flash_attention(params: SDPAParams, debug: bool = False) -> bool:
+    """Whether a CUDA device takes the call by that kernel; with `debug` a warning says why not."""
+    return can_use(FLASH, params, debug)
+
+
+def can_use_efficient_attention(params: SDPAParams, debug: bool = False) -> bool:
+    """The same of the kernel for masks and float32."""
+    return can_use(EFFICIENT, params, debug)
+
+
+def can_use_cudnn_attention(params: SDPAParams, debug: bool = False) -> bool:
+    """The same of cuDNN's kernel."""
+    return can_use(CUDNN, params, debug)
+
+
+def is_flash_attention_available() -> bool:
+    """Whether there are fused kernels, and a device for them."""
+    from redispatch.kernels.cuda import driver  # here, because an import of the library asks for no device
+
+    return driver() is not None
+
+
+def is_ck_sdpa_available() -> bool:
+    """Whether there are kernels for AMD's cards: no."""
+    return False
+
+
+_REDUCED = [False]
+
+
+def allow_fp16_bf16_reduction_math_sdp(enabled: bool) -> None:
+    """Whether sums of 16-bit floats may be 16-bit floats where attention is made of other operators; here none is."""
+    _REDUCED[0] = checked(enabled)
+
+
+def fp16_bf16_reduction_math_sdp_allowed() -> bool:
+    return _REDUCED[0]
+
+
+@contextlib.contextmanager
+def sdp_kernel(
+    enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True
+) -> Iterator[dict[str, Any]]:
+    """A region in which these kernels are allowed. Deprecated: `nn.attention.sdpa_kernel` says which."""
+    warnings.warn(
+        "`redispatch.backends.cuda.sdp_kernel()` is deprecated. In the future, this context manager will be removed. "
+        "Please see `redispatch.nn.attention.sdpa_kernel()` for the new context manager, with updated signature.",
+        FutureWarning,
+        stacklevel=3,
+    )
+    token = ALLOWED.set(ALLOWED.get())
+    try:
+        for kernel, yes in (
+            (FLASH, enable_flash), (MATH, enable_math), (EFFICIENT, enable_mem_efficient), (CUDNN, enable_cudnn),
+        ):  # fmt: skip
+            allow(kernel, yes)
+        yield {}
+    finally:
+        ALLOWED.reset(token)
+
+
+class MatmulSettings:
+    """allow_tf32: whether float32 products may be made of factors rounded to TF32, by NVIDIA's library on a card; the
+    same as `set_float32_matmul_precision("high")`.
+
+    The others are as PyTorch has them at first, and cannot be changed: sums are always float32.
+    """
+
+    FIXED = {
+        "allow_fp16_reduced_precision_reduction": False,
+        "allow_bf16_reduced_precision_reduction": False,
+        "allow_fp16_accumulation": False,
+    }
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "allow_tf32":
+            return get_float32_matmul_precision() != "highest"
+        if name == "fp32_precision":
+            return "tf32" if get_float32_matmul_precision() != "highest" else "none"
+        if name in self.FIXED:
+            return self.FIXED[name]
+        raise AttributeError(f"Unknown attribute {name}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "allow_tf32":
+            set_float32_matmul_precision("high" if value else "highest")
+        elif name == "fp32_precision" and value in ("none", "ieee", "tf32"):
+            set_float32_matmul_precision("high" if value == "tf32" else "highest")
+        elif name in self.FIXED:
+            if value is not self.FIXED[name] and value is not True:
+                raise RuntimeError(f"{name} is {self.FIXED[name]} here, whatever is asked for, and got {value!r}")
+        else:
+            raise AttributeError(f"Unknown attribute {name}")
+
+
+matmul = MatmulSettings()

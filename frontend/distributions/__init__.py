@@ -4,47 +4,26 @@
     action = policy.sample()
     loss = -policy.log_prob(action) * reward
 
-A family a file, written with public names only. Read in this order: distribution, normal, constraints, transforms,
-transformed_distribution, kl.
+A family and its relatives a file, written with public names only. Read in this order: distribution, normal,
+constraints, transforms, transformed_distribution, kl.
 """
 
+from redispatch import _moved
+
 from . import constraints, transforms
-from .bernoulli import Bernoulli
-from .beta import Beta
-from .binomial import Binomial
-from .categorical import Categorical
-from .cauchy import Cauchy
-from .chi2 import Chi2
+from .bernoulli import Bernoulli, Binomial, Geometric, NegativeBinomial, Poisson
+from .categorical import Categorical, Multinomial, OneHotCategorical, OneHotCategoricalStraightThrough
+from .cauchy import Cauchy, HalfCauchy, Laplace, StudentT
 from .constraint_registry import biject_to, transform_to
-from .dirichlet import Dirichlet
-from .distribution import Distribution
-from .exp_family import ExponentialFamily
-from .exponential import Exponential
-from .fishersnedecor import FisherSnedecor
-from .gamma import Gamma
-from .geometric import Geometric
-from .gumbel import Gumbel
-from .half_cauchy import HalfCauchy
-from .half_normal import HalfNormal
-from .independent import Independent
-from .inverse_gamma import InverseGamma
+from .distribution import Distribution, ExponentialFamily
+from .exponential import Exponential, Pareto, Weibull
+from .gamma import Beta, Chi2, Dirichlet, FisherSnedecor, Gamma, InverseGamma
 from .kl import kl_divergence, register_kl
-from .kumaraswamy import Kumaraswamy
-from .laplace import Laplace
-from .log_normal import LogNormal
-from .logistic_normal import LogisticNormal
 from .mixture_same_family import MixtureSameFamily
-from .multinomial import Multinomial
 from .multivariate_normal import MultivariateNormal
-from .negative_binomial import NegativeBinomial
-from .normal import Normal
-from .one_hot_categorical import OneHotCategorical, OneHotCategoricalStraightThrough
-from .pareto import Pareto
-from .poisson import Poisson
-from .relaxed_bernoulli import RelaxedBernoulli
-from .relaxed_categorical import RelaxedOneHotCategorical
-from .studentT import StudentT
-from .transformed_distribution import TransformedDistribution
+from .normal import HalfNormal, LogisticNormal, LogNormal, Normal
+from .relaxed_bernoulli import RelaxedBernoulli, RelaxedOneHotCategorical
+from .transformed_distribution import Independent, TransformedDistribution
 from .transforms import (
     AbsTransform,
     AffineTransform,
@@ -67,5 +46,6 @@ from .transforms import (
     Transform,
     identity_transform,
 )
-from .uniform import Uniform
-from .weibull import Weibull
+from .uniform import Gumbel, Kumaraswamy, Uniform
+
+_moved.join(__name__)

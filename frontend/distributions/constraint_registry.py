@@ -1,4 +1,4 @@
-"""Which transform leads from the real numbers to a constraint: `biject_to`, one to one; `transform_to`, plain ones.
+"""Transforms from the real numbers to a constraint: `biject_to`, one to one; `transform_to`, plain ones.
 
     transform_to(constraints.positive)(x)       # positive, whatever x is
 
@@ -8,6 +8,7 @@ An optimizer moves an unconstrained x. Read next: transforms.py.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from numbers import Number
 from typing import Any
 
@@ -15,15 +16,15 @@ from . import constraints, transforms
 
 
 class ConstraintRegistry:
-    """Class of constraint -> what makes the transform of one. Call it with a constraint to get the transform."""
+    """Class of constraint -> maker of the transform to one. Call it with a constraint to get the transform."""
 
     def __init__(self) -> None:
         self._registry: dict[type, Callable[[Any], Any]] = {}
 
     def register(self, constraint: Any, factory: Any = None) -> Any:
-        """Says which transform leads to constraints of this class; a decorator where `factory` is not given.
+        """Registers the transform to constraints of this class; a decorator where `factory` is not given.
 
-        Errors: TypeError for what is neither a constraint nor a class of them.
+        Errors: TypeError for an argument that is neither a constraint nor a class of them.
         """
         if factory is None:
             return lambda factory: self.register(constraint, factory)
@@ -35,7 +36,7 @@ class ConstraintRegistry:
         return factory
 
     def __call__(self, constraint: Any) -> Any:
-        """The transform to a constraint. NotImplementedError for one of a class that is not registered."""
+        """Returns the transform to a constraint. NotImplementedError for one of a class that is not registered."""
         factory = self._registry.get(type(constraint))
         if factory is None:
             raise NotImplementedError(f"Cannot transform {type(constraint).__name__} constraints")
@@ -45,102 +46,42 @@ class ConstraintRegistry:
 biject_to, transform_to = ConstraintRegistry(), ConstraintRegistry()
 
 
-def both(constraint: Any) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
-    """Registers one transform with both."""
-
-    def register(factory: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        biject_to.register(constraint, factory)
-        return transform_to.register(constraint, factory)
-
-    return register
-
-
-@both(constraints.real)
-def real(constraint: Any) -> Any:
-    return transforms.identity_transform
-
-
-@biject_to.register(constraints.independent)
-def independent_bijection(constraint: Any) -> Any:
-    return transforms.IndependentTransform(biject_to(constraint.base_constraint), constraint.reinterpreted_batch_ndims)
-
-
-@transform_to.register(constraints.independent)
-def independent(constraint: Any) -> Any:
-    return transforms.IndependentTransform(
-        transform_to(constraint.base_constraint), constraint.reinterpreted_batch_ndims
-    )
-
-
-@both(constraints.positive)
-@both(constraints.nonnegative)
-def positive(constraint: Any) -> Any:
-    return transforms.ExpTransform()
-
-
-@both(constraints.greater_than)
-@both(constraints.greater_than_eq)
-def greater_than(constraint: Any) -> Any:
-    rising = transforms.AffineTransform(constraint.lower_bound, 1)
-    return transforms.ComposeTransform([transforms.ExpTransform(), rising])
-
-
-@both(constraints.less_than)
-def less_than(constraint: Any) -> Any:
-    falling = transforms.AffineTransform(constraint.upper_bound, -1)
-    return transforms.ComposeTransform([transforms.ExpTransform(), falling])
-
-
-@both(constraints.interval)
-@both(constraints.half_open_interval)
-def interval(constraint: Any) -> Any:
-    low, high = constraint.lower_bound, constraint.upper_bound
+def interval(low: Any, high: Any) -> Any:
+    """Returns the transform to what lies between two bounds."""
     if isinstance(low, Number) and isinstance(high, Number) and low == 0 and high == 1:
         return transforms.SigmoidTransform()
     return transforms.ComposeTransform([transforms.SigmoidTransform(), transforms.AffineTransform(low, high - low)])
 
 
-@biject_to.register(constraints.simplex)
-def simplex_bijection(constraint: Any) -> Any:
-    return transforms.StickBreakingTransform()
+def exp_then(loc: Any, scale: int) -> Any:
+    """Returns the transform to one side of a bound."""
+    return transforms.ComposeTransform([transforms.ExpTransform(), transforms.AffineTransform(loc, scale)])
 
 
-@transform_to.register(constraints.simplex)
-def simplex(constraint: Any) -> Any:
-    return transforms.SoftmaxTransform()
+# region -> the transform of one of its class; `to` is the registry, for the parts of a region
+BOTH: list[tuple[Any, Callable[..., Any]]] = [
+    (constraints.real, lambda c, to: transforms.identity_transform),
+    (
+        constraints.independent,
+        lambda c, to: transforms.IndependentTransform(to(c.base_constraint), c.reinterpreted_batch_ndims),
+    ),
+    (constraints.positive, lambda c, to: transforms.ExpTransform()),
+    (constraints.nonnegative, lambda c, to: transforms.ExpTransform()),
+    (constraints.greater_than, lambda c, to: exp_then(c.lower_bound, 1)),
+    (constraints.greater_than_eq, lambda c, to: exp_then(c.lower_bound, 1)),
+    (constraints.less_than, lambda c, to: exp_then(c.upper_bound, -1)),
+    (constraints.interval, lambda c, to: interval(c.lower_bound, c.upper_bound)),
+    (constraints.half_open_interval, lambda c, to: interval(c.lower_bound, c.upper_bound)),
+    (constraints.corr_cholesky, lambda c, to: transforms.CorrCholeskyTransform()),
+    (constraints.cat, lambda c, to: transforms.CatTransform([to(one) for one in c.cseq], c.dim, c.lengths)),
+    (constraints.stack, lambda c, to: transforms.StackTransform([to(one) for one in c.cseq], c.dim)),
+]
+for _registry in (biject_to, transform_to):
+    for _region, _make in BOTH:
+        _registry.register(_region, partial(_make, to=_registry))
 
-
-@transform_to.register(constraints.lower_cholesky)
-def lower_cholesky(constraint: Any) -> Any:
-    return transforms.LowerCholeskyTransform()
-
-
-@transform_to.register(constraints.positive_definite)
-@transform_to.register(constraints.positive_semidefinite)
-def positive_definite(constraint: Any) -> Any:
-    return transforms.PositiveDefiniteTransform()
-
-
-@both(constraints.corr_cholesky)
-def corr_cholesky(constraint: Any) -> Any:
-    return transforms.CorrCholeskyTransform()
-
-
-@biject_to.register(constraints.cat)
-def cat_bijection(constraint: Any) -> Any:
-    return transforms.CatTransform([biject_to(one) for one in constraint.cseq], constraint.dim, constraint.lengths)
-
-
-@transform_to.register(constraints.cat)
-def cat(constraint: Any) -> Any:
-    return transforms.CatTransform([transform_to(one) for one in constraint.cseq], constraint.dim, constraint.lengths)
-
-
-@biject_to.register(constraints.stack)
-def stack_bijection(constraint: Any) -> Any:
-    return transforms.StackTransform([biject_to(one) for one in constraint.cseq], constraint.dim)
-
-
-@transform_to.register(constraints.stack)
-def stack(constraint: Any) -> Any:
-    return transforms.StackTransform([transform_to(one) for one in constraint.cseq], constraint.dim)
+biject_to.register(constraints.simplex, lambda c: transforms.StickBreakingTransform())
+transform_to.register(constraints.simplex, lambda c: transforms.SoftmaxTransform())
+transform_to.register(constraints.lower_cholesky, lambda c: transforms.LowerCholeskyTransform())
+transform_to.register(constraints.positive_definite, lambda c: transforms.PositiveDefiniteTransform())
+transform_to.register(constraints.positive_semidefinite, lambda c: transforms.PositiveDefiniteTransform())

@@ -9,6 +9,7 @@ value. Lower-case names are the constraints themselves, or make them. Read next:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import redispatch as rd
@@ -21,7 +22,7 @@ class Constraint:
     event_dim: Any = 0
 
     def check(self, value: Any) -> Any:
-        """A bool tensor of the shape of `value` less its last `event_dim` dimensions: what lies inside."""
+        """Returns which values lie inside: a bool tensor of `value`'s shape without its last `event_dim` dimensions."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -35,13 +36,8 @@ class _Dependent(Constraint):
         self._is_discrete, self._event_dim = is_discrete, event_dim
         super().__init__()
 
-    @property
-    def is_discrete(self) -> Any:
-        return self._known("is_discrete", self._is_discrete)
-
-    @property
-    def event_dim(self) -> Any:
-        return self._known("event_dim", self._event_dim)
+    is_discrete = property(lambda self: self._known("is_discrete", self._is_discrete))
+    event_dim = property(lambda self: self._known("event_dim", self._event_dim))
 
     def _known(self, name: str, value: Any) -> Any:
         if value is NotImplemented:
@@ -59,7 +55,7 @@ class _Dependent(Constraint):
 
 
 def is_dependent(constraint: Any) -> bool:
-    """Whether a constraint is known only of instances."""
+    """Returns whether a constraint is known only of instances."""
     return isinstance(constraint, _Dependent)
 
 
@@ -70,23 +66,18 @@ class _DependentProperty(property, _Dependent):
         super().__init__(fn)
         self._is_discrete, self._event_dim = is_discrete, event_dim
 
-    def __call__(self, fn: Callable[[Any], Constraint]) -> _DependentProperty:  # type: ignore[override]
+    def __call__(self, fn: Callable[[Any], Constraint]) -> _DependentProperty:  # type: ignore[override]  # another signature than the base class, as PyTorch's
         return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 
 class _IndependentConstraint(Constraint):
     """A region in which all of the last dimensions must lie."""
 
+    is_discrete = property(attrgetter("base_constraint.is_discrete"))
+    event_dim = property(lambda self: self.base_constraint.event_dim + self.reinterpreted_batch_ndims)
+
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
         self.base_constraint, self.reinterpreted_batch_ndims = base_constraint, reinterpreted_batch_ndims
-
-    @property
-    def is_discrete(self) -> bool:
-        return self.base_constraint.is_discrete
-
-    @property
-    def event_dim(self) -> int:
-        return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
 
     def check(self, value: Any) -> Any:
         inside = self.base_constraint.check(value)
@@ -103,16 +94,11 @@ class _IndependentConstraint(Constraint):
 class MixtureSameFamilyConstraint(Constraint):
     """The region of each component of a mixture; a value is compared with all of them."""
 
+    is_discrete = property(attrgetter("base_constraint.is_discrete"))
+    event_dim = property(attrgetter("base_constraint.event_dim"))
+
     def __init__(self, base_constraint: Constraint) -> None:
         self.base_constraint = base_constraint
-
-    @property
-    def is_discrete(self) -> bool:
-        return self.base_constraint.is_discrete
-
-    @property
-    def event_dim(self) -> int:
-        return self.base_constraint.event_dim
 
     def check(self, value: Any) -> Any:
         inside = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
@@ -305,18 +291,13 @@ class _PositiveDefinite(_Symmetric):
 class _Several(Constraint):
     """Constraints for parts of a value along one dimension."""
 
+    is_discrete = property(lambda self: any(one.is_discrete for one in self.cseq))
+    event_dim = property(lambda self: max(one.event_dim for one in self.cseq))
+
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
         if not all(isinstance(one, Constraint) for one in cseq):
             raise AssertionError("All elements of cseq must be Constraint instances")
         self.cseq, self.dim = list(cseq), dim
-
-    @property
-    def is_discrete(self) -> bool:
-        return any(one.is_discrete for one in self.cseq)
-
-    @property
-    def event_dim(self) -> int:
-        return max(one.event_dim for one in self.cseq)
 
     def _check_dim(self, value: Any) -> None:
         if not -value.dim() <= self.dim < value.dim():

@@ -1,7 +1,8 @@
 """Distribution: what all families have in common: shapes, checks of arguments, and the names of their quantities.
 
 A sample has the shape `sample_shape + batch_shape + event_shape`: independent draws, independent parameters, and the
-dimensions of one value. `log_prob` gives a number for each value. Read next: normal.py, the plainest family.
+dimensions of one value. `log_prob` gives a number for each value. ExponentialFamily adds what follows from a log
+normaliser. Read next: normal.py, the plainest family.
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ class Distribution:
     has_rsample = False
     has_enumerate_support = False
     _validate_args = __debug__
-    _parameters: tuple[str, ...]  # of a family whose `expand` expands each of them
+    _parameters: tuple[str, ...]  # the attributes that `expand` expands; a class that names them is a family
+    _kept: tuple[str, ...] = ()  # the attributes that `expand` hands on as they are
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Says whether arguments are checked from now on. ValueError for what is no bool."""
+        """Sets whether arguments are checked from now on. ValueError for a value that is not a bool."""
         if value not in (True, False):
             raise ValueError
         Distribution._validate_args = value
@@ -71,7 +73,7 @@ class Distribution:
                 )
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        """The same distribution with its batch expanded to `batch_shape`.
+        """Returns the same distribution with its batch expanded to `batch_shape`.
 
         Errors: NotImplementedError where a subclass changes `__init__`, but not `expand`.
         """
@@ -82,7 +84,9 @@ class Distribution:
         for name in self._parameters:
             if name in vars(self):
                 value = vars(self)[name]
-                setattr(new, name, value.expand(shape + value.shape[len(self._batch_shape) :]))
+                more = () if isinstance(value, Distribution) else value.shape[len(self._batch_shape) :]
+                setattr(new, name, value.expand(shape + more))
+        vars(new).update({name: vars(self)[name] for name in self._kept})
         Distribution.__init__(new, shape, self._event_shape, validate_args=False)
         new._validate_args = self._validate_args
         return new
@@ -109,68 +113,82 @@ class Distribution:
 
     @property
     def mean(self) -> Any:
+        """The mean, of the shape of one sample."""
         raise NotImplementedError
 
     @property
     def mode(self) -> Any:
+        """The most probable value, of the shape of one sample."""
         raise NotImplementedError(f"{self.__class__} does not implement mode")
 
     @property
     def variance(self) -> Any:
+        """The variance of each element, of the shape of one sample."""
         raise NotImplementedError
 
     @property
     def stddev(self) -> Any:
+        """The square root of the variance."""
         return self.variance.sqrt()
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Any:
-        """Values drawn, of shape `sample_shape + batch_shape + event_shape`; nothing is differentiated."""
+        """Draws values of shape `sample_shape + batch_shape + event_shape`, without gradients."""
         with rd.no_grad():
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Any:
-        """Values drawn as a function of the parameters that can be differentiated (`has_rsample`)."""
+        """Draws values as a differentiable function of the parameters, where `has_rsample`."""
         raise NotImplementedError
 
     def sample_n(self, n: int) -> Any:
-        """`sample((n,))`, by its former name."""
+        """Returns `sample((n,))`: its former name."""
         warnings.warn("sample_n will be deprecated. Use .sample((n,)) instead", UserWarning, stacklevel=2)
         return self.sample(rd.Size((n,)))
 
     def log_prob(self, value: Any) -> Any:
-        """The logarithm of the density, or of the probability, at `value`."""
+        """Returns the logarithm of the density, or of the probability, at `value`; one number for each value."""
         raise NotImplementedError
 
     def cdf(self, value: Any) -> Any:
-        """The probability of what is not above `value`."""
+        """Returns the probability of values up to `value`."""
         raise NotImplementedError
 
     def icdf(self, value: Any) -> Any:
-        """The value whose `cdf` is `value`."""
+        """Returns the value whose `cdf` is `value`."""
         raise NotImplementedError
 
     def enumerate_support(self, expand: bool = True) -> Any:
-        """All values of a discrete distribution along a new first dimension; expanded over the batch, or not."""
+        """Returns all values of a discrete distribution along a new first dimension, expanded over the batch or not."""
         raise NotImplementedError
 
     def entropy(self) -> Any:
-        """The entropy in nats, of shape `batch_shape`."""
+        """Returns the entropy in nats, of shape `batch_shape`."""
         raise NotImplementedError
 
     def perplexity(self) -> Any:
+        """Returns exp of the entropy."""
         return rd.exp(self.entropy())
 
     def _extended_shape(self, sample_shape: Sequence[int] = ()) -> rd.Size:
-        """The shape of a sample."""
+        """Returns the shape of a sample."""
         return rd.Size(sample_shape) + self._batch_shape + self._event_shape
 
     def _values(self, values: rd.Tensor, expand: bool) -> rd.Tensor:
-        """Values along the first dimension, as `enumerate_support` gives them."""
+        """Returns values along the first dimension, as `enumerate_support` does."""
         values = values.view((-1,) + (1,) * len(self._batch_shape) + self._event_shape)
         return values.expand((-1,) + self._batch_shape + self._event_shape) if expand else values
 
+    def _filled(self, number: float, like: Any) -> rd.Tensor:
+        """Returns one number everywhere, in the shape of one sample: a moment that no parameter changes."""
+        return rd.full(self._extended_shape(), number, dtype=like.dtype, device=like.device)
+
+    def _check(self, value: Any) -> None:
+        """Validates a value, unless checks are off."""
+        if self._validate_args:
+            self._validate_sample(value)
+
     def _validate_sample(self, value: Any) -> None:
-        """Whether `value` has a fitting shape and is in the support. ValueError where it is not."""
+        """Raises ValueError for a value whose shape does not fit, or that is outside of the support."""
         if not isinstance(value, rd.Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")
         split = len(value.size()) - len(self._event_shape)
@@ -202,7 +220,7 @@ class Distribution:
             )
 
     def _get_checked_instance(self, cls: Any, _instance: Any = None) -> Any:
-        """An empty object of this class. NotImplementedError where a subclass changes __init__, but not `expand`."""
+        """Returns an empty object of this class. NotImplementedError for a subclass with its own __init__ only."""
         own: Any = type(self)
         if _instance is None and own.__init__ != cls.__init__:
             raise NotImplementedError(
@@ -218,3 +236,37 @@ class Distribution:
             for name in names
         )
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+class ExponentialFamily(Distribution):
+    """A family of densities exp(η·T(x) - A(η)) h(x), whose entropy follows from the log normaliser A.
+
+    A subclass gives its natural parameters η, A, and the mean of log h.
+    Source: Banerjee et al., Clustering with Bregman divergences, 2005.
+    """
+
+    @property
+    def _natural_params(self) -> Any:
+        raise NotImplementedError
+
+    def _log_normalizer(self, *natural_params: Any) -> Any:
+        raise NotImplementedError
+
+    @property
+    def _mean_carrier_measure(self) -> Any:
+        raise NotImplementedError
+
+    def _means(self) -> tuple[Any, list[tuple[Any, Any]]]:
+        """Returns A(η), and each parameter with the mean of its T."""
+        natural = [one.detach().requires_grad_() for one in self._natural_params]
+        normalizer = self._log_normalizer(*natural)
+        slopes = rd.autograd.grad(normalizer.sum(), natural, create_graph=True)
+        return normalizer, list(zip(natural, slopes, strict=True))
+
+    def entropy(self) -> Any:
+        """Returns A(η) - η·∇A(η) - E log h, as ∇A(η) is the mean of T."""
+        normalizer, pairs = self._means()
+        result = normalizer - self._mean_carrier_measure
+        for parameter, slope in pairs:
+            result = result - (parameter * slope).reshape(self._batch_shape + (-1,)).sum(-1)
+        return result

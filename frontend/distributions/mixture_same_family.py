@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 import redispatch as rd
@@ -18,6 +19,12 @@ class MixtureSameFamily(Distribution):
     """
 
     arg_constraints: Any = {}
+    _parameters = ("_mixture_distribution",)
+    _kept = ("_num_component", "_event_ndims")
+
+    mixture_distribution = property(attrgetter("_mixture_distribution"))
+    component_distribution = property(attrgetter("_component_distribution"))
+    mean = property(lambda self: self._mean_of(self.component_distribution.mean))
 
     def __init__(
         self, mixture_distribution: Any, component_distribution: Any, validate_args: bool | None = None
@@ -45,42 +52,22 @@ class MixtureSameFamily(Distribution):
         super().__init__(batch, component_distribution.event_shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        batch_shape = rd.Size(batch_shape)
-        new = self._get_checked_instance(MixtureSameFamily, _instance)
-        new._component_distribution = self._component_distribution.expand(batch_shape + (self._num_component,))
-        new._mixture_distribution = self._mixture_distribution.expand(batch_shape)
-        new._num_component, new._event_ndims = self._num_component, self._event_ndims
-        Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
-        new._validate_args = self._validate_args
+        new = super().expand(batch_shape, _instance)
+        new._component_distribution = self._component_distribution.expand(new.batch_shape + (self._num_component,))
         return new
 
     @constraints.dependent_property
     def support(self) -> Any:
         return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
 
-    @property
-    def mixture_distribution(self) -> Any:
-        return self._mixture_distribution
-
-    @property
-    def component_distribution(self) -> Any:
-        return self._component_distribution
-
-    def _chances(self) -> Any:
-        """The probability of each component, with dimensions of size 1 for those of an event."""
-        probs = self.mixture_distribution.probs
-        return probs.reshape(probs.shape + (1,) * self._event_ndims)
-
     def _mean_of(self, values: Any) -> Any:
-        return rd.sum(self._chances() * values, dim=-1 - self._event_ndims)
-
-    @property
-    def mean(self) -> Any:
-        return self._mean_of(self.component_distribution.mean)
+        """Returns the mean over the components, by their probabilities."""
+        probs = self.mixture_distribution.probs
+        return rd.sum(probs.reshape(probs.shape + (1,) * self._event_ndims) * values, dim=-1 - self._event_ndims)
 
     @property
     def variance(self) -> Any:
-        """The mean of the variances and the variance of the means."""
+        """The variance: the mean of the variances and the variance of the means."""
         apart = self.component_distribution.mean - self.mean.unsqueeze(-1 - self._event_ndims)
         return self._mean_of(self.component_distribution.variance) + self._mean_of(apart.pow(2.0))
 
@@ -89,8 +76,7 @@ class MixtureSameFamily(Distribution):
         return rd.sum(below * self.mixture_distribution.probs, dim=-1)
 
     def log_prob(self, x: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(x)
+        self._check(x)
         each = self.component_distribution.log_prob(x.unsqueeze(-1 - self._event_ndims))
         return rd.logsumexp(each + rd.log_softmax(self.mixture_distribution.logits, dim=-1), dim=-1)
 

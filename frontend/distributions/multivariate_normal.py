@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from operator import attrgetter
 from typing import Any
 
 import redispatch as rd
@@ -13,17 +14,17 @@ from .utils import lazy_property
 
 
 def batch_mv(matrix: rd.Tensor, vector: rd.Tensor) -> rd.Tensor:
-    """The product of each matrix `[..., n, n]` with its vector `[..., n]`."""
+    """Multiplies each matrix `[..., n, n]` with its vector `[..., n]`."""
     return rd.matmul(matrix, vector.unsqueeze(-1)).squeeze(-1)
 
 
 def half_log_det(factor: rd.Tensor) -> rd.Tensor:
-    """Half of the logarithm of det L Lᵀ."""
+    """Returns half of the logarithm of det L Lᵀ."""
     return factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
 def mahalanobis(factor: rd.Tensor, x: rd.Tensor) -> rd.Tensor:
-    """xᵀ (L Lᵀ)⁻¹ x, of vectors `[..., n]` and lower triangles `[..., n, n]` whose batches broadcast."""
+    """Returns xᵀ (L Lᵀ)⁻¹ x, of vectors `[..., n]` and lower triangles `[..., n, n]` whose batches broadcast."""
     batch = rd.broadcast_shapes(factor.shape[:-2], x.shape[:-1])
     size = factor.shape[-1]
     solved = rd.linalg.solve_triangular(
@@ -33,7 +34,7 @@ def mahalanobis(factor: rd.Tensor, x: rd.Tensor) -> rd.Tensor:
 
 
 def factor_of_precision(precision: rd.Tensor) -> rd.Tensor:
-    """The lower Cholesky factor of the inverse, found by way of the reversed matrix."""
+    """Returns the lower Cholesky factor of the inverse, found by way of the reversed matrix."""
     reversed_factor = rd.linalg.cholesky(rd.flip(precision, (-2, -1)))
     upper = rd.flip(reversed_factor, (-2, -1)).transpose(-2, -1)
     identity = rd.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
@@ -43,6 +44,7 @@ def factor_of_precision(precision: rd.Tensor) -> rd.Tensor:
 class MultivariateNormal(Distribution):
     """Normal vectors with mean `loc[..., n]` and one of: covariance, precision, or lower Cholesky factor `[..., n, n]`.
 
+    Density exp(-(x - loc)ᵀ Σ⁻¹ (x - loc) / 2) / √((2π)ⁿ det Σ), of real vectors with covariance Σ.
     Errors: ValueError for parameters with too few dimensions, and unless exactly one matrix is given.
     """
 
@@ -55,6 +57,9 @@ class MultivariateNormal(Distribution):
     support = constraints.real_vector
     has_rsample = True
     _parameters = ("loc", "covariance_matrix", "precision_matrix", "scale_tril")
+    _kept = ("_unbroadcasted_scale_tril",)
+
+    mean = mode = property(attrgetter("loc"))
 
     def __init__(
         self,
@@ -66,10 +71,8 @@ class MultivariateNormal(Distribution):
     ) -> None:
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
-        matrices = {
-            "covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril
-        }  # fmt: skip
-        given = {name: matrix for name, matrix in matrices.items() if matrix is not None}
+        matrices = (covariance_matrix, precision_matrix, scale_tril)
+        given = {name: one for name, one in zip(self._parameters[1:], matrices, strict=True) if one is not None}
         if len(given) != 1:
             raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
         ((name, matrix),) = given.items()
@@ -86,12 +89,6 @@ class MultivariateNormal(Distribution):
         else:
             self._unbroadcasted_scale_tril = factor_of_precision(precision_matrix)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        factor = self._unbroadcasted_scale_tril
-        new = super().expand(batch_shape, _instance)
-        new._unbroadcasted_scale_tril = factor
-        return new
-
     def _of_whole_batch(self, matrix: Any) -> Any:
         return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)
 
@@ -104,14 +101,6 @@ class MultivariateNormal(Distribution):
     )
 
     @property
-    def mean(self) -> Any:
-        return self.loc
-
-    @property
-    def mode(self) -> Any:
-        return self.loc
-
-    @property
     def variance(self) -> Any:
         squares = self._unbroadcasted_scale_tril.pow(2).sum(-1)
         return squares.expand(self._batch_shape + self._event_shape)
@@ -121,8 +110,7 @@ class MultivariateNormal(Distribution):
         return self.loc + batch_mv(self._unbroadcasted_scale_tril, noise)
 
     def log_prob(self, value: Any) -> Any:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         factor = self._unbroadcasted_scale_tril
         distance = mahalanobis(factor, value - self.loc)
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + distance) - half_log_det(factor)

@@ -14,6 +14,7 @@ import operator
 import weakref
 from collections.abc import Sequence
 from numbers import Number
+from operator import attrgetter
 from typing import Any
 
 import redispatch as rd
@@ -30,9 +31,10 @@ class Transform:
     Errors: ValueError for another cache size.
     """
 
-    bijective = False
+    bijective: Any = False
     domain: Any
     codomain: Any
+    _arguments: tuple[str, ...]  # the attributes that `__init__` is given; a class that names them is a family
 
     def __init__(self, cache_size: int = 0) -> None:
         if cache_size not in (0, 1):
@@ -64,12 +66,15 @@ class Transform:
         raise NotImplementedError
 
     def with_cache(self, cache_size: int = 1) -> Any:
-        """The same transform with another cache size."""
+        """Returns the same transform with another cache size."""
         if self._cache_size == cache_size:
             return self
         if type(self).__init__ is Transform.__init__:
             return type(self)(cache_size=cache_size)
-        raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
+        family = _family(self)
+        if family is None:
+            raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
+        return family(*(getattr(self, name) for name in self._arguments), cache_size=cache_size)
 
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -104,14 +109,15 @@ class Transform:
         raise NotImplementedError
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        """log |dy/dx| for each value; y is the transform of x."""
+        """Returns log |dy/dx| for each value; y is the transform of x."""
         raise NotImplementedError
 
     def forward_shape(self, shape: Any) -> Any:
-        """The shape of the transform of what has this shape."""
+        """Returns the shape of the transform of values of this shape."""
         return shape
 
     def inverse_shape(self, shape: Any) -> Any:
+        """Returns the shape of the values whose transforms have this shape."""
         return shape
 
     def __repr__(self) -> str:
@@ -128,25 +134,9 @@ class _InverseTransform(Transform):
     def __getstate__(self) -> dict[str, Any]:
         return dict(vars(self))
 
-    @property
-    def domain(self) -> Any:
-        return self._inv.codomain
-
-    @property
-    def codomain(self) -> Any:
-        return self._inv.domain
-
-    @property
-    def bijective(self) -> bool:  # type: ignore[override]
-        return self._inv.bijective
-
-    @property
-    def sign(self) -> Any:
-        return self._inv.sign
-
-    @property
-    def inv(self) -> Any:
-        return self._inv
+    domain, codomain = property(attrgetter("_inv.codomain")), property(attrgetter("_inv.domain"))
+    bijective, sign = property(attrgetter("_inv.bijective")), property(attrgetter("_inv.sign"))
+    inv = property(attrgetter("_inv"))
 
     def with_cache(self, cache_size: int = 1) -> Any:
         return self._inv.with_cache(cache_size).inv
@@ -172,11 +162,44 @@ class _InverseTransform(Transform):
         return f"{type(self).__name__}({self._inv!r})"
 
 
+def _family(transform: object) -> Any:
+    """Returns the nearest class that names its arguments."""
+    return next((cls for cls in type(transform).__mro__ if "_arguments" in vars(cls)), None)
+
+
+def _alike(a: Any, b: Any) -> bool:
+    return bool(a == b) if isinstance(a, Number) and isinstance(b, Number) else bool((a == b).all().item())
+
+
+class _Comparable(Transform):
+    """A transform that is equal to those of its family with equal arguments."""
+
+    def __eq__(self, other: object) -> bool:
+        return _family(self) is _family(other) and all(
+            _alike(getattr(self, name), getattr(other, name)) for name in self._arguments if name != "event_dim"
+        )
+
+    __hash__ = Transform.__hash__
+
+
+def _at_least(dims: int, shape: Sequence[int]) -> None:
+    """Raises ValueError for a shape with fewer dimensions."""
+    if len(shape) < dims:
+        raise ValueError("Too few dimensions on input")
+
+
 # --- of others --------------------------------------------------------------------------------------------------------
 
 
 class ComposeTransform(Transform):
     """One transform after another, the first of `parts` first."""
+
+    _arguments = ("parts",)
+
+    domain = property(lambda self: self._end(self.parts, "domain", "codomain"))
+    codomain = property(lambda self: self._end(self.parts[::-1], "codomain", "domain"))
+    bijective = property(lambda self: all(part.bijective for part in self.parts))
+    sign = property(lambda self: math.prod(part.sign for part in self.parts))
 
     def __init__(self, parts: Sequence[Transform], cache_size: int = 0) -> None:
         self.parts = [part.with_cache(cache_size) for part in parts] if cache_size else list(parts)
@@ -188,7 +211,7 @@ class ComposeTransform(Transform):
     __hash__ = Transform.__hash__
 
     def _end(self, parts: Sequence[Any], at: str, back: str) -> Any:
-        """The constraint at one end, with the event dimensions that any part along the way needs."""
+        """Returns the constraint at one end, with the event dimensions that any part along the way needs."""
         if not parts:
             return constraints.real
         end = getattr(parts[0], at)
@@ -199,22 +222,6 @@ class ComposeTransform(Transform):
         return constraints.independent(end, event_dim - end.event_dim) if event_dim > end.event_dim else end
 
     @property
-    def domain(self) -> Any:
-        return self._end(self.parts, "domain", "codomain")
-
-    @property
-    def codomain(self) -> Any:
-        return self._end(self.parts[::-1], "codomain", "domain")
-
-    @property
-    def bijective(self) -> bool:  # type: ignore[override]
-        return all(part.bijective for part in self.parts)
-
-    @property
-    def sign(self) -> Any:
-        return functools.reduce(operator.mul, (part.sign for part in self.parts), 1)
-
-    @property
     def inv(self) -> Any:
         inverse = None if self._inv is None else self._inv()
         if inverse is None:
@@ -222,16 +229,13 @@ class ComposeTransform(Transform):
             self._inv, inverse._inv = weakref.ref(inverse), weakref.ref(self)
         return inverse
 
-    def with_cache(self, cache_size: int = 1) -> Any:
-        return self if self._cache_size == cache_size else ComposeTransform(self.parts, cache_size=cache_size)
-
     def __call__(self, x: Any) -> Any:
         for part in self.parts:
             x = part(x)
         return x
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        """The sum over the parts, each summed over the event dimensions that it does not have itself."""
+        """Returns the sum over the parts, each summed over the event dimensions that it does not have itself."""
         if not self.parts:
             return rd.zeros_like(x)
         path = [x]
@@ -259,46 +263,34 @@ class ComposeTransform(Transform):
         return f"{type(self).__name__}(\n    {lines}\n)"
 
 
-identity_transform = ComposeTransform([])
+identity_transform: Transform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):
-    """A transform whose last `reinterpreted_batch_ndims` dimensions are one value."""
+    """A transform whose last `reinterpreted_batch_ndims` dimensions are one value.
+
+    Errors: ValueError for values with fewer dimensions.
+    """
+
+    _arguments = ("base_transform", "reinterpreted_batch_ndims")
+
+    domain = property(lambda self: constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims))
+    codomain = property(
+        lambda self: constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
+    )
+    bijective, sign = property(attrgetter("base_transform.bijective")), property(attrgetter("base_transform.sign"))
 
     def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.base_transform = base_transform.with_cache(cache_size)
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
-    def with_cache(self, cache_size: int = 1) -> Any:
-        if self._cache_size == cache_size:
-            return self
-        return IndependentTransform(self.base_transform, self.reinterpreted_batch_ndims, cache_size=cache_size)
-
-    @property
-    def domain(self) -> Any:
-        return constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims)
-
-    @property
-    def codomain(self) -> Any:
-        return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
-
-    @property
-    def bijective(self) -> bool:  # type: ignore[override]
-        return self.base_transform.bijective
-
-    @property
-    def sign(self) -> Any:
-        return self.base_transform.sign
-
     def _call(self, x: Any) -> Any:
-        if x.dim() < self.domain.event_dim:
-            raise ValueError("Too few dimensions on input")
+        _at_least(self.domain.event_dim, x.shape)
         return self.base_transform(x)
 
     def _inverse(self, y: Any) -> Any:
-        if y.dim() < self.codomain.event_dim:
-            raise ValueError("Too few dimensions on input")
+        _at_least(self.codomain.event_dim, y.shape)
         return self.base_transform.inv(y)
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
@@ -315,83 +307,14 @@ class IndependentTransform(Transform):
 
 
 class _Parts(Transform):
-    """Transforms of parts of a value along one dimension."""
+    """Transforms of parts of a value along one dimension. A subclass splits a value into them and joins them."""
 
-    transforms: list[Any]
-    dim: int
-
-    def _each(self, value: Any) -> list[Any]:
-        """The parts of a value, one for each transform."""
-        raise NotImplementedError
-
-    def _join(self, parts: Sequence[Any]) -> Any:
-        raise NotImplementedError
-
-    @property
-    def bijective(self) -> bool:  # type: ignore[override]
-        return all(one.bijective for one in self.transforms)
-
-    def _call(self, x: Any) -> Any:
-        return self._join([one(part) for one, part in zip(self.transforms, self._each(x), strict=True)])
-
-    def _inverse(self, y: Any) -> Any:
-        return self._join([one.inv(part) for one, part in zip(self.transforms, self._each(y), strict=True)])
-
-
-class CatTransform(_Parts):
-    """Transforms of parts that follow one another along `dim`, of these `lengths`."""
-
-    def __init__(
-        self, tseq: Sequence[Transform], dim: int = 0, lengths: Sequence[int] | None = None, cache_size: int = 0
-    ) -> None:
-        if not all(isinstance(one, Transform) for one in tseq):
-            raise AssertionError("All elements of tseq must be Transform instances")
-        super().__init__(cache_size=cache_size)
-        self.transforms, self.dim = [one.with_cache(cache_size) if cache_size else one for one in tseq], dim
-        self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
-        if len(self.lengths) != len(self.transforms):
-            raise AssertionError(f"lengths ({len(self.lengths)}) must match tseq ({len(self.transforms)})")
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        if self._cache_size == cache_size:
-            return self
-        return CatTransform(self.transforms, self.dim, self.lengths, cache_size)
-
-    @property
-    def event_dim(self) -> int:
-        return max(one.event_dim for one in self.transforms)
-
-    @property
-    def length(self) -> int:
-        return sum(self.lengths)
-
-    def _each(self, value: Any) -> list[Any]:
-        return list(value.split(self.lengths, self.dim))
-
-    def _join(self, parts: Sequence[Any]) -> Any:
-        return rd.cat(list(parts), dim=self.dim)
-
-    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        """Of each part, summed over what is one value of the widest; the sum of all where that covers `dim`."""
-        terms = []
-        for one, before, after in zip(self.transforms, self._each(x), self._each(y), strict=True):
-            term = one.log_abs_det_jacobian(before, after)
-            terms.append(sum_rightmost(term, self.event_dim - one.event_dim))
-        dim = self.dim - x.dim() if self.dim >= 0 else self.dim
-        dim += self.event_dim
-        return rd.cat(terms, dim=dim) if dim < 0 else sum(terms)
-
-    @constraints.dependent_property
-    def domain(self) -> Any:
-        return constraints.cat([one.domain for one in self.transforms], self.dim, self.lengths)
-
-    @constraints.dependent_property
-    def codomain(self) -> Any:
-        return constraints.cat([one.codomain for one in self.transforms], self.dim, self.lengths)
-
-
-class StackTransform(_Parts):
-    """Transforms of the slices along `dim`."""
+    bijective = property(lambda self: all(one.bijective for one in self.transforms))
+    domain = constraints.dependent_property(lambda self: self._region([one.domain for one in self.transforms]))
+    codomain = constraints.dependent_property(lambda self: self._region([one.codomain for one in self.transforms]))
+    _region: Any
+    _each: Any
+    _join: Any
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
         if not all(isinstance(one, Transform) for one in tseq):
@@ -399,50 +322,84 @@ class StackTransform(_Parts):
         super().__init__(cache_size=cache_size)
         self.transforms, self.dim = [one.with_cache(cache_size) if cache_size else one for one in tseq], dim
 
-    def with_cache(self, cache_size: int = 1) -> Any:
-        return self if self._cache_size == cache_size else StackTransform(self.transforms, self.dim, cache_size)
+    def _call(self, x: Any) -> Any:
+        return self._join([one(part) for one, part in zip(self.transforms, self._each(x), strict=True)])
 
-    def _each(self, value: Any) -> list[Any]:
-        return list(value.unbind(self.dim))
+    def _inverse(self, y: Any) -> Any:
+        return self._join([one.inv(part) for one, part in zip(self.transforms, self._each(y), strict=True)])
 
-    def _join(self, parts: Sequence[Any]) -> Any:
-        return rd.stack(list(parts), self.dim)
+    def _slopes(self, x: Any, y: Any) -> list[Any]:
+        parts = zip(self.transforms, self._each(x), self._each(y), strict=True)
+        return [one.log_abs_det_jacobian(before, after) for one, before, after in parts]
+
+
+class CatTransform(_Parts):
+    """Transforms of parts that follow one another along `dim`, of these `lengths`."""
+
+    _arguments = ("transforms", "dim", "lengths")
+
+    event_dim = property(lambda self: max(one.event_dim for one in self.transforms))
+    length = property(lambda self: sum(self.lengths))
+
+    def __init__(
+        self, tseq: Sequence[Transform], dim: int = 0, lengths: Sequence[int] | None = None, cache_size: int = 0
+    ) -> None:
+        super().__init__(tseq, dim, cache_size)
+        self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
+        if len(self.lengths) != len(self.transforms):
+            raise AssertionError(f"lengths ({len(self.lengths)}) must match tseq ({len(self.transforms)})")
+
+    def _region(self, regions: Sequence[Any]) -> Any:
+        return constraints.cat(regions, self.dim, self.lengths)
+
+    def _each(self, value: Any) -> Sequence[Any]:
+        return value.split(self.lengths, self.dim)
+
+    def _join(self, parts: list[Any]) -> Any:
+        return rd.cat(parts, dim=self.dim)
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        return self._join([
-            one.log_abs_det_jacobian(before, after)
-            for one, before, after in zip(self.transforms, self._each(x), self._each(y), strict=True)
-        ])  # fmt: skip
+        """Of each part, summed over what is one value of the widest; the sum of all where that covers `dim`."""
+        slopes = zip(self.transforms, self._slopes(x, y), strict=True)
+        terms = [sum_rightmost(slope, self.event_dim - one.event_dim) for one, slope in slopes]
+        dim = (self.dim - x.dim() if self.dim >= 0 else self.dim) + self.event_dim
+        return rd.cat(terms, dim=dim) if dim < 0 else sum(terms)
 
-    @constraints.dependent_property
-    def domain(self) -> Any:
-        return constraints.stack([one.domain for one in self.transforms], self.dim)
 
-    @constraints.dependent_property
-    def codomain(self) -> Any:
-        return constraints.stack([one.codomain for one in self.transforms], self.dim)
+class StackTransform(_Parts):
+    """Transforms of the slices along `dim`."""
+
+    _arguments = ("transforms", "dim")
+
+    def _region(self, regions: Sequence[Any]) -> Any:
+        return constraints.stack(regions, self.dim)
+
+    def _each(self, value: Any) -> Sequence[Any]:
+        return value.unbind(self.dim)
+
+    def _join(self, parts: list[Any]) -> Any:
+        return rd.stack(parts, self.dim)
+
+    def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
+        return self._join(self._slopes(x, y))
 
 
 # --- of each element --------------------------------------------------------------------------------------------------
 
 
-class _Rising(Transform):
-    """An elementwise transform without parameters that rises; two of a class are equal."""
+class _Rising(_Comparable):
+    """An elementwise transform without parameters that rises."""
 
     domain = constraints.real
     bijective = True
     sign = +1
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self)
-
-    __hash__ = Transform.__hash__
 
 
 class ExpTransform(_Rising):
     """y = exp(x)"""
 
     codomain = constraints.positive
+    _arguments = ()
 
     def _call(self, x: Any) -> Any:
         return x.exp()
@@ -458,6 +415,7 @@ class SigmoidTransform(_Rising):
     """y = 1 / (1 + exp(-x)), kept within the open interval."""
 
     codomain = constraints.unit_interval
+    _arguments = ()
 
     def _call(self, x: Any) -> Any:
         limits = rd.finfo(x.dtype)
@@ -476,6 +434,7 @@ class SoftplusTransform(_Rising):
     """y = log(1 + exp(x))"""
 
     codomain = constraints.positive
+    _arguments = ()
 
     def _call(self, x: Any) -> Any:
         return F.softplus(x)
@@ -491,6 +450,7 @@ class TanhTransform(_Rising):
     """y = tanh(x)"""
 
     codomain = constraints.interval(-1.0, 1.0)
+    _arguments = ()
 
     def _call(self, x: Any) -> Any:
         return x.tanh()
@@ -499,20 +459,16 @@ class TanhTransform(_Rising):
         return rd.atanh(y)
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        """log (1 - tanh² x), in a form that is exact for large x, too."""
+        """Returns log (1 - tanh² x), in a form that is exact for large x, too."""
         return 2.0 * (math.log(2.0) - x - F.softplus(-2.0 * x))
 
 
-class AbsTransform(Transform):
-    """y = |x|; its inverse gives the one that is not negative."""
+class AbsTransform(_Comparable):
+    """y = |x|; the inverse returns the x that is not negative."""
 
     domain = constraints.real
     codomain = constraints.positive
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, AbsTransform)
-
-    __hash__ = Transform.__hash__
+    _arguments = ()
 
     def _call(self, x: Any) -> Any:
         return x.abs()
@@ -521,28 +477,18 @@ class AbsTransform(Transform):
         return y
 
 
-class PowerTransform(Transform):
-    """y = x^exponent, of positive numbers."""
+class PowerTransform(_Comparable):
+    """y = x^exponent, of positive numbers; `exponent` broadcasts with them."""
 
-    domain = constraints.positive
-    codomain = constraints.positive
+    domain = codomain = constraints.positive
     bijective = True
+    _arguments = ("exponent",)
+
+    sign = property(lambda self: self.exponent.sign())
 
     def __init__(self, exponent: Any, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         (self.exponent,) = broadcast_all(exponent)
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        return self if self._cache_size == cache_size else PowerTransform(self.exponent, cache_size=cache_size)
-
-    @property
-    def sign(self) -> Any:
-        return self.exponent.sign()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PowerTransform) and bool(self.exponent.eq(other.exponent).all().item())
-
-    __hash__ = Transform.__hash__
 
     def _call(self, x: Any) -> Any:
         return x.pow(self.exponent)
@@ -559,49 +505,26 @@ class PowerTransform(Transform):
     inverse_shape = forward_shape
 
 
-class AffineTransform(Transform):
-    """y = loc + scale x. event_dim: how many dimensions are one value."""
+class AffineTransform(_Comparable):
+    """y = loc + scale x; both broadcast with x. event_dim: how many dimensions are one value."""
 
     bijective = True
+    _arguments = ("loc", "scale", "event_dim")
+
+    event_dim = property(attrgetter("_event_dim"))
+    domain = codomain = constraints.dependent_property(
+        lambda self: constraints.independent(constraints.real, self.event_dim) if self.event_dim else constraints.real,
+        is_discrete=False,
+    )
 
     def __init__(self, loc: Any, scale: Any, event_dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.loc, self.scale, self._event_dim = loc, scale, event_dim
 
     @property
-    def event_dim(self) -> int:
-        return self._event_dim
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        if self._cache_size == cache_size:
-            return self
-        return AffineTransform(self.loc, self.scale, self.event_dim, cache_size=cache_size)
-
-    def _region(self) -> Any:
-        return constraints.real if self.event_dim == 0 else constraints.independent(constraints.real, self.event_dim)
-
-    @constraints.dependent_property(is_discrete=False)
-    def domain(self) -> Any:
-        return self._region()
-
-    @constraints.dependent_property(is_discrete=False)
-    def codomain(self) -> Any:
-        return self._region()
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, AffineTransform):
-            return False
-        pairs = ((self.loc, other.loc), (self.scale, other.scale))
-        return all(
-            a == b if isinstance(a, Number) and isinstance(b, Number) else bool((a == b).all().item()) for a, b in pairs
-        )
-
-    __hash__ = Transform.__hash__
-
-    @property
     def sign(self) -> Any:
         if isinstance(self.scale, Number):
-            return 1 if float(self.scale) > 0 else -1 if float(self.scale) < 0 else 0  # type: ignore[arg-type]
+            return 1 if float(self.scale) > 0 else -1 if float(self.scale) < 0 else 0  # type: ignore[arg-type]  # of the right type, which mypy cannot tell
         return self.scale.sign()
 
     def _call(self, x: Any) -> Any:
@@ -612,7 +535,7 @@ class AffineTransform(Transform):
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         if isinstance(self.scale, Number):
-            result = rd.full_like(x, math.log(abs(self.scale)))  # type: ignore[arg-type]
+            result = rd.full_like(x, math.log(abs(self.scale)))  # type: ignore[arg-type]  # of the right type, which mypy cannot tell
         else:
             result = rd.abs(self.scale).log()
         return sum_rightmost(result, self.event_dim).expand(x.shape[: x.dim() - self.event_dim])
@@ -626,22 +549,16 @@ class AffineTransform(Transform):
 class CumulativeDistributionTransform(Transform):
     """y = the `cdf` of a distribution at x."""
 
-    bijective = True
     codomain = constraints.unit_interval
+    bijective = True
     sign = +1
+    _arguments = ("distribution",)
+
+    domain = property(attrgetter("distribution.support"))
 
     def __init__(self, distribution: Any, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.distribution = distribution
-
-    @property
-    def domain(self) -> Any:
-        return self.distribution.support
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        if self._cache_size == cache_size:
-            return self
-        return CumulativeDistributionTransform(self.distribution, cache_size=cache_size)
 
     def _call(self, x: Any) -> Any:
         return self.distribution.cdf(x)
@@ -660,25 +577,18 @@ class ReshapeTransform(Transform):
     """The last dimensions, of shape `in_shape`, in the shape `out_shape`. ValueError for another number of elements."""
 
     bijective = True
+    _arguments = ("in_shape", "out_shape")
+
+    domain = constraints.dependent_property(lambda self: constraints.independent(constraints.real, len(self.in_shape)))
+    codomain = constraints.dependent_property(
+        lambda self: constraints.independent(constraints.real, len(self.out_shape))
+    )
 
     def __init__(self, in_shape: Any, out_shape: Any, cache_size: int = 0) -> None:
         self.in_shape, self.out_shape = rd.Size(in_shape), rd.Size(out_shape)
         if self.in_shape.numel() != self.out_shape.numel():
             raise ValueError("in_shape, out_shape have different numbers of elements")
         super().__init__(cache_size=cache_size)
-
-    @constraints.dependent_property
-    def domain(self) -> Any:
-        return constraints.independent(constraints.real, len(self.in_shape))
-
-    @constraints.dependent_property
-    def codomain(self) -> Any:
-        return constraints.independent(constraints.real, len(self.out_shape))
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        if self._cache_size == cache_size:
-            return self
-        return ReshapeTransform(self.in_shape, self.out_shape, cache_size=cache_size)
 
     def _call(self, x: Any) -> Any:
         return x.reshape(x.shape[: x.dim() - len(self.in_shape)] + self.out_shape)
@@ -697,24 +607,19 @@ class ReshapeTransform(Transform):
 
     @staticmethod
     def _exchanged(shape: Any, old: Any, new: Any) -> Any:
-        if len(shape) < len(old):
-            raise ValueError("Too few dimensions on input")
+        _at_least(len(old), shape)
         cut = len(shape) - len(old)
         if tuple(shape[cut:]) != tuple(old):
             raise ValueError(f"Shape mismatch: expected {shape[cut:]} but got {old}")
         return shape[:cut] + new
 
 
-class SoftmaxTransform(Transform):
-    """y = exp(x) over its sum; the inverse gives one of the vectors that it comes from."""
+class SoftmaxTransform(_Comparable):
+    """y = exp(x) over its sum; the inverse returns one of the vectors that it comes from."""
 
     domain = constraints.real_vector
     codomain = constraints.simplex
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SoftmaxTransform)
-
-    __hash__ = Transform.__hash__
+    _arguments = ()
 
     def _call(self, x: Any) -> Any:
         return F.softmax(x, -1)
@@ -723,28 +628,23 @@ class SoftmaxTransform(Transform):
         return y.log()
 
     def forward_shape(self, shape: Any) -> Any:
-        if len(shape) < 1:
-            raise ValueError("Too few dimensions on input")
+        _at_least(1, shape)
         return shape
 
     inverse_shape = forward_shape
 
 
-class StickBreakingTransform(Transform):
+class StickBreakingTransform(_Comparable):
     """From vectors of n - 1 numbers to n probabilities: each takes its share of what is left of a stick of length 1."""
 
     domain = constraints.real_vector
     codomain = constraints.simplex
     bijective = True
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, StickBreakingTransform)
-
-    __hash__ = Transform.__hash__
+    _arguments = ()
 
     @staticmethod
     def _left(values: Any) -> Any:
-        """How many pieces are left to be broken off, at each place."""
+        """Returns how many pieces are left to be broken off, at each place."""
         return values.shape[-1] + 1 - values.new_ones(values.shape[-1]).cumsum(-1)
 
     def _call(self, x: Any) -> Any:
@@ -762,26 +662,20 @@ class StickBreakingTransform(Transform):
         return (-x + F.logsigmoid(x) + y[..., :-1].log()).sum(-1)
 
     def forward_shape(self, shape: Any) -> Any:
-        if len(shape) < 1:
-            raise ValueError("Too few dimensions on input")
+        _at_least(1, shape)
         return shape[:-1] + (shape[-1] + 1,)
 
     def inverse_shape(self, shape: Any) -> Any:
-        if len(shape) < 1:
-            raise ValueError("Too few dimensions on input")
+        _at_least(1, shape)
         return shape[:-1] + (shape[-1] - 1,)
 
 
-class LowerCholeskyTransform(Transform):
+class LowerCholeskyTransform(_Comparable):
     """From matrices to lower triangles with a positive diagonal, which is the exponential of the matrix's."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain: Any = constraints.lower_cholesky
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self)
-
-    __hash__ = Transform.__hash__
+    _arguments = ()
 
     def _call(self, x: Any) -> Any:
         return x.tril(-1) + x.diagonal(dim1=-2, dim2=-1).exp().diag_embed()
@@ -794,6 +688,7 @@ class PositiveDefiniteTransform(LowerCholeskyTransform):
     """From matrices to positive definite ones: the lower triangle times its transpose."""
 
     codomain = constraints.positive_definite
+    _arguments = ()
 
     def _call(self, x: Any) -> Any:
         factor = super()._call(x)
@@ -822,8 +717,7 @@ class CorrCholeskyTransform(Transform):
         return r * F.pad(rest[..., :-1], [1, 0], value=1)
 
     def _inverse(self, y: Any) -> Any:
-        rest = 1 - rd.cumsum(y * y, dim=-1)
-        rest = F.pad(rest[..., :-1], [1, 0], value=1)
+        rest = F.pad((1 - rd.cumsum(y * y, dim=-1))[..., :-1], [1, 0], value=1)
         t = tril_matrix_to_vec(y, diag=-1) / tril_matrix_to_vec(rest, diag=-1).sqrt()
         return (t.log1p() - t.neg().log1p()) / 2
 
@@ -833,8 +727,7 @@ class CorrCholeskyTransform(Transform):
         return columns - 2 * (x + F.softplus(-2 * x) - math.log(2.0)).sum(dim=-1)
 
     def forward_shape(self, shape: Any) -> Any:
-        if len(shape) < 1:
-            raise ValueError("Too few dimensions on input")
+        _at_least(1, shape)
         count = shape[-1]
         size = round((0.25 + 2 * count) ** 0.5 + 0.5)
         if size * (size - 1) // 2 != count:
@@ -842,8 +735,7 @@ class CorrCholeskyTransform(Transform):
         return shape[:-1] + (size, size)
 
     def inverse_shape(self, shape: Any) -> Any:
-        if len(shape) < 2:
-            raise ValueError("Too few dimensions on input")
+        _at_least(2, shape)
         if shape[-2] != shape[-1]:
             raise ValueError("Input is not square")
         return shape[:-2] + (shape[-1] * (shape[-1] - 1) // 2,)

@@ -12,9 +12,11 @@ from typing import Any
 import redispatch as rd
 from redispatch.nn import functional as F
 
+EULER = 0.57721566490153286060  # Euler's constant: the mean of -log x for x of Exponential(1)
+
 
 def broadcast_all(*values: Any) -> tuple[rd.Tensor, ...]:
-    """The values as tensors of one shape.
+    """Returns the values as tensors of one shape.
 
     Numbers get the dtype and device of the first tensor, or the default dtype where there is none.
     Errors: ValueError for what is neither a number nor a tensor.
@@ -24,43 +26,41 @@ def broadcast_all(*values: Any) -> tuple[rd.Tensor, ...]:
             "Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__."
         )
     first = next((value for value in values if not isinstance(value, Number)), None)
-    looks = {} if first is None else {"dtype": first.dtype, "device": first.device}
+    options = {} if first is None else {"dtype": first.dtype, "device": first.device}
     if first is None:
-        looks["dtype"] = rd.get_default_dtype()
-    made = [rd.tensor(value, **looks) if isinstance(value, Number) else value for value in values]
+        options["dtype"] = rd.get_default_dtype()
+    made = [rd.tensor(value, **options) if isinstance(value, Number) else value for value in values]
     return tuple(rd.broadcast_tensors(*made))
 
 
 def batch_of(*values: Any) -> rd.Size:
-    """The batch shape of parameters that were broadcast: none where each was a number."""
+    """Returns the batch shape of parameters that were broadcast: `()` where each was a number."""
     if all(isinstance(value, Number) for value in values):
         return rd.Size()
     return next(value.shape for value in values if not isinstance(value, Number))
 
 
 def logits_to_probs(logits: Any, is_binary: bool = False) -> Any:
-    """Probabilities of log-odds (binary), or of logarithms that need not be normalised, along the last dimension."""
+    """Returns probabilities of log-odds (binary), or of unnormalised logarithms along the last dimension."""
     return rd.sigmoid(logits) if is_binary else F.softmax(logits, dim=-1)
 
 
 def clamp_probs(probs: rd.Tensor) -> rd.Tensor:
-    """Probabilities kept away from 0 and 1 by the rounding unit, so that their logarithms are finite."""
+    """Clamps probabilities to [eps, 1 - eps], so that their logarithms are finite."""
     eps = rd.finfo(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
 
 
 def probs_to_logits(probs: rd.Tensor, is_binary: bool = False) -> rd.Tensor:
-    """The inverse of `logits_to_probs`, for probabilities that are 0 or 1, too."""
+    """Inverts `logits_to_probs`, for probabilities that are 0 or 1, too."""
     clamped = clamp_probs(probs)
     logits = rd.log(clamped)
     return logits - rd.log1p(-clamped) if is_binary else logits
 
 
 def sum_rightmost(value: Any, dim: int) -> Any:
-    """The sum over the last `dim` dimensions."""
-    if dim == 0:
-        return value
-    return value.reshape(value.shape[:-dim] + (-1,)).sum(-1)
+    """Sums over the last `dim` dimensions."""
+    return value if dim == 0 else value.reshape(value.shape[:-dim] + (-1,)).sum(-1)
 
 
 class lazy_property:
@@ -82,7 +82,7 @@ class lazy_property:
 
 
 def vec_to_tril_matrix(vec: Any, diag: int = 0) -> Any:
-    """The lower triangle that a vector fills row by row: `[..., n (n + 1) / 2]` becomes `[..., n, n]` for `diag` 0."""
+    """Fills a lower triangle with a vector, row by row: `[..., n (n + 1) / 2]` to `[..., n, n]` for `diag` 0."""
     count = vec.shape[-1]
     size = int((-(1 + 2 * diag) + ((1 + 2 * diag) ** 2 + 8 * count + 4 * abs(diag) * (diag + 1)) ** 0.5) / 2)
     matrix = vec.new_zeros((*vec.shape[:-1], size, size))
@@ -92,7 +92,7 @@ def vec_to_tril_matrix(vec: Any, diag: int = 0) -> Any:
 
 
 def tril_matrix_to_vec(mat: Any, diag: int = 0) -> Any:
-    """The elements on and below a diagonal, row by row. ValueError for a diagonal that the matrix does not have."""
+    """Returns the elements on and below a diagonal, row by row. ValueError for a diagonal outside of the matrix."""
     size = mat.shape[-1]
     if not -size <= diag < size:
         raise ValueError(f"diag ({diag}) provided is outside [{-size}, {size - 1}].")

@@ -27,6 +27,11 @@ def functional_call(
     stay one. strict: every parameter and buffer must be given, and no other name.
     Errors: ValueError for a name in two dicts, or a tied parameter given twice; RuntimeError where `strict` is broken;
     TypeError for what is no tensor; AttributeError for a name inside of a module that is not there.
+
+    >>> import redispatch as rd
+    >>> layer = rd.nn.Linear(2, 1, bias=False)
+    >>> rd.func.functional_call(layer, {"weight": rd.ones(1, 2)}, rd.tensor([1.0, 2.0])).tolist()
+    [3.0]
     """
     given = merged(parameter_and_buffer_dicts)
     if not isinstance(args, tuple):
@@ -127,7 +132,7 @@ def with_tied(known: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
 def replace_all_batch_norm_modules_(root: Any) -> Any:
     """Takes the running statistics from all batch norms of a module, which then normalise by those of each batch:
     `vmap` cannot write to a buffer that all examples share. Returns the module."""
-    from redispatch.nn.batch_norm import _BatchNorm  # here, since `nn` is imported late, and this room is not
+    from redispatch.nn.normalization import _BatchNorm  # here, since `nn` is imported late, and this room is not
 
     for module in root.modules():
         if isinstance(module, _BatchNorm):

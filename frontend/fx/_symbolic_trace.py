@@ -217,15 +217,15 @@ def modules_intercepted() -> Iterator[None]:
         _INSIDE += 1
         if _INSIDE == 1:
             nn.Module.__call__ = traced_call  # type: ignore[method-assign,assignment]  # self has no type there
-            nn.Module.__getattr__ = traced_getattr  # type: ignore[method-assign]
+            nn.Module.__getattr__ = traced_getattr  # type: ignore[method-assign]  # attached here
     try:
         yield
     finally:
         with _LOCK:
             _INSIDE -= 1
             if _INSIDE == 0:
-                nn.Module.__call__ = PLAIN_CALL  # type: ignore[method-assign]
-                nn.Module.__getattr__ = PLAIN_GETATTR  # type: ignore[method-assign]
+                nn.Module.__call__ = PLAIN_CALL  # type: ignore[method-assign]  # attached here
+                nn.Module.__getattr__ = PLAIN_GETATTR  # type: ignore[method-assign]  # attached here
 
 
 PLAIN_CALL, PLAIN_GETATTR = nn.Module.__call__, nn.Module.__getattr__
@@ -248,6 +248,14 @@ def symbolic_trace(root: nn.Module | Callable[..., Any], concrete_args: dict[str
     """A GraphModule that does what a module or function does, by its operators and those of its submodules.
 
     Errors: TraceError where what it does depends on values.
+
+    >>> import redispatch as rd
+    >>> import redispatch.fx
+    >>> print(rd.fx.symbolic_trace(lambda x: rd.relu(x) + 1).code.strip())
+    def forward(self, x):
+        relu = torch.relu(x);  x = None
+        add = relu + 1;  relu = None
+        return add
     """
     tracer = Tracer()
     graph = tracer.trace(root, concrete_args)

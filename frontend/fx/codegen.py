@@ -256,7 +256,7 @@ def written(value: Any, names: Globals) -> str:
         return f"slice({', '.join(written(one, names) for one in (value.start, value.stop, value.step))})"
     if isinstance(value, enum.Enum):
         return f"{names.name_of(type(value))}.{value.name}"
-    if isinstance(value, OpOverload | OpOverloadPacket | HigherOrderOperator | type) or isinstance(value, Callable):  # type: ignore[arg-type]
+    if isinstance(value, OpOverload | OpOverloadPacket | HigherOrderOperator | type) or isinstance(value, Callable):  # type: ignore[arg-type]  # of the right type, which mypy cannot tell
         return names.name_of(value)
     if value is None or value is ... or isinstance(value, LITERALS) or (isinstance(value, complex) and isfinite(value)):
         return repr(value)

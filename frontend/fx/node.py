@@ -18,14 +18,11 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from redispatch.dispatch import OpOverload, OpOverloadPacket
 from redispatch.dispatch.higher_order import HigherOrderOperator
 from redispatch.utils._pytree import is_namedtuple_instance, register_pytree_node
-
-if TYPE_CHECKING:
-    from .graph import Graph
 
 Target = Callable[..., Any] | str
 OPCODES = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
@@ -38,26 +35,26 @@ def _frozen(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
     )
 
 
-class immutable_list(list):  # noqa: N801  # PyTorch's name
+class immutable_list(list):  # PyTorch's name
     """A list in a node's arguments."""
 
     __delitem__ = __iadd__ = __imul__ = __setitem__ = append = clear = extend = insert = pop = remove = reverse = (
         sort
     ) = _frozen
 
-    def __hash__(self) -> int:  # type: ignore[override]
+    def __hash__(self) -> int:  # type: ignore[override]  # it is not hashable, which raises
         return hash(tuple(self))
 
     def __reduce__(self) -> Any:
         return immutable_list, (list(self),)
 
 
-class immutable_dict(dict):  # noqa: N801
+class immutable_dict(dict):  # PyTorch's name
     """A dict in a node's arguments."""
 
     __delitem__ = __setitem__ = __ior__ = clear = pop = popitem = setdefault = update = _frozen
 
-    def __hash__(self) -> int:  # type: ignore[override]
+    def __hash__(self) -> int:  # type: ignore[override]  # it is not hashable, which raises
         return hash(frozenset(self.items()))
 
     def __reduce__(self) -> Any:
@@ -97,7 +94,7 @@ class Node:
 
     def __init__(
         self,
-        graph: Graph,
+        graph: Any,
         name: str,
         op: str,
         target: Target,

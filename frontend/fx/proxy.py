@@ -176,7 +176,7 @@ class Attribute(Proxy):
         self._node: Node | None = None
 
     @property
-    def node(self) -> Node:  # type: ignore[override]
+    def node(self) -> Node:  # type: ignore[override]  # another signature than the base class, as PyTorch's
         if self._node is None:
             self._node = self.tracer.create_proxy("call_function", getattr, (self.root, self.attr), {}).node
         return self._node
@@ -209,4 +209,4 @@ for _name in (
 ):  # fmt: skip
     setattr(Proxy, f"__{_name.strip('_')}__", _operator(getattr(operator, _name)))
     setattr(Proxy, f"__r{_name.strip('_')}__", _reflected(getattr(operator, _name)))
-Proxy.__hash__ = object.__hash__  # type: ignore[method-assign]
+Proxy.__hash__ = object.__hash__  # type: ignore[method-assign]  # attached here

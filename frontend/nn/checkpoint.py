@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 
 from redispatch.autograd import RemovableHandle, no_grad
 from redispatch.dispatch.tensor import Tensor
-from redispatch.utils import future
 
-from .conversion import swap_in
-from .parameter import Parameter
+from .. import _future
+from .parameter import Parameter, swap_in
 from .tree import ModuleTree
 
 EXTRA_STATE = "_extra_state"
@@ -201,7 +200,7 @@ class Checkpointable(ModuleTree):
             )
         try:
             with no_grad():
-                if future.get_swap_module_params_on_conversion():
+                if _future.get_swap_module_params_on_conversion():
                     swap_in(tensor, given, assign)
                 elif not assign:
                     tensor.copy_(given)

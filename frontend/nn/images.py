@@ -1,18 +1,24 @@
-"""Images, as functions: padding, resizing, sampling, windows as columns. `functional` names them with the others."""
+"""Images, as functions and as modules: padding, resizing, sampling, windows as columns, channels as pixels."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.declare.overridable import overridable_function
-from redispatch.kernels.ops import folding, grid_sampling, mean_pooling, padding, upsampling
+from redispatch.kernels.ops import folding, grid_sampling, mean_pooling, padding, shuffles, upsampling
+
+from .derived import by_dims, functional, module_of, shows
+from .module import Module
+
+pixel_shuffle, pixel_unshuffle = shuffles.pixel_shuffle, shuffles.pixel_unshuffle
+channel_shuffle, native_channel_shuffle = shuffles.channel_shuffle, shuffles.native_channel_shuffle
 
 
 def each(value: Any, dims: int) -> tuple[Any, ...]:
-    """One item for each dimension."""
+    """Returns one item for each dimension."""
     return tuple(value) if isinstance(value, list | tuple) else (value,) * dims
 
 
@@ -23,6 +29,81 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     mode: "constant" for `value`, "reflect" for a mirror, "replicate" for the edge, "circular" for the other side.
     """
     return padding.pad(input, list(pad), mode, value)
+
+
+# --- padding ---------------------------------------------------------------------------------------------------------
+
+
+class _Pad(Module):
+    """`padding` is one width for all sides, or two for each dimension, the last one first."""
+
+    dims: int
+    mode: ClassVar[str]
+
+    def __init__(self, padding: Any) -> None:
+        super().__init__()
+        self.padding = (padding,) * (2 * self.dims) if isinstance(padding, int) else tuple(padding)
+
+    def forward(self, input: Any) -> Any:
+        return functional.pad(input, self.padding, self.mode)
+
+    def extra_repr(self) -> str:
+        return f"{self.padding}"
+
+
+class _ConstantPad(_Pad):
+    def __init__(self, padding: Any, value: float) -> None:
+        super().__init__(padding)
+        self.value = value
+
+    def forward(self, input: Any) -> Any:
+        return functional.pad(input, self.padding, "constant", self.value)
+
+    extra_repr = shows("padding", "value")
+
+
+class _ZeroPad(_ConstantPad):
+    def __init__(self, padding: Any) -> None:
+        super().__init__(padding, 0.0)
+
+    extra_repr = _Pad.extra_repr
+
+
+class _CircularPad(_Pad):
+    mode = "circular"
+
+    def forward(self, input: Any) -> Any:
+        least = self.dims + 1
+        if input.dim() not in (least, least + 1):
+            raise ValueError(f"expected {least}D or {least + 1}D input (got {input.dim()}D input)")
+        return super().forward(input)
+
+
+_PADDED = """
+
+    padding: one width for all sides, or two for each dimension, the last one first.
+    Shapes: (batch, channels, {size}) -> the same with larger sides, the batch optional.
+    """
+ConstantPad1d, ConstantPad2d, ConstantPad3d = by_dims(_ConstantPad, "Puts the number `value` around {image}." + _PADDED)
+ReflectionPad1d, ReflectionPad2d, ReflectionPad3d = by_dims(
+    _Pad, "Mirrors {image} at its edges." + _PADDED, name="ReflectionPad", dims=(1, 2, 3), mode=["reflect"] * 3
+)
+ReplicationPad1d, ReplicationPad2d, ReplicationPad3d = by_dims(
+    _Pad, "Repeats the edges of {image}." + _PADDED, name="ReplicationPad", dims=(1, 2, 3), mode=["replicate"] * 3
+)
+CircularPad1d, CircularPad2d, CircularPad3d = by_dims(_CircularPad, "Continues {image} from its other side." + _PADDED)
+
+
+class ZeroPad1d(_ZeroPad, ConstantPad1d):  # type: ignore[valid-type, misc]  # a class that module_of made
+    """Puts zeros before and behind a length."""
+
+
+class ZeroPad2d(_ZeroPad, ConstantPad2d):  # type: ignore[valid-type, misc]  # a class that module_of made
+    """Puts zeros around an image."""
+
+
+class ZeroPad3d(_ZeroPad, ConstantPad3d):  # type: ignore[valid-type, misc]  # a class that module_of made
+    """Puts zeros around a volume."""
 
 
 # --- resizing --------------------------------------------------------------------------------------------------------
@@ -168,6 +249,49 @@ def _deprecated(name: str) -> None:
     )
 
 
+class Upsample(Module):
+    """Resizes images (n, channels, ...) to a size, or by a factor: `functional.interpolate` with these arguments."""
+
+    def __init__(
+        self,
+        size: Any = None,
+        scale_factor: Any = None,
+        mode: str = "nearest",
+        align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
+    ) -> None:
+        super().__init__()
+        self.name = type(self).__name__
+        self.size = size
+        if isinstance(scale_factor, tuple):
+            self.scale_factor: Any = tuple(float(factor) for factor in scale_factor)
+        else:
+            self.scale_factor = float(scale_factor) if scale_factor else None
+        self.mode, self.align_corners, self.recompute_scale_factor = mode, align_corners, recompute_scale_factor
+
+    def forward(self, input: Any) -> Any:
+        how = (self.size, self.scale_factor, self.mode, self.align_corners)
+        return functional.interpolate(input, *how, recompute_scale_factor=self.recompute_scale_factor)
+
+    def extra_repr(self) -> str:
+        target = f"size={self.size!r}" if self.scale_factor is None else f"scale_factor={self.scale_factor!r}"
+        return f"{target}, mode={self.mode!r}"
+
+
+class UpsamplingNearest2d(Upsample):
+    """Resizes images by their nearest elements: (n, channels, height, width)."""
+
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, mode="nearest")
+
+
+class UpsamplingBilinear2d(Upsample):
+    """Resizes images by straight lines, their corner elements where they are: (n, channels, height, width)."""
+
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, mode="bilinear", align_corners=True)
+
+
 # --- sampling --------------------------------------------------------------------------------------------------------
 
 INTERPOLATIONS = ("bilinear", "nearest", "bicubic")  # by their numbers
@@ -259,3 +383,43 @@ def fold(
 ) -> Tensor:
     """Columns added up to images of this size, each element where `unfold` takes it from."""
     return folding.col2im(input, *(each(n, 2) for n in (output_size, kernel_size, dilation, padding, stride)))
+
+
+Unfold = module_of("Unfold", unfold, inputs="input")
+PixelShuffle = module_of(
+    "PixelShuffle",
+    pixel_shuffle,
+    doc="Makes pixels of channels: (n, channels r², height, width) -> (n, channels, height r, width r).",
+    upscale_factor=int,
+)
+PixelUnshuffle = module_of(
+    "PixelUnshuffle",
+    pixel_unshuffle,
+    doc="Makes channels of pixels: (n, channels, height r, width r) -> (n, channels r², height, width).",
+    downscale_factor=int,
+)
+ChannelShuffle = module_of(
+    "ChannelShuffle",
+    channel_shuffle,
+    doc="Takes the channels of groups in turn, the first of each, then the second: (n, channels, ...) -> the same.",
+    groups=int,
+)
+
+
+class Fold(Unfold):  # type: ignore[valid-type, misc]  # a class that module_of made
+    """Adds up columns to images of a size, each element where Unfold takes it from.
+
+    Shapes: (n, channels * elements of a window, windows) -> (n, channels, *output_size).
+    """
+
+    def __init__(
+        self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+    ) -> None:
+        super().__init__(kernel_size, dilation, padding, stride)
+        self.output_size = output_size
+
+    def forward(self, input: Any) -> Any:
+        how = (self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
+        return functional.fold(input, *how)
+
+    extra_repr = shows("output_size", "kernel_size", "dilation", "padding", "stride")

@@ -12,15 +12,6 @@ from redispatch.autograd import no_grad
 from redispatch.dispatch.tensor import dtypes
 from redispatch.kernels.ops.from_data import tensor
 
-from .batch_norm import (
-    BatchNorm1d,
-    BatchNorm2d,
-    BatchNorm3d,
-    InstanceNorm1d,
-    InstanceNorm2d,
-    InstanceNorm3d,
-    _NormBase,
-)
 from .convolution import (
     Conv1d,
     Conv2d,
@@ -32,7 +23,16 @@ from .convolution import (
 )
 from .linear import Linear
 from .module import Module
-from .uninitialized import UninitializedBuffer, UninitializedParameter, is_lazy
+from .normalization import (
+    BatchNorm1d,
+    BatchNorm2d,
+    BatchNorm3d,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+    _NormBase,
+)
+from .parameter import UninitializedBuffer, UninitializedParameter, is_lazy
 
 
 class LazyModuleMixin(Module):
@@ -102,6 +102,22 @@ def find_shapes(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> N
         module.__class__ = module.cls_to_become
 
 
+def lazy(base: type, *kinds: type) -> list[Any]:
+    """Returns the lazy class of each of these, of which a module is after its first call."""
+    return [
+        type(
+            f"Lazy{kind.__name__}",
+            (base, kind),
+            {
+                "cls_to_become": kind,
+                "__module__": __name__,
+                "__doc__": f"{kind.__name__} that finds its number of channels in its first input.",
+            },
+        )
+        for kind in kinds
+    ]
+
+
 class LazyLinear(LazyModuleMixin, Linear):
     """Linear, whose `in_features` are those of its first input."""
 
@@ -146,40 +162,10 @@ class _LazyConvolution(LazyModuleMixin, _Convolution):
         return input.shape[0 if input.dim() == alone else 1]
 
 
-class LazyConv1d(_LazyConvolution, Conv1d):
-    """Conv1d, whose `in_channels` are those of its first input."""
-
-    cls_to_become = Conv1d
-
-
-class LazyConv2d(_LazyConvolution, Conv2d):
-    """Conv2d, whose `in_channels` are those of its first input."""
-
-    cls_to_become = Conv2d
-
-
-class LazyConv3d(_LazyConvolution, Conv3d):
-    """Conv3d, whose `in_channels` are those of its first input."""
-
-    cls_to_become = Conv3d
-
-
-class LazyConvTranspose1d(_LazyConvolution, ConvTranspose1d):
-    """ConvTranspose1d, whose `in_channels` are those of its first input."""
-
-    cls_to_become = ConvTranspose1d
-
-
-class LazyConvTranspose2d(_LazyConvolution, ConvTranspose2d):
-    """ConvTranspose2d, whose `in_channels` are those of its first input."""
-
-    cls_to_become = ConvTranspose2d
-
-
-class LazyConvTranspose3d(_LazyConvolution, ConvTranspose3d):
-    """ConvTranspose3d, whose `in_channels` are those of its first input."""
-
-    cls_to_become = ConvTranspose3d
+LazyConv1d, LazyConv2d, LazyConv3d = lazy(_LazyConvolution, Conv1d, Conv2d, Conv3d)
+LazyConvTranspose1d, LazyConvTranspose2d, LazyConvTranspose3d = lazy(
+    _LazyConvolution, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+)
 
 
 class _LazyNorm(LazyModuleMixin, _NormBase):
@@ -209,37 +195,7 @@ class _LazyNorm(LazyModuleMixin, _NormBase):
         self.num_features = input.shape[1]
 
 
-class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
-    """BatchNorm1d, whose `num_features` are the channels of its first input."""
-
-    cls_to_become = BatchNorm1d
-
-
-class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
-    """BatchNorm2d, whose `num_features` are the channels of its first input."""
-
-    cls_to_become = BatchNorm2d
-
-
-class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
-    """BatchNorm3d, whose `num_features` are the channels of its first input."""
-
-    cls_to_become = BatchNorm3d
-
-
-class LazyInstanceNorm1d(_LazyNorm, InstanceNorm1d):
-    """InstanceNorm1d, whose `num_features` are the channels of its first input."""
-
-    cls_to_become = InstanceNorm1d
-
-
-class LazyInstanceNorm2d(_LazyNorm, InstanceNorm2d):
-    """InstanceNorm2d, whose `num_features` are the channels of its first input."""
-
-    cls_to_become = InstanceNorm2d
-
-
-class LazyInstanceNorm3d(_LazyNorm, InstanceNorm3d):
-    """InstanceNorm3d, whose `num_features` are the channels of its first input."""
-
-    cls_to_become = InstanceNorm3d
+LazyBatchNorm1d, LazyBatchNorm2d, LazyBatchNorm3d = lazy(_LazyNorm, BatchNorm1d, BatchNorm2d, BatchNorm3d)
+LazyInstanceNorm1d, LazyInstanceNorm2d, LazyInstanceNorm3d = lazy(
+    _LazyNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
+)

@@ -1,13 +1,14 @@
-"""Linear, Bilinear and Identity."""
+"""Linear, Bilinear and Identity; Flatten and Unflatten; distances of vectors."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-from redispatch.kernels.ops import creation
+from redispatch.kernels.ops import creation, distances
 
-from . import functional, init
+from . import init
+from .derived import functional, module_of
 from .module import Module
 from .parameter import Parameter
 
@@ -27,6 +28,10 @@ class Linear(Module):
 
     Shapes: (..., in_features) -> (..., out_features); `weight` (out_features, in_features), `bias` (out_features,).
     Both start uniform in ±1/sqrt(in_features).
+
+    >>> import redispatch as rd
+    >>> rd.nn.Linear(4, 3)(rd.ones(2, 4)).shape
+    torch.Size([2, 3])
     """
 
     def __init__(
@@ -102,3 +107,68 @@ class Bilinear(Module):
             f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}, "
             f"bias={self.bias is not None}"
         )
+
+
+class Flatten(Module):
+    """Joins the dimensions from `start_dim` to `end_dim` into one; by default all but the first, the batch."""
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        super().__init__()
+        self.start_dim, self.end_dim = start_dim, end_dim
+
+    def forward(self, input: Any) -> Any:
+        return input.flatten(self.start_dim, self.end_dim)
+
+    def extra_repr(self) -> str:
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Unflatten(Module):
+    """Takes one dimension apart into several; one of their sizes may be -1.
+
+    Errors: TypeError for sizes that are no tuple or list of ints.
+    """
+
+    def __init__(self, dim: int | str, unflattened_size: Any) -> None:
+        super().__init__()
+        if not isinstance(dim, int):
+            raise TypeError(f"Unflatten: dimensions have numbers here, no names; got {dim!r}")
+        if not isinstance(unflattened_size, tuple | list):
+            raise TypeError(
+                f"unflattened_size must be a tuple of ints, but found type {type(unflattened_size).__name__}"
+            )
+        for position, size in enumerate(unflattened_size):
+            if not isinstance(size, int):
+                raise TypeError(
+                    f"unflattened_size must be tuple of ints, but found element of type {type(size).__name__} at pos "
+                    f"{position}"
+                )
+        self.dim, self.unflattened_size = dim, unflattened_size
+
+    def forward(self, input: Any) -> Any:
+        return input.unflatten(self.dim, self.unflattened_size)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
+
+
+class PairwiseDistance(Module):
+    """Computes the p-norm of x1 - x2 + eps along the last dimension: (..., features) and the same -> (...)."""
+
+    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
+        super().__init__()
+        self.norm, self.eps, self.keepdim = p, eps, keepdim
+
+    def forward(self, x1: Any, x2: Any) -> Any:
+        return functional.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
+
+
+CosineSimilarity = module_of(
+    "CosineSimilarity",
+    distances.cosine_similarity,
+    inputs="x1 x2",
+    doc="Computes the cosine of the angle between x1 and x2 along `dim`; no length counts for less than `eps`.",
+    shown="",
+    dim=1,
+    eps=1e-8,
+)

@@ -1,21 +1,83 @@
-"""Losses as modules. `reduction` says what becomes of the losses of a batch: "mean", "sum" or "none".
+"""Losses, as functions and as modules: `functional.cross_entropy(input, target)` and `CrossEntropyLoss()`.
 
-What each computes is said by the function of frontend/nn/functional.py that it calls. `size_average` and `reduce` are
-switches that PyTorch had before `reduction`. Read next: adaptive.py.
+`reduction` says what becomes of the losses of a batch: "mean", "sum" or "none". `size_average` and `reduce` are
+switches that PyTorch had before it. Shapes: the result has no dimensions, or with "none" those of the losses, as a rule
+of the input. Errors: ValueError for another reduction. Read next: adaptive.py.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from . import functional
-from .distance import PairwiseDistance
-from .linear import Linear
-from .loss_functions import named_reduction
+from redispatch.autograd import no_grad
+from redispatch.dispatch.tensor import Tensor
+from redispatch.kernels import broadcast_shapes
+from redispatch.kernels.declare.overridable import overridable_function
+from redispatch.kernels.ops import ctc, distances, linalg, loss, margin_losses, pair_losses
+from redispatch.kernels.ops.activations import log_sigmoid
+from redispatch.kernels.ops.arithmetic import minimum
+from redispatch.kernels.ops.creation import ones_like
+from redispatch.kernels.ops.pair_losses import MEAN, NONE, reduced
+
+from .derived import emitted, functional, module_of, signature
+from .linear import Linear, PairwiseDistance
 from .module import Module
+
+# --- reductions ------------------------------------------------------------------------------------------------------
+
+_REDUCTIONS = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
+
+
+def reducing(function: Callable[..., Any], size_average_before: str = "reduce") -> Any:
+    """Returns the public function of one that takes a reduction's number: it takes the name, by default "mean".
+
+    Before the name come PyTorch's former switches, `reduce` and, there or before another parameter, `size_average`.
+    """
+    own = dict(inspect.signature(function).parameters)
+    switch = own["reduction"].replace(annotation="bool | None", default=None)
+    public = []
+    for name, parameter in own.items():
+        if name == "reduction":
+            public += [switch.replace(name="reduce"), parameter.replace(annotation="str", default="mean")]
+        else:
+            public.append(parameter)
+    place = [parameter.name for parameter in public].index(size_average_before)
+    public.insert(place, switch.replace(name="size_average"))
+    text = (
+        f"def {function.__name__}({signature([], public)}) -> {function.__annotations__['return']}:\n"
+        "    number = number_of(size_average, reduce, reduction)\n"
+        f"    return function({', '.join('number' if name == 'reduction' else name for name in own)})\n"
+    )
+    made = emitted(function.__name__, text, __name__, {"function": function, "number_of": _reduction})
+    made.__doc__ = function.__doc__
+    return overridable_function(made)
+
+
+def _reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> int:
+    """Returns the number of a reduction, from its name or from the two switches that it replaced."""
+    if size_average is not None or reduce is not None:
+        reduction = named_reduction(size_average, reduce, reduction)
+    if reduction not in _REDUCTIONS:
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return _REDUCTIONS[reduction]
+
+
+def named_reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
+    """Returns the name of a reduction; with a warning, if the two switches that it replaced are used."""
+    if size_average is None and reduce is None:
+        return reduction
+    reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
+    warnings.warn(
+        f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
+        UserWarning,
+        stacklevel=5,
+    )
+    return reduction
 
 
 class _Loss(Module):
@@ -47,184 +109,357 @@ class _WeightedLoss(_Loss):
         self.register_buffer("weight", weight)
 
 
+loss_of = partial(module_of, base=_Loss, shown="")
+weighted_loss_of = partial(module_of, base=_WeightedLoss, shown="")
+
 # --- of a prediction and its target ----------------------------------------------------------------------------------
 
 
-class L1Loss(_Loss):
-    """|input - target|."""
-
-    def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> None:
-        super().__init__(size_average, reduce, reduction)
-
-    def forward(self, input: Any, target: Any) -> Any:
-        return functional.l1_loss(input, target, reduction=self.reduction)
-
-
-class MSELoss(_Loss):
-    """(input - target)²."""
-
-    def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> None:
-        super().__init__(size_average, reduce, reduction)
-
-    def forward(self, input: Any, target: Any) -> Any:
-        return functional.mse_loss(input, target, reduction=self.reduction)
+def _same_shape(input: Tensor, target: Tensor, stacklevel: int = 5) -> tuple[Tensor, Tensor]:
+    """Returns both, broadcast; with a warning where that was needed, since it is seldom meant."""
+    if input.shape == target.shape:
+        return input, target
+    warnings.warn(
+        f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will likely "
+        "lead to incorrect results due to broadcasting. Please ensure they have the same size.",
+        UserWarning,
+        stacklevel=stacklevel,
+    )
+    shape = broadcast_shapes(tuple(input.shape), tuple(target.shape))
+    left, right = (t if tuple(t.shape) == shape else t.expand(shape) for t in (input, target))
+    return left, right
 
 
-class HuberLoss(_Loss):
-    """Squared where input and target are closer than delta, absolute elsewhere."""
-
-    delta: float
-
-    def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
-        super().__init__(reduction=reduction, delta=delta)
-
-    def forward(self, input: Any, target: Any) -> Any:
-        return functional.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
+def _elementwise_loss(each: Any, input: Tensor, target: Tensor, reduction: int, weight: Tensor | None) -> Any:
+    """Returns a loss that is a mean or sum of one value per element; with weights, a weighted mean or sum."""
+    left, right = _same_shape(input, target)
+    if weight is None:
+        return each(left, right, reduction)
+    weighted = each(left, right, NONE) * weight
+    return weighted.sum() / weight.sum() if reduction == MEAN else reduced(weighted, reduction)
 
 
-class SmoothL1Loss(_Loss):
-    """HuberLoss / beta, with beta for delta."""
-
-    beta: float
-
-    def __init__(
-        self, size_average: Any = None, reduce: Any = None, reduction: str = "mean", beta: float = 1.0
-    ) -> None:
-        super().__init__(size_average, reduce, reduction, beta=beta)
-
-    def forward(self, input: Any, target: Any) -> Any:
-        return functional.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
+@reducing
+def mse_loss(input: Tensor, target: Tensor, reduction: int = MEAN, weight: Tensor | None = None) -> Any:
+    """Computes (input - target)², with the weight's elements as factors if one is given."""
+    return _elementwise_loss(pair_losses.mse_loss, input, target, reduction, weight)
 
 
-class SoftMarginLoss(_Loss):
-    """log(1 + exp(-target input)), of targets 1 and -1."""
-
-    def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> None:
-        super().__init__(size_average, reduce, reduction)
-
-    def forward(self, input: Any, target: Any) -> Any:
-        return functional.soft_margin_loss(input, target, reduction=self.reduction)
+@reducing
+def l1_loss(input: Tensor, target: Tensor, reduction: int = MEAN, weight: Tensor | None = None) -> Any:
+    """Computes |input - target|, with the weight's elements as factors if one is given."""
+    return _elementwise_loss(pair_losses.l1_loss, input, target, reduction, weight)
 
 
-class KLDivLoss(_Loss):
-    """target (log target - input), of log probabilities; "batchmean" divides the sum by the number of samples."""
+@overridable_function
+def huber_loss(
+    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
+) -> Any:
+    """Computes (input - target)² / 2 where they are closer than delta, else delta (|input - target| - delta / 2).
 
-    log_target: bool
+    Errors: ValueError for weights of another size.
+    """
+    left, right = _same_shape(input, target, stacklevel=4)
+    number = _reduction(None, None, reduction)
+    if weight is None:
+        return pair_losses.huber_loss(left, right, number, delta)
+    if weight.size() != input.size():
+        raise ValueError("Weights and input must have the same size.")
+    return reduced(pair_losses.huber_loss(left, right, NONE, delta) * weight, number)
 
-    def __init__(
-        self, size_average: Any = None, reduce: Any = None, reduction: str = "mean", log_target: bool = False
-    ) -> None:
-        super().__init__(size_average, reduce, reduction, log_target=log_target)
 
-    def forward(self, input: Any, target: Any) -> Any:
-        return functional.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
+@reducing
+def smooth_l1_loss(input: Tensor, target: Tensor, reduction: int = MEAN, beta: float = 1.0) -> Tensor:
+    """Computes (input - target)² / (2 beta) where they are closer than beta, else |input - target| - beta / 2."""
+    left, right = _same_shape(input, target)
+    if beta == 0:
+        return pair_losses.l1_loss(left, right, reduction)
+    return pair_losses.smooth_l1_loss(left, right, reduction, beta)
 
 
-class PoissonNLLLoss(_Loss):
-    """The loss of counts under Poisson distributions of these rates, or of rates with these logarithms."""
+@reducing
+def soft_margin_loss(input: Tensor, target: Tensor, reduction: int = MEAN) -> Tensor:
+    """Computes log(1 + exp(-target input)), of targets 1 and -1."""
+    return pair_losses.soft_margin_loss(input, target, reduction)
 
-    log_input: bool
-    full: bool
-    eps: float
 
-    def __init__(
-        self,
-        log_input: bool = True,
-        full: bool = False,
-        size_average: Any = None,
-        eps: float = 1e-8,
-        reduce: Any = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(size_average, reduce, reduction, log_input=log_input, full=full, eps=eps)
+@overridable_function
+def kl_div(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
+    """Computes target (log target - input), of log probabilities; "batchmean" divides the sum by the number of samples.
 
-    def forward(self, log_input: Any, target: Any) -> Any:
-        return functional.poisson_nll_loss(
-            log_input, target, log_input=self.log_input, full=self.full, eps=self.eps, reduction=self.reduction
+    log_target: whether the target holds log probabilities, too.
+    """
+    if reduction == "mean":
+        warnings.warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size."
+            "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
+            "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
+            stacklevel=3,
         )
+    number = _reduction(size_average, reduce, "sum" if reduction == "batchmean" else reduction)
+    total = pair_losses.kl_div(input, target, number, log_target=log_target)
+    return total / input.size(0) if reduction == "batchmean" and input.dim() else total
 
 
-class GaussianNLLLoss(_Loss):
-    """(log var + (input - target)² / var) / 2."""
+@partial(reducing, size_average_before="eps")
+def poisson_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    eps: float = 1e-8,
+    reduction: int = MEAN,
+) -> Tensor:
+    """Computes exp(input) - target input, the loss of counts under Poisson distributions of these logarithms of rates.
 
-    full: bool
-    eps: float
+    log_input: False for input - target log(input + eps), of the rates themselves. full: adds Stirling's formula for
+    log(target!).
+    """
+    return pair_losses.poisson_nll_loss(input, target, log_input, full, eps, reduction)
 
-    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
-        super().__init__(reduction=reduction, full=full, eps=eps)
 
-    def forward(self, input: Any, target: Any, var: Any) -> Any:
-        return functional.gaussian_nll_loss(input, target, var, full=self.full, eps=self.eps, reduction=self.reduction)
+@overridable_function
+def gaussian_nll_loss(
+    input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+) -> Any:
+    """Computes (log var + (input - target)² / var) / 2, of normal distributions; `full` adds log(2 π) / 2.
 
+    var is a number, or has the shape of `input`, or 1 in the place of a dimension, or nothing in that of the last.
+    Errors: ValueError for a negative variance or another shape.
+    """
+    if not isinstance(var, Tensor):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        var = var * ones_like(input)
+    elif (var < 0).any():
+        raise ValueError("var has negative entry/entries")
+    if var.size() != input.size():
+        if input.size()[:-1] == var.size():
+            var = var.unsqueeze(-1)
+        elif input.ndim != var.ndim or sum(v for n, v in zip(input.size(), var.size(), strict=True) if n != v) != 1:
+            raise ValueError("var is of incorrect size")
+    number = _reduction(None, None, reduction)
+    var = var.clone()
+    with no_grad():
+        var.clamp_(min=eps)
+    each = 0.5 * (var.log() + (input - target) ** 2 / var)
+    if full:
+        each += 0.5 * math.log(2 * math.pi)
+    return reduced(each, number)
+
+
+L1Loss = loss_of("L1Loss", l1_loss, without="weight")
+MSELoss = loss_of("MSELoss", mse_loss, without="weight")
+HuberLoss = loss_of("HuberLoss", huber_loss, without="weight")
+SmoothL1Loss = loss_of("SmoothL1Loss", smooth_l1_loss)
+SoftMarginLoss = loss_of("SoftMarginLoss", soft_margin_loss)
+KLDivLoss = loss_of("KLDivLoss", kl_div)
+PoissonNLLLoss = loss_of("PoissonNLLLoss", poisson_nll_loss, inputs="log_input target", by_keyword=True)
+GaussianNLLLoss = loss_of("GaussianNLLLoss", gaussian_nll_loss, keyword_only=True)
 
 # --- of probabilities ------------------------------------------------------------------------------------------------
 
 
-class BCELoss(_WeightedLoss):
-    """The cross entropy of the probability `input` against the target."""
+@reducing
+def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = MEAN) -> Tensor:
+    """Computes -target log(input) - (1 - target) log(1 - input), of the probability `input`, times the weight.
 
-    def __init__(
-        self, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
-    ) -> None:
-        super().__init__(weight, size_average, reduce, reduction)
-
-    def forward(self, input: Any, target: Any) -> Any:
-        return functional.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
-
-
-class BCEWithLogitsLoss(_Loss):
-    """The cross entropy of the probability σ(input) against the target; `pos_weight` is the weight of positive ones."""
-
-    weight: Any
-    pos_weight: Any
-
-    def __init__(
-        self,
-        weight: Any = None,
-        size_average: Any = None,
-        reduce: Any = None,
-        reduction: str = "mean",
-        pos_weight: Any = None,
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.register_buffer("weight", weight)
-        self.register_buffer("pos_weight", pos_weight)
-
-    def forward(self, input: Any, target: Any) -> Any:
-        return functional.binary_cross_entropy_with_logits(
-            input, target, self.weight, pos_weight=self.pos_weight, reduction=self.reduction
+    Errors: ValueError for different sizes, RuntimeError for an element outside [0, 1].
+    """
+    if target.size() != input.size():
+        raise ValueError(
+            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is "
+            "deprecated. Please ensure they have the same size."
         )
+    if weight is not None:
+        weight = weight.expand(broadcast_shapes(tuple(target.size()), tuple(weight.size())))
+    return pair_losses.binary_cross_entropy(input, target, weight, reduction)
 
+
+@reducing
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    reduction: int = MEAN,
+    pos_weight: Tensor | None = None,
+) -> Tensor:
+    """Computes the cross entropy of the probability σ(input) against the target, without forming that probability.
+
+    pos_weight: the weight of positive targets. Errors: ValueError for different sizes.
+    """
+    if target.shape != input.shape:
+        raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
+    return pair_losses.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
+
+
+BCELoss = weighted_loss_of("BCELoss", binary_cross_entropy)
+BCEWithLogitsLoss = loss_of("BCEWithLogitsLoss", binary_cross_entropy_with_logits)
 
 # --- of the numbers of classes ---------------------------------------------------------------------------------------
 
 
-class NLLLoss(_WeightedLoss):
-    """-weight[target] * input[target], for log-probabilities over the classes in dimension 1.
+@partial(reducing, size_average_before="ignore_index")
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: int = MEAN,
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """Computes -log softmax(input) at the target, a class number or probabilities of the classes.
+
+    Shapes: input [classes] or [batch, classes, ...]; target without the dimension of classes, or probabilities of the
+    input's shape. Targets equal to `ignore_index` count for nothing; the mean is weighted by the targets' weights;
+    `label_smoothing` mixes that share of a uniform distribution into the targets.
+    Errors: IndexError for a target that is no class, ValueError for batches of different size.
+    """
+    return loss.cross_entropy_loss(input, target, weight, reduction, ignore_index, label_smoothing)
+
+
+@partial(reducing, size_average_before="ignore_index")
+def nll_loss(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: int = MEAN
+) -> Tensor:
+    """Computes -weight[target] input[target], of log probabilities over the classes in dimension 1.
 
     Targets equal to `ignore_index` count for nothing. The mean is weighted: the sum, divided by the sum of the weights.
+    Shapes and errors: as `cross_entropy`.
     """
+    return loss.nll_loss_nd(input, target, weight, reduction, ignore_index)
 
-    ignore_index: int
 
-    def __init__(
-        self,
-        weight: Any = None,
-        size_average: Any = None,
-        ignore_index: int = -100,
-        reduce: Any = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(weight, size_average, reduce, reduction, ignore_index=ignore_index)
+@reducing
+def multi_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Tensor | None = None,
+    reduction: int = MEAN,
+) -> Tensor:
+    """Computes the mean over the other classes of max(0, margin - input[target] + input)^p, times the target's weight.
 
-    def forward(self, input: Any, target: Any) -> Any:
-        return functional.nll_loss(
-            input, target, weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction
+    Shapes: input [batch, classes], target [batch]. Errors: ValueError for another p than 1 and 2, and other weights.
+    """
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None and weight.dim() != 1:
+        raise ValueError("weight must be one-dimensional")
+    return margin_losses.multi_margin_loss(input, target, p, margin, weight, reduction)
+
+
+@reducing
+def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: int = MEAN) -> Tensor:
+    """Computes Σ max(0, 1 - input[y] + input[j]) / classes over the targets' classes y and the others j.
+
+    Shapes: both [batch, classes]; a row of the target has the numbers of its classes, and behind them a negative one.
+    """
+    return margin_losses.multilabel_margin_loss(input, target, reduction)
+
+
+@reducing
+def multilabel_soft_margin_loss(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = MEAN
+) -> Tensor:
+    """Computes the mean over the classes of the binary cross entropy of σ(input) against the target.
+
+    Shapes: both [batch, classes]; the result of "none" is [batch].
+    """
+    each = -(target * log_sigmoid(input) + (1 - target) * log_sigmoid(-input))
+    if weight is not None:
+        each = each * weight
+    return reduced(each.sum(dim=input.dim() - 1) / input.size(-1), reduction)
+
+
+@overridable_function
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
+    """Computes -log of the probability that sequences of distributions spell the labels, blanks between them apart.
+
+    Shapes: log_probs [time, batch, classes] or [time, classes]; targets [batch, longest], or the labels of all in one
+    row; the lengths [batch], numbers in a tuple or a tensor. "mean" is that of the losses per label.
+    """
+    number = _reduction(None, None, reduction)
+    return ctc.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, number, zero_infinity)
+
+
+@overridable_function
+def linear_cross_entropy(
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    *,
+    linear_bias: Tensor | None = None,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    options: Any = None,
+) -> Tensor:
+    """Computes `cross_entropy` of the scores `linear(input, linear_weight, linear_bias)`.
+
+    Shapes: input [n, in_features] or [in_features], linear_weight [classes, *image, in_features].
+    `options`, which in PyTorch ask for the scores in chunks that are never all there, are not supported.
+    """
+    if options is not None:
+        raise NotImplementedError(
+            "linear_cross_entropy: options, which ask for the scores in chunks, are not supported"
         )
+    if not 1 <= input.dim() <= 2:
+        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.dim()}")
+    if linear_weight.dim() < 2:
+        raise RuntimeError(f"expected linear_weight with dimensionality at least 2, got {linear_weight.dim()}")
+    classes, *image, features = linear_weight.shape
+    if input.shape[-1] != features:
+        raise RuntimeError(
+            "expected equal input and linear_weight last dimensions (in_features), got "
+            f"{input.shape[-1]} and {features}, respectively"
+        )
+    flat_weight = linear_weight.flatten(0, -2) if image else linear_weight
+    flat_bias = linear_bias.flatten() if image and linear_bias is not None else linear_bias
+    scores = linalg.linear(input, flat_weight, flat_bias)
+    if image:
+        scores = scores.reshape([-1, classes, *image])
+    ignored = -100 if ignore_index is None else ignore_index
+    return cross_entropy(
+        scores, target, weight=weight, reduction=reduction, ignore_index=ignored, label_smoothing=label_smoothing
+    )
 
 
-class NLLLoss2d(NLLLoss):
-    """NLLLoss by its former name for images."""
+def _check_classes(loss: Any) -> None:
+    if loss.p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    dims = 1 if loss.weight is None else loss.weight.dim()
+    if dims != 1:
+        raise ValueError(f"MultiMarginLoss: expected weight to be None or 1D tensor, got {dims}D instead")
+
+
+NLLLoss = weighted_loss_of("NLLLoss", nll_loss)
+CrossEntropyLoss = weighted_loss_of("CrossEntropyLoss", cross_entropy)
+MultiMarginLoss = weighted_loss_of("MultiMarginLoss", multi_margin_loss, check=_check_classes)
+MultiLabelMarginLoss = loss_of("MultiLabelMarginLoss", multilabel_margin_loss)
+MultiLabelSoftMarginLoss = weighted_loss_of("MultiLabelSoftMarginLoss", multilabel_soft_margin_loss)
+CTCLoss = loss_of("CTCLoss", ctc_loss)
+
+
+class NLLLoss2d(NLLLoss):  # type: ignore[valid-type, misc]  # a class that module_of made
+    """Computes NLLLoss, by its former name for images."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(
@@ -236,106 +471,10 @@ class NLLLoss2d(NLLLoss):
         super().__init__(*args, **kwargs)
 
 
-class CrossEntropyLoss(_WeightedLoss):
-    """The negative log-likelihood of the targets under softmax(input), over the classes in dimension 1.
-
-    `label_smoothing` mixes that share of a uniform distribution into the targets.
-    """
-
-    ignore_index: int
-    label_smoothing: float
-
-    def __init__(
-        self,
-        weight: Any = None,
-        size_average: Any = None,
-        ignore_index: int = -100,
-        reduce: Any = None,
-        reduction: str = "mean",
-        label_smoothing: float = 0.0,
-    ) -> None:
-        super().__init__(
-            weight, size_average, reduce, reduction, ignore_index=ignore_index, label_smoothing=label_smoothing
-        )
-
-    def forward(self, input: Any, target: Any) -> Any:
-        return functional.cross_entropy(
-            input,
-            target,
-            weight=self.weight,
-            ignore_index=self.ignore_index,
-            reduction=self.reduction,
-            label_smoothing=self.label_smoothing,
-        )
-
-
-class MultiMarginLoss(_WeightedLoss):
-    """How far the target's score does not lead the others by the margin, to the power of p."""
-
-    p: int
-    margin: float
-
-    def __init__(
-        self,
-        p: int = 1,
-        margin: float = 1.0,
-        weight: Any = None,
-        size_average: Any = None,
-        reduce: Any = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(weight, size_average, reduce, reduction, p=p, margin=margin)
-        if p not in (1, 2):
-            raise ValueError("only p == 1 and p == 2 supported")
-        if weight is not None and weight.dim() != 1:
-            raise ValueError(f"MultiMarginLoss: expected weight to be None or 1D tensor, got {weight.dim()}D instead")
-
-    def forward(self, input: Any, target: Any) -> Any:
-        return functional.multi_margin_loss(
-            input, target, p=self.p, margin=self.margin, weight=self.weight, reduction=self.reduction
-        )
-
-
-class MultiLabelMarginLoss(_Loss):
-    """The same where several classes are right."""
-
-    def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> None:
-        super().__init__(size_average, reduce, reduction)
-
-    def forward(self, input: Any, target: Any) -> Any:
-        return functional.multilabel_margin_loss(input, target, reduction=self.reduction)
-
-
-class MultiLabelSoftMarginLoss(_WeightedLoss):
-    """The mean over the classes of the binary cross entropy of σ(input) against the target."""
-
-    def __init__(
-        self, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
-    ) -> None:
-        super().__init__(weight, size_average, reduce, reduction)
-
-    def forward(self, input: Any, target: Any) -> Any:
-        return functional.multilabel_soft_margin_loss(input, target, weight=self.weight, reduction=self.reduction)
-
-
-class CTCLoss(_Loss):
-    """-log of the probability that sequences of distributions spell the labels, blanks between them apart."""
-
-    blank: int
-    zero_infinity: bool
-
-    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
-        super().__init__(reduction=reduction, blank=blank, zero_infinity=zero_infinity)
-
-    def forward(self, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any) -> Any:
-        return functional.ctc_loss(
-            log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity
-        )
-
-
 class LinearCrossEntropyLoss(_WeightedLoss):
-    """A linear layer and the cross entropy of its results, which may be those of an image of `out_features`.
+    """Computes the cross entropy of the results of a linear layer, which may be those of an image of `out_features`.
 
+    Shapes: as `functional.linear_cross_entropy`.
     Errors: RuntimeError for weights of another size, or a smoothing outside [0, 1].
     """
 
@@ -360,13 +499,9 @@ class LinearCrossEntropyLoss(_WeightedLoss):
             raise RuntimeError(f"expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}")
         if not 0 <= label_smoothing <= 1:
             raise RuntimeError(f"expected label_smoothing to be in range [0, 1], got {label_smoothing}")
-        super().__init__(weight, reduction=reduction)
-        self.num_classes = num_classes
-        self.out_features = out_features
-        self.ignore_index = ignore_index
-        self.label_smoothing = label_smoothing
+        super().__init__(weight, reduction=reduction, ignore_index=ignore_index, label_smoothing=label_smoothing)
+        self.num_classes, self.out_features, self.options = num_classes, out_features, options
         self.linear = Linear(in_features, num_classes * math.prod(out_features), bias, device=device, dtype=dtype)
-        self.options = options
 
     def forward(self, input: Any, target: Any) -> Any:
         shape = (self.num_classes, *self.out_features)
@@ -394,117 +529,104 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 # --- of pairs and triples --------------------------------------------------------------------------------------------
 
 
-class MarginRankingLoss(_Loss):
-    """max(0, margin - target (input1 - input2))."""
+@reducing
+def margin_ranking_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: int = MEAN
+) -> Tensor:
+    """Computes max(0, margin - target (input1 - input2)): the target is 1 where input1 shall rank higher, else -1.
 
-    margin: float
-
-    def __init__(
-        self, margin: float = 0.0, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
-    ) -> None:
-        super().__init__(size_average, reduce, reduction, margin=margin)
-
-    def forward(self, input1: Any, input2: Any, target: Any) -> Any:
-        return functional.margin_ranking_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
-
-
-class HingeEmbeddingLoss(_Loss):
-    """input where the target is 1, max(0, margin - input) where it is -1."""
-
-    margin: float
-
-    def __init__(
-        self, margin: float = 1.0, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
-    ) -> None:
-        super().__init__(size_average, reduce, reduction, margin=margin)
-
-    def forward(self, input: Any, target: Any) -> Any:
-        return functional.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
-
-
-class CosineEmbeddingLoss(_Loss):
-    """1 - cos(input1, input2) where the target is 1, max(0, cos(input1, input2) - margin) where it is -1."""
-
-    margin: float
-
-    def __init__(
-        self, margin: float = 0.0, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
-    ) -> None:
-        super().__init__(size_average, reduce, reduction, margin=margin)
-
-    def forward(self, input1: Any, input2: Any, target: Any) -> Any:
-        return functional.cosine_embedding_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
-
-
-class TripletMarginLoss(_Loss):
-    """max(0, margin + |anchor - positive| - |anchor - negative|). ValueError for a margin that is not positive."""
-
-    margin: float
-    p: float
-    eps: float
-    swap: bool
-
-    def __init__(
-        self,
-        margin: float = 1.0,
-        p: float = 2.0,
-        eps: float = 1e-6,
-        swap: bool = False,
-        size_average: Any = None,
-        reduce: Any = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(size_average, reduce, reduction, margin=margin, p=p, eps=eps, swap=swap)
-        check_margin("TripletMarginLoss", margin)
-
-    def forward(self, anchor: Any, positive: Any, negative: Any) -> Any:
-        return functional.triplet_margin_loss(
-            anchor,
-            positive,
-            negative,
-            margin=self.margin,
-            p=self.p,
-            eps=self.eps,
-            swap=self.swap,
-            reduction=self.reduction,
+    Errors: RuntimeError for different numbers of dimensions.
+    """
+    if not input1.dim() == input2.dim() == target.dim():
+        raise RuntimeError(
+            "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
+            f"input1: {input1.size()}, input2: {input2.size()}, target: {target.size()} "
         )
+    return margin_losses.margin_ranking_loss(input1, input2, target, margin, reduction)
 
 
-class TripletMarginWithDistanceLoss(_Loss):
-    """The same with a distance of one's own; by default that of pairs of vectors."""
-
-    distance_function: Callable[[Any, Any], Any]
-    margin: float
-    swap: bool
-
-    def __init__(
-        self,
-        *,
-        distance_function: Callable[[Any, Any], Any] | None = None,
-        margin: float = 1.0,
-        swap: bool = False,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(
-            reduction=reduction,
-            distance_function=PairwiseDistance() if distance_function is None else distance_function,
-            margin=margin,
-            swap=swap,
-        )
-        check_margin("TripletMarginWithDistanceLoss", margin)
-
-    def forward(self, anchor: Any, positive: Any, negative: Any) -> Any:
-        return functional.triplet_margin_with_distance_loss(
-            anchor,
-            positive,
-            negative,
-            distance_function=self.distance_function,
-            margin=self.margin,
-            swap=self.swap,
-            reduction=self.reduction,
-        )
+@reducing
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = MEAN) -> Tensor:
+    """Computes input where the target is 1, max(0, margin - input) where it is -1."""
+    return margin_losses.hinge_embedding_loss(input, target, margin, reduction)
 
 
-def check_margin(name: str, margin: float) -> None:
+@reducing
+def cosine_embedding_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: int = MEAN
+) -> Tensor:
+    """Computes 1 - cos(input1, input2) where the target is 1, max(0, cos(input1, input2) - margin) where it is -1.
+
+    Shapes: the inputs [batch, features], the target [batch]; or all without a batch.
+    """
+    return margin_losses.cosine_embedding_loss(input1, input2, target, margin, reduction)
+
+
+@reducing
+def triplet_margin_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    reduction: int = MEAN,
+) -> Tensor:
+    """Computes max(0, margin + |anchor - positive| - |anchor - negative|), with p-norms along the last dimension.
+
+    `swap` takes |positive - negative| where that is smaller. Errors: ValueError for a margin that is not positive.
+    """
     if margin <= 0:
-        raise ValueError(f"{name}: expected margin to be greater than 0, got {margin} instead")
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    return margin_losses.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction)
+
+
+@overridable_function
+def triplet_margin_with_distance_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """Computes `triplet_margin_loss` with your own distance; by default that of pairs of vectors."""
+    number = _reduction(None, None, reduction)
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    distance = distance_function or distances.pairwise_distance
+    dims = anchor.ndim, positive.ndim, negative.ndim
+    if len(set(dims)) > 1:
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
+            f"anchor {dims[0]}D, positive {dims[1]}D, and negative {dims[2]}D inputs"
+        )
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = minimum(far, distance(positive, negative))
+    return reduced((margin + near - far).clamp_min(0), number)
+
+
+def _check_margin(name: str, loss: Any) -> None:
+    if loss.margin <= 0:
+        raise ValueError(f"{name}: expected margin to be greater than 0, got {loss.margin} instead")
+
+
+def _check_distance(loss: Any) -> None:
+    if loss.distance_function is None:
+        loss.distance_function = PairwiseDistance()
+    _check_margin("TripletMarginWithDistanceLoss", loss)
+
+
+MarginRankingLoss = loss_of("MarginRankingLoss", margin_ranking_loss, margin=0.0)
+HingeEmbeddingLoss = loss_of("HingeEmbeddingLoss", hinge_embedding_loss)
+CosineEmbeddingLoss = loss_of("CosineEmbeddingLoss", cosine_embedding_loss, margin=0.0)
+TripletMarginLoss = loss_of(
+    "TripletMarginLoss", triplet_margin_loss, check=partial(_check_margin, "TripletMarginLoss"), p=2.0
+)
+TripletMarginWithDistanceLoss = loss_of(
+    "TripletMarginWithDistanceLoss", triplet_margin_with_distance_loss, check=_check_distance
+)

@@ -24,8 +24,8 @@ from redispatch.dispatch.tensor import Tensor, device, dtypes
 from redispatch.kernels.ops import creation
 
 from .checkpoint import Checkpointable, registered
-from .conversion import converted
 from .hooks import EVERYWHERE, NodeHook, call_with_hooks, check_one_kind
+from .parameter import converted
 
 
 class Module(Checkpointable):

@@ -1,12 +1,73 @@
-"""Pooling layers: the largest element, the mean or a norm of each window, or of as many windows as are asked for."""
+"""Pooling, as functions and as modules: the largest element, the mean or a norm of each window of an image.
+
+Sizes are a number for all dimensions or one for each. The adaptive ones have as many windows as are asked for, which
+cover the image; None there keeps a size. Shapes: (batch, channels, *image) -> (batch, channels, *windows), the batch
+optional. Functions that end in `_with_indices` also return where in the image each element is.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import functional
+from redispatch.dispatch.tensor import Tensor
+from redispatch.kernels.declare.overridable import overridable_function
+from redispatch.kernels.ops import max_pooling, mean_pooling, unpooling
+from redispatch.kernels.ops.random import rand
+
+from .derived import by_dims, functional, module_of, shows
 from .images import each
 from .module import Module
+
+avg_pool1d, avg_pool2d, avg_pool3d = mean_pooling.avg_pool1d, mean_pooling.avg_pool2d, mean_pooling.avg_pool3d
+adaptive_avg_pool1d = mean_pooling.adaptive_avg_pool1d
+
+
+def named(name: str, doc: str, function: Any) -> Any:
+    """Returns a function that stands for several numbers of dimensions, under the name for one of them."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return overridable_function(function)
+
+
+def named_pair(name: str, doc: str, made: Callable[[bool], Any]) -> tuple[Any, Any]:
+    """Returns the functions `name`, of `made(False)`, and `name_with_indices`, of `made(True)`."""
+    return (
+        named(name, f"{doc}; with `return_indices` also where in the image it is.", made(False)),
+        named(f"{name}_with_indices", f"{doc}, and where in the image it is.", made(True)),
+    )
+
+
+# --- the largest -----------------------------------------------------------------------------------------------------
+
+
+def _max_pool(dims: int, plain: Any, both: Any) -> tuple[Any, Any]:
+    """Returns `max_pool2d` and `max_pool2d_with_indices`, for two dimensions."""
+
+    def made(with_indices: bool) -> Any:
+        def pool(
+            input: Tensor,
+            kernel_size: Any,
+            stride: Any = None,
+            padding: Any = 0,
+            dilation: Any = 1,
+            ceil_mode: bool = False,
+            return_indices: bool = with_indices,
+        ) -> Any:
+            function = both if return_indices else plain
+            if stride is None and padding == 0 and dilation == 1 and not ceil_mode:  # as nearly always
+                return function(input, kernel_size)
+            return function(input, kernel_size, [] if stride is None else stride, padding, dilation, ceil_mode)
+
+        return pool
+
+    return named_pair(f"max_pool{dims}d", "Computes the largest element of each window", made)
+
+
+max_pool1d, max_pool1d_with_indices = _max_pool(1, max_pooling.max_pool1d, max_pooling.max_pool1d_with_indices)
+max_pool2d, max_pool2d_with_indices = _max_pool(2, max_pooling.max_pool2d, max_pooling.max_pool2d_with_indices)
+max_pool3d, max_pool3d_with_indices = _max_pool(3, max_pooling.max_pool3d, max_pooling.max_pool3d_with_indices)
 
 
 class _MaxPool(Module):
@@ -31,64 +92,89 @@ class _MaxPool(Module):
         how = (self.kernel_size, self.stride, self.padding, self.dilation)
         return pool(input, *how, ceil_mode=self.ceil_mode, return_indices=self.return_indices)
 
-    def extra_repr(self) -> str:
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, dilation={self.dilation}, "
-            f"ceil_mode={self.ceil_mode}"
-        )
+    extra_repr = shows("kernel_size", "stride", "padding", "dilation", "ceil_mode")
 
 
-class MaxPool1d(_MaxPool):
-    """The largest of each window of a length: (n, channels, length) -> (n, channels, length'), n optional."""
+MaxPool1d, MaxPool2d, MaxPool3d = by_dims(
+    _MaxPool,
+    """Computes the largest element of each window of {image}; with `return_indices` also where it is.
 
-    dims = 1
-
-
-class MaxPool2d(_MaxPool):
-    """The largest of each window of an image: (n, channels, height, width) -> (n, channels, height', width')."""
-
-    dims = 2
+    Shapes: (batch, channels, {size}) -> the same with fewer elements, the batch optional.
+    """,
+)
 
 
-class MaxPool3d(_MaxPool):
-    """The largest of each window of a volume."""
-
-    dims = 3
-
-
-class _MaxUnpool(Module):
-    dims: int
-
-    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
-        super().__init__()
-        self.kernel_size = each(kernel_size, self.dims)
-        self.stride = self.kernel_size if stride is None else each(stride, self.dims)
-        self.padding = each(padding, self.dims)
-
-    def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
-        unpool = getattr(functional, f"max_unpool{self.dims}d")
-        return unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+def sizes_for(input: Tensor, output_size: Any, dims: int) -> list[int]:
+    """Returns the sizes asked for, with the input's own where None stands."""
+    sizes = each(output_size, dims)
+    kept = list(input.shape[-len(sizes) :])
+    return [own if size is None else size for size, own in zip(sizes, kept, strict=True)]
 
 
-class MaxUnpool1d(_MaxUnpool):
-    """Elements back where MaxPool1d found them, and zeros in other places."""
+def _adaptive_max(dims: int, operator: Any) -> tuple[Any, Any]:
+    """Returns `adaptive_max_pool2d` and `adaptive_max_pool2d_with_indices`, for two dimensions."""
 
-    dims = 1
+    def made(with_indices: bool) -> Any:
+        def pool(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+            values, places = operator(input, sizes_for(input, output_size, dims))
+            return (values, places) if with_indices or return_indices else values
+
+        return pool
+
+    return named_pair(
+        f"adaptive_max_pool{dims}d", "Computes the largest element of each of `output_size` windows", made
+    )
 
 
-class MaxUnpool2d(_MaxUnpool):
-    """Elements back where MaxPool2d found them, and zeros in other places."""
+adaptive_max_pool1d, adaptive_max_pool1d_with_indices = _adaptive_max(1, max_pooling.adaptive_max_pool1d)
+adaptive_max_pool2d, adaptive_max_pool2d_with_indices = _adaptive_max(2, max_pooling.adaptive_max_pool2d)
+adaptive_max_pool3d, adaptive_max_pool3d_with_indices = _adaptive_max(3, max_pooling.adaptive_max_pool3d)
 
-    dims = 2
+
+AdaptiveMaxPool1d, AdaptiveMaxPool2d, AdaptiveMaxPool3d = by_dims(
+    module_of(
+        "_AdaptiveMaxPool", adaptive_max_pool2d, dims=True, inputs="input", shown="output_size={self.output_size}"
+    ),
+    """Computes the largest element of each of `output_size` windows that cover {image}; None keeps a size.
+
+    Shapes: (batch, channels, {size}) -> (batch, channels, *output_size), the batch optional.
+    """,
+)
 
 
-class MaxUnpool3d(_MaxUnpool):
-    """Elements back where MaxPool3d found them, and zeros in other places."""
+def _fractional(dims: int, operator: Any) -> tuple[Any, Any]:
+    """Returns `fractional_max_pool2d` and `fractional_max_pool2d_with_indices`, for two dimensions."""
+    name = f"fractional_max_pool{dims}d"
 
-    dims = 3
+    def made(with_indices: bool) -> Any:
+        def pool(
+            input: Tensor,
+            kernel_size: Any,
+            output_size: Any = None,
+            output_ratio: Any = None,
+            return_indices: bool = False,
+            _random_samples: Tensor | None = None,
+        ) -> Any:
+            if output_size is None and output_ratio is None:
+                raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
+            if output_size is None:
+                ratios = each(output_ratio, dims)
+                output_size = [int(size * r) for size, r in zip(input.shape[-dims:], ratios, strict=True)]
+            if _random_samples is None:
+                images = [1, input.size(0)] if input.dim() == dims + 1 else [input.size(0), input.size(1)]
+                _random_samples = rand([*images, dims], dtype=input.dtype, device=input.device)
+            values, places = operator(input, each(kernel_size, dims), each(output_size, dims), _random_samples)
+            return (values, places) if with_indices or return_indices else values
+
+        return pool
+
+    return named_pair(
+        name, "Computes the largest element of each of `output_size` windows, or a ratio of the size, at random", made
+    )
+
+
+fractional_max_pool2d, fractional_max_pool2d_with_indices = _fractional(2, max_pooling.fractional_max_pool2d)
+fractional_max_pool3d, fractional_max_pool3d_with_indices = _fractional(3, max_pooling.fractional_max_pool3d)
 
 
 class _FractionalMaxPool(Module):
@@ -122,16 +208,89 @@ class _FractionalMaxPool(Module):
         return pool(input, *how, _random_samples=self._random_samples)
 
 
-class FractionalMaxPool2d(_FractionalMaxPool):
-    """The largest of each of `output_size` windows of an image, or of a ratio of its size, placed at random."""
+FractionalMaxPool2d, FractionalMaxPool3d = by_dims(
+    _FractionalMaxPool,
+    """Computes the largest element of each of `output_size` windows of {image}, or of a ratio of its size, at random.
 
-    dims = 2
+    Shapes: (batch, channels, {size}) -> (batch, channels, *output_size), the batch optional.
+    Errors: ValueError for neither or both of size and ratio, and for a ratio outside (0, 1).
+    """,
+    dims=(2, 3),
+)
+
+# --- back to where they were -----------------------------------------------------------------------------------------
 
 
-class FractionalMaxPool3d(_FractionalMaxPool):
-    """The largest of each of `output_size` windows of a volume, or of a ratio of its size, placed at random."""
+def unpooled_sizes(
+    input: Tensor, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int], output_size: Any
+) -> list[int]:
+    """Returns the sizes of what was pooled, as far as they are known; `output_size` chooses among those that fit."""
+    dims = len(kernel)
+    per = zip(input.shape[-dims:], kernel, stride, padding, strict=True)
+    usual = [(size - 1) * step + k - 2 * p for size, k, step, p in per]
+    if output_size is None:
+        return usual
+    wanted = list(output_size)[2:] if len(output_size) == dims + 2 else list(output_size)
+    if len(wanted) != dims:
+        raise ValueError(
+            f"output_size should be a sequence containing {dims} or {dims + 2} elements, but it has a length of "
+            f"'{len(wanted)}'"
+        )
+    for d, (size, step) in enumerate(zip(usual, stride, strict=True)):
+        if not size - step < wanted[d] < size + step:
+            raise ValueError(
+                f'invalid output_size "{wanted}" (dim {d} must be between {size - step} and {size + step})'
+            )
+    return wanted
 
-    dims = 3
+
+def _unpool(dims: int) -> Any:
+    """Returns `max_unpool2d`, for two dimensions."""
+
+    def unpool(
+        input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
+    ) -> Any:
+        kernel, pads = each(kernel_size, dims), each(padding, dims)
+        steps = kernel if stride is None else each(stride, dims)
+        sizes = unpooled_sizes(input, kernel, steps, pads, output_size)
+        if dims == 1:
+            return unpooling.max_unpool2d(input.unsqueeze(-1), indices.unsqueeze(-1), [*sizes, 1]).squeeze(-1)
+        if dims == 2:
+            return unpooling.max_unpool2d(input, indices, sizes)
+        return unpooling.max_unpool3d(input, indices, sizes, steps, pads)
+
+    return named(f"max_unpool{dims}d", "Puts elements where `max_pool` found them, and zeros in other places.", unpool)
+
+
+max_unpool1d, max_unpool2d, max_unpool3d = _unpool(1), _unpool(2), _unpool(3)
+
+
+class _MaxUnpool(Module):
+    dims: int
+
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+        super().__init__()
+        self.kernel_size = each(kernel_size, self.dims)
+        self.stride = self.kernel_size if stride is None else each(stride, self.dims)
+        self.padding = each(padding, self.dims)
+
+    def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
+        unpool = getattr(functional, f"max_unpool{self.dims}d")
+        return unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+    extra_repr = shows("kernel_size", "stride", "padding")
+
+
+MaxUnpool1d, MaxUnpool2d, MaxUnpool3d = by_dims(
+    _MaxUnpool,
+    """Puts elements where MaxPool{dims}d found them, and zeros in other places of {image}.
+
+    Shapes: elements and indices as MaxPool{dims}d returns them -> (batch, channels, {size}).
+    Errors: ValueError for an `output_size` that does not fit.
+    """,
+)
+
+# --- means and norms -------------------------------------------------------------------------------------------------
 
 
 class _AvgPool(Module):
@@ -154,12 +313,11 @@ class _AvgPool(Module):
         how = (self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
         return pool(input, *how, *divisor)
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+    extra_repr = shows("kernel_size", "stride", "padding")
 
 
 class AvgPool1d(_AvgPool):
-    """The mean of each window of a length: (n, channels, length) -> (n, channels, length'), n optional."""
+    """Computes the mean of each window of a length: (n, channels, length) -> (n, channels, length'), n optional."""
 
     dims = 1
 
@@ -187,16 +345,58 @@ class _AvgPoolByDivisor(_AvgPool):
         return super().forward(input, self.divisor_override)
 
 
-class AvgPool2d(_AvgPoolByDivisor):
-    """The mean of each window of an image: (n, channels, height, width) -> (n, channels, height', width')."""
+AvgPool2d, AvgPool3d = by_dims(
+    _AvgPoolByDivisor,
+    """Computes the mean of each window of {image}, or its sum over `divisor_override`.
 
-    dims = 2
+    Shapes: (batch, channels, {size}) -> the same with fewer elements, the batch optional.
+    """,
+    name="AvgPool",
+    dims=(2, 3),
+)
 
 
-class AvgPool3d(_AvgPoolByDivisor):
-    """The mean of each window of a volume."""
+def _adaptive_mean(dims: int, pool: Any) -> Any:
+    """Returns `adaptive_avg_pool2d`, for two dimensions."""
 
-    dims = 3
+    def adaptive(input: Tensor, output_size: Any) -> Tensor:
+        return pool(input, sizes_for(input, output_size, dims))
+
+    doc = "Computes the means of `output_size` windows, which cover the image; None keeps a size."
+    return named(f"adaptive_avg_pool{dims}d", doc, adaptive)
+
+
+adaptive_avg_pool2d = _adaptive_mean(2, mean_pooling.adaptive_avg_pool2d)
+adaptive_avg_pool3d = _adaptive_mean(3, mean_pooling.adaptive_avg_pool3d)
+
+
+AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d = by_dims(
+    module_of("_AdaptiveAvgPool", adaptive_avg_pool2d, dims=True, inputs="input"),
+    """Computes the means of `output_size` windows that cover {image}; None keeps a size.
+
+    Shapes: (batch, channels, {size}) -> (batch, channels, *output_size), the batch optional.
+    """,
+)
+
+
+def _lp_pool(dims: int, mean: Any, largest: Any) -> Any:
+    """Returns `lp_pool2d`, for two dimensions."""
+
+    def pool(input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
+        if norm_type == math.inf:
+            return largest(input.abs(), kernel_size, stride, 0, 1, ceil_mode)
+        if norm_type == -math.inf:
+            return -largest(-input.abs(), kernel_size, stride, 0, 1, ceil_mode)
+        how = (kernel_size, [] if stride is None else stride, 0, ceil_mode)
+        means = mean(input.pow(norm_type), *how)
+        elements = math.prod(each(kernel_size, dims))
+        return (means.sign() * means.abs().relu()).mul(elements).pow(1.0 / norm_type)
+
+    return named(f"lp_pool{dims}d", "Computes the norm of each window: the root of the sum of powers.", pool)
+
+
+lp_pool1d, lp_pool2d = _lp_pool(1, avg_pool1d, max_pool1d), _lp_pool(2, avg_pool2d, max_pool2d)
+lp_pool3d = _lp_pool(3, avg_pool3d, max_pool3d)
 
 
 class _LPPool(Module):
@@ -210,91 +410,13 @@ class _LPPool(Module):
         pool = getattr(functional, f"lp_pool{self.dims}d")
         return pool(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
-    def extra_repr(self) -> str:
-        return (
-            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
-            f"ceil_mode={self.ceil_mode}"
-        )
+    extra_repr = shows("norm_type", "kernel_size", "stride", "ceil_mode")
 
 
-class LPPool1d(_LPPool):
-    """The norm of each window of a length."""
+LPPool1d, LPPool2d, LPPool3d = by_dims(
+    _LPPool,
+    """Computes (Σ x^norm_type)^(1 / norm_type) of each window of {image}.
 
-    dims = 1
-
-
-class LPPool2d(_LPPool):
-    """The norm of each window of an image."""
-
-    dims = 2
-
-
-class LPPool3d(_LPPool):
-    """The norm of each window of a volume."""
-
-    dims = 3
-
-
-class _AdaptiveMaxPool(Module):
-    dims: int
-
-    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
-        super().__init__()
-        self.output_size, self.return_indices = output_size, return_indices
-
-    def forward(self, input: Any) -> Any:
-        pool = getattr(functional, f"adaptive_max_pool{self.dims}d")
-        return pool(input, self.output_size, self.return_indices)
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
-
-
-class AdaptiveMaxPool1d(_AdaptiveMaxPool):
-    """The largest elements of `output_size` windows that cover a length."""
-
-    dims = 1
-
-
-class AdaptiveMaxPool2d(_AdaptiveMaxPool):
-    """The largest elements of `output_size` windows that cover an image; None keeps a size."""
-
-    dims = 2
-
-
-class AdaptiveMaxPool3d(_AdaptiveMaxPool):
-    """The largest elements of `output_size` windows that cover a volume; None keeps a size."""
-
-    dims = 3
-
-
-class _AdaptiveAvgPool(Module):
-    dims: int
-
-    def __init__(self, output_size: Any) -> None:
-        super().__init__()
-        self.output_size = output_size
-
-    def forward(self, input: Any) -> Any:
-        return getattr(functional, f"adaptive_avg_pool{self.dims}d")(input, self.output_size)
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
-
-
-class AdaptiveAvgPool1d(_AdaptiveAvgPool):
-    """The means of `output_size` windows that cover a length."""
-
-    dims = 1
-
-
-class AdaptiveAvgPool2d(_AdaptiveAvgPool):
-    """The means of `output_size` windows that cover an image; None keeps a size."""
-
-    dims = 2
-
-
-class AdaptiveAvgPool3d(_AdaptiveAvgPool):
-    """The means of `output_size` windows that cover a volume; None keeps a size."""
-
-    dims = 3
+    Shapes: (batch, channels, {size}) -> the same with fewer elements, the batch optional.
+    """,
+)

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 from redispatch.dispatch.tensor import Tensor
 
 from .parameter import Buffer, Parameter
-from .typename import typename
 
 
 class Kind(NamedTuple):
@@ -299,3 +298,15 @@ def owned(module: Any, name: str) -> Any:
 
 def dotted(prefix: str, name: str) -> str:
     return f"{prefix}.{name}" if prefix else name
+
+
+def typename(value: Any) -> str:
+    """Returns the name by which messages call a value: a tensor's legacy type name, else the
+    dotted name of a class or function, or of the class.
+    """
+    if isinstance(value, Tensor):
+        place = "" if value.device.type in ("cpu", "meta") else f"{value.device.type}."
+        return f"torch.{place}{value.dtype.tensor_name}Tensor"
+    module = getattr(value, "__module__", None)
+    name = getattr(value, "__qualname__", None) or type(value).__name__
+    return name if module in (None, "builtins") else f"{module}.{name}"

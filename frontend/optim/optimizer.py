@@ -22,7 +22,7 @@ from redispatch.dispatch.tensor import Tensor, preserve_format
 from redispatch.kernels.ops import creation
 from redispatch.nn.checkpoint import registered
 from redispatch.nn.module import clear_grad
-from redispatch.nn.typename import typename
+from redispatch.nn.tree import typename
 
 Group = dict[str, Any]
 Hooks = OrderedDict[int, Callable[..., Any]]
@@ -53,7 +53,7 @@ class Optimizer:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "step" in cls.__dict__:
-            cls.step = with_hooks(cls.step)  # type: ignore[method-assign]
+            cls.step = with_hooks(cls.step)  # type: ignore[method-assign]  # wrapped on purpose
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):
@@ -283,7 +283,7 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     return hooked
 
 
-Optimizer.step = with_hooks(Optimizer.step)  # type: ignore[method-assign]
+Optimizer.step = with_hooks(Optimizer.step)  # type: ignore[method-assign]  # attached here
 
 
 def split_names(params: Any) -> tuple[list[Any], list[Any]]:
@@ -315,7 +315,7 @@ def fitted(value: Any, param: Any, name: str | None = None) -> Any:
     if isinstance(value, dict):
         return {key: fitted(item, param, key) for key, item in value.items()}
     if isinstance(value, Iterable) and not isinstance(value, str):
-        return type(value)(fitted(item, param) for item in value)  # type: ignore[call-arg]
+        return type(value)(fitted(item, param) for item in value)  # type: ignore[call-arg]  # of the right type, which mypy cannot tell
     return value
 
 

@@ -20,6 +20,14 @@ class SGD(Optimizer):
 
     `foreach` and `fused` choose between PyTorch's implementations and change no result; here there is one.
     Errors: ValueError for a negative option, or nesterov without momentum or with dampening.
+
+    >>> import redispatch as rd
+    >>> x = rd.tensor([1.0], requires_grad=True)
+    >>> optimizer = rd.optim.SGD([x], lr=0.1)
+    >>> (x * x).sum().backward()
+    >>> optimizer.step()
+    >>> x.tolist()
+    [0.800000011920929]
     """
 
     def __init__(

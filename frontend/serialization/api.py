@@ -16,6 +16,14 @@ def save(obj: Any, f: Any, *, pickle_protocol: int = 2) -> None:
 
     Storages are written once, however many tensors view them, and wholly: save `x.clone()` where `x` is a small part
     of something large. Errors: RuntimeError where the folder does not exist, or one storage is seen as two dtypes.
+
+    >>> import redispatch as rd
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> rd.save({"weight": rd.ones(2)}, file)
+    >>> _ = file.seek(0)
+    >>> rd.load(file)
+    {'weight': tensor([1., 1.])}
     """
     if not is_path(f) and not hasattr(f, "write"):
         raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")

@@ -40,7 +40,7 @@ class ArchiveWriter:
         from zipfile import ZipInfo  # as above
 
         member = ZipInfo(f"{self._folder}/{name}")
-        begin = self._file.tell() + LOCAL_HEADER + len(member.filename.encode()) + 4  # type: ignore[union-attr]
+        begin = self._file.tell() + LOCAL_HEADER + len(member.filename.encode()) + 4  # type: ignore[union-attr]  # not None here
         fill = -begin % ALIGNMENT
         member.extra = struct.pack("<HH", PADDING, fill) + bytes(fill)
         self._zip.writestr(member, data)

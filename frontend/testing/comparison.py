@@ -51,6 +51,10 @@ def assert_close(
     dtype, device, layout and strides must be equal. equal_nan: whether a NaN equals a NaN. msg: a text for the error,
     or a function of ours that gives one.
     Errors: ValueError for one tolerance without the other; TypeError for values that cannot be compared.
+
+    >>> import redispatch as rd
+    >>> from redispatch.testing import assert_close
+    >>> assert_close(rd.ones(2), rd.ones(2) + 1e-7)
     """
     if (rtol is None) != (atol is None):
         raise ValueError(

@@ -39,6 +39,11 @@ def make_tensor(
     larger tensor, where there is more than one element. exclude_zero: zeros become the smallest positive value
     (floats) or 1. generator: numpy's, or a seed for one.
     Errors: ValueError where the range is empty, or for `noncontiguous` together with a memory format.
+
+    >>> import redispatch as rd
+    >>> from redispatch.testing import make_tensor
+    >>> make_tensor(2, 3, dtype=rd.float32, low=0, high=1).shape
+    torch.Size([2, 3])
     """
     sizes: Sequence[int] = shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
     if noncontiguous and memory_format is not None:

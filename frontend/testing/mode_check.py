@@ -53,7 +53,7 @@ def check_mode(
     run_table(subject, recorder, ops, chosen, dtype, samples, progress)
     if ATTRIBUTES in chosen and ops is None:
         for name, trial in VISITS.items():
-            recorder.run(f"({name})", ATTRIBUTES, lambda: trial(subject), lambda: "x + x")  # noqa: B023
+            recorder.run(f"({name})", ATTRIBUTES, lambda: trial(subject), lambda: "x + x")  # noqa: B023  # run before the loop goes on
     return finished(recorder, whole=ops is None and checks is None)
 
 

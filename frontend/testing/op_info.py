@@ -12,7 +12,6 @@ Read next: op_db/arithmetic.py, for how a family is written; tests/op_db/.
 from __future__ import annotations
 
 import importlib
-import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -28,7 +27,7 @@ from redispatch.kernels.ops.functional_forms import MADE
 from redispatch.utils import _pytree as pytree
 
 from .make_tensor import make_tensor
-from .refusals import NOT_SAMPLED, REFUSED
+from .refusals import NOT_SAMPLED, refused_by
 
 EVERY_DTYPE = (
     dtypes.bool, dtypes.uint8, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.float16, dtypes.bfloat16,
@@ -177,7 +176,7 @@ class OpInfo:
                 gradient of their own.
     random:     whether results depend on the generator, which is then seeded before each call.
     representative: whether it stands for all pointwise operators in tests that would take too long with each.
-    alike:      whether it is one of a family that is made by one rule; see `is_left_by`.
+    alike:      whether it is one of a family that is made by one rule, of which `make test` draws some.
     function:   where the public function is, "nn.functional.gelu"; by default `redispatch.<name>`, if it is this.
     errors:     calls that must fail, and how.
     tolerance:  (rtol, atol) by dtype name, where the dtype's own is too strict; it carries its reason as a comment.
@@ -267,7 +266,7 @@ class OpInfo:
     @property
     def refused(self) -> frozenset[str]:
         """The names of the dtypes that it has no kernel for. `dtypes` are those that are compared with numpy."""
-        return REFUSED.get(str(self), frozenset())
+        return refused_by(self.op)
 
     @property
     def not_sampled(self) -> tuple[str, ...]:
@@ -285,18 +284,10 @@ class OpInfo:
 
         The loops of all pointwise operators come from one generator, which tests/kernels/ tries in all layouts and
         dtypes, and each of its loops takes a quarter of a second to compile. So what is true of the generator is tested
-        with those that are `representative`, and with all of them by `make test-long`.
+        with those that are `representative`, and with all of them by `make test-all`.
         """
         implicit = "CompositeImplicitAutograd" in {key.name for key in self.op.registrations}
         return self.representative or not ("pointwise" in self.op.tags or implicit)
-
-    def is_left_by(self, test: str) -> bool:
-        """Whether a generic test leaves the operator to other tests, and to the long run.
-
-        Members of one family are alike. Each test takes a third of them, another third than the next test does; so each
-        is tried by some tests, and each test tries some of all families.
-        """
-        return self.alike and zlib.crc32(f"{test} {self}".encode()) % 3 != 0
 
     def sample_inputs(
         self, dtype: dtype, requires_grad: bool = False, thorough: bool | None = None

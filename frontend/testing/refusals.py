@@ -1,7 +1,11 @@
 """Which operators refuse which dtypes: all that are not here are computed. `make parity` compares with PyTorch.
 
-A letter stands for a dtype; read next: OpInfo.refused, tests/op_db/test_dtypes.py.
+Where an operator says so itself (`refuses`, kernels/declare/declare.py), it is not listed. A letter stands for a dtype;
+read next: OpInfo.refused, tests/op_db/test_dtypes.py.
 """
+
+from redispatch.dispatch import OpOverload
+from redispatch.kernels.declare.declare import DECLARED
 
 LETTERS = {
     "b": "bool",
@@ -21,26 +25,6 @@ LETTERS = {
 REFUSED_BY = {
     "hgFD": """
         fft_rfft fft_ihfft fft_rfft2 fft_ihfft2 fft_rfftn fft_ihfftn
-        special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1 special_modified_bessel_i0
-        special_modified_bessel_i1 special_modified_bessel_k0 special_modified_bessel_k1
-        special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1 special_spherical_bessel_j0
-        special_airy_ai special_erfcx special_log_ndtr special_ndtri special_zeta special_zeta.self_scalar
-        special_zeta.other_scalar special_chebyshev_polynomial_t special_chebyshev_polynomial_t.x_scalar
-        special_chebyshev_polynomial_t.n_scalar special_chebyshev_polynomial_u
-        special_chebyshev_polynomial_u.x_scalar special_chebyshev_polynomial_u.n_scalar
-        special_chebyshev_polynomial_v special_chebyshev_polynomial_v.x_scalar
-        special_chebyshev_polynomial_v.n_scalar special_chebyshev_polynomial_w
-        special_chebyshev_polynomial_w.x_scalar special_chebyshev_polynomial_w.n_scalar
-        special_shifted_chebyshev_polynomial_t special_shifted_chebyshev_polynomial_t.x_scalar
-        special_shifted_chebyshev_polynomial_t.n_scalar special_shifted_chebyshev_polynomial_u
-        special_shifted_chebyshev_polynomial_u.x_scalar special_shifted_chebyshev_polynomial_u.n_scalar
-        special_shifted_chebyshev_polynomial_v special_shifted_chebyshev_polynomial_v.x_scalar
-        special_shifted_chebyshev_polynomial_v.n_scalar special_shifted_chebyshev_polynomial_w
-        special_shifted_chebyshev_polynomial_w.x_scalar special_shifted_chebyshev_polynomial_w.n_scalar
-        special_hermite_polynomial_h special_hermite_polynomial_h.x_scalar special_hermite_polynomial_h.n_scalar
-        special_hermite_polynomial_he special_hermite_polynomial_he.x_scalar special_hermite_polynomial_he.n_scalar
-        special_laguerre_polynomial_l special_laguerre_polynomial_l.x_scalar special_laguerre_polynomial_l.n_scalar
-        special_legendre_polynomial_p special_legendre_polynomial_p.x_scalar special_legendre_polynomial_p.n_scalar
     """,
     "hg": """
         fft_fft fft_ifft fft_irfft fft_hfft fft_fft2 fft_ifft2 fft_irfft2 fft_hfft2 fft_fftn fft_ifftn
@@ -51,126 +35,65 @@ REFUSED_BY = {
         istft _fft_c2r _fft_c2c
         _conj _conj_copy imag view_as_real view_as_real_copy
     """,
-    "bucsilhFD": """
-        rrelu rrelu_with_noise
-    """,
     "bucsilFD": """
         _grid_sampler_2d_cpu_fallback _grid_sampler_2d_cpu_fallback_backward _native_multi_head_attention
-        _scaled_dot_product_efficient_attention _scaled_dot_product_efficient_attention_backward
-        mkldnn_rnn_layer
-        fake_quantize_per_tensor_affine fake_quantize_per_tensor_affine.tensor_qparams
-        fake_quantize_per_tensor_affine_cachemask _fake_quantize_per_tensor_affine_cachemask_tensor_qparams
-        fake_quantize_per_channel_affine fake_quantize_per_channel_affine_cachemask
-        native_batch_norm_backward native_group_norm_backward
-        fft_fftfreq fft_rfftfreq
-        adaptive_max_pool2d adaptive_max_pool2d_backward fractional_max_pool2d fractional_max_pool2d_backward
-        adaptive_max_pool3d adaptive_max_pool3d_backward fractional_max_pool3d fractional_max_pool3d_backward
-        max_unpool2d max_unpool3d adaptive_max_pool1d max_pool2d_with_indices_backward
-        max_pool3d_with_indices_backward _adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward
-        bartlett_window bartlett_window.periodic blackman_window blackman_window.periodic cauchy_ hamming_window
-        hamming_window.periodic hamming_window.periodic_alpha hamming_window.periodic_alpha_beta hann_window
-        hann_window.periodic kaiser_window kaiser_window.beta kaiser_window.periodic log_normal_ multinomial poisson
-        igamma igammac special_gammainc special_gammaincc special_softmax special_log_softmax special_round
-        frac frexp.Tensor nextafter round.decimals polygamma_
-        grid_sampler grid_sampler_2d grid_sampler_2d_backward grid_sampler_3d grid_sampler_3d_backward
-        _fused_adam_ _fused_adamw_ native_layer_norm_backward _amp_foreach_non_finite_check_and_unscale_
-        alpha_dropout feature_dropout feature_alpha_dropout rrelu_with_noise_backward
-        upsample_linear1d upsample_linear1d.vec upsample_trilinear3d upsample_trilinear3d.vec
-        upsample_nearest1d_backward upsample_nearest2d_backward upsample_nearest3d_backward
+        _scaled_dot_product_efficient_attention _scaled_dot_product_efficient_attention_backward mkldnn_rnn_layer
+        native_batch_norm_backward native_group_norm_backward fft_fftfreq fft_rfftfreq adaptive_max_pool2d
+        adaptive_max_pool2d_backward fractional_max_pool2d fractional_max_pool2d_backward adaptive_max_pool3d
+        adaptive_max_pool3d_backward fractional_max_pool3d fractional_max_pool3d_backward max_unpool2d max_unpool3d
+        adaptive_max_pool1d max_pool2d_with_indices_backward max_pool3d_with_indices_backward
+        _adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward bartlett_window bartlett_window.periodic
+        blackman_window blackman_window.periodic cauchy_ hamming_window hamming_window.periodic
+        hamming_window.periodic_alpha hamming_window.periodic_alpha_beta hann_window hann_window.periodic kaiser_window
+        kaiser_window.beta kaiser_window.periodic log_normal_ multinomial poisson special_softmax special_log_softmax
+        grid_sampler grid_sampler_2d grid_sampler_2d_backward grid_sampler_3d grid_sampler_3d_backward _fused_adam_
+        _fused_adamw_ native_layer_norm_backward _amp_foreach_non_finite_check_and_unscale_ alpha_dropout
+        feature_dropout feature_alpha_dropout upsample_linear1d upsample_linear1d.vec upsample_trilinear3d
+        upsample_trilinear3d.vec upsample_nearest1d_backward upsample_nearest2d_backward upsample_nearest3d_backward
         _upsample_nearest_exact1d_backward _upsample_nearest_exact2d_backward _upsample_nearest_exact3d_backward
         upsample_linear1d_backward upsample_bilinear2d_backward upsample_trilinear3d_backward
-        upsample_bicubic2d_backward
-        binary_cross_entropy binary_cross_entropy_backward cosine_similarity huber_loss huber_loss_backward kl_div
-        smooth_l1_loss
-        nanmean segment_reduce
-        _segment_reduce_backward
-        _embedding_bag_forward_only embedding_bag embedding_bag.padding_idx
-        _adaptive_avg_pool2d _adaptive_avg_pool3d _embedding_bag _log_softmax
-        _log_softmax_backward_data _native_batch_norm_legit _native_batch_norm_legit.no_stats
-        _native_batch_norm_legit_no_training _prelu_kernel _scaled_dot_product_attention_math _softmax
-        _softmax_backward_data adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d batch_norm bernoulli
-        binary_cross_entropy_with_logits celu cross_entropy_loss dropout elu elu_backward exponential_ gelu
-        gelu_backward glu group_norm hardshrink hardshrink_backward hardsigmoid hardsigmoid_backward hardswish
-        mish_backward logit_backward softplus_backward
-        hardswish_backward hardtanh_backward histc hypot instance_norm layer_norm leaky_relu leaky_relu_backward
-        log_sigmoid log_sigmoid_forward log_sigmoid_backward _prelu_kernel_backward log_softmax.int logaddexp2 mish
-        mse_loss native_batch_norm
-        native_group_norm native_layer_norm nll_loss nll_loss2d nll_loss2d_backward nll_loss2d_forward
+        upsample_bicubic2d_backward cosine_similarity nanmean segment_reduce _segment_reduce_backward
+        _embedding_bag_forward_only embedding_bag embedding_bag.padding_idx _adaptive_avg_pool2d _adaptive_avg_pool3d
+        _embedding_bag _log_softmax _log_softmax_backward_data _native_batch_norm_legit
+        _native_batch_norm_legit.no_stats _native_batch_norm_legit_no_training _scaled_dot_product_attention_math
+        _softmax _softmax_backward_data adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d batch_norm bernoulli
+        cross_entropy_loss dropout exponential_ group_norm histc instance_norm layer_norm log_softmax.int
+        native_batch_norm native_group_norm native_layer_norm nll_loss nll_loss2d nll_loss2d_backward nll_loss2d_forward
         nll_loss_backward nll_loss_forward nll_loss_nd normal.Tensor_Tensor normal.Tensor_float normal.float_Tensor
-        prelu scaled_dot_product_attention selu softmax.int softplus softshrink softshrink_backward
+        scaled_dot_product_attention softmax.int
     """,
     "FD": """
-        bernoulli_.Tensor
-        nansum
-        i0 special_i0e special_i1 special_i1e special_entr special_ndtr special_xlog1py special_xlog1py.self_scalar
-        special_xlog1py.other_scalar special_erf special_erfc special_erfinv special_logit special_i0
-        special_digamma special_psi special_polygamma special_gammaln special_xlogy special_xlogy.self_scalar
-        special_xlogy.other_scalar
-        signbit isposinf isneginf  deg2rad rad2deg xlogy.Scalar_Other xlogy.Scalar_Self
-        arctan2 divide.Scalar_mode less.Tensor less.Scalar less_equal.Tensor less_equal.Scalar greater.Tensor
-        greater.Scalar greater_equal.Tensor greater_equal.Scalar clip
-        cosine_embedding_loss
-        xlogy.Tensor
-        _unique _unique2 amax amin aminmax argsort argsort.stable atan2 bernoulli.p clamp clamp_max
-        clamp_max.Tensor clamp_min clamp_min.Tensor copysign.Scalar copysign.Tensor cummax cummin digamma
-        div.Scalar_mode erf erfc erfinv fmax fmin ge.Scalar ge.Tensor glu_backward gt.Scalar gt.Tensor heaviside
-        le.Scalar le.Tensor lgamma logit lt.Scalar lt.Tensor max max.dim max.other maximum min min.dim min.other
-        minimum mode msort polygamma random_ sign sort sort.stable unique_consecutive unique_dim
-        unique_dim_consecutive
+        bernoulli_.Tensor nansum cosine_embedding_loss _unique _unique2 amax amin aminmax argsort argsort.stable
+        bernoulli.p cummax cummin max max.dim max.other min min.dim min.other mode msort random_ sort sort.stable
+        unique_consecutive unique_dim unique_dim_consecutive
     """,
     "bFD": """
-        _addmm_activation
-        rnn_relu.input rnn_relu.data rnn_relu_cell
-        geometric_ range range.step
-        special_multigammaln
-        mvlgamma
-        fix divide.Tensor_mode clip.Tensor
-        hinge_embedding_loss margin_ranking_loss mse_loss_backward smooth_l1_loss_backward
-        clamp.Tensor isin.Scalar_Tensor isin.Tensor_Scalar isin.Tensor_Tensor
-        _safe_softmax _scaled_dot_product_flash_attention_for_cpu arange.start_step
-        argmax argmin ceil div.Tensor_mode floor floor_divide fmod.Scalar
-        fmod.Tensor kthvalue max_pool1d max_pool1d_with_indices max_pool2d max_pool2d_with_indices max_pool3d
-        max_pool3d_with_indices median median.dim nanmedian nanmedian.dim randint randint.generator randint_like
-        random_.to randperm randperm.generator relu relu6 remainder.Scalar remainder.Tensor round threshold
-        threshold_backward topk trunc
+        _addmm_activation rnn_relu.input rnn_relu.data rnn_relu_cell geometric_ range range.step divide.Tensor_mode
+        hinge_embedding_loss margin_ranking_loss isin.Scalar_Tensor isin.Tensor_Scalar isin.Tensor_Tensor _safe_softmax
+        _scaled_dot_product_flash_attention_for_cpu arange.start_step argmax argmin div.Tensor_mode kthvalue max_pool1d
+        max_pool1d_with_indices max_pool2d max_pool2d_with_indices max_pool3d max_pool3d_with_indices median median.dim
+        nanmedian nanmedian.dim randint randint.generator randint_like random_.to randperm randperm.generator topk
     """,
     "b": """
-        _convolution _convolution.deprecated _convolution_mode conv_tbc
-        convolution conv1d conv1d.padding conv2d conv2d.padding conv3d conv3d.padding conv_transpose1d
-        conv_transpose2d.input conv_transpose3d.input thnn_conv2d slow_conv3d
-        positive
-        rnn_tanh_cell
-        triplet_margin_loss pairwise_distance
-        linspace.Scalar_Tensor linspace.Tensor_Scalar linspace.Tensor_Tensor logspace logspace.Scalar_Tensor
-        logspace.Tensor_Scalar logspace.Tensor_Tensor
-        affine_grid_generator affine_grid_generator_backward
-        _foreach_add_.Scalar
-        vdot _pad_enum
-        reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d
-        trapezoid.x trapezoid.dx trapz.x trapz.dx cumulative_trapezoid.x cumulative_trapezoid.dx _trilinear bilinear
-        absolute negative subtract.Tensor subtract.Scalar
-        poisson_nll_loss
-        inner
-        abs addcmul addmm addmv baddbmm bmm bucketize.Tensor dot einsum l1_loss linear linspace
-        matmul mm mv neg pow.Tensor_Tensor rsub.Scalar rsub.Tensor searchsorted.Tensor
-        sub.Scalar sub.Tensor tensordot trace
-        addbmm chain_matmul cross linalg_cross linalg_matmul linalg_matrix_power linalg_multi_dot matrix_power
+        _convolution _convolution.deprecated _convolution_mode conv_tbc convolution conv1d conv1d.padding conv2d
+        conv2d.padding conv3d conv3d.padding conv_transpose1d conv_transpose2d.input conv_transpose3d.input thnn_conv2d
+        slow_conv3d rnn_tanh_cell triplet_margin_loss pairwise_distance linspace.Scalar_Tensor linspace.Tensor_Scalar
+        linspace.Tensor_Tensor logspace logspace.Scalar_Tensor logspace.Tensor_Scalar logspace.Tensor_Tensor
+        affine_grid_generator affine_grid_generator_backward _foreach_add_.Scalar vdot _pad_enum reflection_pad1d
+        reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d trapezoid.x trapezoid.dx
+        trapz.x trapz.dx cumulative_trapezoid.x cumulative_trapezoid.dx _trilinear bilinear inner addmm addmv baddbmm
+        bmm bucketize.Tensor dot einsum linear linspace matmul mm mv searchsorted.Tensor tensordot trace addbmm
+        chain_matmul cross linalg_cross linalg_matmul linalg_matrix_power linalg_multi_dot matrix_power
     """,
     "bucsil": """
-        rms_norm
-        norm_except_dim _weight_norm sigmoid_backward tanh_backward silu_backward
-        requires_grad_
-        lstm.input lstm.data lstm_cell gru.input gru.data gru_cell rnn_tanh.input rnn_tanh.data
-        addcdiv dist embedding_renorm_ frobenius_norm.dim lerp.Scalar lerp.Tensor linalg_matrix_norm
-        linalg_matrix_norm.str_ord linalg_norm linalg_norm.ord_str linalg_vector_norm logaddexp logcumsumexp
-        mean mean.dim native_dropout norm.Scalar
-        norm.ScalarOpt_dim norm.ScalarOpt_dim_dtype norm.ScalarOpt_dtype normal.float_float normal_ rand
-        rand.generator rand_like randn randn.generator randn_like reflection_pad1d_backward
-        reflection_pad2d_backward reflection_pad3d_backward renorm replication_pad1d_backward
-        replication_pad2d_backward replication_pad3d_backward silu soft_margin_loss soft_margin_loss_backward
-        std std.correction std.dim std_mean std_mean.correction std_mean.dim uniform_ var var.correction var.dim
-        var_mean var_mean.correction var_mean.dim
-        linalg_matrix_exp linalg_vecdot matrix_exp
+        rms_norm norm_except_dim _weight_norm requires_grad_ lstm.input lstm.data lstm_cell gru.input gru.data gru_cell
+        rnn_tanh.input rnn_tanh.data dist embedding_renorm_ frobenius_norm.dim linalg_matrix_norm
+        linalg_matrix_norm.str_ord linalg_norm linalg_norm.ord_str linalg_vector_norm logcumsumexp mean mean.dim
+        native_dropout norm.Scalar norm.ScalarOpt_dim norm.ScalarOpt_dim_dtype norm.ScalarOpt_dtype normal.float_float
+        normal_ rand rand.generator rand_like randn randn.generator randn_like reflection_pad1d_backward
+        reflection_pad2d_backward reflection_pad3d_backward renorm replication_pad1d_backward replication_pad2d_backward
+        replication_pad3d_backward std std.correction std.dim std_mean std_mean.correction std_mean.dim uniform_ var
+        var.correction var.dim var_mean var_mean.correction var_mean.dim linalg_matrix_exp linalg_vecdot matrix_exp
     """,
     "bucsilhg": """
         stft stft.center
@@ -187,12 +110,7 @@ REFUSED_BY = {
         linalg_tensorsolve pinverse
     """,
     "bhgfdFD": """
-        __lshift__.Scalar __lshift__.Tensor __rshift__.Scalar __rshift__.Tensor bincount bitwise_left_shift.Tensor
-        bitwise_left_shift.Tensor_Scalar bitwise_right_shift.Tensor bitwise_right_shift.Tensor_Scalar gcd lcm
-    """,
-    "hgfdFD": """
-        bitwise_and.Scalar bitwise_and.Tensor bitwise_not bitwise_or.Scalar bitwise_or.Tensor bitwise_xor.Scalar
-        bitwise_xor.Tensor
+        bincount
     """,
     "bcsilFD": """
         upsample_nearest1d upsample_nearest1d.vec upsample_nearest2d upsample_nearest2d.vec upsample_nearest3d
@@ -249,6 +167,14 @@ REFUSED_BY = {
 REFUSED = {
     name: frozenset(LETTERS[x] for x in letters) for letters, names in REFUSED_BY.items() for name in names.split()
 }
+
+
+def refused_by(op: OpOverload) -> frozenset[str]:
+    """Returns the names of the dtypes that an operator refuses, by its declaration and by the list above."""
+    declared = DECLARED.get(op)
+    listed = REFUSED.get(op.qualified_name.removeprefix("aten::"), frozenset())
+    return listed if declared is None else listed.union(declared.refuses)
+
 
 # Their samples need numbers that these dtypes do not hold.
 NOT_SAMPLED: dict[str, tuple[str, ...]] = {

@@ -64,6 +64,13 @@ class FlopCounterMode(TorchDispatchMode):
     prints the table when the region ends. custom_mapping: formulas for this region only, operator packet -> function
     of the arguments' shapes (a function with `_get_raw` set gets tensors).
     Results: `get_total_flops()`, `get_flop_counts()`, `get_table()`. Each region starts from nothing.
+
+    >>> import redispatch as rd
+    >>> from redispatch.utils.flop_counter import FlopCounterMode
+    >>> with FlopCounterMode(display=False) as counter:
+    ...     _ = rd.ones(2, 3) @ rd.ones(3, 4)
+    >>> counter.get_total_flops()
+    48
     """
 
     def __init__(

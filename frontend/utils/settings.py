@@ -6,50 +6,28 @@ nothing depends on these; they are kept, per thread, for whoever asks.
 
 from __future__ import annotations
 
-import os
 import warnings
-from contextvars import ContextVar
-from dataclasses import dataclass, replace
 from typing import Any
 
 from redispatch.dispatch.tensor import Tensor, UntypedStorage, set_default_dtype
 from redispatch.kernels.ops.legacy import TYPES, TensorType, TypedStorage
+from redispatch.kernels.settings import change, settings
 
 DEBUG_MODES = ("default", "warn", "error")
 PRECISIONS = ("highest", "high", "medium")
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    deterministic: int = 0  # one of DEBUG_MODES
-    precision: str = "highest"
-    interop_threads: int = os.cpu_count() or 1
-    warn_always: bool = False
-
-
-_SETTINGS: ContextVar[Settings] = ContextVar("settings that programs ask for")
-_AT_FIRST = Settings()
-
-
-def _get() -> Settings:
-    return _SETTINGS.get(_AT_FIRST)
-
-
-def _set(**changes: Any) -> None:
-    _SETTINGS.set(replace(_get(), **changes))
-
-
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Asks for kernels that give the same result each time. Those here do."""
-    _set(deterministic=(1 if warn_only else 2) if mode else 0)
+    change(deterministic=(1 if warn_only else 2) if mode else 0)
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    return _get().deterministic > 0
+    return settings().deterministic > 0
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    return _get().deterministic == 1
+    return settings().deterministic == 1
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
@@ -64,11 +42,11 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
         debug_mode = DEBUG_MODES.index(debug_mode)
     if not 0 <= debug_mode <= 2:
         raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
-    _set(deterministic=debug_mode)
+    change(deterministic=debug_mode)
 
 
 def get_deterministic_debug_mode() -> int:
-    return _get().deterministic
+    return settings().deterministic
 
 
 def set_float32_matmul_precision(precision: str) -> None:
@@ -82,33 +60,33 @@ def set_float32_matmul_precision(precision: str) -> None:
             stacklevel=2,
         )
         return
-    _set(precision=precision)
+    change(precision=precision)
 
 
 def get_float32_matmul_precision() -> str:
-    return _get().precision
+    return settings().precision
 
 
 def set_num_interop_threads(threads: int) -> None:
     """How many operators may run at once: one does."""
     if threads <= 0:
         raise RuntimeError("set_num_interop_threads expects a positive integer")
-    _set(interop_threads=threads)
+    change(interop_threads=threads)
 
 
 def get_num_interop_threads() -> int:
-    return _get().interop_threads
+    return settings().interop_threads
 
 
 def set_warn_always(b: bool) -> None:
     """Whether warnings are to come each time; Python's own filters decide here."""
     if not isinstance(b, bool):
         raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
-    _set(warn_always=b)
+    change(warn_always=b)
 
 
 def is_warn_always_enabled() -> bool:
-    return _get().warn_always
+    return settings().warn_always
 
 
 def set_flush_denormal(mode: bool) -> bool:

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from redispatch import random
 from redispatch.dispatch import (
     STATE,
     DispatchKey,
@@ -24,6 +23,7 @@ from redispatch.dispatch import (
     OpOverload,
     OpOverloadPacket,
     TensorBase,
+    as_keyset,
     bind,
     describe,
     describe_value,
@@ -38,6 +38,7 @@ from redispatch.dispatch.inspection.explain import Row, operator_meant, rows_of
 from redispatch.dispatch.inspection.explain import explain as read_table
 from redispatch.dispatch.inspection.trace import name_of
 from redispatch.dispatch.layers.python import given_tensors, handling_types
+from redispatch.kernels.ops import random
 from redispatch.utils._pytree import tree_leaves, tree_map
 
 STYLE = """<style>
@@ -119,6 +120,15 @@ def explain(what: Any, /, *args: Any, places: bool = False, **kwargs: Any) -> Ex
     tensors on the CPU, of each overload of a packet. places: shows the file and line of
     each registration, too.
     Errors: TypeError for what is neither; RuntimeError where the arguments do not fit the operator.
+
+    >>> import redispatch as rd
+    >>> print(rd.explain(rd.relu, rd.ones(2)))
+    aten::relu(Tensor self) -> Tensor
+    DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU) for (f32[2])
+      AutogradCPU            autograd                                     backend fallback; ReluBackward0(self)
+      ADInplaceOrView        skipped                                      backend fallback
+      BackendSelect          skipped                                      backend fallback
+      CPU                    pointwise relu                               kernel
     """
     if isinstance(what, OpOverload | OpOverloadPacket | str):
         if len(args) == 1 and not kwargs and stands_for_keys(args[0]):
@@ -178,8 +188,6 @@ def of_plain_tensors(op: OpOverload) -> Call:
 
 def table(op: OpOverload, keyset: Any, head: str, keys: str) -> Call:
     """The table of an operator for a keyset."""
-    from redispatch.dispatch import as_keyset
-
     return Call(head, keys, [(row, []) for row in rows_of(op, as_keyset(keyset))])
 
 
@@ -235,7 +243,7 @@ def copied(everything: Any) -> Any:
     memo: dict[int, Any] = {}
     for leaf in tree_leaves(everything):
         if isinstance(leaf, TensorBase) and not leaf.is_leaf:  # type: ignore[attr-defined]  # a Tensor
-            memo[id(leaf)] = leaf.detach().clone().requires_grad_().clone()  # type: ignore[attr-defined]
+            memo[id(leaf)] = leaf.detach().clone().requires_grad_().clone()  # type: ignore[attr-defined]  # an attribute that mypy does not see
 
     def copy_of(leaf: Any) -> Any:
         try:

@@ -1,7 +1,7 @@
 """Batching rules: what an operator does to a whole batch, derived from the operator's shape class.
 
 Most operators need no rule of their own. How shapes go through an operator is nearly always one of a few ways, and the
-way is known from its tags, its schema, or the lists below:
+way is known from its tags, its schema, its declaration (`batching="pointwise"`) or the lists below:
 
     pointwise   broadcast from the right                              add, exp, where         pointwise.py
     dims        name the dimensions they work along, or sizes         sum, cumsum, view       by_dims.py
@@ -17,7 +17,7 @@ way is known from its tags, its schema, or the lists below:
 
 The rest is called once for each example (fallback.py), with a warning that says how to give it a rule.
 
-Read next: common.py, by_dims.py.
+Read next: by_dims.py; ../../dispatch/transforms/batched.py has what rules are made of.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ from typing import Any
 from redispatch.dispatch import OpOverload, Tag
 from redispatch.dispatch.autograd.forward import composite_kernel
 from redispatch.dispatch.layers.transforms import BATCHING
+from redispatch.dispatch.transforms import batched
+from redispatch.kernels.declare.declare import DECLARED
 
+from ...dispatch.transforms.batched import Decomposition
 from .by_dims import dims_rule, leading_rule
-from .common import Decomposition
 from .decompositions import by_its_kernel, written_over
 from .fallback import one_by_one
 from .images import IMAGES, images_rule
 from .losses import LOSS, LOSS_BACKWARD
 from .pointwise import pointwise_rule
-from .random import is_random
+from .random import draws, is_random, random_call
 from .reductions import FULL, full_rule
 from .refused import refuse
+from .rows import row_rule
+from .writes import check_writes
 
 POINTWISE = frozenset(
     """
     empty_like zeros_like ones_like full_like fill.Scalar fill_.Scalar zero_ copy_ clone _to_copy alias detach detach_
-    lift_fresh lift_fresh_copy masked_fill.Scalar masked_fill_.Scalar view.dtype isin.Tensor_Scalar threshold_backward
-    gelu_backward silu_backward elu_backward leaky_relu_backward hardtanh_backward hardsigmoid_backward
-    sigmoid_backward tanh_backward mish_backward logit_backward softplus_backward
-    log_sigmoid_forward log_sigmoid_backward _prelu_kernel_backward
-    hardswish_backward hardshrink_backward softshrink_backward native_dropout_backward _prelu_kernel
-    _standard_gamma_grad isposinf isneginf _conj_physical _conj _neg_view conj_physical resolve_conj resolve_neg real
-    imag view_as_real
+    lift_fresh lift_fresh_copy masked_fill.Scalar masked_fill_.Scalar view.dtype isin.Tensor_Scalar
+    native_dropout_backward _standard_gamma_grad _conj_physical _conj _neg_view conj_physical resolve_conj resolve_neg
+    real imag view_as_real
     """.split()
 )
 
@@ -60,7 +60,7 @@ DIMS = frozenset(
     std.correction var_mean.correction std_mean.correction linalg_vector_norm logsumexp amax amin max.dim min.dim
     aminmax argmax argmin nansum median.dim nanmedian.dim mode kthvalue topk sort sort.stable cumsum cumsum_ cumprod
     cumprod_ logcumsumexp cummax cummin _softmax _log_softmax _softmax_backward_data _log_softmax_backward_data
-    _safe_softmax glu glu_backward flip diag_embed diagonal diagonal_copy diagonal_scatter diagonal_backward
+    _safe_softmax flip diag_embed diagonal diagonal_copy diagonal_scatter diagonal_backward
     select_backward slice_backward unfold_backward select_scatter slice_scatter stack cat gather scatter scatter_
     scatter_add scatter_add_ scatter_reduce scatter_reduce_ new_empty new_zeros new_ones new_full transpose transpose_
     unsqueeze unsqueeze_ squeeze.dim squeeze.dims squeeze_.dim squeeze_.dims permute view _unsafe_view select slice
@@ -78,13 +78,6 @@ LEADING = frozenset(
     linalg_householder_product linalg_ldl_factor_ex linalg_ldl_solve cholesky cholesky_solve cholesky_inverse
     triangular_solve lu_unpack linalg_pinv.atol_rtol_tensor pixel_shuffle pixel_unshuffle _linalg_check_errors bmm
     baddbmm view_as_complex
-    """.split()
-)
-
-LOSSES = frozenset(
-    """
-    mse_loss mse_loss_backward smooth_l1_loss smooth_l1_loss_backward huber_loss huber_loss_backward soft_margin_loss
-    soft_margin_loss_backward binary_cross_entropy binary_cross_entropy_backward binary_cross_entropy_with_logits
     """.split()
 )
 
@@ -123,8 +116,9 @@ def class_without_rule(op: OpOverload) -> str:
     tags = set(op.tags)
     if Tag.dynamic_output_shape in tags or Tag.data_dependent_output in tags:
         return "dynamic"
-    if named(op, LOSSES):
-        return "losses"
+    declared = DECLARED.get(op)
+    if declared is not None and declared.batching:
+        return declared.batching
     if named(op, FULL):
         return "full" if op._overloadname == "default" else "dims"
     if named(op, POINTWISE) or Tag.pointwise in tags:
@@ -167,3 +161,6 @@ def named(op: OpOverload, names: Any) -> bool:
     """Whether a list has the operator: by its name with the overload, or by its name for all overloads."""
     name = op.qualified_name.removeprefix("aten::")
     return name in names or (op.namespace == "aten" and op._opname in names)
+
+
+batched.RULES.fill(batched.Rules(rule_of, row_rule, draws, random_call, check_writes))

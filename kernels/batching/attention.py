@@ -12,7 +12,7 @@ from redispatch.dispatch import OpOverload, call
 from redispatch.dispatch.layers.transforms import BATCHING
 from redispatch.kernels.ops.fused_attention import efficient_backward_op, efficient_op
 
-from .common import position_of, rank, whole
+from ...dispatch.transforms.batched import position_of, rank, whole
 
 HEADS = "grad_out_ query key value out logsumexp".split()
 

@@ -12,7 +12,7 @@ from redispatch.dispatch import OpOverload, call
 from redispatch.dispatch.layers.transforms import BATCHING
 from redispatch.kernels.ops.batch_norm import batch_norm_legit_op, native_batch_norm_backward_op, native_batch_norm_op
 
-from .common import is_tensor, whole
+from ...dispatch.transforms.batched import is_tensor, whole
 from .fallback import one_by_one
 
 PLACE = "kernels/batching/batch_norm.py"

@@ -10,7 +10,7 @@ from typing import Any
 
 from redispatch.dispatch import OpOverload, call
 
-from .common import dims_of_result, each, is_tensor, padded, rank, ranks, shifted, whole
+from ...dispatch.transforms.batched import dims_of_result, each, is_tensor, padded, rank, ranks, shifted, whole
 from .fallback import one_by_one
 
 DIMENSIONS = ("dim", "dims", "dim0", "dim1", "dim2", "axis0", "axis1", "axis", "dimension")

@@ -25,8 +25,8 @@ from redispatch.kernels.ops.scatter_gather import embedding_dense_backward_op
 from redispatch.kernels.ops.searching import isin_op, scalar_isin_op
 from redispatch.kernels.ops.solving import solve_lu_op
 
+from ...dispatch.transforms.batched import Decomposition, whole
 from .by_dims import leading_rule
-from .common import Decomposition, whole
 from .fallback import one_by_one
 
 aten = ops.aten

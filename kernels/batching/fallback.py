@@ -9,7 +9,7 @@ from typing import Any
 
 from redispatch.dispatch import OpOverload, call, ops
 
-from .common import dims_of_result, each, is_tensor
+from ...dispatch.transforms.batched import dims_of_result, each, is_tensor
 
 # By operator, not by name: one that is defined anew under the same name has lost its rule, too.
 _WARNED: weakref.WeakSet[OpOverload] = weakref.WeakSet()

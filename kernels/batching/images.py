@@ -12,7 +12,7 @@ from redispatch.dispatch import OpOverload, call, ops
 from redispatch.dispatch.layers.transforms import BATCHING
 from redispatch.kernels.ops.shuffles import channel_shuffle_op, native_channel_shuffle_op
 
-from .common import each, is_tensor, position_of, rank, ranks, whole
+from ...dispatch.transforms.batched import each, is_tensor, position_of, rank, ranks, whole
 from .fallback import one_by_one
 
 # the number of dimensions of one image, the channels' included: operators on such images

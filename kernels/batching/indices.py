@@ -10,7 +10,7 @@ from redispatch.kernels.ops.indexing import index_op, index_put_op
 from redispatch.kernels.ops.replacing import take_op
 from redispatch.kernels.ops.scatter_gather import embedding_op, index_select_op
 
-from .common import front, is_tensor, padded, rank, shifted, whole
+from ...dispatch.transforms.batched import front, is_tensor, padded, rank, shifted, whole
 from .fallback import one_by_one
 from .refused import TEXTS
 

@@ -13,7 +13,7 @@ from redispatch.dispatch.layers.transforms import BATCHING
 from redispatch.kernels.ops.batch_norm import native_group_norm_backward_op, native_group_norm_op
 from redispatch.kernels.ops.normalization import native_layer_norm_backward_op, native_layer_norm_op
 
-from .common import whole
+from ...dispatch.transforms.batched import whole
 
 PLACE = "kernels/batching/layer_norm.py"
 

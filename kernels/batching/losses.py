@@ -14,8 +14,8 @@ from redispatch.kernels.ops.margin_losses import (
     multilabel_forward_op,
 )
 
+from ...dispatch.transforms.batched import Decomposition, is_tensor, rank, whole
 from .by_dims import leading_rule
-from .common import Decomposition, is_tensor, rank, whole
 from .fallback import one_by_one
 from .pointwise import pointwise_rule
 

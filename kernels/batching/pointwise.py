@@ -11,7 +11,7 @@ from typing import Any
 from redispatch.dispatch import OpOverload, call
 from redispatch.dispatch.tensor import channels_last, channels_last_3d, dtypes, memory_format, result_type
 
-from .common import each, front, is_tensor, padded, rank, ranks
+from ...dispatch.transforms.batched import each, front, is_tensor, padded, rank, ranks
 
 
 def pointwise_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:

@@ -10,7 +10,7 @@ from redispatch.dispatch.layers.transforms import BATCHING
 from redispatch.kernels.ops.convolution import convolution_backward_op, convolution_op
 from redispatch.kernels.ops.linalg import addmm_op, addmv_op, baddbmm_op, bmm_op, dot_op, mm_op, mv_op
 
-from .common import front, padded, whole
+from ...dispatch.transforms.batched import front, padded, whole
 
 aten = ops.aten
 PLACE = "kernels/batching/products.py"

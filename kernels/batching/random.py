@@ -7,7 +7,7 @@ from typing import Any
 from redispatch.dispatch import OpOverload, Tag, call
 from redispatch.dispatch.layers.transforms import BATCHING
 
-from .common import each, front, is_batched, is_tensor, padded, position_of, ranks, whole
+from ...dispatch.transforms.batched import each, front, is_batched, is_tensor, padded, position_of, ranks, whole
 from .fallback import one_by_one
 
 ERROR = (

@@ -6,8 +6,8 @@ from typing import Any
 
 from redispatch.dispatch import OpOverload, ops
 
+from ...dispatch.transforms.batched import front
 from .by_dims import dims_rule
-from .common import front
 
 # full reduction -> the overload along one dimension, and which of its results is meant
 FULL = {

@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from redispatch.dispatch import OpOverload, Tag, TensorBase, call, ops
+from redispatch.dispatch import OpOverload, Tag, call, ops
 from redispatch.dispatch.autograd.forward import composite_kernel
 from redispatch.dispatch.layers.transforms import BATCHING, ByUser, gives_one_new_tensor
 from redispatch.dispatch.specialiser.marks import inline, pure
 from redispatch.dispatch.tensor import Tensor
 
-from .common import shifted
+from ...dispatch.transforms.batched import shifted
 from .random import is_random
 
 RowRule = Callable[[OpOverload, list[Any]], Any]
@@ -80,9 +80,3 @@ def row_rule(op: OpOverload) -> RowRule | None:
     if Tag.pointwise in op.tags and "memory_format" not in named:
         return whole_rule
     return None
-
-
-@inline
-def tensors_in(stack: list[Any]) -> list[TensorBase]:
-    """The tensors of a stack without lists of them."""
-    return [value for value in stack if isinstance(value, TensorBase)]

@@ -9,7 +9,7 @@ from redispatch.dispatch.layers.transforms import BATCHING
 from redispatch.kernels.ops.ctc import ctc_backward_list_op, ctc_backward_tensor_op, ctc_list_op, ctc_tensor_op
 from redispatch.kernels.ops.searching import bucketize_op, bucketize_scalar_op, searchsorted_op, searchsorted_scalar_op
 
-from .common import Decomposition, front, is_tensor, rank, whole
+from ...dispatch.transforms.batched import Decomposition, front, is_tensor, rank, whole
 from .fallback import one_by_one
 
 aten = ops.aten

@@ -13,7 +13,7 @@ from redispatch.kernels.ops.shape import cat_op, repeat_op, roll_op
 from redispatch.kernels.ops.view_copies import as_strided_copy_op
 from redispatch.kernels.ops.views import as_strided_op, expand_op, permute_op, squeeze_op, t_op
 
-from .common import front, padded, rank, shifted, whole
+from ...dispatch.transforms.batched import front, padded, rank, shifted, whole
 
 aten = ops.aten
 PLACE = "kernels/batching/views.py"

@@ -9,7 +9,7 @@ from redispatch.dispatch.layers.transforms import BATCHING
 from redispatch.kernels.ops.copying import copy_op, fill_inplace_tensor_op, fill_tensor_op
 from redispatch.kernels.ops.scatter_gather import masked_fill_tensor_op
 
-from .common import front, is_tensor, padded, rank, whole
+from ...dispatch.transforms.batched import front, is_tensor, padded, rank, whole
 
 aten = ops.aten
 PLACE = "kernels/batching/writes.py"

@@ -6,7 +6,7 @@ long lines are cut into pieces: a second launch chooses among the places that th
 Operands are dense. Read next: `scan.py`.
 """
 
-# ruff: noqa: F821
+# ruff: noqa: F821  # names that the compiled text is given
 # mypy: disable-error-code="name-defined"
 # Names like load_x, beats are put there by `Written`.
 

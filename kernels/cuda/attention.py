@@ -15,7 +15,7 @@ Source: Dao, Fu, Ermon, Rudra, Ré, "FlashAttention", 2022; Milakov and Gimelshe
 softmax", 2018. Read next: `runtime/attention.py`.
 """
 
-# ruff: noqa: F821
+# ruff: noqa: F821  # names that the compiled text is given
 # mypy: disable-error-code="name-defined, assignment"
 # Names like load_q, store_out, zero are put there by `Written`.
 

@@ -5,7 +5,7 @@ last one how many there are, for which the host waits; then the blocks count aga
 it is not zero, or, of RUNS, where it differs from the one before. Operands are dense. Read next: `searchsorted.py`.
 """
 
-# ruff: noqa: F821
+# ruff: noqa: F821  # names that the compiled text is given
 # mypy: disable-error-code="name-defined"
 # Names like load_x, zero are put there by `Written`.
 

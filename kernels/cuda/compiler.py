@@ -33,8 +33,8 @@ from typing import Any
 
 import numpy as np
 
-from ..engine import cache
-from ..engine.digest import digest
+from redispatch.dispatch.disk import digest, directory, read_sealed, warn_once, write_sealed, write_whole
+
 from ..engine.program import Program
 
 FORMAT = "1"  # of files on disk; another one makes all of them be compiled again
@@ -93,15 +93,14 @@ def cubin(source: Source, target: str) -> bytes:
     """The machine code for cards of that compute capability: from disk, or linked from the PTX by nvJitLink."""
     program = source.program()
     key = _key(program, source, target)
-    directory = cache.directory()
-    file = None if directory is None else directory / f"{key}.cubin"
-    if file is not None and file.exists():
-        content = file.read_bytes()
-        if digest(key.encode(), content[cache.SEAL :]) == content[: cache.SEAL]:
-            return content[cache.SEAL :]
+    path = directory()
+    file = None if path is None else path / f"{key}.cubin"
+    kept = None if file is None else read_sealed(file, key)
+    if kept is not None:
+        return kept
     code = link(ptx(source, target), target)
     if file is not None:
-        cache.write_whole(file, digest(key.encode(), code) + code)
+        write_sealed(file, key, code)
     return code
 
 
@@ -152,7 +151,7 @@ def compiling_for(capability: tuple[int, int]) -> Iterator[Any]:
         from numba import cuda
         from numba.cuda import dispatcher
 
-        from . import intrinsics
+        from . import intrinsics  # here, because it needs numba-cuda
 
         intrinsics.register()
         former = dispatcher.get_current_device
@@ -236,11 +235,11 @@ HEADER = re.compile(rb"// (?P<title>.*?)   for: (?P<target>\w+)   by: (?P<by>.*?
 
 def _kept(key: str) -> str | None:
     """The PTX on disk, or None: where there is none, where it is damaged, and where another compiler made it."""
-    directory = cache.directory()
-    if directory is None:
+    path = directory()
+    if path is None:
         return None
     try:
-        content = (directory / f"{key}.ptx").read_bytes()
+        content = (path / f"{key}.ptx").read_bytes()
     except OSError:
         return None
     found = HEADER.match(content)
@@ -251,14 +250,14 @@ def _kept(key: str) -> str | None:
 
 
 def _keep(key: str, source: Source, target: str, text: str) -> None:
-    directory = cache.directory()
-    if directory is None:
+    path = directory()
+    if path is None:
         return
     seal = digest(key.encode(), text.encode()).hex()
     title = f"{source.name}({', '.join(source.signature)})"
     try:
-        cache.write_whole(
-            directory / f"{key}.ptx", f"// {title}   for: {target}   by: {versions()}   seal: {seal}\n{text}".encode()
+        write_whole(
+            path / f"{key}.ptx", f"// {title}   for: {target}   by: {versions()}   seal: {seal}\n{text}".encode()
         )
     except OSError as problem:
-        cache.warn_once(problem)
+        warn_once(problem)

@@ -15,7 +15,7 @@ A block makes a tile, as in matmul.py; where there are few rows or columns (in a
 thread makes a result. Read next: pooling.py.
 """
 
-# ruff: noqa: F821
+# ruff: noqa: F821  # names that the compiled text is given
 # mypy: disable-error-code="name-defined, assignment"
 # Names like load_a, store_out, zero are put there by `Written`.
 

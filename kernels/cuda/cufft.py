@@ -71,7 +71,7 @@ class Plan:
             try:
                 self.library.driver.enter(self.device)
                 self.library.api.destroy(handle)
-            except Exception:  # noqa: S110  # the process ends, and the device is gone
+            except Exception:  # the process ends, and the device is gone
                 pass
 
 

@@ -240,7 +240,7 @@ class _Writer:
         read = [k for k, how in enumerate(self.form.layout) if how == "a"]
         lines = [f"x{k}_all = load_{width}(x{k}, {at(f'x{k}')})" for k in read]
         for j in range(width):
-            lines.append(f"value{j} = {self.element(lambda k, j=j: f'x{k}_all[{j}]')}")  # type: ignore[misc]
+            lines.append(f"value{j} = {self.element(lambda k, j=j: f'x{k}_all[{j}]')}")  # type: ignore[misc]  # mypy gives up on a default argument
         for k in range(outs):
             part = f"[{k}]" if outs > 1 else ""
             values = ", ".join(self.stored(k, f"value{j}{part}") for j in range(width))

@@ -13,7 +13,7 @@ Numbers that say how it went (`info`) stay on the device. What they mean is LAPA
 Source: Golub and Van Loan, Matrix Computations, 3.4, 4.2 and 5.1. Read next: `runtime/factorisations.py`.
 """
 
-# ruff: noqa: F821
+# ruff: noqa: F821  # names that the compiled text is given
 # mypy: disable-error-code="name-defined, assignment"
 # Names like load_x, store_out, zero are put there by `Written`; those of `arithmetic` are said there.
 

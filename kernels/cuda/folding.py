@@ -5,7 +5,7 @@ same bits each time. Images lie row by row; a plane is a channel of one of them.
 `runtime/folding.py`.
 """
 
-# ruff: noqa: F821
+# ruff: noqa: F821  # names that the compiled text is given
 # mypy: disable-error-code="name-defined"
 # Names like load_x, store_out, zero are put there by `Written`.
 

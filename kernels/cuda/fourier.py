@@ -16,7 +16,7 @@ external or hierarchical memory"; Bluestein, "A linear filtering approach to the
 transform". Read next: `runtime/fourier.py`.
 """
 
-# ruff: noqa: F821
+# ruff: noqa: F821  # names that the compiled text is given
 # mypy: disable-error-code="name-defined, assignment"
 # Names like load_x, store_out, zero are put there by `Written`.
 

@@ -5,7 +5,7 @@ a sum over blocks: each leaves its loss and its weight, and one more launch adds
 A label that is no class counts for nothing, and is told of in the error words (indexing.py). Read next: norms.py.
 """
 
-# ruff: noqa: F821
+# ruff: noqa: F821  # names that the compiled text is given
 # mypy: disable-error-code="name-defined"
 # Names like load_x, store_out, zero are put there by `Written`.
 

@@ -12,7 +12,7 @@ Sums are formed in float32 for 16-bit floats, and in int64 for integers, which w
 Read next: `runtime/matmul.py`.
 """
 
-# ruff: noqa: F821
+# ruff: noqa: F821  # names that the compiled text is given
 # mypy: disable-error-code="name-defined, assignment"
 # Names like load_a, store_out, zero are put there by `Written`.
 

@@ -6,7 +6,7 @@ differences from the mean: one pass with sums of squares would cancel. The gradi
 rows: a block has 32 neighbouring columns. Read next: windows.py.
 """
 
-# ruff: noqa: F821
+# ruff: noqa: F821  # names that the compiled text is given
 # mypy: disable-error-code="name-defined, assignment"
 # Names like load_x, store_out, zero are put there by `Written`.
 

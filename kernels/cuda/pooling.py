@@ -6,7 +6,7 @@ belongs to it from its windows, in one order always, where adding it from the wi
 Read next: `runtime/pooling.py`.
 """
 
-# ruff: noqa: F821
+# ruff: noqa: F821  # names that the compiled text is given
 # mypy: disable-error-code="name-defined, assignment"
 # Names like load_x, store_out, zero are put there by `Written`.
 

@@ -1,6 +1,6 @@
 """Evenly spaced numbers on a GPU: a thread for each. Read next: `runtime/ranges.py`."""
 
-# ruff: noqa: F821
+# ruff: noqa: F821  # names that the compiled text is given
 # mypy: disable-error-code="name-defined"
 # Names like number, compute, store_out are put there by `Written`.
 

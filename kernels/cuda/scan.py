@@ -13,7 +13,7 @@ second one each block first combines those of the pieces before its own. Operand
 Read next: `sort.py`.
 """
 
-# ruff: noqa: F821
+# ruff: noqa: F821  # names that the compiled text is given
 # mypy: disable-error-code="name-defined"
 # Names like load_x, store_out, combine are put there by `Written`.
 

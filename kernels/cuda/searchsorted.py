@@ -4,7 +4,7 @@ A search by halves has a thread for each value. Bins are counted by atomic addit
 memory of each block first, so that blocks come together once for each bin and not for each element.
 """
 
-# ruff: noqa: F821
+# ruff: noqa: F821  # names that the compiled text is given
 # mypy: disable-error-code="name-defined"
 # Names like load_edges, store_out are put there by `Written`.
 

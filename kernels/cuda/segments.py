@@ -6,7 +6,7 @@ at least as many as a warp has lanes, neighbouring threads take neighbouring num
 lanes of a warp share the run's entries. Read next: `runtime/segments.py`.
 """
 
-# ruff: noqa: F821
+# ruff: noqa: F821  # names that the compiled text is given
 # mypy: disable-error-code="name-defined, assignment"
 # Names like load_x, store_out, zero are put there by `Written`.
 

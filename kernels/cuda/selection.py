@@ -6,7 +6,7 @@ last one digit by digit, the most significant first (`first_of_line`), and then 
 ones as are wanted still, in the order of the line. Read next: `compaction.py`.
 """
 
-# ruff: noqa: F821
+# ruff: noqa: F821  # names that the compiled text is given
 # mypy: disable-error-code="name-defined"
 # Names like key_of, key_kind are put there by `Written`.
 

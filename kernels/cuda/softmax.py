@@ -6,7 +6,7 @@ neighbours; `TOGETHER` says which. Operands are dense: an element of a row lies 
 Read next: losses.py.
 """
 
-# ruff: noqa: F821
+# ruff: noqa: F821  # names that the compiled text is given
 # mypy: disable-error-code="name-defined"
 # Names like load_x, store_out, zero are put there by `Written`.
 

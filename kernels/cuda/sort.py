@@ -12,7 +12,7 @@ What comes out are values and places of the first `wanted` elements, or keys and
 `selection.py`.
 """
 
-# ruff: noqa: F821
+# ruff: noqa: F821  # names that the compiled text is given
 # mypy: disable-error-code="name-defined"
 # Names like key_of, key_kind are put there by `Written`.
 

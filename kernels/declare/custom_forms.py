@@ -21,7 +21,7 @@ from redispatch.dispatch.layers import ad_inplace_or_view
 from redispatch.dispatch.pytree import tree_leaves
 from redispatch.dispatch.schema.schema import TENSOR, AliasInfo
 
-from ..ops.out_forms import filled
+from .out_forms import filled
 
 
 def inplace_form(op: OpOverload, lib: Library) -> OpOverload:

@@ -73,6 +73,16 @@ def custom_op(
     Errors: ValueError for a name without namespace, a function whose annotations give no schema, or one for certain
     devices that has no argument to tell the device by; RegistrationError where the name is taken by an operator that is
     no custom one.
+
+    >>> import redispatch as rd
+    >>> from redispatch.library import custom_op
+    >>> @custom_op("doc::twice", mutates_args=())
+    ... def twice(x: rd.Tensor) -> rd.Tensor:
+    ...     return x + x
+    >>> twice(rd.ones(2))
+    tensor([2., 2.])
+    >>> rd.ops.doc.twice.default
+    <OpOverload(op='doc.twice', overload='default')>
     """
 
     def make(function: Function) -> CustomOpDef:

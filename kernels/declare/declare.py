@@ -1,18 +1,15 @@
 """Declaring an operator: one place for its schema, shape rule, kernel, derivative and autocast policy.
 
-    exp_op = pointwise("exp(Tensor self) -> Tensor", inplace=True, out="out", promotion="float")
+    exp = unary("exp", kernels.exp, "float", core=True, derivative=lambda grad, result: grad * result)
 
-    @exp_op.scalar
-    def exp_scalar(self):
-        return exp(self)
+is a pointwise operator in one statement (operator.py). An `Operator` is a schema with kernels written by hand. A
+`Structured` one (structured.py) has a `meta`, which says what the result looks like, and a `body`, which fills it; the
+in-place and `out=` forms and the meta device come from the same two. A `Planned` one (planned.py) remembers what is to
+be done for arguments that look alike. A `Pointwise` one (pointwise.py) needs only what happens to one element.
 
-    exp_op.derivative(self=lambda grad, result: grad * result)
-    exp = public(exp_op)
-
-An `Operator` is a schema with kernels written by hand. A `Structured` one (structured.py) has a `meta`, which says what
-the result looks like, and a `body`, which fills it; the in-place and `out=` forms and the meta device come from the
-same two. A `Planned` one (planned.py) remembers what is to be done for arguments that look alike. A `Pointwise` one
-(pointwise.py) needs only what happens to one element.
+Note [Facts stand at the operator]
+Core ATen, the batching class, the dtypes that are refused, the out= forms that few programs need: each is said where
+the operator is declared, and whoever wants the list of all asks `declarations()`.
 
 Note [Kernels are leaves]
 A kernel for the CPU or the meta device reads and writes memory, and asks nothing of the dispatch state but whether it
@@ -20,7 +17,7 @@ is inference mode. The specialiser relies on it: around a leaf it leaves out wha
 such kernels that do call operators say so (`dispatches=True`). Kernels for every backend at once, composite ones, are
 taken to call operators, unless they carry the mark `@leaf` themselves. `tests/op_db/test_leaves.py` holds all to it.
 
-Read next: structured.py, public.py.
+Read next: operator.py, structured.py, public.py.
 """
 
 from __future__ import annotations
@@ -28,12 +25,14 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import Parameter, Signature
+from types import MappingProxyType
 from typing import Any
 
 from redispatch.dispatch import (
     NUMBER_FOR_TENSOR,
+    OPERATORS,
     FunctionSchema,
     OpOverload,
     Tag,
@@ -52,7 +51,11 @@ from redispatch.dispatch.specialiser.marks import frozen, inline, leaf
 from .core_aten import CORE
 
 Function = Callable[..., Any]
+Dtypes = str | tuple[str, ...]  # a name, or several
+Refusals = Mapping[Any, str | Exception] | Dtypes  # of Dtypes; mypy takes no union for the keys of a dict
+LateOut = bool | str | tuple[str, ...]
 LEAF_KEYS = {"CPU", "Meta"}
+DECLARED: dict[OpOverload, Operator] = {}  # who declared a form
 
 
 own_namespace("aten")
@@ -68,6 +71,15 @@ class Operator:
     out_names: what it calls the tensors that it writes, where they are several and not called as the results are.
     numbers: whether a Python number may stand for a tensor argument.
     scratch: an argument that is written, of which no layer is to hear; see FunctionSchema.with_scratch.
+    core: whether PyTorch counts the functional form among Core ATen.
+    autocast: the policy by device type, {"cuda": "fp32"}.
+    batching: its class for vmap (kernels/batching), where tags and schema do not tell: "pointwise", "losses".
+    late_out: whether it has an out= form that no Python function ends in, declared when it is looked for: True for the
+        usual name; or its overload name, or that and the names of its tensors (kernels/ops/late_out_forms.py).
+    refuses: the dtypes that it is not computed in, one name or several at once, and PyTorch's reason: the kernel's name
+        in `"erf_vml_cpu" not implemented for 'Bool'`, or the exception. Dtypes alone: by the kernel `<name>_cpu`.
+        A `Pointwise` operator raises it by itself, unless it is "": then a check does, or what it is written in. Of
+        others it is known, and their kernels raise it.
 
     Fields, of the derivative that was declared: `rules` and `node`, for other operators that have the same.
     """
@@ -87,14 +99,24 @@ class Operator:
         tags: tuple[str, ...] = (),
         namespace: str = "aten",
         scratch: str = "",
+        core: bool = False,
+        autocast: Mapping[str, str] = MappingProxyType({}),
+        batching: str = "",
+        late_out: LateOut = False,
+        refuses: Refusals = (),
     ) -> None:
         self.text = text = SchemaText(f"{namespace}::{schema}", scratch)
         self.place = declared_at()
         self.names = text.names
+        self.batching, self.late_out = batching, late_out
+        self.refuses = by_dtype(refuses, f"{schema.partition('(')[0].partition('.')[0]}_cpu")
         self.functional = self._define(text, numbers, tags)
+        if core:
+            self.functional.tags.append(Tag("core"))
         other = inplace if isinstance(inplace, str) else None
         self.inplace = self._define(text.inplace(other), numbers, tags) if inplace else None
         self.out = self._define(text.out(out, out_names), numbers, tags) if out else None
+        self.autocast(**autocast)
 
     def _define(self, text: SchemaText, numbers: bool, tags: tuple[str, ...]) -> OpOverload:
         if numbers:
@@ -107,6 +129,7 @@ class Operator:
             ad_inplace_or_view.track_aliases(op)
         if text.is_factory:
             backend_select.select_backend(op)
+        DECLARED[op] = self
         return op
 
     @property
@@ -166,7 +189,7 @@ class Operator:
     # Rules for the layers ----------------------------------------------------------------------------------------
 
     def derivative(
-        op,  # noqa: N805  # `self` is the name of most operators' first argument, so it must be free as a keyword
+        op,  # `self` is the name of most operators' first argument, so it must be free as a keyword
         /,
         *joint: tuple[tuple[str, ...], Function],
         node: str | None = None,
@@ -182,8 +205,18 @@ class Operator:
         none. Formulas are written as for real numbers, and what they give for complex ones follows, unless they are
         `for_complex` ones themselves; see dispatch/autograd/conjugate.py.
         """
-        op.rules = rules = [((name,), formula) for name, formula in formulas.items()] + list(joint)
-        op.node, op.for_complex = node or node_name(op.base_name), for_complex
+        rules = [((name,), formula) for name, formula in formulas.items()] + list(joint)
+        op.differentiate_by(rules, node, nondifferentiable, for_complex)
+
+    def differentiate_by(
+        op,  # as in `derivative`
+        rules: Any,
+        node: str | None = None,
+        nondifferentiable: tuple[int, ...] = (),
+        for_complex: bool = False,
+    ) -> None:
+        """Declares the same by a sequence of (inputs, formula), which is read when the derivative is first needed."""
+        op.rules, op.node, op.for_complex = rules, node or node_name(op.base_name), for_complex
         for form in (op.functional, op.inplace):
             if form is not None:
                 differentiable(
@@ -219,6 +252,21 @@ class Operator:
             autocast.register_policy(self.functional, device, getattr(autocast, policy))
 
 
+def declarations() -> Iterator[Operator]:
+    """Yields the declaration of each operator of the library, as long as it is there."""
+    for op, declared in DECLARED.items():
+        if op is declared.functional and OPERATORS.get(op.qualified_name) is op:
+            yield declared
+
+
+def by_dtype(refuses: Refusals, kernel: str) -> dict[str, str | Exception]:
+    """The reason for each dtype by its name, of those that are given for several at once, or for none but `kernel`."""
+    reasons = refuses if isinstance(refuses, Mapping) else {refuses: kernel}
+    return {
+        name: reason for names, reason in reasons.items() for name in ((names,) if isinstance(names, str) else names)
+    }
+
+
 def no_formula(name: str) -> Function:
     """The formula of a derivative that nobody has worked out, in PyTorch either: backward says so."""
 
@@ -246,7 +294,18 @@ def taking(*parameters: str) -> Callable[[Function], Formula]:
 
 def through(op: Operator, *parameters: str) -> Formula:
     """The formula that calls an operator with what these parameters mean: `through(op, "grad", "self", "dim")`."""
-    return Formula(op.functional, parameters)
+    return Formula(handing_on(op.functional, op.text) if "*" in op.text.arguments else op.functional, parameters)
+
+
+def handing_on(form: OpOverload, text: SchemaText) -> Function:
+    """A function of positions that calls one of an operator's forms, whose schema may want some by their names."""
+    arguments, names = text.arguments, text.names
+    count = arguments.index("*") if "*" in arguments else len(names)
+    if count == len(names):
+        return lambda *values: form(*values)
+    if count == len(names) - 1:  # as of most: no pairs to zip
+        return lambda *values: form(*values[:count], **{names[count]: values[count]})
+    return lambda *values: form(*values[:count], **dict(zip(names[count:], values[count:], strict=True)))
 
 
 def _registering(op: OpOverload, keys: tuple[str, ...], dispatches: bool) -> Callable[[Function], Function]:
@@ -268,7 +327,15 @@ def declared_at() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
-MACHINERY = ("declare.py", "structured.py", "planned.py", "pointwise.py", "from_scalar.py", "from_fold.py")
+MACHINERY = (
+    "declare.py",
+    "structured.py",
+    "planned.py",
+    "pointwise.py",
+    "from_scalar.py",
+    "from_fold.py",
+    "operator.py",
+)
 
 
 def node_name(base_name: str) -> str:
@@ -281,7 +348,7 @@ CAPITALS = re.compile(r"(?:^|_|(?<=\d))([a-z]?)")  # the first letter of a word,
 
 def alias(
     name: str,
-    of: Operator,
+    of: Any,
     *,
     overload: str | None = None,
     inplace: bool = True,
@@ -291,15 +358,18 @@ def alias(
 ) -> Operator:
     """A second name: the operator `name` with the arguments of another one, and its forms, which it calls.
 
+    of: the other operator, or the public function of one that was declared in one statement.
+
     overload, out: the overload names, where they are others.
     inplace: whether it has the other one's in-place form, too.
     numbers: whether a Python number may stand for a tensor argument.
     """
+    of = getattr(of, "op", of)
     arguments = of.text.text[of.text.text.index("(") :]
     named = head(name, of.text.overload_name if overload is None else overload)
     into = (out or of.out._overloadname) if of.out else None
     written = inplace and of.inplace is not None
-    made = Operator(f"{named}{arguments}", inplace=written, out=into, numbers=numbers, tags=tags)
+    made = Operator(f"{named}{arguments}", inplace=written, out=into, numbers=numbers, tags=tags, refuses=of.refuses)
     targets = (of.functional, of.inplace if written else None, of.out)
     for form, target in zip((made.functional, made.inplace, made.out), targets, strict=True):
         if form is not None and target is not None:

@@ -29,7 +29,16 @@ from .custom_op import parse_name, same_definition
 from .declare import Formula, Operator, node_name
 from .pointwise import COMPLEX, Pointwise
 from .public import public
-from .scalar_functions import Function, ScalarFunction, ScalarFunctionError, compiled, cost_of, function_of, slope
+from .scalar_functions import (
+    Function,
+    ScalarFunction,
+    ScalarFunctionError,
+    compiled,
+    cost_of,
+    function_of,
+    is_ours,
+    slope,
+)
 from .structured import Structured
 
 NUMBERS = {"float": "float", "int": "int", "bool": "bool", "number": "Scalar"}  # how schemas write types of numbers
@@ -72,6 +81,14 @@ def elementwise(
     Errors: TypeError for a schema that is not elementwise, options of other types, parameters that do not match, and
     (ScalarFunctionError, with the line) Python that has no meaning for one element; RegistrationError where the name is
     taken.
+
+    >>> import redispatch as rd
+    >>> from redispatch.library import elementwise
+    >>> @elementwise("doc::hill(Tensor x) -> Tensor")
+    ... def hill(x):
+    ...     return 1 / (1 + x * x)
+    >>> hill(rd.tensor([0.0, 1.0]))
+    tensor([1.0000, 0.5000])
     """
 
     check_text("elementwise", schema, "mylib::bump(Tensor x) -> Tensor")
@@ -210,7 +227,7 @@ class Elementwise(Removable, Pointwise):
         **options: Any,
     ) -> None:
         name = schema.name.partition("::")[2]
-        super().__init__(library, str(schema), unsupported=dict.fromkeys(COMPLEX, name), **options)
+        super().__init__(library, str(schema), refuses={COMPLEX: name}, **options)
         self.function, self.slopes, self.parsed, self.linear = function, slopes, schema, linear
         self.number_places = [
             i for i, one in enumerate(schema.arguments) if NUMBERS.get(str(one.type)) in ("float", "Scalar")
@@ -241,23 +258,50 @@ class Elementwise(Removable, Pointwise):
 
     def rule_by_tensor(self) -> list[Rule]:
         """The formulas of the derivative, for which operators are made where slopes are scalar functions."""
-        rules: list[Rule] = []
-        for tensor, given in (self.slopes or {}).items():
-            if self.linear and tensor == self.names[0]:
-                rules.append(((tensor,), Formula(self.functional, ["grad", *self.names[1:]])))
-                continue
-            if given is not None and is_formula(given):
-                rules.append(((tensor,), given))
-                continue
-            try:
-                by = given or slope(self.function, tensor)
-            except ScalarFunctionError as problem:
-                rules.append(((tensor,), refusing(self.base_name, problem)))
-                continue
-            several = len(self.tensors) - self.linear > 1
-            name = f"{self.base_name}_backward" + (f"_{tensor}" if several else "")
-            rules.append(((tensor,), backward(self.library, self.parsed, name, by)))
-        return rules
+        return rules_by_tensor(self, self.library, self.parsed, self.function, self.slopes or {}, self.linear)
+
+
+def derived(op: Pointwise, function: Function) -> Rules:
+    """The formulas of an operator of the library's own, derived from its scalar function as a user's are."""
+
+    def make() -> list[Rule]:
+        named = function
+        if is_ours(function):  # which has names of its own for its parameters
+            names = ", ".join(op.names)
+            text = f"def {op.base_name}({names}):\n    return function({names})"
+            named = function_of(op.base_name, text, {"function": function}, place_of(function))
+        slopes = dict.fromkeys(tensors_of(op.schema))
+        return rules_by_tensor(op, Library(op.functional.namespace, "FRAGMENT"), op.schema, named, slopes)
+
+    return Rules(make)
+
+
+def rules_by_tensor(
+    op: Pointwise,
+    library: Library,
+    schema: FunctionSchema,
+    function: Function,
+    slopes: Mapping[str, Function | None],
+    linear: bool = False,
+) -> list[Rule]:
+    """The formulas of an operator's derivative: as they are given, or by operators made of scalar functions."""
+    rules: list[Rule] = []
+    for tensor, given in slopes.items():
+        if linear and tensor == op.names[0]:
+            rules.append(((tensor,), Formula(op.functional, ["grad", *op.names[1:]])))
+            continue
+        if given is not None and is_formula(given):
+            rules.append(((tensor,), given))
+            continue
+        try:
+            by = given or slope(function, tensor)
+        except ScalarFunctionError as problem:
+            rules.append(((tensor,), refusing(op.base_name, problem)))
+            continue
+        several = len(op.tensors) - linear > 1
+        name = f"{op.base_name}_backward" + (f"_{tensor}" if several else "")
+        rules.append(((tensor,), backward(library, schema, name, by)))
+    return rules
 
 
 class Rules:

@@ -52,12 +52,15 @@ from .structured import (
     not_implemented,
 )
 
-# What `unsupported` names at once, as in dict.fromkeys(COMPLEX, "lt_cpu").
+# What `refuses` names at once: {COMPLEX: "lt_cpu"}.
 COMPLEX = ("complex64", "complex128")
 WHOLE = ("bool", "uint8", "int8", "int16", "int32", "int64")
-FLOATING = ("float16", "bfloat16", "float32", "float64")
+HALVES = ("float16", "bfloat16")
+FLOATING = (*HALVES, "float32", "float64")
+NOT_FLOATING = (*WHOLE, *COMPLEX)
 
 DECLARED: list[Pointwise] = []  # all pointwise operators: a backend gives each of them its kernels
+MATHS = "redispatch.kernels.maths."
 OPERANDS = ("self", "other", "exponent", "min", "max")
 
 
@@ -108,7 +111,6 @@ class Pointwise(Deciding, Structured):
     promotion: one of the words above, or a function of the arguments that gives one; of those, it may ask how tensors
         look, the types of numbers, and the values that a `when` names.
     keep: arguments that keep their own dtype, such as the condition of `where`.
-    unsupported: dtypes without a kernel, and the kernel's name in PyTorch's message.
     exact_out: whether `out=` must have the result's very dtype; or what is said where it has another one.
     cost: of one element, in cheap operations.
     """
@@ -123,14 +125,12 @@ class Pointwise(Deciding, Structured):
         *,
         promotion: str | Callable[..., str] = "same",
         keep: tuple[str, ...] = (),
-        unsupported: dict[str, str] | None = None,
         cost: int = 1,
         exact_out: bool | str = False,
         **options: Any,
     ) -> None:
         super().__init__(schema, tags=("pointwise",), **options)
         self.promotion, self.keep, self.cost = promotion, keep, cost
-        self.unsupported = unsupported or {}
         self.exact_out = exact_out
         self.check_function: Function | None = None
         self.numbers_function: Function | None = None
@@ -182,6 +182,8 @@ class Pointwise(Deciding, Structured):
 
     def _add(self, body: Any, example: Function, when: dict[str, Any] | None) -> None:
         parameters = example.__code__.co_varnames[: example.__code__.co_argcount]
+        if example.__module__.startswith(MATHS):  # a function of one number serves many operators: by position
+            parameters = tuple(self.names[: len(parameters)])
         unknown = [name for name in parameters if name not in self.names]
         if unknown:
             raise TypeError(
@@ -304,6 +306,7 @@ class Pointwise(Deciding, Structured):
         default = get_default_dtype()
         if self.check_function is not None:
             self.check_function(*args)
+        self._common(args)
         tensors = [args[i] for i in self.schema.tensor_positions if isinstance(args[i], Tensor)]
         shape = tensors[0]._shape
         if any(tensor._shape != shape for tensor in tensors):
@@ -321,17 +324,26 @@ class Pointwise(Deciding, Structured):
 
     def _dtypes(self, args: tuple[Any, ...]) -> tuple[dtype, dtype]:
         """(the dtype in which elements are computed, that of the result)"""
-        common = result_type(*(args[i] for i in self._operands if args[i] is not None))
+        common = self._common(args)
         promotion = self.promotion if isinstance(self.promotion, str) else self.promotion(*args)
         if promotion == "float" and common.category < get_default_dtype().category:
             common = get_default_dtype()
-        if common.name in self.unsupported:
-            raise not_implemented(self.unsupported[common.name], common)
+        reason = self.refuses.get(common.name)
+        if isinstance(reason, str) and reason:
+            raise not_implemented(reason, common)
         if promotion == "compare":
             return common, dtypes.bool
         if promotion == "complex":
             return common, common.to_complex()
         return common, common.to_real() if promotion == "real" else common
+
+    def _common(self, args: tuple[Any, ...]) -> dtype:
+        """The inputs' common dtype. Raises the exception that the operator has for it, if it has one."""
+        common = result_type(*(args[i] for i in self._operands if args[i] is not None))
+        reason = self.refuses.get(common.name)
+        if isinstance(reason, Exception):
+            raise type(reason)(*reason.args)  # a new one: each carries its own traceback
+        return common
 
     def loop_into_fresh(self, variant: Variant, plan: PointwisePlan, result: Tensor, args: tuple[Any, ...]) -> Loop:
         """The loop for results with memory of their own. It is compiled here, if it must be."""
@@ -503,6 +515,6 @@ def fitting(loop: Loop, fit: Callable[[Any], Any], positions: tuple[int, ...], a
     return Loop(None, loop.numel, fitted_if_need_be if fit is as_long else fitted) if places else loop
 
 
-def pointwise(schema: str, **options: Any) -> Pointwise:
-    """Declares a pointwise operator; see Pointwise and Operator for the options."""
-    return Pointwise(schema, **options)
+def pointwise(schema: str, **facts: Any) -> Pointwise:
+    """Declares a pointwise operator whose functions and derivative follow; operator.py says all at once."""
+    return Pointwise(schema, **facts)

@@ -42,20 +42,27 @@ from .return_types import has_names, return_type
 
 HIDDEN.add(__name__)  # nobody looks for a mistake here
 
+# PyTorch's modules, as what comes behind `torch.` -> name -> function. The modules of the frontend are made of this.
+FUNCTIONS: dict[str, dict[str, Any]] = {"": {}, "nn": {}, "fft": {}, "linalg": {}, "special": {}}
+
 
 def public(
     *operators: Operator,
     function: bool = True,
     method: bool = True,
     name: str | None = None,
+    module: str = "",
     function_like: Callable[..., Any] | None = None,
     method_like: Callable[..., Any] | None = None,
 ) -> Any:
     """The function `name(...)` over these overloads, in the order in which they are tried.
 
     Also attached, where `method` is set and the first argument is `self`: `Tensor.name` and, with an in-place form,
-    `Tensor.name_`. Returns the function; the method where `function` is not set.
+    `Tensor.name_`. Returns the function; the method where `function` is not set. Its `ops` are the declarations, its
+    `op` the first of them.
 
+    module: PyTorch's module that has the function, "nn" for what `nn.functional` calls; by default the package itself,
+    or `linalg` for an operator of the name `linalg_inv`, which is the function `inv` there; so are `fft` and `special`.
     function_like, method_like: a function with the parameters that it has in PyTorch, where that has it in Python.
     """
     name = name or operators[0].base_name
@@ -65,6 +72,9 @@ def public(
         inplace: list[Overload] = [(o.inplace, None) for o in operators if o.inplace]
         if inplace:
             made.inplace = face(f"{name}_", inplace, "torch")
+        prefix, _, rest = name.partition("_")
+        module, name_there = (prefix, rest) if prefix and prefix in FUNCTIONS else (module, name)
+        FUNCTIONS[module][name_there] = made
     if method:
         methods = [o for o in operators if o.names and o.names[0] == "self"]
         if methods:
@@ -74,6 +84,8 @@ def public(
         written: list[Overload] = [(o.inplace, None) for o in methods if o.inplace]
         if written:
             attach(f"{name}_", written, alone=alone)
+    if made is not None:
+        made.op, made.ops = operators[0], operators
     return made
 
 

@@ -21,11 +21,13 @@ import math
 import textwrap
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
+from redispatch import kernels
 from redispatch.kernels.maths import vecmath
 
 from . import scalar_slopes
@@ -44,6 +46,7 @@ ONE = (  # functions of `math` that are compiled, by how many numbers they take
 )
 TWO = "atan2 copysign fmod gcd hypot ldexp nextafter pow"
 COUNT = dict.fromkeys(ONE.split(), 1) | dict.fromkeys(TWO.split(), 2)
+MODULES = (math, kernels)  # whose functions may be called, the second's by operators of the library
 MAY = (
     "a scalar function may use numbers, arithmetic, comparisons, if, for, while, math.*, abs, min, max, other such defs"
 )
@@ -123,11 +126,16 @@ class ScalarFunction:
             elif isinstance(node, ast.Call):
                 self.called(node)
             elif isinstance(node, ast.Attribute):
-                allowed = isinstance(node.value, ast.Name) and self.meaning(node.value) is math
-                allowed = allowed and hasattr(math, node.attr)
+                module = self.meaning(node.value) if isinstance(node.value, ast.Name) else None
+                allowed = module in MODULES and hasattr(module, node.attr)
             elif isinstance(node, ast.Name):
                 value = self.meaning(node)
-                allowed = value is None or callable(value) or isinstance(value, bool | int | float) or value is math
+                allowed = (
+                    value is None
+                    or callable(value)
+                    or isinstance(value, bool | int | float)
+                    or any(value is m for m in MODULES)
+                )
             if not allowed:
                 raise self.error(f"`{ast.unparse(node)}` is not supported: {MAY}", node)
 
@@ -146,7 +154,7 @@ class ScalarFunction:
         value: Any = None
         if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
             module = self.meaning(node.func.value)
-            value = getattr(module, node.func.attr, None) if module is math else None
+            value = getattr(module, node.func.attr, None) if module in MODULES else None
         elif isinstance(node.func, ast.Name):
             value = self.meaning(node.func)
         if value is self.function:
@@ -186,7 +194,7 @@ class Written:
     """A function that is being written: its tree, and the values that its free names will have."""
 
     def __init__(self, of: ScalarFunction) -> None:
-        self.of, self.namespace = of, {}  # type: ignore[var-annotated]
+        self.of, self.namespace = of, {}  # type: ignore[var-annotated]  # filled below
         self.taken = of.assigned | set(of.parameters)  # all other names are replaced
 
     def bound(self, word: str, value: Any) -> ast.expr:
@@ -433,7 +441,7 @@ class Slope(Written):
                 return dx if n else None
             less = x if n == 2 else ast.BinOp(x, ast.Pow(), ast.Constant(n - 1))
             return times(ast.BinOp(ast.Constant(float(n)), ast.Mult(), less), dx)
-        by_base, by_exponent = scalar_slopes.SLOPES["pow"]
+        by_base, by_exponent = slopes_of_math("pow") or ()
         first = times(ast.Call(self.bound(by_base.__name__, compiled(by_base)), [x, y], []), dx)
         second = dy and times(ast.Call(self.bound(by_exponent.__name__, compiled(by_exponent)), [x, y], []), dy)
         return plus(first, second)
@@ -466,7 +474,7 @@ class Slope(Written):
         if isinstance(function, FunctionType) and not is_ours(function):
             parameters = ScalarFunction(function).parameters
             return lambda n: slope(function, parameters[n])
-        known = scalar_slopes.SLOPES.get(function.__name__)
+        known = slopes_of_math(function.__name__)
         if known is None:
             raise self.of.error(
                 f"the derivative of `{ast.unparse(node.func)}` is not known here: pass derivative=, a scalar function "
@@ -479,6 +487,21 @@ class Slope(Written):
         if yes is None and no is None:
             return None
         return ast.IfExp(test, yes or number(0.0), no or number(0.0))
+
+
+@cache
+def slopes_of_math(name: str) -> tuple[Function, ...] | None:
+    """The slope by each parameter of a function of `math`, () where it is 0 nearly everywhere; None for an unknown."""
+    head = scalar_slopes.HEADS.get(name)
+    if head is None:
+        return None
+    texts, parameters = scalar_slopes.TEXTS[head], head.removeprefix(name)
+    names = [f"{name}_slope{f'_{one}' if len(texts) > 1 else ''}" for one in parameters.strip("()").split(", ")]
+    known = {"math": math, "square": scalar_slopes.square}
+    return tuple(
+        function_of(slope_name, f"def {slope_name}{parameters}:\n    return {text}", known, "scalar_slopes.py")
+        for slope_name, text in zip(names, texts, strict=False)
+    )
 
 
 # --- small pieces of text ---------------------------------------------------------------------------------------------

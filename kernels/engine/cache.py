@@ -4,20 +4,17 @@ Why not numba's own cache: its key misses edits in other files and checked again
 of its crashes the interpreter, and where nothing can be written the import fails. Here
 
 - the key is a hash of the kernel's complete text, its signature and flags, the versions, and the CPU;
-- a file is sealed with a hash of its content: damage is a miss, and the kernel is compiled again, silently;
-- files appear by an atomic rename, so many processes may compile at once;
-- where nothing can be written, kernels live in memory, with one warning.
+- the directory is one where damage is a miss, many processes may write at once, and which need not be there.
 
-A cached kernel is machine code, and is unpickled: the directory is private, and one that another user owns is refused.
-`REDISPATCH_CACHE_DIR` names another directory. Beside each kernel lies its source, `<name>-<key>.py`, to read; its
-first line says what was compiled. `python -m redispatch.cache` lists, fills and empties the directory.
+A cached kernel is machine code, and is unpickled: that is why the directory must be private. Beside each kernel lies
+its source, `<name>-<key>.py`, to read; its first line says what was compiled. `python -m redispatch.cache` lists, fills
+and empties the directory.
 """
 
 import os
 import pickle
 import re
 import sys
-import warnings
 from dataclasses import dataclass
 from functools import cache as once
 from pathlib import Path
@@ -25,45 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from .digest import digest
-
-SEAL = 32  # bytes of sha256 before the content
-
-_warned = False
-
-
-def directory() -> Path | None:
-    """The cache directory, made if need be, or None where there is none to use."""
-    chosen = os.environ.get("REDISPATCH_CACHE_DIR")
-    try:
-        if chosen:
-            path = Path(chosen)
-        else:
-            path = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "redispatch"
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if hasattr(os, "getuid"):
-            facts = path.stat()
-            if facts.st_uid != os.getuid():
-                raise PermissionError(f"{path} is owned by another user")
-            if facts.st_mode & 0o022:
-                raise PermissionError(f"{path} can be written by other users")
-        return path
-    except (OSError, RuntimeError) as problem:  # RuntimeError: no home directory
-        warn_once(problem)
-        return None
-
-
-def warn_once(problem: Exception) -> None:
-    """Says that nothing can be kept, the first time."""
-    global _warned
-    if not _warned:
-        _warned = True
-        warnings.warn(
-            f"compiled kernels cannot be kept on disk ({problem}); each process compiles its own. "
-            "Set REDISPATCH_CACHE_DIR to a directory of yours to change this.",
-            RuntimeWarning,
-            stacklevel=3,
-        )
+from redispatch.dispatch.disk import digest, directory, read_sealed, warn_once, write_sealed, write_whole
 
 
 @once
@@ -91,12 +50,8 @@ def load(key: str) -> Any | None:
     path = directory()
     if path is None:
         return None
-    try:
-        content = (path / f"{key}.kernel").read_bytes()
-    except OSError:
-        return None
-    seal, payload = content[:SEAL], content[SEAL:]
-    if digest(key.encode(), payload) != seal:
+    payload = read_sealed(path / f"{key}.kernel", key)
+    if payload is None:
         return None
     from numba.core.compiler import CompileResult  # here, because importing numba takes 0.3 s
 
@@ -124,23 +79,9 @@ def store(key: str, result: Any, name: str, source: str) -> None:
     payload = dumps(result._reduce())
     try:
         write_whole(path / f"{name}-{key[:12]}.py", source.encode())
-        write_whole(path / f"{key}.kernel", digest(key.encode(), payload) + payload)
+        write_sealed(path / f"{key}.kernel", key, payload)
     except OSError as problem:
         warn_once(problem)
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Writes a file such that it is there as a whole, or not."""
-    import tempfile  # here, because it brings half of the standard library along
-
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".new")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 # What is there -------------------------------------------------------------------------------------------------------
@@ -151,7 +92,7 @@ OURS = re.compile(r"[0-9a-f]{64}\.(?:kernel|ptx|cubin)|.+-[0-9a-f]{12}\.py|tmp.+
 
 @dataclass(frozen=True)
 class Kept:
-    """A kernel on disk."""
+    """A kernel on disk, or specialised code."""
 
     title: str  # "add_loop(int64, float32[], ...)": what was compiled, for which types
     file: Path

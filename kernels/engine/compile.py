@@ -19,7 +19,8 @@ from typing import Any
 
 from redispatch.dispatch.tensor.target import TARGET
 
-from . import cache
+from ..maths.vecmath import define
+from . import cache, primitives
 from .program import Program
 
 Entry = Callable[..., Any]
@@ -149,9 +150,8 @@ def _compile(program: Program, signature: tuple[str, ...], fastmath: frozenset[s
     njit: Any = numba.njit  # its stubs do not know all of its options
     types: Any = numba.types
 
-    from . import primitives
-
     primitives.register()
+    define.register()
 
     def numba_type(name: str) -> Any:
         if name.endswith("[]"):

@@ -138,14 +138,12 @@ def bits_of_turn(m, e, i):
 
 @once
 def register() -> None:
-    """Teach numba the primitives, and the functions of `vecmath/`."""
+    """Teach numba the primitives."""
     from llvmlite import ir  # here, because importing numba takes 0.3 s
     from llvmlite.binding import llvm_version_info
     from numba import types
     from numba.core.typing import signature
-    from numba.extending import lower_builtin, overload, type_callable
-
-    from ..maths.vecmath import define
+    from numba.extending import lower_builtin, type_callable
 
     def instruction(primitive: Any, result: Any, arguments: tuple[Any, ...], emit: Any) -> None:
         """The primitive is a short run of LLVM instructions, from `arguments` to `result`; see `of_one_type`."""
@@ -247,4 +245,3 @@ def register() -> None:
     of_one_type(fma, lambda b, x, y, z: b.fma(x, y, z))
     of_one_type(maximum, extreme("llvm.maximum", ">"))
     of_one_type(minimum, extreme("llvm.minimum", "<"))
-    define.register(overload, types)

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from .digest import digest
+from redispatch.dispatch.disk import digest
 
 REALS = ("float32", "float64")
 STARTED = time.time()

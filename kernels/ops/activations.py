@@ -1,104 +1,28 @@
-"""Activations, element by element, and the slopes of those whose slope is an operator of its own."""
+"""Activations, element by element: smooth ones, and those made of pieces, lines that bend.
+
+Where PyTorch has an operator for the slope of one, so is it here: `<name>_backward`. Read next: gates.py, rrelu.py.
+"""
 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 from redispatch import kernels
-from redispatch.dispatch.tensor import Tensor
+from redispatch.dispatch.tensor import Tensor, empty
+from redispatch.kernels import Elementwise
 
-from ..declare.pointwise import COMPLEX, WHOLE, pointwise
+from ..declare.declare import Operator, through
+from ..declare.operator import backward, flat, operator, pointwise, unary, with_arguments
+from ..declare.pointwise import COMPLEX, NOT_FLOATING, WHOLE, Pointwise
 from ..declare.public import public
-from ..declare.structured import not_implemented
+from ..declare.structured import Meta, c_name, not_implemented, resize_out
+from .comparison import where_op
+from .creation import preserved_strides
 
-sigmoid_op = pointwise("sigmoid(Tensor self) -> Tensor", inplace=True, out="out", promotion="float", cost=8)
-
-
-def sigmoid_element(self):
-    return kernels.sigmoid(self)
-
-
-def sigmoid_complex(self):
-    return kernels.quotient(complex(1, 0), 1 + kernels.exp(-self))
-
-
-sigmoid_op.scalar(float=sigmoid_element, complex=sigmoid_complex)
-
-sigmoid_backward_op = pointwise(
-    "sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
-    unsupported=dict.fromkeys(WHOLE, "sigmoid_backward_cpu"),
-)
-
-
-def sigmoid_slope(grad_output, output):
-    return grad_output * ((1 - output) * output)
-
-
-def sigmoid_complex_slope(grad_output, output):
-    return grad_output * ((1 - output) * output).conjugate()
-
-
-sigmoid_backward_op.scalar(float=sigmoid_slope, complex=sigmoid_complex_slope)
-sigmoid_backward_op.derivative(
-    grad_output=lambda grad, output: sigmoid_backward_op.functional(grad, output.conj()),
-    output=lambda grad, grad_output, output: grad.conj() * grad_output * (1 - 2 * output.conj()),
-    for_complex=True,
-)
-sigmoid_op.derivative(self=lambda grad, result: sigmoid_backward_op.functional(grad, result), for_complex=True)
-sigmoid = public(sigmoid_op)
-
-logit_op = pointwise(
-    "logit(Tensor self, float? eps=None) -> Tensor",
-    inplace=True,
-    out="out",
-    promotion="float",
-    cost=16,
-    unsupported=dict.fromkeys(COMPLEX, "logit_cpu"),
-)
-
-
-@logit_op.scalar(when={"eps": None})
-def logit_element(self):
-    return kernels.logit(self)
-
-
-@logit_op.scalar
-def logit_within(self, eps):
-    low = eps if self < eps else self
-    return kernels.logit(1 - eps if low > 1 - eps else low)
-
-
-logit_backward_op = pointwise(
-    "logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor",
-    unsupported=dict.fromkeys((*WHOLE, *COMPLEX), "logit_backward_cpu"),
-)
-
-
-@logit_backward_op.scalar(when={"eps": None})
-def logit_slope(grad_output, self):
-    """1 / (x (1 - x)), and NaN outside of [0, 1]."""
-    return math.nan if self < 0 or self > 1 else grad_output / (self * (1 - self))
-
-
-@logit_backward_op.scalar
-def logit_slope_within(grad_output, self, eps):
-    """As above, but 0 where x was moved to eps or 1 - eps."""
-    return 0.0 if self < eps or self > 1 - eps else grad_output / (self * (1 - self))
-
-
-def logit_second(grad: Tensor, grad_output: Tensor, self: Tensor, eps: float | None) -> Tensor:
-    """The slope's own slope is (2 x - 1) / (x (1 - x))^2, and 0 where x was moved or there is none."""
-    low = 0 if eps is None else eps
-    slope = 1 / (self * (1 - self))
-    return (grad * grad_output * (2 * self - 1) * slope * slope).masked_fill((self < low) | (self > 1 - low), 0)
-
-
-logit_backward_op.derivative(
-    grad_output=lambda grad, self, eps: logit_backward_op.functional(grad, self, eps), self=logit_second
-)
-logit_op.derivative(self=lambda grad, self, eps: logit_backward_op.functional(grad, self, eps))
-logit = public(logit_op)
+activation = partial(operator, inplace=True, out="out", refuses=NOT_FLOATING, method=False, module="nn")
+NO_CLAMP = NotImplementedError("clamp is not supported for complex types")
 
 
 def floating_only(word: str) -> Any:
@@ -111,60 +35,106 @@ def floating_only(word: str) -> Any:
     return check
 
 
-relu_op = pointwise("relu(Tensor self) -> Tensor", inplace=True)
+# --- sigmoid, logit --------------------------------------------------------------------------------------------------
 
 
-@relu_op.check
-def check_relu(self: Tensor) -> None:
-    if self._dtype.name == "bool":
-        raise RuntimeError("Boolean inputs not supported for relu")
-    if self._dtype.is_complex:
-        raise NotImplementedError("clamp is not supported for complex types")
+def sigmoid_complex(self):
+    return kernels.quotient(complex(1, 0), 1 + kernels.exp(-self))
 
 
-@relu_op.scalar
-def relu_element(self):
+def sigmoid_slope(grad_output, output):
+    return grad_output * ((1 - output) * output)
+
+
+def sigmoid_complex_slope(grad_output, output):
+    return grad_output * ((1 - output) * output).conjugate()
+
+
+sigmoid = unary("sigmoid", {"float": kernels.sigmoid, "complex": sigmoid_complex}, "float", cost=8, core=True)
+sigmoid_backward_op: Pointwise = pointwise(
+    "sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
+    {"float": sigmoid_slope, "complex": sigmoid_complex_slope},
+    late_out="grad_input",
+    refuses=WHOLE,
+    derivative={
+        "grad_output": lambda grad, output: sigmoid_backward_op.functional(grad, output.conj()),
+        "output": lambda grad, grad_output, output: grad.conj() * grad_output * (1 - 2 * output.conj()),
+    },
+    for_complex=True,
+)
+sigmoid.op.derivative(self=through(sigmoid_backward_op, "grad", "result"), for_complex=True)
+
+
+@operator(
+    "logit(Tensor self, float? eps=None) -> Tensor",
+    inplace=True,
+    out="out",
+    promotion="float",
+    cost=16,
+    refuses=COMPLEX,
+)
+def logit(self, eps):
+    low = eps if self < eps else self
+    return kernels.logit(1 - eps if low > 1 - eps else low)
+
+
+logit.op.scalar(kernels.logit, when={"eps": None})
+
+
+def logit_second(grad: Tensor, grad_output: Tensor, self: Tensor, eps: float | None) -> Tensor:
+    """The slope's own slope is (2 x - 1) / (x (1 - x))^2, and 0 where x was moved or there is none."""
+    low = 0 if eps is None else eps
+    slope = 1 / (self * (1 - self))
+    return (grad * grad_output * (2 * self - 1) * slope * slope).masked_fill((self < low) | (self > 1 - low), 0)
+
+
+@backward(logit, "logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor", second=logit_second)
+def logit_backward_op(grad_output, self, eps):
+    """1 / (x (1 - x)), but 0 where x was moved to eps or 1 - eps."""
+    return 0.0 if self < eps or self > 1 - eps else grad_output / (self * (1 - self))
+
+
+@logit_backward_op.scalar(when={"eps": None})
+def logit_slope(grad_output, self):
+    """As above, and NaN outside of [0, 1]."""
+    return math.nan if self < 0 or self > 1 else grad_output / (self * (1 - self))
+
+
+# --- relu, threshold -------------------------------------------------------------------------------------------------
+
+NO_BOOLS = RuntimeError("Boolean inputs not supported for relu")
+
+
+@unary("relu", out=None, late_out=True, core=True, refuses={"bool": NO_BOOLS, COMPLEX: NO_CLAMP})
+def relu(self):
     return 0 if self <= 0 else self  # NaN passes
 
 
-threshold_backward_op = pointwise(
+@activation("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", refuses=("bool", *COMPLEX), module="")
+def threshold(self, threshold, value):
+    return value if self <= threshold else self  # NaN passes
+
+
+@backward(
+    threshold,
     "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
-    unsupported=dict.fromkeys(("bool", *COMPLEX), "threshold_cpu"),
+    refuses={("bool", *COMPLEX): "threshold_cpu"},
 )
-
-
-@threshold_backward_op.scalar
-def passed_above(grad_output, self, threshold):
+def threshold_backward_op(grad_output, self, threshold):
     return 0 if self <= threshold else grad_output
 
 
-threshold_backward_op.derivative(
-    grad_output=lambda grad, self, threshold: threshold_backward_op.functional(grad, self, threshold),
-    self=lambda grad: grad * 0,
-)
-relu_op.derivative(self=lambda grad, result: threshold_backward_op.functional(grad, result, 0))
-relu = public(relu_op)
+relu.op.derivative(self=lambda grad, result: threshold_backward_op.functional(grad, result, 0))
 
-silu_op = pointwise(
-    "silu(Tensor self) -> Tensor", inplace=True, out="out", cost=8, unsupported=dict.fromkeys(WHOLE, "silu_cpu")
-)
-
-
-def silu_element(self):
-    return kernels.silu(self)
+# --- silu, gelu, mish ------------------------------------------------------------------------------------------------
 
 
 def silu_complex(self):
     return self * sigmoid_complex(self)
 
 
-silu_op.scalar(float=silu_element, complex=silu_complex)
-
-
-silu_backward_op = pointwise(
-    "silu_backward(Tensor grad_output, Tensor self) -> Tensor",
-    cost=8,
-    unsupported=dict.fromkeys(WHOLE, "silu_backward_cpu"),
+silu = activation(
+    "silu(Tensor self) -> Tensor", {"float": kernels.silu, "complex": silu_complex}, cost=8, refuses=WHOLE
 )
 
 
@@ -185,58 +155,36 @@ def silu_second(grad: Tensor, grad_output: Tensor, self: Any) -> Tensor:
     return grad * (grad_output * (share * (1 - share) * (2 + self * (1 - 2 * share))))
 
 
-silu_backward_op.scalar(float=silu_slope, complex=silu_complex_slope)
-silu_backward_op.derivative(grad_output=lambda grad, self: silu_backward_op.functional(grad, self), self=silu_second)
-silu_op.derivative(self=lambda grad, self: silu_backward_op.functional(grad, self))
-silu = public(silu_op, method=False)
+silu_backward_op = backward(
+    silu,
+    "silu_backward(Tensor grad_output, Tensor self) -> Tensor",
+    {"float": silu_slope, "complex": silu_complex_slope},
+    cost=8,
+    refuses=WHOLE,
+    second=silu_second,
+)
 
-gelu_op = pointwise("gelu(Tensor self, *, str approximate='none') -> Tensor", inplace=True, out="out", cost=16)
+gelu = activation(
+    "gelu(Tensor self, *, str approximate='none') -> Tensor",
+    kernels.gelu,
+    when={"approximate": "none"},
+    cost=16,
+    core=True,
+    refuses={NOT_FLOATING: "GeluKernelImpl"},
+)
+gelu.op.scalar(kernels.gelu_tanh, when={"approximate": "tanh"})
 
 
-@gelu_op.check
+@gelu.op.check
 def check_gelu(self: Tensor, approximate: str) -> None:
     if approximate not in ("none", "tanh"):
         raise RuntimeError("approximate argument must be either none or tanh.")
-    if not self._dtype.is_floating_point:
-        raise not_implemented("GeluKernelImpl", self._dtype)
-
-
-@gelu_op.scalar(when={"approximate": "none"})
-def gelu_element(self):
-    return kernels.gelu(self)
-
-
-@gelu_op.scalar(when={"approximate": "tanh"})
-def gelu_tanh_element(self):
-    return kernels.gelu_tanh(self)
 
 
 SQRT_HALF = math.sqrt(0.5)
 DENSITY_AT_ZERO = 1 / math.sqrt(2 * math.pi)
 SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
 CUBIC = 0.044715
-
-gelu_backward_op = pointwise(
-    "gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
-    cost=32,
-    unsupported=dict.fromkeys((*WHOLE, *COMPLEX), "GeluBackwardKernelImpl"),
-)
-
-
-@gelu_backward_op.scalar(when={"approximate": "none"})
-def gelu_slope(grad_output, self):
-    """d/dx x Phi(x) = Phi(x) + x phi(x)."""
-    below = 0.5 * (1 + kernels.erf(self * SQRT_HALF))
-    density = DENSITY_AT_ZERO * kernels.exp(-0.5 * self * self)
-    return grad_output * (below + self * density)
-
-
-@gelu_backward_op.scalar(when={"approximate": "tanh"})
-def gelu_tanh_slope(grad_output, self):
-    """d/dx x (1 + t) / 2 with t = tanh(u) is (1 + t) / 2 + x (1 - t^2) u' / 2."""
-    t = kernels.tanh(SQRT_2_OVER_PI * (self + CUBIC * self * self * self))
-    slope = SQRT_2_OVER_PI * (1 + 3 * CUBIC * self * self)
-    return grad_output * (0.5 * (1 + t) + 0.5 * self * (1 - t * t) * slope)
 
 
 def gelu_second(grad: Any, grad_output: Any, self: Any, approximate: str) -> Any:
@@ -251,11 +199,468 @@ def gelu_second(grad: Any, grad_output: Any, self: Any, approximate: str) -> Any
     return grad * grad_output * (steep * slope + 0.5 * self * steep * (bend - 2 * t * slope * slope))
 
 
-gelu_backward_op.derivative(
-    grad_output=lambda grad, self, approximate: gelu_backward_op.functional(grad, self, approximate=approximate),
-    self=gelu_second,
+@backward(
+    gelu,
+    "gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
+    when={"approximate": "none"},
+    cost=32,
+    refuses={NOT_FLOATING: "GeluBackwardKernelImpl"},
+    second=gelu_second,
 )
-gelu_op.derivative(
-    self=lambda grad, self, approximate: gelu_backward_op.functional(grad, self, approximate=approximate)
+def gelu_backward_op(grad_output, self):
+    """d/dx x Phi(x) = Phi(x) + x phi(x)."""
+    below = 0.5 * (1 + kernels.erf(self * SQRT_HALF))
+    density = DENSITY_AT_ZERO * kernels.exp(-0.5 * self * self)
+    return grad_output * (below + self * density)
+
+
+@gelu_backward_op.scalar(when={"approximate": "tanh"})
+def gelu_tanh_slope(grad_output, self):
+    """d/dx x (1 + t) / 2 with t = tanh(u) is (1 + t) / 2 + x (1 - t^2) u' / 2."""
+    t = kernels.tanh(SQRT_2_OVER_PI * (self + CUBIC * self * self * self))
+    slope = SQRT_2_OVER_PI * (1 + 3 * CUBIC * self * self)
+    return grad_output * (0.5 * (1 + t) + 0.5 * self * (1 - t * t) * slope)
+
+
+mish = activation("mish(Tensor self) -> Tensor", kernels.mish, cost=8)
+
+
+def mish_second(grad: Any, grad_output: Tensor, self: Any) -> Tensor:
+    """The slope's own slope: (1 - t^2) s (2 + x (1 - s - 2 t s)), with s the sigmoid."""
+    t, share = softplus(self).tanh(), self.sigmoid()
+    return grad * grad_output * ((1 - t * t) * share * (2 + self * (1 - share - 2 * t * share)))
+
+
+@backward(mish, "mish_backward(Tensor grad_output, Tensor self) -> Tensor", cost=16, late_out=False, second=mish_second)
+def mish_backward_op(grad_output, self):
+    """d/dx x t with t = tanh(softplus(x)) is t + x (1 - t^2) sigmoid(x)."""
+    t = kernels.tanh(kernels.softplus(self))
+    return grad_output * (t + self * (1 - t * t) * kernels.sigmoid(self))
+
+
+# --- softplus, log_sigmoid -------------------------------------------------------------------------------------------
+
+
+@activation(
+    "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
+    cost=16,
+    autocast={"cuda": "fp32"},
+    inplace=False,
 )
-gelu = public(gelu_op, method=False)
+def softplus(self, beta, threshold):
+    """log(1 + e^(beta x)) / beta, and x itself where beta x is above the threshold."""
+    return self if self * beta > threshold else kernels.softplus(self * beta) / beta
+
+
+def softplus_second(grad: Any, grad_output: Tensor, self: Any, beta: Any, threshold: Any) -> Tensor:
+    """The slope's own slope: beta s (1 - s), and 0 where the line is straight."""
+    share = (self * beta).sigmoid()
+    return (grad * grad_output * (beta * share * (1 - share))).masked_fill(self * beta > threshold, 0)
+
+
+@backward(
+    softplus,
+    "softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor",
+    cost=8,
+    second=softplus_second,
+)
+def softplus_backward_op(grad_output, self, beta, threshold):
+    return grad_output if self * beta > threshold else grad_output * kernels.sigmoid(self * beta)
+
+
+LOG_SIGMOID_CPU = {NOT_FLOATING: "log_sigmoid_cpu"}
+log_sigmoid_op = Operator("log_sigmoid(Tensor self) -> Tensor", out="out", refuses=LOG_SIGMOID_CPU)
+log_sigmoid_forward_op = Operator(
+    "log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)", batching="pointwise", refuses=LOG_SIGMOID_CPU
+)
+log_sigmoid_forward_out_op = Operator(
+    "log_sigmoid_forward.output(Tensor self, *, Tensor(a!) output, Tensor(b!) buffer) -> (Tensor(a!), Tensor(b!))"
+)
+
+
+def log_sigmoid_element(x):
+    """log(1 / (1 + e^-x)), and e^-|x|, of which the slope is made."""
+    return kernels.log_sigmoid(x), kernels.exp(-abs(x))
+
+
+LOG_SIGMOID = Elementwise("log_sigmoid", log_sigmoid_element, outputs=2, cost=24)
+is_floating = floating_only("log_sigmoid_cpu")
+
+
+@log_sigmoid_forward_op.kernel("CPU", "Meta")
+def log_sigmoid_forward(self: Tensor) -> tuple[Tensor, Tensor]:
+    is_floating(self)
+    strides = preserved_strides(self)
+    output, buffer = (empty(self._shape, self._dtype, self._device, strides) for _ in range(2))
+    return fill_log_sigmoid(self, output, buffer)
+
+
+@log_sigmoid_forward_out_op.kernel("CPU", "Meta")
+def log_sigmoid_forward_out(self: Tensor, output: Tensor, buffer: Tensor) -> tuple[Tensor, Tensor]:
+    is_floating(self)
+    for out in (output, buffer):
+        resize_out(out, Meta(self._shape, self._dtype, self._device))
+    return fill_log_sigmoid(self, output, buffer)
+
+
+def fill_log_sigmoid(self: Tensor, output: Tensor, buffer: Tensor) -> tuple[Tensor, Tensor]:
+    if self._device.type != "meta":
+        LOG_SIGMOID.run((output._operand, buffer._operand), self._operand, dtype=self._dtype.name)
+    return output, buffer
+
+
+def log_sigmoid_second(grad: Any, grad_output: Tensor, self: Any) -> Tensor:
+    share = self.sigmoid()
+    return grad * grad_output * (share * (share - 1))
+
+
+@backward(
+    log_sigmoid_forward_op,
+    "log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor",
+    saves=("self", "result1"),
+    second=log_sigmoid_second,
+    node="LogSigmoidBackward0",
+    nondifferentiable=(1,),
+)
+def log_sigmoid_backward_op(grad_output, self, buffer):
+    """1 / (1 + e^x), by the e^-|x| that was kept: it overflows nowhere."""
+    return grad_output * ((1 if self < 0 else buffer) / (1 + buffer))
+
+
+log_sigmoid_forward_op.out = log_sigmoid_forward_out_op.functional
+
+
+@log_sigmoid_op.implicit
+def log_sigmoid_composite(self: Tensor) -> Tensor:
+    return log_sigmoid_forward_op.functional(self)[0]
+
+
+@log_sigmoid_op.kernel_out("CompositeImplicitAutograd")
+def log_sigmoid_into(self: Tensor, out: Tensor) -> Tensor:
+    buffer = empty((0,), self._dtype, self._device)
+    return log_sigmoid_forward_out_op.functional(self, output=out, buffer=buffer)[0]
+
+
+log_sigmoid = public(log_sigmoid_op, method=False, module="nn")
+
+# --- elu, celu, selu -------------------------------------------------------------------------------------------------
+
+
+@activation("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", cost=8, core=True)
+def elu(self, alpha, scale, input_scale):
+    """scale * alpha * (exp(input_scale x) - 1) below 0, scale * x above."""
+    return kernels.expm1(self * input_scale) * (alpha * scale) if self <= 0 else self * scale
+
+
+def elu_second(
+    grad: Any, grad_output: Any, alpha: Any, scale: Any, input_scale: Any, is_result: bool, self_or_result: Any
+) -> Any:
+    """How the slope changes: below 0 only."""
+    if is_result:
+        bend = grad * grad_output * input_scale
+    else:
+        bend = grad * grad_output * (input_scale**2 * alpha * scale) * (self_or_result * input_scale).exp()
+    return bend.masked_fill(self_or_result > 0, 0)
+
+
+elu_backward_op = pointwise(
+    "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, "
+    "Tensor self_or_result) -> Tensor",
+    cost=8,
+    late_out="grad_input",
+    refuses=NOT_FLOATING,
+)
+
+
+@elu_backward_op.scalar(when={"is_result": True})
+def elu_slope_of_result(grad_output, alpha, scale, input_scale, self_or_result):
+    below = grad_output * input_scale * (self_or_result + alpha * scale)
+    return below if self_or_result <= 0 else grad_output * scale
+
+
+@elu_backward_op.scalar(when={"is_result": False})
+def elu_slope(grad_output, alpha, scale, input_scale, self_or_result):
+    below = grad_output * input_scale * (alpha * scale) * kernels.exp(self_or_result * input_scale)
+    return below if self_or_result <= 0 else grad_output * scale
+
+
+@elu_backward_op.check
+def check_elu_backward(
+    grad_output: Tensor, alpha: Any, scale: Any, input_scale: Any, is_result: bool, self_or_result: Tensor
+) -> None:
+    if is_result and alpha < 0:
+        raise RuntimeError(
+            "In-place elu backward calculation is triggered with a negative slope which is not supported. This is "
+            "caused by calling in-place forward function with a negative slope, please call out-of-place version "
+            "instead."
+        )
+
+
+def elu_gradient(grad: Any, self: Any, alpha: Any, scale: Any, input_scale: Any) -> Any:
+    return elu_backward_op.functional(grad, alpha, scale, input_scale, False, self)
+
+
+elu_backward_op.derivative(
+    grad_output=through(elu_backward_op, "grad", *elu_backward_op.names[1:]), self_or_result=elu_second
+)
+elu.op.derivative(self=elu_gradient)
+
+celu_op = Operator(
+    "celu(Tensor self, Scalar alpha=1.) -> Tensor",
+    inplace=True,
+    late_out=True,
+    tags=("pointwise",),
+    refuses=elu.op.refuses,
+)
+
+
+def check_celu(alpha: Any) -> None:
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+
+
+@celu_op.explicit
+def celu_kernel(self: Tensor, alpha: Any) -> Tensor:
+    """elu whose exponential part is stretched so that the slope is 1 at 0 for every alpha."""
+    check_celu(alpha)
+    return elu.op.functional(self, alpha, 1.0, 1.0 / alpha)
+
+
+@celu_op.kernel_inplace("CompositeExplicitAutograd")
+def celu_inplace(self: Tensor, alpha: Any) -> Tensor:
+    check_celu(alpha)
+    return elu.op.inplace(self, alpha, 1.0, 1.0 / alpha)
+
+
+celu_op.derivative(self=lambda grad, self, alpha: elu_gradient(grad, self, alpha, 1.0, 1.0 / alpha))
+celu = public(celu_op, method=False)
+
+# The fixed point of mean 0 and variance 1: Klambauer et al., Self-Normalizing Neural Networks, 2017.
+SELU_ALPHA = 1.6732632423543772848170429916717
+SELU_SCALE = 1.0507009873554804934193349852946
+selu = public(with_arguments("selu(Tensor self) -> Tensor", elu, SELU_ALPHA, SELU_SCALE, inplace=True), method=False)
+
+# --- leaky_relu, prelu -----------------------------------------------------------------------------------------------
+
+
+@activation("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", core=True)
+def leaky_relu(self, negative_slope):
+    return self if self > 0 else self * negative_slope
+
+
+def leaky_relu_slope(grad_output, self, negative_slope):
+    return grad_output if self > 0 else grad_output * negative_slope
+
+
+def leaky_relu_gradient(grad: Any, self: Any, negative_slope: Any) -> Any:
+    return leaky_relu_backward_op.functional(grad, self, negative_slope, False)
+
+
+leaky_relu_backward_op = pointwise(
+    "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
+    leaky_relu_slope,
+    late_out="grad_input",
+    refuses=NOT_FLOATING,
+    derivative={"grad_output": leaky_relu_gradient, "self": flat},
+)
+leaky_relu.op.derivative(self=leaky_relu_gradient)
+
+
+@activation(
+    "_prelu_kernel(Tensor self, Tensor weight) -> Tensor",
+    refuses={NOT_FLOATING: "prelu_cpu"},
+    function=False,
+    inplace=False,
+    out=None,
+)
+def prelu_kernel_op(self, weight):
+    return self if self > 0 else weight * self
+
+
+prelu_backward_op = Operator(
+    "_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)",
+    batching="pointwise",
+    refuses={NOT_FLOATING: "prelu_backward_cpu"},
+)
+
+
+def prelu_slopes(grad_output, self, weight):
+    """By the input, and by the weight."""
+    return (grad_output, 0.0) if self > 0 else (grad_output * weight, grad_output * self)
+
+
+PRELU_SLOPES = Elementwise("prelu_backward", prelu_slopes, outputs=2)
+
+
+@prelu_backward_op.kernel("CPU", "Meta")
+def prelu_backward(grad_output: Tensor, self: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Both gradients in the shape of the operands together: what the weight was expanded by is summed afterwards."""
+    floating_only("prelu_backward_cpu")(self)
+    meta = prelu_kernel_op.meta_function(self, weight)
+    gradients = meta.allocate(), meta.allocate()
+    if self._device.type != "meta":
+        operands = grad_output._operand, self._operand, weight._operand
+        PRELU_SLOPES.run(tuple(gradient._operand for gradient in gradients), *operands, dtype=meta.dtype.name)
+    return gradients
+
+
+def prelu_second(grads: Any, grad_output: Tensor, self: Tensor, weight: Tensor) -> tuple[Any, Any, Any]:
+    """Of g and g w to the left of 0, g x by the weight: what each of g, x and w takes part in."""
+    by_self, by_weight = (self.new_zeros(self._shape) if grad is None else grad for grad in grads)
+    return (
+        where_op.functional(self > 0, by_self, by_self * weight + by_weight * self),
+        (by_weight * grad_output).masked_fill(self > 0, 0),
+        (by_self * grad_output).masked_fill(self > 0, 0),
+    )
+
+
+prelu_backward_op.derivative((("grad_output", "self", "weight"), prelu_second))
+prelu_kernel_op.derivative((("self", "weight"), through(prelu_backward_op, "grad", "self", "weight")))
+
+prelu_op = Operator(
+    "prelu(Tensor self, Tensor weight) -> Tensor",
+    autocast={"cpu": "lower_precision_fp", "cuda": "lower_precision_fp"},
+    refuses=prelu_kernel_op.refuses,
+)
+
+
+@prelu_op.implicit
+def prelu_composite(self: Any, weight: Any) -> Tensor:
+    """leaky_relu with a slope to learn: one for all, or one for each channel, the second dimension."""
+    if self._dtype is not weight._dtype:
+        raise RuntimeError(
+            f"prelu: Type promoting not supported. Got {c_name(self._dtype)} and {c_name(weight._dtype)}"
+        )
+    if weight.numel() != 1:
+        if not self._shape:
+            raise RuntimeError("Not allow zero-dim input tensor.")
+        channels = self._shape[1] if len(self._shape) > 1 else 1
+        if channels != weight.numel():
+            raise RuntimeError(
+                "Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+                f"{weight.numel()} and channel size = {channels}."
+            )
+    if len(weight._shape) > 1:
+        raise RuntimeError(
+            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {len(weight._shape)}"
+        )
+    if len(weight._shape) != len(self._shape):
+        shape = [1] * len(self._shape)
+        if len(shape) > 1:
+            shape[1] = weight.numel()
+        weight = weight.view(shape)
+    return prelu_kernel_op.functional(self, weight)
+
+
+prelu = public(prelu_op)
+
+# --- hardtanh, relu6, hardsigmoid, hardswish -------------------------------------------------------------------------
+
+
+@activation(
+    "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
+    core=True,
+    refuses={"bool": RuntimeError("Bool inputs not supported for hardtanh"), COMPLEX: NO_CLAMP},
+)
+def hardtanh(self, min_val, max_val):
+    above = min_val if self < min_val else self
+    return max_val if above > max_val else above
+
+
+@hardtanh.op.check_numbers
+def check_limits(self: Tensor, min_val: Any, max_val: Any) -> None:
+    if self._dtype.name == "uint8" and (min_val < 0 or max_val < 0):
+        raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
+
+
+@backward(
+    hardtanh,
+    "hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor",
+    refuses={NOT_FLOATING: "hardshrink_backward_cpu"},
+)
+def hardtanh_backward_op(grad_output, self, min_val, max_val):
+    return 0 if self <= min_val or self >= max_val else grad_output
+
+
+relu6_op = with_arguments("relu6(Tensor self) -> Tensor", hardtanh, 0, 6, inplace=True, tags=())
+relu6 = public(relu6_op, method=False, module="nn")
+
+
+@activation("hardsigmoid(Tensor self) -> Tensor")
+def hardsigmoid(self):
+    """(x + 3) / 6, but no less than 0 and no more than 1."""
+    above = 0.0 if self + 3 < 0 else self + 3
+    return (6.0 if above > 6 else above) / 6
+
+
+@backward(
+    hardsigmoid,
+    "hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor",
+    refuses={NOT_FLOATING: "hardsigmoid_backward"},
+)
+def hardsigmoid_backward_op(grad_output, self):
+    return grad_output / 6 if self > -3 and self < 3 else 0.0
+
+
+@activation("hardswish(Tensor self) -> Tensor")
+def hardswish(self):
+    """x times hardsigmoid(x)."""
+    above = 0.0 if self + 3 < 0 else self + 3
+    return self * (6.0 if above > 6 else above) / 6
+
+
+@backward(
+    hardswish,
+    "hardswish_backward(Tensor grad_output, Tensor self) -> Tensor",
+    late_out=True,
+    second=lambda grad, grad_output, self: (grad * grad_output / 3).masked_fill((self <= -3) | (self >= 3), 0),
+)
+def hardswish_backward_op(grad_output, self):
+    return 0.0 if self <= -3 else grad_output * (self / 3 + 0.5) if self < 3 else grad_output
+
+
+# --- hardshrink, softshrink ------------------------------------------------------------------------------------------
+
+
+@operator("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", out="out", refuses=NOT_FLOATING)
+def hardshrink(self, lambd):
+    return self * 0 if self >= -lambd and self <= lambd else self
+
+
+@activation(
+    "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", refuses={NOT_FLOATING: "softshrink_check"}, inplace=False
+)
+def softshrink(self, lambd):
+    return self - lambd if self > lambd else self + lambd if self < -lambd else self * 0  # NaN stays NaN
+
+
+@softshrink.op.check_numbers
+def check_lambda(self: Tensor, lambd: Any) -> None:
+    largest = {"float32": 3.4028234663852886e38, "float64": 1.7976931348623157e308, "float16": 65504.0}.get(
+        self._dtype.name, 3.3895313892515355e38
+    )
+    if not 0 <= lambd <= largest:
+        raise RuntimeError(
+            f"lambda must be in range [0, {largest:g}] for input dtype {self._dtype.tensor_name}, but found {lambd:g}"
+        )
+
+
+def shrink_slope(grad_out, self, lambd):
+    return 0 if self >= -lambd and self <= lambd else grad_out
+
+
+hardshrink_backward_op = backward(
+    hardshrink,
+    "hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor",
+    shrink_slope,
+    refuses={NOT_FLOATING: "shrink_backward_cpu"},
+)
+
+
+@backward(
+    softshrink,
+    "softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor",
+    refuses={NOT_FLOATING: "shrink_backward_cpu"},
+)
+def softshrink_backward_op(grad_output, self, lambd):
+    return 0 if self >= -lambd and self <= lambd else grad_output

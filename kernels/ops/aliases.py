@@ -6,40 +6,35 @@ and the autograd graph meet `abs` alone, and a library may still put a kernel of
 
 from __future__ import annotations
 
+from typing import Any
+
 from redispatch.dispatch.tensor import Tensor
 
 from ..declare.declare import Operator, alias
 from ..declare.public import public
-from .arithmetic import clamp_op, div_mode_op, div_op, div_scalar_op, mul_op, sub_op
-from .comparison import (
-    ge_op,
-    ge_scalar_op,
-    gt_op,
-    gt_scalar_op,
-    le_op,
-    le_scalar_op,
-    lt_op,
-    lt_scalar_op,
-    ne_op,
-    ne_scalar_op,
-)
-from .elementary import abs_op, neg_op, trunc_op
-from .number_forms import clamp_tensor_op, div_scalar_mode_op, mul_scalar_op, sub_scalar_op
-from .trigonometry import acos_op, acosh_op, asin_op, asinh_op, atan2_op, atan_op, atanh_op
+from . import comparison, elementary, trigonometry
+from .arithmetic import div_op, div_scalar_op, mul_op, sub_op
+from .number_forms import clamp, div_mode_op, div_scalar_mode_op, mul_scalar_op, sub_scalar_op
+
+
+def second_name(name: str, *operators: Operator, **facts: Any) -> Any:
+    """The function `name`, with an overload for each of the operators."""
+    return public(*(alias(name, op, **facts) for op in operators))
+
 
 # --- of one tensor ---------------------------------------------------------------------------------------------------
 
-absolute = public(alias("absolute", abs_op))
-negative = public(alias("negative", neg_op))
-fix = public(alias("fix", trunc_op))
-arcsin = public(alias("arcsin", asin_op))
-arccos = public(alias("arccos", acos_op))
-arctan = public(alias("arctan", atan_op))
-arcsinh = public(alias("arcsinh", asinh_op))
-arccosh = public(alias("arccosh", acosh_op))
-arctanh = public(alias("arctanh", atanh_op))
+absolute = second_name("absolute", *elementary.abs.ops)
+negative = second_name("negative", *elementary.neg.ops)
+fix = second_name("fix", *elementary.trunc.ops)
+arcsin = second_name("arcsin", *trigonometry.asin.ops)
+arccos = second_name("arccos", *trigonometry.acos.ops)
+arctan = second_name("arctan", *trigonometry.atan.ops)
+arcsinh = second_name("arcsinh", *trigonometry.asinh.ops)
+arccosh = second_name("arccosh", *trigonometry.acosh.ops)
+arctanh = second_name("arctanh", *trigonometry.atanh.ops)
 
-positive_op = Operator("positive(Tensor(a) self) -> Tensor(a)", tags=("pointwise",))
+positive_op = Operator("positive(Tensor(a) self) -> Tensor(a)", tags=("pointwise",), refuses="bool")
 
 
 @positive_op.implicit
@@ -54,17 +49,17 @@ positive = public(positive_op)
 
 # --- of two ----------------------------------------------------------------------------------------------------------
 
-arctan2 = public(alias("arctan2", atan2_op))
-subtract = public(alias("subtract", sub_op, numbers=True))
-multiply = public(alias("multiply", mul_op, numbers=True))
-divide = public(alias("divide", div_op, numbers=True), alias("divide", div_mode_op, numbers=True))
-true_divide = public(alias("true_divide", div_op, numbers=True, tags=("pointwise",)))
-not_equal = public(alias("not_equal", ne_op), alias("not_equal", ne_scalar_op))
-less = public(alias("less", lt_op), alias("less", lt_scalar_op))
-less_equal = public(alias("less_equal", le_op), alias("less_equal", le_scalar_op))
-greater = public(alias("greater", gt_op), alias("greater", gt_scalar_op))
-greater_equal = public(alias("greater_equal", ge_op), alias("greater_equal", ge_scalar_op))
-clip = public(alias("clip", clamp_op, tags=("pointwise",)), alias("clip", clamp_tensor_op, tags=("pointwise",)))
+arctan2 = second_name("arctan2", *trigonometry.atan2.ops)
+subtract = second_name("subtract", sub_op, numbers=True)
+multiply = second_name("multiply", mul_op, numbers=True)
+divide = second_name("divide", div_op, div_mode_op, numbers=True)
+true_divide = second_name("true_divide", div_op, numbers=True, tags=("pointwise",))
+not_equal = second_name("not_equal", *comparison.ne.ops)
+less = second_name("less", *comparison.lt.ops)
+less_equal = second_name("less_equal", *comparison.le.ops)
+greater = second_name("greater", *comparison.gt.ops)
+greater_equal = second_name("greater_equal", *comparison.ge.ops)
+clip = second_name("clip", *clamp.ops, tags=("pointwise",))
 
 # No Python call ends in these: it hands the number to the overload for tensors (number_forms.py).
 alias("subtract", sub_scalar_op)

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import cmath
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from redispatch import kernels
-from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, result_type
 
-from ..declare.declare import Operator
 from ..declare.numbers import storable
-from ..declare.pointwise import COMPLEX, pointwise
+from ..declare.operator import binary, operator, passed_on, pointwise, with_arguments, with_number
+from ..declare.pointwise import COMPLEX
 from ..declare.public import public
 from ..declare.structured import not_implemented
+
+of_numbers = partial(pointwise, inplace=True, out="out", numbers=True, core=True)  # as in `x + 1`
 
 
 def dtype_name(value: Any) -> str:
@@ -40,15 +42,18 @@ def check_alpha(self: Any, other: Any, alpha: Any) -> None:
 
 # --- add, sub, rsub ------------------------------------------------------------------------------------------------
 
-add_op = pointwise(
-    "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", inplace=True, out="out", numbers=True
-)
-add_op.check(check_alpha)
 
-
-@add_op.scalar
 def add_scaled(self, other, alpha):
     return self + alpha * other
+
+
+add_op = of_numbers(
+    "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    add_scaled,
+    derivative={"self": passed_on, "other": lambda grad, alpha: grad if alpha == 1 else grad * alpha},
+)
+add_op.check(check_alpha)
+add = public(add_op)
 
 
 @add_op.scalar(when={"alpha": 1})
@@ -56,15 +61,26 @@ def add_plain(self, other):
     return self + other
 
 
-add_op.derivative(
-    self=lambda grad: grad,
-    other=lambda grad, alpha: grad if alpha == 1 else grad * alpha,
-)
-add = public(add_op)
+def sub_scaled(self, other, alpha):
+    return self - alpha * other
 
-sub_op = pointwise(
-    "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", inplace=True, out="out", numbers=True
+
+def subtracted(grad: Any, alpha: Any) -> Any:
+    return -grad if alpha == 1 else grad * -alpha
+
+
+sub_op = of_numbers(
+    "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    sub_scaled,
+    refuses={"bool": ""},
+    derivative={"self": passed_on, "other": subtracted},
 )
+sub = public(sub_op)
+
+
+@sub_op.scalar(when={"alpha": 1})
+def sub_plain(self, other):
+    return self - other
 
 
 @sub_op.check
@@ -83,36 +99,26 @@ def check_sub(self: Any, other: Any, alpha: Any) -> None:
     check_alpha(self, other, alpha)
 
 
-@sub_op.scalar
-def sub_scaled(self, other, alpha):
-    return self - alpha * other
-
-
-@sub_op.scalar(when={"alpha": 1})
-def sub_plain(self, other):
-    return self - other
-
-
-sub_op.derivative(
-    self=lambda grad: grad,
-    other=lambda grad, alpha: -grad if alpha == 1 else grad * -alpha,
-)
-sub = public(sub_op)
-
-rsub_op = pointwise("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
-rsub_scalar_op = pointwise("rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
-
-
-@rsub_op.check
-@rsub_scalar_op.check
-def check_rsub(self: Any, other: Any, alpha: Any) -> None:
-    check_sub(other, self, alpha)
-
-
-@rsub_op.scalar
-@rsub_scalar_op.scalar
 def rsub_scaled(self, other, alpha):
     return other - alpha * self
+
+
+rsub_op = pointwise(
+    "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    rsub_scaled,
+    late_out=True,
+    refuses={"bool": ""},
+    derivative={"self": subtracted, "other": passed_on},
+)
+rsub_scalar_op = pointwise(
+    "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+    rsub_scaled,
+    late_out=True,
+    refuses={"bool": ""},
+    derivative=subtracted,
+    node="RsubBackward1",
+)
+rsub = public(rsub_op, rsub_scalar_op, method=False)
 
 
 @rsub_op.scalar(when={"alpha": 1})
@@ -121,32 +127,25 @@ def rsub_plain(self, other):
     return other - self
 
 
-rsub_op.derivative(
-    self=lambda grad, alpha: -grad if alpha == 1 else grad * -alpha,
-    other=lambda grad: grad,
-)
-rsub_scalar_op.derivative(self=lambda grad, alpha: -grad if alpha == 1 else grad * -alpha, node="RsubBackward1")
-rsub = public(rsub_op, rsub_scalar_op, method=False)
+@rsub_op.check
+@rsub_scalar_op.check
+def check_rsub(self: Any, other: Any, alpha: Any) -> None:
+    check_sub(other, self, alpha)
+
 
 # --- mul, div ------------------------------------------------------------------------------------------------------
 
-mul_op = pointwise("mul.Tensor(Tensor self, Tensor other) -> Tensor", inplace=True, out="out", numbers=True)
 
-
-@mul_op.scalar
 def mul_elements(self, other):
     return self * other
 
 
-mul_op.derivative(
-    self=lambda grad, other: grad * other,
-    other=lambda grad, self: grad * self,
+mul_op = of_numbers(
+    "mul.Tensor(Tensor self, Tensor other) -> Tensor",
+    mul_elements,
+    derivative={"self": lambda grad, other: grad * other, "other": lambda grad, self: grad * self},
 )
 mul = public(mul_op)
-
-div_op = pointwise(
-    "div.Tensor(Tensor self, Tensor other) -> Tensor", inplace=True, out="out", numbers=True, promotion="float"
-)
 
 
 def div_elements(self, other):
@@ -157,29 +156,24 @@ def div_complex(self, other):
     return kernels.quotient(self, other)
 
 
-div_op.scalar(float=div_elements, complex=div_complex)
-
-div_op.derivative(
-    self=lambda grad, other: grad / other,
-    other=lambda grad, self, other: -grad * ((self / other) / other),
+div_op = of_numbers(
+    "div.Tensor(Tensor self, Tensor other) -> Tensor",
+    {"float": div_elements, "complex": div_complex},
+    promotion="float",
+    derivative={
+        "self": lambda grad, other: grad / other,
+        "other": lambda grad, self, other: -grad * ((self / other) / other),
+    },
 )
-
-div_scalar_op = Operator("div.Scalar(Tensor self, Scalar other) -> Tensor", inplace=True, tags=("pointwise",))
-
-
-@div_scalar_op.explicit
-def div_scalar(self: Tensor, other: Any) -> Tensor:
-    return div_op.functional(self, other)
-
-
-@div_scalar_op.kernel_inplace("CompositeExplicitAutograd")
-def div_scalar_inplace(self: Tensor, other: Any) -> Tensor:
-    return div_op.inplace(self, other)  # type: ignore[misc]  # it has an in-place form
-
-
-div_scalar_op.derivative(self=lambda grad, other: grad / other, node="DivBackward1")
-div_scalar_op.forward("linear")
-
+div_scalar_op = with_number(
+    div_op,
+    "div.Scalar(Tensor self, Scalar other) -> Tensor",
+    core=True,
+    late_out=True,
+    derivative=lambda grad, other: grad / other,
+    node="DivBackward1",
+    forward="linear",
+)
 
 ROUNDED_AWAY = ("bool", *COMPLEX)  # no quotient of these can be rounded, nor has it a remainder
 
@@ -188,13 +182,21 @@ def by_rounding(self: Any, other: Any, rounding_mode: str | None) -> str:
     return "float" if rounding_mode is None else "same"
 
 
-div_mode_op = pointwise(
+div_mode_op = of_numbers(
     "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
-    inplace=True,
+    {"float": div_elements, "complex": div_complex},
+    when={"rounding_mode": None},
     out="out_mode",
-    numbers=True,
     promotion=by_rounding,
+    derivative={
+        "self": lambda grad, other, rounding_mode: grad / other if rounding_mode is None else grad * 0,
+        "other": lambda grad, self, other, rounding_mode: (
+            -grad * ((self / other) / other) if rounding_mode is None else grad * 0
+        ),
+    },
+    node="DivBackward2",
 )
+div = public(div_op, div_mode_op)
 
 
 @div_mode_op.check
@@ -252,47 +254,26 @@ def trunc_divide_ints(self, other):
     return quotient + 1 if quotient < 0 and quotient * other != self else quotient
 
 
-div_mode_op.scalar(when={"rounding_mode": None}, float=div_elements, complex=div_complex)
-div_mode_op.scalar(
-    when={"rounding_mode": "floor"}, float=floor_divide_floats, int=floor_divide_ints, uint=floor_divide_uints
-)
+FLOOR_DIVIDE: dict[str, Any] = {
+    "float": floor_divide_floats,
+    "int": floor_divide_ints,
+    "uint": floor_divide_uints,
+}
+div_mode_op.scalar(when={"rounding_mode": "floor"}, **FLOOR_DIVIDE)
 div_mode_op.scalar(
     when={"rounding_mode": "trunc"}, float=trunc_divide_floats, int=trunc_divide_ints, uint=floor_divide_uints
 )
-div_mode_op.derivative(
-    self=lambda grad, other, rounding_mode: grad / other if rounding_mode is None else grad * 0,
-    other=lambda grad, self, other, rounding_mode: (
-        -grad * ((self / other) / other) if rounding_mode is None else grad * 0
-    ),
-    node="DivBackward2",
-)
-div = public(div_op, div_mode_op)
-
-floor_divide_op = pointwise(
+floor_divide = operator(
     "floor_divide(Tensor self, Tensor other) -> Tensor",
+    FLOOR_DIVIDE,
     inplace="Tensor",
     out="out",
     numbers=True,
-    unsupported=dict.fromkeys(ROUNDED_AWAY, "div_floor_cpu"),
+    refuses={ROUNDED_AWAY: "div_floor_cpu"},
 )
-floor_divide_op.check_values(check_integer_divisor)
-floor_divide_op.scalar(float=floor_divide_floats, int=floor_divide_ints, uint=floor_divide_uints)
-floor_divide = public(floor_divide_op)
+floor_divide.op.check_values(check_integer_divisor)
 
 # --- remainder, fmod -----------------------------------------------------------------------------------------------
-
-remainder_op = pointwise(
-    "remainder.Tensor(Tensor self, Tensor other) -> Tensor",
-    inplace=True,
-    out="Tensor_out",
-    unsupported=dict.fromkeys(ROUNDED_AWAY, "remainder_cpu"),
-)
-remainder_scalar_op = pointwise(
-    "remainder.Scalar(Tensor self, Scalar other) -> Tensor",
-    inplace=True,
-    out="Scalar_out",
-    unsupported=dict.fromkeys(ROUNDED_AWAY, "remainder_cpu"),
-)
 
 
 def remainder_floats(self, other):
@@ -304,31 +285,6 @@ def remainder_ints(self, other):
     return self % other
 
 
-for _op in (remainder_op, remainder_scalar_op):
-    _op.check_values(check_integer_divisor)
-    _op.scalar(float=remainder_floats, int=remainder_ints, uint=remainder_ints)
-remainder_op.derivative(
-    self=lambda grad: grad,
-    other=lambda grad, self, other: -grad * self.div(other, rounding_mode="floor"),
-    node="RemainderBackward1",
-)
-remainder_scalar_op.derivative(self=lambda grad: grad)
-remainder = public(remainder_op, remainder_scalar_op)
-
-fmod_op = pointwise(
-    "fmod.Tensor(Tensor self, Tensor other) -> Tensor",
-    inplace=True,
-    out="Tensor_out",
-    unsupported=dict.fromkeys(ROUNDED_AWAY, "fmod_cpu"),
-)
-fmod_scalar_op = pointwise(
-    "fmod.Scalar(Tensor self, Scalar other) -> Tensor",
-    inplace=True,
-    out="Scalar_out",
-    unsupported=dict.fromkeys(ROUNDED_AWAY, "fmod_cpu"),
-)
-
-
 def fmod_floats(self, other):
     return np.fmod(self, other)
 
@@ -338,43 +294,33 @@ def fmod_ints(self, other):
     return rest - other if rest != 0 and (self < 0) != (other < 0) else rest
 
 
-for _op in (fmod_op, fmod_scalar_op):
-    _op.check_values(check_integer_divisor)
-    _op.scalar(float=fmod_floats, int=fmod_ints, uint=fmod_ints)
-fmod_op.derivative(
-    self=lambda grad: grad,
-    other=lambda grad, self, other: -grad * self.div(other, rounding_mode="trunc"),
-    node="FmodBackward1",
-)
-fmod_scalar_op.derivative(self=lambda grad: grad)
-fmod = public(fmod_op, fmod_scalar_op)
+def rest_of_division(name: str, node: str, floats: Any, ints: Any, uints: Any, rounding: str) -> Any:
+    """The function `name`, x - y * round(x / y), with overloads for a tensor and a number as the second operand."""
+    slopes: Any = {
+        "self": passed_on,
+        "other": lambda grad, self, other: -grad * self.div(other, rounding_mode=rounding),
+    }
+    made = []
+    for kind, derivative, own in (("Tensor", slopes, f"{node}Backward1"), ("Scalar", passed_on, None)):
+        op = pointwise(
+            f"{name}.{kind}(Tensor self, {kind} other) -> Tensor",
+            {"float": floats, "int": ints, "uint": uints},
+            inplace=True,
+            out=f"{kind}_out",
+            core=True,
+            refuses=ROUNDED_AWAY,
+            derivative=derivative,
+            node=own,
+        )
+        op.check_values(check_integer_divisor)
+        made.append(op)
+    return public(*made)
+
+
+remainder = rest_of_division("remainder", "Remainder", remainder_floats, remainder_ints, remainder_ints, "floor")
+fmod = rest_of_division("fmod", "Fmod", fmod_floats, fmod_ints, fmod_ints, "trunc")
 
 # --- pow -----------------------------------------------------------------------------------------------------------
-
-pow_op = pointwise(
-    "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
-    inplace="Scalar",
-    out="Tensor_Scalar_out",
-    cost=8,
-)
-pow_tensor_op = pointwise(
-    "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
-    inplace="Tensor",
-    out="Tensor_Tensor_out",
-    cost=8,
-    unsupported={"bool": "pow"},
-)
-pow_scalar_op = pointwise(
-    "pow.Scalar(Scalar self, Tensor exponent) -> Tensor", out="Scalar_out", cost=8, unsupported={"bool": "pow"}
-)
-
-
-@pow_op.check_numbers
-def check_pow(self: Any, exponent: Any) -> None:
-    if isinstance(exponent, int) and self._dtype.category == dtypes.INTEGER:
-        if exponent < 0:
-            raise RuntimeError("Integers to negative integer powers are not allowed.")
-        storable(exponent, self._dtype)
 
 
 @kernels.usually(kernels.pow_ordinary, when=kernels.is_ordinary_power)
@@ -412,13 +358,6 @@ def sqrt_elements(self):
     return math.sqrt(self)
 
 
-for _op in (pow_tensor_op, pow_scalar_op):
-    _op.scalar(float=pow_floats, complex=pow_floats, int=pow_ints, uint=pow_ints)
-pow_op.scalar(float=pow_floats, complex=pow_floats, int=pow_ints, uint=pow_ints, bool=pow_bools)
-pow_op.scalar(square_elements, when={"exponent": 2})
-pow_op.scalar(cube_elements, when={"exponent": 3})
-
-
 def pow_grad_self(grad: Tensor, self: Tensor, exponent: Any) -> Tensor:
     """n x^(n-1), and 0 for n = 0 even where x^(n-1) is infinite."""
     if exponent == 0:
@@ -448,57 +387,55 @@ def log_of_number(base: Any, in_complex: bool) -> Any:
     return math.log(base) if base > 0 else math.nan
 
 
-pow_op.derivative(self=pow_grad_self)
-pow_tensor_op.derivative(self=pow_grad_base, exponent=pow_grad_exponent, node="PowBackward1")
-pow_scalar_op.derivative(exponent=pow_grad_exponent, node="PowBackward2")
+POW: dict[str, Any] = {"float": pow_floats, "complex": pow_floats, "int": pow_ints, "uint": pow_ints}
+pow_facts: dict[str, Any] = {"cost": 8, "core": True, "autocast": {"cuda": "fp32"}}
+pow_op = pointwise(
+    "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+    POW | {"bool": pow_bools},
+    inplace="Scalar",
+    out="Tensor_Scalar_out",
+    derivative=pow_grad_self,
+    **pow_facts,
+)
+pow_op.scalar(square_elements, when={"exponent": 2})
+pow_op.scalar(cube_elements, when={"exponent": 3})
+pow_tensor_op = pointwise(
+    "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+    POW,
+    inplace="Tensor",
+    out="Tensor_Tensor_out",
+    refuses={"bool": "pow"},
+    derivative={"self": pow_grad_base, "exponent": pow_grad_exponent},
+    node="PowBackward1",
+    **pow_facts,
+)
+pow_scalar_op = pointwise(
+    "pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
+    POW,
+    out="Scalar_out",
+    derivative=pow_grad_exponent,
+    node="PowBackward2",
+    **pow_facts,
+)
 pow = public(pow_tensor_op, pow_op, pow_scalar_op)
-
-square_op = Operator("square(Tensor self) -> Tensor", inplace=True, out="out", tags=("pointwise",))
-
-
-@square_op.implicit
-def square_implicit(self: Tensor) -> Tensor:
-    return self.pow(2)
+square = public(with_arguments("square(Tensor self) -> Tensor", pow_op, 2, inplace=True, out="out"))
 
 
-@square_op.kernel_inplace("CompositeImplicitAutograd")
-def square_inplace(self: Tensor) -> Tensor:
-    return self.pow_(2)
+@pow_scalar_op.check
+def check_bools(self: Any, exponent: Any) -> None:
+    if result_type(self, exponent) is dtypes.bool:
+        raise not_implemented("pow", dtypes.bool)
 
 
-@square_op.composite(square_op.out)
-def square_into_out(self: Tensor, out: Tensor) -> Tensor:
-    return ops.aten.pow.Tensor_Scalar_out(self, 2, out=out)
+@pow_op.check_numbers
+def check_pow(self: Any, exponent: Any) -> None:
+    if isinstance(exponent, int) and self._dtype.category == dtypes.INTEGER:
+        if exponent < 0:
+            raise RuntimeError("Integers to negative integer powers are not allowed.")
+        storable(exponent, self._dtype)
 
-
-square = public(square_op)
 
 # --- maximum, minimum, clamp ---------------------------------------------------------------------------------------
-
-maximum_op = pointwise("maximum(Tensor self, Tensor other) -> Tensor", out="out")
-minimum_op = pointwise("minimum(Tensor self, Tensor other) -> Tensor", out="out")
-
-
-@maximum_op.check
-def check_maximum(self: Tensor, other: Tensor) -> None:
-    if result_type(self, other).is_complex:
-        raise RuntimeError("maximum not implemented for complex tensors.")
-
-
-@minimum_op.check
-def check_minimum(self: Tensor, other: Tensor) -> None:
-    if result_type(self, other).is_complex:
-        raise RuntimeError("minimum not implemented for complex tensors.")
-
-
-@maximum_op.scalar
-def maximum_elements(self, other):
-    return self if self > other or self != self else other  # NaN wins from either side
-
-
-@minimum_op.scalar
-def minimum_elements(self, other):
-    return self if self < other or self != self else other
 
 
 def halved_at_ties(grad: Tensor, self: Tensor, other: Tensor, wins: Tensor) -> Tensor:
@@ -506,47 +443,47 @@ def halved_at_ties(grad: Tensor, self: Tensor, other: Tensor, wins: Tensor) -> T
     return grad * wins + grad * (self == other) / 2
 
 
-maximum_op.derivative(
-    self=lambda grad, self, other: halved_at_ties(grad, self, other, self > other),
-    other=lambda grad, self, other: halved_at_ties(grad, self, other, other > self),
+@binary(
+    "maximum",
+    inplace=False,
+    core=True,
+    refuses={COMPLEX: RuntimeError("maximum not implemented for complex tensors.")},
+    derivative={
+        "self": lambda grad, self, other: halved_at_ties(grad, self, other, self > other),
+        "other": lambda grad, self, other: halved_at_ties(grad, self, other, other > self),
+    },
 )
-minimum_op.derivative(
-    self=lambda grad, self, other: halved_at_ties(grad, self, other, self < other),
-    other=lambda grad, self, other: halved_at_ties(grad, self, other, other < self),
+def maximum(self, other):
+    return self if self > other or self != self else other  # NaN wins from either side
+
+
+@binary(
+    "minimum",
+    inplace=False,
+    core=True,
+    refuses={COMPLEX: RuntimeError("minimum not implemented for complex tensors.")},
+    derivative={
+        "self": lambda grad, self, other: halved_at_ties(grad, self, other, self < other),
+        "other": lambda grad, self, other: halved_at_ties(grad, self, other, other < self),
+    },
 )
-maximum = public(maximum_op)
-minimum = public(minimum_op)
-
-clamp_op = pointwise(
-    "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", inplace=True, out="out", exact_out=True
-)
+def minimum(self, other):
+    return self if self < other or self != self else other
 
 
-@clamp_op.check
-def check_clamp(self: Any, min: Any, max: Any) -> None:
-    if min is None and max is None:
-        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-    check_bounded(self, min, max)
+# Complex numbers are neither above a bound nor below.
+NO_CLAMP = {COMPLEX: NotImplementedError("clamp is not supported for complex types")}
 
 
-def check_bounded(self: Any, *bounds: Any) -> None:
-    """Raises NotImplementedError for complex numbers, which are neither above a bound nor below."""
-    if result_type(self, *(bound for bound in bounds if bound is not None)).is_complex:
-        raise NotImplementedError("clamp is not supported for complex types")
-
-
-@clamp_op.scalar
 def clamp_both(self, min, max):
     above = min if self < min else self
     return max if above > max else above
 
 
-@clamp_op.scalar(when={"max": None})
 def clamp_below(self, min):
     return min if self < min else self
 
 
-@clamp_op.scalar(when={"min": None})
 def clamp_above(self, max):
     return max if self > max else self
 
@@ -558,9 +495,33 @@ def inside(self: Tensor, min: Any, max: Any) -> Any:
     return self >= min if max is None else (self >= min).logical_and(self <= max)
 
 
-clamp_op.derivative(self=lambda grad, self, min, max: grad * inside(self, min, max), node="ClampBackward1")
-clamp_min_op = pointwise("clamp_min(Tensor self, Scalar min) -> Tensor", inplace=True, out="out")
-clamp_max_op = pointwise("clamp_max(Tensor self, Scalar max) -> Tensor", inplace=True, out="out")
+bounded = partial(pointwise, inplace=True, out="out", refuses=NO_CLAMP)
+clamp_op = bounded(
+    "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+    clamp_both,
+    core=True,
+    exact_out=True,
+    derivative=lambda grad, self, min, max: grad * inside(self, min, max),
+    node="ClampBackward1",
+)
+clamp_op.scalar(clamp_below, when={"max": None})
+clamp_op.scalar(clamp_above, when={"min": None})
+clamp_min_op = bounded(
+    "clamp_min(Tensor self, Scalar min) -> Tensor",
+    clamp_below,
+    derivative=lambda grad, self, min: grad * (self >= min),
+)
+clamp_max_op = bounded(
+    "clamp_max(Tensor self, Scalar max) -> Tensor",
+    clamp_above,
+    derivative=lambda grad, self, max: grad * (self <= max),
+)
+
+
+@clamp_op.check
+def check_clamp(self: Any, min: Any, max: Any) -> None:
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
 
 
 @clamp_op.check_numbers
@@ -572,11 +533,3 @@ def check_bounds(self: Any, *bounds: Any) -> None:
         for bound in bounds:
             if type(bound) is int:
                 storable(bound, self._dtype)
-
-
-clamp_min_op.check(check_bounded)
-clamp_max_op.check(check_bounded)
-clamp_min_op.scalar(clamp_below)
-clamp_max_op.scalar(clamp_above)
-clamp_min_op.derivative(self=lambda grad, self, min: grad * (self >= min))
-clamp_max_op.derivative(self=lambda grad, self, max: grad * (self <= max))

@@ -15,13 +15,13 @@ import numpy as np
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, result_type, view_over, wrap_dim
 from redispatch.kernels import as_ndarray
+from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator
 from ..declare.overridable import overridable_function
 from ..declare.public import public
 from .copying import clone_op, composite_view, move
 from .geometry import Geometry, split_lengths, strided_window
-from .out_forms import copy_into_out
 from .scattering import split_gradient
 from .shape import flip_op, meshgrid_op, stack_op
 from .views import slice_op, split_by_sizes, split_evenly, tensor_split_indices_op, tensor_split_sections_op
@@ -314,7 +314,12 @@ nonzero_static = public(nonzero_static_op)
 
 
 def broadcast_shapes(*shapes: Any) -> Size:
-    """The shape that tensors of these shapes broadcast to. RuntimeError where they do not."""
+    """The shape that tensors of these shapes broadcast to. RuntimeError where they do not.
+
+    >>> import redispatch as rd
+    >>> rd.broadcast_shapes((3, 1), (1, 4))
+    torch.Size([3, 4])
+    """
     found: list[int] = []
     for position, given in enumerate(shapes):
         if not isinstance(given, int | tuple | list):

@@ -333,8 +333,13 @@ def of_nothing(query: Any, key: Any, value: Any) -> Any:
 
 NAMES = {
     **C_NAMES,
-    **{"bfloat16": "c10::BFloat16", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"},
-    **{"int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char"},
+    "bfloat16": "c10::BFloat16",
+    "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
+    "int32": "int",
+    "int16": "short int",
+    "int8": "signed char",
+    "uint8": "unsigned char",
 }
 
 
@@ -370,4 +375,4 @@ def name_of(kind: Any) -> str:
 
 
 attention_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
-scaled_dot_product_attention = public(attention_op, method=False)
+scaled_dot_product_attention = public(attention_op, method=False, module="nn")

@@ -18,17 +18,15 @@ LISTS: dict[tuple[str, Policy], str] = {
         reflection_pad2d replication_pad1d replication_pad2d replication_pad3d trace
     """,
     ("cpu", autocast.promote): "index_copy",
-    ("cpu", autocast.lower_precision_fp): "prelu",
-    ("cuda", autocast.lower_precision_fp): "convolution einsum prelu",
+    ("cuda", autocast.lower_precision_fp): "convolution einsum",
     ("cuda", autocast.fp32): """
         _upsample_bicubic2d_aa _upsample_bilinear2d_aa _upsample_nearest_exact1d _upsample_nearest_exact2d
-        _upsample_nearest_exact3d exp pow.Scalar pow.Tensor_Scalar pow.Tensor_Tensor rms_norm softplus
+        _upsample_nearest_exact3d rms_norm
         upsample_bicubic2d upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d
         upsample_nearest3d upsample_trilinear3d
     """,
     ("cuda", autocast.fp32_append_dtype): "norm.Scalar norm.ScalarOpt_dim",
-    ("cuda", autocast.promote): "atan2 bilinear grid_sampler tensordot",
-    ("cuda", autocast.banned): "binary_cross_entropy",
+    ("cuda", autocast.promote): "bilinear grid_sampler tensordot",
 }
 
 for (device, policy), names in LISTS.items():

@@ -12,6 +12,7 @@ import numpy as np
 
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes
 from redispatch.kernels.cpu import lapack
+from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator
 from ..declare.public import public
@@ -30,7 +31,6 @@ from .matrices import (
     raise_for,
     some_results,
 )
-from .out_forms import copy_into_out
 from .solving import solve_triangular_op
 
 # --- the factorisation -----------------------------------------------------------------------------------------------

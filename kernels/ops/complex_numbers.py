@@ -254,5 +254,5 @@ def set_part(target: Any, value: Any) -> None:
     target.copy_(value) if isinstance(value, Tensor) else target.fill_(value)
 
 
-Tensor.real = overridable_property(lambda self: real_op.functional(self), _set_real)  # type: ignore[attr-defined]
-Tensor.imag = overridable_property(lambda self: imag_op.functional(self), _set_imag)  # type: ignore[attr-defined]
+Tensor.real = overridable_property(lambda self: real_op.functional(self), _set_real)  # type: ignore[attr-defined]  # attached here
+Tensor.imag = overridable_property(lambda self: imag_op.functional(self), _set_imag)  # type: ignore[attr-defined]  # attached here

@@ -13,12 +13,12 @@ from redispatch import kernels
 from redispatch.dispatch import asks, call_overridden, ops, overridden
 from redispatch.dispatch import trace as call_trace
 from redispatch.dispatch.tensor import Tensor, dtypes, wrap_dim
+from redispatch.kernels.declare.out_forms import copy_into_out, resize_and_copy_into_out
 
 from ..declare.declare import Operator
 from ..declare.overridable import overridable_function
 from ..declare.public import public
 from ..declare.structured import Meta, Structured
-from .out_forms import copy_into_out, resize_and_copy_into_out
 
 # --- trace -----------------------------------------------------------------------------------------------------------
 

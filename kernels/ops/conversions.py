@@ -177,7 +177,7 @@ def conversion(name: str, element: dtype) -> Any:
     return written(Way(to_dtype_op, ("self",), given={"dtype": Fixed(element)}))(method)
 
 
-Tensor.cuda = cuda  # type: ignore[attr-defined]
+Tensor.cuda = cuda  # type: ignore[attr-defined]  # attached here
 to_double = conversion("double", dtypes.float64)
 to_float = conversion("float", dtypes.float32)
 to_half = conversion("half", dtypes.float16)
@@ -213,7 +213,7 @@ def tensor_type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> 
 
 
 tensor_type.__name__ = "type"
-Tensor.type = overridable(tensor_type)  # type: ignore[attr-defined]
+Tensor.type = overridable(tensor_type)  # type: ignore[attr-defined]  # attached here
 
 type_as_op = Operator("type_as(Tensor self, Tensor other) -> Tensor")
 

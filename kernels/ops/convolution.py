@@ -314,7 +314,7 @@ def convolution_backward_kernel(
     shapes = [input._shape, weight._shape, (made[1],)]
     if input._device.type == "meta":
         wanted = zip(shapes, output_mask, strict=True)
-        return tuple(empty(shape, input._dtype, input._device) if ask else None for shape, ask in wanted)  # type: ignore[return-value]
+        return tuple(empty(shape, input._dtype, input._device) if ask else None for shape, ask in wanted)  # type: ignore[return-value]  # as many as the tuple says
     into, out = input._shape[2:], made[2:]
     product = setting.product(out, into, weight) if transposed else setting.product(into, out, weight)
     full = grad_output._shape.numel() > 0 and input._shape.numel() > 0

@@ -598,7 +598,7 @@ def _set_data(self: Tensor, value: Any) -> None:
     show_same(self, value)
 
 
-Tensor.data = overridable_property(_get_data, _set_data)  # type: ignore[attr-defined]
+Tensor.data = overridable_property(_get_data, _set_data)  # type: ignore[attr-defined]  # attached here
 
 # --- filling ----------------------------------------------------------------------------------------------------------
 

@@ -173,7 +173,7 @@ def ctc_meta(
     check_ctc(log_probs, targets, list(input_lengths), list(target_lengths), blank)
     longest, batch, _ = log_probs._shape
     shape = (batch, longest, 2 * max(target_lengths) + 1)
-    return tuple(empty(size, log_probs._dtype, log_probs._device) for size in ((batch,), shape))  # type: ignore[return-value]
+    return tuple(empty(size, log_probs._dtype, log_probs._device) for size in ((batch,), shape))  # type: ignore[return-value]  # as many as the tuple says
 
 
 ctc_list_op.derivative(

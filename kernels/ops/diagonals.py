@@ -6,12 +6,12 @@ from typing import Any
 
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, wrap_dim
+from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator
 from ..declare.public import public
 from .copying import move
 from .geometry import diagonal_of
-from .out_forms import copy_into_out
 from .scattering import zeros
 from .view_copies import diagonal_copy_op
 

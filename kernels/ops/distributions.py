@@ -17,11 +17,11 @@ from redispatch import kernels
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, empty
 from redispatch.kernels import Elementwise, broadcast_shapes
+from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.public import public
 from ..declare.structured import c_name, check_no_internal_overlap, not_implemented
 from .creation import like
-from .out_forms import copy_into_out
 from .random import GENERATOR, check_floating, drawn, no_gradient, seeded, unit_interval
 
 # --- in place --------------------------------------------------------------------------------------------------------

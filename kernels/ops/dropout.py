@@ -20,9 +20,9 @@ from redispatch.kernels import Elementwise
 from ..declare.declare import Operator
 from ..declare.public import public
 from ..declare.structured import Meta, Structured, check_can_cast
+from .activations import SELU_ALPHA, SELU_SCALE
 from .creation import like
 from .random import bernoulli_float_kernel, bernoulli_float_op, seeded
-from .rectifiers import SELU_ALPHA, SELU_SCALE
 
 # --- which elements, and what becomes of them ------------------------------------------------------------------------
 

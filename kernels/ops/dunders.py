@@ -28,11 +28,11 @@ from redispatch.dispatch import (
 from redispatch.dispatch.tensor import Tensor, ask_default, overridable, overridable_in_python
 
 from .arithmetic import add, div, floor_divide, mul, pow, remainder, rsub, sub
+from .binary import bitwise_left_shift, bitwise_right_shift
 from .comparison import bitwise_and, bitwise_or, bitwise_xor, eq, ge, gt, le, lt, ne, scalar_like
 from .elementary import abs, neg
 from .from_data import from_numpy
 from .linalg import matmul
-from .pairs import bitwise_left_shift, bitwise_right_shift
 
 Binary = Callable[[Any, Any], Any]
 NUMBERS = (int, float, complex, np.number, np.bool_)
@@ -360,7 +360,7 @@ SHOWN_AS = {
 attach_dunder("__neg__", __neg__, neg, order=(0,))
 attach_dunder("__abs__", __abs__, abs, order=(0,))
 setattr(Tensor, "__pos__", __pos__)  # noqa: B010  # a type checker reads the assignment as an operation
-setattr(Tensor, "__invert__", overridable(__invert__))  # noqa: B010
-setattr(Tensor, "__array_wrap__", overridable_in_python(__array_wrap__))  # noqa: B010
+setattr(Tensor, "__invert__", overridable(__invert__))  # noqa: B010  # attached here, and mypy knows no such name
+setattr(Tensor, "__array_wrap__", overridable_in_python(__array_wrap__))  # noqa: B010  # attached here, and mypy knows no such name
 for _name, _shown in SHOWN_AS.items():
     getattr(Tensor, _name).__name__ = _shown

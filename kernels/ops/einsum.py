@@ -312,6 +312,10 @@ def einsum(*args: Any) -> Tensor:
     Or with numbers below 52 for letters: `einsum(a, [0, 1], b, [1, 2], [0, 2])`, where `...` stands for itself.
     Errors: ValueError for too few arguments, or another number; TypeError for another equation; RuntimeError where
     letters and shapes do not fit.
+
+    >>> import redispatch as rd
+    >>> rd.einsum("ij,j->i", rd.tensor([[1.0, 2.0], [3.0, 4.0]]), rd.tensor([1.0, 10.0]))
+    tensor([21., 43.])
     """
     if len(args) < 2:
         raise ValueError(

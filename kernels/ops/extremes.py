@@ -13,14 +13,14 @@ from redispatch import kernels
 from redispatch.dispatch.specialiser.marks import inline, leaf
 from redispatch.dispatch.tensor import Size, Tensor, dtypes, empty, fresh, looks_of, mould, wrap_dim
 from redispatch.kernels import Reduction
+from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator
 from ..declare.plan import PLANS, Plan, Run
 from ..declare.planned import Planned
 from ..declare.public import public
 from ..declare.structured import Meta, check_out_dtype, resize_out
-from .arithmetic import maximum_op, minimum_op
-from .out_forms import copy_into_out
+from .arithmetic import maximum, minimum
 from .reductions import REDUCTION, reduced_dims, reduced_shape, with_kept_dims
 
 # --- checks ----------------------------------------------------------------------------------------------------------
@@ -302,12 +302,12 @@ def min_other_composite(self: Any, other: Any) -> Any:
 
 @max_out_op.implicit
 def max_out_composite(self: Any, other: Any, out: Any) -> Any:
-    return maximum_op.out(self, other, out=out)  # type: ignore[misc]  # it has an out= form
+    return maximum.op.out(self, other, out=out)
 
 
 @min_out_op.implicit
 def min_out_composite(self: Any, other: Any, out: Any) -> Any:
-    return minimum_op.out(self, other, out=out)  # type: ignore[misc]
+    return minimum.op.out(self, other, out=out)
 
 
 max_other_op.out = max_out_op.functional

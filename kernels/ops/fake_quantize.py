@@ -19,6 +19,7 @@ from redispatch.dispatch import TensorBase, ops
 from redispatch.dispatch.tensor import dtypes
 
 from ..declare.declare import Operator, through
+from ..declare.pointwise import NOT_FLOATING
 from ..declare.public import public
 from ..declare.structured import not_implemented
 from .convolution import compute_dtype
@@ -26,20 +27,27 @@ from .convolution import compute_dtype
 BOUNDS = "int quant_min, int quant_max"
 NUMBERS, TENSORS = "float scale, int zero_point", "Tensor scale, Tensor zero_point"
 BOTH = "(Tensor output, Tensor mask)"
+FLOATING: dict[str, Any] = {"refuses": {NOT_FLOATING: ""}}
+MASKED: dict[str, Any] = FLOATING | {"late_out": ("out", "out0", "out1")}
 
-tensor_op = Operator(f"fake_quantize_per_tensor_affine(Tensor self, {NUMBERS}, {BOUNDS}) -> Tensor")
-tensor_by_tensors_op = Operator(
-    f"fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, {TENSORS}, {BOUNDS}) -> Tensor"
+tensor_op = Operator(
+    f"fake_quantize_per_tensor_affine(Tensor self, {NUMBERS}, {BOUNDS}) -> Tensor", autocast={"cpu": "fp32"}, **FLOATING
 )
-channel_op = Operator(f"fake_quantize_per_channel_affine(Tensor self, {TENSORS}, int axis, {BOUNDS}) -> Tensor")
+tensor_by_tensors_op = Operator(
+    f"fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, {TENSORS}, {BOUNDS}) -> Tensor", **FLOATING
+)
+channel_op = Operator(
+    f"fake_quantize_per_channel_affine(Tensor self, {TENSORS}, int axis, {BOUNDS}) -> Tensor", **FLOATING
+)
 
-masked_op = Operator(f"fake_quantize_per_tensor_affine_cachemask(Tensor self, {NUMBERS}, {BOUNDS}) -> {BOTH}")
+masked_op = Operator(f"fake_quantize_per_tensor_affine_cachemask(Tensor self, {NUMBERS}, {BOUNDS}) -> {BOTH}", **MASKED)
 masked_by_tensors_op = Operator(
     f"_fake_quantize_per_tensor_affine_cachemask_tensor_qparams(Tensor self, {TENSORS}, Tensor fake_quant_enabled, "
-    f"{BOUNDS}) -> {BOTH}"
+    f"{BOUNDS}) -> {BOTH}",
+    **MASKED,
 )
 masked_channel_op = Operator(
-    f"fake_quantize_per_channel_affine_cachemask(Tensor self, {TENSORS}, int axis, {BOUNDS}) -> {BOTH}"
+    f"fake_quantize_per_channel_affine_cachemask(Tensor self, {TENSORS}, int axis, {BOUNDS}) -> {BOTH}", **MASKED
 )
 backward_op = Operator("fake_quantize_per_tensor_affine_cachemask_backward(Tensor grad, Tensor mask) -> Tensor")
 channel_backward_op = Operator(
@@ -163,6 +171,5 @@ def by_channels(self: Any, scale: Any, zero_point: Any, axis: int, quant_min: in
     return masked_channel_op.functional(self, scale, zero_point, axis, quant_min, quant_max)[0]
 
 
-tensor_op.autocast(cpu="fp32")
 fake_quantize_per_tensor_affine = public(tensor_op, tensor_by_tensors_op, method=False)
 fake_quantize_per_channel_affine = public(channel_op, method=False)

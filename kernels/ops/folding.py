@@ -199,4 +199,4 @@ col2im_op.derivative(
 )
 col2im_op.forward("linear")
 
-im2col, col2im = public(im2col_op, method=False), public(col2im_op, method=False)
+im2col, col2im = (public(op, method=False, module="nn") for op in (im2col_op, col2im_op))

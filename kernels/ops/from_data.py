@@ -56,6 +56,13 @@ def tensor(
 
     Errors: ValueError where sequences differ in length or an integer exceeds int64; TypeError or RuntimeError for what
     is no number, RuntimeError for a number that `dtype` cannot hold.
+
+    >>> import redispatch as rd
+    >>> rd.tensor([[1, 2], [3, 4]])
+    tensor([[1, 2],
+            [3, 4]])
+    >>> rd.tensor([1, 2], dtype=rd.float32)
+    tensor([1., 2.])
     """
     dtype, device = as_dtype("tensor", dtype), None if device is None else as_device(device)
     if isinstance(data, Tensor):
@@ -81,7 +88,15 @@ def tensor(
 
 @factory_function
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """`data` as a tensor: itself if it is one of this dtype and device, over a numpy array's memory, or a copy."""
+    """`data` as a tensor: itself if it is one of this dtype and device, over a numpy array's memory, or a copy.
+
+    >>> import redispatch as rd
+    >>> x = rd.ones(2)
+    >>> rd.as_tensor(x) is x
+    True
+    >>> rd.as_tensor(x, dtype=rd.int64)
+    tensor([1, 1])
+    """
     dtype, device = as_dtype("as_tensor", dtype), None if device is None else as_device(device)
     if isinstance(data, Tensor):
         if (dtype or data._dtype) is data._dtype and (device or data._device) == data._device:
@@ -109,6 +124,14 @@ def from_numpy(array: np.ndarray) -> Tensor:
 
     Errors: TypeError for what is no array or has elements that no dtype stands for, ValueError for negative strides,
     strides that are no multiple of the element size, and a foreign byte order.
+
+    >>> import redispatch as rd
+    >>> import numpy as np
+    >>> array = np.zeros(3)
+    >>> x = rd.from_numpy(array)
+    >>> array[0] = 7
+    >>> x
+    tensor([7., 0., 0.], dtype=torch.float64)
     """
     if not isinstance(array, np.ndarray):
         kind = type(array)
@@ -186,7 +209,7 @@ def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None
     return tensor(data, dtype=dtype or self._dtype, device=device or self._device, requires_grad=requires_grad)
 
 
-Tensor.new_tensor = new_tensor  # type: ignore[attr-defined]
+Tensor.new_tensor = new_tensor  # type: ignore[attr-defined]  # attached here
 
 
 def is_tensor(obj: Any) -> bool:

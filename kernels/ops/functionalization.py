@@ -58,7 +58,7 @@ from .copying import (
     to_copy_op,
 )
 from .creation import empty_op, strides_for
-from .elementary import neg_op
+from .elementary import neg
 from .functional_forms import resize_op
 from .geometry import split_lengths
 from .scattering import as_strided_scatter_op, diagonal_scatter_op, select_scatter_op, slice_scatter_op
@@ -265,7 +265,7 @@ def conj_inverse(base: Any, value: Any) -> Any:
 
 @inverse(neg_view_op)
 def neg_inverse(base: Any, value: Any) -> Any:
-    return neg_op.functional(value)
+    return neg.op.functional(value)
 
 
 # --- Strided memory ---------------------------------------------------------------------------------------------------

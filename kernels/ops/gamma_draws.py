@@ -16,12 +16,12 @@ import numpy as np
 from redispatch import kernels
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, empty
 from redispatch.kernels import Elementwise, broadcast_shapes
+from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator
 from ..declare.public import public
 from ..declare.structured import not_implemented
 from .creation import like
-from .out_forms import copy_into_out
 from .random import Generator, drawn, seeded
 
 standard_gamma_op = seeded("_standard_gamma(Tensor self, Generator? generator=None) -> Tensor", out="out")

@@ -7,16 +7,21 @@ from typing import Any
 from redispatch.dispatch.tensor import Tensor, wrap_dim
 from redispatch.kernels import Elementwise, output_strides, sigmoid
 
+from ..declare.declare import through
+from ..declare.pointwise import COMPLEX, NOT_FLOATING
 from ..declare.public import public
 from ..declare.structured import Meta, Structured
 from .activations import floating_only
 from .geometry import sliced
 from .shape import cat_op
 
-# --- glu -------------------------------------------------------------------------------------------------------------
-
-glu_op = Structured("glu(Tensor self, int dim=-1) -> Tensor", out="out")
-glu_backward_op = Structured("glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor")
+glu_op = Structured("glu(Tensor self, int dim=-1) -> Tensor", out="out", batching="dims", refuses=NOT_FLOATING)
+glu_backward_op = Structured(
+    "glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor",
+    batching="dims",
+    late_out="grad_input",
+    refuses={COMPLEX: ""},
+)
 
 
 def halves(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
@@ -98,5 +103,5 @@ def glu_second_of_grad(grad: Any, self: Any, dim: int) -> Any:
 
 
 glu_backward_op.derivative(grad_output=glu_second_of_grad, self=glu_second)
-glu_op.derivative(self=lambda grad, self, dim: glu_backward_op.functional(grad, self, dim))
-glu = public(glu_op, method=False)
+glu_op.derivative(self=through(glu_backward_op, "grad", "self", "dim"))
+glu = public(glu_op, method=False, module="nn")

@@ -13,13 +13,13 @@ from redispatch.dispatch import ops
 from redispatch.dispatch.autograd import pulled_back
 from redispatch.dispatch.tensor import Tensor, empty
 from redispatch.kernels.cpu.grid_sample import CUBIC, NEAREST, TERMS, Points, locate
+from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator, taking
 from ..declare.public import public
 from ..declare.structured import not_implemented
 from .convolution import as_dtype, compute_dtype, dense, zeros
 from .creation import linspace_op
-from .out_forms import copy_into_out
 from .sampled_by_gathers import sampled_by_gathers
 from .written_in_parts import in_parts
 

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtype, empty
+from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator
 from ..declare.public import public
 from ..declare.structured import c_name, not_implemented
-from .out_forms import copy_into_out
 
 _OPTIONS = "Tensor? weight=None, bool density=False"
 _NAMED = "(Tensor hist, Tensor bin_edges)"

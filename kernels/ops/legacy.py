@@ -153,7 +153,7 @@ def storage(self: Tensor) -> TypedStorage:
     return TypedStorage(wrap_storage=self._storage, dtype=self._dtype, _quiet=True)
 
 
-Tensor.storage = storage  # type: ignore[attr-defined]
+Tensor.storage = storage  # type: ignore[attr-defined]  # attached here
 Storage = TypedStorage  # of the default dtype
 
 TYPES: dict[str, Any] = {}  # "FloatTensor", "FloatStorage", "ComplexFloatStorage", ... -> the class

@@ -15,13 +15,13 @@ from redispatch.dispatch.layers.conjugate import CONJUGATE
 from redispatch.dispatch.specialiser.marks import frozen, inline
 from redispatch.dispatch.tensor import Tensor, dtypes, looks_of
 from redispatch.kernels import Operand, broadcast_shapes
+from redispatch.kernels.declare.out_forms import copy_into_out, filled, resize_and_copy_into_out
 
 from ..declare.declare import Operator
 from ..declare.plan import Run
 from ..declare.planned import Planned
 from ..declare.public import public
 from ..declare.structured import Meta, Structured, c_name, check_out_dtype, common_device
-from .out_forms import copy_into_out, filled, resize_and_copy_into_out
 from .views import t_op, view_op
 
 SCALES = "*, Scalar beta=1, Scalar alpha=1"
@@ -618,4 +618,4 @@ def linear_otherwise(input: Any, weight: Any, bias: Any) -> Any:
 
 linear_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
 copy_into_out(linear_op)
-linear = public(linear_op, method=False)
+linear = public(linear_op, method=False, module="nn")

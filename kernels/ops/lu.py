@@ -173,7 +173,7 @@ def lu_method(self: Tensor, pivot: bool = True, get_infos: bool = False) -> tupl
 
 
 lu_method.__name__ = "lu"
-Tensor.lu = overridable_in_python(lu_method)  # type: ignore[attr-defined]
+Tensor.lu = overridable_in_python(lu_method)  # type: ignore[attr-defined]  # attached here
 
 # --- lu, lu_unpack ---------------------------------------------------------------------------------------------------
 

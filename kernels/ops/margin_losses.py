@@ -22,7 +22,7 @@ from redispatch.kernels import numbers
 from ..declare.declare import Operator
 from ..declare.public import public
 from ..declare.structured import Meta, Structured, not_implemented
-from .arithmetic import minimum_op
+from .arithmetic import minimum
 from .comparison import where_op
 from .convolution import flat
 from .distances import pairwise_distance_op
@@ -153,7 +153,7 @@ multi_margin_op.derivative(
     )
 )
 multi_margin_op.autocast(cpu="fp32", cuda="fp32")
-multi_margin_loss = public(multi_margin_op, method=False)
+multi_margin_loss = public(multi_margin_op, method=False, module="nn")
 
 # --- multilabel_margin_loss ------------------------------------------------------------------------------------------
 
@@ -238,7 +238,7 @@ def multilabel_composite(self: Any, target: Any, reduction: int) -> Any:
 
 
 multilabel_op.autocast(cpu="fp32", cuda="fp32")
-multilabel_margin_loss = public(multilabel_op, method=False)
+multilabel_margin_loss = public(multilabel_op, method=False, module="nn")
 
 # --- of pairs and triples --------------------------------------------------------------------------------------------
 
@@ -318,7 +318,7 @@ def triplet_composite(
     near = pairwise_distance_op.functional(anchor, positive, p, eps)
     far = pairwise_distance_op.functional(anchor, negative, p, eps)
     if swap:
-        far = minimum_op.functional(far, pairwise_distance_op.functional(positive, negative, p, eps))
+        far = minimum.op.functional(far, pairwise_distance_op.functional(positive, negative, p, eps))
     return reduced((add_scalar_op.functional(near, margin) - far).clamp_min(0), reduction)
 
 

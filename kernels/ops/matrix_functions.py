@@ -15,6 +15,7 @@ import numpy as np
 
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, as_numpy, contiguous_format, dtypes, promote_types, wrap_dim
+from redispatch.kernels.declare.out_forms import resize_and_copy_into_out
 
 from ..declare.declare import Operator
 from ..declare.overridable import overridable_function
@@ -22,7 +23,6 @@ from ..declare.public import public
 from ..declare.structured import Meta, Structured, c_name, check_out_dtype, common_device, not_implemented
 from .linalg import matmul_op, mm_op, vdot_op
 from .matrices import check_errors_op, check_floating, check_same_dtype, check_square, is_low_precision
-from .out_forms import resize_and_copy_into_out
 from .solving import inv_ex_op, inv_op, solve_op
 
 # --- matrix_power ----------------------------------------------------------------------------------------------------
@@ -383,7 +383,7 @@ def cross_composite(self: Tensor, other: Tensor, dim: int | None) -> Tensor:
 
 @cross_op.kernel_out("CompositeImplicitAutograd")
 def cross_out(self: Tensor, other: Tensor, dim: int | None, out: Tensor) -> Tensor:
-    return linalg_cross_op.out(self, other, dim=default_dim(self, dim), out=out)  # type: ignore[misc]
+    return linalg_cross_op.out(self, other, dim=default_dim(self, dim), out=out)  # type: ignore[misc]  # this operator has the form
 
 
 linalg_cross = public(linalg_cross_op, method=False)

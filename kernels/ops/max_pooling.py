@@ -118,7 +118,7 @@ def declare_max(dims: int) -> tuple[Any, Any]:
     def plain(self: Any, *how: Any) -> Any:
         return call(both_op.functional, [self, *how])[0]
 
-    return public(plain_op, method=False), public(both_op, method=False)
+    return public(plain_op, method=False), public(both_op, method=False, module="nn")
 
 
 max_pool2d, max_pool2d_with_indices = declare_max(2)
@@ -179,7 +179,7 @@ def declare_adaptive(dims: int) -> tuple[Operator, Any]:
     OPERATORS.extend((op, backward_op))
 
     declare_gradients(op, backward_op, dims)
-    return op, public(op, method=False)
+    return op, public(op, method=False, module="nn")
 
 
 def check_sizes(grad: Tensor, indices: Tensor) -> None:
@@ -311,7 +311,7 @@ def declare_fractional(dims: int) -> Any:
         return dense(made, made._dtype) if made._device.type == "cpu" else made
 
     declare_gradients(op, backward_op, dims, "kernel_size", "output_size")
-    return public(op, method=False)
+    return public(op, method=False, module="nn")
 
 
 fractional_max_pool2d, fractional_max_pool3d = declare_fractional(2), declare_fractional(3)

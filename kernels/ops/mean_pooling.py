@@ -8,12 +8,12 @@ from typing import Any
 from redispatch.dispatch.tensor import Tensor, dtypes, empty
 from redispatch.kernels.cpu import pooling
 from redispatch.kernels.cpu.pooling import Windows3d
+from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator, through
 from ..declare.public import public
 from ..declare.structured import not_implemented
 from .convolution import dense
-from .out_forms import copy_into_out
 from .pooling import (
     ELSEWHERE,
     OPERATORS,
@@ -115,7 +115,7 @@ def declare_mean(dims: int) -> Any:
     op.forward("linear")
     backward_op.derivative(grad_output=through(op, "grad", *HOW), self=nothing)
     backward_op.forward("linear")
-    return public(op, method=False)
+    return public(op, method=False, module="nn")
 
 
 avg_pool2d, avg_pool3d = declare_mean(2), declare_mean(3)
@@ -184,7 +184,7 @@ def declare_adaptive(dims: int) -> Any:
         return inner_op.functional(self, output_size)
 
     copy_into_out(plain_op)
-    return public(plain_op, method=False)
+    return public(plain_op, method=False, module="nn")
 
 
 adaptive_avg_pool2d, adaptive_avg_pool3d = declare_adaptive(2), declare_adaptive(3)

@@ -14,6 +14,7 @@ import numpy as np
 
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, overridable_in_python, wrap_dim
+from redispatch.kernels.declare.out_forms import copy_into_out, resize_and_copy_into_out
 
 from ..declare.declare import Operator
 from ..declare.overridable import overridable_function
@@ -21,7 +22,6 @@ from ..declare.public import public
 from ..declare.structured import Meta, Structured
 from .matrices import check_floating, check_matrix, conj
 from .moments import linalg_vector_norm, vector_norm_backward, vector_norm_op
-from .out_forms import copy_into_out, resize_and_copy_into_out
 from .reductions import reduced_shape
 from .spectra import svdvals_op
 
@@ -246,7 +246,7 @@ def norm_method(self: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = F
 
 
 norm_method.__name__ = "norm"
-Tensor.norm = overridable_in_python(norm_method)  # type: ignore[attr-defined]
+Tensor.norm = overridable_in_python(norm_method)  # type: ignore[attr-defined]  # attached here
 
 frobenius_norm_op = Operator("frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", out="out")
 nuclear_norm_op = Operator("nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", out="out")

@@ -11,57 +11,47 @@ from typing import Any
 from redispatch.dispatch.tensor import Tensor, result_type
 from redispatch.kernels import Elementwise, broadcast_shapes, output_strides
 
-from ..declare.declare import Function, Operator
-from ..declare.pointwise import COMPLEX, pointwise
+from ..declare.operator import passed_on, pointwise, with_number
+from ..declare.pointwise import COMPLEX
 from ..declare.public import public
-from ..declare.structured import Meta, Structured, common_device
+from ..declare.structured import Meta, Structured, common_device, not_implemented
 from .arithmetic import add_op, clamp_max_op, clamp_min_op, clamp_op, div_mode_op, mul_op, sub_op
 
 # --- a number for a tensor -------------------------------------------------------------------------------------------
 
-
-def number_form(schema: str, functional: Function, inplace: Function) -> Operator:
-    """The overload whose kernels are the forms of the operator for tensors."""
-    op = Operator(schema, inplace=True, tags=("pointwise",))
-    op.explicit(lambda *args: functional(*args))
-    op.kernel_inplace("CompositeExplicitAutograd")(lambda *args: inplace(*args))
-    return op
-
-
-def scaled_by_alpha(op: Any) -> Function:
-    return lambda self, other, alpha: op(self, other, alpha=alpha)
-
-
-def with_mode(op: Any) -> Function:
-    return lambda self, other, rounding_mode: op(self, other, rounding_mode=rounding_mode)
-
-
-add_scalar_op = number_form(
+add_scalar_op = with_number(
+    add_op,
     "add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
-    scaled_by_alpha(add_op.functional),
-    scaled_by_alpha(add_op.inplace),
+    core=True,
+    late_out=True,
+    derivative=passed_on,
+    node="AddBackward1",
 )
-sub_scalar_op = number_form(
+sub_scalar_op = with_number(
+    sub_op,
     "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
-    scaled_by_alpha(sub_op.functional),
-    scaled_by_alpha(sub_op.inplace),
+    core=True,
+    late_out=True,
+    derivative=passed_on,
+    node="SubBackward1",
 )
-mul_scalar_op = number_form(
+mul_scalar_op = with_number(
+    mul_op,
     "mul.Scalar(Tensor self, Scalar other) -> Tensor",
-    mul_op.functional,
-    mul_op.inplace,  # type: ignore[arg-type]  # it has an in-place form
+    core=True,
+    late_out=True,
+    derivative=lambda grad, other: grad * other,
+    node="MulBackward1",
+    forward="linear",
 )
-div_scalar_mode_op = number_form(
+div_scalar_mode_op = with_number(
+    div_mode_op,
     "div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
-    with_mode(div_mode_op.functional),
-    with_mode(div_mode_op.inplace),
-)
-add_scalar_op.derivative(self=lambda grad: grad, node="AddBackward1")
-sub_scalar_op.derivative(self=lambda grad: grad, node="SubBackward1")
-mul_scalar_op.derivative(self=lambda grad, other: grad * other, node="MulBackward1")
-mul_scalar_op.forward("linear")
-div_scalar_mode_op.derivative(
-    self=lambda grad, other, rounding_mode: grad / other if rounding_mode is None else grad * 0, node="DivBackward3"
+    core=True,
+    late_out=True,
+    refuses={COMPLEX: ""},
+    derivative=lambda grad, other, rounding_mode: grad / other if rounding_mode is None else grad * 0,
+    node="DivBackward3",
 )
 
 # --- tensors for bounds ----------------------------------------------------------------------------------------------
@@ -70,7 +60,9 @@ clamp_tensor_op = Structured(
     "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
     inplace=True,
     out="Tensor_out",
+    core=True,
     tags=("pointwise",),
+    refuses=("bool", *COMPLEX),
 )
 clamp_tensor_op.elementwise = True
 
@@ -84,7 +76,7 @@ def clamp_tensor_meta(self: Tensor, min: Any, max: Any) -> Meta:
     if kind.is_complex:
         raise NotImplementedError("clamp is not supported for complex types")
     if kind.name == "bool":
-        raise NotImplementedError("\"clamp_cpu\" not implemented for 'Bool'")
+        raise not_implemented("clamp_cpu", kind)
     shape = broadcast_shapes(*(x._shape for x in tensors))
     strides = output_strides(shape, tuple((x._shape, x._stride) for x in tensors))
     return Meta(shape, kind, common_device(*tensors), strides)
@@ -137,38 +129,37 @@ def clamp_max_gradient(grad: Any, self: Any, min: Any, max: Any) -> Any:
 
 clamp_tensor_op.derivative(self=clamp_self_gradient, min=clamp_min_gradient, max=clamp_max_gradient)
 
-clamp_min_tensor_op = pointwise(
-    "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
-    inplace=True,
-    out="Tensor_out",
-    unsupported=dict.fromkeys(COMPLEX, "maximum_cpu"),
-)
-clamp_max_tensor_op = pointwise(
-    "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
-    inplace=True,
-    out="Tensor_out",
-    unsupported=dict.fromkeys(COMPLEX, "minimum_cpu"),
-)
 
-
-@clamp_min_tensor_op.scalar
 def clamp_min_elements(self, min):
     return self if self >= min or self != self else min
 
 
-@clamp_max_tensor_op.scalar
 def clamp_max_elements(self, max):
     return self if self <= max or self != self else max
 
 
-clamp_min_tensor_op.derivative(
-    self=lambda grad, self, min: grad.masked_fill(self < min, 0),
-    min=lambda grad, self, min: grad.masked_fill(self >= min, 0),
+clamp_min_tensor_op = pointwise(
+    "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
+    clamp_min_elements,
+    inplace=True,
+    out="Tensor_out",
+    refuses={COMPLEX: "maximum_cpu"},
+    derivative={
+        "self": lambda grad, self, min: grad.masked_fill(self < min, 0),
+        "min": lambda grad, self, min: grad.masked_fill(self >= min, 0),
+    },
     node="ClampMinBackward1",
 )
-clamp_max_tensor_op.derivative(
-    self=lambda grad, self, max: grad.masked_fill(self > max, 0),
-    max=lambda grad, self, max: grad.masked_fill(self <= max, 0),
+clamp_max_tensor_op = pointwise(
+    "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
+    clamp_max_elements,
+    inplace=True,
+    out="Tensor_out",
+    refuses={COMPLEX: "minimum_cpu"},
+    derivative={
+        "self": lambda grad, self, max: grad.masked_fill(self > max, 0),
+        "max": lambda grad, self, max: grad.masked_fill(self <= max, 0),
+    },
     node="ClampMaxBackward1",
 )
 clamp = public(clamp_op, clamp_tensor_op)

@@ -14,10 +14,10 @@ from typing import Any
 
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, contiguous_format, wrap_dim
+from redispatch.kernels.declare.out_forms import resize_and_copy_into_out
 
 from ..declare.declare import Operator
 from ..declare.public import public
-from .out_forms import resize_and_copy_into_out
 
 norm_except_dim_op = Operator("norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor")
 weight_norm_op = Operator("_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor")

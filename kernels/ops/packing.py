@@ -56,7 +56,7 @@ def pad_sequence_composite(sequences: Sequence[Any], batch_first: bool, padding_
 
 
 # torch.nn.utils.rnn.pad_sequence calls it
-pad_sequence = public(pad_sequence_op)
+pad_sequence = public(pad_sequence_op, module="nn")
 
 
 def whole_numbers(values: Any) -> Tensor:

@@ -21,19 +21,20 @@ import numpy as np
 
 from redispatch import kernels
 from redispatch.dispatch.specialiser.marks import frozen
-from redispatch.dispatch.tensor import Size, Tensor, dtypes, fresh, mould, result_type
+from redispatch.dispatch.tensor import Size, Tensor, fresh, mould, result_type
 from redispatch.kernels import Elementwise, Operand, Recipe, Reduction, broadcast_shapes, output_strides
 from redispatch.kernels import exp as exp_
 from redispatch.kernels import log as log_
 from redispatch.kernels import log1p as log1p_
 
-from ..declare.declare import Function, Operator
+from ..declare.declare import Function, Operator, taking, through
 from ..declare.plan import Run
 from ..declare.planned import Planned
+from ..declare.pointwise import COMPLEX, NOT_FLOATING, WHOLE
 from ..declare.public import public
 from ..declare.structured import Meta, check_can_cast, common_device, not_implemented
+from .binary import xlogy_op
 from .number_forms import add_scalar_op, mul_scalar_op
-from .pairs import xlogy_op
 
 NONE, MEAN, SUM = 0, 1, 2
 
@@ -54,15 +55,11 @@ class OfPairs(Planned):
     """What a scalar function makes of the elements of several tensors, which broadcast, and of numbers behind them.
 
     The function takes them in the order of the schema, without the reduction; a tensor that is not given counts as 1.
-    refuses: PyTorch's name of the kernel that takes no bool and no complex dtype, nor whole numbers where `floating`.
     """
 
-    def __init__(
-        self, schema: str, each: Function, *, refuses: str, floating: bool = True, cost: int = 1, **options: Any
-    ) -> None:
-        super().__init__(schema, **options)
+    def __init__(self, schema: str, each: Function, *, cost: int = 1, **facts: Any) -> None:
+        super().__init__(schema, batching="losses", **facts)
         self.each = Elementwise(self.base_name, each, cost=cost)
-        self.refuses, self.floating = refuses, floating
         self.reduction = self.names.index("reduction")
         self.number_places = [i for i in range(len(self.names)) if i not in self.tensors and i != self.reduction]
         self.check_function: Function | None = None
@@ -80,9 +77,8 @@ class OfPairs(Planned):
             self.check_function(*args)
         given = [args[i] for i in self.tensors if args[i] is not None]
         compute = result_type(*given)
-        whole = compute.category == dtypes.INTEGER and not self.floating
-        if not (compute.is_floating_point or whole):
-            raise not_implemented(self.refuses, compute)
+        if compute.name in self.refuses:
+            raise not_implemented(str(self.refuses[compute.name]), compute)
         shape = broadcast_shapes(*(tuple(x._shape) for x in given))
         strides = output_strides(shape, tuple((x._shape, x._stride) for x in given))
         return Meta(shape, compute, common_device(*given), strides)
@@ -157,6 +153,28 @@ class PairSlope(OfPairs):
         return self.values(out, args, [*(args[i] for i in self.number_places), factor])
 
 
+BOTH = {"cpu": "fp32", "cuda": "fp32"}
+NO_KERNEL = ("bool", *COMPLEX)
+
+
+def differentiate(loss: Operator, slope: Operator, bend: Function, *, by_target: bool = True) -> None:
+    """Declares the derivatives of a loss and of the operator that is its slope.
+
+    bend: how the slope changes with `self`, a function of `grad`, `grad_output`, `self`, `target` and the rest.
+    by_target: whether the loss is symmetric, so that its slope in the target is that in `self` with the two exchanged,
+        and changes with the target by the bend's negative.
+    """
+    _, _, _, *rest = slope.names
+    gradients: dict[str, Function] = {"self": through(slope, "grad", "self", "target", *rest)}
+    bends: dict[str, Function] = {"self": taking("grad", "grad_output", "self", "target", *rest)(bend)}
+    if by_target:
+        gradients["target"] = through(slope, "grad", "target", "self", *rest)
+        bends["target"] = taking("grad", "grad_output", "self", "target", *rest)(lambda grad, *how: bend(-grad, *how))
+    loss.differentiate_by([((name,), formula) for name, formula in gradients.items()])
+    incoming = (("grad_output",), gradients["self"])
+    slope.differentiate_by([incoming, *(((name,), formula) for name, formula in bends.items())])
+
+
 # --- mse_loss, l1_loss -----------------------------------------------------------------------------------------------
 
 
@@ -169,31 +187,37 @@ def scaled_difference(grad, x, y, factor):
 
 
 mse_op = PairLoss(
-    "mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", squared_difference, refuses="mse_cpu", out="out"
+    "mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    squared_difference,
+    out="out",
+    autocast=BOTH,
+    refuses={NOT_FLOATING: "mse_cpu"},
 )
 mse_backward_op = PairSlope(
     "mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
     scaled_difference,
-    refuses="mse_backward_cpu_out",
-    floating=False,
+    late_out="grad_input",
+    refuses={NO_KERNEL: "mse_backward_cpu_out"},
 )
+
+
+def mse_bend(grad: Any, grad_output: Any, self_shape: Any, target_shape: Any, reduction: int) -> Any:
+    return grad * grad_output * (2 * share(self_shape, target_shape, reduction))
+
+
+MSE_BACKWARD = ("grad", "self", "target", "reduction")
 mse_op.derivative(
-    self=lambda grad, self, target, reduction: mse_backward_op.functional(grad, self, target, reduction),
-    target=lambda grad, self, target, reduction: mse_backward_op.functional(grad, target, self, reduction),
+    self=through(mse_backward_op, *MSE_BACKWARD), target=through(mse_backward_op, "grad", "target", "self", "reduction")
 )
 mse_backward_op.derivative(
-    grad_output=lambda grad, self, target, reduction: mse_backward_op.functional(grad, self, target, reduction),
-    self=lambda grad, grad_output, self_shape, target_shape, reduction: (
-        grad * grad_output * (2 * share(self_shape, target_shape, reduction))
-    ),
-    target=lambda grad, grad_output, self_shape, target_shape, reduction: (
-        -grad * grad_output * (2 * share(self_shape, target_shape, reduction))
+    grad_output=through(mse_backward_op, *MSE_BACKWARD),
+    self=mse_bend,
+    target=lambda grad, grad_output, self_shape, target_shape, reduction: mse_bend(
+        -grad, grad_output, self_shape, target_shape, reduction
     ),
 )
-mse_op.autocast(cpu="fp32", cuda="fp32")
-mse_loss = public(mse_op, method=False)
-
-l1_op = Operator("l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
+mse_loss = public(mse_op, method=False, module="nn")
+l1_op = Operator("l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", autocast=BOTH, refuses={"bool": ""})
 
 
 @l1_op.implicit
@@ -201,8 +225,7 @@ def l1_composite(self: Any, target: Any, reduction: int) -> Any:
     return reduced((self - target).abs(), reduction)
 
 
-l1_op.autocast(cpu="fp32", cuda="fp32")
-l1_loss = public(l1_op, method=False)
+l1_loss = public(l1_op, method=False, module="nn")
 
 # --- huber_loss, smooth_l1_loss: a parabola near 0 that goes on in straight lines ------------------------------------
 
@@ -232,26 +255,29 @@ def smooth_l1_slope(grad, x, y, beta, factor):
 huber_op = PairLoss(
     "huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor",
     huber,
-    refuses="huber_cpu",
     as_self=True,
     out="out",
+    autocast=BOTH,
+    refuses={NOT_FLOATING: "huber_cpu"},
 )
 huber_backward_op = PairSlope(
     "huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor",
     huber_slope,
-    refuses="huber_backward_cpu_out",
+    late_out=("out", "grad_input"),
+    refuses={NOT_FLOATING: "huber_backward_cpu_out"},
 )
 smooth_l1_op = PairLoss(
     "smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor",
     smooth_l1,
-    refuses="smooth_l1_cpu",
     out="out",
+    autocast=BOTH,
+    refuses={NOT_FLOATING: "smooth_l1_cpu"},
 )
 smooth_l1_backward_op = PairSlope(
     "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor",
     smooth_l1_slope,
-    refuses="smooth_l1_backward_cpu_out",
-    floating=False,
+    late_out="grad_input",
+    refuses={NO_KERNEL: "smooth_l1_backward_cpu_out"},
 )
 
 
@@ -273,54 +299,33 @@ def bend(grad: Any, grad_output: Any, self: Any, target: Any, reduction: int, bo
     return grad * grad_output * near * (curvature * share(self.shape, target.shape, reduction))
 
 
-huber_op.derivative(
-    self=lambda grad, self, target, reduction, delta: huber_backward_op.functional(
-        grad, self, target, reduction, delta
-    ),
-    target=lambda grad, self, target, reduction, delta: huber_backward_op.functional(
-        grad, target, self, reduction, delta
-    ),
-)
-huber_backward_op.derivative(
-    grad_output=lambda grad, self, target, reduction, delta: huber_backward_op.functional(
-        grad, self, target, reduction, delta
-    ),
-    self=lambda grad, grad_output, self, target, reduction, delta: bend(
-        grad, grad_output, self, target, reduction, delta, 1.0
-    ),
-    target=lambda grad, grad_output, self, target, reduction, delta: bend(
-        -grad, grad_output, self, target, reduction, delta, 1.0
-    ),
-)
-smooth_l1_op.derivative(
-    self=lambda grad, self, target, reduction, beta: smooth_l1_backward_op.functional(
-        grad, self, target, reduction, beta
-    ),
-    target=lambda grad, self, target, reduction, beta: smooth_l1_backward_op.functional(
-        grad, target, self, reduction, beta
-    ),
-)
-smooth_l1_backward_op.derivative(
-    grad_output=lambda grad, self, target, reduction, beta: smooth_l1_backward_op.functional(
-        grad, self, target, reduction, beta
-    ),
-    self=lambda grad, grad_output, self, target, reduction, beta: bend(
-        grad, grad_output, self, target, reduction, beta, 1 / beta if beta else 0.0
-    ),
-    target=lambda grad, grad_output, self, target, reduction, beta: bend(
-        -grad, grad_output, self, target, reduction, beta, 1 / beta if beta else 0.0
-    ),
-)
-huber_op.autocast(cpu="fp32", cuda="fp32")
-smooth_l1_op.autocast(cpu="fp32", cuda="fp32")
-huber_loss = public(huber_op, method=False)
-smooth_l1_loss = public(smooth_l1_op, method=False)
+def huber_bend(grad: Any, grad_output: Any, self: Any, target: Any, reduction: int, delta: float) -> Any:
+    return bend(grad, grad_output, self, target, reduction, delta, 1.0)
+
+
+def smooth_l1_bend(grad: Any, grad_output: Any, self: Any, target: Any, reduction: int, beta: float) -> Any:
+    return bend(grad, grad_output, self, target, reduction, beta, 1 / beta if beta else 0.0)
+
+
+differentiate(huber_op, huber_backward_op, huber_bend)
+differentiate(smooth_l1_op, smooth_l1_backward_op, smooth_l1_bend)
+huber_loss = public(huber_op, method=False, module="nn")
+smooth_l1_loss = public(smooth_l1_op, method=False, module="nn")
 
 # --- soft_margin_loss: the targets are 1 and -1 ----------------------------------------------------------------------
 
-soft_margin_op = Operator("soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
+soft_margin_op = Operator(
+    "soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    autocast=BOTH,
+    batching="losses",
+    late_out=True,
+    refuses={WHOLE: ""},
+)
 soft_margin_backward_op = Operator(
-    "soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor"
+    "soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
+    batching="losses",
+    late_out="grad_input",
+    refuses={WHOLE: ""},
 )
 
 
@@ -345,15 +350,8 @@ def soft_margin_bend(grad: Any, grad_output: Any, self: Any, target: Any, reduct
     return grad * grad_output * (target * target * z * (1 - z)) * share(self.shape, target.shape, reduction)
 
 
-soft_margin_op.derivative(
-    self=lambda grad, self, target, reduction: soft_margin_backward_op.functional(grad, self, target, reduction)
-)
-soft_margin_backward_op.derivative(
-    grad_output=lambda grad, self, target, reduction: soft_margin_backward_op.functional(grad, self, target, reduction),
-    self=soft_margin_bend,
-)
-soft_margin_op.autocast(cpu="fp32", cuda="fp32")
-soft_margin_loss = public(soft_margin_op, method=False)
+differentiate(soft_margin_op, soft_margin_backward_op, soft_margin_bend, by_target=False)
+soft_margin_loss = public(soft_margin_op, method=False, module="nn")
 
 # --- binary_cross_entropy: self is a probability ---------------------------------------------------------------------
 
@@ -409,15 +407,17 @@ class ProbabilityLoss(PairLoss):
 probability_op = ProbabilityLoss(
     "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
     probability_loss,
-    refuses="binary_cross_entropy",
     cost=16,
     out="out",
+    autocast={"cpu": "fp32", "cuda": "banned"},
+    refuses={NOT_FLOATING: "binary_cross_entropy"},
 )
 probability_backward_op = PairSlope(
     "binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, "
     "int reduction=1) -> Tensor",
     probability_slope,
-    refuses="binary_cross_entropy_backward",
+    late_out="grad_input",
+    refuses={NOT_FLOATING: "binary_cross_entropy_backward"},
 )
 
 
@@ -448,21 +448,12 @@ def probability_target_bend(grad: Any, grad_output: Any, self: Any, target: Any,
     return weighted(-1 / (self - self * self).clamp_min(1e-12), grad * grad_output, weight, reduction)
 
 
-probability_op.derivative(
-    self=lambda grad, self, target, weight, reduction: probability_backward_op.functional(
-        grad, self, target, weight, reduction
-    ),
-    target=probability_target_backward,
-)
+BACKWARD = ("grad", "self", "target", "weight", "reduction")
+probability_op.derivative(self=through(probability_backward_op, *BACKWARD), target=probability_target_backward)
 probability_backward_op.derivative(
-    grad_output=lambda grad, self, target, weight, reduction: probability_backward_op.functional(
-        grad, self, target, weight, reduction
-    ),
-    self=probability_bend,
-    target=probability_target_bend,
+    grad_output=through(probability_backward_op, *BACKWARD), self=probability_bend, target=probability_target_bend
 )
-probability_op.autocast(cpu="fp32")
-binary_cross_entropy = public(probability_op, method=False)
+binary_cross_entropy = public(probability_op, method=False, module="nn")
 
 # --- binary_cross_entropy_with_logits: σ(self) is a probability ------------------------------------------------------
 
@@ -477,8 +468,10 @@ bce_op = PairLoss(
     "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, "
     "int reduction=1) -> Tensor",
     logit_loss,
-    refuses="log_sigmoid_cpu",
     cost=16,
+    autocast=BOTH,
+    late_out=True,
+    refuses={NOT_FLOATING: "log_sigmoid_cpu"},
 )
 
 
@@ -501,14 +494,19 @@ def bce_target_backward(grad: Any, self: Any, target: Any, weight: Any, pos_weig
 
 
 bce_op.derivative(self=bce_backward, target=bce_target_backward)
-bce_op.autocast(cpu="fp32", cuda="fp32")
 binary_cross_entropy_with_logits = public(bce_op, method=False)
 
 # --- kl_div, poisson_nll_loss ----------------------------------------------------------------------------------------
 
-kl_div_op = Operator("kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor")
+kl_div_op = Operator(
+    "kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor",
+    autocast=BOTH,
+    refuses={NOT_FLOATING: ""},
+)
 poisson_op = Operator(
-    "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor"
+    "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
+    autocast=BOTH,
+    refuses={"bool": ""},
 )
 
 
@@ -542,7 +540,5 @@ def poisson_composite(input: Any, target: Any, log_input: bool, full: bool, eps:
     return reduced(loss, reduction)
 
 
-kl_div_op.autocast(cpu="fp32", cuda="fp32")
-poisson_op.autocast(cpu="fp32", cuda="fp32")
 kl_div = public(kl_div_op, method=False)
 poisson_nll_loss = public(poisson_op, method=False)

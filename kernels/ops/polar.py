@@ -12,7 +12,7 @@ from typing import Any
 
 from redispatch.dispatch.tensor import Tensor, dtypes
 
-from ..declare.pointwise import pointwise
+from ..declare.operator import pointwise
 from ..declare.public import public
 from ..declare.structured import not_implemented
 from .creation import ones_like_op

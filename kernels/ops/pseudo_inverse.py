@@ -14,6 +14,7 @@ import numpy as np
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtype, dtypes, empty, lay_out
 from redispatch.kernels.cpu import lapack
+from redispatch.kernels.declare.out_forms import copy_into_out, resize_and_copy_into_out
 
 from ..declare.declare import Operator
 from ..declare.public import public
@@ -29,7 +30,6 @@ from .matrices import (
     raise_for,
 )
 from .norms import matrix_norm_op, matrix_norm_str_op
-from .out_forms import copy_into_out, resize_and_copy_into_out
 from .solving import inv_ex_op, is_vector
 from .spectra import eigh_v_op, eigvalsh_op, records, svd_uv_op, svdvals_op
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from redispatch.dispatch.tensor import Tensor, dtype, dtypes, get_default_dtype
+from redispatch.kernels.declare.out_forms import filled
 
 from ..declare.declare import Function, Operator
 from ..declare.overridable import factory_function
@@ -30,7 +31,6 @@ from .creation import (
     shaped,
     written,
 )
-from .out_forms import filled
 from .random import as_integer_dtype
 
 # --- logspace, range -------------------------------------------------------------------------------------------------

@@ -14,24 +14,29 @@ from redispatch.dispatch.tensor import Tensor, contiguous_format, empty
 from redispatch.kernels import Elementwise
 
 from ..declare.declare import Operator
+from ..declare.pointwise import NOT_FLOATING
 from ..declare.public import public
 from ..declare.structured import Meta, check_writable, resize_out
-from .activations import floating_only
+from .activations import floating_only, leaky_relu, leaky_relu_backward_op
 from .creation import preserved_strides
 from .random import drawn, seeded
-from .rectifiers import leaky_relu_backward_op, leaky_relu_op
 
 BOUNDS = "Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None"
-with_noise_op = seeded(f"rrelu_with_noise(Tensor self, Tensor(b!) noise, {BOUNDS}) -> Tensor", scratch="noise")
+REAL: dict[str, Any] = {"refuses": {("float16", *NOT_FLOATING): ""}}
+with_noise_op = seeded(f"rrelu_with_noise(Tensor self, Tensor(b!) noise, {BOUNDS}) -> Tensor", scratch="noise", **REAL)
 with_noise_inplace_op = seeded(
-    f"rrelu_with_noise_(Tensor(a!) self, Tensor(b!) noise, {BOUNDS}) -> Tensor(a!)", scratch="noise"
+    f"rrelu_with_noise_(Tensor(a!) self, Tensor(b!) noise, {BOUNDS}) -> Tensor(a!)", scratch="noise", **REAL
 )
 with_noise_out_op = seeded(
-    f"rrelu_with_noise.out(Tensor self, Tensor(b!) noise, {BOUNDS}, *, Tensor(a!) out) -> Tensor(a!)", scratch="noise"
+    f"rrelu_with_noise.out(Tensor self, Tensor(b!) noise, {BOUNDS}, *, Tensor(a!) out) -> Tensor(a!)",
+    scratch="noise",
+    **REAL,
 )
 with_noise_backward_op = Operator(
     "rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, "
-    "bool training, bool self_is_result) -> Tensor"
+    "bool training, bool self_is_result) -> Tensor",
+    late_out=True,
+    refuses={NOT_FLOATING: ""},
 )
 
 
@@ -45,7 +50,7 @@ LEAKING = Elementwise("rrelu", leaking, outputs=2, cost=2)
 def leak(out: Tensor, self: Tensor, noise: Tensor, lower: float, upper: float, training: bool, generator: Any) -> None:
     """Fills `out`, and in training `noise`."""
     if not training:
-        leaky_relu_op.body_function(out, self, (lower + upper) / 2)
+        leaky_relu.op.body_function(out, self, (lower + upper) / 2)
         return
     slopes = empty(self._shape, self._dtype, self._device)
     kernels.uniform(slopes._operand, *drawn(generator, self._shape.numel(), self._device), lower, upper)
@@ -60,7 +65,7 @@ def check(self: Tensor, noise: Tensor, lower: float, upper: float, training: boo
             f"{list(noise._shape)}"
         )
     if not training:
-        return leaky_relu_op.meta_function(self, (lower + upper) / 2)
+        return leaky_relu.op.meta_function(self, (lower + upper) / 2)
     floating_only("rrelu_with_noise_out_cpu")(self)
     if self._dtype.name == "float16":
         raise NotImplementedError(f"\"rrelu_with_noise_out_cpu\" not implemented for '{self._dtype.tensor_name}'")
@@ -122,7 +127,7 @@ with_noise_inplace_op.derivative(self=backward_of_result, node="RreluWithNoiseBa
 
 # --- without noise ---------------------------------------------------------------------------------------------------
 
-rrelu_op = seeded(f"rrelu(Tensor self, {BOUNDS}) -> Tensor")
+rrelu_op = seeded(f"rrelu(Tensor self, {BOUNDS}) -> Tensor", **REAL)
 rrelu_inplace_op = seeded(f"rrelu_(Tensor(a!) self, {BOUNDS}) -> Tensor(a!)")
 
 

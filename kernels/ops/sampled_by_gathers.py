@@ -31,7 +31,7 @@ def sampled_by_gathers(input: Any, grid: Any, mode: int, padding: int, align: bo
             is_inside = (place >= 0).logical_and(place < size)
             cell = cell * size + place.clamp(0, size - 1).long()
             weight = weight * (share * is_inside)
-        chosen = image.gather(2, cell.unsqueeze(1).expand(-1, image.shape[1], -1))  # type: ignore[attr-defined]
+        chosen = image.gather(2, cell.unsqueeze(1).expand(-1, image.shape[1], -1))  # type: ignore[attr-defined]  # an attribute that mypy does not see
         part = chosen * weight.unsqueeze(1)  # type: ignore[attr-defined]  # both are tensors by now
         total = part if total is None else total + part
     return total.reshape([*input.shape[:2], *grid.shape[1:-1]])  # type: ignore[union-attr]  # there are terms

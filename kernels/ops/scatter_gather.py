@@ -19,6 +19,7 @@ from redispatch.dispatch import ops
 from redispatch.dispatch.specialiser.marks import inline
 from redispatch.dispatch.tensor import Size, Tensor, another, as_numpy, dtypes, empty, fresh, looks_of, mould, wrap_dim
 from redispatch.kernels import BadIndex, Elementwise, Operand, broadcast_shapes
+from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator, no_formula
 from ..declare.numbers import storable
@@ -30,7 +31,6 @@ from ..declare.structured import Meta, Structured, apart, check_no_internal_over
 from .copying import check_broadcasts_to, item_op, local_scalar_dense_op, move
 from .creation import arange_op, zeros_op
 from .geometry import selected
-from .out_forms import copy_into_out
 
 # --- checks -----------------------------------------------------------------------------------------------------------
 
@@ -574,7 +574,7 @@ def nonzero_by_dimension(self: Any) -> list[Tensor]:
     return list(nonzero_op.functional(x).unbind(1))
 
 
-Tensor.nonzero = another(nonzero, "nonzero")  # type: ignore[attr-defined]
+Tensor.nonzero = another(nonzero, "nonzero")  # type: ignore[attr-defined]  # attached here
 
 argwhere_op = Operator("argwhere(Tensor self) -> Tensor", tags=("dynamic_output_shape",))
 argwhere_op.implicit(lambda self: nonzero_op.functional(self))
@@ -795,4 +795,4 @@ def one_hot_composite(self: Any, num_classes: int) -> Tensor:
     return scatter_value_op.inplace(result, -1, self.unsqueeze(-1), 1)
 
 
-one_hot = public(one_hot_op, method=False)
+one_hot = public(one_hot_op, method=False, module="nn")

@@ -198,8 +198,8 @@ def asked_for(found: Any, return_inverse: bool, return_counts: bool) -> Any:
     return (values, *more) if more else values
 
 
-Tensor.unique = another(unique, "unique", overridable_in_python)  # type: ignore[attr-defined]
-Tensor.unique_consecutive = another(unique_consecutive, "unique_consecutive", overridable_in_python)  # type: ignore[attr-defined]
+Tensor.unique = another(unique, "unique", overridable_in_python)  # type: ignore[attr-defined]  # attached here
+Tensor.unique_consecutive = another(unique_consecutive, "unique_consecutive", overridable_in_python)  # type: ignore[attr-defined]  # attached here
 
 # --- searchsorted, bucketize -----------------------------------------------------------------------------------------
 

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redispatch.dispatch.tensor import Size, Tensor, as_numpy, empty, shown, wrap_dim
+from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator
 from ..declare.public import public
 from ..declare.structured import not_implemented
-from .out_forms import copy_into_out
 
 _RUNS = "Tensor? lengths=None, {}Tensor? offsets=None, int axis=0"
 segment_reduce_op = Operator(

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from redispatch.dispatch.tensor import Tensor
+from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator
 from ..declare.public import public
 from .copying import move
 from .geometry import permuted, viewed
-from .out_forms import copy_into_out
 from .resampling import shaped_like
 
 

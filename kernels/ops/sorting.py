@@ -15,6 +15,7 @@ from redispatch.dispatch import impl
 from redispatch.dispatch.specialiser.marks import frozen, inline, leaf
 from redispatch.dispatch.tensor import Size, Tensor, dtype, dtypes, empty, fresh, looks_of, mould, wrap_dim
 from redispatch.kernels import Operand
+from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator
 from ..declare.plan import PLANS, Plan, Run
@@ -30,7 +31,6 @@ from ..declare.structured import (
 )
 from .creation import preserved_strides
 from .extremes import chosen, selected, shared
-from .out_forms import copy_into_out
 from .reductions import reduced_shape
 
 VALUES = "(Tensor values, Tensor indices)"

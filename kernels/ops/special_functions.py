@@ -1,8 +1,7 @@
-"""The operators of `redispatch.special` that stand nowhere else: Bessel functions, normal distribution, polynomials.
+"""The operators of `redispatch.special`: Bessel functions, normal distribution, polynomials; and its second names.
 
 They are declared when one is first looked for (`LATE`, dispatch/core/registry.py): few programs need so many.
 What is computed stands in kernels/maths/special/. Where PyTorch has no derivative, there is none here.
-Read next: special_names.py, for those that are second names.
 """
 
 from __future__ import annotations
@@ -11,167 +10,117 @@ import math
 from typing import Any
 
 from redispatch import kernels
+from redispatch.dispatch import ops
+from redispatch.dispatch.tensor import Tensor
+from redispatch.kernels.declare.out_forms import filled
 from redispatch.kernels.maths import special as functions
 
-from ..declare.declare import Function
-from ..declare.pointwise import COMPLEX, Pointwise, pointwise
+from ..declare.declare import Function, Operator, alias, no_formula
+from ..declare.operator import operator
+from ..declare.pointwise import COMPLEX, HALVES
 from ..declare.public import public
-from .pairs import log_where_it_counts
+from . import activations, elementary, float_parts, special
+from .binary import log_where_it_counts, xlogy_op, xlogy_other_op, xlogy_self_op
+from .moments import logsumexp_op
+from .softmax import log_softmax_op, softmax_op
 from .special import modified_bessel_ratio_at_zero
 
-NARROW = ("float16", "bfloat16")
 
-
-def special(schema: str, *, out: str = "out", narrow: bool = False, cost: int = 64) -> Pointwise:
-    """An operator `special_...` of real numbers; of 16 bits only if `narrow`."""
-    word = schema.partition("(")[0].partition(".")[0] + "_cpu"
-    refused = dict.fromkeys(COMPLEX if narrow else (*COMPLEX, *NARROW), word)
-    return pointwise(f"special_{schema}", out=out, promotion="float", cost=cost, unsupported=refused)
+def real(schema: str, element: Function | None = None, *, narrow: bool = False, cost: int = 64, **facts: Any) -> Any:
+    """The function of an operator `special_...` of real numbers; of 16 bits only if `narrow`."""
+    name = schema.partition("(")[0].partition(".")[0]
+    facts |= {"refuses": {COMPLEX if narrow else (*COMPLEX, *HALVES): f"{name}_cpu"}, "method": False}
+    if "(" not in schema:
+        schema = f"{schema}(Tensor self) -> Tensor"
+    all_facts: dict[str, Any] = {"out": "out", "promotion": "float", "cost": cost} | facts
+    return operator(f"special_{schema}", element, **all_facts)
 
 
 # --- Bessel and Airy functions ---------------------------------------------------------------------------------------
 
-
-def j0_element(self):
-    return functions.bessel_j0(self)
-
-
-def j1_element(self):
-    return functions.bessel_j1(self)
-
-
-def y0_element(self):
-    return functions.bessel_y0(self)
-
-
-def y1_element(self):
-    return functions.bessel_y1(self)
-
-
-def i0_element(self):
-    return functions.modified_bessel_i0(self)
-
-
-def i1_element(self):
-    return functions.modified_bessel_i1(self)
-
-
-def k0_element(self):
-    return functions.modified_bessel_k0(self)
-
-
-def k1_element(self):
-    return functions.modified_bessel_k1(self)
-
-
-def of_one_number(schema: str, element: Function) -> Any:
-    """The face of an operator without a derivative."""
-    op = special(schema)
-    op.scalar(element)
-    op.not_differentiable()
-    return public(op, method=False)
-
-
-bessel_j0 = of_one_number("bessel_j0(Tensor self) -> Tensor", j0_element)
-bessel_j1 = of_one_number("bessel_j1(Tensor self) -> Tensor", j1_element)
-bessel_y0 = of_one_number("bessel_y0(Tensor self) -> Tensor", y0_element)
-bessel_y1 = of_one_number("bessel_y1(Tensor self) -> Tensor", y1_element)
-modified_bessel_i0 = of_one_number("modified_bessel_i0(Tensor self) -> Tensor", i0_element)
-modified_bessel_i1 = of_one_number("modified_bessel_i1(Tensor self) -> Tensor", i1_element)
-modified_bessel_k0 = of_one_number("modified_bessel_k0(Tensor self) -> Tensor", k0_element)
-modified_bessel_k1 = of_one_number("modified_bessel_k1(Tensor self) -> Tensor", k1_element)
-scaled_modified_bessel_k0 = of_one_number(
-    "scaled_modified_bessel_k0(Tensor x) -> Tensor", functions.scaled_modified_bessel_k0
+bessel_j0 = real("bessel_j0", functions.bessel_j0, derivative=False)
+bessel_j1 = real("bessel_j1", functions.bessel_j1, derivative=False)
+bessel_y0 = real("bessel_y0", functions.bessel_y0, derivative=False)
+bessel_y1 = real("bessel_y1", functions.bessel_y1, derivative=False)
+modified_bessel_i0 = real("modified_bessel_i0", functions.modified_bessel_i0, derivative=False)
+modified_bessel_i1 = real("modified_bessel_i1", functions.modified_bessel_i1, derivative=False)
+modified_bessel_k0 = real("modified_bessel_k0", functions.modified_bessel_k0, derivative=False)
+modified_bessel_k1 = real("modified_bessel_k1", functions.modified_bessel_k1, derivative=False)
+scaled_modified_bessel_k0 = real(
+    "scaled_modified_bessel_k0(Tensor x) -> Tensor", functions.scaled_modified_bessel_k0, derivative=False
 )
-scaled_modified_bessel_k1 = of_one_number(
-    "scaled_modified_bessel_k1(Tensor x) -> Tensor", functions.scaled_modified_bessel_k1
+scaled_modified_bessel_k1 = real(
+    "scaled_modified_bessel_k1(Tensor x) -> Tensor", functions.scaled_modified_bessel_k1, derivative=False
 )
-spherical_bessel_j0 = of_one_number("spherical_bessel_j0(Tensor x) -> Tensor", functions.spherical_bessel_j0)
-airy_ai = of_one_number("airy_ai(Tensor x) -> Tensor", functions.airy_ai)
-
-i0e_op = special("i0e(Tensor self) -> Tensor", narrow=True)
-i1_op = special("i1(Tensor self) -> Tensor", narrow=True)
-i1e_op = special("i1e(Tensor self) -> Tensor", narrow=True)
-i1_op.scalar(i1_element)
+spherical_bessel_j0 = real("spherical_bessel_j0(Tensor x) -> Tensor", functions.spherical_bessel_j0, derivative=False)
+airy_ai = real("airy_ai(Tensor x) -> Tensor", functions.airy_ai, derivative=False)
 
 
-@i0e_op.scalar
-def i0e_element(self):
-    return functions.scaled_modified_bessel_i0(self)
-
-
-@i1e_op.scalar
-def i1e_element(self):
-    return functions.scaled_modified_bessel_i1(self)
-
-
-def i1_backward(grad: Any, self: Any, result: Any) -> Any:
+def i1_gradient(grad: Any, self: Any, result: Any) -> Any:
     return grad * (self.i0() - modified_bessel_ratio_at_zero(result, self))
 
 
-def i1e_backward(grad: Any, self: Any, result: Any) -> Any:
+def i0e_gradient(grad: Any, self: Any, result: Any) -> Any:
+    return grad * (i1e(self) - self.sgn() * result)
+
+
+def i1e_gradient(grad: Any, self: Any, result: Any) -> Any:
     return grad * (i0e(self) - modified_bessel_ratio_at_zero(result, self) - self.sgn() * result)
 
 
-i0e_op.derivative(self=lambda grad, self, result: grad * (i1e(self) - self.sgn() * result))
-i1_op.derivative(self=i1_backward)
-i1e_op.derivative(self=i1e_backward)
-i0e: Any = public(i0e_op, method=False)
-i1 = public(i1_op, method=False)
-i1e: Any = public(i1e_op, method=False)
+i1 = real("i1", functions.modified_bessel_i1, narrow=True, derivative=i1_gradient)
+i0e = real("i0e", functions.scaled_modified_bessel_i0, narrow=True, derivative=i0e_gradient)
+i1e = real("i1e", functions.scaled_modified_bessel_i1, narrow=True, derivative=i1e_gradient)
 
 # --- entropy and the normal distribution -----------------------------------------------------------------------------
 
-entr_op = special("entr(Tensor self) -> Tensor", narrow=True, cost=16)
-erfcx_op = special("erfcx(Tensor self) -> Tensor", cost=32)
-log_ndtr_op = special("log_ndtr(Tensor self) -> Tensor")
-ndtri_op = special("ndtri(Tensor self) -> Tensor")
 
-
-@entr_op.scalar
-def entr_element(self):
+@real("entr", narrow=True, cost=16, derivative=lambda grad, self: grad * -(1 + self.log()))
+def entr(self):
     """-x log(x): 0 at 0, and -infinity below."""
     return -self * kernels.log(self) if self > 0 or self != self else (0 if self == 0 else -math.inf)
 
 
-@erfcx_op.scalar
-def erfcx_element(self):
-    return functions.erfcx(self)
-
-
-@log_ndtr_op.scalar
-def log_ndtr_element(self):
-    return functions.log_ndtr(self)
-
-
-@ndtri_op.scalar
-def ndtri_element(self):
-    return functions.ndtri(self)
-
-
-entr_op.derivative(self=lambda grad, self: grad * -(1 + self.log()))
-erfcx_op.derivative(self=lambda grad, self, result: grad * (2 * self * result - 2 / math.sqrt(math.pi)))
-log_ndtr_op.derivative(self=lambda grad, self: grad / erfcx(self * -math.sqrt(0.5)) * math.sqrt(2 / math.pi))
-ndtri_op.derivative(self=lambda grad, result: grad * math.sqrt(2 * math.pi) * (result * result / 2).exp())
-entr = public(entr_op, method=False)
-erfcx: Any = public(erfcx_op, method=False)
-log_ndtr = public(log_ndtr_op, method=False)
-ndtri = public(ndtri_op, method=False)
+erfcx = real(
+    "erfcx",
+    functions.erfcx,
+    cost=32,
+    derivative=lambda grad, self, result: grad * (2 * self * result - 2 / math.sqrt(math.pi)),
+)
+log_ndtr = real(
+    "log_ndtr",
+    functions.log_ndtr,
+    derivative=lambda grad, self: grad / erfcx(self * -math.sqrt(0.5)) * math.sqrt(2 / math.pi),
+)
+ndtri = real(
+    "ndtri",
+    functions.ndtri,
+    derivative=lambda grad, result: grad * math.sqrt(2 * math.pi) * (result * result / 2).exp(),
+)
 
 # --- of two numbers --------------------------------------------------------------------------------------------------
 
-xlog1py_op = special("xlog1py(Tensor self, Tensor other) -> Tensor", narrow=True, cost=16)
-xlog1py_self_op = special(
-    "xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor", out="self_scalar_out", narrow=True, cost=16
-)
-xlog1py_other_op = special(
-    "xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor", out="other_scalar_out", narrow=True, cost=16
-)
+
+def of_two(
+    name: str, first: str, second: str, elements: Function, slopes: Any = False, node: str = "", **facts: Any
+) -> list[Any]:
+    """The overloads for two tensors, and for a tensor and a number on either side.
+
+    slopes: of each overload, by its arguments; False where there is no derivative.
+    """
+    texts = [
+        (f"{name}(Tensor {first}, Tensor {second}) -> Tensor", "out"),
+        (f"{name}.{first}_scalar(Scalar {first}, Tensor {second}) -> Tensor", f"{first}_scalar_out"),
+        (f"{name}.{second}_scalar(Tensor {first}, Scalar {second}) -> Tensor", f"{second}_scalar_out"),
+    ]
+    facts |= {"function": False}
+    made = []
+    for k, (schema, out) in enumerate(texts):
+        facts |= {"out": out, "derivative": slopes and slopes[k], "node": f"{node}{k}" if node and k else None}
+        made.append(real(schema, elements, **facts))
+    return made
 
 
-@xlog1py_op.scalar
-@xlog1py_self_op.scalar
-@xlog1py_other_op.scalar
 def xlog1py_elements(self, other):
     """x log(1 + y); 0 where x is 0, unless y is NaN."""
     return other if other != other else 0 if self == 0 else self * kernels.log1p(other)
@@ -185,50 +134,36 @@ def log1p_of_number(grad: Any, self: Any, other: Any) -> Any:
     return xlog1py_other_op.functional(grad, other).masked_fill((self == 0) * (other <= -1), 0)
 
 
-xlog1py_op.derivative(self=log1p_where_it_counts, other=lambda grad, self, other: grad * self / (other + 1))
-xlog1py_self_op.derivative(other=lambda grad, self, other: grad * self / (other + 1), node="SpecialXlog1PyBackward1")
-xlog1py_other_op.derivative(self=log1p_of_number, node="SpecialXlog1PyBackward2")
-xlog1py = public(xlog1py_op, xlog1py_self_op, xlog1py_other_op, method=False)
-
-zeta_op = special("zeta(Tensor self, Tensor other) -> Tensor", cost=256)
-zeta_self_op = special("zeta.self_scalar(Scalar self, Tensor other) -> Tensor", out="self_scalar_out", cost=256)
-zeta_other_op = special("zeta.other_scalar(Tensor self, Scalar other) -> Tensor", out="other_scalar_out", cost=256)
+def quotient_by_one_more(grad: Any, self: Any, other: Any) -> Any:
+    return grad * self / (other + 1)
 
 
-@zeta_op.scalar
-@zeta_self_op.scalar
-@zeta_other_op.scalar
-def zeta_elements(self, other):
-    return functions.zeta(self, other)
-
-
-def no_derivative_of_zeta(grad: Any) -> Any:
-    raise NotImplementedError("the derivative for 'zeta' is not implemented.")
-
-
-def zeta_backward(grad: Any, self: Any, other: Any) -> Any:
+def zeta_gradient(grad: Any, self: Any, other: Any) -> Any:
     return grad * -self * zeta(self + 1, other)
 
 
-zeta_op.derivative(self=no_derivative_of_zeta, other=zeta_backward)
-zeta_self_op.derivative(other=zeta_backward, node="SpecialZetaBackward1")
-zeta_other_op.derivative(self=no_derivative_of_zeta, node="SpecialZetaBackward2")
-zeta: Any = public(zeta_op, zeta_self_op, zeta_other_op, method=False)
+XLOG1PY = (
+    {"self": log1p_where_it_counts, "other": quotient_by_one_more},
+    {"other": quotient_by_one_more},
+    {"self": log1p_of_number},
+)
+xlog1py_ops = of_two(
+    "xlog1py", "self", "other", xlog1py_elements, XLOG1PY, "SpecialXlog1PyBackward", narrow=True, cost=16
+)
+xlog1py_other_op = xlog1py_ops[2]
+xlog1py = public(*xlog1py_ops, method=False)
+no_zeta = no_formula("zeta")
+ZETA = ({"self": no_zeta, "other": zeta_gradient}, {"other": zeta_gradient}, {"self": no_zeta})
+zeta: Any = public(
+    *of_two("zeta", "self", "other", functions.zeta, ZETA, "SpecialZetaBackward", cost=256), method=False
+)
 
 # --- orthogonal polynomials ------------------------------------------------------------------------------------------
 
 
 def polynomial(name: str, elements: Function) -> Any:
-    """The face of a polynomial: of a tensor and degrees in a tensor, or of one number for either."""
-    ops = (
-        special(f"{name}(Tensor x, Tensor n) -> Tensor"),
-        special(f"{name}.x_scalar(Scalar x, Tensor n) -> Tensor", out="x_scalar_out"),
-        special(f"{name}.n_scalar(Tensor x, Scalar n) -> Tensor", out="n_scalar_out"),
-    )
-    for op in ops:
-        op.scalar(elements)
-        op.not_differentiable()
-    return public(*ops, method=False)
+    """The function of a polynomial: of a tensor and degrees in a tensor, or of one number for either."""
+    return public(*of_two(name, "x", "n", elements), method=False)
 
 
 chebyshev_polynomial_t = polynomial("chebyshev_polynomial_t", functions.chebyshev_t)
@@ -243,3 +178,77 @@ hermite_polynomial_h = polynomial("hermite_polynomial_h", functions.hermite_h)
 hermite_polynomial_he = polynomial("hermite_polynomial_he", functions.hermite_he)
 laguerre_polynomial_l = polynomial("laguerre_polynomial_l", functions.laguerre_l)
 legendre_polynomial_p = polynomial("legendre_polynomial_p", functions.legendre_p)
+
+# --- second names ----------------------------------------------------------------------------------------------------
+
+
+def second_name(name: str, of: Any) -> Any:
+    """The function `special_name`, for an operator that has another name, too."""
+    return public(alias(f"special_{name}", of, overload="", inplace=False), method=False)
+
+
+erf = second_name("erf", special.erf)
+erfc = second_name("erfc", special.erfc)
+erfinv = second_name("erfinv", special.erfinv)
+exp2 = second_name("exp2", elementary.exp2)
+expm1 = second_name("expm1", elementary.expm1)
+log1p = second_name("log1p", elementary.log1p)
+expit = second_name("expit", activations.sigmoid)
+logit = second_name("logit", activations.logit)
+sinc = second_name("sinc", float_parts.sinc)
+i0 = second_name("i0", special.i0)
+digamma = second_name("digamma", special.digamma)
+psi = second_name("psi", special.digamma)
+polygamma = second_name("polygamma", special.polygamma)
+gammaln = second_name("gammaln", special.lgamma)
+multigammaln = second_name("multigammaln", special.mvlgamma)
+gammainc = second_name("gammainc", special.igamma)
+gammaincc = second_name("gammaincc", special.igammac)
+logsumexp = second_name("logsumexp", logsumexp_op)
+softmax = second_name("softmax", softmax_op)
+xlogy = public(
+    alias("special_xlogy", xlogy_op, overload="", inplace=False, out="out"),
+    alias("special_xlogy", xlogy_self_op, overload="self_scalar", out="self_scalar_out"),
+    alias("special_xlogy", xlogy_other_op, overload="other_scalar", inplace=False, out="other_scalar_out"),
+    method=False,
+)
+
+# --- written in others -----------------------------------------------------------------------------------------------
+
+special_log_softmax_op = Operator("special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor")
+special_round_op = Operator(
+    "special_round(Tensor self, *, int decimals=0) -> Tensor", out="out", refuses=float_parts.round_decimals_op.refuses
+)
+special_ndtr_op = Operator("special_ndtr(Tensor self) -> Tensor", out="out", refuses=special.erf.op.refuses)
+
+
+@special_log_softmax_op.implicit
+def special_log_softmax(self: Tensor, dim: int, dtype: Any) -> Tensor:
+    return log_softmax_op.functional(self, dim, dtype)
+
+
+@special_round_op.implicit
+def special_round(self: Tensor, decimals: int) -> Tensor:
+    return float_parts.round_decimals_op.functional(self, decimals=decimals)
+
+
+@special_round_op.composite(special_round_op.out)
+def special_round_out(self: Tensor, decimals: int, out: Tensor) -> Tensor:
+    return float_parts.round_decimals_op.out(self, decimals=decimals, out=out)  # type: ignore[misc]  # it has an out= form
+
+
+@special_ndtr_op.implicit
+def special_ndtr(self: Any) -> Tensor:
+    """The normal distribution function: (1 + erf(x / sqrt(2))) / 2."""
+    turned = ops.aten.add.Scalar(ops.aten.mul.Scalar(self, math.sqrt(0.5)).erf(), 1)
+    return ops.aten.mul.Scalar(turned, 0.5)
+
+
+@special_ndtr_op.composite(special_ndtr_op.out)
+def special_ndtr_out(self: Tensor, out: Tensor) -> Tensor:
+    return filled(out, special_ndtr(self))
+
+
+log_softmax = public(special_log_softmax_op, method=False)
+round = public(special_round_op, method=False)
+ndtr = public(special_ndtr_op, method=False)

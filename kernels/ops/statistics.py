@@ -13,6 +13,7 @@ from redispatch import kernels
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, wrap_dim
 from redispatch.kernels import Elementwise
+from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator
 from ..declare.plan import Run
@@ -21,7 +22,6 @@ from ..declare.public import public
 from ..declare.structured import Meta, not_implemented
 from .moments import CORRECTION, QUOTIENT, ROOT_OF_QUOTIENT, ready_var, std_backward, var_backward, var_meta
 from .number_forms import mul_scalar_op, sub_scalar_op
-from .out_forms import copy_into_out
 from .reductions import DTYPE, REDUCTION, reduced_dims, reduced_in, sum_meta, summing_dtype, unreduced
 
 DIM = "int[1]? dim=None, bool keepdim=False"

@@ -213,7 +213,7 @@ def stft(
     )
 
 
-Tensor.stft = another(stft, "stft", overridable_in_python)  # type: ignore[attr-defined]
+Tensor.stft = another(stft, "stft", overridable_in_python)  # type: ignore[attr-defined]  # attached here
 
 # --- and back ---------------------------------------------------------------------------------------------------------
 

@@ -89,7 +89,7 @@ def declare(dims: int) -> Any:
 
     op.derivative(self=at_places(dims))
     op.forward("linear")
-    return public(op, method=False)
+    return public(op, method=False, module="nn")
 
 
 max_unpool2d, max_unpool3d = declare(2), declare(3)

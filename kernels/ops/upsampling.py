@@ -156,7 +156,7 @@ def declare(kind: Kind) -> Any:
     op.forward("linear")
     backward_op.derivative(grad_output=through(op, "grad", "output_size", *how))
     backward_op.forward("linear")
-    return public(op, vec_op, method=False)
+    return public(op, vec_op, method=False, module="nn")
 
 
 def counts_of(sizes: list[int], output_size: Any, factors: Any, dims: int) -> list[int]:

@@ -15,12 +15,12 @@ from typing import Any
 
 from redispatch.dispatch import call
 from redispatch.dispatch.tensor import Tensor, contiguous_format
+from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator
 from ..declare.public import public
 from .complex_numbers import conj_view_op, neg_view_op, view_as_complex_op, view_as_real_op
 from .copying import alias_op, copied, detach_op
-from .out_forms import copy_into_out
 from .views import (
     as_strided_op,
     diagonal_op,

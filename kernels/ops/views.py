@@ -412,10 +412,10 @@ def matrix_adjoint(self: Tensor) -> Tensor:
 
 
 adjoint = public(adjoint_op)
-Tensor.T = overridable_property(lambda self: numpy_T_op.functional(self))  # type: ignore[attr-defined]
-Tensor.mT = overridable_property(lambda self: mT_op.functional(self))  # type: ignore[attr-defined]
-Tensor.mH = overridable_property(lambda self: mH_op.functional(self))  # type: ignore[attr-defined]
-Tensor.H = overridable_property(lambda self: matrix_H_op.functional(self))  # type: ignore[attr-defined]
+Tensor.T = overridable_property(lambda self: numpy_T_op.functional(self))  # type: ignore[attr-defined]  # attached here
+Tensor.mT = overridable_property(lambda self: mT_op.functional(self))  # type: ignore[attr-defined]  # attached here
+Tensor.mH = overridable_property(lambda self: mH_op.functional(self))  # type: ignore[attr-defined]  # attached here
+Tensor.H = overridable_property(lambda self: matrix_H_op.functional(self))  # type: ignore[attr-defined]  # attached here
 
 # --- dimensions of size 1, and of stride 0 ----------------------------------------------------------------------------
 

@@ -7,13 +7,12 @@ from . import (
     activations,
     aliases,
     arithmetic,
+    binary,
     elementary,
+    float_parts,
     indexing,
     linalg,
     number_forms,
-    pairs,
-    parts,
-    rectifiers,
     special,
     trigonometry,
 )
@@ -51,19 +50,19 @@ addmv_ = linalg.addmv.inplace
 clamp_ = number_forms.clamp.inplace
 clamp_max_ = number_forms.clamp_max.inplace
 clamp_min_ = number_forms.clamp_min.inplace
-gcd_ = pairs.gcd.inplace
-lcm_ = pairs.lcm.inplace
-xlogy_ = pairs.xlogy.inplace
-deg2rad_ = parts.deg2rad.inplace
-frac_ = parts.frac.inplace
-ldexp_ = parts.ldexp.inplace
-nan_to_num_ = parts.nan_to_num.inplace
-rad2deg_ = parts.rad2deg.inplace
-round_ = parts.round.inplace
-sinc_ = parts.sinc.inplace
-celu_ = rectifiers.celu.inplace
-selu_ = rectifiers.selu.inplace
-threshold_ = rectifiers.threshold.inplace
+gcd_ = binary.gcd.inplace
+lcm_ = binary.lcm.inplace
+xlogy_ = binary.xlogy.inplace
+deg2rad_ = float_parts.deg2rad.inplace
+frac_ = float_parts.frac.inplace
+ldexp_ = float_parts.ldexp.inplace
+nan_to_num_ = float_parts.nan_to_num.inplace
+rad2deg_ = float_parts.rad2deg.inplace
+round_ = float_parts.round.inplace
+sinc_ = float_parts.sinc.inplace
+celu_ = activations.celu.inplace
+selu_ = activations.selu.inplace
+threshold_ = activations.threshold.inplace
 erf_ = special.erf.inplace
 erfc_ = special.erfc.inplace
 acos_ = trigonometry.acos.inplace
@@ -78,3 +77,5 @@ sin_ = trigonometry.sin.inplace
 sinh_ = trigonometry.sinh.inplace
 tan_ = trigonometry.tan.inplace
 tanh_ = trigonometry.tanh.inplace
+
+FUNCTIONS = {name: value for name, value in globals().items() if name.endswith("_") and not name.startswith("_")}

@@ -421,7 +421,6 @@ def losses_of_training(model, steps, **region):
     return found
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("model", [Images, Sequences])
 def test_a_hundred_steps_under_bfloat16_reach_the_loss_of_float32(model):
     """Within 0.02 at each step, of a loss that falls from about 1.4 to less than 0.1: bfloat16 has eight bits."""

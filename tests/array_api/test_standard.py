@@ -4,7 +4,7 @@ import inspect
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.array_api import make_strategies_namespace
 
@@ -186,7 +186,6 @@ xps = make_strategies_namespace(xp, api_version="2024.12")
 BINARY = "add multiply subtract maximum equal less bitwise_and".split()
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.sampled_from([rd.int8, rd.int16, rd.int32, rd.int64, rd.uint8]), min_size=2, max_size=2), st.data())
 def test_dimensions_have_no_say_in_the_dtype(dtypes, data):
     """A tensor without dimensions has, by PyTorch's rules."""
@@ -199,7 +198,6 @@ def test_dimensions_have_no_say_in_the_dtype(dtypes, data):
 
 
 @pytest.mark.filterwarnings("ignore:Array module redispatch.array_api does not have")  # uint16, say
-@settings(max_examples=40, deadline=None)
 @given(xps.arrays(xps.scalar_dtypes(), xps.array_shapes(min_dims=0, max_dims=3, max_side=4)))
 def test_unique_elements_are_found_again(x):
     values, indices, inverse, counts = xp.unique_all(x)

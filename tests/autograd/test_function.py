@@ -42,7 +42,7 @@ def test_what_was_saved_can_be_packed_afterwards():
     y.backward()
     assert x.grad.item() == 60
     with pytest.raises(RuntimeError, match="after they have already been freed"):
-        y.grad_fn._raw_saved_tensors  # noqa: B018  # to look is what raises
+        y.grad_fn._raw_saved_tensors  # to look is what raises
 
 
 def test_only_tensors_are_marked_as_written():

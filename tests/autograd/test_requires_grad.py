@@ -151,7 +151,7 @@ def test_a_leaf_may_take_gradients_of_any_dtype():
 def test_what_grad_dtype_refuses():
     w = rd.ones(2, requires_grad=True)
     with pytest.raises(RuntimeError, match="grad_dtype can only be accessed on leaf tensors"):
-        (w * 2).grad_dtype  # noqa: B018
+        (w * 2).grad_dtype
     with pytest.raises(RuntimeError, match="grad_dtype can only be set on leaf tensors"):
         (w * 2).grad_dtype = None
     with pytest.raises(RuntimeError, match="must be a torch.dtype or None, but got int"):

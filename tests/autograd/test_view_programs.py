@@ -32,7 +32,6 @@ def check(steps):
 
 
 @given(PROGRAMS)
-@settings(max_examples=100)
 def test_views_and_writes_have_the_gradients_of_their_functional_rerun(steps):
     check(steps)
 

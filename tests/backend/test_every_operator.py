@@ -8,6 +8,7 @@ from redispatch.testing import assert_close
 from redispatch.testing.op_db import op_db
 from redispatch.utils import _pytree as pytree
 
+from .. import drawing
 from .board import Board
 
 # What asks for memory of the CPU by its schema, or is about where a tensor is
@@ -33,10 +34,7 @@ def memory():
 
 @pytest.mark.parametrize(
     "info",
-    [
-        pytest.param(info, id=str(info), marks=[] if position % 60 == 0 else pytest.mark.long)
-        for position, info in enumerate(INFOS)
-    ],
+    [pytest.param(info, id=str(info)) for info in INFOS if drawing.one_in(60, "board", info)],
 )
 def test_an_operator_gives_what_it_gives_on_the_cpu(info, memory):
     with backend.register("board", allocator=memory, fallback="cpu"):

@@ -24,8 +24,8 @@ from typing import Any
 
 os.environ["REDISPATCH_CUDA"] = "null"
 
-import redispatch as rd  # noqa: E402  (after the environment is set)
-from redispatch.kernels import cuda  # noqa: E402
+import redispatch as rd
+from redispatch.kernels import cuda  # after the path is set
 
 ROUNDS, LOOPS = 60, 1000
 ROUNDS_OF_ALL, LOOPS_OF_ALL = 12, 100
@@ -154,7 +154,7 @@ def first_that_launches(info: Any, dtype: Any) -> Callable[[], Any] | None:
             launched.clear()
             call()
             call()
-        except Exception:  # noqa: S112  # it has no kernel, or no numbers to read on a device that computes none
+        except Exception:  # it has no kernel, or no numbers to read on a device that computes none
             continue
         if launched:
             return call

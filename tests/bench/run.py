@@ -21,9 +21,9 @@ from types import ModuleType
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ[variable] = "1"
 
-from harness import Result, measure  # noqa: E402  (after the environment is set)
-from report import mean_text, print_header, print_result, save  # noqa: E402
-from rows import Group  # noqa: E402
+from harness import Result, measure  # noqa: E402  (after the environment is set)  # after the path is set
+from report import mean_text, print_header, print_result, save  # noqa: E402  # after the path is set
+from rows import Group  # noqa: E402  # after the path is set
 
 GROUPS = ["dispatch", "kernels", "train"]
 DOCS = Path(__file__).resolve().parents[2] / "docs"

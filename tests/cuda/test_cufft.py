@@ -16,7 +16,7 @@ pytest.importorskip("cuda.core", reason="NVIDIA's bindings, whose signatures are
 pytestmark = pytest.mark.skipif(not cuda.available(), reason="kernels are compiled: install redispatch[cuda]")
 
 from .fake_card import fake_cards  # noqa: E402  # behind the skips
-from .fake_fft import SIGNATURES, FakeFFT, fake_fft  # noqa: E402
+from .fake_fft import SIGNATURES, FakeFFT, fake_fft  # noqa: E402  # after the path is set
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import threading
 import pytest
 
 import redispatch as rd
+from redispatch.cuda import MODULES, NAMES, api
 from redispatch.kernels import cuda
-from redispatch.kernels.cuda.driver import found
-from redispatch.kernels.cuda.runtime import MODULES, NAMES, face
+from redispatch.kernels.cuda.choose import found
 from redispatch.kernels.cuda.runtime.devices import started
 from redispatch.kernels.cuda.runtime.memory import CachingAllocator, OutOfMemoryError, size_class
 from redispatch.nn import functional as F
@@ -83,7 +83,7 @@ def test_whatever_is_first_asked_for_finds_the_device():
 
 
 def test_the_names_are_those_that_there_are():
-    made = {name for name, value in vars(face).items() if getattr(value, "__module__", "") == face.__name__}
+    made = {name for name, value in vars(api).items() if getattr(value, "__module__", "") == api.__name__}
     own = {name for name in made if not name.startswith("_")}
     assert own <= NAMES and all(hasattr(rd.cuda, name) for name in NAMES)
     assert dir(rd.cuda) == sorted({"amp", "nvtx", *MODULES, *NAMES})

@@ -9,7 +9,7 @@ import pytest
 
 import redispatch as rd
 from redispatch.kernels import cuda
-from redispatch.kernels.cuda.driver import found
+from redispatch.kernels.cuda.choose import found
 from redispatch.kernels.cuda.runtime import dlpack
 from redispatch.kernels.cuda.runtime.devices import started
 from redispatch.kernels.cuda.simulated_driver import SimulatedDriver
@@ -222,7 +222,7 @@ def test_tensors_say_where_they_lie(device):
     assert rd.empty(0, device="cuda").__cuda_array_interface__["data"] == (0, False)
     assert not hasattr(rd.ones(2), "__cuda_array_interface__")
     with pytest.raises(RuntimeError, match="on Variable that requires grad"):
-        rd.empty(2, device="cuda", requires_grad=True).__cuda_array_interface__  # noqa: B018
+        rd.empty(2, device="cuda", requires_grad=True).__cuda_array_interface__
 
 
 KINDS = [rd.bool, rd.int64, rd.float16, rd.bfloat16, rd.complex64]

@@ -13,27 +13,30 @@ from redispatch import kernels
 from redispatch.kernels import cuda
 from redispatch.kernels.cpu.copy import elementwise_for
 from redispatch.kernels.cuda import compiler, elementwise, reduce
+from redispatch.kernels.cuda.runtime import operands
 from redispatch.kernels.declare.pointwise import DECLARED
 from redispatch.testing import assert_close
 from redispatch.testing.op_db import op_db
 from redispatch.utils import _pytree as pytree
 
+from .. import drawing
 from .texts import sources, text
 
 pytestmark = pytest.mark.usefixtures("simulator")
 POINTWISE = {form for op in DECLARED for form in op.forms}
 
-# One in this many pointwise operators of the table runs in `make test`, the others in `make test-long`: to compile the
-# kernels of one takes 0.1 to 2 s, once per machine.
-EVERY = 12
+# One in so many pointwise operators of the table is drawn, and of the others: to compile the kernels of one takes 0.1
+# to 2 s, once per machine.
+POINTWISE_SHARE, SHARE = 40, 4
 OTHERS = (
     "sum sum.dim_IntList mean.dim prod all any.dim amax amin max count_nonzero cat stack clone _to_copy copy_ "
     "fill_.Scalar masked_fill.Scalar masked_fill_.Scalar masked_fill.Tensor zeros_like full "
     "arange eye where.self contiguous equal"
 ).split()
 INFOS = [info for info in op_db if info.op in POINTWISE]
-CHOSEN = {info.name for info in INFOS[::EVERY]} | {f"aten::{name}" for name in OTHERS}
-TABLE = [info for info in op_db if info in INFOS or info.name in CHOSEN]
+CHOSEN = [info for info in op_db if info.name in {f"aten::{name}" for name in OTHERS}]
+TABLE = [*INFOS, *(info for info in CHOSEN if info not in INFOS)]
+SOME = [info for info in TABLE if drawing.one_in(SHARE if info in CHOSEN else POINTWISE_SHARE, "kernels", info)]
 
 
 def compare(found, wanted):
@@ -45,12 +48,10 @@ def compare(found, wanted):
             assert ours == theirs or ours != ours
 
 
-@pytest.mark.parametrize(
-    "info", [pytest.param(i, id=str(i), marks=[] if i.name in CHOSEN else pytest.mark.long) for i in TABLE]
-)
+@pytest.mark.parametrize("info", [pytest.param(info, id=str(info)) for info in (TABLE if drawing.everything else SOME)])
 def test_an_operator_gives_what_it_gives_on_the_cpu(info):
     dtype = rd.float32 if rd.float32 in info.dtypes else info.main_dtype
-    for sample in list(info.sample_inputs(dtype))[: 6 if info.name in CHOSEN else None]:
+    for sample in list(info.sample_inputs(dtype))[: None if drawing.everything else 6]:
         wanted = info.op(*sample.copy().arguments, **sample.kwargs)
         moved = sample.map(lambda x: x.cuda()).map(lambda on: rd.device("cuda"), rd.device)
         compare(info.op(*moved.arguments, **moved.kwargs), wanted)
@@ -311,7 +312,7 @@ def test_what_cannot_be_compiled_is_not_implemented(simulator):
         return x.spelled_backwards()
 
     loops = cuda.CUDAElementwise(kernels.Elementwise("spelled", spelled))
-    block = rd.backends.cuda.operands.operand(rd.ones(3, device="cuda"))
+    block = operands.operand(rd.ones(3, device="cuda"))
     with pytest.raises(NotImplementedError, match=r"spelled_contiguous has no CUDA .* \(TypingError: .*\.cpu\(\)"):
         loops.launch([block], [block], None)
 

@@ -7,8 +7,8 @@ import pytest
 
 import redispatch as rd
 from redispatch.backends import cudnn
+from redispatch.cuda import MODULES, NAMES
 from redispatch.kernels import cuda
-from redispatch.kernels.cuda.runtime import MODULES, NAMES
 from redispatch.kernels.cuda.runtime.devices import start
 
 from .conftest import devices_of

@@ -419,7 +419,7 @@ def test_a_divergent_barrier_is_caught(device):
     }"""
     module = device.load(code)
     device.launch(module, "k", (1, 1, 1), (32, 1, 1), [])
-    run = lambda: device.launch(module, "k", (1, 1, 1), (64, 1, 1), [])  # noqa: E731  # so that it is called later
+    run = lambda: device.launch(module, "k", (1, 1, 1), (64, 1, 1), [])  # so that it is called later
     assert "bar.sync" in fault(run, "divergent barrier: 24 of the block's 64 lanes do not come to it").instruction
 
 

@@ -19,8 +19,8 @@ pytest.importorskip("cuda.core", reason="NVIDIA's bindings, whose signatures are
 pytestmark = pytest.mark.skipif(not cuda.available(), reason="kernels are compiled: install redispatch[cuda]")
 
 from .fake_blas import fake_blas  # noqa: E402  # behind the skips
-from .fake_card import fake_cards  # noqa: E402
-from .fake_solver import SIGNATURES, TRSM, fake_solver  # noqa: E402
+from .fake_card import fake_cards  # noqa: E402  # after the path is set
+from .fake_solver import SIGNATURES, TRSM, fake_solver  # noqa: E402  # after the path is set
 
 DTYPES = [rd.float32, *(pytest.param(dtype, marks=pytest.mark.long) for dtype in (rd.float64, rd.complex64))]
 

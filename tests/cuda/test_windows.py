@@ -143,7 +143,7 @@ def test_windows_placed_at_random_and_their_gradients(shape, size, count):
 
         compare(both(x.cuda()), both(x))
         compare(both(x.mT.contiguous().mT.cuda()), both(x))
-        same_gradients(lambda x: both(x)[0], x)  # noqa: B023  # it is called here
+        same_gradients(lambda x: both(x)[0], x)  # it is called here
     with pytest.raises(RuntimeError, match="too large relative to input"):
         pool(x.cuda(), [99] * len(size), output_size=count, _random_samples=samples.cuda())
 

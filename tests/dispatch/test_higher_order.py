@@ -77,7 +77,7 @@ def test_it_is_abstract_and_found_by_its_name(make):
         "torch.ops.higher_order",
     )
     with pytest.raises(AttributeError, match="'torch.ops.higher_order' object has no attribute 'nothing'"):
-        rd.ops.higher_order.nothing  # noqa: B018
+        rd.ops.higher_order.nothing
     with pytest.raises(NotImplementedError, match="does not implement a gen_schema"):
         made.gen_schema()
 

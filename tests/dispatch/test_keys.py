@@ -156,7 +156,7 @@ def test_a_key_is_found_by_name_and_a_wrong_name_is_answered_with_those_that_com
     with pytest.raises(ValueError, match=r"could not parse dispatch key: autogradcpu \(did you mean AutogradCPU\?\)"):
         key_named("autogradcpu")
     with pytest.raises(AttributeError, match="there is no dispatch key 'Nothing'"):
-        DispatchKey.Nothing  # noqa: B018
+        DispatchKey.Nothing
 
 
 def test_keys_keep_their_identity_through_copy_and_pickle():

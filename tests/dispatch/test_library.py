@@ -67,13 +67,13 @@ def test_names_are_printed_as_pytorch_prints_them():
     assert pickle.loads(pickle.dumps(op)) is op
     lib._destroy()
     with pytest.raises(AttributeError, match="'_OpNamespace' 't' object has no attribute 'f'"):
-        ops.t.f  # noqa: B018
+        ops.t.f
 
 
 def test_a_missing_overload_or_operator_says_so():
     lib = library("f.two(Tensor x) -> Tensor")
     with pytest.raises(AttributeError, match="The underlying op of 't.f' has no overload name 'three'"):
-        ops.t.f.three  # noqa: B018
+        ops.t.f.three
     with pytest.raises(RegistrationError, match="there is no operator 't::f'; there are t::f.two"):
         lib.impl("f", len, "CPU")
 

@@ -61,13 +61,11 @@ def check(steps, remove="mutations"):
 
 
 @given(PROGRAMS)
-@settings(max_examples=60)
 def test_a_functionalized_program_has_the_values_layout_and_aliasing_of_the_program(steps):
     check(steps)
 
 
 @given(PROGRAMS)
-@settings(max_examples=40)
 def test_views_may_be_removed_as_well(steps):
     check(steps, "mutations_and_views")
 

@@ -111,8 +111,8 @@ def test_writes_are_differentiated_forward_over_reverse_and_in_a_batch():
     assert_close(jacfwd(grad(sums))(X), jacrev(grad(sums))(X))
     batch = rd.stack([X, -X])
     for transform in (jacfwd, jacrev, lambda f: jacfwd(grad(lambda z: f(z).sum()))):
-        each = vmap(lambda x: transform(lambda z: written(z, x))(x))  # noqa: B023  (called in this round)
-        assert_close(each(batch)[1], transform(lambda z: written(z, -X))(-X))  # noqa: B023
+        each = vmap(lambda x: transform(lambda z: written(z, x))(x))  # noqa: B023  (called in this round)  # run before the loop goes on
+        assert_close(each(batch)[1], transform(lambda z: written(z, -X))(-X))  # run before the loop goes on
 
 
 def test_ordinary_autograd_goes_through_a_transform():
@@ -375,11 +375,11 @@ def test_transforms_nested_at_random_agree_with_loops(seed):
             function = grad(lambda x, inner=inner: inner(x).sum())
             numbers = by_differences(plain)
         elif kind == "jvp":
-            function = lambda x, inner=inner: jvp(inner, (x,), (rd.ones_like(x),))[1].sum()  # noqa: E731
-            numbers = lambda x, plain=plain: by_differences(plain)(x).sum()  # noqa: E731
+            function = lambda x, inner=inner: jvp(inner, (x,), (rd.ones_like(x),))[1].sum()
+            numbers = lambda x, plain=plain: by_differences(plain)(x).sum()
         else:
-            function = lambda x, inner=inner: vmap(inner)(rd.stack([x, x * 2])).sum()  # noqa: E731
-            numbers = lambda x, plain=plain: plain(x).sum() + plain(x * 2).sum()  # noqa: E731
+            function = lambda x, inner=inner: vmap(inner)(rd.stack([x, x * 2])).sum()
+            numbers = lambda x, plain=plain: plain(x).sum() + plain(x * 2).sum()
     assert_close(function(x), numbers(x))
 
 

@@ -40,13 +40,13 @@ if importlib.util.find_spec("redispatch") is None:  # not installed: this checko
     sys.modules["redispatch"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(sys.modules["redispatch"])
 
-from speed import bench  # noqa: E402  (behind what makes the library importable)
-from table import INFOS, WITHOUT, Verdict, with_cpu, with_simulator  # noqa: E402
-from workers import shared_out  # noqa: E402
+from speed import bench
+from table import INFOS, WITHOUT, Verdict, with_cpu, with_simulator  # after the path is set
+from workers import shared_out  # after the path is set
 
-import redispatch as rd  # noqa: E402
-from redispatch.kernels import cuda  # noqa: E402
-from redispatch.utils._terminal import Progress  # noqa: E402
+import redispatch as rd  # after the path is set
+from redispatch.kernels import cuda  # after the path is set
+from redispatch.utils._terminal import Progress  # after the path is set
 
 PACKAGES = "numpy numba numba-cuda cuda-core cuda-bindings nvidia-nvvm nvidia-nvjitlink nvmath-python torch".split()
 OTHERS = {"table": ("the CPU", with_cpu, 4), "simulator": ("the simulator", with_simulator, 16)}  # job, names at once

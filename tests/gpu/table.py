@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1] / "cuda"))
-from missing import NOT_ALIKE  # noqa: E402  # what cannot be compared, with reasons
+from missing import NOT_ALIKE  # what cannot be compared, with reasons
 
-import redispatch as rd  # noqa: E402
-from redispatch.dispatch import MissingKernelError  # noqa: E402
-from redispatch.kernels import cuda  # noqa: E402
-from redispatch.kernels.cuda.runtime.devices import start, started  # noqa: E402
-from redispatch.kernels.cuda.simulated_driver import SimulatedDriver  # noqa: E402
-from redispatch.testing import SampleInput, assert_close  # noqa: E402
-from redispatch.testing.op_db import op_db  # noqa: E402
-from redispatch.utils import _pytree as pytree  # noqa: E402
+import redispatch as rd  # after the path is set
+from redispatch.dispatch import MissingKernelError  # after the path is set
+from redispatch.kernels import cuda  # after the path is set
+from redispatch.kernels.cuda.runtime.devices import start, started  # after the path is set
+from redispatch.kernels.cuda.simulated_driver import SimulatedDriver  # after the path is set
+from redispatch.testing import SampleInput, assert_close  # after the path is set
+from redispatch.testing.op_db import op_db  # after the path is set
+from redispatch.utils import _pytree as pytree  # after the path is set
 
 FEW = 3  # samples of an operator, where all is to be small
 LARGEST = 3000  # elements of what the simulator is asked for: it takes microseconds for each

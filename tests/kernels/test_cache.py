@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 
+from redispatch.dispatch import disk as _disk
 from redispatch.kernels import Elementwise, Operand
 from redispatch.kernels.engine import cache
 from redispatch.kernels.engine import compile as compile_
@@ -27,7 +28,7 @@ def helper(x):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("REDISPATCH_CACHE_DIR", str(tmp_path / "kernels"))
-    monkeypatch.setattr(cache, "_warned", False)
+    monkeypatch.setattr(_disk, "_warned", False)
     return tmp_path / "kernels"
 
 

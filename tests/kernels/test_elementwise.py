@@ -4,7 +4,7 @@ import importlib
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from redispatch.kernels import Elementwise, Operand, copy, fill
@@ -49,7 +49,6 @@ def operands(draw):
     return injective(out), *inputs
 
 
-@settings(max_examples=60)
 @given(operands(), st.sampled_from([("float32", 0.5), ("bfloat16", 0.5), ("int32", 1)]), st.integers(0, 99))
 def test_any_layout_gives_what_numpy_gives(layout, dtype_and_constant, seed):
     dtype, constant = dtype_and_constant
@@ -65,7 +64,6 @@ def test_any_layout_gives_what_numpy_gives(layout, dtype_and_constant, seed):
     np.testing.assert_array_equal(out.array[untouched], before[untouched])
 
 
-@settings(max_examples=25)
 @given(layouts(), st.integers(0, 99))
 def test_an_operator_in_place_reads_through_its_output(layout, seed):
     x = filled(injective(layout), "float32", np.random.default_rng(seed))
@@ -206,7 +204,6 @@ def test_a_remembered_loop_passes_nothing_for_an_input_that_is_the_output():
     np.testing.assert_array_equal(out.array, [6.5, 6.5, 6.5])
 
 
-@settings(max_examples=25)
 @given(st.integers(1, 40), st.integers(1, 600), st.integers(1, 3), st.integers(0, 9))
 def test_operands_that_lie_across_each_other_are_walked_in_tiles(n, m, batch, seed):
     rng = np.random.default_rng(seed)

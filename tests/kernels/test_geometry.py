@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from redispatch.kernels import (
@@ -34,14 +34,12 @@ free = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9)), max_size=4).map
 )
 
 
-@settings(max_examples=400)
 @given(free)
 def test_internal_overlap_is_exact(view):
     positions = cells(*view)
     assert has_internal_overlap(*view) == (len(np.unique(positions)) < len(positions))
 
 
-@settings(max_examples=400)
 @given(free, free, st.integers(0, 12), st.integers(0, 12), st.sampled_from([("int8", "int32"), ("int32", "int32")]))
 def test_overlap_of_two_windows_is_exact(a, b, offset_a, offset_b, dtypes):
     memory = np.zeros(512, np.int8)
@@ -68,7 +66,6 @@ def test_a_hopeless_overlap_question_is_answered_on_the_safe_side():
     assert has_internal_overlap((500,) * 6, (1_000_003, 999_983, 999_979, 999_961, 999_959, 999_953))
 
 
-@settings(max_examples=300)
 @given(layouts(), st.data())
 def test_view_strides_name_the_same_cells_or_there_are_none(layout, data):
     shape, strides, _, _ = layout
@@ -122,7 +119,6 @@ def test_shapes_that_do_not_broadcast_name_the_dimension():
 NUMBERS = st.sampled_from([0, 1, -1, 2, 5, 2**31 - 1, 2**31, 2**62, 2**63 - 1, 2**63])
 
 
-@settings(max_examples=500)
 @given(st.lists(st.tuples(NUMBERS, NUMBERS), max_size=3), NUMBERS, st.sampled_from([0, 1, 12, 2**40]))
 def test_check_view_accepts_exactly_what_lies_inside_the_storage(dims, offset, size):
     shape, strides = tuple(n for n, _ in dims), tuple(s for _, s in dims)

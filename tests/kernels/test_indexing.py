@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from redispatch.kernels import (
@@ -26,7 +26,6 @@ from .layouts import dense, filled, injective, layouts, values
 EXTREME = [-(2**63), -(2**31) - 1, -4, -1, 3, 4, 2**31, 2**63 - 1]
 
 
-@settings(max_examples=40)
 @given(layouts((3, 4)), layouts((3, 4)), st.integers(0, 1), st.integers(0, 99))
 def test_gather_and_scatter_follow_numpy_on_any_layout(x_layout, out_layout, dim, seed):
     rng = np.random.default_rng(seed)
@@ -70,7 +69,6 @@ def test_a_bad_index_in_a_strided_index_is_found():
     assert index_select(dense(np.zeros(2)), dense(np.zeros(3)), 0, steps._replace(shape=(2,))) is None
 
 
-@settings(max_examples=40)
 @given(st.sampled_from([(0,), (1,), (0, 1), (0, 2), (1, 2), (0, 1, 2)]), st.booleans(), st.integers(0, 99))
 def test_several_indices_follow_numpy(dims, accumulate, seed):
     rng = np.random.default_rng(seed)

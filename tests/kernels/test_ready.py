@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from redispatch.kernels import (
@@ -39,7 +39,6 @@ def matrices(draw, batch, rows, columns):
     return draw(layouts(shape))
 
 
-@settings(max_examples=100)
 @given(st.data(), st.sampled_from(["float32", "float64", "int64"]), st.integers(0, 99))
 def test_products_of_matrices_follow_numpy_whatever_their_size_and_strides(data, dtype, seed):
     n, k, m = (data.draw(st.sampled_from([0, 1, 2, 3, 5, 8, 20])) for _ in range(3))
@@ -75,7 +74,6 @@ def test_a_small_product_and_a_large_one_agree_with_each_other():
     np.testing.assert_allclose(np.tile(values(small), (20, 1)), values(large), rtol=1e-5)
 
 
-@settings(max_examples=60)
 @given(st.data(), st.integers(0, 2), st.integers(0, 99), st.sampled_from([1, 3, 9]))
 def test_parts_are_put_one_behind_the_other_as_numpy_does(data, axis, seed, count):
     rng = np.random.default_rng(seed)

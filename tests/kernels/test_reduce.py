@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from redispatch.kernels import (
@@ -28,7 +28,6 @@ from redispatch.kernels import (
 from .layouts import dense, filled, layouts, values
 
 
-@settings(max_examples=60)
 @given(layouts(), st.sets(st.integers(0, 2)), st.booleans(), st.integers(0, 99))
 def test_sums_over_any_dimensions_follow_numpy(layout, dims, keepdim, seed):
     dims = tuple(sorted(d for d in dims if d < len(layout[0])))
@@ -58,7 +57,6 @@ def test_sums_and_extremes_of_columns_follow_numpy(shape, dims, dtype):
         np.testing.assert_array_equal(values(out), values(x).min(dims))
 
 
-@settings(max_examples=40)
 @given(layouts((3, 4, 2)), st.sampled_from([(0,), (1,), (0, 2), (0, 1, 2)]), st.booleans(), st.integers(0, 99))
 def test_extremes_and_their_places_follow_numpy(layout, dims, largest, seed):
     x = filled(layout, "float32", np.random.default_rng(seed))
@@ -148,7 +146,6 @@ def test_an_empty_reduction_is_the_identity():
         assert out.array.tolist() == [identity] * 2
 
 
-@settings(max_examples=30)
 @given(layouts((3, 4)), st.integers(0, 1), st.sampled_from(["float32", "bfloat16"]), st.integers(0, 99))
 def test_softmax_and_its_gradients_follow_their_definition(layout, dim, dtype, seed):
     x = filled(layout, dtype, np.random.default_rng(seed))
@@ -195,7 +192,6 @@ def test_softmax_of_large_nan_and_infinite_rows():
     np.testing.assert_array_equal(values(out), [[0.5, 0.5], [np.nan] * 2, [np.nan] * 2, [0, 1]])
 
 
-@settings(max_examples=40)
 @given(st.tuples(*[st.integers(0, 4)] * 3), st.data(), st.sampled_from(["float32", "bfloat16", "int64"]))
 def test_matrix_products_follow_numpy_on_any_layout(sizes, data, dtype):
     n, k, m = sizes

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from redispatch.kernels import CUMPROD, CUMSUM, ready_cumulative_extreme, ready_logcumsumexp
@@ -24,7 +24,6 @@ def run(ready, x, out, *more):
     ready(*arrays)
 
 
-@settings(max_examples=60)
 @given(scans(), st.sampled_from(["float32", "float64", "bfloat16", "int64", "uint8", "complex64"]), st.integers(0, 99))
 def test_running_sums_and_products_follow_numpy(scan, dtype, seed):
     x_layout, out_layout, dim = scan
@@ -39,7 +38,6 @@ def test_running_sums_and_products_follow_numpy(scan, dtype, seed):
         np.testing.assert_array_equal(values(out), values(dense(expected, kept)))
 
 
-@settings(max_examples=40)
 @given(scans(), st.booleans(), st.sampled_from(["float32", "bfloat16", "int64"]), st.integers(0, 99))
 def test_running_extremes_say_where_the_last_of_them_stands(scan, largest, dtype, seed):
     x_layout, out_layout, dim = scan
@@ -56,7 +54,6 @@ def test_running_extremes_say_where_the_last_of_them_stands(scan, largest, dtype
     np.testing.assert_array_equal(values(places), np.maximum.accumulate(np.where(same, steps, 0), dim))
 
 
-@settings(max_examples=30)
 @given(scans(), st.integers(0, 99))
 def test_running_log_sum_exps_follow_their_definition(scan, seed):
     x_layout, out_layout, dim = scan

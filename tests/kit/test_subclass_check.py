@@ -65,7 +65,7 @@ def test_a_rule_that_is_wrong_is_found(rule, check, problem):
         pass
 
     Wrong.implements(aten.mul.Tensor)(rule)
-    wrap = lambda x: Wrong(x)  # noqa: E731
+    wrap = lambda x: Wrong(x)
     report = check_subclass(Wrong, wrap, ops=["mul.Tensor", "add.Tensor"], checks=["values", "mixed", "vmap"])
     assert {one.op for one in report.failures} == {"aten::mul.Tensor"} and report.passed == ["aten::add.Tensor"]
     found = next(one for one in report.failures if one.check == check)

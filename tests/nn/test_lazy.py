@@ -70,7 +70,7 @@ def test_a_tensor_without_a_shape_refuses_to_be_computed_with():
     with pytest.raises(ValueError, match="Attempted to use an uninitialized parameter in"):
         parameter + 1
     with pytest.raises(RuntimeError, match="Can't access the shape of an uninitialized parameter"):
-        parameter.shape  # noqa: B018
+        parameter.shape
     parameter.materialize((2, 3))
     assert type(parameter) is nn.Parameter and parameter.shape == (2, 3) and parameter.requires_grad
     buffer = nn.UninitializedBuffer(dtype=rd.float64)

@@ -1,50 +1,12 @@
-"""What the generic tests share: the table as parameters, and calls of an operator's forms on samples."""
+"""What the properties of operators share: calls of an operator's forms on samples, and how results are compared."""
 
 import numpy as np
-import pytest
 
 import redispatch as rd
 from redispatch.dispatch.tensor import Tensor
 from redispatch.testing import assert_close
-from redispatch.testing.op_db import op_db
 from redispatch.testing.op_info import SampleInput
 from redispatch.utils import _pytree as pytree
-
-
-def each(infos=op_db, dtypes=lambda info: [info.main_dtype], long=None):
-    """Parametrizes a test by operator and dtype; by default the main dtype of each.
-
-    long: which of them are left to the long run; by default what `OpInfo.is_left_by` says.
-    """
-
-    def parametrized(test):
-        left = long or (lambda info, dtype: info.is_left_by(test.__name__))
-        return pytest.mark.parametrize(
-            "info, dtype",
-            [
-                pytest.param(
-                    info, dtype, id=f"{info}-{dtype.name}", marks=pytest.mark.long if left(info, dtype) else []
-                )
-                for info in infos
-                for dtype in dtypes(info)
-            ],
-        )(test)
-
-    return parametrized
-
-
-def thinned(infos):
-    """The operators as parameters; those that are not cheap (see OpInfo) are left to the long run."""
-    return [pytest.param(info, id=str(info), marks=[] if info.is_cheap else pytest.mark.long) for info in infos]
-
-
-def every_dtype(info):
-    return info.dtypes
-
-
-def skip_where_it_does_not_hold(info, what):
-    if what in info.skips:
-        pytest.skip(f"{info}: {info.skips[what]}")
 
 
 def run(info, sample, op=None):

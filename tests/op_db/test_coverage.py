@@ -2,7 +2,8 @@
 
 from collections import Counter
 
-from redispatch.dispatch import OPERATORS
+from redispatch.dispatch import OPERATORS, Tag
+from redispatch.dispatch.layers.functionalize import FUNCTIONALIZATION, composite_kernel, functional_form, view_form
 from redispatch.testing.op_db import NOT_COVERED, op_db
 
 from .driver import close
@@ -42,3 +43,10 @@ def test_samples_are_the_same_each_time():
         for one, other in zip(info.sample_inputs(info.main_dtype), info.sample_inputs(info.main_dtype), strict=True):
             for x, y in zip(one.tensors(), other.tensors(), strict=True):
                 close(x, y, one, rtol=0, atol=0)
+
+
+def test_every_operator_that_writes_has_a_functional_form():
+    for op in list(OPERATORS.values()):
+        if op.namespace != "aten" or not op.schema.is_mutable or composite_kernel(op) or op in FUNCTIONALIZATION:
+            continue
+        assert view_form(op) if Tag.inplace_view in op.tags else functional_form(op), op.schema

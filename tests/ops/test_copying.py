@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import redispatch as rd
-import redispatch.kernels.ops  # noqa: F401  # defines the operators
+import redispatch.kernels.ops  # defines the operators
 from redispatch.autograd import gradcheck, gradgradcheck
 from redispatch.dispatch import TorchDispatchMode, ops
 from redispatch.dispatch.tensor import META, channels_last, contiguous_format, dtypes, empty

@@ -245,7 +245,6 @@ def all_of_math(x, y):
     return a + b + c + d + e + f + g + h + i
 
 
-@pytest.mark.once  # 8 s of compiling
 def test_all_functions_of_math_are_compiled(lib):
     used = {
         node.attr for node in ast.walk(ast.parse(inspect.getsource(all_of_math))) if isinstance(node, ast.Attribute)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import redispatch as rd
@@ -91,7 +91,6 @@ CASES = [
 
 
 @pytest.mark.parametrize("function,reference", CASES, ids=lambda f: f.__name__)
-@settings(max_examples=60, deadline=None)
 @given(case=indexed())
 def test_an_index_is_used_or_refused(function, reference, case):
     shape, dim, index, bad = case
@@ -107,7 +106,6 @@ def test_an_index_is_used_or_refused(function, reference, case):
     np.testing.assert_array_equal(x.numpy(), before)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=9), st.integers(0, 8), st.none() | st.sampled_from(EXTREME))
 def test_an_embedding_is_looked_up_or_refused(index, place, bad):
     weight = filled((4, 3))
@@ -121,7 +119,6 @@ def test_an_embedding_is_looked_up_or_refused(index, place, bad):
         rd.nn.functional.embedding(rd.tensor(index), weight)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.permutations(range(3)),
     st.lists(st.integers(-3, 2), min_size=3, max_size=3),

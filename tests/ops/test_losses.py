@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import redispatch as rd
-from redispatch.nn import functional as F  # noqa: N812
+from redispatch.nn import functional as F
 
 RANDOM = np.random.RandomState(0)
 

@@ -28,4 +28,4 @@ def test_what_is_no_such_result_is_said():
     with pytest.raises(TypeError, match="takes a 2-sequence \\(3-sequence given\\)"):
         rd.return_types.max((1, 2, 3))
     with pytest.raises(AttributeError, match="has no attribute 'add': no operator of that name has named results"):
-        rd.return_types.add  # noqa: B018
+        rd.return_types.add

@@ -30,7 +30,7 @@ def stepped(optimizer, gradient=1.0, steps=1):
 @pytest.mark.parametrize(
     ("params", "error", "message"),
     [
-        (lambda: [], ValueError, "optimizer got an empty parameter list"),
+        (list, ValueError, "optimizer got an empty parameter list"),
         (
             lambda: rd.ones(2),
             TypeError,

@@ -175,7 +175,7 @@ def main() -> int:
         check(f"LBFGS {options}: counts {counts}, {wanted}", float(counts != wanted), 0)
     for name, arguments in SCHEDULES:
         rates = [
-            followed(library, lambda module, optimizer: getattr(module, name)(optimizer, *arguments))  # noqa: B023
+            followed(library, lambda module, optimizer: getattr(module, name)(optimizer, *arguments))  # noqa: B023  # run before the loop goes on
             for library in (rd, torch)
         ]
         check(f"{name}{arguments}", np.abs(np.subtract(*rates)).max(), 1e-15)

@@ -13,14 +13,14 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="compares with real torch, which is not installed here")
 
-from torch.utils._python_dispatch import TorchDispatchMode as TheirMode  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode as TheirMode  # noqa: E402  # after the path is set
 
 import redispatch as rd  # noqa: E402  # after importorskip: without torch nothing here is of use
-from redispatch.dispatch.tensor import Tensor, UntypedStorage, shown  # noqa: E402
-from redispatch.testing.op_db import op_db  # noqa: E402
-from redispatch.testing.op_info import EVERY_DTYPE  # noqa: E402
-from redispatch.utils import _pytree as pytree  # noqa: E402
-from redispatch.utils._python_dispatch import TorchDispatchMode as OurMode  # noqa: E402
+from redispatch.dispatch.tensor import Tensor, UntypedStorage, shown  # noqa: E402  # after the path is set
+from redispatch.testing.op_db import op_db  # noqa: E402  # after the path is set
+from redispatch.testing.op_info import EVERY_DTYPE  # noqa: E402  # after the path is set
+from redispatch.utils import _pytree as pytree  # noqa: E402  # after the path is set
+from redispatch.utils._python_dispatch import TorchDispatchMode as OurMode  # noqa: E402  # after the path is set
 
 TRANSFORMS = (
     "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 hfft2 ihfft2 fftn ifftn rfftn irfftn hfftn ihfftn".split()

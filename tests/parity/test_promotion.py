@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch", reason="compares with real torch, which is 
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tests.ops.promotion import binary_table, unary_row  # noqa: E402  # after importorskip
-from tests.ops.test_promotion import EXPECTED_OF_ONE, EXPECTED_OF_TWO  # noqa: E402
+from tests.ops.test_promotion import EXPECTED_OF_ONE, EXPECTED_OF_TWO  # noqa: E402  # after the path is set
 
 
 @pytest.mark.parametrize("name, ranks", EXPECTED_OF_TWO)

@@ -31,7 +31,7 @@ class Looking(WithViews):
     def run_step(self, step: Step) -> None:
         for name in self.names:
             with contextlib.suppress(RuntimeError):  # its history is lost; the step will say so, if it reads it
-                name.grad_fn  # noqa: B018
+                name.grad_fn
         super().run_step(step)
 
 

@@ -39,7 +39,7 @@ with Watch("one") as watch:
     x = torch.ones(2)
     (x + 1).sum().item()
     torch.nn.functional.relu(x)
-    x.shape  # noqa: B018  # a property is seen, too
+    x.shape  # a property is seen, too
 print(watch.seen)
 
 with Swap():

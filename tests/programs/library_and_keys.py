@@ -55,7 +55,7 @@ try:
 except RuntimeError as problem:
     print("multiple times" in str(problem))
 try:
-    torch.ops.programs_lib.nothing  # noqa: B018
+    torch.ops.programs_lib.nothing
 except AttributeError as problem:
     print(problem)
 for bad in (("x",), (torch.ones(1), 1.0, 2), ()):

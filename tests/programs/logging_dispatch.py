@@ -61,7 +61,7 @@ class ToMeta(TorchDispatchMode):
     """A mode may answer itself: shapes without work."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        meta = lambda x: x.to("meta") if isinstance(x, torch.Tensor) else x  # noqa: E731
+        meta = lambda x: x.to("meta") if isinstance(x, torch.Tensor) else x
         with contextlib.nullcontext():
             return func(*tree_map(meta, args), **tree_map(meta, kwargs or {}))
 

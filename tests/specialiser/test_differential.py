@@ -3,11 +3,10 @@
 What is compared is what world.py sees: values bit for bit, looks, aliasing, versions, the graph and what it saves,
 gradients, what modes, subclasses, layers and kernels see on the way, and in which state; errors by class and text.
 
-The operators of CORE are tried in all contexts, the others in some, which differ from one operator to the next; with
-`make test-long`, all of them in all.
+`make test` tries one form of each operator, which is drawn, in the most usual context and in another one, or in several
+for the operators of CORE; `make test-all` tries all forms in all contexts.
 """
 
-import zlib
 from functools import partial
 
 import pytest
@@ -20,6 +19,7 @@ from redispatch.testing.op_db import op_db
 from redispatch.testing.op_info import SampleInput, is_factory
 from redispatch.utils import _pytree as pytree
 
+from .. import drawing
 from .contexts import CONTEXTS, define_keys, spy_on_kernel
 from .twice import assert_same
 
@@ -32,8 +32,10 @@ CORE = """
 """.split()
 
 MOST_USUAL_CONTEXT = next(context for context in CONTEXTS if context.name == "results that require grad")
-MOST_USUAL = MOST_USUAL_CONTEXT.name
-FEW, SOME = 3, 12  # in how many contexts other operators are tried, and other forms of those in CORE
+FEW, SOME = 2, 6  # in how many contexts, of those that are drawn, an operator is tried; and one of CORE
+
+# One in so many is drawn: of the operators that are made by one rule, and of those that are called in many ways
+ALIKE, WAYS = 3, 3
 
 # Operators whose results hold whatever the memory held
 UNDEFINED = ("empty", "resize_")
@@ -148,36 +150,24 @@ def applies(info, form, context):
 
 
 def contexts_of(info, form):
-    """(contexts that are tried each time, contexts that are left to the long run)"""
+    """The contexts in which a form of an operator is tried: the most usual one, and others that are drawn."""
     possible = [context for context in CONTEXTS if applies(info, form, context)]
-    if str(info) in CORE and form == "functional":
-        return possible, []
-    start = zlib.crc32(f"{info} {form}".encode())
+    others = [context for context in possible if context is not MOST_USUAL_CONTEXT]
     count = SOME if str(info) in CORE else FEW
-    some = {MOST_USUAL} | {possible[(start + step * 17) % len(possible)].name for step in range(count - 1)}
-    return [c for c in possible if c.name in some], [c for c in possible if c.name not in some]
+    return [MOST_USUAL_CONTEXT, *drawing.draw(others, "context", info, form, count=count - 1)]
 
 
-def each_form(part):
-    def parametrized(test):
-        return pytest.mark.parametrize(
-            "info, form, op, contexts",
-            [
-                pytest.param(
-                    info,
-                    form,
-                    op,
-                    contexts_of(info, form)[part],
-                    id=f"{op.name().removeprefix('aten::')}",
-                    marks=pytest.mark.long if info.is_left_by(test.__name__ + form) else [],
-                )
-                for info in op_db
-                for form, op in forms(info)
-                if contexts_of(info, form)[part]
-            ],
-        )(test)
-
-    return parametrized
+def each_form():
+    """Parametrizes a test by operator and form: one form of each operator, which is drawn."""
+    return pytest.mark.parametrize(
+        "info, form, op",
+        [
+            pytest.param(info, form, op, id=op.name().removeprefix("aten::"))
+            for info in op_db
+            if not info.alike or drawing.one_in(ALIKE, "alike, compared", info)
+            for form, op in drawing.draw(forms(info), "form", info)
+        ],
+    )
 
 
 def compare(info, form, op, contexts):
@@ -204,15 +194,9 @@ def cases_of(info, form, op, contexts):
             yield f"{context}, by its function: {first}", case(info, form, op, first, context, face)
 
 
-@each_form(0)
-def test_an_operator_does_the_same_specialised_as_boxed(info, form, op, contexts):
-    compare(info, form, op, contexts)
-
-
-@pytest.mark.long
-@each_form(1)
-def test_an_operator_does_the_same_specialised_as_boxed_in_all_other_contexts(info, form, op, contexts):
-    compare(info, form, op, contexts)
+@each_form()
+def test_an_operator_does_the_same_specialised_as_boxed(info, form, op):
+    compare(info, form, op, contexts_of(info, form))
 
 
 # Errors ---------------------------------------------------------------------------------------------------------------
@@ -222,7 +206,9 @@ ERRORS_IN = [
 ]
 
 
-@pytest.mark.parametrize("info", [info for info in op_db if info.errors], ids=str)
+@pytest.mark.parametrize(
+    "info", [info for info in op_db if info.errors and drawing.one_in(WAYS, "errors", info)], ids=str
+)
 def test_a_call_that_cannot_work_raises_the_same(info):
     """The class and the text are the same; so is what is left of the arguments."""
     cases = {}
@@ -257,7 +243,11 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("info", [info for info in op_db if str(info) in CORE], ids=str)
+def some_of_core(what):
+    return [info for info in op_db if str(info) in CORE and drawing.one_in(WAYS, what, info)]
+
+
+@pytest.mark.parametrize("info", some_of_core("wrong arguments"), ids=str)
 def test_wrong_arguments_give_the_same_error_or_result(info):
     sample = small_samples(info, info.main_dtype)[0]
     face = info.face or info.method
@@ -283,7 +273,7 @@ BACKENDS_KEYS = [
 ]
 
 
-@pytest.mark.parametrize("info", [info for info in op_db if str(info) in CORE], ids=str)
+@pytest.mark.parametrize("info", some_of_core("ways to call"), ids=str)
 def test_every_way_to_call_an_operator_does_the_same(info):
     """From its packet, boxed with a stack, without its own layers, and from given keys on."""
     op = info.op

@@ -301,7 +301,6 @@ def compare(layers, makers, program):
         assert_same({f"{[str(one) for one in layers]} {makers} {program}": program_case(layers, makers, program)})
 
 
-@settings(max_examples=50)
 @given(drawn_layers, st.lists(st.sampled_from(sorted(MAKERS)), min_size=1, max_size=3), programs)
 def test_a_program_does_the_same_in_any_stack_of_layers(layers, makers, program):
     compare(layers, makers, program)
@@ -482,7 +481,6 @@ def registering(actions):
     return prepare
 
 
-@settings(max_examples=15)
 @given(st.lists(ACTIONS, min_size=1, max_size=4))
 def test_each_registration_holds_from_the_next_call_on(actions):
     assert_same({str(actions): registering(actions)})

@@ -12,7 +12,7 @@ class Plain(rd.Tensor):
 
 
 def often(call, times=4):
-    """The results of a call: by the slow road, while code is made, and by the lane."""
+    """The results of a call: by the slow path, while code is made, and by the lane."""
     return [call() for _ in range(times)]
 
 
@@ -168,7 +168,7 @@ def test_a_mode_that_leaves_data_to_others_lets_it_be():
 
     x = rd.ones(2)
     with Leaves(), pytest.raises(TypeError, match="Multiple dispatch failed"):
-        x.data  # noqa: B018  # nobody answers, as for any other operator
+        x.data  # nobody answers, as for any other operator
 
 
 def test_modes_are_not_asked_about_what_touches_no_memory():

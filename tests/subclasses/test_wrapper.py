@@ -99,4 +99,4 @@ def test_wrappers_made_in_inference_mode_are_inference_tensors():
         y = x + 1
     assert x.is_inference() and y.is_inference()
     with pytest.raises(RuntimeError, match="Inference tensors do not track version counter"):
-        x._version  # noqa: B018  # reading the property is the call
+        x._version  # reading the property is the call

@@ -233,7 +233,7 @@ def test_results_that_a_policy_names_are_kept():
             return func(*args, **kwargs or {})
 
     x = rd.ones(2, 2, requires_grad=True)
-    keep_products = lambda: create_selective_checkpoint_contexts([rd.ops.aten.mm.default])  # noqa: E731
+    keep_products = lambda: create_selective_checkpoint_contexts([rd.ops.aten.mm.default])
     loss = checkpoint(lambda x: ((x @ x).sin() @ x).cos(), x, use_reentrant=False, context_fn=keep_products).sum()
     with Noting():
         loss.backward(retain_graph=True)

@@ -97,4 +97,4 @@ utils = place(
 vars(sys.modules[f"{__name__}.module"]).update(
     {name: function for name, function in vars(nn.hooks).items() if name.startswith("register_module_")}
 )
-__all__ = sorted(_CLASSES)  # noqa: PLE0605  # a list, made of the table
+__all__ = sorted(_CLASSES)  # a list, made of the table

@@ -12,7 +12,7 @@ from redispatch.autograd import no_grad
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.ops import creation, shape
 
-from ..typename import typename
+from ..tree import typename
 from . import fusion, parametrizations, parametrize, prune, rnn
 from .fusion import fuse_conv_bn_eval, fuse_conv_bn_weights, fuse_linear_bn_eval, fuse_linear_bn_weights
 from .init import skip_init

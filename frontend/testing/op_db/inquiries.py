@@ -109,6 +109,7 @@ INQUIRIES = [
         "retain_grad",
         None,
         samples=leaves,
+        layouts="a tensor that is laid out anew requires no grad",
         inference=NO_GRADIENTS,
         subclass="the wrapper requires no grad",
         functionalized="the wrapper requires no grad",

@@ -172,6 +172,7 @@ def inconsistent(gates: int, parts: int) -> Any:
 
 
 COMPOSED = {"second_gradients": "those of the cell, which is repeated; here they would take minutes"}
+LENGTHS = {"expanded": "how many sequences go on must not stay the same where the data is shorter"}
 BY_VALUE = {name: "how many steps there are depends on the values of the sizes" for name in ("meta", "subclass")}
 NETWORKS = {
     "lstm": (4, 2, lstm_step),
@@ -186,7 +187,7 @@ RECURRENT = [
         for n, (g, k, step) in NETWORKS.items()
     ),
     *(
-        OpInfo(f"{n}.data", sequences(g, k, True), packed(step), FLOATS, skips={**COMPOSED, **BY_VALUE})
+        OpInfo(f"{n}.data", sequences(g, k, True), packed(step), FLOATS, skips={**COMPOSED, **BY_VALUE, **LENGTHS})
         for n, (g, k, step) in NETWORKS.items()
     ),
     *(

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from redispatch.backend.device_memory import memory_kernels
 from redispatch.dispatch import DispatchKey, Library, MissingKernelError, OpOverload, impl, ops, place_of
 from redispatch.dispatch.tensor import KINDS, MAKERS, DeviceKind, DLPack, Tensor, device, overridable
 from redispatch.kernels.cuda import current_stream, driver, why_not
@@ -17,6 +16,7 @@ from redispatch.kernels.ops import extremes as ops_extremes
 from redispatch.kernels.ops import scans as ops_scans
 from redispatch.kernels.ops import sorting as ops_sorting
 from redispatch.kernels.ops.creation import CONSTANTS
+from redispatch.kernels.ops.device_memory import memory_kernels
 from redispatch.kernels.ops.distances import cdist_backward_kernel, pdist_backward_kernel
 from redispatch.kernels.ops.from_fold import FOLDS
 from redispatch.kernels.ops.matrices import check_errors_kernel
@@ -172,7 +172,7 @@ class Started:
         self.undo.append(lambda: KINDS.__delitem__("cuda"))
         for on in (device("cuda", i) for i in range(found.count)):
             MAKERS[on] = self.allocator.maker(on)
-            self.undo.append(lambda on=on: MAKERS.__delitem__(on))  # type: ignore[misc]
+            self.undo.append(lambda on=on: MAKERS.__delitem__(on))  # type: ignore[misc]  # mypy gives up on a default argument
         self.recorded: list[Any] = []  # the graphs that are being recorded
         RECORDINGS["cuda"] = Recording(stands_for, check_recorded)
         self.undo.append(lambda: RECORDINGS.__delitem__("cuda"))
@@ -238,7 +238,7 @@ class Started:
             (ops_extremes.ELSEWHERE, argreduce.find_extremes),
         ):
             table["cuda"] = function  # type: ignore[assignment]  # each table has a type of its own
-            self.undo.append(lambda table=table: table.__delitem__("cuda"))  # type: ignore[misc]
+            self.undo.append(lambda table=table: table.__delitem__("cuda"))  # type: ignore[misc]  # mypy gives up on a default argument
         for op in (*scans.RECORDED, *sorting.OPERATORS, *argreduce.RECORDED):
             self._record(op.functional, unmarked(on_cpu(op.functional)), f"on the device: {op.base_name}")
             self._put(op.out, unmarked(on_cpu(op.out)), f"out= of {op.base_name}")

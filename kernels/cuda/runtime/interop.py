@@ -15,8 +15,7 @@ from redispatch.dispatch.tensor import Size, Tensor, UntypedStorage, device, fro
 from redispatch.kernels import contiguous_strides, last_element
 from redispatch.kernels.cuda import Driver, Memory, current_stream
 
-from . import dlpack
-from .devices import start
+from . import dlpack, start
 
 
 class Foreign(Memory):

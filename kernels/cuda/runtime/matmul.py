@@ -14,7 +14,7 @@ from redispatch.kernels.cuda import blas
 from redispatch.kernels.cuda.matmul import product
 from redispatch.kernels.ops import added_products, linalg
 from redispatch.kernels.ops.linalg import conjugated, whole
-from redispatch.utils.settings import get_float32_matmul_precision
+from redispatch.kernels.settings import settings
 
 from .operands import allocator, operand
 from .structured import ByWork, InParts, Task
@@ -53,7 +53,7 @@ def nothing(x: Operand, dim: int) -> Operand:
 
 def may_be_rounded() -> bool:
     """Whether factors of float32 products may be rounded, by `set_float32_matmul_precision`."""
-    return get_float32_matmul_precision() != "highest"
+    return settings().precision != "highest"
 
 
 def matrices(out: Tensor, self: Tensor, mat2: Tensor) -> list[Task]:

@@ -99,11 +99,11 @@ class Block(Memory):
         return self.shelf.stream
 
     @property
-    def device(self) -> int:  # type: ignore[override]
+    def device(self) -> int:  # type: ignore[override]  # another signature than the base class, as PyTorch's
         return self.shelf.pool.device
 
     @property
-    def driver(self) -> Driver:  # type: ignore[override]
+    def driver(self) -> Driver:  # type: ignore[override]  # another signature than the base class, as PyTorch's
         return self.shelf.pool.driver
 
     def __del__(self) -> None:

@@ -79,8 +79,12 @@ def converting(body: Callable) -> Any:
     return njit(doubles, no_cpython_wrapper=True, **OPTIONS)(function)
 
 
-def register(overload: Any, types: Any) -> None:
-    """Give numba the compiled forms; `primitives.register` calls this once."""
+@once
+def register() -> None:
+    """Give numba the compiled forms."""
+    from numba import types  # here, because importing numba takes 0.3 s
+    from numba.extending import overload
+
     for function, bodies in BODIES.items():
         _register(function, bodies, overload, types)
 

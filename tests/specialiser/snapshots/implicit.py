@@ -1,5 +1,5 @@
 def square(self):
     # aten::square(Tensor self) -> Tensor
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)
-    # AutogradCPU: square_implicit (math kernel), kernels/ops/arithmetic.py
+    # AutogradCPU: square (math kernel), kernels/ops/arithmetic.py
     return function(self)

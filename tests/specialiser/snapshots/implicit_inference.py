@@ -1,5 +1,5 @@
 def square(self):
     # aten::square(Tensor self) -> Tensor
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView), no grad, inference
-    # CPU: square_implicit (math kernel), kernels/ops/arithmetic.py
+    # CPU: square (math kernel), kernels/ops/arithmetic.py
     return function(self)

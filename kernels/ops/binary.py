@@ -1,0 +1,322 @@
+"""Functions of two numbers, element by element: copysign, hypot, xlogy, logaddexp, fmax, gcd, shifts of bits."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from redispatch import kernels
+from redispatch.dispatch.tensor import Tensor, dtypes, overridable, result_type
+
+from ..declare.declare import Operator
+from ..declare.operator import binary, flat, operator, pointwise, with_number
+from ..declare.pointwise import COMPLEX, FLOATING, NOT_FLOATING, WHOLE
+from ..declare.public import public
+from ..declare.scalar_functions import common_divisor
+from .arithmetic import pow
+
+# --- copysign, hypot, heaviside --------------------------------------------------------------------------------------
+
+
+def copysign_elements(self, other):
+    return math.copysign(self, other)
+
+
+def copysign_gradient(grad: Any, self: Any, result: Any) -> Any:
+    """1 where the sign stayed, -1 where it turned, 0 at 0."""
+    return grad * (result / self).masked_fill(self == 0, 0)
+
+
+copysign = operator(
+    "copysign.Tensor(Tensor self, Tensor other) -> Tensor",
+    copysign_elements,
+    inplace=True,
+    out="out",
+    numbers=True,
+    promotion="float",
+    refuses=COMPLEX,
+    derivative={"self": copysign_gradient, "other": flat},
+)
+with_number(
+    copysign,
+    "copysign.Scalar(Tensor self, Scalar other) -> Tensor",
+    late_out=True,
+    derivative=copysign_gradient,
+    node="CopysignBackward1",
+)
+
+
+@binary(
+    "hypot",
+    refuses=NOT_FLOATING,
+    derivative={
+        "self": lambda grad, self, result: grad * (self / result),
+        "other": lambda grad, other, result: grad * (other / result),
+    },
+)
+def hypot(self, other):
+    return math.hypot(self, other)
+
+
+@operator(
+    "heaviside(Tensor self, Tensor values) -> Tensor",
+    inplace=True,
+    out="out",
+    refuses={COMPLEX: RuntimeError("heaviside is not yet implemented for complex tensors.")},
+    derivative={"self": flat, "values": lambda grad, self: grad.masked_fill(self != 0, 0)},
+)
+def heaviside(self, values):
+    return values if self == 0 else self > 0
+
+
+@heaviside.op.check
+def check_one_kind(self: Tensor, values: Tensor) -> None:
+    if self._dtype is not values._dtype and not result_type(self, values).is_complex:
+        raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
+
+
+# --- logarithms ------------------------------------------------------------------------------------------------------
+
+
+def xlogy_elements(self, other):
+    """x log(y); 0 where x is 0, unless y is NaN."""
+    return other if other != other else 0 if self == 0 else self * kernels.log(other)
+
+
+def log_where_it_counts(grad: Any, self: Any, other: Any) -> Any:
+    return grad * other.log().masked_fill((self == 0) & (other <= 0), 0)
+
+
+def log_of_number_where_it_counts(grad: Any, self: Any, other: Any) -> Any:
+    return xlogy_other_op.functional(grad, other).masked_fill((self == 0) * (other <= 0), 0)
+
+
+def ratio(grad: Any, self: Any, other: Any) -> Any:
+    return grad * self / other
+
+
+xlogy_facts: dict[str, Any] = {"promotion": "float", "cost": 16, "refuses": COMPLEX}
+xlogy_op = pointwise(
+    "xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
+    xlogy_elements,
+    inplace=True,
+    out="OutTensor",
+    derivative={"self": log_where_it_counts, "other": ratio},
+    **xlogy_facts,
+)
+xlogy_other_op = pointwise(
+    "xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor",
+    xlogy_elements,
+    inplace=True,
+    out="OutScalar_Other",
+    derivative=log_of_number_where_it_counts,
+    node="XlogyBackward2",
+    **xlogy_facts,
+)
+xlogy_self_op = pointwise(
+    "xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor",
+    xlogy_elements,
+    out="OutScalar_Self",
+    derivative=ratio,
+    node="XlogyBackward1",
+    **xlogy_facts,
+)
+xlogy = public(xlogy_op, xlogy_self_op, xlogy_other_op)
+
+
+def logaddexp_elements(self, other):
+    """log(e^x + e^y), from the larger of the two, so that nothing overflows."""
+    top = self if self > other or self != self else other
+    return top if self == other and abs(self) == math.inf else top + kernels.log1p(kernels.exp(-abs(self - other)))
+
+
+def logaddexp_complex(self, other):
+    """The same from that of the larger real part."""
+    top, low = (self, other) if self.real >= other.real or self.real != self.real else (other, self)
+    if top.real == low.real and abs(top.real) == math.inf:
+        return low if low.real < 0 else kernels.log(kernels.exp(low) + kernels.exp(top))
+    return top + kernels.log1p(kernels.exp(low - top))
+
+
+logaddexp = binary(
+    "logaddexp",
+    {"float": logaddexp_elements, "complex": logaddexp_complex},
+    inplace=False,
+    cost=32,
+    refuses=WHOLE,
+    derivative={
+        "self": lambda grad, self, other: grad / (1 + (other - self).exp()),
+        "other": lambda grad, self, other: grad / (1 + (self - other).exp()),
+    },
+)
+
+
+@binary(
+    "logaddexp2",
+    inplace=False,
+    cost=32,
+    refuses=NOT_FLOATING,
+    derivative={
+        "self": lambda grad, self, other: grad / (1 + (other - self).exp2()),
+        "other": lambda grad, self, other: grad / (1 + (self - other).exp2()),
+    },
+)
+def logaddexp2(self, other):
+    top = self if self > other or self != self else other
+    more = kernels.log1p(kernels.exp2(-abs(self - other))) * 1.4426950408889634
+    return top if self == other and abs(self) == math.inf else top + more
+
+
+# --- fmax, fmin: a number wins over NaN ------------------------------------------------------------------------------
+
+
+@binary(
+    "fmax",
+    inplace=False,
+    refuses={COMPLEX: NotImplementedError("fmax not implemented for complex tensors.")},
+    derivative={
+        "self": lambda grad, self, other: grad.masked_fill(~((self >= other) | (other != other)), 0),
+        "other": lambda grad, self, other: grad.masked_fill((self >= other) | (other != other), 0),
+    },
+)
+def fmax(self, other):
+    return self if self >= other or other != other else other
+
+
+@binary(
+    "fmin",
+    inplace=False,
+    refuses={COMPLEX: NotImplementedError("fmin not implemented for complex tensors.")},
+    derivative={
+        "self": lambda grad, self, other: grad.masked_fill(~((self <= other) | (other != other)), 0),
+        "other": lambda grad, self, other: grad.masked_fill((self <= other) | (other != other), 0),
+    },
+)
+def fmin(self, other):
+    return self if self <= other or other != other else other
+
+
+# --- whole numbers ---------------------------------------------------------------------------------------------------
+
+NOT_INTEGRAL = ("bool", *FLOATING, *COMPLEX)
+
+
+def common_multiple(self, other):
+    divisor = common_divisor(self, other)
+    return abs(self // divisor * other) if divisor != 0 else divisor
+
+
+def shifted_left(self, other):
+    """x 2^n; 0 where all bits leave, or where there is no such shift."""
+    return self * 0 if other < 0 or other >= 64 else self << other
+
+
+def shifted_right(self, other):
+    """x / 2^n, rounded down; by 63 bits where there is no such shift, which leaves the sign."""
+    return self >> (63 if other < 0 or other >= 64 else other)
+
+
+def integral(elements: Any) -> dict[str, Any]:
+    """A function for the two kinds of integers."""
+    return {"int": elements, "uint": elements}
+
+
+gcd = binary("gcd", integral(common_divisor), cost=16, refuses=NOT_INTEGRAL, derivative=False)
+lcm = binary("lcm", integral(common_multiple), cost=16, refuses=NOT_INTEGRAL, derivative=False)
+
+
+def shift(name: str, short: str, body: Any) -> Any:
+    """The function `name`, with overloads `Tensor` and `Tensor_Scalar`, and the operators that `<<` and `>>` call."""
+    facts: dict[str, Any] = {"refuses": {NOT_INTEGRAL: f"{short}_cpu"}, "derivative": False}
+    op = pointwise(
+        f"{name}.Tensor(Tensor self, Tensor other) -> Tensor",
+        integral(body),
+        inplace=True,
+        out="Tensor_out",
+        numbers=True,
+        **facts,
+    )
+    schema = f"{name}.Tensor_Scalar(Tensor self, Scalar other) -> Tensor"
+    number = with_number(op, schema, late_out=True, derivative=False)
+    signs = [
+        pointwise(f"__{short}__.{kind}(Tensor self, {kind} other) -> Tensor", integral(body), late_out=True, **facts)
+        for kind in ("Tensor", "Scalar")
+    ]
+    public(*signs, function=False)
+    return public(op, number)
+
+
+bitwise_left_shift = shift("bitwise_left_shift", "lshift", shifted_left)
+bitwise_right_shift = shift("bitwise_right_shift", "rshift", shifted_right)
+
+
+def shift_left_in_place(self: Any, other: Any) -> Tensor:
+    """self <<= other"""
+    return self.bitwise_left_shift_(other)
+
+
+def shift_right_in_place(self: Any, other: Any) -> Tensor:
+    """self >>= other"""
+    return self.bitwise_right_shift_(other)
+
+
+shift_left_in_place.__name__, shift_right_in_place.__name__ = "__ilshift__", "__irshift__"
+Tensor.__ilshift__ = overridable(shift_left_in_place)  # type: ignore[attr-defined]  # attached here
+Tensor.__irshift__ = overridable(shift_right_in_place)  # type: ignore[attr-defined]  # attached here
+
+# --- powers in float64 -----------------------------------------------------------------------------------------------
+
+float_power_tensor_op = Operator(
+    "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+    inplace="Tensor",
+    out="Tensor_Tensor_out",
+    tags=("pointwise",),
+)
+float_power_scalar_op = Operator(
+    "float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", out="Scalar_out", tags=("pointwise",)
+)
+float_power_op = Operator(
+    "float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+    inplace="Scalar",
+    out="Tensor_Scalar_out",
+    tags=("pointwise",),
+)
+
+
+def widened(self: Any, exponent: Any) -> tuple[Any, list[Any]]:
+    """(float64, or complex128 where either is complex; both in it)"""
+    wide = dtypes.complex128 if result_type(self, exponent).is_complex else dtypes.float64
+    return wide, [x.to(wide) if isinstance(x, Tensor) else wide.numpy.type(x).item() for x in (self, exponent)]
+
+
+def float_power_composite(self: Any, exponent: Any) -> Any:
+    _, (base, power) = widened(self, exponent)
+    return base.pow(power) if isinstance(base, Tensor) else pow(base, power)
+
+
+def float_power_in_place(self: Any, exponent: Any) -> Any:
+    wide, (_, power) = widened(self, exponent)
+    check_wide("base", "float_power_", self, wide)
+    return self.pow_(power)
+
+
+def float_power_into(self: Any, exponent: Any, out: Any) -> Any:
+    wide, (base, power) = widened(self, exponent)
+    check_wide("output", "float_power", out, wide)
+    return pow(base, power, out=out)
+
+
+def check_wide(what: str, name: str, given: Tensor, wide: Any) -> None:
+    if given._dtype is not wide:
+        raise RuntimeError(
+            f"the {what} given to {name} has dtype {given._dtype.tensor_name} but the operation's result requires "
+            f"dtype {wide.tensor_name}"
+        )
+
+
+for _op in (float_power_tensor_op, float_power_scalar_op, float_power_op):
+    _op.composite(_op.functional)(float_power_composite)
+    _op.composite(_op.out)(float_power_into)
+for _op in (float_power_tensor_op, float_power_op):
+    _op.composite(_op.inplace)(float_power_in_place)
+float_power = public(float_power_tensor_op, float_power_scalar_op, float_power_op)

@@ -1,0 +1,33 @@
+"""Switches that a program sets and a kernel may obey: determinism, precision of products, threads, warnings.
+
+`redispatch.utils.settings` has the public functions.
+"""
+
+from __future__ import annotations
+
+import os
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    deterministic: int = 0  # 0 "default", 1 "warn", 2 "error"
+    precision: str = "highest"
+    interop_threads: int = os.cpu_count() or 1
+    warn_always: bool = False
+
+
+_SETTINGS: ContextVar[Settings] = ContextVar("settings that programs ask for")
+_AT_FIRST = Settings()
+
+
+def settings() -> Settings:
+    """Returns the switches of this thread or task."""
+    return _SETTINGS.get(_AT_FIRST)
+
+
+def change(**changes: Any) -> None:
+    """Changes some of the switches."""
+    _SETTINGS.set(replace(settings(), **changes))

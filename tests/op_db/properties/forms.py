@@ -1,0 +1,100 @@
+"""The forms of an operator agree: functional, in-place, out=, and the meta device, which computes looks alone."""
+
+import redispatch as rd
+from redispatch.dispatch import bind, call
+from redispatch.dispatch.layers.ad_inplace_or_view import returned_arguments
+from redispatch.dispatch.layers.functionalize import functional_form, written_positions
+from redispatch.dispatch.tensor import Tensor
+from redispatch.testing import SampleInput
+
+from ..driver import as_list, close, is_implicit, looks, on_meta, run, without_factory_options, writing_into
+from .table import holds
+
+
+@holds("meta", unless=["meta"])
+def the_meta_device_gives_the_same_shape_strides_and_dtype(info, sample):
+    found, wanted = run(info, on_meta(info, sample)), run(info, sample.copy())
+    assert looks(found) == looks(wanted)
+    assert all(x.device.type == "meta" for x in as_list(found) if isinstance(x, Tensor))
+
+
+@holds("inplace", of=lambda info: info.inplace, unless=["inplace"], always=True)
+def the_in_place_form_writes_what_the_functional_one_gives(info, sample):
+    """It gives the very tensor back, if the result can be stored in it; its version has moved on, but for detach_."""
+    wanted, target = run(info, sample.copy()), sample.copy()
+    target = target.map(Tensor.detach)
+    if "inplace_view" not in info.inplace.tags and (
+        wanted.shape != target.input.shape or not rd.can_cast(wanted.dtype, target.input.dtype)
+    ):
+        return False
+    version = target.input._version
+    assert run(info, target, info.inplace) is target.input
+    close(target.input, wanted.to(target.input.dtype), sample)
+    if not is_implicit(info.inplace):  # such a one counts what it calls, which may be nothing
+        assert target.input._version == version + (info.inplace is not rd.ops.aten.detach_.default)
+    return True
+
+
+@holds("out", of=lambda info: info.out, unless=["out"])
+def the_out_form_writes_what_the_functional_one_gives(info, sample):
+    """Into a tensor of the right shape, which it gives back; and an empty one is given the shape."""
+    wanted = as_list(run(info, sample.copy()))
+    if any(x is None for x in wanted):
+        return False  # what was not asked for has no memory to be written to
+    sample = without_factory_options(info, sample.map(Tensor.detach))
+    right = [rd.full_like(x.detach(), 1) for x in wanted]
+    empty = [rd.empty(0, dtype=x.dtype) for x in wanted]
+    for targets in (right, empty):
+        versions = [x._version for x in targets]
+        out = writing_into(info, targets)
+        found = run(info, SampleInput(sample.input, sample.args, {**sample.kwargs, **out}), info.out)
+        found = as_list(found) if info.out.schema.returns else targets  # a list that is written is not given back
+        assert all(x is target for x, target in zip(found, targets, strict=True))
+        close(targets, [x.detach() for x in wanted], sample)
+        assert all(x._version > version for x, version in zip(targets, versions, strict=True))
+        assert [tuple(x.shape) for x in targets] == [tuple(x.shape) for x in wanted]
+    return True
+
+
+@holds("made_functional", of=lambda info: info.made_functional)
+def a_functional_form_gives_what_is_written_and_writes_nothing(info, sample):
+    schema, form = info.op.schema, functional_form(info.op)
+    assert form.op is info.made_functional
+    behind = [position for position in written_positions(schema) if position not in returned_arguments(schema)]
+    given, other = (sample.copy().map(Tensor.detach) for _ in range(2))
+    stack = bind(schema, given.arguments, given.kwargs)
+    rd.manual_seed(0)
+    returned = call(info.op, stack)
+    wanted = [*(as_list(returned) if schema.returns else []), *(stack[position] for position in behind)]
+    versions = [x._version for x in other.tensors()]
+    rd.manual_seed(0)
+    found = form.run(bind(schema, other.arguments, other.kwargs))
+    assert [x._version for x in other.tensors()] == versions
+    for one, right in zip(found, wanted, strict=True):
+        if schema.base_name == "resize_":  # new memory is as it is found
+            assert looks(one) == looks(right)
+        else:
+            close(one, right, sample)
+
+
+@holds("view", of=lambda info: info.op.schema.is_view)
+def a_view_shares_memory_and_versions_with_its_base(info, sample):
+    base = sample.input
+    for view in as_list(run(info, sample)):
+        if view is base or view.untyped_storage() is not base.untyped_storage():
+            continue  # what may be a view is a copy where the strides do not allow one
+        version = base._version
+        view.detach().zero_()
+        assert base._version == version + 1
+
+
+@holds("schemas")
+def the_forms_have_the_schemas_that_follow_from_the_functional_one(info):
+    returns = [str(argument.type) for argument in info.op.schema.returns]
+    for form in info.covers:
+        if form is info.made_functional:  # which returns what is written, too
+            continue
+        if form is info.out and not form.schema.returns:  # the results are a list, which is written
+            assert returns == ["List[Tensor]"]
+            continue
+        assert [str(argument.type) for argument in form.schema.returns] == returns
