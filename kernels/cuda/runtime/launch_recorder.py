@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from redispatch.dispatch import shared
-from redispatch.dispatch.tensor import Mould, Tensor, UntypedStorage, device, looks_of, mould, tensor_over
+from redispatch.dispatch.tensor import OutputSpec, Tensor, UntypedStorage, device, looks_of, output_spec, tensor_over
 from redispatch.kernels import last_element
 from redispatch.kernels.cuda import STREAMS, TAPES, Start
 
@@ -156,10 +156,10 @@ class Tape:
         made._keyset, made._looks = shared(made._keyset | looks.bits), looks
         return made
 
-    def spec_of(self, result: Any) -> Mould:
+    def spec_of(self, result: Any) -> OutputSpec:
         """What a result was made from; it must have all of its memory, and no other."""
         block: Any = result._storage.block
-        made = mould(result._shape, result._dtype, result._device, tuple(result._stride))
+        made = output_spec(result._shape, result._dtype, result._device, tuple(result._stride))
         k = self.number_of(block.address) if type(block) is Block and block.pool is self.pool else -1
         if not (0 <= k < len(self.places)) or result._offset or self.size_of(k) != made.nbytes:
             raise Refused
