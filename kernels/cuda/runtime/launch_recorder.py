@@ -1,20 +1,20 @@
-"""Any kernel as a plan: what it launched for arguments that look so is launched again, and nothing else is done.
+"""Records a kernel's launches once per metadata of its arguments, so that later calls replay them.
 
-A kernel on a device checks arguments, chooses, makes memory, launches. What it launches follows from how its arguments
-look, so it need decide but once. To find out, it is run on a *tape*: a stream where nothing happens, with tensors that
-look like the arguments and lie nowhere, and memory that is none. What is asked of that stream is the plan: launches,
-told some addresses of arguments, of results, and of memory for a while.
+A kernel on a device checks arguments, chooses, allocates, launches. What it launches follows from the metadata of its
+arguments, so it need decide only once. To find out, it runs on a *tape*: a stream where nothing happens, with tensors
+that have the arguments' metadata and no memory. What is asked of that stream is the plan: launches, told some addresses
+of arguments, of results, and of memory for a while.
 
 Note [Addresses that stand for others]
 On a tape, tensors lie at addresses from a range of numbers that means nothing else. So what a launch is told is an
 address, of which tensor and how far behind its beginning, or a number that is the same each time. The same is done with
-the seeds that random numbers are drawn by. To be sure, a kernel is taped twice, with other addresses: where it made
+the seeds that random numbers are drawn by. To be sure, a kernel is recorded twice, with other addresses: where it made
 anything else of them than a sum, the tapes differ, and there is no plan.
 
 Note [What has no plan]
 A kernel that reads from the device, or sends to it, is refused by the tape's stream, as by one that is captured in a
-graph. One that warns says so (`decided_anew`). What it does then is done each time: the kernel is run. Tables that
-follow from the arguments' looks are sent once, past the tape (`constant`), and kept with the plan.
+graph. One that warns says so (`decided_anew`). Such a kernel runs at each call. Tables that follow from the arguments'
+metadata are sent once, past the tape (`constant`), and kept with the plan.
 
 Read next: launch_plan.py.
 """
