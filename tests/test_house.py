@@ -14,6 +14,7 @@ REASON = re.compile(r"#\s*(?:ruff: )?(?:noqa|type: ignore)[^#(]*(?:#\s*\S|\(\S)"
 # What a word of the glossary took the place of: a regular expression -> the word of today, and where it holds
 RETIRED = {
     r"\b[Rr]oads?\b": ("path", ("dispatch",)),
+    r"\b[Mm]oulds?\b": ("OutputSpec, output_spec", tuple(ROOMS)),
     r"\bbackends/cuda\b": ("kernels/cuda/runtime", tuple(ROOMS)),
     r"\b(through_host\.py|butterflies|remembered\.py|taped\.py)\b": ("the module's name of today", tuple(ROOMS)),
 }

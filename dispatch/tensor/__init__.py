@@ -38,7 +38,17 @@ from .dtypes import (
     remember,
     set_default_dtype,
 )
-from .factory import Mould, Window, empty, fresh, mould, storage_elements, tensor_over, view_over, view_through
+from .factory import (
+    OutputSpec,
+    Window,
+    empty,
+    fresh,
+    output_spec,
+    storage_elements,
+    tensor_over,
+    view_over,
+    view_through,
+)
 from .layouts import (
     channels_last,
     channels_last_3d,
@@ -106,7 +116,7 @@ __all__ = [
     "META",
     "ROUTES",
     "Route",
-    "Mould",
+    "OutputSpec",
     "SET_REQUIRES_GRAD",
     "STARTERS",
     "Size",
@@ -149,7 +159,7 @@ __all__ = [
     "make_subclass",
     "make_wrapper_subclass",
     "memory_format",
-    "mould",
+    "output_spec",
     "no_memory",
     "owner_of",
     "pinned",

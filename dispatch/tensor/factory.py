@@ -1,7 +1,7 @@
 """Making tensors: the functions by which every Tensor comes to be, with memory of its own or as a view.
 
 They set every slot themselves and check nothing: kernels call them after they have decided everything. What is decided
-about a result with memory of its own stands in a `Mould`, made once for all results that look alike; then a fresh
+about a result with memory of its own stands in an `OutputSpec`, made once for all results that look alike; then a fresh
 tensor costs little more than its memory and its object.
 """
 
@@ -31,7 +31,7 @@ _SURE = 1 << 16  # bytes; so few are always to be had
 
 
 @frozen
-class Mould:
+class OutputSpec:
     """What fresh tensors that look alike have in common."""
 
     looks: Looks
@@ -57,32 +57,32 @@ class Mould:
         self.keyset, self.inference_keyset = device_keyset(looks.device.type), device_keyset(looks.device.type, True)
 
 
-def memory_for(mould: Mould, t: Tensor) -> np.ndarray | None:
+def memory_for(spec: OutputSpec, t: Tensor) -> np.ndarray | None:
     """The flat array of a fresh tensor `t`; None off the CPU, where a user's device gives it a storage.
 
     Errors: RuntimeError where so much memory is not to be had.
     """
-    make = MAKERS.get(mould.device)
+    make = MAKERS.get(spec.device)
     if make is not None:
-        t._store = make(mould.nbytes)
+        t._store = make(spec.nbytes)
         return None
-    if mould.device.type == "cpu":
-        return allocate(mould.elements, mould.array)
-    kind = KINDS.get(mould.device.type)
+    if spec.device.type == "cpu":
+        return allocate(spec.elements, spec.array)
+    kind = KINDS.get(spec.device.type)
     if kind is not None and kind.allocator is not None:
-        on = mould.device
-        t._store = on_device(mould.nbytes, on if on.index is not None else indexed(on), kind.allocator)
+        on = spec.device
+        t._store = on_device(spec.nbytes, on if on.index is not None else indexed(on), kind.allocator)
     return None
 
 
 @lru_cache(1 << 14)
-def mould(shape: Size, element: dtype, on: device = CPU, strides: tuple[int, ...] | None = None) -> Mould:
+def output_spec(shape: Size, element: dtype, on: device = CPU, strides: tuple[int, ...] | None = None) -> OutputSpec:
     """What tensors of this shape and dtype are made from; dense in the order of `strides`, or row by row.
 
     Errors: RuntimeError for a negative size, or for one that overflows.
     """
     stride = contiguous_strides(shape) if strides is None else strides
-    return Mould(interned(element, shape, stride, on), storage_elements(shape, stride, element))
+    return OutputSpec(interned(element, shape, stride, on), storage_elements(shape, stride, element))
 
 
 @inline
@@ -91,29 +91,29 @@ def empty(shape: Any, element: dtype, on: device = CPU, strides: tuple[int, ...]
 
     Errors: RuntimeError for a negative size, for one that overflows, or where the memory is not to be had.
     """
-    return fresh(mould(shape if type(shape) is Size else Size.of(shape), element, on, strides))
+    return fresh(output_spec(shape if type(shape) is Size else Size.of(shape), element, on, strides))
 
 
 @inline
-def fresh(mould: Mould) -> Tensor:
+def fresh(spec: OutputSpec) -> Tensor:
     """A tensor with memory of its own and undefined values, with the keys and version of a new one in this state.
 
     Errors: RuntimeError where the memory is not to be had.
     """
     inference = STATE.get().inference
     t = _new(Tensor)
-    t._keyset = mould.inference_keyset if inference else mould.keyset
+    t._keyset = spec.inference_keyset if inference else spec.keyset
     t._counter = None if inference else [0]
     t._autograd = None
     t._store = None  # Note [Storages are made when they are asked for]
-    t._array = np.empty(mould.elements, mould.array) if mould.sure else memory_for(mould, t)
-    t._shape = mould.shape
-    t._stride = mould.stride
+    t._array = np.empty(spec.elements, spec.array) if spec.sure else memory_for(spec, t)
+    t._shape = spec.shape
+    t._stride = spec.stride
     t._offset = 0
-    t._dtype = mould.dtype
-    t._device = mould.device
+    t._dtype = spec.dtype
+    t._device = spec.device
     t._view = None
-    t._looks = mould.looks
+    t._looks = spec.looks
     return t
 
 

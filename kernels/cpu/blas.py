@@ -237,8 +237,7 @@ def ready_addmm(
     if is_small(a, b):
         return ready(_entry(out.dtype, True), _matrices(out), (*_tables(a, b, out, a, b, bias), alpha, beta), FEW)
     multiply = _ready_blas(out, a, b)
-    launch = _SCALED_SUM.prepare((out,), (out, bias, alpha, beta), out.dtype)
-    add = ready(launch.entry, launch.units, launch.tables, launch.work)
+    add = _SCALED_SUM.loop((out,), (out, bias, alpha, beta), out.dtype).run
 
     def product(
         to: np.ndarray, to_at: int, c: np.ndarray, c_at: int, x: np.ndarray, x_at: int, y: np.ndarray, y_at: int

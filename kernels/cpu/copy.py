@@ -78,9 +78,7 @@ def ready_copy(out: Operand, x: Operand, *, conj: bool = False, neg: bool = Fals
     if moves_16_bits(out, x) and not neg:
         move = ready_copy(as_bits(out), as_bits(x))
         return lambda out, out_at, x, x_at: move(out.view(np.int16), out_at, x.view(np.int16), x_at)
-    loops = elementwise_for(out, x, conj, neg)
-    launch = loops.prepare((out,), (x,), None)
-    return ready(launch.entry, launch.units, launch.tables, launch.work)
+    return elementwise_for(out, x, conj, neg).loop((out,), (x,), None).run
 
 
 def moves_16_bits(out: Operand, x: Operand) -> bool:
@@ -112,8 +110,7 @@ def fill(out: Operand, value: Number) -> None:
 
 def ready_fill(out: Operand, value: Number) -> Callable[..., object]:
     """`fill` for all operands that look like this one and all numbers of this type: `f(out, out_at, value)`."""
-    launch = _COPY.prepare((out,), (value,), out.dtype)
-    return ready(launch.entry, launch.units, launch.tables, launch.work)
+    return _COPY.loop((out,), (value,), out.dtype).run
 
 
 def ready_cat(out: Operand, parts: Sequence[Operand], axis: int) -> Callable[..., object]:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from redispatch.dispatch.tensor.geometry import plan
 
-from .driver import Driver, Start
+from .driver import TAPES, Driver, Start, written_down
 
 # cufftType_t and the functions, by the dtypes read and written
 KINDS = {
@@ -123,6 +123,8 @@ class Transformation:
         plan, api, direction = self.plan, fft.api, (self.direction,) if self.plan.directed else ()
 
         def start(arguments: tuple[int | float, ...], stream: int) -> None:
+            if TAPES and written_down(start, arguments, stream):
+                return
             out, x, memory, free = (int(one) for one in arguments)
             scratch = memory + free
             if self.span and x % self.aligned:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -28,7 +27,6 @@ from redispatch.dispatch.tensor.operand import DTYPES, Operand
 from ..cpu.reduce import Recipe, ReducePlan, Reduction, reduce_plan
 from ..engine.convert import CONVERT, real_type
 from .compiler import Source
-from .driver import Driver, current_stream
 from .elementwise import (
     MOST,
     VECTOR,
@@ -48,7 +46,6 @@ THREADS = WARP * WARPS
 PIECE, LARGE = 1 << 12, 1 << 15  # elements of a piece at least; of a reduction that is cut
 BLOCKS = 512  # as many as a large card runs at once, or a few more
 int64, uint64 = np.int64, np.uint64
-Run = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,48 +186,11 @@ class _Writer:
         return "\n".join(lines) + "\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A launch, and what it is told behind the addresses of its output and its input."""
-
-    where: Launch
-    rest: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """The launches for operands that look alike: one, or two with accumulators of `scratch` bytes between them.
-
-    mask: the bits that the input's address may not have.
-    """
-
-    steps: tuple[Step, ...]
-    mask: int = 0
-    scratch: int = 0
-
-    def ready(self, driver: Driver) -> list[Run]:
-        """The launches for one driver: each is a `run(output, input, stream, scratch)`, told three addresses."""
-        if len(self.steps) == 1:
-            return [bound(self.steps[0], driver)]
-        first, last = (step.where.on(driver) for step in self.steps)
-        before, after = (step.rest for step in self.steps)
-        return [
-            lambda out, at, stream, parts=0: first((parts, at, *before), stream),
-            lambda out, at, stream, parts=0: last((out, parts, *after), stream),
-        ]
-
-
-def bound(step: Step, driver: Driver) -> Run:
-    start, rest = step.where.on(driver), step.rest
-
-    def run(out: int, at: int, stream: int, parts: int = 0) -> None:
-        start((out, at, *rest), stream)
-
-    return run
+Step = tuple[Launch, tuple[int, ...]]  # a launch, and what it is told behind the addresses of its output and its input
 
 
 class OnCUDA:
-    """The CUDA kernels of a `Reduction`: `launch(out, x, dims, scratch)`; `prepared` for callers that remember it."""
+    """The CUDA kernels of a `Reduction`: `launch(out, x, dims, scratch)`."""
 
     def __init__(self, reduction: Reduction) -> None:
         self.reduction = reduction
@@ -238,18 +198,19 @@ class OnCUDA:
 
     def launch(self, out: Operand, x: Operand, dims: Sequence[int], scratch: Callable[[int], Memory]) -> None:
         """Reduces `dims` of `x` into `out`, as `Reduction.run` does; `scratch(nbytes)` is memory for a while."""
-        prepared = self.prepared(out, x, dims)
-        if prepared is not None:
-            memory = memory_of(out)
-            parts = scratch(prepared.scratch).address if prepared.scratch else 0
-            for run in prepared.ready(memory.driver):
-                run(address_of(out), address_of(x), current_stream(memory.device), parts)
+        memory, (steps, nbytes) = memory_of(out), self.steps(out, x, dims)
+        places = [address_of(x), address_of(out)]
+        if len(steps) == 2:
+            places.insert(1, scratch(nbytes).address)
+        for (where, rest), source, target in zip(steps, places, places[1:], strict=False):
+            where.start(memory, (target, source, *rest))
 
-    def prepared(self, out: Operand, x: Operand, dims: Sequence[int]) -> Prepared | None:
-        """The launches for operands that look so, where `x` is as much aligned; None where there are no results."""
+    def steps(self, out: Operand, x: Operand, dims: Sequence[int]) -> tuple[list[Step], int]:
+        """The launches, none where there are no results; where they are two, accumulators of so many bytes lie between
+        them."""
         walk = reduce_plan(x.shape, x.strides, tuple(dims), (out.strides,))
         if walk.results == 0:
-            return None
+            return [], 0
         if walk.elements >= MOST or walk.results >= MOST:
             raise NotImplementedError(
                 f"{self.reduction.name}: so many elements are more than one CUDA launch counts yet"
@@ -258,10 +219,9 @@ class OnCUDA:
             kind, width, blocks = "column", 1, -(-walk.results // WARP)
         else:
             kind, width, blocks = "row", row_width(x, walk), walk.results
-        mask = VECTOR - 1 if width > 1 else 0
         form = Form(f"{kind}s", width, len(walk.kept), len(walk.reduced), out.dtype, x.dtype)
         if walk.elements * min(walk.results, WARP if walk.columns else 1) < LARGE or 2 * blocks > BLOCKS:
-            return Prepared((self._step(form, blocks, walk, walk.elements),), mask)
+            return [self._step(form, blocks, walk, walk.elements)], 0
         least = PIECE // WARP if walk.columns else PIECE  # a block has a warp's columns
         per = max(least, -(-walk.elements * blocks // (BLOCKS * least)) * least)
         pieces = -(-walk.elements // per)
@@ -275,7 +235,7 @@ class OnCUDA:
         total = replace(form, kind=f"{kind}_total", width=1, reduced=1)
         kind_of = np.dtype(accumulator(self.reduction.recipe(x.dtype)))
         finish = self._step(total, blocks, last, walk.elements)
-        return Prepared((cut, finish), mask, pieces * walk.results * kind_of.itemsize)
+        return [cut, finish], pieces * walk.results * kind_of.itemsize
 
     def _step(self, form: Form, blocks: int, walk: ReducePlan, total: int) -> Step:
         kernel = self.kernels.get(form)
@@ -284,7 +244,7 @@ class OnCUDA:
         given = [walk.results, walk.elements, total]
         given += dimension_tables(walk.kept.tolist(), [walk.kept_outs[0].tolist(), walk.kept_in.tolist()])
         given += dimension_tables(walk.reduced.tolist(), [walk.reduced_in.tolist()])
-        return Step(Launch(kernel, (blocks, 1, 1), (THREADS, 1, 1)), tuple(given))
+        return Launch(kernel, (blocks, 1, 1), (THREADS, 1, 1)), tuple(given)
 
 
 def row_width(x: Operand, walk: ReducePlan) -> int:

@@ -35,7 +35,7 @@ class Plan:
     run: None where it is still to be prepared, or where there is none and each call is decided by itself.
     """
 
-    outputs: tuple[Any, ...]  # of Mould, or None
+    outputs: tuple[Any, ...]  # of OutputSpec, or None
     run: Any
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from redispatch.dispatch import Memo, impl
 from redispatch.dispatch.inspection.frames import HIDDEN
 from redispatch.dispatch.specialiser.marks import frozen, inline, leaf
-from redispatch.dispatch.tensor import META, Mould, Size, Tensor, dtype, fresh, mould
+from redispatch.dispatch.tensor import META, OutputSpec, Size, Tensor, dtype, fresh, output_spec
 from redispatch.kernels import is_contiguous, ready_copy
 
 from .declare import Operator
@@ -82,9 +82,9 @@ class ByLoop(Deciding, Operator):
         return plan
 
 
-def specs_of(metas: Sequence[Meta | None]) -> tuple[Mould | None, ...]:
+def specs_of(metas: Sequence[Meta | None]) -> tuple[OutputSpec | None, ...]:
     """What outputs of such metadata are allocated from."""
-    return tuple(None if m is None else mould(Size(m.shape), m.dtype, m.device, m.strides) for m in metas)
+    return tuple(None if m is None else output_spec(Size(m.shape), m.dtype, m.device, m.strides) for m in metas)
 
 
 @leaf
@@ -108,9 +108,6 @@ class Planned(ByLoop, Structured):
     def __init__(self, schema: str, *, dtype_of_target: bool = False, **options: Any) -> None:
         super().__init__(schema, **options)
         self.dtype_of_target = dtype_of_target
-
-    def metas_function(self, *args: Any) -> tuple[Meta, ...]:
-        return (self.meta_function(*args),)
 
     def loop(self, function: Callable[..., Run]) -> Callable[..., Run]:
         """Registers what returns the work. Where no body is declared, it does that of the other forms, too."""
@@ -170,7 +167,7 @@ def on_dense(
     copies = []
     for k, (x, wanted) in enumerate(inputs):
         if x._dtype is not wanted or not fits(x):
-            dense = mould(x._shape, wanted)
+            dense = output_spec(x._shape, wanted)
             copies.append((2 * (outs + k), dense, ready_copy(fresh(dense)._operand, x._operand)))
     if not copies:
         return run

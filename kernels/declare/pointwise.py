@@ -34,8 +34,8 @@ from redispatch.dispatch.tensor import (
     fresh,
     get_default_dtype,
     looks_of,
-    mould,
     no_memory,
+    output_spec,
     remember,
     result_type,
 )
@@ -201,10 +201,14 @@ class Pointwise(Deciding, Structured):
 
     def _forget(self) -> None:
         """Drops what was made of the functions that stood here before."""
-        for variant in self.variants:
-            variant.plans.clear()
+        self.forget_plans()
         for op in self.forms:
             op.forget_entries()
+
+    def forget_plans(self) -> None:
+        """Has all calls be decided again."""
+        for variant in self.variants:
+            variant.plans.clear()
 
     # The kernels that nearly every call runs -------------------------------------------------------------------------
 
@@ -313,7 +317,7 @@ class Pointwise(Deciding, Structured):
         numbers = [i for i in self._operands if self.names[i] == "other" and not isinstance(args[i], Tensor)]
         layouts += [((), ())] * len(numbers)
         meta = Meta(shape, result, common_device(*tensors), output_strides(shape, tuple(layouts)))
-        spec = mould(shape, result, meta.device, meta.strides)
+        spec = output_spec(shape, result, meta.device, meta.strides)
         plan = PointwisePlan((spec,), None, meta, compute.name, fit_of(compute))
         remember(variant, facts, plan, default)
         return plan

@@ -54,6 +54,10 @@ class Forms:
     dtype_of_target = False
     elementwise = False
 
+    def metas_function(self, *args: Any) -> tuple[Meta | None, ...]:
+        """The metadata of all results: here of one."""
+        return (self.meta_function(*args),)
+
     @leaf
     def run_functional(self, *args: Any) -> Any:
         result = self.meta_function(*args).allocate()

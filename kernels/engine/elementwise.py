@@ -16,7 +16,6 @@ Read next: `reduce.py`.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from redispatch.dispatch.tensor.target import TARGET, ByTarget
 
 from .compile import Entry, Kernel
 from .convert import array_type, conversion, load, real_type, store
-from .pool import is_small, parallel_for, ready
+from .pool import is_small, nothing_to_do, ready
 from .program import integral
 
 Body = Callable | Mapping[str, Callable]
@@ -68,20 +67,6 @@ MEANT_BY_BODIES = ("complex",)  # Python's own, which a loop must not hide from 
 LAUNCHES = 4096  # remembered per operator; then it starts afresh
 
 
-def _nothing() -> None:
-    """Stands where no loop is needed, so that none is compiled."""
-
-
-class Launch(NamedTuple):
-    """A decided call: the loop, its range and the work of each index, how each input is passed, the loop's tables."""
-
-    entry: Entry  # not called when there are no elements
-    units: int
-    layout: str
-    tables: tuple
-    work: int
-
-
 @dataclass(slots=True)
 class Loop:
     """A decided call, ready to run: `run(out, out_at, x, x_at, ...)`, with flat arrays, offsets, numbers as they are.
@@ -108,7 +93,7 @@ class Elementwise:
         self.name = f"{name}_loop" if name in MEANT_BY_BODIES else name
         self.body, self.outputs, self.keep, self.cost = body, outputs, frozenset(keep), cost
         self._entries = ByTarget()
-        self._launches: dict[tuple, Launch] = {}
+        self._loops: dict[tuple, tuple[Loop, str]] = {}  # by metadata: with the layout of the inputs
 
     def run(self, out: Operand | Sequence[Operand], *inputs: Operand | Number, dtype: str | None = None) -> None:
         """Compute into `out`, or several of one shape, which do not overlap. Inputs broadcast to that shape.
@@ -129,32 +114,28 @@ class Elementwise:
             else:
                 facts.append(None)
         key = tuple(facts)
-        launch = self._launches.get(key)
-        if launch is None:
-            if len(self._launches) >= LAUNCHES:
-                self._launches.clear()
-            launch = self._launches[key] = self.prepare(outs, inputs, dtype)
-        if launch.units == 0:
-            return
-        args = list(launch.tables)
+        found = self._loops.get(key)
+        if found is None:
+            if len(self._loops) >= LAUNCHES:
+                self._loops.clear()
+            found = self._loops[key] = self.decide(outs, inputs, dtype)
+        loop, layout = found
+        args: list[object] = []
         for o in outs:
             args += (o.array, o.offset)
-        for x, how in zip(inputs, launch.layout, strict=True):
+        for x, how in zip(inputs, layout, strict=True):
             if not isinstance(x, Operand):
                 args.append(x)
             elif how != "=":
                 args += (x.array, x.offset)
-        parallel_for(launch.entry, launch.units, tuple(args), launch.work)
+        loop.run(*args)
 
     def loop(self, outs: tuple[Operand, ...], inputs: Sequence, dtype: str | None) -> Loop:
         """The loop for all operands that look like these, for callers that remember it."""
-        launch = self.prepare(outs, inputs, dtype)
-        alone = launch.units and not launch.tables and is_small(launch.units, launch.work)
-        run = ready(launch.entry, launch.units, launch.tables, launch.work)
-        return Loop(launch.entry if alone else None, launch.units, run)
+        return self.decide(outs, inputs, dtype)[0]
 
-    def prepare(self, outs: tuple[Operand, ...], inputs: Sequence, dtype: str | None) -> Launch:
-        """Choose the loop and the layout, for all operands that look like these."""
+    def decide(self, outs: tuple[Operand, ...], inputs: Sequence, dtype: str | None) -> tuple[Loop, str]:
+        """Chooses the loop and the layout, for all operands of such metadata."""
         shape, first = outs[0].shape, outs[0]
         arrays = [x for x in inputs if isinstance(x, Operand)]
         strides = [o.strides for o in outs] + [broadcast_strides(x.shape, x.strides, shape) for x in arrays]
@@ -185,10 +166,10 @@ class Elementwise:
             tables = (sizes, steps.ravel())
         dtypes = tuple(x.dtype if isinstance(x, Operand) else None for x in inputs)
         if not walk.numel:
-            return Launch(_nothing, 0, layout, tables, work)
+            return Loop(None, 0, nothing_to_do), layout  # nothing is compiled
         small = is_small(count, work)
         entry = self.entry(loop, layout, tuple(o.dtype for o in outs), dtypes, dtype, nogil=not small)
-        return Launch(entry, count, layout, tables, work)
+        return Loop(None if tables or not small else entry, count, ready(entry, count, tables, work)), layout
 
     def contiguous_entry(
         self, out_dtypes: Sequence[str], in_dtypes: Sequence[str | None], dtype: str | None = None

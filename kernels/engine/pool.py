@@ -166,13 +166,13 @@ def ready(kernel: Callable[..., object], n: int, leading: tuple, work: int = 1) 
     For callers that remember it: then a small call is the kernel's entry itself, its first arguments filled in.
     """
     if n == 0:
-        return _nothing_to_do
+        return nothing_to_do
     if is_small(n, work):
         return partial(kernel, 0, n, *leading)
     return lambda *args: parallel_for(kernel, n, (*leading, *args), work)
 
 
-def _nothing_to_do(*args: object) -> None:
+def nothing_to_do(*args: object) -> None:
     """A loop over no elements."""
 
 

@@ -58,8 +58,8 @@ from redispatch.dispatch.tensor import (
     lay_out,
     looks_of,
     memory_format,
-    mould,
     no_memory,
+    output_spec,
     overridable_property,
     pinned_copy,
     preserve_format,
@@ -211,7 +211,7 @@ def move_by(plan: NearPlan, x: Tensor, non_blocking: bool = False) -> Tensor:
 def new_copy(key: Any, x: Tensor) -> NearPlan:
     """The plan for a copy that is made for the first time."""
     _, dtype, device, format = key
-    made = mould(x._shape, dtype or x._dtype, device or x._device, copy_strides(x, format))
+    made = output_spec(x._shape, dtype or x._dtype, device or x._device, copy_strides(x, format))
     near = copier(x._device) if x._device is made.device and not looks_of(x).bits else None
     plan = NearPlan((made,), ready_to_copy(fresh(made), x), near)
     if x._array is not None or made.device is not CPU:  # else it is a wrapper, which only looks like others
@@ -458,7 +458,7 @@ def copy_kernel(self: Tensor, src: Tensor, non_blocking: bool) -> Tensor:
 
     Between the elements of a `self` with gaps lies what lay there before.
     """
-    made = mould(self._shape, self._dtype, self._device, self._stride)
+    made = output_spec(self._shape, self._dtype, self._device, self._stride)
     if made.elements <= self._shape.numel():  # dense, or with elements that coincide
         dense = new(self._shape, self._dtype, self._device, None, copy_strides(self, None))
         return copy_inplace_op.functional(dense, src)

@@ -35,8 +35,8 @@ from redispatch.dispatch.tensor import (
     get_default_dtype,
     indexed,
     looks_of,
-    mould,
     number_dtype,
+    output_spec,
     pinned,
     preserve_format,
     view_over,
@@ -201,7 +201,7 @@ def remembered(key: Any, made: Tensor, value: Any) -> Tensor:
     if run is not None or near is not None:
         if len(CONSTANTS) >= REMEMBERED:
             CONSTANTS.clear()
-        looks = mould(made._shape, made._dtype, made._device, made._stride)
+        looks = output_spec(made._shape, made._dtype, made._device, made._stride)
         CONSTANTS[key] = NearPlan((looks,), run, near)
     return made
 

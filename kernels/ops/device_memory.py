@@ -13,7 +13,7 @@ from typing import Any
 from redispatch.dispatch import keyset, ops
 from redispatch.dispatch.specialiser.marks import inline, leaf
 from redispatch.dispatch.tensor import (
-    Mould,
+    OutputSpec,
     Size,
     Tensor,
     as_device,
@@ -24,8 +24,8 @@ from redispatch.dispatch.tensor import (
     fresh,
     get_default_dtype,
     indexed,
-    mould,
     on_host,
+    output_spec,
 )
 
 from .copying import resize_kernel, set_storage_kernel, set_tensor_kernel
@@ -43,13 +43,13 @@ def memory_kernels(type_name: str) -> Kernels:
     def here(on: device | None) -> device:
         return indexed(on or as_device(type_name))
 
-    moulds: dict[Any, Mould] = {}
+    specs: dict[Any, OutputSpec] = {}
 
-    def first(key: Any) -> Mould:
+    def first(key: Any) -> OutputSpec:
         size, dtype, on, memory_format, _ = key
-        if len(moulds) >= REMEMBERED:
-            moulds.clear()
-        made = moulds[key] = mould(Size.of(size), dtype, here(on), strides_for(size, memory_format))
+        if len(specs) >= REMEMBERED:
+            specs.clear()
+        made = specs[key] = output_spec(Size.of(size), dtype, here(on), strides_for(size, memory_format))
         return made
 
     @leaf
@@ -59,7 +59,7 @@ def memory_kernels(type_name: str) -> Kernels:
             check_pinning(pin_memory)
         current = 0 if on is not None and on.index is not None else current_index(type_name)
         key = (tuple(size), dtype or get_default_dtype(), on, memory_format, current)
-        return fresh(moulds.get(key) or first(key))
+        return fresh(specs.get(key) or first(key))
 
     def empty_strided_kernel(size: Any, stride: Any, dtype: Any, layout: Any, on: Any, pin_memory: Any) -> Tensor:
         check_pinning(pin_memory)

@@ -11,7 +11,7 @@ from typing import Any
 
 from redispatch import kernels
 from redispatch.dispatch.specialiser.marks import inline, leaf
-from redispatch.dispatch.tensor import Size, Tensor, dtypes, empty, fresh, looks_of, mould, wrap_dim
+from redispatch.dispatch.tensor import Size, Tensor, dtypes, empty, fresh, looks_of, output_spec, wrap_dim
 from redispatch.kernels import Reduction
 from redispatch.kernels.declare.out_forms import copy_into_out
 
@@ -217,7 +217,7 @@ def find_extremes(name: str, self: Tensor, dim: int, values: Tensor, indices: Te
 def new_indexed(key: Any, self: Tensor) -> Plan:
     name, _, dim, keepdim = key
     shape = Size(checked_shape(name, self, dim, keepdim))
-    values, indices = mould(shape, self._dtype, self._device), mould(shape, dtypes.int64, self._device)
+    values, indices = output_spec(shape, self._dtype, self._device), output_spec(shape, dtypes.int64, self._device)
     if self._array is None:
         return Plan((values, indices), nothing)
     dims = reduced_dims(dim, len(self._shape))

@@ -30,7 +30,7 @@ from redispatch.dispatch.layers.functionalize import (
     wraps_new_tensors,
     write,
 )
-from redispatch.dispatch.tensor import Size, Tensor, contiguous_format, dtype, mould
+from redispatch.dispatch.tensor import Size, Tensor, contiguous_format, dtype, output_spec
 from redispatch.dispatch.tensor.functional import AS_BEFORE, FunctionalStorage, Step, functional, functional_view
 from redispatch.kernels import contiguous_strides, has_internal_overlap, infer_view_strides
 
@@ -283,7 +283,7 @@ def put_strided(base: Any, value: Any, shape: Any, stride: Any, start: int) -> A
 
 def extent(value: Any) -> int:
     """How many elements lie between the first and the last one of a tensor, gaps included."""
-    return mould(value._shape, value._dtype, value._device, value._stride).elements
+    return output_spec(value._shape, value._dtype, value._device, value._stride).elements
 
 
 def as_strided_view(op: OpOverload, stack: list[Any]) -> Any:
@@ -410,7 +410,7 @@ def resize_wrapper(target: Any, shape: Size, stride: tuple[int, ...], format: An
     """
     if format is None and shape == target._shape:
         return target
-    needed = target._offset + mould(shape, target._dtype, target._device, stride).elements
+    needed = target._offset + output_spec(shape, target._dtype, target._device, stride).elements
     if needed * target._dtype.itemsize <= target._store.nbytes():
         return as_strided_inplace(as_strided_inplace_op.functional, [target, list(shape), list(stride), None])
     if target._steps:

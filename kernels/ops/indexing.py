@@ -32,7 +32,7 @@ from redispatch.dispatch.tensor import (
     empty,
     fresh,
     looks_of,
-    mould,
+    output_spec,
     overridable,
     overridable_in_python,
     strided,
@@ -188,7 +188,7 @@ def index_first(self: Tensor, indices: Indices) -> Tensor:
     shape, start = checked_shape(self, indices)
     check_devices(self, indices)
     on = self._device
-    made = mould(Size(shape), self._dtype, on, index_strides(self, indices, shape, start))
+    made = output_spec(Size(shape), self._dtype, on, index_strides(self, indices, shape, start))
     result = fresh(made)
     if on.type != "meta" and result._shape.numel():  # where nothing is read, no index is looked at
         x, to = self._operand, result._operand

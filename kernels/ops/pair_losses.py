@@ -21,7 +21,7 @@ import numpy as np
 
 from redispatch import kernels
 from redispatch.dispatch.specialiser.marks import frozen
-from redispatch.dispatch.tensor import Size, Tensor, fresh, mould, result_type
+from redispatch.dispatch.tensor import Size, Tensor, fresh, output_spec, result_type
 from redispatch.kernels import Elementwise, Operand, Recipe, Reduction, broadcast_shapes, output_strides
 from redispatch.kernels import exp as exp_
 from redispatch.kernels import log as log_
@@ -130,7 +130,7 @@ class PairLoss(OfPairs):
         numbers = [args[i] for i in self.number_places]
         if args[self.reduction] not in (MEAN, SUM):
             return self.values(out, args, numbers)
-        scratch = mould(Size(self.looks(args).shape), out._dtype)
+        scratch = output_spec(Size(self.looks(args).shape), out._dtype)
         each = fresh(scratch)
         fill = self.values(each, args, numbers)
         reduction = kernels.MEAN if args[self.reduction] == MEAN else kernels.SUM

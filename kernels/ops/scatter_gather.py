@@ -17,7 +17,18 @@ import numpy as np
 from redispatch import kernels
 from redispatch.dispatch import ops
 from redispatch.dispatch.specialiser.marks import inline
-from redispatch.dispatch.tensor import Size, Tensor, another, as_numpy, dtypes, empty, fresh, looks_of, mould, wrap_dim
+from redispatch.dispatch.tensor import (
+    Size,
+    Tensor,
+    another,
+    as_numpy,
+    dtypes,
+    empty,
+    fresh,
+    looks_of,
+    output_spec,
+    wrap_dim,
+)
 from redispatch.kernels import BadIndex, Elementwise, Operand, broadcast_shapes
 from redispatch.kernels.declare.out_forms import copy_into_out
 
@@ -485,7 +496,7 @@ def masked_fill_first(key: Any, self: Tensor, mask: Tensor, value: Any) -> Tenso
         inputs = (self._operand, mask._operand, storable(value, self._dtype))
         if len(MASKED) >= REMEMBERED:
             MASKED.clear()
-        made = mould(result._shape, result._dtype, result._device, result._stride)
+        made = output_spec(result._shape, result._dtype, result._device, result._stride)
         MASKED[key] = Plan((made,), MASKED_LOOPS.loop((result._operand,), inputs, self._dtype.name).run)
     return result
 

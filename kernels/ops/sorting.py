@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from redispatch import kernels
 from redispatch.dispatch import impl
 from redispatch.dispatch.specialiser.marks import frozen, inline, leaf
-from redispatch.dispatch.tensor import Size, Tensor, dtype, dtypes, empty, fresh, looks_of, mould, wrap_dim
+from redispatch.dispatch.tensor import Size, Tensor, dtype, dtypes, empty, fresh, looks_of, output_spec, wrap_dim
 from redispatch.kernels import Operand
 from redispatch.kernels.declare.out_forms import copy_into_out
 
@@ -99,8 +99,8 @@ class Choosing(Operator):
     def new_plan(self, key: Any, args: tuple[Any, ...]) -> Plan:
         x = args[0]
         choice = self.choice_function(*args)
-        values = mould(Size(choice.shape), x._dtype, x._device, choice.strides)
-        indices = mould(Size(choice.shape), dtypes.int64, x._device, choice.strides)
+        values = output_spec(Size(choice.shape), x._dtype, x._device, choice.strides)
+        indices = output_spec(Size(choice.shape), dtypes.int64, x._device, choice.strides)
         run = choice.ready(fresh(values)._operand, fresh(indices)._operand)
         if len(self.plans) >= PLANS:
             self.plans.clear()

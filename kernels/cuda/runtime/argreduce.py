@@ -3,18 +3,18 @@ or two (kernels/cuda/argreduce.py)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from redispatch.dispatch.specialiser.marks import frozen
 from redispatch.dispatch.tensor import Tensor, dtypes
 from redispatch.kernels.cuda import argreduce
 from redispatch.kernels.declare.structured import check_out_dtype
 from redispatch.kernels.ops import extremes
 
 from .copies import copy_on_device
-from .launch_plan import SCRATCH, OnCUDA, Task, dense, launched
 from .scans import dense_like
 from .softmax import around
+from .structured import SCRATCH, ByWork, Task, dense, launched
 
 
 def best_of_lines(self: Tensor, dim: int | None, largest: bool, values: bool, tensors: tuple[int, ...]) -> list[Task]:
@@ -36,13 +36,12 @@ def argmin_work(out: Tensor, self: Tensor, dim: int | None, keepdim: bool) -> li
     return best_of_lines(self, dim, False, False, (1, 0, 1))
 
 
-@frozen
-class Positions(OnCUDA):
+class Positions(ByWork):
     """Places go nowhere but to int64."""
 
-    def fill(self, out: Tensor, args: tuple[Any, ...]) -> None:
-        check_out_dtype(out, dtypes.int64)
-        super().fill(out, args)
+    def fill(self, target: Tensor, args: Sequence[Any]) -> None:
+        check_out_dtype(target, dtypes.int64)
+        super().fill(target, args)
 
 
 OPERATORS = (

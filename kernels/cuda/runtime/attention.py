@@ -14,9 +14,10 @@ from redispatch.kernels.ops.fused_attention import given_bias, random_count, sca
 from redispatch.kernels.ops.random import drawn
 
 from .decompositions import apart_from_target
-from .launch_plan import SCRATCH, OnCUDA, Plan, Task, launched, with_copies
+from .launch_recorder import refuse
 from .operands import operand
 from .rng_state import write_seed
+from .structured import SCRATCH, ByWork, Task
 
 FLOATS = dtypes.float16, dtypes.bfloat16, dtypes.float32
 OUT, LOGS, SEED, OFFSET, Q, K, V, BIAS = range(8)  # where forward's tensors stand, results first
@@ -65,11 +66,7 @@ def told(launch: Any, tensors: tuple[int, ...]) -> tuple[Any, tuple[int, ...], t
     return launch[0], tensors, launch[1]
 
 
-def nothing(addresses: list[int], stream: int) -> None:
-    """What stands in a plan for calls that are decided each time."""
-
-
-class FusedAttention(OnCUDA):
+class FusedAttention(ByWork):
     """Kernels for tensors whose rows are dense; what they do not take is computed by definition.
 
     Seed and offset of dropout lie on the device before the kernel runs, which reads them there, as backward will.
@@ -86,12 +83,6 @@ class FusedAttention(OnCUDA):
         given = [(i, args[i]) for i in self.dense if args[i] is not None]
         return tuple(i for i, x in given if x._shape[3] > 1 and x._stride[3] != 1)
 
-    def new_plan(self, facts: tuple[Any, ...], args: tuple[Any, ...]) -> Plan:
-        if self.is_taken(args) and not self.drops(args):
-            return super().new_plan(facts, args)
-        plan = self.plans[facts] = Plan((), nothing, (), False)
-        return plan
-
     def is_taken(self, args: tuple[Any, ...]) -> bool:
         """Whether the kernels are for such arguments."""
         self.op.metas_function(*args)
@@ -102,18 +93,14 @@ class FusedAttention(OnCUDA):
         elements = all(x._shape.numel() for x in three)
         return elements and query._dtype in FLOATS and has_widths(call) is None
 
-    def drops(self, args: tuple[Any, ...]) -> bool:
-        return self.op is fused_attention.efficient_op and args[self.dropout_at] > 0
-
-    def run_otherwise(self, plan: Plan, args: tuple[Any, ...]) -> Any:
-        if plan.moulds:
-            return super().run_otherwise(plan, args)
+    def run_functional(self, *args: Any) -> Any:
         if not self.is_taken(args):
             return self.definition(*args)
-        results = tuple(meta.allocate() for meta in self.op.metas_function(*args))
-        write_seed(results[SEED], results[OFFSET], *drawn(None, random_count(*args[:2]), args[0]._device))
-        given = with_copies(args, self.to_copy(args))
-        launched(self.work(results, *given), [*results, *[given[i] for i in self.tensors]])
+        results = self.results(args)
+        if self.op is fused_attention.efficient_op and args[self.dropout_at] > 0:
+            refuse()  # the seed is written as a number
+            write_seed(results[SEED], results[OFFSET], *drawn(None, random_count(*args[:2]), args[0]._device))
+        self.launch(results, args)
         return results
 
 

@@ -11,7 +11,7 @@ from redispatch.dispatch.tensor import Tensor, dtypes, empty
 from redispatch.kernels.cuda import Launch, compaction
 from redispatch.kernels.cuda.templates import THREADS
 
-from .launch_plan import Task, dense, launched
+from .structured import Task, dense, launched
 
 aten = ops.aten
 

@@ -11,7 +11,7 @@ from redispatch.kernels.ops import convolution
 from redispatch.kernels.ops.convolution import Setting, is_channels_last
 
 from .copies import copy_on_device
-from .launch_plan import OnCUDA, Task, dense, launched
+from .structured import ByWork, Task, dense, launched
 
 
 def geometry(setting: Setting, input: Tensor, weight: Tensor, made: Sequence[int]) -> Geometry:
@@ -86,5 +86,5 @@ def convolution_backward(
     return of_input, of_weight, of_bias
 
 
-OPERATORS = (OnCUDA(convolution.convolution_op, convolution_work, dense=("input", "weight", "bias")),)
+OPERATORS = (ByWork(convolution.convolution_op, convolution_work, dense=("input", "weight", "bias")),)
 KERNELS: dict[str, Callable[..., Any]] = {"convolution_backward": convolution_backward}

@@ -56,8 +56,7 @@ from .decompositions import apart_from_target
 from .device_target import Tables, on_device
 from .eigen import or_library
 from .generic_kernels import served
-from .launch_cache import Remembered, is_remembered
-from .launch_plan import InParts
+from .launch_plan import Recorded, is_recorded
 from .launch_recorder import taken
 from .memory import Block, CachingAllocator
 from .operands import block_of
@@ -65,6 +64,7 @@ from .pinned import PinnedBlock, PinnedCache
 from .pointwise import PointwiseOnCUDA
 from .ranges import spaced_on_device
 from .reductions import REDUCTIONS, ReductionOnCUDA, Rule
+from .structured import InParts
 
 KEY = "CUDA"
 CODE = 2  # DLPack's, of CUDA devices
@@ -183,32 +183,30 @@ class Started:
         for name, function in {**memory_kernels("cuda"), **MEMORY}.items():
             self._put(operator(name), function, "memory")
         for name, function in KERNELS.items():
-            self._remember(operator(name), function, name)
+            self._record(operator(name), function, name)
         for name, function in PARTS.items():
             for form, kernel in forms_of(operator(name), apart_from_target(function)):
-                self._remember(form, kernel, f"from parts: {name}")
+                self._record(form, kernel, f"from parts: {name}")
         for op, rule in REDUCTIONS.items():
             self._reduce(op, rule)
         for joining in JOINING:
-            self._remember(joining.op.functional, joining.functional, joining.op.base_name)
+            self._record(joining.op.functional, joining.functional, joining.op.base_name)
             self._put(joining.op.out, joining.out, joining.op.base_name)
         families = matmul, softmax, losses, norms, convolution, folding, fourier, attention, scans, argreduce
         for family in [room.OPERATORS for room in families]:
             for structured in family:
-                self.undo.append(structured.forget)
-                put = self._remember if isinstance(structured, InParts) else self._put
                 for op, function in structured.forms():
-                    put(op, function, f"planned {op._opname}")
+                    self._record(op, function, f"planned {op._opname}")
         ELSEWHERE["cuda"] = pooling.LOOPS
         self.undo += [fourier.TABLES.clear, pooling.TABLES.clear, lambda: ELSEWHERE.__delitem__("cuda")]
         for pool in OPERATORS:
-            self._remember(pool.functional, unmarked(on_cpu(pool.functional)), f"pooling {pool.base_name}")
+            self._record(pool.functional, unmarked(on_cpu(pool.functional)), f"pooling {pool.base_name}")
         self._choose()
         self.serve_declared()
         self._serve_as_they_are()
         for on_matrices in matrices.OPERATORS:
             for form, kernel in on_matrices.forms():
-                self._remember(form, apart_from_target(kernel), f"on matrices: {form.name()}")
+                self._record(form, apart_from_target(kernel), f"on matrices: {form.name()}")
         for overload, function in through_host():
             self._put(overload, apart_from_target(or_library(overload, function)), f"by the CPU: {overload.name()}")
         fallbacks = Library("_", "IMPL", KEY)
@@ -224,12 +222,12 @@ class Started:
     def _put(self, op: OpOverload, function: Callable[..., Any], name: str) -> None:
         self.undo.append(impl(op, KEY, function, convention="positional", place=place_of(function), name=name))
 
-    def _remember(self, op: OpOverload, kernel: Callable[..., Any], name: str) -> None:
-        """Puts a kernel that decides anew each time, and is not asked again for arguments that look alike."""
-        if is_remembered(op):
-            remembered = Remembered(op, kernel)
-            self.undo.append(remembered.forget)
-            kernel = remembered.run
+    def _record(self, op: OpOverload, kernel: Callable[..., Any], name: str) -> None:
+        """Puts a kernel that decides anew each time, and records what it launches for arguments of such metadata."""
+        if is_recorded(op):
+            recorded = Recorded(op, kernel)
+            self.undo.append(recorded.forget)
+            kernel = recorded.run
         self._put(op, kernel, name)
 
     def _choose(self) -> None:
@@ -242,7 +240,7 @@ class Started:
             table["cuda"] = function  # type: ignore[assignment]  # each table has a type of its own
             self.undo.append(lambda table=table: table.__delitem__("cuda"))  # type: ignore[misc]  # mypy gives up on a default argument
         for op in (*scans.RECORDED, *sorting.OPERATORS, *argreduce.RECORDED):
-            self._remember(op.functional, unmarked(on_cpu(op.functional)), f"on the device: {op.base_name}")
+            self._record(op.functional, unmarked(on_cpu(op.functional)), f"on the device: {op.base_name}")
             self._put(op.out, unmarked(on_cpu(op.out)), f"out= of {op.base_name}")
 
     def _serve_as_they_are(self) -> None:
@@ -250,7 +248,7 @@ class Started:
         tables, errors = Tables(), late_errors(self.driver)
         for op, kernel in [*served()]:
             title = op.qualified_name.removeprefix("aten::").partition(".")[0]
-            self._remember(op, on_device(kernel, title, tables, errors), f"on the device: {title}")
+            self._record(op, on_device(kernel, title, tables, errors), f"on the device: {title}")
         self.undo.append(errors.remove)
         self.undo.append(tables.known.clear)
 
@@ -266,18 +264,14 @@ class Started:
         return bool(fresh or folds)
 
     def _reduce(self, op: Planned, rule: Rule) -> None:
-        kernels = ReductionOnCUDA(op, rule)
-        self._put(op.functional, kernels.functional, f"reduction {op.base_name}")
-        if op.out is not None:
-            self._put(op.out, kernels.out, f"reduction {op.base_name}")
+        for form, kernel in ReductionOnCUDA(op, rule).forms():
+            self._record(form, kernel, f"reduction {op.base_name}")
 
     def serve(self, op: Pointwise) -> None:
         self.served.add(id(op))
-        kernels = PointwiseOnCUDA(op)
-        forms = (op.functional, kernels.functional), (op.inplace, kernels.inplace), (op.out, kernels.out)
-        for form, kernel in forms:
-            if form is not None:
-                self._put(form, kernel, f"pointwise {op.base_name}")
+        self.undo.append(op.forget_plans)  # they hold launches of the driver that there was
+        for form, kernel in PointwiseOnCUDA(op).forms():
+            self._put(form, kernel, f"pointwise {op.base_name}")
 
     def without_kernel(self, op: OpOverload, *args: Any, **kwargs: Any) -> Any:
         """Answers for operators without a kernel: with an error, unless it was declared since and can have one now."""

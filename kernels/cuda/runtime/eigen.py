@@ -17,9 +17,9 @@ from redispatch.kernels.ops import spectra
 from redispatch.kernels.ops.matrices import is_low_precision, raise_for
 
 from .factorisations import columns_of, copy_matrices, matrices
-from .launch_plan import Task, launched
 from .matrices import OnMatrices, Outs, info_for
 from .operands import allocator
+from .structured import Task, launched
 
 LEAST = 64  # rows and columns
 

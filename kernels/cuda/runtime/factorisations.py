@@ -21,8 +21,8 @@ from redispatch.kernels.engine.convert import as_is
 
 from .async_errors import late_errors
 from .copies import copied, copy_on_device
-from .launch_plan import ERRORS, Task, launched
 from .operands import allocator
+from .structured import ERRORS, Task, launched
 
 SHARED_BYTES = 40 << 10  # of a block's 48 KB, a part of which reductions need
 SMALL = 1024  # elements: a small piece of shared memory leaves room for more blocks

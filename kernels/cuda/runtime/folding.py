@@ -10,7 +10,7 @@ from redispatch.kernels.cuda import folding as kernels
 from redispatch.kernels.cuda.templates import THREADS, Written, accumulating
 from redispatch.kernels.ops.folding import Blocks, blocks_of_columns, blocks_of_images, col2im_op, im2col_op
 
-from .launch_plan import OnCUDA, Task
+from .structured import ByWork, Task
 
 
 def task(written: Written, out: Tensor, x: Tensor, blocks: Blocks) -> list[Task]:
@@ -32,4 +32,4 @@ def added_up(out: Tensor, self: Tensor, *how: Any) -> list[Task]:
     return task(kernels.IMAGES, out, self, blocks_of_columns(self, *how))
 
 
-OPERATORS = (OnCUDA(im2col_op, columns, ("self",)), OnCUDA(col2im_op, added_up, ("self",)))
+OPERATORS = (ByWork(im2col_op, columns, ("self",)), ByWork(col2im_op, added_up, ("self",)))

@@ -21,8 +21,8 @@ from redispatch.kernels.ops import fourier
 from redispatch.kernels.ops.fourier import axes_of
 
 from .copies import sent
-from .launch_plan import SCRATCH, OnCUDA, Task
 from .operands import allocator
+from .structured import SCRATCH, ByWork, Task
 
 OUT, SELF = 0, 1
 TABLES: dict[Any, Tensor] = {}  # by device and what they are
@@ -201,7 +201,7 @@ def c2r(out: Tensor, self: Tensor, dim: Sequence[int], normalization: int, last_
 
 
 OPERATORS = (
-    OnCUDA(fourier.fft_c2c_op, c2c),
-    OnCUDA(fourier.fft_r2c_op, r2c),
-    OnCUDA(fourier.fft_c2r_op, c2r),
+    ByWork(fourier.fft_c2c_op, c2c),
+    ByWork(fourier.fft_r2c_op, r2c),
+    ByWork(fourier.fft_c2r_op, c2r),
 )

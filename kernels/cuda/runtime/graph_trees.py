@@ -39,7 +39,7 @@ from typing import Any
 
 from redispatch.dispatch import STATE
 from redispatch.dispatch import pytree as pytree
-from redispatch.dispatch.tensor import Tensor, UntypedStorage, fresh, mould, tensor_over
+from redispatch.dispatch.tensor import Tensor, UntypedStorage, fresh, output_spec, tensor_over
 from redispatch.kernels import is_dense
 
 from .copies import copy_on_device
@@ -264,7 +264,7 @@ def place(x: Tensor) -> int:
 def fresh_as(x: Tensor) -> Tensor:
     """Memory for a copy of a tensor, in the order of its strides where it is dense."""
     strides = x._stride if is_dense(x._shape, x._stride) else None
-    return fresh(mould(x._shape, x._dtype, x._device, strides))
+    return fresh(output_spec(x._shape, x._dtype, x._device, strides))
 
 
 def result_of(x: Tensor) -> Result:

@@ -1,286 +1,260 @@
-"""What structured operators come down to on a device: launches, remembered by how the arguments look.
+"""Plans on CUDA: a call is a look-up, memory for the results, and the launches.
 
-An operator's `work` gets results and arguments, as its CPU `loop` does, reads only how they look, and returns the
-launches that do it for all that look so. Shapes, dtypes and errors are said by the operator's meta function.
-
-Read next: matmul.py, softmax.py.
+`Recorded(op, kernel).run` stands in the place of a kernel that decides anew each time: any kernel. The launches that it
+makes for arguments of such metadata are found on a tape (launch_recorder.py), and written down as a function of a few
+lines (launch_codegen.py), the `run` of a plan (kernels/declare/plan.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextvars import Context
 from typing import Any, NamedTuple
 
-from redispatch.dispatch import Memo
+from redispatch.dispatch import STATE, Memo, OpOverload, within
 from redispatch.dispatch.specialiser.marks import frozen, inline, leaf
-from redispatch.dispatch.tensor import Mould, Size, Tensor, device, fresh, looks_of, mould
-from redispatch.kernels import is_contiguous
-from redispatch.kernels.cuda import Launch, current_stream
-from redispatch.kernels.declare.plan import PLANS, is_list
-from redispatch.kernels.declare.planned import Planned, PlannedSeveral
-from redispatch.kernels.declare.structured import (
-    Structured,
-    check_no_internal_overlap,
-    check_writable,
-    is_among,
-    resize_out,
-)
+from redispatch.dispatch.tensor import Tensor, depends_on_default, fresh, get_default_dtype, remember
+from redispatch.kernels import has_internal_overlap
+from redispatch.kernels.cuda import STREAMS
+from redispatch.kernels.declare.plan import PLANS, Deciding, Plan
+from redispatch.kernels.ops.random import Generator
 
-from .async_errors import late_errors
-from .copies import apart, copied, copy_on_device
-from .launch_codegen import Life, Run, Writer
-from .launch_recorder import Told
-from .operands import address_of, allocator, located, not_here
+from .copies import ABOVE
+from .launch_codegen import function_of
+from .launch_recorder import AT_WORK, FAR, OTHER, Refused, Tape
+from .operands import address_of, allocator, located, stream_for
 
-SCRATCH, ERRORS = -2, -1  # stand behind the tensors
+ALIGNMENT = 15  # bits of an address that a plan is for: no access is wider than 16 bytes
+NUMBERS = 16  # plans for arguments that differ in numbers alone; more are not cached
+
+# In which kernels run: nothing is at work but what they do themselves.
+PLAIN = Context().run(STATE.get).excluding(ABOVE)
+PLAIN_INFERENCE = PLAIN.replace(inference=True)
+EACH_TIME = Plan((), None)
 
 
-class Within(NamedTuple):
-    """A place in SCRATCH, so many bytes behind its beginning."""
-
-    offset: int
-
-
-class Task(NamedTuple):
-    """A launch: of which tensors it is told the addresses, counted over results and then arguments; and what else.
-
-    Number ERRORS is the words in which kernels tell of bad indices (async_errors.py), and SCRATCH memory for as long as
-    the launches run, which all of them share: of `scratch` bytes. Of `tables`, which never change, it is told the
-    addresses behind these, and before `rest`.
-    """
-
-    launch: Launch | Any  # or what stands in its place: `on(driver)` gives what starts it
-    tensors: tuple[int | Within, ...]
-    rest: tuple[int, ...]
-    scratch: int = 0
-    tables: tuple[Tensor, ...] = ()
-
-
-Work = Callable[..., Sequence[Task]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Plan:
-    """A decided call: what results are made from, and what fills them, by their addresses and those of arguments.
-
-    copied: the numbers of the arguments that are copied before, so that they lie row by row.
-    plain: whether none are, and all results are made.
-    """
-
-    moulds: tuple[Mould | None, ...]
-    run: Run
-    copied: tuple[int, ...]
-    plain: bool
-
-
-def ready(tasks: Sequence[Task], on: device, count: int) -> Run:
-    """What launches these on a device, told so many addresses."""
-    source = allocator()
-    writer = Writer(source, on, {k: k for k in range(count)}, [task.tables for task in tasks])
-    writer.scratch(*pieces(tasks, count))
-    for task in tasks:
-        rest = (*addresses_of(task.tables), *task.rest)
-        writer.launch(task.launch.on(source.driver), [told(k, on, count) for k in task.tensors] + numbers(rest))
-    return writer.function()
-
-
-def pieces(tasks: Sequence[Task], count: int) -> tuple[list[int], list[int], list[Life]]:
-    """The memory that all these share, as the writer takes it."""
-    size = max((task.scratch for task in tasks), default=0)
-    return ([count], [size], [Life(0, None)]) if size else ([], [], [])
-
-
-def told(k: int | Within, on: device, count: int) -> Told:
-    """What a launch is told for one of a task's tensors."""
-    if isinstance(k, Within):
-        return Told(count, k.offset)
-    if k == ERRORS:
-        return Told(None, late_errors(allocator().driver).address(on.index or 0))
-    return Told(count if k == SCRATCH else k, 0)
-
-
-def numbers(rest: Sequence[int]) -> list[Told]:
-    return [Told(None, number) for number in rest]
-
-
-def start(tasks: Sequence[Task], addresses: Sequence[int], on: device, stream: int) -> None:
-    """Launches these at once."""
-    source = allocator()
-    block = source.allocate(max((task.scratch for task in tasks), default=0), on)
-    errors = late_errors(source.driver).address(on.index or 0) if any(ERRORS in task.tensors for task in tasks) else 0
-    known = {SCRATCH: block.address, ERRORS: errors, **dict(enumerate(addresses))}
-    for task in tasks:
-        told = [block.address + k.offset if isinstance(k, Within) else known[k] for k in task.tensors]
-        task.launch.on(source.driver)((*told, *addresses_of(task.tables), *task.rest), stream)
-
-
-def addresses_of(tensors: Sequence[Tensor | None]) -> list[int]:
-    return [0 if x is None else address_of(x) for x in tensors]
-
-
-def launched(tasks: Sequence[Task], tensors: Sequence[Tensor | None]) -> None:
-    """Launches these at once, in the current stream of the first tensor's device."""
-    on = next(x._device for x in tensors if x is not None)
-    start(tasks, addresses_of(tensors), on, current_stream(on.index or 0))
-
-
-def dense(x: Tensor) -> Tensor:
-    """The tensor, or a copy that lies row by row."""
-    return x if is_contiguous(x._shape, x._stride) else copied(x)
-
-
-def with_copies(args: tuple[Any, ...], which: Sequence[int]) -> tuple[Any, ...]:
-    """The arguments, with dense copies of those with these numbers."""
-    return tuple(copied(x) if i in which else x for i, x in enumerate(args))
+def is_recorded(op: OpOverload) -> bool:
+    """Whether an overload returns tensors alone: new ones, or those that it writes to, which are no `out=`."""
+    schema = op.schema
+    known = all(aliases in ((), (i,)) for aliases in schema.return_aliases for i in (aliases or (0,)))
+    fresh_or_written = all(set(aliases) <= set(schema.mutable_positions) for aliases in schema.return_aliases)
+    tensors = all(str(one.type) == "Tensor" for one in schema.returns)
+    writes = set(schema.mutable_positions) <= set(schema.tensor_positions)
+    does = bool(schema.returns or schema.mutable_positions)  # else it only looks whether something is wrong
+    return known and fresh_or_written and tensors and writes and does and schema.kind != "out"
 
 
 @frozen
-class OnCUDA:
-    """The kernels of one structured operator, with one result or several.
+class Recorded(Deciding):
+    """The kernel of an overload, by the metadata of its tensors and by its other arguments."""
 
-    dense: the arguments that `work` wants row by row; others are copied for it. elementwise: whether an argument may be
-    the result's own memory.
-    """
-
-    def __init__(self, op: Any, work: Work, dense: Sequence[str] = (), elementwise: bool = False) -> None:
-        self.op, self.work, self.elementwise = op, work, elementwise
-        arguments = op.schema.arguments
-        self.tensors = op.text.tensor_positions
-        self.lists = tuple(i for i, argument in enumerate(arguments) if is_list(argument.type))
-        self.dense = tuple(i for i, argument in enumerate(arguments) if argument.name in dense)
-        self.several = isinstance(op, PlannedSeveral)
-        self.outs = len(op.functional.schema.returns)
+    def __init__(self, op: OpOverload, kernel: Callable[..., Any]) -> None:
+        self.kernel: Callable[..., Any] = kernel
+        self.schema = schema = op.schema
+        self.tensors = schema.tensor_positions
+        self.written = schema.mutable_positions
+        self.returned = tuple(aliases[0] if aliases else None for aliases in schema.return_aliases)
+        self.several = len(schema.returns) > 1
+        self.made = None in self.returned
+        self.first = self.returned.index(None) if self.made else 0  # of the results that are made
         self.plans = Memo(PLANS, alike=self.tensors)
-
-    @inline
-    def fact(self, i: int, value: Any) -> Any:
-        if i in self.tensors:
-            return None if value is None else value._looks or looks_of(value)
-        if i in self.lists:
-            return None if value is None else tuple(value)
-        return value
+        depends_on_default(self)
+        self.seen: dict[Any, int] = {}  # facts without numbers -> plans
 
     @leaf
     @inline
-    def functional(self, *args: Any) -> Any:
-        facts = tuple(self.fact(i, value) for i, value in enumerate(args))
+    def run(self, *args: Any) -> Any:
+        facts = self.facts(args)
         plan = self.plans.get(facts)
         if plan is None:
             plan = self.new_plan(facts, args)
-        if not plan.plain:
-            return self.run_otherwise(plan, args)
-        results = tuple(fresh(plan.moulds[k]) for k in range(self.outs))
+        if plan.run is None:
+            return self.run_uncached(*args)
         addresses: list[int] = []
-        for result in results:
-            store: Any = result._store
-            addresses.append(store.block.address)
+        low = 0
         for i in self.tensors:
-            addresses.append(0 if args[i] is None else located(args[i]))
-        store = results[0]._store
-        plan.run(addresses, store.block.shelf.stream)
-        return results if self.several else results[0]
+            if args[i] is None:
+                addresses.append(0)
+            else:
+                address = located(args[i])
+                low = low | address
+                addresses.append(address)
+        for i in self.tensor_lists:
+            addresses = with_those_in(addresses, args[i])
+            low = bits_of(addresses)
+        if low & ALIGNMENT:
+            return self.run_unaligned(facts, args, addresses)
+        if len(self.written) == 1:
+            i = self.written[0]
+            for k in self.tensors:
+                if k != i and args[k] is not None and args[k]._store is args[i]._store:
+                    return self.run_uncached(*args)
+        elif self.written and share_memory(args, self.written, self.tensors):
+            return self.run_uncached(*args)
+        return finished(self, plan, addresses, args)
 
-    def run_otherwise(self, plan: Plan, args: tuple[Any, ...]) -> Any:
-        """The call where arguments are copied before, or a result is not asked for."""
-        results = [None if made is None else fresh(made) for made in plan.moulds]
-        tensors = [*results, *[with_copies(args, plan.copied)[i] for i in self.tensors]]
-        on = next(x._device for x in tensors if x is not None)
-        plan.run(addresses_of(tensors), current_stream(on.index or 0))
-        return tuple(results) if self.several else results[0]
+    def run_uncached(self, *args: Any) -> Any:
+        """The kernel itself."""
+        with within(PLAIN_INFERENCE if STATE.get().inference else PLAIN):
+            return self.kernel(*args)
 
-    def to_copy(self, args: tuple[Any, ...]) -> tuple[int, ...]:
-        """The arguments that must lie row by row, and do not."""
-        given = [(i, args[i]) for i in self.dense if args[i] is not None]
-        return tuple(i for i, x in given if not is_contiguous(x._shape, x._stride))
+    def run_unaligned(self, facts: tuple[Any, ...], args: tuple[Any, ...], addresses: list[int]) -> Any:
+        """The call where some address is no multiple of 16 bytes: its kernels may be others."""
+        stores = [args[k]._store for k in self.tensors if args[k] is not None]
+        if any(stores.count(args[i]._store) > 1 for i in self.written):
+            return self.run_uncached(*args)
+        low = tuple(address & ALIGNMENT for address in addresses)
+        plan = self.plans.get((*facts, low))
+        if plan is None:
+            default = get_default_dtype()
+            plan = self.decided(args, low)
+            remember(self, (*facts, low), plan, default)
+        return self.run_uncached(*args) if plan.run is None else finished(self, plan, addresses, args)
 
     def new_plan(self, facts: tuple[Any, ...], args: tuple[Any, ...]) -> Plan:
-        """The plan for arguments that look so for the first time. RuntimeError where one of them is on the CPU."""
-        for x in (args[i] for i in self.tensors):
-            if x is not None and x._device.type == "cpu":
-                raise not_here(x)
-        metas = self.op.metas_function(*args) if self.several else (self.op.meta_function(*args),)
-        moulds = tuple(None if m is None else mould(Size(m.shape), m.dtype, m.device, m.strides) for m in metas)
-        results = tuple(None if made is None else fresh(made) for made in moulds)
-        on = next(args[i]._device for i in self.tensors if args[i] is not None)
-        copies = self.to_copy(args)
-        tasks = self.work(results if self.several else results[0], *with_copies(args, copies))
-        count = len(moulds) + len(self.tensors)
-        plan = self.plans[facts] = Plan(moulds, ready(tasks, on, count), copies, not copies and None not in moulds)
+        """The plan for arguments that look so for the first time, at addresses that are multiples of 16 bytes."""
+        if AT_WORK.get() is not None or any(isinstance(value, Generator) for value in args):
+            return EACH_TIME  # the outer tape has all that is launched; a generator of the user's is asked itself
+        others = tuple(fact for i, fact in enumerate(facts) if i not in self.numbers and i not in self.floats)
+        if self.seen.get(others, 0) >= NUMBERS:
+            return EACH_TIME
+        if len(self.seen) >= PLANS:
+            self.seen.clear()
+        self.seen[others] = self.seen.get(others, 0) + 1
+        default, driver = get_default_dtype(), allocator().driver
+        plan = self.decided(args)
+        # What has no plan while a stream is captured may be so for the capture's sake.
+        if plan.run is not None or not any(map(driver.captured, STREAMS.get().values())):
+            remember(self, facts, plan, default)
         return plan
 
-    @leaf
-    def inplace(self, *args: Any) -> Tensor:
-        args = self.with_dtype(args, args[0])
-        check_writable(args[0], self.op.meta_function(*args))
-        self.fill(args[0], args)
-        return args[0]
+    def decided(self, args: tuple[Any, ...], low: Sequence[int] = ()) -> Plan:
+        """The plan, found on two tapes. `low` are the last bits of the addresses, in order; zeros where it is empty."""
+        tensors = [args[i] for i in self.tensors] + [x for i in self.tensor_lists for x in args[i]]
+        on = {x._device for x in tensors if x is not None}
+        overlaps = (has_internal_overlap(args[i]._shape, args[i]._stride) for i in self.written)
+        if len(on) != 1 or next(iter(on)).type != "cuda" or any(overlaps):
+            return EACH_TIME
+        bits = low or [0] * len(tensors)
+        try:
+            first = self.taped(args, Tape(allocator(), next(iter(on)), FAR), bits)
+            again = self.taped(args, Tape(allocator(), next(iter(on)), OTHER, former=first.tape), bits)
+            return first.plan() if same(first, again) else EACH_TIME
+        except Exception:  # of whatever kind: the kernel itself raises what there is to raise
+            return EACH_TIME
 
-    @leaf
-    def out(self, *args: Any) -> Tensor:
-        *inputs, out = self.with_dtype(args, args[-1])
-        meta = self.op.meta_function(*inputs)
-        if is_among(out, inputs):
-            check_writable(out, meta)
-        resize_out(out, meta)
-        self.fill(out, tuple(inputs))
-        return out
+    def taped(self, args: tuple[Any, ...], tape: Tape, bits: Sequence[int]) -> Taped:
+        """What a run of the kernel on a tape leaves there."""
+        left = iter(bits)
+        places: list[int | None] = []
 
-    def with_dtype(self, args: tuple[Any, ...], target: Tensor) -> tuple[Any, ...]:
-        """`Planned.with_dtype`, of operators that have it."""
-        return self.op.with_dtype(args, target) if isinstance(self.op, Planned) else args
+        def stand_in(x: Tensor | None) -> Tensor | None:
+            at = next(left)
+            places.append(None if x is None else len(tape.places))
+            return None if x is None else tape.stand_in(x, at)
 
-    def fill(self, out: Tensor, args: tuple[Any, ...]) -> None:
-        """Fills any tensor: directly where it is of the result's dtype and lies row by row, or by a copy."""
-        check_no_internal_overlap(out)
-        args = tuple(apart(value, out, self.elementwise) for value in args)
-        meta = self.op.meta_function(*args)
-        if meta.dtype is not out._dtype or not is_contiguous(out._shape, out._stride):
-            copy_on_device(out, self.functional(*args))
-            return
-        args = with_copies(args, self.to_copy(args))
-        launched(self.work(out, *args), [out, *[args[i] for i in self.tensors]])
+        stands: dict[int, Any] = {i: stand_in(args[i]) for i in self.tensors}
+        stands |= {i: [stand_in(x) for x in args[i]] for i in self.tensor_lists}
+        given = tuple(stands.get(i, value) for i, value in enumerate(args))
+        with tape.running():
+            found = self.run_uncached(*given)
+            results = found if self.several else () if not self.returned else (found,)
+            outputs, made = [], []
+            for result, i in zip(results, self.returned, strict=True):
+                if i is not None and result is not given[i]:
+                    raise Refused
+                outputs.append(None if i is not None or result is None else tape.spec_of(result))
+                if outputs[-1] is not None:
+                    made.append(tape.number_of(result._storage.block.address))
+            for x in (x for one in stands.values() for x in (one if isinstance(one, list) else [one])):
+                if x is not None and x._looks is None:  # it was given another shape
+                    raise Refused
+            del found, results, stands, given
+            result = x = None
+        known = {*places, *made, *(k for _, _, at in tape.drawn for k in (at, at + 1))}
+        if any(place.until is None for k, place in enumerate(tape.places) if k not in known):
+            raise Refused  # somebody keeps memory that is none
+        return Taped(tape, places, tuple(outputs), made)
 
     def forget(self) -> None:
         """Plans are of the driver that there was."""
         self.plans.clear()
-
-    def forms(self) -> list[tuple[Any, Callable[..., Any]]]:
-        """Each overload with its kernel."""
-        found = [(self.op.functional, self.functional)]
-        if isinstance(self.op, Structured):
-            found += [(self.op.inplace, self.inplace), (self.op.out, self.out)]
-        return [(form, kernel) for form, kernel in found if form is not None]
+        self.seen.clear()
 
 
-class InParts:
-    """The kernels of a structured operator that other operators make up: `function` gets its arguments."""
+@leaf
+def addresses_in(tensors: Sequence[Tensor | None]) -> list[int]:
+    return [0 if x is None else address_of(x) for x in tensors]
 
-    def __init__(self, op: Structured, function: Callable[..., Tensor]) -> None:
-        self.op, self.function = op, function
 
-    def functional(self, *args: Any) -> Tensor:
-        self.op.meta_function(*args)
-        return self.function(*args)
+@leaf
+def with_those_in(addresses: list[int], tensors: Sequence[Tensor | None]) -> list[int]:
+    return addresses + addresses_in(tensors)
 
-    def inplace(self, *args: Any) -> Tensor:
-        check_writable(args[0], self.op.meta_function(*args))
-        return self.written(args[0], args)
 
-    def out(self, *args: Any) -> Tensor:
-        *inputs, out = args
-        resize_out(out, self.op.meta_function(*inputs))
-        return self.written(out, inputs)
+@leaf
+def bits_of(addresses: Sequence[int]) -> int:
+    bits = 0
+    for one in addresses:
+        bits |= one
+    return bits
 
-    def written(self, out: Tensor, args: Sequence[Any]) -> Tensor:
-        check_no_internal_overlap(out)
-        copy_on_device(out, self.function(*args))
-        return out
 
-    def forget(self) -> None:
-        """Nothing is remembered."""
+@leaf
+def share_memory(args: tuple[Any, ...], written: Sequence[int], tensors: Sequence[int]) -> bool:
+    """Whether an argument that is written lies where another one does. (Not written out at each call, as that for one
+    written argument is: the code of each call would have a way out for each pair.)"""
+    return any(
+        k != i and args[i] is not None and args[k] is not None and args[k]._store is args[i]._store
+        for i in written
+        for k in tensors
+    )
 
-    def forms(self) -> list[tuple[Any, Callable[..., Any]]]:
-        """Each overload with its kernel."""
-        found = (self.op.functional, self.functional), (self.op.inplace, self.inplace), (self.op.out, self.out)
-        return [(form, kernel) for form, kernel in found if form is not None]
+
+@inline
+def finished(op: Recorded, plan: Plan, addresses: list[int], args: tuple[Any, ...]) -> Any:
+    """The results, filled by the plan."""
+    if op.may_leave_out:
+        return finished_some(op, plan, addresses)
+    results: list[Any] = []
+    for k, i in enumerate(op.returned):
+        if i is None:
+            result = fresh(plan.outputs[k])
+            store: Any = result._store
+            addresses.append(store.block.address)
+            results.append(result)
+        else:
+            results.append(args[i])
+    if op.made:
+        store = results[op.first]._store
+        plan.run(addresses, store.block.shelf.stream)
+    else:
+        plan.run(addresses, stream_for(args[op.written[0]]))
+    return tuple(results) if op.several else results[0]
+
+
+@leaf
+def finished_some(op: Recorded, plan: Plan, addresses: list[int]) -> Any:
+    """The same where only some results are asked for."""
+    results = [None if spec is None else fresh(spec) for spec in plan.outputs]
+    made = [x for x in results if x is not None]
+    plan.run([*addresses, *addresses_in(made)], made[0]._storage.block.stream if made else 0)
+    return tuple(results) if op.several else results[0]
+
+
+class Taped(NamedTuple):
+    """A tape after a kernel has run on it: the places of its arguments, None where one is missing, and of results."""
+
+    tape: Tape
+    given: Sequence[int | None]
+    outputs: tuple[Any, ...]
+    made: Sequence[int]
+
+    def plan(self) -> Plan:
+        return Plan(self.outputs, function_of(self.tape, [*self.given, *self.made]))
+
+
+def same(a: Taped, b: Taped) -> bool:
+    """Whether a kernel did the same on two tapes. As text, -0.0 is another number than 0.0, and NaN the same as NaN."""
+    said = [[[(one.place, repr(one.number)) for one in told] for _, told in taped.tape.steps()] for taped in (a, b)]
+    return said[0] == said[1] and a.outputs == b.outputs and a.made == b.made

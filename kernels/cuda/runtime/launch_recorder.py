@@ -1,35 +1,35 @@
-"""Any kernel as a plan: what it launched for arguments that look so is launched again, and nothing else is done.
+"""Records a kernel's launches once per metadata of its arguments, so that later calls replay them.
 
-A kernel on a device checks arguments, chooses, makes memory, launches. What it launches follows from how its arguments
-look, so it need decide but once. To find out, it is run on a *tape*: a stream where nothing happens, with tensors that
-look like the arguments and lie nowhere, and memory that is none. What is asked of that stream is the plan: launches,
-told some addresses of arguments, of results, and of memory for a while.
+A kernel on a device checks arguments, chooses, allocates, launches. What it launches follows from the metadata of its
+arguments, so it need decide only once. To find out, it runs on a *tape*: a stream where nothing happens, with tensors
+that have the arguments' metadata and no memory. What is asked of that stream is the plan: launches, told some addresses
+of arguments, of results, and of memory for a while.
 
 Note [Addresses that stand for others]
 On a tape, tensors lie at addresses from a range of numbers that means nothing else. So what a launch is told is an
 address, of which tensor and how far behind its beginning, or a number that is the same each time. The same is done with
-the seeds that random numbers are drawn by. To be sure, a kernel is taped twice, with other addresses: where it made
+the seeds that random numbers are drawn by. To be sure, a kernel is recorded twice, with other addresses: where it made
 anything else of them than a sum, the tapes differ, and there is no plan.
 
 Note [What has no plan]
 A kernel that reads from the device, or sends to it, is refused by the tape's stream, as by one that is captured in a
-graph. One that warns says so (`decided_anew`). What it does then is done each time: the kernel is run. Tables that
-follow from the arguments' looks are sent once, past the tape (`constant`), and kept with the plan.
+graph. One that warns says so (`decided_anew`). Such a kernel runs at each call. Tables that follow from the arguments'
+metadata are sent once, past the tape (`constant`), and kept with the plan.
 
-Read next: launch_cache.py.
+Read next: launch_plan.py.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from redispatch.dispatch import shared
-from redispatch.dispatch.tensor import Mould, Tensor, UntypedStorage, device, looks_of, mould, tensor_over
+from redispatch.dispatch.tensor import OutputSpec, Tensor, UntypedStorage, device, looks_of, output_spec, tensor_over
 from redispatch.kernels import last_element
 from redispatch.kernels.cuda import STREAMS, TAPES, Start
 
@@ -156,10 +156,10 @@ class Tape:
         made._keyset, made._looks = shared(made._keyset | looks.bits), looks
         return made
 
-    def mould_of(self, result: Any) -> Mould:
+    def spec_of(self, result: Any) -> OutputSpec:
         """What a result was made from; it must have all of its memory, and no other."""
         block: Any = result._storage.block
-        made = mould(result._shape, result._dtype, result._device, tuple(result._stride))
+        made = output_spec(result._shape, result._dtype, result._device, tuple(result._stride))
         k = self.number_of(block.address) if type(block) is Block and block.pool is self.pool else -1
         if not (0 <= k < len(self.places)) or result._offset or self.size_of(k) != made.nbytes:
             raise Refused
@@ -235,13 +235,3 @@ def taken(generator: Any, count: int) -> tuple[int, int] | None:
         return None
     tape.drawn.append((generator, count, len(tape.places)))
     return tape.placed(0), tape.placed(count)  # an offset plus some of the numbers is one of the plan, too
-
-
-def same(a: Sequence[tuple[Start, list[Told]]], b: Sequence[tuple[Start, list[Told]]]) -> bool:
-    """Whether two tapes say the same."""
-    return [alike(told) for _, told in a] == [alike(told) for _, told in b]
-
-
-def alike(told: Sequence[Told]) -> list[tuple[int | None, str]]:
-    """For comparison: -0.0 is another number than 0.0, and NaN the same as NaN."""
-    return [(one.place, repr(one.number)) for one in told]

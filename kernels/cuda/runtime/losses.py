@@ -13,8 +13,8 @@ from redispatch.kernels.ops import loss
 from redispatch.kernels.ops.pair_losses import MEAN, NONE
 
 from .async_errors import late_errors
-from .launch_plan import ERRORS, SCRATCH, OnCUDA, Task
 from .operands import allocator
+from .structured import ERRORS, SCRATCH, ByWork, Task
 
 
 def classes_and_rest(self: Tensor) -> tuple[int, int]:
@@ -72,8 +72,8 @@ def nll_backward_work(
 
 SCORES, GRADIENTS = ("self", "target", "weight"), ("grad_output", "target", "weight", "total_weight")
 OPERATORS = (
-    OnCUDA(loss.nll_forward_op, nll_work, dense=SCORES),
-    OnCUDA(loss.nll2d_forward_op, nll_work, dense=SCORES),
-    OnCUDA(loss.nll_backward_op, nll_backward_work, dense=GRADIENTS),
-    OnCUDA(loss.nll2d_backward_op, nll_backward_work, dense=GRADIENTS),
+    ByWork(loss.nll_forward_op, nll_work, dense=SCORES),
+    ByWork(loss.nll2d_forward_op, nll_work, dense=SCORES),
+    ByWork(loss.nll_backward_op, nll_backward_work, dense=GRADIENTS),
+    ByWork(loss.nll2d_backward_op, nll_backward_work, dense=GRADIENTS),
 )

@@ -16,8 +16,8 @@ from redispatch.kernels.ops import added_products, linalg
 from redispatch.kernels.ops.linalg import conjugated, whole
 from redispatch.kernels.settings import settings
 
-from .launch_plan import InParts, OnCUDA, Task
 from .operands import allocator, operand
+from .structured import ByWork, InParts, Task
 
 
 def task(
@@ -127,14 +127,14 @@ def outer_sum(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Any, alpha: Any) -
 
 
 OPERATORS = (
-    OnCUDA(linalg.mm_op, matrices),
-    OnCUDA(linalg.bmm_op, matrices),
-    OnCUDA(linalg.addmm_op, added),
-    OnCUDA(linalg.baddbmm_op, added),
-    OnCUDA(linalg.mv_op, with_vector),
-    OnCUDA(linalg.addmv_op, added_with_vector),
-    OnCUDA(linalg.dot_op, vectors),
-    OnCUDA(linalg.vdot_op, vectors_conjugated),
+    ByWork(linalg.mm_op, matrices),
+    ByWork(linalg.bmm_op, matrices),
+    ByWork(linalg.addmm_op, added),
+    ByWork(linalg.baddbmm_op, added),
+    ByWork(linalg.mv_op, with_vector),
+    ByWork(linalg.addmv_op, added_with_vector),
+    ByWork(linalg.dot_op, vectors),
+    ByWork(linalg.vdot_op, vectors_conjugated),
     InParts(added_products.addbmm_op, sum_of_products),
     InParts(added_products.addr_op, outer_sum),
 )

@@ -16,8 +16,8 @@ from redispatch.kernels.cuda.templates import THREADS, WARP, threads_for
 from redispatch.kernels.ops import batch_norm, normalization
 
 from .copies import copy_on_device, on_cuda
-from .launch_plan import OnCUDA, Task, dense, launched
 from .operands import operand
+from .structured import ByWork, Task, dense, launched
 
 
 def name_of(x: Tensor | None, other: Tensor) -> str:
@@ -81,8 +81,8 @@ def layer_norm_backward_work(
 
 
 OPERATORS = (
-    OnCUDA(normalization.native_layer_norm_op, layer_norm_work, dense=("input", "weight", "bias")),
-    OnCUDA(
+    ByWork(normalization.native_layer_norm_op, layer_norm_work, dense=("input", "weight", "bias")),
+    ByWork(
         normalization.native_layer_norm_backward_op,
         layer_norm_backward_work,
         dense=("grad_out", "input", "mean", "rstd", "weight"),

@@ -12,44 +12,42 @@ is not as usual (a number on the CPU beside tensors on the device, `out=`) goes 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from redispatch.dispatch.specialiser.marks import frozen, inline, leaf
 from redispatch.dispatch.tensor import Tensor, dtypes, fresh, looks_of, no_memory
-from redispatch.kernels.cuda.elementwise import LAUNCHES, VECTOR, Ready
+from redispatch.kernels.cuda.elementwise import VECTOR, Ready
 from redispatch.kernels.declare.pointwise import Pointwise, Variant, as_it_is, shares_memory
-from redispatch.kernels.declare.structured import check_no_internal_overlap, check_writable, is_among, resize_out
+from redispatch.kernels.declare.structured import check_no_internal_overlap
 from redispatch.kernels.ops.fused_updates import number_of
 
-from .copies import apart, on_cuda, sent, uploaded
+from .copies import on_cuda, sent, uploaded
 from .operands import address_of, block_of, operand, stream_for
+from .structured import OnDevice
 
 
 @frozen
-class PointwiseOnCUDA:
-    """The kernels of one operator."""
+class PointwiseOnCUDA(OnDevice):
+    """The kernels of one operator. Launches stand in its plans, by form: `run`, `in_place`, `into`."""
 
-    def __init__(self, op: Pointwise) -> None:
-        self.op = op
-        self.launches: dict[Any, Any] = {}  # by plan (kernels/declare/pointwise.py), looks of the target, and alignment
-        self.into_fresh: dict[Any, Ready] = {}  # by plan
-        self.in_place: dict[Any, Ready] = {}
+    elementwise = True
 
     @leaf
     @inline
-    def functional(self, *args: Any) -> Tensor:
+    def run_functional(self, *args: Any) -> Tensor:
         op = self.op
         for variant in op.variants:
             if variant.suits(args):
                 plan = op.plan(variant, args)
                 result = fresh(plan.outputs[0])
-                ready = self.into_fresh.get(plan)
+                ready = plan.run
                 if ready is None:
-                    self.first(variant, plan, result, args)
+                    self.compute(variant, plan, result, args, "run")
                     return result
                 values, low = given(op, ready, variant.positions, args)
                 if low & ready.mask:
-                    self.fill(variant, plan, result, args)
+                    self.compute(variant, plan, result, args)
                     return result
                 store: Any = result._store
                 block = store.block
@@ -59,65 +57,46 @@ class PointwiseOnCUDA:
 
     @leaf
     @inline
-    def inplace(self, *args: Any) -> Tensor:
+    def run_inplace(self, *args: Any) -> Tensor:
         op, target = self.op, args[0]
         for i in op.tensors:
             if i != 0 and op.is_tensor(args[i], i) and shares_memory(args[i], target):
-                return self.inplace_otherwise(*args)
+                return self.run_inplace_slow(*args)
         for variant in op.variants:
             if variant.suits(args):
-                ready = self.in_place.get(op.plan(variant, args))
+                ready = op.plan(variant, args).in_place
                 if ready is None:
-                    return self.inplace_otherwise(*args)
+                    return self.run_inplace_slow(*args)
                 values, low = given(op, ready, variant.positions, args)
                 store: Any = target._store
                 out = store.block.address + target._offset * target._dtype.itemsize
                 if (low | out) & ready.mask:
-                    return self.inplace_otherwise(*args)
+                    return self.run_inplace_slow(*args)
                 ready.start((ready.numel, out, *values), stream_for(target))
                 return target
         raise op.no_variant(args)
 
-    def inplace_otherwise(self, *args: Any) -> Tensor:
+    def run_inplace_slow(self, *args: Any) -> Tensor:
         """The in-place kernel for any arguments."""
-        op, target = self.op, args[0]
-        meta = op.meta_function(*args)
-        if op.promotion == "real" and target._dtype.is_complex:
-            raise RuntimeError(f"In-place {op.schema.base_name} is not supported for complex tensors.")
-        check_writable(target, meta)
-        return self.write(target, args, self.in_place)
+        self.op.meta_function(*args)
+        if self.op.promotion == "real" and args[0]._dtype.is_complex:
+            raise RuntimeError(f"In-place {self.op.schema.base_name} is not supported for complex tensors.")
+        return super().run_inplace(*args)
 
     @leaf
-    def out(self, *args: Any) -> Tensor:
-        *inputs, out = args
+    def run_out(self, *args: Any) -> Tensor:
         self.op.check_exact_out(args)
-        meta = self.op.meta_function(*inputs)
-        if is_among(out, inputs):
-            check_writable(out, meta)  # resizing it would change the input
-        resize_out(out, meta)
-        return self.write(out, tuple(inputs))
+        return super().run_out(*args)
 
-    def write(self, target: Tensor, args: tuple[Any, ...], remembered: dict[Any, Ready] | None = None) -> Tensor:
-        """Fills a tensor that may be one of the arguments."""
+    def fill(self, target: Tensor, args: Sequence[Any]) -> None:
         check_no_internal_overlap(target)
         variant = self.op.variant(args)
         plan = self.op.plan(variant, args)
-        self.fill(variant, plan, target, tuple(apart(value, target) for value in args), remembered)
-        return target
+        slot = "in_place" if target is args[0] else ""
+        self.compute(variant, plan, target, [self.unaliased(value, target) for value in args], slot)
 
-    def first(self, variant: Variant, plan: Any, result: Tensor, args: tuple[Any, ...]) -> None:
-        """Fills the first result of a plan."""
-        self.fill(variant, plan, result, args, self.into_fresh)
-
-    def fill(
-        self,
-        variant: Variant,
-        plan: Any,
-        target: Tensor,
-        args: tuple[Any, ...],
-        remembered: dict[Any, Ready] | None = None,
-    ) -> None:
-        """Computes into a tensor. What is as usual about it is remembered for the next call of this plan."""
+    def compute(self, variant: Variant, plan: Any, target: Tensor, args: Sequence[Any], slot: str = "") -> None:
+        """Computes into a tensor. Where all is as usual, the launch is put in a slot of the plan for the next call."""
         if not target._shape.numel():
             return
         if plan.meta.device.type != target._device.type:
@@ -129,24 +108,17 @@ class PointwiseOnCUDA:
         memory = block_of(target)
         values = [address_of(x) if isinstance(x, Tensor) else x for x in (target, *inputs)]
         aligned = tuple(v % VECTOR for v, x in zip(values, (target, *inputs), strict=True) if isinstance(x, Tensor))
-        key = plan, target._looks or looks_of(target), aligned
-        launch = self.launches.get(key)
+        key = target._looks or looks_of(target), aligned
+        launch = plan.into.get(key)
         if launch is None:
-            if len(self.launches) >= LAUNCHES:
-                self.forget()
             operands = [operand(x) if isinstance(x, Tensor) else x for x in inputs]
-            launch = self.launches[key] = on_cuda(variant.loops).prepared([operand(target)], operands, plan.compute)
+            launch = plan.into[key] = on_cuda(variant.loops).prepared([operand(target)], operands, plan.compute)
         pairs = zip(inputs, (args[i] for i in variant.positions), strict=True)
         as_given = all(x is arg for x, arg in pairs if isinstance(x, Tensor) or isinstance(arg, Tensor))
-        if remembered is not None and as_given and not any(aligned):
-            remembered[plan] = launch.ready(memory.driver, fit)
+        if slot and as_given and not any(aligned):
+            setattr(plan, slot, launch.ready(memory.driver, fit))
         # `inputs` holds what was uploaded until here: a block that is given back may be another's at once.
         launch.start(memory, values)
-
-    def forget(self) -> None:
-        """Drops what was prepared: it is prepared anew when it is asked for."""
-        for table in (self.launches, self.into_fresh, self.in_place):
-            table.clear()
 
 
 @inline

@@ -18,8 +18,8 @@ from redispatch.kernels.ops.max_pooling import Fractional, check_samples
 from redispatch.kernels.ops.pooling import Loops, check_dtype
 
 from .copies import sent
-from .launch_plan import Task, dense, launched
 from .launch_recorder import constant
+from .structured import Task, dense, launched
 
 TABLES: dict[Any, Tensor] = {}  # by device and numbers; of the devices there are
 MOST_TABLES = 256

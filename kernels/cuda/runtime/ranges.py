@@ -10,7 +10,7 @@ from redispatch.kernels.cuda.ranges import SPACED, TIMES
 from redispatch.kernels.cuda.templates import THREADS
 
 from .copies import copy_on_device
-from .launch_plan import Task, launched
+from .structured import Task, launched
 
 
 def spaced_on_device(target: Tensor, compute: str, start: float, step: float, end: float, rising: int) -> None:

@@ -11,8 +11,8 @@ from redispatch.kernels.cuda.scan import Operation
 from redispatch.kernels.ops import scans
 
 from .copies import copy_on_device
-from .launch_plan import SCRATCH, OnCUDA, Task, dense, launched
 from .softmax import around
+from .structured import SCRATCH, ByWork, Task, dense, launched
 
 
 def scanning(operation: Operation, out: Tensor, self: Tensor, dim: int) -> list[Task]:
@@ -42,9 +42,9 @@ def logcumsumexp_work(out: Tensor, self: Tensor, dim: int) -> list[Task]:
 
 
 OPERATORS = (
-    OnCUDA(scans.cumsum_op, cumsum_work, dense=("self",), elementwise=True),
-    OnCUDA(scans.cumprod_op, cumprod_work, dense=("self",), elementwise=True),
-    OnCUDA(scans.logcumsumexp_op, logcumsumexp_work, dense=("self",), elementwise=True),
+    ByWork(scans.cumsum_op, cumsum_work, dense=("self",), elementwise=True),
+    ByWork(scans.cumprod_op, cumprod_work, dense=("self",), elementwise=True),
+    ByWork(scans.logcumsumexp_op, logcumsumexp_work, dense=("self",), elementwise=True),
 )
 
 

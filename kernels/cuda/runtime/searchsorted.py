@@ -13,7 +13,7 @@ from redispatch.kernels.cuda import searchsorted as kernels
 from redispatch.kernels.cuda.templates import THREADS
 from redispatch.kernels.ops import searching
 
-from .launch_plan import Task, dense, launched
+from .structured import Task, dense, launched
 
 aten = ops.aten
 

@@ -20,7 +20,7 @@ from redispatch.kernels.cuda.templates import THREADS, WARP
 from redispatch.kernels.ops.segments import OF_NOTHING, check_call, check_dtype, runs_of
 
 from .decompositions import below_or_at, counted
-from .launch_plan import Task, dense, launched
+from .structured import Task, dense, launched
 
 aten = ops.aten
 

@@ -12,7 +12,7 @@ from redispatch.kernels.cuda.templates import Written
 from redispatch.kernels.ops import moments, softmax
 from redispatch.kernels.ops.reductions import reduced_dims
 
-from .launch_plan import InParts, OnCUDA, Task, dense, launched
+from .structured import ByWork, InParts, Task, dense, launched
 
 
 def around(shape: Sequence[int], dim: int) -> tuple[int, int, int]:
@@ -64,9 +64,9 @@ def logsumexp(self: Tensor, dim: Any, keepdim: bool) -> Tensor:
 
 
 OPERATORS = (
-    OnCUDA(softmax.softmax_data_op, softmax_work, dense=("self",)),
-    OnCUDA(softmax.log_softmax_data_op, log_softmax_work, dense=("self",)),
-    OnCUDA(softmax.softmax_backward_op, softmax_backward_work, dense=("grad_output", "output")),
-    OnCUDA(softmax.log_softmax_backward_op, log_softmax_backward_work, dense=("grad_output", "output")),
+    ByWork(softmax.softmax_data_op, softmax_work, dense=("self",)),
+    ByWork(softmax.log_softmax_data_op, log_softmax_work, dense=("self",)),
+    ByWork(softmax.softmax_backward_op, softmax_backward_work, dense=("grad_output", "output")),
+    ByWork(softmax.log_softmax_backward_op, log_softmax_backward_work, dense=("grad_output", "output")),
     InParts(moments.logsumexp_op, logsumexp),
 )

@@ -16,8 +16,8 @@ from redispatch.kernels.cuda.sort import PLACES, VALUES, Sorting
 from redispatch.kernels.ops import sorting
 
 from .copies import copy_on_device
-from .launch_plan import Task, Within, dense, launched
 from .softmax import around
+from .structured import Task, Within, dense, launched
 
 Lines = tuple[int, int, int]
 

@@ -29,20 +29,20 @@ def add_Tensor(self, other):
     plan = plans_get(looks if looks is looks_2 else (looks, looks_2))
     if plan is None:
         plan = new_plan(variant, (looks, looks_2, int), (result, result_2, 1))
-    mould = plan.outputs[0]
+    spec = plan.outputs[0]
     result_3 = new(Tensor)
-    result_3._keyset = mould.keyset
+    result_3._keyset = spec.keyset
     result_3._counter = [0]
     result_3._autograd = None
     result_3._store = None
-    result_3._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould, result_3)
-    result_3._shape = mould.shape
-    result_3._stride = mould.stride
+    result_3._array = empty(spec.elements, spec.array) if spec.sure else memory_for(spec, result_3)
+    result_3._shape = spec.shape
+    result_3._stride = spec.stride
     result_3._offset = 0
-    result_3._dtype = mould.dtype
-    result_3._device = mould.device
+    result_3._dtype = spec.dtype
+    result_3._device = spec.device
     result_3._view = None
-    result_3._looks = mould.looks
+    result_3._looks = spec.looks
     loop = plan.run
     if loop is None:
         loop_2 = loop_into_fresh(variant, plan, result_3, (result, result_2, 1))

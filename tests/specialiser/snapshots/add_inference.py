@@ -7,20 +7,20 @@ def add_Tensor(self, other):
     plan = plans_get(looks if looks is looks_2 else (looks, looks_2))
     if plan is None:
         plan = new_plan(variant, (looks, looks_2, int), (self, other, 1))
-    mould = plan.outputs[0]
+    spec = plan.outputs[0]
     result = new(Tensor)
-    result._keyset = mould.inference_keyset
+    result._keyset = spec.inference_keyset
     result._counter = None
     result._autograd = None
     result._store = None
-    result._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould, result)
-    result._shape = mould.shape
-    result._stride = mould.stride
+    result._array = empty(spec.elements, spec.array) if spec.sure else memory_for(spec, result)
+    result._shape = spec.shape
+    result._stride = spec.stride
     result._offset = 0
-    result._dtype = mould.dtype
-    result._device = mould.device
+    result._dtype = spec.dtype
+    result._device = spec.device
     result._view = None
-    result._looks = mould.looks
+    result._looks = spec.looks
     loop = plan.run
     if loop is None:
         loop_2 = loop_into_fresh(variant, plan, result, (self, other, 1))

@@ -19,20 +19,20 @@ def add_Tensor(self, other):
         plan = plans_get(looks if looks is facts else (looks, facts))
         if plan is None:
             plan = new_plan(variant, (looks, facts, int), (self, other, 1))
-        mould = plan.outputs[0]
+        spec = plan.outputs[0]
         result_2 = new(Tensor)
-        result_2._keyset = mould.keyset
+        result_2._keyset = spec.keyset
         result_2._counter = [0]
         result_2._autograd = None
         result_2._store = None
-        result_2._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould, result_2)
-        result_2._shape = mould.shape
-        result_2._stride = mould.stride
+        result_2._array = empty(spec.elements, spec.array) if spec.sure else memory_for(spec, result_2)
+        result_2._shape = spec.shape
+        result_2._stride = spec.stride
         result_2._offset = 0
-        result_2._dtype = mould.dtype
-        result_2._device = mould.device
+        result_2._dtype = spec.dtype
+        result_2._device = spec.device
         result_2._view = None
-        result_2._looks = mould.looks
+        result_2._looks = spec.looks
         loop = plan.run
         if loop is None:
             loop_2 = loop_into_fresh(variant, plan, result_2, (self, other, 1))
@@ -69,20 +69,20 @@ def add_Tensor(self, other):
     plan_3 = plans_get(looks_2 if looks_2 is facts_2 else (looks_2, facts_2))
     if plan_3 is None:
         plan_3 = new_plan(variant, (looks_2, facts_2, int), (self, other, 1))
-    mould_2 = plan_3.outputs[0]
+    spec_2 = plan_3.outputs[0]
     result_3 = new(Tensor)
-    result_3._keyset = mould_2.keyset
+    result_3._keyset = spec_2.keyset
     result_3._counter = [0]
     result_3._autograd = None
     result_3._store = None
-    result_3._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2, result_3)
-    result_3._shape = mould_2.shape
-    result_3._stride = mould_2.stride
+    result_3._array = empty(spec_2.elements, spec_2.array) if spec_2.sure else memory_for(spec_2, result_3)
+    result_3._shape = spec_2.shape
+    result_3._stride = spec_2.stride
     result_3._offset = 0
-    result_3._dtype = mould_2.dtype
-    result_3._device = mould_2.device
+    result_3._dtype = spec_2.dtype
+    result_3._device = spec_2.device
     result_3._view = None
-    result_3._looks = mould_2.looks
+    result_3._looks = spec_2.looks
     loop_3 = plan_3.run
     if loop_3 is None:
         loop_4 = loop_into_fresh(variant, plan_3, result_3, (self, other, 1))

@@ -12,20 +12,20 @@ def index_Tensor(self, indices):
             if plan is None or self._array is None:
                 result_2 = index_first(self, indices)
             else:
-                mould = plan.outputs[0]
+                spec = plan.outputs[0]
                 result_3 = new(Tensor)
-                result_3._keyset = mould.keyset
+                result_3._keyset = spec.keyset
                 result_3._counter = [0]
                 result_3._autograd = None
                 result_3._store = None
-                result_3._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould, result_3)
-                result_3._shape = mould.shape
-                result_3._stride = mould.stride
+                result_3._array = empty(spec.elements, spec.array) if spec.sure else memory_for(spec, result_3)
+                result_3._shape = spec.shape
+                result_3._stride = spec.stride
                 result_3._offset = 0
-                result_3._dtype = mould.dtype
-                result_3._device = mould.device
+                result_3._dtype = spec.dtype
+                result_3._device = spec.device
                 result_3._view = None
-                result_3._looks = mould.looks
+                result_3._looks = spec.looks
                 bad = plan.run(result_3._array, 0, self._array, self._offset, indices_1._array, indices_1._offset)
                 if bad is not None:
                     raise first_bad_index(self, indices)
@@ -50,20 +50,20 @@ def index_Tensor(self, indices):
         if plan_2 is None or self._array is None:
             result_4 = index_first(self, indices)
         else:
-            mould_2 = plan_2.outputs[0]
+            spec_2 = plan_2.outputs[0]
             result_5 = new(Tensor)
-            result_5._keyset = mould_2.keyset
+            result_5._keyset = spec_2.keyset
             result_5._counter = [0]
             result_5._autograd = None
             result_5._store = None
-            result_5._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2, result_5)
-            result_5._shape = mould_2.shape
-            result_5._stride = mould_2.stride
+            result_5._array = empty(spec_2.elements, spec_2.array) if spec_2.sure else memory_for(spec_2, result_5)
+            result_5._shape = spec_2.shape
+            result_5._stride = spec_2.stride
             result_5._offset = 0
-            result_5._dtype = mould_2.dtype
-            result_5._device = mould_2.device
+            result_5._dtype = spec_2.dtype
+            result_5._device = spec_2.device
             result_5._view = None
-            result_5._looks = mould_2.looks
+            result_5._looks = spec_2.looks
             bad_2 = plan_2.run(result_5._array, 0, self._array, self._offset, indices_1._array, indices_1._offset)
             if bad_2 is not None:
                 raise first_bad_index(self, indices)
@@ -91,20 +91,20 @@ def index_Tensor(self, indices):
     if plan_3 is None or self._array is None:
         result_6 = index_first(self, indices)
     else:
-        mould_3 = plan_3.outputs[0]
+        spec_3 = plan_3.outputs[0]
         result_7 = new(Tensor)
-        result_7._keyset = mould_3.keyset
+        result_7._keyset = spec_3.keyset
         result_7._counter = [0]
         result_7._autograd = None
         result_7._store = None
-        result_7._array = empty(mould_3.elements, mould_3.array) if mould_3.sure else memory_for(mould_3, result_7)
-        result_7._shape = mould_3.shape
-        result_7._stride = mould_3.stride
+        result_7._array = empty(spec_3.elements, spec_3.array) if spec_3.sure else memory_for(spec_3, result_7)
+        result_7._shape = spec_3.shape
+        result_7._stride = spec_3.stride
         result_7._offset = 0
-        result_7._dtype = mould_3.dtype
-        result_7._device = mould_3.device
+        result_7._dtype = spec_3.dtype
+        result_7._device = spec_3.device
         result_7._view = None
-        result_7._looks = mould_3.looks
+        result_7._looks = spec_3.looks
         bad_3 = plan_3.run(result_7._array, 0, self._array, self._offset, indices_1._array, indices_1._offset)
         if bad_3 is not None:
             raise first_bad_index(self, indices)

@@ -26,20 +26,20 @@ def mul_Tensor(self, other):
         plan = plans_get(looks if looks is looks_2 else (looks, looks_2))
         if plan is None:
             plan = new_plan(variant, (looks, looks_2), (self, other))
-        mould = plan.outputs[0]
+        spec = plan.outputs[0]
         result_5 = new(Tensor)
-        result_5._keyset = mould.keyset
+        result_5._keyset = spec.keyset
         result_5._counter = [0]
         result_5._autograd = None
         result_5._store = None
-        result_5._array = empty(mould.elements, mould.array) if mould.sure else memory_for(mould, result_5)
-        result_5._shape = mould.shape
-        result_5._stride = mould.stride
+        result_5._array = empty(spec.elements, spec.array) if spec.sure else memory_for(spec, result_5)
+        result_5._shape = spec.shape
+        result_5._stride = spec.stride
         result_5._offset = 0
-        result_5._dtype = mould.dtype
-        result_5._device = mould.device
+        result_5._dtype = spec.dtype
+        result_5._device = spec.device
         result_5._view = None
-        result_5._looks = mould.looks
+        result_5._looks = spec.looks
         loop = plan.run
         if loop is None:
             loop_2 = loop_into_fresh(variant, plan, result_5, (self, other))
@@ -80,20 +80,20 @@ def mul_Tensor(self, other):
     plan_3 = plans_get(looks_3 if looks_3 is looks_4 else (looks_3, looks_4))
     if plan_3 is None:
         plan_3 = new_plan(variant, (looks_3, looks_4), (self, other))
-    mould_2 = plan_3.outputs[0]
+    spec_2 = plan_3.outputs[0]
     result_6 = new(Tensor)
-    result_6._keyset = mould_2.keyset
+    result_6._keyset = spec_2.keyset
     result_6._counter = [0]
     result_6._autograd = None
     result_6._store = None
-    result_6._array = empty(mould_2.elements, mould_2.array) if mould_2.sure else memory_for(mould_2, result_6)
-    result_6._shape = mould_2.shape
-    result_6._stride = mould_2.stride
+    result_6._array = empty(spec_2.elements, spec_2.array) if spec_2.sure else memory_for(spec_2, result_6)
+    result_6._shape = spec_2.shape
+    result_6._stride = spec_2.stride
     result_6._offset = 0
-    result_6._dtype = mould_2.dtype
-    result_6._device = mould_2.device
+    result_6._dtype = spec_2.dtype
+    result_6._device = spec_2.device
     result_6._view = None
-    result_6._looks = mould_2.looks
+    result_6._looks = spec_2.looks
     loop_3 = plan_3.run
     if loop_3 is None:
         loop_4 = loop_into_fresh(variant, plan_3, result_6, (self, other))

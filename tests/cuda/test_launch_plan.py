@@ -8,8 +8,9 @@ import redispatch as rd
 from redispatch.dispatch import DispatchKey
 from redispatch.kernels.cuda.runtime import launch_recorder
 from redispatch.kernels.cuda.runtime.devices import started
-from redispatch.kernels.cuda.runtime.launch_cache import NUMBERS, Remembered
-from redispatch.kernels.cuda.runtime.launch_codegen import Life, packed
+from redispatch.kernels.cuda.runtime.launch_codegen import packed
+from redispatch.kernels.cuda.runtime.launch_plan import NUMBERS, Recorded
+from redispatch.kernels.cuda.runtime.launch_recorder import Place
 from redispatch.kernels.ops.random import Generator
 from redispatch.testing import assert_close
 
@@ -23,7 +24,7 @@ def kernel_of(op):
 
 def plans(op):
     kernel = kernel_of(op)
-    assert isinstance(kernel, Remembered)
+    assert isinstance(kernel, Recorded)
     return [*kernel.plans._answers.values()]
 
 
@@ -45,7 +46,7 @@ def check_what_draws():
     for op, draw in drawing:
         rd.cuda.manual_seed(3)
         once, again = [draw().tolist() for _ in range(2)]
-        assert [plan.plain for plan in plans(op)] == [True], op
+        assert [plan.run is not None for plan in plans(op)] == [True], op
         rd.cuda.manual_seed(3)
         kernel_of(op).forget()
         assert [draw().tolist() for _ in range(2)] == [once, again]
@@ -127,8 +128,8 @@ def test_a_plan_does_what_the_kernel_does(null):
     op = rd.ops.aten.gather.default
     op(x, 1, places)
     planned = arguments(null, lambda: op(x, 1, places))[0]
-    anew = arguments(null, lambda: kernel_of(op).run_anew(x, 1, places, False))[0]
-    assert planned == anew and all(plan.plain for plan in plans(op))
+    anew = arguments(null, lambda: kernel_of(op).run_uncached(x, 1, places, False))[0]
+    assert planned == anew and all(plan.run is not None for plan in plans(op))
 
 
 def test_numbers_that_are_equal_and_not_the_same_have_plans_of_their_own(null):
@@ -178,7 +179,8 @@ def test_intermediate_memory_is_one_block_that_goes_back(null):
 
 
 def test_pieces_lie_apart_as_long_as_both_are_needed():
-    starts, size = packed([100, 600, 100, 100], [Life(0, 2), Life(1, 3), Life(2, 4), Life(3, None)])
+    lives = [Place(0, 0, 0, since, until) for since, until in ((0, 2), (1, 3), (2, 4), (3, None))]
+    starts, size = packed([100, 600, 100, 100], lives)
     assert starts == [0, 512, 0, 512] and size == 512 + 1024
     assert packed([], []) == ([], 0)
 
@@ -203,7 +205,7 @@ def test_random_numbers_are_drawn_anew_each_time(null):
     x = rd.empty(64, device="cuda")
     offsets = [arguments(null, lambda: F.dropout(x, 0.5))[0] for _ in range(3)]
     assert len({str(one) for one in offsets}) == 3
-    assert all(plan.plain for plan in plans(rd.ops.aten.native_dropout.default))
+    assert all(plan.run is not None for plan in plans(rd.ops.aten.native_dropout.default))
     rd.cuda.manual_seed(3)
     first, one = arguments(null, lambda: x.uniform_())
     rd.cuda.manual_seed(3)
@@ -224,7 +226,7 @@ def test_what_a_kernel_reads_is_read_each_time(null):
     x = rd.empty(5, device="cuda")
     for _ in range(2):
         assert x.nonzero().shape == (0, 1)  # memory of the null device holds zeros
-    assert not any(plan.plain for plan in plans(rd.ops.aten.nonzero.default))
+    assert not any(plan.run is not None for plan in plans(rd.ops.aten.nonzero.default))
 
 
 def test_errors_come_each_time_and_leave_nothing(null):
