@@ -8,7 +8,7 @@ from redispatch.testing import SampleInput
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import TorchDispatchMode
 
-from ..driver import as_list, close, looks, run, without_factory_options
+from ..driver import as_list, close, looks, run, without_factory_options, writing_into
 from .table import holds
 
 FEW = 20  # for one operator, so many are not drawn: what is tried here follows from the schema, and not from the family
@@ -76,7 +76,6 @@ def a_functionalized_in_place_form_writes_the_same(info, sample):
 
 @holds("functionalized_out", of=lambda info: info.out, unless=["out"], one_in=FEW)
 def a_functionalized_out_form_writes_the_same(info, sample):
-    keywords = [info.out.schema.arguments[i].name for i in info.out.schema.out_positions]
     wanted = as_list(run(info, sample.copy()))
     if any(x is None for x in wanted):
         return False  # what was not asked for has no memory to be written to
@@ -84,7 +83,6 @@ def a_functionalized_out_form_writes_the_same(info, sample):
     right = [rd.full_like(x.detach(), 1) for x in wanted]
     empty = [rd.empty(0, dtype=x.dtype) for x in wanted]
     for targets in (right, empty):
-        out = dict(zip(keywords, targets, strict=True))
-        call = SampleInput(sample.input, sample.args, {**sample.kwargs, **out})
+        call = SampleInput(sample.input, sample.args, {**sample.kwargs, **writing_into(info, targets)})
         same(info, call, info.out, strides=targets is right)
     return True
