@@ -1,10 +1,10 @@
 """Folds generated code: a run of lines that stands in much of it shows as a call of the fragment that it is.
 
-snapshots/fragments.py holds the fragments. Each reads as a function, though none is ever called: its parameters and what
-it returns are what differs from place to place. A parameter stands for a name, one with `: any` for anything on a line.
-Other names that the body assigns are local: they may be any, as long as no line that follows reads them; else the run is
-not folded. What stands below a layer's comment and has stood below the same one before, under other names, shows as three
-dots. So the short text says all that the long one does, but for the names of locals.
+snapshots/fragments.py holds the fragments. Each reads as a function, though none is ever called: its parameters and
+what it returns are what differs from place to place. A parameter stands for a name, one with `: any` for anything on a line.
+Other names that the body assigns are local: they may be any, as long as no line that follows reads them, or else the
+run is not folded. What stands below a layer's comment, and has stood below the same one under other names, shows as
+three dots. So the short text says all that the long one does, but for the names of locals.
 """
 
 import re
@@ -75,7 +75,7 @@ def fold(source, known):
 
 
 def like(line, former, names):
-    """Whether a line is a former one with other numbers behind its names, the same throughout; notes them in `names`."""
+    """Whether a line is a former one but for the numbers behind its names, which stand for the same throughout."""
     new, old = NAME.findall(line), NAME.findall(former)
     if NAME.sub("", line) != NAME.sub("", former) or len(new) != len(old):
         return False
@@ -87,7 +87,7 @@ def like(line, former, names):
 
 
 def as_above(source):
-    """The source with three dots for what has stood below the same layer's comment before; behind them the new names."""
+    """The source with three dots for what has stood below the same layer's comment, and the new names."""
     lines, start = source.splitlines(keepends=True), 3
     while (start := start + 1) < len(lines):
         text = lines[start].lstrip()

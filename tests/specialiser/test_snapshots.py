@@ -1,10 +1,11 @@
 """The code that is made for some operators, to read: snapshots/. Each snapshot shows what becomes of a layer.
 
-add.py has one operator layer by layer, operators.py operators of all kinds, users.py those of users. What stands in much
-of the code is in fragments.py, and shows elsewhere as one line (folding.py).
+add.py has one operator layer by layer, operators.py operators of all kinds, users.py those of users. What stands in
+much of the code is in fragments.py, and shows elsewhere as one line (folding.py).
 
 A change of the specialiser shows here as a diff. `EXPECTTEST_ACCEPT=1 pytest tests/specialiser/test_snapshots.py`
-writes the files anew; read the diff before you commit it. One of a fragment is written by hand. They hold no line numbers.
+writes the files anew; read the diff before you commit it. A fragment
+is written by hand. They hold no line numbers.
 """
 
 import difflib
