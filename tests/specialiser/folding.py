@@ -1,10 +1,10 @@
 """Folds generated code: a run of lines that stands in much of it shows as a call of the fragment that it is.
 
 snapshots/fragments.py holds the fragments. Each reads as a function, though none is ever called: its parameters and
-what it returns are what differs from place to place. A parameter stands for a name, one with `: any` for anything on a line.
-Other names that the body assigns are local: they may be any, as long as no line that follows reads them, or else the
-run is not folded. What stands below a layer's comment, and has stood below the same one under other names, shows as
-three dots. So the short text says all that the long one does, but for the names of locals.
+what it returns are what differs from place to place. A parameter stands for a name, one with `: any` for anything on
+a line. Other names that the body assigns are local: they may be any, as long as no line that follows reads them, or
+else the run is not folded. What stands below a layer's comment, and has stood below the same one under other names,
+shows as three dots. So the short text says all that the long one does, but for the names of locals.
 """
 
 import re
