@@ -1,4 +1,4 @@
-"""Fourier transforms: what modes see of them, where their results lie, autocast, and that they undo each other."""
+"""Fourier transforms: what modes see of them, where their results lie, out=, dtypes, autocast."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Matrix products agree with numpy; `matmul` and `linear` decompose as PyTorch's do."""
+"""`matmul` and `linear` decompose as PyTorch's do; errors."""
 
 # ruff: noqa: E501  (error texts stay whole, so that they can be searched for)
 

@@ -1,4 +1,4 @@
-"""Softmax, losses, layer norm and the rest of nn.functional, against numpy and PyTorch's errors."""
+"""Losses and the rest of nn.functional: what is the same loss in other words, and PyTorch's errors."""
 
 # ruff: noqa: E501  (error texts stay whole, so that they can be searched for)
 
@@ -18,19 +18,6 @@ def test_probabilities_and_smoothed_labels_are_the_same_loss():
         smoothed = F.cross_entropy(x, y, reduction=reduction, label_smoothing=0.1)
         as_chances = F.cross_entropy(x, spread, reduction=reduction)
         np.testing.assert_allclose(smoothed.numpy(), as_chances.numpy())
-
-
-def test_one_hot():
-    assert F.one_hot(rd.tensor([0, 2])).tolist() == [[1, 0, 0], [0, 0, 1]]
-    assert F.one_hot(rd.zeros(0, dtype=rd.int64), 3).shape == (0, 3)
-
-
-def test_embedding_takes_rows():
-    weight = rd.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
-    rows = F.embedding(rd.tensor([[1, 0], [1, 1]]), weight, padding_idx=0)
-    assert rows[0].tolist() == [[3, 4], [1, 2]]
-    rows.sum().backward()
-    assert weight.grad.tolist() == [[0, 0], [3, 3]]
 
 
 @pytest.mark.parametrize(

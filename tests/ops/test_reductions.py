@@ -1,4 +1,4 @@
-"""Reductions agree with numpy on values, shapes and dtypes, and with PyTorch on errors and derivatives."""
+"""Reductions where the rule is easy to get wrong: large numbers, NaN, nothing, dtypes; and PyTorch's errors."""
 
 # ruff: noqa: E501  (error texts stay whole, so that they can be searched for)
 

@@ -1,4 +1,4 @@
-"""Indices along one dimension, masks and embeddings against numpy."""
+"""Embeddings, and the errors of indices along one dimension and of masks."""
 
 import numpy as np
 import pytest
@@ -8,9 +8,6 @@ from redispatch.kernels.ops import scatter_gather
 from redispatch.kernels.ops.from_data import tensor
 
 M = np.arange(6.0).reshape(2, 3)
-G = np.array([[0, 2], [1, 1]])
-MASK = np.array([[True, False, True], [False, True, True]])
-I = np.array([1, 0, 1])  # noqa: E741  # the index of the examples
 
 
 def test_embedding_gives_no_gradient_to_the_padding():

@@ -1,4 +1,4 @@
-"""Joining and rearranging against numpy."""
+"""Joining and rearranging: what cat makes of its inputs, and PyTorch's errors."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Views against numpy: values, memory shared, gradients, errors."""
+"""Views of views and in place, and PyTorch's errors; the values of each are the operator table's affair."""
 
 import numpy as np
 import pytest
