@@ -64,6 +64,13 @@ JOINED = {
         "tree": "typename",
         "utils.parametrizations": "utils.orthogonal",
     },
+    "redispatch.optim": {
+        "adagrad": "adadelta adafactor rmsprop rprop",
+        "adam": "adamax adamw nadam radam sparse_adam",
+        "lbfgs": "line_search",
+        "sgd": "asgd muon",
+    },
+    "redispatch.optim.lr_scheduler": {"compound": "plateau", "scheduler": "simple"},
 }
 PRESENT = {
     f"{package}.{former}": f"{package}.{present}"
