@@ -15,7 +15,7 @@ as a person would: a tree of tests on these classes, at whose leaves the code is
         if type(other) is int or type(other) is float or type(other) is bool or type(other) is complex:
             ...
 
-What no fast path takes goes the slow path, which defines what the function means: `overridden`, `Parser` or `bind`, `call`.
+Calls that no fast path covers use the slow path, which defines the semantics: `overridden`, `Parser` or `bind`, `call`.
 
 A *reading* says how one overload reads a call of a given shape (so many positions, these keywords): for each value,
 what a value of each *kind* becomes, and where each slot of the stack comes from. The first overload that fits is

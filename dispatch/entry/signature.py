@@ -83,7 +83,7 @@ class Parameter:
         return self._convert(value)
 
     def reads(self, none: Any, spread: bool) -> Reads:
-        """What values of each kind become: the same as `convert`, for fast paths. `none` is what None becomes, where it may
+        """Converts values of each kind as `convert` does, for fast paths. `none` replaces None, where it may
         be given; with `spread` a lone int is a list of one."""
         found = reads(
             self.type,

@@ -122,7 +122,7 @@ def metadata_of(value: Any) -> tuple[Any, ...]:
 
 
 def marks_of(value: Any) -> tuple[bool, ...]:
-    """How a thing that is called is marked (marks.py)."""
+    """How a thing that is called is marked (annotations.py)."""
     return tuple([bool(getattr(value, mark, False)) for mark in ("__inline__", "__pure__", "__leaf__")])
 
 

@@ -180,7 +180,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         "_dtype",
         "_device",
         "_view",
-        "_interned",  # shape, stride, dtype and device as one object, or None: see looks.py
+        "_interned",  # shape, stride, dtype and device as one object, or None: see metadata.py
         "__dict__",
         "__weakref__",
     )

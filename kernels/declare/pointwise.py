@@ -255,8 +255,8 @@ class Pointwise(Deciding, Structured):
     @leaf
     @inline
     def run_out(self, *args: Any) -> Tensor:
-        """The out= kernel. The first call for an `out` that looks so goes the long way, and so do all where an input
-        may share memory with it."""
+        """The out= kernel. The first call for an `out` of such metadata takes the slow path, and so do all
+        whose inputs may share memory with it."""
         out, inputs = args[-1], args[:-1]
         for i in self.tensors:
             if self.is_tensor(inputs[i], i) and shares_memory(inputs[i], out):
@@ -381,7 +381,7 @@ class Pointwise(Deciding, Structured):
         return target
 
     def run_out_first(self, variant: Variant, plan: PointwisePlan, args: tuple[Any, ...]) -> Tensor:
-        """The out= kernel for an `out` that looks so for the first time. Its loop is remembered if it was not
+        """The out= kernel for the first `out` of such metadata. Its loop is remembered if it was not
         resized."""
         out, metadata = args[-1], metadata_of(args[-1])
         self.run_out_slow(*args)

@@ -1,4 +1,4 @@
-"""Structured operators: `meta` says what the result looks like, `body` fills it; every form follows from the two.
+"""Structured operators: `meta` gives the metadata of the result, `body` fills it; every form follows from the two.
 
     functional   allocate what meta says, fill it
     in-place     the first argument must look like what meta says; fill it
@@ -29,7 +29,7 @@ from .declare import Function, Operator
 
 
 class Meta(NamedTuple):
-    """What a result looks like. `strides` None means dense, row by row."""
+    """The metadata of a result. `strides` None means dense, row by row."""
 
     shape: tuple[int, ...]
     dtype: dtype
@@ -37,7 +37,7 @@ class Meta(NamedTuple):
     strides: tuple[int, ...] | None = None
 
     def allocate(self, on: Any = None) -> Tensor:
-        """A new tensor that looks like this."""
+        """Returns a new tensor of this metadata."""
         return empty(self.shape, self.dtype, on or self.device, self.strides)
 
 
@@ -105,7 +105,7 @@ class Structured(Forms, Operator):
     kind = "structured"
 
     def meta(self, function: Callable[..., Meta]) -> Callable[..., Meta]:
-        """Registers what says the result's metadata, and with it the kernels of the meta device. It calls no operator."""
+        """Registers the result's metadata, and with it the kernels of the meta device. It calls no operator."""
         self.meta_function = function
         self._register("Meta", "meta", self._meta_functional, self._meta_inplace, self._meta_out)
         return function

@@ -56,8 +56,8 @@ from redispatch.dispatch.tensor import (
     empty,
     empty_from,
     lay_out,
-    metadata_of,
     memory_format,
+    metadata_of,
     no_memory,
     output_spec,
     overridable_property,
@@ -154,7 +154,7 @@ def move(target: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
 
 REMEMBERED = 4096  # plans for copies and fills of each kind; then they start afresh
 
-COPIES: dict[Any, NearPlan] = {}  # (looks, dtype, device, memory format) -> how a tensor is copied
+COPIES: dict[Any, NearPlan] = {}  # (metadata, dtype, device, memory format) -> how a tensor is copied
 
 
 @inline

@@ -185,7 +185,7 @@ min_dim_out_op = Operator(
 )
 
 
-INDEXED: dict[Any, Plan] = {}  # by operator, looks, dim and keepdim: how values and their positions are found
+INDEXED: dict[Any, Plan] = {}  # by operator, metadata, dim and keepdim: how values and their positions are found
 
 
 @leaf

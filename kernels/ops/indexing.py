@@ -177,7 +177,7 @@ def index_kernel(self: Tensor, indices: Indices) -> Tensor:
 
 
 def index_first(self: Tensor, indices: Indices) -> Tensor:
-    """The same the long way: for looks seen for the first time, for masks, and off the CPU."""
+    """The slow path: for metadata seen for the first time, for masks, and off the CPU."""
     if not indices:
         raise IndexError("at least one index must be provided")
     if len(indices) == 1 and is_mask_of_dense(self, indices[0]):
@@ -257,7 +257,7 @@ def put_key(self: Tensor, indices: Indices, values: Tensor, accumulate: bool) ->
 
 
 def index_put_first(self: Tensor, indices: Indices, values: Tensor, accumulate: bool) -> Tensor:
-    """The same the long way: for looks seen for the first time, for masks, for shared memory, and off the CPU."""
+    """The slow path: for metadata seen for the first time, for masks, for shared memory, and off the CPU."""
     if not indices:
         raise IndexError("at least one index must be provided")
     if is_mask_fill(self, indices, values) and not accumulate:

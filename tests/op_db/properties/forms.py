@@ -1,4 +1,4 @@
-"""The forms of an operator agree: functional, in-place, out=, and the meta device, which computes looks alone."""
+"""The forms of an operator agree: functional, in-place, out=, and the meta device, which computes metadata alone."""
 
 import redispatch as rd
 from redispatch.dispatch import bind, call

@@ -22,8 +22,8 @@ def add_out(self, other, out):
                 if plan is None:
                     plan = new_plan(variant, (metadata, metadata_2, int), (self, other, 1))
                 value_4 = plan.into.get
-                metadata_3 = out._interned or metadata_of(out)
-                loop = value_4(metadata_3)
+                interned = out._interned or metadata_of(out)
+                loop = value_4(interned)
                 if loop is None or out._array is None:
                     result = run_out_first(variant, plan, (self, other, 1, out))
                 else:
@@ -59,14 +59,14 @@ def add_out(self, other, out):
         if other is out or one_store_4 or other._array is out._array is not None:
             result_4 = run_out_slow(self, other, 1, out)
         else:
-            metadata_4 = self._interned or metadata_of(self)
-            metadata_5 = other._interned or metadata_of(other)
-            plan_3 = plans_get(metadata_4 if metadata_4 is metadata_5 else (metadata_4, metadata_5))
+            metadata_3 = self._interned or metadata_of(self)
+            metadata_4 = other._interned or metadata_of(other)
+            plan_3 = plans_get(metadata_3 if metadata_3 is metadata_4 else (metadata_3, metadata_4))
             if plan_3 is None:
-                plan_3 = new_plan(variant, (metadata_4, metadata_5, int), (self, other, 1))
+                plan_3 = new_plan(variant, (metadata_3, metadata_4, int), (self, other, 1))
             value_10 = plan_3.into.get
-            metadata_6 = out._interned or metadata_of(out)
-            loop_2 = value_10(metadata_6)
+            interned_2 = out._interned or metadata_of(out)
+            loop_2 = value_10(interned_2)
             if loop_2 is None or out._array is None:
                 result_4 = run_out_first(variant, plan_3, (self, other, 1, out))
             else:

@@ -24,11 +24,11 @@ def copy(self, src):
         # CPU: copy_inplace_kernel (kernel), kernels/ops/copying.py
         one_store = src._store is not None and src._store is self._store
         if not (src is self or one_store or src._array is self._array is not None):
-            metadata = self._interned or metadata_of(self)
-            metadata_2 = src._interned or metadata_of(src)
-            run = WRITES_get((metadata, metadata_2))
+            interned = self._interned or metadata_of(self)
+            interned_2 = src._interned or metadata_of(src)
+            run = WRITES_get((interned, interned_2))
             if run is None:
-                run = new_write((metadata, metadata_2), self, src)
+                run = new_write((interned, interned_2), self, src)
             if self._array is not None and src._array is not None:
                 run(self._array, self._offset, src._array, src._offset)
                 result_3 = self
@@ -69,11 +69,11 @@ def copy(self, src):
     # CPU: copy_inplace_kernel (kernel), kernels/ops/copying.py
     one_store_2 = src._store is not None and src._store is self._store
     if not (src is self or one_store_2 or src._array is self._array is not None):
-        metadata_3 = self._interned or metadata_of(self)
-        metadata_4 = src._interned or metadata_of(src)
-        run_3 = WRITES_get((metadata_3, metadata_4))
+        interned_3 = self._interned or metadata_of(self)
+        interned_4 = src._interned or metadata_of(src)
+        run_3 = WRITES_get((interned_3, interned_4))
         if run_3 is None:
-            run_3 = new_write((metadata_3, metadata_4), self, src)
+            run_3 = new_write((interned_3, interned_4), self, src)
         if self._array is not None and src._array is not None:
             run_3(self._array, self._offset, src._array, src._offset)
             result_5 = self

@@ -5,11 +5,11 @@ def detach(self):
     if (self._autograd is not None and self._autograd.requires_grad):
         # ADInplaceOrView: tracking (kernel), kernels/ops/copying.py
         # CPU: detach_kernel (default backend kernel), kernels/ops/geometry.py
-        metadata = self._interned or metadata_of(self)
-        window = windows_get(metadata)
+        interned = self._interned or metadata_of(self)
+        window = windows_get(interned)
         if window is None:
             geometry_2 = geometry(self)
-            window = remember((metadata,), self, geometry_2)
+            window = remember((interned,), self, geometry_2)
         value_2 = window.metadata
         value_3 = self._store
         if value_3 is None:
@@ -35,11 +35,11 @@ def detach(self):
         return result
     # ADInplaceOrView: tracking (kernel), kernels/ops/copying.py
     # CPU: detach_kernel (default backend kernel), kernels/ops/geometry.py
-    metadata_2 = self._interned or metadata_of(self)
-    window_3 = windows_get(metadata_2)
+    interned_2 = self._interned or metadata_of(self)
+    window_3 = windows_get(interned_2)
     if window_3 is None:
         geometry_3 = geometry(self)
-        window_3 = remember((metadata_2,), self, geometry_3)
+        window_3 = remember((interned_2,), self, geometry_3)
     value_5 = window_3.metadata
     value_6 = self._store
     if value_6 is None:

@@ -7,8 +7,8 @@ def index_Tensor(self, indices):
         if not bool((self._autograd is not None and self._autograd.requires_grad)):
             # CPU: index_kernel (kernel), kernels/ops/indexing.py
             value_8 = indices_1._interned or metadata_of(indices_1)
-            metadata = self._interned or metadata_of(self)
-            plan = INDEXED_get((metadata, None, value_8))
+            interned = self._interned or metadata_of(self)
+            plan = INDEXED_get((interned, None, value_8))
             if plan is None or self._array is None:
                 result_2 = index_first(self, indices)
             else:
@@ -45,8 +45,8 @@ def index_Tensor(self, indices):
             look_on(operator_derivative, node)
         # CPU: index_kernel (kernel), kernels/ops/indexing.py
         value_14 = indices_1._interned or metadata_of(indices_1)
-        metadata_2 = self._interned or metadata_of(self)
-        plan_2 = INDEXED_get((metadata_2, None, value_14))
+        interned_2 = self._interned or metadata_of(self)
+        plan_2 = INDEXED_get((interned_2, None, value_14))
         if plan_2 is None or self._array is None:
             result_4 = index_first(self, indices)
         else:
@@ -86,8 +86,8 @@ def index_Tensor(self, indices):
         return finish_slow(operator_derivative, op, node, [self, indices], result_4)
     # CPU: index_kernel (kernel), kernels/ops/indexing.py
     value_20 = indices_1._interned or metadata_of(indices_1)
-    metadata_3 = self._interned or metadata_of(self)
-    plan_3 = INDEXED_get((metadata_3, None, value_20))
+    interned_3 = self._interned or metadata_of(self)
+    plan_3 = INDEXED_get((interned_3, None, value_20))
     if plan_3 is None or self._array is None:
         result_6 = index_first(self, indices)
     else:

@@ -14,9 +14,9 @@ def max_dim(self, dim):
         if WATCH.on:
             look_on(operator_derivative, node)
         # CPU: max_dim_kernel (kernel), kernels/ops/extremes.py
-        metadata = self._interned or metadata_of(self)
-        value_8 = INDEXED_get(('max', metadata, dim, False))
-        plan = value_8 or new_indexed(('max', metadata, dim, False), self)
+        interned = self._interned or metadata_of(self)
+        value_8 = INDEXED_get(('max', interned, dim, False))
+        plan = value_8 or new_indexed(('max', interned, dim, False), self)
         spec = plan.outputs[0]
         result_2 = new(Tensor)
         result_2._keyset = spec.keyset
@@ -69,9 +69,9 @@ def max_dim(self, dim):
             return (result_2, result_3)
         return finish_slow(operator_derivative, op, node, [self, dim, False], (result_2, result_3))
     # CPU: max_dim_kernel (kernel), kernels/ops/extremes.py
-    metadata_2 = self._interned or metadata_of(self)
-    value_17 = INDEXED_get(('max', metadata_2, dim, False))
-    plan_2 = value_17 or new_indexed(('max', metadata_2, dim, False), self)
+    interned_2 = self._interned or metadata_of(self)
+    value_17 = INDEXED_get(('max', interned_2, dim, False))
+    plan_2 = value_17 or new_indexed(('max', interned_2, dim, False), self)
     spec_3 = plan_2.outputs[0]
     result_4 = new(Tensor)
     result_4._keyset = spec_3.keyset

@@ -15,12 +15,12 @@ def view(self, size):
             look_on(operator_derivative, node)
         # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
         # CPU: viewed (default backend kernel), kernels/ops/geometry.py
-        metadata = self._interned or metadata_of(self)
+        interned = self._interned or metadata_of(self)
         key = tuple(size)
-        window = windows_get((metadata, key))
+        window = windows_get((interned, key))
         if window is None:
             geometry_2 = geometry(self, size)
-            window = remember((metadata, key), self, geometry_2)
+            window = remember((interned, key), self, geometry_2)
         value_8 = window.metadata
         value_9 = self._store
         if value_9 is None:
@@ -83,12 +83,12 @@ def view(self, size):
         return finish_slow(operator_derivative, op, node, [self, size], result_2)
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
     # CPU: viewed (default backend kernel), kernels/ops/geometry.py
-    metadata_2 = self._interned or metadata_of(self)
+    interned_2 = self._interned or metadata_of(self)
     key_2 = tuple(size)
-    window_3 = windows_get((metadata_2, key_2))
+    window_3 = windows_get((interned_2, key_2))
     if window_3 is None:
         geometry_3 = geometry(self, size)
-        window_3 = remember((metadata_2, key_2), self, geometry_3)
+        window_3 = remember((interned_2, key_2), self, geometry_3)
     value_11 = window_3.metadata
     value_12 = self._store
     if value_12 is None:

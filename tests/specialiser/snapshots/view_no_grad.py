@@ -4,12 +4,12 @@ def view(self, size):
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
     # CPU: viewed (default backend kernel), kernels/ops/geometry.py
-    metadata = self._interned or metadata_of(self)
+    interned = self._interned or metadata_of(self)
     key = tuple(size)
-    window = windows_get((metadata, key))
+    window = windows_get((interned, key))
     if window is None:
         geometry_2 = geometry(self, size)
-        window = remember((metadata, key), self, geometry_2)
+        window = remember((interned, key), self, geometry_2)
     value_2 = window.metadata
     value_3 = self._store
     if value_3 is None:

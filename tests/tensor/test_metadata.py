@@ -1,4 +1,4 @@
-"""Looks: one object for tensors that look alike, and never a stale one."""
+"""Metadata: one object for tensors whose metadata is equal, and never a stale one."""
 
 import pickle
 
