@@ -15,7 +15,7 @@ from redispatch._higher_order_ops import (
     wrap_with_autocast,
     wrap_with_set_grad_enabled,
 )
-from redispatch._higher_order_ops.while_loop import while_loop_dense
+from redispatch._higher_order_ops.control_flow import while_loop_dense
 
 from ..seeing import Seen
 
