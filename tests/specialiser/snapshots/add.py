@@ -380,8 +380,8 @@ def add_out(self, other, out):
                 metadata, metadata_2 = looks_of_each(self, other)
                 plan = plan_for(metadata if metadata is metadata_2 else (metadata, metadata_2), variant, (metadata, metadata_2, int), (self, other, 1))
                 value_4 = plan.into.get
-                metadata_3 = out._interned or metadata_of(out)
-                loop = value_4(metadata_3)
+                interned = out._interned or metadata_of(out)
+                loop = value_4(interned)
                 if loop is None or out._array is None:
                     result = run_out_first(variant, plan, (self, other, 1, out))
                 else:

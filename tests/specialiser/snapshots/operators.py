@@ -329,9 +329,9 @@ def max_dim(self, dim):
         node.facts = (self._shape, dim, False)
         looked_on(node)
         # CPU: max_dim_kernel (kernel), kernels/ops/extremes.py
-        metadata = self._interned or metadata_of(self)
-        value_8 = INDEXED_get(('max', metadata, dim, False))
-        plan = value_8 or new_indexed(('max', metadata, dim, False), self)
+        interned = self._interned or metadata_of(self)
+        value_8 = INDEXED_get(('max', interned, dim, False))
+        plan = value_8 or new_indexed(('max', interned, dim, False), self)
         result_2 = fresh(plan.outputs[0])
         result_3 = fresh(plan.outputs[1])
         if self._array is not None:
@@ -405,12 +405,12 @@ def view(self, size):
         looked_on(node)
         # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
         # CPU: viewed (default backend kernel), kernels/ops/geometry.py
-        metadata = self._interned or metadata_of(self)
+        interned = self._interned or metadata_of(self)
         key = tuple(size)
-        window = windows_get((metadata, key))
+        window = windows_get((interned, key))
         if window is None:
             geometry_2 = geometry(self, size)
-            window = remember((metadata, key), self, geometry_2)
+            window = remember((interned, key), self, geometry_2)
         result_2 = window_of(self, window)
         made_a_view(result_2, self, result_2._keyset is not self._keyset, history_of, [self, size], DEFAULT_CREATION)
         view_is_tied(result_2, node, result_2 is self)
@@ -426,12 +426,12 @@ def view(self, size):
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
     # CPU: viewed (default backend kernel), kernels/ops/geometry.py
-    metadata = self._interned or metadata_of(self)
+    interned = self._interned or metadata_of(self)
     key = tuple(size)
-    window = windows_get((metadata, key))
+    window = windows_get((interned, key))
     if window is None:
         geometry_2 = geometry(self, size)
-        window = remember((metadata, key), self, geometry_2)
+        window = remember((interned, key), self, geometry_2)
     result = window_of(self, window)
     made_a_view(result, self, result._keyset is not self._keyset, history_created, [self, size], NO_GRAD_MODE)
     return result
@@ -494,11 +494,11 @@ def detach(self):
     if (self._autograd is not None and self._autograd.requires_grad):
         # ADInplaceOrView: tracking (kernel), kernels/ops/copying.py
         # CPU: detach_kernel (default backend kernel), kernels/ops/geometry.py
-        metadata = self._interned or metadata_of(self)
-        window = windows_get(metadata)
+        interned = self._interned or metadata_of(self)
+        window = windows_get(interned)
         if window is None:
             geometry_2 = geometry(self)
-            window = remember((metadata,), self, geometry_2)
+            window = remember((interned,), self, geometry_2)
         result = window_of(self, window)
         result._counter = self._counter
         return result
@@ -522,10 +522,10 @@ def copy(self, src):
         # CPU: copy_inplace_kernel (kernel), kernels/ops/copying.py
         one_store = src._store is not None and src._store is self._store
         if not (src is self or one_store or src._array is self._array is not None):
-            metadata, metadata_2 = looks_of_each(self, src)
-            run = WRITES_get((metadata, metadata_2))
+            interned, interned_2 = looks_of_each(self, src)
+            run = WRITES_get((interned, interned_2))
             if run is None:
-                run = new_write((metadata, metadata_2), self, src)
+                run = new_write((interned, interned_2), self, src)
             if self._array is not None and src._array is not None:
                 run(self._array, self._offset, src._array, src._offset)
                 result_3 = self
@@ -549,8 +549,8 @@ def index_Tensor(self, indices):
     if (bool((self._autograd is not None and self._autograd.requires_grad))) or (bool((indices_1._autograd is not None and indices_1._autograd.requires_grad))):
         if not bool((self._autograd is not None and self._autograd.requires_grad)):
             # CPU: index_kernel (kernel), kernels/ops/indexing.py
-            value_8, metadata = looks_of_each(indices_1, self)
-            plan = INDEXED_get((metadata, None, value_8))
+            value_8, interned = looks_of_each(indices_1, self)
+            plan = INDEXED_get((interned, None, value_8))
             if plan is None or self._array is None:
                 result_2 = index_first(self, indices)
             else:
