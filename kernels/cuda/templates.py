@@ -152,12 +152,12 @@ class Written:
         return found
 
     def launch(
-        self, compute: str, dtypes: Sequence[str], blocks: int, threads: int = THREADS, **given: object
+        self, compute: str, dtypes: Sequence[str], blocks: int, threads: int = THREADS, /, **given: object
     ) -> Launch:
         """So many blocks of so many threads of that kernel."""
         return Launch(self.kernel(compute, dtypes, **given), (blocks, 1, 1), (threads, 1, 1))
 
-    def spread(self, compute: str, dtypes: Sequence[str], count: int, **given: object) -> Launch:
+    def spread(self, compute: str, dtypes: Sequence[str], count: int, /, **given: object) -> Launch:
         """A thread for each of `count` elements."""
         return self.launch(compute, dtypes, -(-count // THREADS), **given)
 

@@ -130,7 +130,8 @@ def counts_of(dtype: str, n: int, runs: bool) -> Kept:
     piece = -(-n // (tile * CUT.most)) * tile
     parts = -(-n // piece)
     given = {"RUNS": runs, "THREADS": CUT.threads, "WARPS": CUT.threads // WARP}
-    count = COUNT.launch(*computing(("int64", dtype)), parts, CUT.threads, **given)
+    compute, dtypes = computing(("int64", dtype))
+    count = COUNT.launch(compute, dtypes, parts, CUT.threads, **given)
     sums = planned_scan(CUMSUM, "int64", "int64", 1, parts, 1)
     (one,) = sums.launches
     return Kept(count, (n, piece), one, sums.rest, parts)

@@ -443,7 +443,7 @@ def copied_matrices(
 
 
 CHOLESKY = Written(cholesky_of_each, ("out", "info", "x"))
-LU = Written(lu_of_each, ("out", "pivots", "info", "x"))
+LU_FACTORS = Written(lu_of_each, ("out", "pivots", "info", "x"))
 REFLECTIONS = Written(reflections_of_each, ("out", "tau", "x"))
 TRIANGLES = Written(triangles_solved, ("out", "a"))
 REFLECTED = Written(reflected_columns, ("out", "vectors", "tau"))
@@ -647,7 +647,7 @@ def factor_lu(LU: Tensor, pivots: Tensor, info: Tensor, A: Tensor, turned: bool 
     """turned: whether the transposed matrices are factored."""
     x = matrices(A).turned if turned else matrices(A)
     if not for_library(A):
-        one_block_each(LU, (LU, pivots, info), x)
+        one_block_each(LU_FACTORS, (LU, pivots, info), x)
     elif x.many:
         copy_matrices(matrices(LU), x)
         wide = empty(pivots._shape, dtypes.int64, pivots._device)

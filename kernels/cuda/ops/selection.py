@@ -289,8 +289,8 @@ def most_frequent(dtype: str, outer: int, size: int, inner: int) -> Sorting:
     told = (VALUES, PLACES, bests, done.keys, done.order, X)
     steps = [*done.steps, Step(launch, told, (size, inner, parts, piece))]
     if parts > 1:
-        kinds, blocks = (*kinds[:3], *kinds[4:]), -(-lines // threads)
-        launch = OF_PIECES.launch(DTYPES[dtype].compute, kinds, blocks, threads, THREADS=threads)
+        fewer, blocks = (*kinds[:3], *kinds[4:]), -(-lines // threads)
+        launch = OF_PIECES.launch(DTYPES[dtype].compute, fewer, blocks, threads, THREADS=threads)
         steps.append(Step(launch, (*told[:3], *told[4:]), (lines, size, inner, parts)))
     return done._replace(steps=tuple(steps), scratch=bests + 8 * lines * parts)
 
@@ -328,19 +328,22 @@ def selecting(dtype: str, lines: int, one: bool) -> Launch:
 
 # --- operators --------------------------------------------------------------------------------------------------------
 
-Lines = tuple[int, int, int]  # how many lie before, along and behind a dimension
-
-# by operator: the launches, of the dtype, the lines and the arguments behind `self`
+# By operator: the launches for a dtype, for how many elements lie before, along and behind a dimension, and for the
+# arguments behind `self`.
 OPERATORS: dict[Any, Callable[..., Sorting]] = {
-    sorting.sort_op: lambda dtype, lines, dim, descending: planned_sort(dtype, *lines, lines[1], descending),
-    sorting.sort_stable_op: lambda dtype, lines, stable, dim, descending: planned_sort(
-        dtype, *lines, lines[1], descending
+    sorting.sort_op: lambda dtype, outer, size, inner, dim, descending: planned_sort(
+        dtype, outer, size, inner, size, descending
     ),
-    sorting.topk_op: lambda dtype, lines, k, dim, largest, sorts: first_few(dtype, *lines, k, largest, sorts),
-    sorting.kthvalue_op: lambda dtype, lines, k, dim, keepdim: of_rank(dtype, *lines, k - 1, False),
-    sorting.median_dim_op: lambda dtype, lines, dim, keepdim: of_rank(dtype, *lines, -1, False),
-    sorting.nanmedian_dim_op: lambda dtype, lines, dim, keepdim: of_rank(dtype, *lines, -1, True),
-    sorting.mode_op: lambda dtype, lines, dim, keepdim: most_frequent(dtype, *lines),
+    sorting.sort_stable_op: lambda dtype, outer, size, inner, stable, dim, descending: planned_sort(
+        dtype, outer, size, inner, size, descending
+    ),
+    sorting.topk_op: lambda dtype, outer, size, inner, k, dim, largest, sorts: first_few(
+        dtype, outer, size, inner, k, largest, sorts
+    ),
+    sorting.kthvalue_op: lambda dtype, outer, size, inner, k, *rest: of_rank(dtype, outer, size, inner, k - 1, False),
+    sorting.median_dim_op: lambda dtype, outer, size, inner, *rest: of_rank(dtype, outer, size, inner, -1, False),
+    sorting.nanmedian_dim_op: lambda dtype, outer, size, inner, *rest: of_rank(dtype, outer, size, inner, -1, True),
+    sorting.mode_op: lambda dtype, outer, size, inner, *rest: most_frequent(dtype, outer, size, inner),
 }
 
 
@@ -362,7 +365,7 @@ def choose(op: Any, args: tuple[Any, ...], values: Tensor, indices: Tensor) -> N
         found = [
             one if one.is_contiguous() else empty(one._shape, one._dtype, one._device) for one in (values, indices)
         ]
-    plan = OPERATORS[op](x._dtype.name, lines, *args[1:])
+    plan = OPERATORS[op](x._dtype.name, *lines, *args[1:])
     known: dict[str, int] = {VALUES: 0, PLACES: 1, X: 2}
     tasks = []
     for step in plan.steps:

@@ -141,9 +141,9 @@ class Started:
                     self._record(op, function, f"planned {op._opname}")
         self._choose()
         self.serve_declared()
-        for op, kernel in [*served()]:
-            title = op.qualified_name.removeprefix("aten::").partition(".")[0]
-            self._record(op, on_device(kernel, title), f"on the device: {title}")
+        for overload, kernel in [*served()]:
+            title = overload.qualified_name.removeprefix("aten::").partition(".")[0]
+            self._record(overload, on_device(kernel, title), f"on the device: {title}")
         for overload, function in through_host():
             self._put(overload, apart_from_target(or_library(overload, function)), f"by the CPU: {overload.name()}")
         self.undo.append(late_errors(found).remove)
@@ -170,15 +170,11 @@ class Started:
 
     def _choose(self) -> None:
         """Operators with places among their results: the functional form remembers what it launched."""
-        for table, function in (
-            (ops_scans.ELSEWHERE, scans.fill_extremes),
-            (ops_extremes.ELSEWHERE, argreduce.find_extremes),
-        ):
-            table["cuda"] = function  # type: ignore[assignment]  # each table has a type of its own
-            self.undo.append(lambda table=table: table.__delitem__("cuda"))  # type: ignore[misc]  # mypy gives up on a default argument
+        ops_scans.ELSEWHERE["cuda"], ops_extremes.ELSEWHERE["cuda"] = scans.fill_extremes, argreduce.find_extremes
         for op in (*scans.RECORDED, *argreduce.RECORDED):
             self._record(op.functional, unmarked(on_cpu(op.functional)), f"on the device: {op.base_name}")
-            self._put(op.out, unmarked(on_cpu(op.out)), f"out= of {op.base_name}")
+            if op.out is not None:
+                self._put(op.out, unmarked(on_cpu(op.out)), f"out= of {op.base_name}")
 
     def serve_declared(self) -> bool:
         """Gives kernels to pointwise operators and users' reductions that have none yet; whether there were any."""
