@@ -146,16 +146,7 @@ from ._C import DisableTorchFunction, DisableTorchFunctionSubclass
 from ._higher_order_ops import cond, while_loop
 from ._moved import enter as _enter_former_paths
 from .amp import autocast, is_autocast_available
-from .amp.by_device import (
-    cpu,
-    get_autocast_cpu_dtype,
-    get_autocast_gpu_dtype,
-    is_autocast_cpu_enabled,
-    set_autocast_cpu_dtype,
-    set_autocast_cpu_enabled,
-    set_autocast_gpu_dtype,
-)
-from .amp.functions import (
+from .amp.autocast_mode import (
     autocast_decrement_nesting,
     autocast_increment_nesting,
     clear_autocast_cache,
@@ -165,6 +156,15 @@ from .amp.functions import (
     set_autocast_cache_enabled,
     set_autocast_dtype,
     set_autocast_enabled,
+)
+from .amp.by_device import (
+    cpu,
+    get_autocast_cpu_dtype,
+    get_autocast_gpu_dtype,
+    is_autocast_cpu_enabled,
+    set_autocast_cpu_dtype,
+    set_autocast_cpu_enabled,
+    set_autocast_gpu_dtype,
 )
 from .autograd import (
     enable_grad,

@@ -98,9 +98,9 @@ functionalize_functions(out_dtype)
 #
 #     auto_functionalized(torch.ops.mylib.add_one.default, x=x)        # (None, the new x)
 #
-# Under functionalization nothing may be written. Our own operators have forms that write nothing; a custom operator with
-# `mutates_args` mostly has none. So it is run on copies of what it writes, inside of this operator, which itself is
-# functional: a graph may hold it, and a compiler may put the write back where nobody needs the former value.
+# Under functionalization nothing may be written. Our own operators have forms that write nothing; a custom operator
+# with `mutates_args` mostly has none. So it is run on copies of what it writes, inside of this operator, which itself
+# is functional: a graph may hold it, and a compiler may put the write back where nobody needs the former value.
 #
 # Source: PyTorch's torch._higher_order_ops.auto_functionalize.
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from redispatch.amp.functions import is_autocast_cache_enabled, is_autocast_enabled
+from redispatch.amp.autocast_mode import is_autocast_cache_enabled, is_autocast_enabled
 from redispatch.dispatch import pytree as pytree
 from redispatch.dispatch.autograd import Function, grad
 from redispatch.dispatch.tensor import Tensor

@@ -5,8 +5,8 @@ import copy
 import pytest
 
 import redispatch as rd
-from redispatch.demo.data import Split, load_digits
-from redispatch.demo.model import Classifier
+from redispatch.demo.train import Split, load_digits
+from redispatch.demo.train import Classifier
 from redispatch.demo.train import Trainer
 
 pytestmark = pytest.mark.usefixtures("simulator")

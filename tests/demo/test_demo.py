@@ -10,8 +10,8 @@ import pytest
 import redispatch as rd
 from redispatch.autograd import gradcheck
 from redispatch.demo import data, picture, story, tour
-from redispatch.demo.activation import swish
-from redispatch.demo.model import Classifier, accuracy
+from redispatch.demo.train import swish
+from redispatch.demo.train import Classifier, accuracy
 from redispatch.demo.train import BATCH, History, Trainer
 from redispatch.modes.flop_counter import FlopCounterMode
 
