@@ -24,8 +24,7 @@ from typing import Any
 import redispatch as rd
 from redispatch.utils import _pytree as pytree
 from redispatch.utils import flop_counter
-from redispatch.utils.flop_counter import register_flop_formula
-from redispatch.utils.flop_counter import Formula, flop_registry
+from redispatch.utils.flop_counter import Formula, flop_registry, register_flop_formula
 from redispatch.utils.text_table import text_table
 
 __all__ = ["FlopCounterMode", "flop_registry", "register_flop_formula"]
@@ -57,7 +56,8 @@ BESIDE_PRODUCTS: dict[Any, Formula] = {  # what frontend/utils/flop_counter.py d
 
 
 def flops_by_tags(func: Any, args: Any, kwargs: Any, out: Any) -> int:
-    """What an operator without a formula costs: by its tags, or nothing (views, copies, indexing, new tensors)."""
+    """Returns the cost of an operator without a formula: by its tags, or nothing (views, copies, indexing, new
+    tensors)."""
     tags = {str(tag).removeprefix("Tag.") for tag in getattr(func, "tags", ())}
     if "pointwise" in tags:
         return sum(x.numel() for x in pytree.tree_leaves(out) if isinstance(x, rd.Tensor))

@@ -87,19 +87,19 @@ class LBFGS(Optimizer):
             slope = here.gradient.dot(direction).item()
             if slope > -small:
                 break
-            before, looks = here.loss, 0
+            before, metadata = here.loss, 0
             if group["line_search_fn"] is not None:
                 tries = group["max_eval"] - evaluations
-                here, looks = self._search(closure, here._replace(step=0.0, slope=slope), step, direction, tries)
+                here, metadata = self._search(closure, here._replace(step=0.0, slope=slope), step, direction, tries)
                 step = state["t"] = here.step
                 self._move(direction, step)
             else:
                 self._move(direction, step)
                 if iteration != group["max_iter"]:
                     loss = float(evaluated(closure))
-                    here, looks = Point(0.0, loss, self._gradient(), 0.0), 1
-            evaluations += looks
-            state["func_evals"] += looks
+                    here, metadata = Point(0.0, loss, self._gradient(), 0.0), 1
+            evaluations += metadata
+            state["func_evals"] += metadata
             if (
                 evaluations >= group["max_eval"]
                 or greatest(here.gradient) <= group["tolerance_grad"]
@@ -198,18 +198,18 @@ def strong_wolfe(
     def is_flat(point: Point) -> bool:
         return abs(point.slope) <= -FLATTER * start.slope
 
-    before, point, looks = start, at(step), 1
+    before, point, metadata = start, at(step), 1
     rounds = 0
     while rounds < tries:
         if rises(point) or (rounds > 1 and point.loss >= before.loss):
             break
         if is_flat(point):
-            return point, looks
+            return point, metadata
         if point.slope >= 0:
             break
         least, most = point.step + 0.01 * (point.step - before.step), 10 * point.step
         before, point = point, at(cubic_minimum(before, point, least, most))
-        looks, rounds = looks + 1, rounds + 1
+        metadata, rounds = metadata + 1, rounds + 1
     if rounds == tries:
         before = start
     bracket = [before, point]
@@ -227,7 +227,7 @@ def strong_wolfe(
         else:
             stuck = close
         point = at(step)
-        looks, rounds = looks + 1, rounds + 1
+        metadata, rounds = metadata + 1, rounds + 1
         if rises(point) or point.loss >= bracket[low].loss:
             bracket[1 - low] = point
             low = 0 if bracket[0].loss <= bracket[1].loss else 1
@@ -238,7 +238,7 @@ def strong_wolfe(
         bracket[low] = point
         if done:
             break
-    return bracket[low], looks
+    return bracket[low], metadata
 
 
 def cubic_minimum(one: Point, other: Point, least: float, most: float) -> float:

@@ -6,7 +6,7 @@ from typing import Any
 
 from redispatch import kernels
 from redispatch.dispatch import call, ops
-from redispatch.dispatch.specialiser.marks import inline
+from redispatch.dispatch.specialiser.annotations import inline
 from redispatch.dispatch.tensor import Tensor, strided, wrap_dim
 
 from ..declare.declare import Operator
@@ -17,8 +17,12 @@ from ..declare.structured import Meta, not_implemented
 
 # --- forward ---------------------------------------------------------------------------------------------------------
 
-softmax_data_op = Planned("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", out="out")
-log_softmax_data_op = Planned("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", out="out")
+softmax_data_op = Planned(
+    "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", out="out", refuses="whole complex", core=True
+)
+log_softmax_data_op = Planned(
+    "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", out="out", refuses="whole complex", core=True
+)
 
 
 def forward_meta(name: str, self: Tensor, dim: int, half_to_float: bool) -> Meta:
@@ -61,8 +65,10 @@ log_softmax_data_op.derivative(
 # --- backward --------------------------------------------------------------------------------------------------------
 
 BACKWARD = "(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor"
-softmax_backward_op: Planned = Planned(f"_softmax_backward_data{BACKWARD}")
-log_softmax_backward_op: Planned = Planned(f"_log_softmax_backward_data{BACKWARD}")
+softmax_backward_op: Planned = Planned(
+    f"_softmax_backward_data{BACKWARD}", refuses="whole complex", late_out=("out", "grad_input")
+)
+log_softmax_backward_op: Planned = Planned(f"_log_softmax_backward_data{BACKWARD}", refuses="whole complex")
 
 
 @softmax_backward_op.meta
@@ -116,8 +122,12 @@ log_softmax_backward_op.derivative(
 
 # --- the public operators --------------------------------------------------------------------------------------------
 
-softmax_op = Operator("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
-log_softmax_op = Operator("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+softmax_op = Operator(
+    "softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", refuses="whole complex", late_out=True
+)
+log_softmax_op = Operator(
+    "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", refuses="whole complex", late_out=True
+)
 
 
 @softmax_op.implicit

@@ -203,12 +203,12 @@ class Started:
             self._record(pool.functional, unmarked(on_cpu(pool.functional)), f"pooling {pool.base_name}")
         self._choose()
         self.serve_declared()
-        self._serve_as_they_are()
         for on_matrices in matrices.OPERATORS:
             for form, kernel in on_matrices.forms():
                 self._record(form, apart_from_target(kernel), f"on matrices: {form.name()}")
         for overload, function in through_host():
             self._put(overload, apart_from_target(or_library(overload, function)), f"by the CPU: {overload.name()}")
+        self._serve_as_they_are()
         fallbacks = Library("_", "IMPL", KEY)
         fallbacks.fallback(self.without_kernel)
         self.undo.append(fallbacks._destroy)
