@@ -23,13 +23,12 @@ from redispatch.kernels.ops import random
 from redispatch.kernels.ops import written_over as _written_over
 from redispatch.kernels.ops.legacy import TYPES as _LEGACY_TYPES
 
-from . import _C, _ops, amp, autograd, backends, cuda, fft, func, library, linalg, overrides, utils, viz
+from . import _C, _names, _ops, amp, autograd, backends, cuda, fft, func, library, linalg, overrides, utils, viz
 from . import _future as __future__
 from ._moved import enter as _enter_former_paths
-from ._names import take as _take
 from .utils import type_names as types
 
-_take(
+_names.take(
     globals(),
     {
         "math": "e inf nan pi",

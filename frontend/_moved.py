@@ -112,7 +112,20 @@ JOINED = {
         "tables": "chrome notebook page",
     },
 }
-PRESENT = {
+# PyTorch's path of a module -> where the module stands; the stub of this name, which type checkers read, is generated
+ALIASES = {
+    "redispatch._subclasses.fake_tensor": "redispatch.modes.fake_tensor",
+    "redispatch._subclasses.functional_tensor": "redispatch.modes.functional_tensor",
+    "redispatch._subclasses.schema_check_mode": "redispatch.modes.schema_check",
+    "redispatch.autograd.anomaly_mode": "redispatch.dispatch.autograd.anomaly_mode",
+    "redispatch.autograd.forward_ad": "redispatch.dispatch.autograd.forward_ad",
+    "redispatch.autograd.function": "redispatch.dispatch.autograd.function",
+    "redispatch.autograd.grad_mode": "redispatch.dispatch.autograd.grad_mode",
+    "redispatch.autograd.graph": "redispatch.dispatch.autograd.graph",
+    "redispatch.autograd.variable": "redispatch.dispatch.autograd.variable",
+    "redispatch.utils._pytree": "redispatch.dispatch.pytree",
+}
+PRESENT = ALIASES | {
     f"{package}.{former}": f"{package}.{present}"
     for package, modules in JOINED.items()
     for present, names in modules.items()

@@ -12,9 +12,9 @@ from redispatch.amp import autocast
 from redispatch.autograd import set_grad_enabled
 from redispatch.dispatch import OpOverload
 from redispatch.dispatch.layers.functionalize import WRITE_COPIES, written_positions
+from redispatch.dispatch.pytree import tree_map_only
 from redispatch.dispatch.schema.schema import TENSOR
 from redispatch.dispatch.tensor import Tensor, dtype, promote_types
-from redispatch.utils._pytree import tree_map_only
 from redispatch.utils.checkpoint import checkpoint
 
 from .control_flow import BodyOperator, functionalize_functions

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from redispatch.amp.autocast_mode import is_autocast_cache_enabled, is_autocast_enabled
-from redispatch.dispatch import pytree as pytree
+from redispatch.dispatch import pytree
 from redispatch.dispatch.autograd import Function, grad
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.cuda.runtime.graphs import CUDAGraph, Handle, graph, graph_pool_handle, warming_up

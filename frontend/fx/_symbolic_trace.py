@@ -24,8 +24,8 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from redispatch import nn
+from redispatch.dispatch.pytree import tree_leaves
 from redispatch.dispatch.tensor import Tensor
-from redispatch.utils._pytree import tree_leaves
 
 from .graph import Graph
 from .graph_module import GraphModule

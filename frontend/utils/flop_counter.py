@@ -16,10 +16,9 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from redispatch.dispatch import OpOverload, ops
+from redispatch.dispatch import OpOverload, ops, pytree
 from redispatch.dispatch.tensor import Tensor
 
-from . import _pytree as pytree
 from ._python_dispatch import TorchDispatchMode
 from .module_tracker import GLOBAL, ModuleTracker
 from .text_table import text_table

@@ -39,9 +39,9 @@ from redispatch.dispatch import (
     wants_gradient,
 )
 from redispatch.dispatch.higher_order import HigherOrderOperator
+from redispatch.dispatch.pytree import tree_flatten, tree_leaves, tree_map, tree_map_only, tree_unflatten
 from redispatch.dispatch.tensor import Tensor
 from redispatch.modes.fake_tensor import FakeTensor, FakeTensorMode
-from redispatch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_map_only, tree_unflatten
 
 from .._symbolic_trace import Tracer
 from ..codegen import PyTreeCodeGen

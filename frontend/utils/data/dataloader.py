@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from redispatch.dispatch import pytree
 from redispatch.dispatch.tensor import Tensor, dtypes, pinned_memory
 from redispatch.kernels.ops.creation import empty
 from redispatch.kernels.ops.from_data import as_tensor, tensor
 from redispatch.kernels.ops.shape import stack
-from redispatch.utils import _pytree as pytree
 
 from .dataset import BatchSampler, IterableDataset, RandomSampler, SequentialSampler
 
