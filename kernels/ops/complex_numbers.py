@@ -64,7 +64,7 @@ def turned_over(base: Tensor, bit: int) -> Tensor:
     return view
 
 
-conj_view_op = Operator("_conj(Tensor(a) self) -> Tensor(a)")
+conj_view_op = Operator("_conj(Tensor(a) self) -> Tensor(a)", refuses="whole floating", batching="pointwise")
 
 
 @conj_view_op.explicit
@@ -77,7 +77,7 @@ def conj_view_kernel(self: Tensor) -> Tensor:
 
 conj_view_op.derivative(self=lambda grad: grad.conj(), for_complex=True)
 
-neg_view_op = Operator("_neg_view(Tensor(a) self) -> Tensor(a)")
+neg_view_op = Operator("_neg_view(Tensor(a) self) -> Tensor(a)", batching="pointwise")
 
 
 @neg_view_op.explicit
@@ -117,7 +117,7 @@ resolve_conj, resolve_neg = public(resolve_conj_op), public(resolve_neg_op)
 # --- conjugates in memory ---------------------------------------------------------------------------------------------
 
 conj_physical_op = Operator("conj_physical(Tensor self) -> Tensor", out="out")
-conj_physical_copy_op = Operator("_conj_physical(Tensor self) -> Tensor")
+conj_physical_copy_op = Operator("_conj_physical(Tensor self) -> Tensor", batching="pointwise")
 conj_physical_inplace_op = Operator("conj_physical_(Tensor(a!) self) -> Tensor(a!)", tags=("inplace", "pointwise"))
 
 
@@ -161,8 +161,10 @@ conj_physical_ = public(conj_physical_inplace_op)
 
 # --- complex numbers as pairs of reals --------------------------------------------------------------------------------
 
-view_as_real_op = Operator("view_as_real(Tensor(a) self) -> Tensor(a)")
-view_as_complex_op = Operator("view_as_complex(Tensor(a) self) -> Tensor(a)")
+view_as_real_op = Operator("view_as_real(Tensor(a) self) -> Tensor(a)", refuses="whole floating", batching="pointwise")
+view_as_complex_op = Operator(
+    "view_as_complex(Tensor(a) self) -> Tensor(a)", refuses="whole halves complex", batching="leading"
+)
 
 
 @view_as_real_op.explicit
@@ -213,7 +215,7 @@ view_as_complex_op.autocast(cpu="fp32")
 view_as_real, view_as_complex = public(view_as_real_op, method=False), public(view_as_complex_op, method=False)
 
 real_op = composite_view(Operator("real(Tensor(a) self) -> Tensor(a)"))
-imag_op = composite_view(Operator("imag(Tensor(a) self) -> Tensor(a)"))
+imag_op = composite_view(Operator("imag(Tensor(a) self) -> Tensor(a)", refuses="whole floating"))
 
 
 def part(self: Tensor, index: int) -> Tensor:

@@ -97,7 +97,7 @@ def whole(out: Tensor, *factors: Any) -> list[Any]:
 
 # --- mm --------------------------------------------------------------------------------------------------------------
 
-mm_op = Planned("mm(Tensor self, Tensor mat2) -> Tensor", out="out")
+mm_op = Planned("mm(Tensor self, Tensor mat2) -> Tensor", out="out", refuses="bool", core=True)
 
 
 @mm_op.meta
@@ -158,7 +158,7 @@ mm = public(mm_op)
 
 # --- bmm -------------------------------------------------------------------------------------------------------------
 
-bmm_op = Planned("bmm(Tensor self, Tensor mat2) -> Tensor", out="out")
+bmm_op = Planned("bmm(Tensor self, Tensor mat2) -> Tensor", out="out", refuses="bool", core=True)
 
 
 @bmm_op.meta
@@ -210,7 +210,13 @@ class Accumulated(Planned):
 
 # --- addmm, baddbmm --------------------------------------------------------------------------------------------------
 
-addmm_op = Accumulated(f"addmm(Tensor self, Tensor mat1, Tensor mat2, {SCALES}) -> Tensor", inplace=True, out="out")
+addmm_op = Accumulated(
+    f"addmm(Tensor self, Tensor mat1, Tensor mat2, {SCALES}) -> Tensor",
+    inplace=True,
+    out="out",
+    refuses="bool",
+    core=True,
+)
 
 
 @addmm_op.meta
@@ -266,7 +272,7 @@ addmm_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
 addmm = public(addmm_op)
 
 baddbmm_op = Accumulated(
-    f"baddbmm(Tensor self, Tensor batch1, Tensor batch2, {SCALES}) -> Tensor", inplace=True, out="out"
+    f"baddbmm(Tensor self, Tensor batch1, Tensor batch2, {SCALES}) -> Tensor", inplace=True, out="out", refuses="bool"
 )
 
 
@@ -306,8 +312,10 @@ baddbmm = public(baddbmm_op)
 
 # --- vectors: mv, addmv, dot -----------------------------------------------------------------------------------------
 
-mv_op = Planned("mv(Tensor self, Tensor vec) -> Tensor", out="out")
-addmv_op = Structured(f"addmv(Tensor self, Tensor mat, Tensor vec, {SCALES}) -> Tensor", inplace=True, out="out")
+mv_op = Planned("mv(Tensor self, Tensor vec) -> Tensor", out="out", refuses="bool")
+addmv_op = Structured(
+    f"addmv(Tensor self, Tensor mat, Tensor vec, {SCALES}) -> Tensor", inplace=True, out="out", refuses="bool"
+)
 
 
 def check_mv(input_shape: tuple[int, ...], input_dtype: Any, mat: Tensor, vec: Tensor) -> None:
@@ -384,7 +392,7 @@ addmv_op.forward(tangent_of_sum(mv_op))
 addmv_op.autocast(cuda="lower_precision_fp")
 addmv = public(addmv_op)
 
-dot_op = Planned("dot(Tensor self, Tensor tensor) -> Tensor", out="out")
+dot_op = Planned("dot(Tensor self, Tensor tensor) -> Tensor", out="out", refuses="bool")
 
 
 @dot_op.meta
@@ -431,7 +439,7 @@ dot_op.forward("multilinear")
 dot_op.autocast(cuda="promote")
 dot = public(dot_op)
 
-vdot_op = Planned("vdot(Tensor self, Tensor other) -> Tensor", out="out")
+vdot_op = Planned("vdot(Tensor self, Tensor other) -> Tensor", out="out", refuses="bool")
 
 
 @vdot_op.meta
@@ -478,7 +486,7 @@ ger = public(ger_op)
 
 # --- matmul ----------------------------------------------------------------------------------------------------------
 
-matmul_op = Operator("matmul(Tensor self, Tensor other) -> Tensor", out="out")
+matmul_op = Operator("matmul(Tensor self, Tensor other) -> Tensor", out="out", refuses="bool")
 
 
 @matmul_op.implicit
@@ -577,7 +585,7 @@ matmul = public(matmul_op)
 
 # --- linear ----------------------------------------------------------------------------------------------------------
 
-linear_op = Operator("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", out="out")
+linear_op = Operator("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", out="out", refuses="bool")
 
 
 @linear_op.implicit

@@ -50,14 +50,17 @@ def scratch(shape: Sequence[int], dtype: dtype = dtypes.float64) -> Operand:
 # --- var, std --------------------------------------------------------------------------------------------------------
 
 CORRECTION = "int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False"
-var_op = Operator("var(Tensor self, bool unbiased=True) -> Tensor", tags=REDUCTION)
+var_op = Operator("var(Tensor self, bool unbiased=True) -> Tensor", tags=REDUCTION, refuses="whole")
 var_dim_op = Operator(
-    "var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION
+    "var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
+    out="out",
+    tags=REDUCTION,
+    core=True,
 )
 var_correction_op = Planned(
-    f"var.correction(Tensor self, {CORRECTION}) -> Tensor", out="correction_out", tags=REDUCTION
+    f"var.correction(Tensor self, {CORRECTION}) -> Tensor", out="correction_out", tags=REDUCTION, core=True
 )
-std_op = Operator("std(Tensor self, bool unbiased=True) -> Tensor", tags=REDUCTION)
+std_op = Operator("std(Tensor self, bool unbiased=True) -> Tensor", tags=REDUCTION, refuses="whole")
 std_dim_op = Operator(
     "std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION
 )
@@ -205,6 +208,7 @@ vector_norm_op = Planned(
     "-> Tensor",
     out="out",
     tags=REDUCTION,
+    refuses="whole",
 )
 
 

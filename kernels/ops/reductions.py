@@ -125,9 +125,11 @@ def converted(self: Tensor, dtype: dtype) -> Tensor:
 
 # --- sum -------------------------------------------------------------------------------------------------------------
 
-sum_op = Planned(f"sum(Tensor self, *, {DTYPE}) -> Tensor", out="out", tags=REDUCTION, dtype_of_target=True)
+sum_op = Planned(
+    f"sum(Tensor self, *, {DTYPE}) -> Tensor", out="out", tags=REDUCTION, dtype_of_target=True, batching="full"
+)
 sum_dim_op = Planned(
-    f"sum.dim_IntList({DIMS}, *, {DTYPE}) -> Tensor", out="IntList_out", tags=REDUCTION, dtype_of_target=True
+    f"sum.dim_IntList({DIMS}, *, {DTYPE}) -> Tensor", out="IntList_out", tags=REDUCTION, dtype_of_target=True, core=True
 )
 
 
@@ -211,8 +213,10 @@ sum_to_size = public(sum_to_size_op, function=False)
 
 # --- mean ------------------------------------------------------------------------------------------------------------
 
-mean_op = Planned(f"mean(Tensor self, *, {DTYPE}) -> Tensor", tags=REDUCTION)
-mean_dim_op = Planned(f"mean.dim({DIMS}, *, {DTYPE}) -> Tensor", out="out", tags=REDUCTION)
+mean_op = Planned(
+    f"mean(Tensor self, *, {DTYPE}) -> Tensor", tags=REDUCTION, refuses="whole", core=True, batching="full"
+)
+mean_dim_op = Planned(f"mean.dim({DIMS}, *, {DTYPE}) -> Tensor", out="out", tags=REDUCTION, core=True)
 
 
 @mean_dim_op.meta
@@ -249,12 +253,13 @@ mean = public(mean_op, mean_dim_op)
 
 # --- prod ------------------------------------------------------------------------------------------------------------
 
-prod_op = Planned(f"prod(Tensor self, *, {DTYPE}) -> Tensor", tags=REDUCTION)
+prod_op = Planned(f"prod(Tensor self, *, {DTYPE}) -> Tensor", tags=REDUCTION, core=True, batching="full")
 prod_dim_op = Planned(
     f"prod.dim_int(Tensor self, int dim, bool keepdim=False, *, {DTYPE}) -> Tensor",
     out="int_out",
     tags=REDUCTION,
     dtype_of_target=True,
+    core=True,
 )
 
 
@@ -342,15 +347,17 @@ def truth_loop(reduction: Reduction, out: Tensor, self: Tensor, dim: Any) -> Run
     return reduction.ready(out._operand, self._operand, dims)
 
 
-all_op = Planned("all(Tensor self) -> Tensor", out="all_out", tags=REDUCTION)
+all_op = Planned("all(Tensor self) -> Tensor", out="all_out", tags=REDUCTION, batching="full")
 all_dim_op = Planned("all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
 all_dims_op = Planned(
     "all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", out="dims_out", tags=REDUCTION
 )
-any_op = Planned("any(Tensor self) -> Tensor", out="all_out", tags=REDUCTION)
-any_dim_op = Planned("any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
+any_op = Planned("any(Tensor self) -> Tensor", out="all_out", tags=REDUCTION, core=True, batching="full")
+any_dim_op = Planned(
+    "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION, core=True
+)
 any_dims_op = Planned(
-    "any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", out="dims_out", tags=REDUCTION
+    "any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", out="dims_out", tags=REDUCTION, core=True
 )
 
 
@@ -412,7 +419,7 @@ def as_counted(acc, total):
 
 COUNT = Reduction("count_nonzero", lambda dtype: Recipe(one_unless_zero, np.int64(0), add_to, as_counted))
 
-count_nonzero_op = Planned("count_nonzero(Tensor self, int? dim=None) -> Tensor", tags=REDUCTION)
+count_nonzero_op = Planned("count_nonzero(Tensor self, int? dim=None) -> Tensor", tags=REDUCTION, batching="full")
 count_nonzero_dims_op = Planned("count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", tags=REDUCTION)
 
 
