@@ -54,6 +54,7 @@ Refusals = Mapping[Any, str | Exception] | Dtypes  # of Dtypes; mypy takes no un
 LateOut = bool | str | tuple[str, ...] | None
 LEAF_KEYS = {"CPU", "Meta"}
 DECLARED: dict[OpOverload, Operator] = {}  # who declared a form
+SECOND_NAMES: dict[OpOverload, OpOverload] = {}  # of aliases: the functional form -> that of the operator it calls
 REFUSED: dict[str, dict[str, str | Exception]] = {}  # what the first overload of a name refuses
 
 # Words for several dtypes: `refuses="whole complex"`
@@ -388,6 +389,7 @@ def alias(
     into = (out or of.out._overloadname) if of.out else None
     written = inplace and of.inplace is not None
     made = Operator(f"{named}{arguments}", inplace=written, out=into, numbers=numbers, tags=tags, refuses=of.refuses)
+    SECOND_NAMES[made.functional] = of.functional
     targets = (of.functional, of.inplace if written else None, of.out)
     for form, target in zip((made.functional, made.inplace, made.out), targets, strict=True):
         if form is not None and target is not None:
