@@ -56,7 +56,7 @@ from .cpu.margin_loss import multi_label, multi_label_backward, multi_margin, mu
 from .cpu.normalize import ready_layer_norm, ready_layer_norm_backward
 from .cpu.random import bernoulli, blocks, exponential, normal, permutation, randint, uniform
 from .cpu.reduce import ALL, AMAX, AMIN, ANY, MEAN, NANSUM, PROD, SUM, Recipe, Reduction
-from .cpu.scan import CUMPROD, CUMSUM, ready_cumulative_extreme, ready_logcumsumexp
+from .cpu.scan import COMPLEX_LOGCUMSUMEXP, CUMPROD, CUMSUM, LOGCUMSUMEXP, ready_cumulative_extreme
 from .cpu.softmax import LOG_SOFTMAX, SOFTMAX
 from .cpu.sort import ready_mode, ready_rank, ready_sort, ready_top
 from .engine.assembly import busiest_loop

@@ -49,25 +49,28 @@ class Template:
         key = (name, *given.items())
         entry = self.entries.get(key)
         if entry is None:
-            dtypes = {word: value for word, value in given.items() if isinstance(value, str)}
-            kernel = self.kernel(name, dtypes, {word: value for word, value in given.items() if word not in dtypes})
-            entry = self.entries[key] = kernel.entry(*(self.type_of(one, dtypes) for one in self.parameters))
+            entry = self.entries[key] = self.compiled(name, given, self.fastmath)
         return entry
 
-    def kernel(self, name: str, dtypes: dict[str, str], given: dict[str, Any]) -> Kernel:
+    def compiled(self, name: str, given: dict[str, Any], fastmath: frozenset[str]) -> Entry:
+        """The same for callers that remember it, with LLVM's flags."""
+        dtypes = {word: value for word, value in given.items() if isinstance(value, str)}
         first = next(iter(dtypes.values()), "int64")
         known: dict[str, Any] = numbers_of(DTYPES[first].compute)
         for word, dtype in dtypes.items():
-            known |= {f"load_{word}": load(dtype), f"store_{word}": store(dtype)}
-        return Kernel(self.loop, name=name or None, given=known | given, real=real_type(first), fastmath=self.fastmath)
+            if dtype in DTYPES:  # or a type of this machine's alone, as of keys
+                known |= {f"load_{word}": load(dtype), f"store_{word}": store(dtype)}
+        known |= {word: value for word, value in given.items() if word not in dtypes}
+        kernel = Kernel(self.loop, name=name or None, given=known, real=real_type(first), fastmath=fastmath)
+        return kernel.entry(*(self.type_of(one, dtypes) for one in self.parameters))
 
     def type_of(self, parameter: str, dtypes: dict[str, str]) -> str:
         """The signature's word for a parameter."""
         kind = self.types.get(parameter, "int64")
         word, _, rest = kind.removesuffix("[]").partition(".")
         dtype, array = dtypes.get(word), "[]" * kind.endswith("[]")
-        if dtype is None:
-            return kind
+        if dtype is None or dtype not in DTYPES:
+            return kind if dtype is None else dtype + array
         return array_type(dtype) if array and not rest else DTYPES[dtype].compute + array
 
 
