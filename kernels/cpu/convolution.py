@@ -23,16 +23,13 @@ import numpy as np
 
 from redispatch.dispatch.tensor.geometry import contiguous_strides, numel
 from redispatch.dispatch.tensor.operand import Operand
-from redispatch.dispatch.tensor.target import ByTarget
 
-from ..engine.compile import Entry, Kernel
-from ..engine.convert import array_type
 from ..engine.pool import parallel_for
 from ..engine.program import integral
-from .blas import bmm
+from ..engine.template import Template, zero
+from .blas import matmul
 
 uint64 = np.uint64
-zero = np.float64(0)  # stands for a zero of the dtype
 
 
 class Windows(NamedTuple):
@@ -135,32 +132,22 @@ def fold_loop(lo, hi, g, columns, columns_at, x, x_at):
                     from_ += ow
 
 
-_ENTRIES = ByTarget()
-
-
-def _entry(loop: str, dtype: str) -> Entry:
-    entry = _ENTRIES.get((loop, dtype))
-    if entry is None:
-        function = unfold_loop if loop == "unfold" else fold_loop
-        array = array_type(dtype)
-        kernel = Kernel(function, name=f"{loop}_windows", given={"zero": getattr(np, dtype)(0)})
-        entry = kernel.entry("int64", "int64", "int64[]", array, "int64", array, "int64")
-        _ENTRIES[loop, dtype] = entry
-    return entry
+UNFOLD = Template(unfold_loop, "int64[] g", "x[] columns x")
+FOLD = Template(fold_loop, "int64[] g", "x[] columns x")
 
 
 def unfold(columns: Operand, x: Operand, windows: Windows) -> None:
     """columns[channels * size, windows] of an image x[channels, depth, height, width]; the columns are contiguous."""
     rows = x.shape[0] * math.prod(windows.size)
     args = (windows.table(*x.strides), columns.array, columns.offset, x.array, x.offset)
-    parallel_for(_entry("unfold", x.dtype), rows, args, math.prod(windows.counts))
+    parallel_for(UNFOLD(name="unfold_windows", x=x.dtype), rows, args, math.prod(windows.counts))
 
 
 def fold(x: Operand, columns: Operand, windows: Windows) -> None:
     """Adds the columns to an image x[channels, depth, height, width], whose elements lie apart."""
     work = math.prod(windows.counts) * math.prod(windows.size)
     args = (windows.table(*x.strides), columns.array, columns.offset, x.array, x.offset)
-    parallel_for(_entry("fold", x.dtype), x.shape[0], args, work)
+    parallel_for(FOLD(name="fold_windows", x=x.dtype), x.shape[0], args, work)
 
 
 # --- products --------------------------------------------------------------------------------------------------------
@@ -231,7 +218,7 @@ class Product:
         """y = W X + bias; y, weight and bias are contiguous."""
         columns = self.scratch(x)
         for n in range(x.shape[0]):
-            bmm(
+            matmul(
                 part(y, n, self.result_shape), part(weight, 0, self.weight_shape), self.columns_of(image(x, n), columns)
             )
         add_to_channels(y, bias, x.shape[0])
@@ -241,7 +228,7 @@ class Product:
         elements(x)[:] = 0
         columns, matrices = contiguous(self.columns_shape, self.dtype), part(weight, 0, self.weight_shape, True)
         for n in range(x.shape[0]):
-            bmm(columns, matrices, part(y, n, self.result_shape))
+            matmul(columns, matrices, part(y, n, self.result_shape))
             fold(image(x, n), columns, self.windows)
         add_to_channels(x, bias, x.shape[0])
 
@@ -252,5 +239,5 @@ class Product:
         total[:] = 0
         for n in range(x.shape[0]):
             turned = part(self.columns_of(image(x, n), memory), 0, self.columns_shape, True)
-            bmm(found, part(y, n, self.result_shape), turned)
+            matmul(found, part(y, n, self.result_shape), turned)
             total += found.array

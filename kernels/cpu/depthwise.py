@@ -17,12 +17,10 @@ import numpy as np
 
 from redispatch.dispatch.tensor.geometry import is_contiguous
 from redispatch.dispatch.tensor.operand import Operand
-from redispatch.dispatch.tensor.target import ByTarget
 
-from ..engine.compile import Entry, Kernel
-from ..engine.convert import array_type
 from ..engine.pool import parallel_for
 from ..engine.program import integral
+from ..engine.template import Template
 from .convolution import Windows, add_to_channels, contiguous, elements, first_behind, first_inside
 from .copy import copy
 from .reduce import REASSOCIATE
@@ -104,18 +102,9 @@ def channels_loop(lo, hi, g, y, y_at, x, x_at, w, w_at):
                                 with_row(y, y_plane + (z * oh + row) * ow, x, of, sw, w, window + k, first, last)
 
 
-_ENTRIES = ByTarget()
-
-
-def _entry(row: Callable[..., Any], dtype: str) -> Entry:
-    entry = _ENTRIES.get((row, dtype))
-    if entry is None:
-        # The sum of products may be added in any order, so that it is done in vectors; NaN and inf count as ever.
-        fastmath = REASSOCIATE if row is multiply_rows else frozenset()
-        kernel = Kernel(channels_loop, name=f"depthwise_{row.__name__}", given={"with_row": row}, fastmath=fastmath)
-        array = array_type(dtype)
-        entry = _ENTRIES[row, dtype] = kernel.entry("int64", "int64", "int64[]", *[array, "int64"] * 3)
-    return entry
+CHANNELS = Template(channels_loop, "int64[] g", "x[] y x w")
+# The sum of products may be added in any order, so that it is done in vectors; NaN and inf count as ever.
+SUMS_OF_PRODUCTS = Template(channels_loop, "int64[] g", "x[] y x w", fastmath=REASSOCIATE)
 
 
 class Depthwise:
@@ -145,7 +134,9 @@ class Depthwise:
         arrays = [part for one in (y, x, weight) for part in (one.array, one.offset)]
         work = x.shape[0] * self.each * int(np.prod(self.windows.counts)) * int(np.prod(self.windows.size))
         table = self.windows.table(x.shape[0], self.into, self.each)
-        parallel_for(_entry(row, self.dtype), self.into, (table, *arrays), max(1, work))
+        loop = SUMS_OF_PRODUCTS if row is multiply_rows else CHANNELS
+        entry = loop(name=f"depthwise_{row.__name__}", x=self.dtype, with_row=row)
+        parallel_for(entry, self.into, (table, *arrays), max(1, work))
 
 
 def dense(x: Operand) -> Operand:

@@ -16,12 +16,12 @@ from redispatch.kernels import (
     index_put,
     index_select,
     index_shape,
-    nll_loss,
-    nll_loss_backward,
+    ready_nll_loss,
+    ready_nll_loss_backward,
     scatter,
 )
 
-from .layouts import dense, filled, injective, layouts, values
+from .layouts import dense, ends, filled, injective, layouts, values
 
 EXTREME = [-(2**63), -(2**31) - 1, -4, -1, 3, 4, 2**31, 2**63 - 1]
 
@@ -125,13 +125,15 @@ def test_nll_loss_and_its_gradient(reduction):
     each = -w * np.take_along_axis(x, label[:, None], 1)[:, 0]
     expected = {"none": each, "sum": each.sum(), "mean": each.sum() / w.sum()}[reduction]
     out, total = dense(np.zeros(np.shape(expected), np.float32)), dense(np.zeros((), np.float32))
-    assert nll_loss(out, total, dense(x), dense(target), dense(weight), reduction=reduction) is None
+    given = dense(x), dense(target), dense(weight)
+    assert ready_nll_loss(out, *given, reduction=reduction)(*ends(out, total, *given)) is None
     np.testing.assert_allclose(values(out), expected, rtol=1e-6)
 
     mean = reduction == "mean"
     grad = dense(np.ones(np.shape(expected), np.float32))
     result = dense(np.full((3, 4, 2), 9, np.float32))
-    assert nll_loss_backward(result, grad, total, dense(target), dense(weight), mean=mean) is None
+    spread = ready_nll_loss_backward(result, grad, *given[1:], mean=mean)
+    assert spread(*ends(result, grad, total, *given[1:])) is None
     one_hot = (np.arange(4)[None, :, None] == label[:, None]) * used[:, None]
     np.testing.assert_allclose(values(result), one_hot * -w[:, None] / (w.sum() if mean else 1.0), rtol=1e-6)
 
@@ -139,7 +141,8 @@ def test_nll_loss_and_its_gradient(reduction):
 def test_a_target_that_is_no_class_is_reported():
     x, target = dense(np.zeros((1, 4, 1), np.float32)), dense(np.array([[4]]))
     loss, total = dense(np.zeros((), np.float32)), dense(np.zeros((), np.float32))
-    assert nll_loss(loss, total, x, target) == BadIndex(4, 1, 4)
+    assert ready_nll_loss(loss, x, target)(*ends(loss, total, x, target)) == BadIndex(4, 1, 4)
     for label in (4, -1):
         bad = dense(np.array([[label]]))
-        assert nll_loss_backward(dense(np.zeros((1, 4, 1), np.float32)), loss, total, bad) == BadIndex(label, 1, 4)
+        spread = ready_nll_loss_backward(x, loss, bad)
+        assert spread(*ends(x, loss, total, bad)) == BadIndex(label, 1, 4)
