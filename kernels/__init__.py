@@ -29,9 +29,8 @@ from .cpu.adam import ADAM_LOOP
 from .cpu.argreduce import extreme_with_indices, ready_extreme
 from .cpu.attention import Attention, blas_takes
 from .cpu.blas import addmm, matmul, ready_addmm, ready_matmul
-from .cpu.convolution import Product, Windows, add_to_channels
+from .cpu.convolution import Depthwise, Product, Windows, add_to_channels
 from .cpu.copy import arange, copy, fill, ready_cat, ready_copy, ready_fill
-from .cpu.depthwise import Depthwise
 from .cpu.direct_convolution import direct
 from .cpu.distances import distances, distances_of_pairs
 from .cpu.indexing import (

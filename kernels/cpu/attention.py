@@ -29,8 +29,7 @@ from ..engine.primitives import maximum
 from ..engine.program import integral
 from ..engine.template import Template, load_mask, lowest, one, zero
 from ..maths.vecmath import exp, log
-from .blas import bare
-from .blas_threads import allow_threads
+from .blas import allow_threads, bare
 from .reduce import REASSOCIATE
 
 ROWS, COLUMNS = 64, 512  # queries and keys in a block
