@@ -19,7 +19,7 @@ from .linalg import SCALES, check_expands, check_not_bool, expanded, scale, whol
 # --- addbmm ----------------------------------------------------------------------------------------------------------
 
 addbmm_op = Structured(
-    f"addbmm(Tensor self, Tensor batch1, Tensor batch2, {SCALES}) -> Tensor", inplace=True, out="out"
+    f"addbmm(Tensor self, Tensor batch1, Tensor batch2, {SCALES}) -> Tensor", inplace=True, out="out", refuses="bool"
 )
 
 

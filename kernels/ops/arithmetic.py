@@ -106,14 +106,12 @@ def rsub_scaled(self, other, alpha):
 rsub_op = pointwise(
     "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     rsub_scaled,
-    late_out=True,
     refuses={"bool": ""},
     derivative={"self": subtracted, "other": passed_on},
 )
 rsub_scalar_op = pointwise(
     "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
     rsub_scaled,
-    late_out=True,
     refuses={"bool": ""},
     derivative=subtracted,
     node="RsubBackward1",
@@ -169,7 +167,6 @@ div_scalar_op = with_number(
     div_op,
     "div.Scalar(Tensor self, Scalar other) -> Tensor",
     core=True,
-    late_out=True,
     derivative=lambda grad, other: grad / other,
     node="DivBackward1",
     forward="linear",
@@ -195,6 +192,7 @@ div_mode_op = of_numbers(
         ),
     },
     node="DivBackward2",
+    refuses={"bool complex": ""},
 )
 div = public(div_op, div_mode_op)
 

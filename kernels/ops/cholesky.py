@@ -38,6 +38,7 @@ from .solving import solve_triangular_op
 cholesky_ex_op = Several(
     "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
     out="L",
+    refuses="whole halves",
 )
 
 
@@ -72,7 +73,9 @@ cholesky_ex_op.derivative(
     self=lambda grad, result0, upper: cholesky_backward(grad, result0, upper), nondifferentiable=(1,), for_complex=True
 )
 
-linalg_cholesky_op = Operator("linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", out="out")
+linalg_cholesky_op = Operator(
+    "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", out="out", refuses="whole halves"
+)
 
 
 some_results(linalg_cholesky_op, cholesky_ex_op, lambda self, upper: (self, upper, False), check="linalg.cholesky")
@@ -81,7 +84,9 @@ linalg_cholesky_ex = public(cholesky_ex_op, method=False)
 linalg_cholesky_op.autocast(cpu="fp32")
 linalg_cholesky = public(linalg_cholesky_op, method=False)
 
-cholesky_op = Structured("cholesky(Tensor self, bool upper=False) -> Tensor", out="out")
+cholesky_op = Structured(
+    "cholesky(Tensor self, bool upper=False) -> Tensor", out="out", refuses="whole halves", batching="leading"
+)
 
 
 @cholesky_op.meta
@@ -114,7 +119,9 @@ cholesky = public(cholesky_op)
 
 # --- with the factor -------------------------------------------------------------------------------------------------
 
-cholesky_inverse_op = Structured("cholesky_inverse(Tensor self, bool upper=False) -> Tensor", out="out")
+cholesky_inverse_op = Structured(
+    "cholesky_inverse(Tensor self, bool upper=False) -> Tensor", out="out", refuses="whole halves", batching="leading"
+)
 
 
 @cholesky_inverse_op.meta
@@ -141,8 +148,15 @@ cholesky_inverse_op.derivative(self=cholesky_inverse_backward, for_complex=True)
 cholesky_inverse_op.autocast(cpu="fp32")
 cholesky_inverse = public(cholesky_inverse_op)
 
-cholesky_solve_op = Operator("cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", out="out")
-cholesky_solve_helper_op = Structured("_cholesky_solve_helper(Tensor self, Tensor A, bool upper) -> Tensor", out="out")
+cholesky_solve_op = Operator(
+    "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", out="out", refuses="whole halves"
+)
+cholesky_solve_helper_op = Structured(
+    "_cholesky_solve_helper(Tensor self, Tensor A, bool upper) -> Tensor",
+    out="out",
+    refuses="whole halves",
+    batching="leading",
+)
 
 
 @cholesky_solve_helper_op.meta
@@ -186,6 +200,8 @@ ldl_factor_ex_op = Several(
     "linalg_ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) "
     "-> (Tensor LD, Tensor pivots, Tensor info)",
     out="out",
+    refuses="whole halves",
+    by_host="pivots of Bunch and Kaufman are chosen between two searches of every column",
 )
 
 
@@ -205,7 +221,9 @@ def ldl_factor_body(outs: tuple[Tensor, ...], self: Tensor, hermitian: bool, che
 
 
 ldl_factor_op = Operator(
-    "linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)", out="out"
+    "linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)",
+    out="out",
+    refuses="whole halves",
 )
 
 
@@ -218,7 +236,10 @@ some_results(
 )
 
 ldl_solve_op = Structured(
-    "linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor", out="out"
+    "linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor",
+    out="out",
+    refuses="whole halves",
+    by_host="its pivots are LAPACK's, and are looked at before they are used",
 )
 
 

@@ -21,8 +21,8 @@ from redispatch.dispatch import call, shared
 from redispatch.dispatch.layers.conjugate import CONJUGATE
 from redispatch.dispatch.layers.lazy_bit import CLONE, STORE
 from redispatch.dispatch.layers.negative import NEGATIVE
-from redispatch.dispatch.specialiser.marks import leaf
-from redispatch.dispatch.tensor import Tensor, looks_of, overridable_property, view_over
+from redispatch.dispatch.specialiser.annotations import leaf
+from redispatch.dispatch.tensor import Tensor, metadata_of, overridable_property, view_over
 
 from ..declare.declare import Operator
 from ..declare.public import public
@@ -64,7 +64,7 @@ def turned_over(base: Tensor, bit: int) -> Tensor:
     return view
 
 
-conj_view_op = Operator("_conj(Tensor(a) self) -> Tensor(a)")
+conj_view_op = Operator("_conj(Tensor(a) self) -> Tensor(a)", refuses="whole floating", batching="pointwise")
 
 
 @conj_view_op.explicit
@@ -77,7 +77,7 @@ def conj_view_kernel(self: Tensor) -> Tensor:
 
 conj_view_op.derivative(self=lambda grad: grad.conj(), for_complex=True)
 
-neg_view_op = Operator("_neg_view(Tensor(a) self) -> Tensor(a)")
+neg_view_op = Operator("_neg_view(Tensor(a) self) -> Tensor(a)", batching="pointwise")
 
 
 @neg_view_op.explicit
@@ -117,7 +117,7 @@ resolve_conj, resolve_neg = public(resolve_conj_op), public(resolve_neg_op)
 # --- conjugates in memory ---------------------------------------------------------------------------------------------
 
 conj_physical_op = Operator("conj_physical(Tensor self) -> Tensor", out="out")
-conj_physical_copy_op = Operator("_conj_physical(Tensor self) -> Tensor")
+conj_physical_copy_op = Operator("_conj_physical(Tensor self) -> Tensor", batching="pointwise")
 conj_physical_inplace_op = Operator("conj_physical_(Tensor(a!) self) -> Tensor(a!)", tags=("inplace", "pointwise"))
 
 
@@ -161,8 +161,10 @@ conj_physical_ = public(conj_physical_inplace_op)
 
 # --- complex numbers as pairs of reals --------------------------------------------------------------------------------
 
-view_as_real_op = Operator("view_as_real(Tensor(a) self) -> Tensor(a)")
-view_as_complex_op = Operator("view_as_complex(Tensor(a) self) -> Tensor(a)")
+view_as_real_op = Operator("view_as_real(Tensor(a) self) -> Tensor(a)", refuses="whole floating", batching="pointwise")
+view_as_complex_op = Operator(
+    "view_as_complex(Tensor(a) self) -> Tensor(a)", refuses="whole halves complex", batching="leading"
+)
 
 
 @view_as_real_op.explicit
@@ -171,7 +173,7 @@ def view_as_real_kernel(self: Tensor) -> Tensor:
     """The same memory with one more dimension, of size 2: real and imaginary part."""
     if not self._dtype.is_complex:
         raise RuntimeError("view_as_real is only supported for complex tensors")
-    if looks_of(self).bits & CONJUGATE:
+    if metadata_of(self).bits & CONJUGATE:
         raise RuntimeError(
             "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can "
             "view it as real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias the "
@@ -213,12 +215,12 @@ view_as_complex_op.autocast(cpu="fp32")
 view_as_real, view_as_complex = public(view_as_real_op, method=False), public(view_as_complex_op, method=False)
 
 real_op = composite_view(Operator("real(Tensor(a) self) -> Tensor(a)"))
-imag_op = composite_view(Operator("imag(Tensor(a) self) -> Tensor(a)"))
+imag_op = composite_view(Operator("imag(Tensor(a) self) -> Tensor(a)", refuses="whole floating"))
 
 
 def part(self: Tensor, index: int) -> Tensor:
     """The real parts (0) or the imaginary ones (1). Those of a conjugate view are of what it is the conjugate of."""
-    is_conjugate = looks_of(self).bits & CONJUGATE
+    is_conjugate = metadata_of(self).bits & CONJUGATE
     parts = view_as_real_op.functional(conj_view_op.functional(self) if is_conjugate else self)
     if is_conjugate and index == 1:
         parts = neg_view_op.functional(parts)

@@ -22,7 +22,7 @@ from ..declare.structured import Meta, Structured
 
 # --- trace -----------------------------------------------------------------------------------------------------------
 
-trace_op = Structured("trace(Tensor self) -> Tensor", out="out")
+trace_op = Structured("trace(Tensor self) -> Tensor", out="out", refuses="bool", autocast={"cpu": "fp32"})
 
 
 @trace_op.meta
@@ -68,8 +68,13 @@ matrix_trace = public(trace_op, method=False)
 
 # --- tensordot, inner, kron ------------------------------------------------------------------------------------------
 
-tensordot_op = Operator("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", out="out")
-inner_op = Operator("inner(Tensor self, Tensor other) -> Tensor", out="out")
+tensordot_op = Operator(
+    "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
+    out="out",
+    refuses="bool",
+    autocast={"cuda": "promote"},
+)
+inner_op = Operator("inner(Tensor self, Tensor other) -> Tensor", out="out", refuses="bool")
 kron_op = Operator("kron(Tensor self, Tensor other) -> Tensor", out="out")
 
 

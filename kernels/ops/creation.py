@@ -18,7 +18,7 @@ import numpy as np
 from redispatch import kernels
 from redispatch.dispatch import STATE, within
 from redispatch.dispatch.layers.ad_inplace_or_view import ADINPLACEORVIEW
-from redispatch.dispatch.specialiser.marks import inline, leaf
+from redispatch.dispatch.specialiser.annotations import inline, leaf
 from redispatch.dispatch.tensor import (
     CPU,
     KINDS,
@@ -31,10 +31,10 @@ from redispatch.dispatch.tensor import (
     device,
     dtype,
     dtypes,
-    fresh,
+    empty_from,
     get_default_dtype,
     indexed,
-    looks_of,
+    metadata_of,
     number_dtype,
     output_spec,
     pinned,
@@ -56,7 +56,9 @@ _RANK = {channels_last: 4, channels_last_3d: 5}
 
 # --- memory ----------------------------------------------------------------------------------------------------------
 
-empty_op = Operator(f"empty.memory_format(SymInt[] size, *, {FACTORY}, MemoryFormat? memory_format=None) -> Tensor")
+empty_op = Operator(
+    f"empty.memory_format(SymInt[] size, *, {FACTORY}, MemoryFormat? memory_format=None) -> Tensor", core=True
+)
 
 
 @empty_op.kernel("CPU", "Meta")
@@ -79,7 +81,7 @@ def empty_out_kernel(size: Any, memory_format: Any, out: Tensor) -> Tensor:
 empty_op.out = empty_out_op.functional
 empty = public(empty_op, name="empty")
 
-empty_strided_op = Operator(f"empty_strided(SymInt[] size, SymInt[] stride, *, {FACTORY}) -> Tensor")
+empty_strided_op = Operator(f"empty_strided(SymInt[] size, SymInt[] stride, *, {FACTORY}) -> Tensor", core=True)
 
 
 @empty_strided_op.kernel("CPU", "Meta")
@@ -151,7 +153,7 @@ def filled(result: Tensor, value: Any) -> Tensor:
 # because it is made for the first time or for a device that does not fill by itself, goes the long way.
 
 
-CONSTANTS: dict[Any, NearPlan] = {}  # by shape, dtype and device; or by looks, dtype, device and memory format
+CONSTANTS: dict[Any, NearPlan] = {}  # by shape, dtype and device; or by metadata, dtype, device and memory format
 REMEMBERED = 4096  # then they start afresh
 
 
@@ -164,14 +166,14 @@ def planned(size: Any, dtype: Any, device: Any, pin_memory: Any) -> NearPlan | N
 @leaf
 @inline
 def planned_like(self: Tensor, dtype: Any, device: Any, pin_memory: Any, format: Any) -> NearPlan | None:
-    return None if pin_memory else CONSTANTS.get((self._looks or looks_of(self), dtype, device, format))
+    return None if pin_memory else CONSTANTS.get((self._interned or metadata_of(self), dtype, device, format))
 
 
 @leaf
 @inline
 def filled_by(plan: NearPlan, value: Any) -> Tensor:
     """A new tensor with the value in every place."""
-    result = fresh(plan.outputs[0])
+    result = empty_from(plan.outputs[0])
     if plan.run is None:
         plan.near(result, value)
     else:
@@ -188,7 +190,7 @@ def filled_first(size: Any, value: Any, dtype: Any, device: Any, pin_memory: Any
 
 def filled_first_like(self: Tensor, value: Any, dtype: Any, device: Any, pin_memory: Any, format: Any) -> Tensor:
     result = filled(like(self, dtype, device, pin_memory, format), value)
-    return remembered((looks_of(self), dtype, device, format), result, value)
+    return remembered((metadata_of(self), dtype, device, format), result, value)
 
 
 def remembered(key: Any, made: Tensor, value: Any) -> Tensor:
@@ -201,8 +203,8 @@ def remembered(key: Any, made: Tensor, value: Any) -> Tensor:
     if run is not None or near is not None:
         if len(CONSTANTS) >= REMEMBERED:
             CONSTANTS.clear()
-        looks = output_spec(made._shape, made._dtype, made._device, made._stride)
-        CONSTANTS[key] = NearPlan((looks,), run, near)
+        metadata = output_spec(made._shape, made._dtype, made._device, made._stride)
+        CONSTANTS[key] = NearPlan((metadata,), run, near)
     return made
 
 
@@ -289,7 +291,7 @@ ones_op.not_differentiable()
 ones_op.out = ones_out_op.functional
 ones = public(ones_op)
 
-full_op = Operator(f"full(SymInt[] size, Scalar fill_value, *, {FACTORY}) -> Tensor")
+full_op = Operator(f"full(SymInt[] size, Scalar fill_value, *, {FACTORY}) -> Tensor", core=True)
 full_out_op = Operator("full.out(SymInt[] size, Scalar fill_value, *, Tensor(a!) out) -> Tensor(a!)")
 
 
@@ -313,7 +315,7 @@ full_op.not_differentiable()
 full_op.out = full_out_op.functional
 full = public(full_op)
 
-scalar_tensor_op = Operator(f"scalar_tensor(Scalar s, *, {FACTORY}) -> Tensor")
+scalar_tensor_op = Operator(f"scalar_tensor(Scalar s, *, {FACTORY}) -> Tensor", core=True)
 
 
 @scalar_tensor_op.explicit
@@ -351,10 +353,12 @@ def preserved_strides(self: Tensor) -> tuple[int, ...]:
     return output_strides(self._shape, ((self._shape, self._stride),))
 
 
-empty_like_op = Operator(f"empty_like({LIKE}) -> Tensor")
-zeros_like_op = Operator(f"zeros_like({LIKE}) -> Tensor")
-ones_like_op = Operator(f"ones_like({LIKE}) -> Tensor")
-full_like_op = Operator(f"full_like({LIKE.replace('*', 'Scalar fill_value, *')}) -> Tensor")
+empty_like_op = Operator(f"empty_like({LIKE}) -> Tensor", batching="pointwise")
+zeros_like_op = Operator(f"zeros_like({LIKE}) -> Tensor", batching="pointwise")
+ones_like_op = Operator(f"ones_like({LIKE}) -> Tensor", batching="pointwise")
+full_like_op = Operator(
+    f"full_like({LIKE.replace('*', 'Scalar fill_value, *')}) -> Tensor", core=True, batching="pointwise"
+)
 
 
 @empty_like_op.explicit
@@ -400,10 +404,12 @@ full_like = public(full_like_op, method=False)
 
 # --- of another shape, with another tensor's dtype and device --------------------------------------------------------
 
-new_empty_op = Operator(f"new_empty(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor")
-new_zeros_op = Operator(f"new_zeros(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor")
-new_ones_op = Operator(f"new_ones(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor")
-new_full_op = Operator(f"new_full(Tensor self, SymInt[] size, Scalar fill_value, *, {FACTORY}) -> Tensor")
+new_empty_op = Operator(f"new_empty(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor", batching="dims")
+new_zeros_op = Operator(f"new_zeros(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor", batching="dims")
+new_ones_op = Operator(f"new_ones(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor", batching="dims")
+new_full_op = Operator(
+    f"new_full(Tensor self, SymInt[] size, Scalar fill_value, *, {FACTORY}) -> Tensor", batching="dims"
+)
 new_empty_strided_op = Operator(
     f"new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, {FACTORY}) -> Tensor"
 )
@@ -455,7 +461,11 @@ for _op in (new_empty_op, new_zeros_op, new_ones_op, new_full_op, new_empty_stri
 
 arange_op = Operator(f"arange(Scalar end, *, {FACTORY}) -> Tensor")
 arange_start_op = Operator(f"arange.start(Scalar start, Scalar end, *, {FACTORY}) -> Tensor")
-arange_start_step_op = Operator(f"arange.start_step(Scalar start, Scalar end, Scalar step=1, *, {FACTORY}) -> Tensor")
+arange_start_step_op = Operator(
+    f"arange.start_step(Scalar start, Scalar end, Scalar step=1, *, {FACTORY}) -> Tensor",
+    refuses="bool complex",
+    core=True,
+)
 arange_out_op = Operator("arange.out(Scalar end, *, Tensor(a!) out) -> Tensor(a!)")
 arange_start_out_op = Operator(
     "arange.start_out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)"
@@ -555,7 +565,7 @@ arange_op.out = arange_out_op.functional
 arange_start_step_op.out = arange_start_out_op.functional
 arange = public(arange_op, arange_start_op, arange_start_step_op)
 
-linspace_op = Operator(f"linspace(Scalar start, Scalar end, int steps, *, {FACTORY}) -> Tensor")
+linspace_op = Operator(f"linspace(Scalar start, Scalar end, int steps, *, {FACTORY}) -> Tensor", refuses="bool")
 linspace_out_op = Operator("linspace.out(Scalar start, Scalar end, int steps, *, Tensor(a!) out) -> Tensor(a!)")
 
 

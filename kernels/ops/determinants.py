@@ -47,7 +47,9 @@ def sign_of(pivots: np.ndarray) -> int:
 
 # --- det -------------------------------------------------------------------------------------------------------------
 
-det_lu_op = Several("_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", out="result")
+det_lu_op = Several(
+    "_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", out="result", refuses="whole halves"
+)
 
 
 @det_lu_op.metas
@@ -100,8 +102,8 @@ det_lu_op.derivative(
     for_complex=True,
 )
 
-linalg_det_op = Operator("linalg_det(Tensor A) -> Tensor", out="out")
-det_op = Operator("det(Tensor self) -> Tensor")
+linalg_det_op = Operator("linalg_det(Tensor A) -> Tensor", out="out", refuses="whole halves")
+det_op = Operator("det(Tensor self) -> Tensor", refuses="whole halves")
 
 
 some_results(linalg_det_op, det_lu_op, lambda A: (A,))
@@ -112,7 +114,9 @@ det = public(det_op)
 # --- slogdet, logdet -------------------------------------------------------------------------------------------------
 
 slogdet_lu_op = Several(
-    "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)", out="sign"
+    "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
+    out="sign",
+    refuses="whole halves",
 )
 
 
@@ -165,9 +169,11 @@ slogdet_lu_op.derivative(
     for_complex=True,
 )
 
-linalg_slogdet_op = Operator("linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", out="out")
-slogdet_op = Operator("slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", out="out")
-logdet_op = Operator("logdet(Tensor self) -> Tensor")
+linalg_slogdet_op = Operator(
+    "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", out="out", refuses="whole halves"
+)
+slogdet_op = Operator("slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", out="out", refuses="whole halves")
+logdet_op = Operator("logdet(Tensor self) -> Tensor", refuses="whole halves")
 
 
 some_results(linalg_slogdet_op, slogdet_lu_op, lambda A: (A,), results=(0, 1))

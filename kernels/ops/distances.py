@@ -27,12 +27,29 @@ from .number_forms import add_scalar_op, clamp_min_tensor_op
 
 MANY = 25  # rows from which on a Euclidean distance is made of matrix products
 
-cdist_forward_op = Operator("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor")
-cdist_backward_op = Operator("_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor")
-cdist_op = Operator("cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor")
-pdist_forward_op = Operator("_pdist_forward(Tensor self, float p=2) -> Tensor")
-pdist_backward_op = Operator("_pdist_backward(Tensor grad, Tensor self, float p, Tensor pdist) -> Tensor")
-pdist_op = Operator("pdist(Tensor self, float p=2) -> Tensor")
+cdist_forward_op = Operator(
+    "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",
+    refuses="whole halves complex",
+    core=True,
+    batching="leading",
+)
+cdist_backward_op = Operator(
+    "_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor",
+    refuses="whole halves complex",
+    batching="leading",
+)
+cdist_op = Operator(
+    "cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor",
+    refuses="whole halves complex",
+    autocast={"cpu": "fp32"},
+)
+pdist_forward_op = Operator(
+    "_pdist_forward(Tensor self, float p=2) -> Tensor", refuses="whole halves complex", core=True
+)
+pdist_backward_op = Operator(
+    "_pdist_backward(Tensor grad, Tensor self, float p, Tensor pdist) -> Tensor", refuses="whole halves complex"
+)
+pdist_op = Operator("pdist(Tensor self, float p=2) -> Tensor", refuses="whole halves complex")
 
 
 # --- cdist -----------------------------------------------------------------------------------------------------------
@@ -227,9 +244,11 @@ pdist = public(pdist_op, method=False)
 # --- pairwise_distance, cosine_similarity ----------------------------------------------------------------------------
 
 pairwise_distance_op = Operator(
-    "pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor"
+    "pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor", refuses="bool"
 )
-cosine_similarity_op = Operator("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor")
+cosine_similarity_op = Operator(
+    "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", refuses="whole complex"
+)
 
 
 @pairwise_distance_op.implicit

@@ -23,7 +23,11 @@ from redispatch.dispatch.tensor import Tensor
 from ..declare.declare import Operator
 from ..declare.overridable import overridable_function
 
-einsum_op = Operator("einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor")
+einsum_op = Operator(
+    "einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor",
+    refuses="bool",
+    autocast={"cuda": "lower_precision_fp"},
+)
 REST = "..."
 
 Shape = tuple[int, ...]

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from redispatch import kernels
-from redispatch.dispatch.specialiser.marks import inline, leaf
-from redispatch.dispatch.tensor import Size, Tensor, dtypes, empty, fresh, looks_of, output_spec, wrap_dim
+from redispatch.dispatch.specialiser.annotations import inline, leaf
+from redispatch.dispatch.tensor import Size, Tensor, dtypes, empty, empty_from, metadata_of, output_spec, wrap_dim
 from redispatch.kernels import Reduction
 from redispatch.kernels.declare.out_forms import copy_into_out
 
@@ -85,8 +85,20 @@ def chosen(dim: int, keepdim: int | None = None) -> Any:
 
 # --- amax, amin ------------------------------------------------------------------------------------------------------
 
-amax_op = Planned("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
-amin_op = Planned("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
+amax_op = Planned(
+    "amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
+    out="out",
+    tags=REDUCTION,
+    refuses="complex",
+    core=True,
+)
+amin_op = Planned(
+    "amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
+    out="out",
+    tags=REDUCTION,
+    refuses="complex",
+    core=True,
+)
 
 
 def extreme_meta(name: str, self: Tensor, dim: Any, keepdim: bool) -> Meta:
@@ -136,8 +148,8 @@ amin = public(amin_op)
 
 # --- max, min --------------------------------------------------------------------------------------------------------
 
-max_op = Planned("max(Tensor self) -> Tensor", out="unary_out", tags=REDUCTION)
-min_op = Planned("min(Tensor self) -> Tensor", out="unary_out", tags=REDUCTION)
+max_op = Planned("max(Tensor self) -> Tensor", out="unary_out", tags=REDUCTION, refuses="complex", batching="full")
+min_op = Planned("min(Tensor self) -> Tensor", out="unary_out", tags=REDUCTION, refuses="complex", batching="full")
 
 
 @max_op.meta
@@ -168,10 +180,10 @@ max_op.derivative(self=lambda grad, self, result: shared(grad, self, result, Non
 min_op.derivative(self=lambda grad, self, result: shared(grad, self, result, None, False), node="MinBackward1")
 
 max_dim_op = Operator(
-    "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", tags=REDUCTION
+    "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", tags=REDUCTION, core=True
 )
 min_dim_op = Operator(
-    "min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", tags=REDUCTION
+    "min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", tags=REDUCTION, core=True
 )
 max_dim_out_op = Operator(
     "max.dim_max(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) max, Tensor(b!) max_values) "
@@ -185,16 +197,16 @@ min_dim_out_op = Operator(
 )
 
 
-INDEXED: dict[Any, Plan] = {}  # by operator, looks, dim and keepdim: how values and their positions are found
+INDEXED: dict[Any, Plan] = {}  # by operator, metadata, dim and keepdim: how values and their positions are found
 
 
 @leaf
 @inline
 def with_indices(name: str, self: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
     """Values and their positions along `dim`."""
-    key = (name, self._looks or looks_of(self), dim, keepdim)
+    key = (name, self._interned or metadata_of(self), dim, keepdim)
     plan = INDEXED.get(key) or new_indexed(key, self)
-    values, indices = fresh(plan.outputs[0]), fresh(plan.outputs[1])
+    values, indices = empty_from(plan.outputs[0]), empty_from(plan.outputs[1])
     if self._array is not None:
         plan.run(values._array, 0, indices._array, 0, self._array, self._offset)
     elif self._device.type != "meta":
@@ -221,7 +233,7 @@ def new_indexed(key: Any, self: Tensor) -> Plan:
     if self._array is None:
         return Plan((values, indices), nothing)
     dims = reduced_dims(dim, len(self._shape))
-    outs = fresh(values)._operand, fresh(indices)._operand
+    outs = empty_from(values)._operand, empty_from(indices)._operand
     plan = Plan((values, indices), kernels.ready_extreme(*outs, self._operand, dims, largest=name == "max"))
     if len(INDEXED) >= PLANS:
         INDEXED.clear()
@@ -318,8 +330,22 @@ min = public(min_op, min_other_op, min_dim_op)
 
 # --- argmax, argmin --------------------------------------------------------------------------------------------------
 
-argmax_op = Planned("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
-argmin_op = Planned("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
+argmax_op = Planned(
+    "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
+    out="out",
+    tags=REDUCTION,
+    refuses="bool complex",
+    core=True,
+    batching="full",
+)
+argmin_op = Planned(
+    "argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
+    out="out",
+    tags=REDUCTION,
+    refuses="bool complex",
+    core=True,
+    batching="full",
+)
 
 
 def position_meta(name: str, self: Tensor, dim: int | None, keepdim: bool) -> Meta:
@@ -366,7 +392,11 @@ argmin = public(argmin_op)
 # --- aminmax ---------------------------------------------------------------------------------------------------------
 
 aminmax_op = Operator(
-    "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", out="out", tags=REDUCTION
+    "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
+    out="out",
+    tags=REDUCTION,
+    refuses="complex",
+    batching="full",
 )
 
 

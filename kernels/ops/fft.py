@@ -258,7 +258,8 @@ Transform = Callable[..., Any]  # (out or None, x, n or s, dim, norm)
 
 def operator(name: str, arguments: str, transform: Transform) -> Operator:
     """The composite operator of a transform, and its out= form."""
-    op = Operator(f"fft_{name}(Tensor self, {arguments}, str? norm=None) -> Tensor", out="out")
+    refused = "halves complex" if name.startswith(("rfft", "ihfft")) else "halves"
+    op = Operator(f"fft_{name}(Tensor self, {arguments}, str? norm=None) -> Tensor", out="out", refuses=refused)
 
     def composite(self: Any, points: Any, dim: Any, norm: Any) -> Any:
         return transform(None, self, points, dim, norm)
@@ -302,8 +303,8 @@ fft_hfftn, fft_ihfftn = public(fft_hfftn_op, method=False), public(fft_ihfftn_op
 # --- frequencies ------------------------------------------------------------------------------------------------------
 
 FACTORY = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
-fft_fftfreq_op = Operator(f"fft_fftfreq(int n, float d=1., *, {FACTORY}) -> Tensor")
-fft_rfftfreq_op = Operator(f"fft_rfftfreq(int n, float d=1., *, {FACTORY}) -> Tensor")
+fft_fftfreq_op = Operator(f"fft_fftfreq(int n, float d=1., *, {FACTORY}) -> Tensor", refuses="whole complex")
+fft_rfftfreq_op = Operator(f"fft_rfftfreq(int n, float d=1., *, {FACTORY}) -> Tensor", refuses="whole complex")
 fft_fftfreq_out_op = Operator("fft_fftfreq.out(int n, float d=1., *, Tensor(a!) out) -> Tensor(a!)")
 fft_rfftfreq_out_op = Operator("fft_rfftfreq.out(int n, float d=1., *, Tensor(a!) out) -> Tensor(a!)")
 

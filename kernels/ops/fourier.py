@@ -24,11 +24,23 @@ from redispatch.dispatch.tensor import Tensor, as_numpy, dtype, dtypes, wrap_dim
 
 from ..declare.structured import Meta, Structured
 
-fft_r2c_op = Structured("_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", out="out")
-fft_c2r_op = Structured(
-    "_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor", out="out"
+fft_r2c_op = Structured(
+    "_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",
+    out="out",
+    refuses="whole halves complex",
+    core=True,
 )
-fft_c2c_op = Structured("_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor", out="out")
+fft_c2r_op = Structured(
+    "_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor",
+    out="out",
+    refuses="whole floating",
+    core=True,
+)
+fft_c2c_op = Structured(
+    "_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor",
+    out="out",
+    refuses="whole floating",
+)
 
 COMPLEX = {"float32": dtypes.complex64, "float64": dtypes.complex128}
 REAL = {"complex64": dtypes.float32, "complex128": dtypes.float64}

@@ -22,20 +22,30 @@ from ..declare.structured import c_name, not_implemented
 _OPTIONS = "Tensor? weight=None, bool density=False"
 _NAMED = "(Tensor hist, Tensor bin_edges)"
 histogram_bins_op = Operator(
-    f"histogram.bins_tensor(Tensor self, Tensor bins, *, {_OPTIONS}) -> {_NAMED}", out="bins_tensor_out"
+    f"histogram.bins_tensor(Tensor self, Tensor bins, *, {_OPTIONS}) -> {_NAMED}",
+    out="bins_tensor_out",
+    refuses="whole halves complex",
 )
 histogram_op = Operator(
     f"histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, {_OPTIONS}) -> {_NAMED}", out="bin_ct_out"
 )
-edges_op = Operator(f"_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, {_OPTIONS}) -> Tensor[]")
+edges_op = Operator(
+    f"_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, {_OPTIONS}) -> Tensor[]",
+    refuses="whole halves complex",
+    late_out=True,
+)
 counts_op = Operator(
-    f"_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, {_OPTIONS}) -> Tensor", out="out"
+    f"_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, {_OPTIONS}) -> Tensor",
+    out="out",
+    refuses="whole halves complex",
 )
 counts_by_edges_op = Operator(
-    f"_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, {_OPTIONS}) -> Tensor", out="out"
+    f"_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, {_OPTIONS}) -> Tensor",
+    out="out",
+    refuses="whole halves complex",
 )
 _SEVERAL = f"float[]? range=None, {_OPTIONS}) -> (Tensor hist, Tensor[] bin_edges)"
-histogramdd_op = Operator(f"histogramdd(Tensor self, int[] bins, {_SEVERAL}")
+histogramdd_op = Operator(f"histogramdd(Tensor self, int[] bins, {_SEVERAL}", refuses="whole halves complex")
 histogramdd_number_op = Operator(f"histogramdd.int_bins(Tensor self, int bins, {_SEVERAL}")
 histogramdd_edges_op = Operator(f"histogramdd.TensorList_bins(Tensor self, Tensor[] bins, {_SEVERAL}")
 

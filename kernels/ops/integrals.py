@@ -18,11 +18,11 @@ from .shape import cat_op
 
 # --- trapezoids -------------------------------------------------------------------------------------------------------
 
-trapezoid_x_op = Operator("trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor")
+trapezoid_x_op = Operator("trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", refuses="bool")
 trapezoid_op = Operator("trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor")
-trapz_x_op = Operator("trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor")
+trapz_x_op = Operator("trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", refuses="bool")
 trapz_op = Operator("trapz.dx(Tensor y, *, float dx=1., int dim=-1) -> Tensor")
-cumulative_x_op = Operator("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor")
+cumulative_x_op = Operator("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", refuses="bool")
 cumulative_op = Operator("cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor")
 
 
@@ -83,7 +83,7 @@ def trapezoid_at(y: Any, x: Any, dim: int) -> Any:
 
 @trapezoid_op.implicit
 @trapz_op.implicit
-def trapezoid_apart(y: Any, dx: Any, dim: int) -> Any:
+def trapezoid_spaced(y: Any, dx: Any, dim: int) -> Any:
     """The same where all intervals are `dx` wide: each sample counts once, the first and the last half."""
     axis = check_samples("trapezoid", y, dim)
     check_distance("trapezoid", dx)
@@ -102,7 +102,7 @@ def cumulative_at(y: Any, x: Any, dim: int) -> Any:
 
 
 @cumulative_op.implicit
-def cumulative_apart(y: Any, dx: Any, dim: int) -> Any:
+def cumulative_spaced(y: Any, dx: Any, dim: int) -> Any:
     axis = check_samples("cumulative_trapezoid", y, dim)
     check_distance("cumulative_trapezoid", dx)
     return times(left_of(y, axis) + right_of(y, axis), dx / 2.0).cumsum(axis)
@@ -115,7 +115,9 @@ cumulative_trapezoid = public(cumulative_x_op, cumulative_op)
 # --- gradient ---------------------------------------------------------------------------------------------------------
 
 _SELF, _EDGE = "Tensor self, *", "int edge_order=1) -> Tensor[]"
-gradient_op = Operator(f"gradient.scalarint({_SELF}, Scalar? spacing=None, int? dim=None, {_EDGE}")
+gradient_op = Operator(
+    f"gradient.scalarint({_SELF}, Scalar? spacing=None, int? dim=None, {_EDGE}", refuses="bool uint8"
+)
 gradient_dims_op = Operator(f"gradient.scalararray({_SELF}, Scalar spacing, int[] dim, {_EDGE}")
 gradient_only_dims_op = Operator(f"gradient.array({_SELF}, int[] dim, {_EDGE}")
 gradient_numbers_op = Operator(f"gradient.scalarrayint({_SELF}, Scalar[] spacing, int? dim=None, {_EDGE}")

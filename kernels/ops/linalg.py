@@ -12,8 +12,8 @@ from typing import Any
 from redispatch import kernels
 from redispatch.dispatch import STATE, call, ops
 from redispatch.dispatch.layers.conjugate import CONJUGATE
-from redispatch.dispatch.specialiser.marks import frozen, inline
-from redispatch.dispatch.tensor import Tensor, dtypes, looks_of
+from redispatch.dispatch.specialiser.annotations import frozen, inline
+from redispatch.dispatch.tensor import Tensor, dtypes, metadata_of
 from redispatch.kernels import Operand, broadcast_shapes
 from redispatch.kernels.declare.out_forms import copy_into_out, filled, resize_and_copy_into_out
 
@@ -92,12 +92,12 @@ def whole(out: Tensor, *factors: Any) -> list[Any]:
     is a conjugate view."""
     if out._dtype.category <= dtypes.INTEGER:
         return [int(f) for f in factors]
-    return [f.conjugate() for f in factors] if looks_of(out).bits & CONJUGATE else [*factors]
+    return [f.conjugate() for f in factors] if metadata_of(out).bits & CONJUGATE else [*factors]
 
 
 # --- mm --------------------------------------------------------------------------------------------------------------
 
-mm_op = Planned("mm(Tensor self, Tensor mat2) -> Tensor", out="out")
+mm_op = Planned("mm(Tensor self, Tensor mat2) -> Tensor", out="out", refuses="bool", core=True)
 
 
 @mm_op.meta
@@ -127,8 +127,8 @@ def mm_loop(out: Tensor, self: Tensor, mat2: Tensor) -> Run:
 
 def conjugated(out: Tensor, a: Tensor, b: Tensor, bias: Tensor | None = None) -> tuple[bool, bool, bool]:
     """Which operands of a product are to be conjugated in memory: those that differ in this from the result."""
-    wanted = looks_of(out).bits & CONJUGATE
-    flags = [x is not None and looks_of(x).bits & CONJUGATE != wanted for x in (a, b, bias)]
+    wanted = metadata_of(out).bits & CONJUGATE
+    flags = [x is not None and metadata_of(x).bits & CONJUGATE != wanted for x in (a, b, bias)]
     return flags[0], flags[1], flags[2]
 
 
@@ -158,7 +158,7 @@ mm = public(mm_op)
 
 # --- bmm -------------------------------------------------------------------------------------------------------------
 
-bmm_op = Planned("bmm(Tensor self, Tensor mat2) -> Tensor", out="out")
+bmm_op = Planned("bmm(Tensor self, Tensor mat2) -> Tensor", out="out", refuses="bool", core=True)
 
 
 @bmm_op.meta
@@ -210,7 +210,13 @@ class Accumulated(Planned):
 
 # --- addmm, baddbmm --------------------------------------------------------------------------------------------------
 
-addmm_op = Accumulated(f"addmm(Tensor self, Tensor mat1, Tensor mat2, {SCALES}) -> Tensor", inplace=True, out="out")
+addmm_op = Accumulated(
+    f"addmm(Tensor self, Tensor mat1, Tensor mat2, {SCALES}) -> Tensor",
+    inplace=True,
+    out="out",
+    refuses="bool",
+    core=True,
+)
 
 
 @addmm_op.meta
@@ -266,7 +272,7 @@ addmm_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
 addmm = public(addmm_op)
 
 baddbmm_op = Accumulated(
-    f"baddbmm(Tensor self, Tensor batch1, Tensor batch2, {SCALES}) -> Tensor", inplace=True, out="out"
+    f"baddbmm(Tensor self, Tensor batch1, Tensor batch2, {SCALES}) -> Tensor", inplace=True, out="out", refuses="bool"
 )
 
 
@@ -306,8 +312,10 @@ baddbmm = public(baddbmm_op)
 
 # --- vectors: mv, addmv, dot -----------------------------------------------------------------------------------------
 
-mv_op = Planned("mv(Tensor self, Tensor vec) -> Tensor", out="out")
-addmv_op = Structured(f"addmv(Tensor self, Tensor mat, Tensor vec, {SCALES}) -> Tensor", inplace=True, out="out")
+mv_op = Planned("mv(Tensor self, Tensor vec) -> Tensor", out="out", refuses="bool")
+addmv_op = Structured(
+    f"addmv(Tensor self, Tensor mat, Tensor vec, {SCALES}) -> Tensor", inplace=True, out="out", refuses="bool"
+)
 
 
 def check_mv(input_shape: tuple[int, ...], input_dtype: Any, mat: Tensor, vec: Tensor) -> None:
@@ -384,7 +392,7 @@ addmv_op.forward(tangent_of_sum(mv_op))
 addmv_op.autocast(cuda="lower_precision_fp")
 addmv = public(addmv_op)
 
-dot_op = Planned("dot(Tensor self, Tensor tensor) -> Tensor", out="out")
+dot_op = Planned("dot(Tensor self, Tensor tensor) -> Tensor", out="out", refuses="bool")
 
 
 @dot_op.meta
@@ -431,7 +439,7 @@ dot_op.forward("multilinear")
 dot_op.autocast(cuda="promote")
 dot = public(dot_op)
 
-vdot_op = Planned("vdot(Tensor self, Tensor other) -> Tensor", out="out")
+vdot_op = Planned("vdot(Tensor self, Tensor other) -> Tensor", out="out", refuses="bool")
 
 
 @vdot_op.meta
@@ -478,7 +486,7 @@ ger = public(ger_op)
 
 # --- matmul ----------------------------------------------------------------------------------------------------------
 
-matmul_op = Operator("matmul(Tensor self, Tensor other) -> Tensor", out="out")
+matmul_op = Operator("matmul(Tensor self, Tensor other) -> Tensor", out="out", refuses="bool")
 
 
 @matmul_op.implicit
@@ -489,10 +497,10 @@ def matmul_composite(self: Any, other: Any) -> Any:
         return call(mm_op.functional, [self, other])
     if len(self._shape) == 2 and len(other._shape) == 1:
         return call(mv_op.functional, [self, other])
-    return matmul_otherwise(self, other)
+    return matmul_slow(self, other)
 
 
-def matmul_otherwise(self: Any, other: Any) -> Any:
+def matmul_slow(self: Any, other: Any) -> Any:
     """The same where not both are matrices."""
     a, b = len(self._shape), len(other._shape)
     if a == 0 or b == 0:
@@ -577,7 +585,7 @@ matmul = public(matmul_op)
 
 # --- linear ----------------------------------------------------------------------------------------------------------
 
-linear_op = Operator("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", out="out")
+linear_op = Operator("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", out="out", refuses="bool")
 
 
 @linear_op.implicit
@@ -593,7 +601,7 @@ def linear_composite(input: Any, weight: Any, bias: Any) -> Any:
         rows = call(view_op.functional, [input, [batch * n, k]])
         product = call(addmm_op.functional, [bias, rows, call(t_op.functional, [weight]), 1, 1])
         return call(view_op.functional, [product, [batch, n, weight._shape[0]]])
-    return linear_otherwise(input, weight, bias)
+    return linear_slow(input, weight, bias)
 
 
 @inline
@@ -602,7 +610,7 @@ def rows_lie_in_turn(x: Any) -> bool:
     return x._stride[0] == x._stride[1] * x._shape[1]
 
 
-def linear_otherwise(input: Any, weight: Any, bias: Any) -> Any:
+def linear_slow(input: Any, weight: Any, bias: Any) -> Any:
     """The same for an input of any other number of dimensions, and a bias.
 
     Under a transform one vector stands for many, which are one matrix: as a vector it needs no views of it.

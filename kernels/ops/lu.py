@@ -102,6 +102,7 @@ lu_factor_ex_op = Several(
     "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) "
     "-> (Tensor LU, Tensor pivots, Tensor info)",
     out="out",
+    refuses="whole halves",
 )
 
 
@@ -136,6 +137,7 @@ lu_factor_ex_op.derivative(
 lu_factor_op = Operator(
     "linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
     out="out",
+    refuses="whole halves",
 )
 
 
@@ -146,7 +148,8 @@ linalg_lu_factor_ex = public(lu_factor_ex_op, method=False)
 linalg_lu_factor = public(lu_factor_op, method=False)
 
 lu_with_info_op = Operator(
-    "_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)"
+    "_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)",
+    refuses="whole halves",
 )
 
 
@@ -196,7 +199,9 @@ def permuting(pivots: np.ndarray, n: int, dtype: Any) -> np.ndarray:
     return np.eye(n, dtype=dtype)[:, lapack.permutation(pivots, n)]
 
 
-lu_op = Several("linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", out="out")
+lu_op = Several(
+    "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", out="out", refuses="whole halves"
+)
 
 
 @lu_op.metas
@@ -228,6 +233,7 @@ lu_unpack_op = Several(
     "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) "
     "-> (Tensor P, Tensor L, Tensor U)",
     out="out",
+    batching="leading",
 )
 
 
@@ -276,6 +282,7 @@ lu_unpack = public(lu_unpack_op)
 linalg_lu_solve_op = Structured(
     "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
     out="out",
+    refuses="whole halves",
 )
 
 
@@ -333,7 +340,9 @@ linalg_lu_solve_op.derivative(
     for_complex=True,
 )
 
-lu_solve_op = Operator("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", out="out")
+lu_solve_op = Operator(
+    "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", out="out", refuses="whole halves"
+)
 
 
 @lu_solve_op.implicit

@@ -27,8 +27,8 @@ from .solving import inv_ex_op, inv_op, solve_op
 
 # --- matrix_power ----------------------------------------------------------------------------------------------------
 
-matrix_power_op = Operator("matrix_power(Tensor self, int n) -> Tensor", out="out")
-linalg_matrix_power_op = Operator("linalg_matrix_power(Tensor self, int n) -> Tensor", out="out")
+matrix_power_op = Operator("matrix_power(Tensor self, int n) -> Tensor", out="out", refuses="bool")
+linalg_matrix_power_op = Operator("linalg_matrix_power(Tensor self, int n) -> Tensor", out="out", refuses="bool")
 
 
 @matrix_power_op.implicit
@@ -59,8 +59,8 @@ linalg_matrix_power = public(linalg_matrix_power_op, method=False)
 
 # --- matrix_exp ------------------------------------------------------------------------------------------------------
 
-linalg_matrix_exp_op = Structured("linalg_matrix_exp(Tensor self) -> Tensor")
-matrix_exp_op = Operator("matrix_exp(Tensor self) -> Tensor")
+linalg_matrix_exp_op = Structured("linalg_matrix_exp(Tensor self) -> Tensor", refuses="whole")
+matrix_exp_op = Operator("matrix_exp(Tensor self) -> Tensor", refuses="whole")
 
 
 @linalg_matrix_exp_op.meta
@@ -104,8 +104,8 @@ matrix_exp = public(matrix_exp_op)
 
 # --- chains of products ----------------------------------------------------------------------------------------------
 
-multi_dot_op = Operator("linalg_multi_dot(Tensor[] tensors) -> Tensor", out="out")
-chain_matmul_op = Operator("chain_matmul(Tensor[] matrices) -> Tensor", out="out")
+multi_dot_op = Operator("linalg_multi_dot(Tensor[] tensors) -> Tensor", out="out", refuses="bool")
+chain_matmul_op = Operator("chain_matmul(Tensor[] matrices) -> Tensor", out="out", refuses="bool")
 
 
 def as_matrices(tensors: Sequence[Any]) -> tuple[list[Any], list[int]]:
@@ -202,7 +202,7 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     return chain_of_matrices(list(matrices), out=out)
 
 
-linalg_matmul_op = Operator("linalg_matmul(Tensor self, Tensor other) -> Tensor", out="out")
+linalg_matmul_op = Operator("linalg_matmul(Tensor self, Tensor other) -> Tensor", out="out", refuses="bool")
 
 
 @linalg_matmul_op.implicit
@@ -215,8 +215,10 @@ linalg_matmul = public(linalg_matmul_op, method=False)
 
 # --- equations of tensors --------------------------------------------------------------------------------------------
 
-tensorinv_op = Operator("linalg_tensorinv(Tensor self, int ind=2) -> Tensor", out="out")
-tensorsolve_op = Operator("linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor", out="out")
+tensorinv_op = Operator("linalg_tensorinv(Tensor self, int ind=2) -> Tensor", out="out", refuses="whole halves")
+tensorsolve_op = Operator(
+    "linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor", out="out", refuses="whole halves"
+)
 
 
 @tensorinv_op.implicit
@@ -262,7 +264,7 @@ linalg_tensorsolve = public(tensorsolve_op, method=False)
 
 # --- vander ----------------------------------------------------------------------------------------------------------
 
-linalg_vander_op = Operator("linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor")
+linalg_vander_op = Operator("linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", refuses="bool halves")
 vander_op = Operator("vander(Tensor x, int? N=None, bool increasing=False) -> Tensor")
 
 
@@ -305,7 +307,7 @@ vander = public(vander_op)
 
 # --- products of vectors ---------------------------------------------------------------------------------------------
 
-vecdot_op = Operator("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", out="out")
+vecdot_op = Operator("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", out="out", refuses="whole")
 
 
 @vecdot_op.implicit
@@ -322,7 +324,9 @@ resize_and_copy_into_out(vecdot_op)
 vecdot_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
 linalg_vecdot = public(vecdot_op, method=False)
 
-linalg_cross_op = Structured("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", out="out")
+linalg_cross_op = Structured(
+    "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", out="out", refuses="bool"
+)
 
 
 @linalg_cross_op.meta
@@ -357,7 +361,7 @@ linalg_cross_op.derivative(
     self=lambda grad, other, dim: linalg_cross_op.functional(other, grad, dim=dim),
     other=lambda grad, self, dim: linalg_cross_op.functional(grad, self, dim=dim),
 )
-cross_op = Operator("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", out="out")
+cross_op = Operator("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", out="out", refuses="bool")
 
 
 def default_dim(self: Tensor, dim: int | None) -> int:

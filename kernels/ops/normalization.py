@@ -9,7 +9,7 @@ from typing import Any
 from redispatch import kernels
 from redispatch.dispatch import STATE, call
 from redispatch.dispatch.autograd import pulled_back
-from redispatch.dispatch.specialiser.marks import inline
+from redispatch.dispatch.specialiser.annotations import inline
 from redispatch.dispatch.tensor import Tensor, dtype, dtypes, empty
 
 from ..declare.declare import Operator, no_formula
@@ -20,7 +20,9 @@ from ..declare.structured import Meta, not_implemented
 
 native_layer_norm_op = PlannedSeveral(
     "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) "
-    "-> (Tensor, Tensor, Tensor)"
+    "-> (Tensor, Tensor, Tensor)",
+    refuses="whole complex",
+    core=True,
 )
 
 
@@ -66,8 +68,8 @@ def native_layer_norm_loop(
     rows = input._shape.numel() // size if size else 0
     wide = dtypes.float64 if input._dtype is dtypes.float64 else dtypes.float32  # in which the kernel computes
     scale, shift = (x if x is None or computes_in(x._dtype) is wide else empty(x._shape, wide) for x in (weight, bias))
-    looks = (None if x is None else x._operand for x in (scale, shift))
-    run = kernels.ready_layer_norm(input._operand, rows, size, eps, *looks)
+    metadata = (None if x is None else x._operand for x in (scale, shift))
+    run = kernels.ready_layer_norm(input._operand, rows, size, eps, *metadata)
     wanted = [(x, like._dtype) for x, like in ((input, input), (weight, scale), (bias, shift)) if x is not None]
     return on_dense(run, len(outs), wanted)
 
@@ -84,7 +86,9 @@ def normalized_dims(input: Any, normalized_shape: Sequence[int]) -> list[int]:
 
 native_layer_norm_backward_op = PlannedSeveral(
     "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, "
-    "Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)"
+    "Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    refuses="whole complex",
+    core=True,
 )
 
 
@@ -215,7 +219,8 @@ native_layer_norm = public(native_layer_norm_op, method=False)
 
 layer_norm_op = Operator(
     "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
-    "bool cudnn_enable=True) -> Tensor"
+    "bool cudnn_enable=True) -> Tensor",
+    refuses="whole complex",
 )
 
 

@@ -23,7 +23,6 @@ add_scalar_op = with_number(
     add_op,
     "add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
     core=True,
-    late_out=True,
     derivative=passed_on,
     node="AddBackward1",
 )
@@ -31,7 +30,6 @@ sub_scalar_op = with_number(
     sub_op,
     "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
     core=True,
-    late_out=True,
     derivative=passed_on,
     node="SubBackward1",
 )
@@ -39,7 +37,6 @@ mul_scalar_op = with_number(
     mul_op,
     "mul.Scalar(Tensor self, Scalar other) -> Tensor",
     core=True,
-    late_out=True,
     derivative=lambda grad, other: grad * other,
     node="MulBackward1",
     forward="linear",
@@ -48,7 +45,6 @@ div_scalar_mode_op = with_number(
     div_mode_op,
     "div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
     core=True,
-    late_out=True,
     refuses={COMPLEX: ""},
     derivative=lambda grad, other, rounding_mode: grad / other if rounding_mode is None else grad * 0,
     node="DivBackward3",

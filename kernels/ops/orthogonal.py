@@ -32,7 +32,9 @@ from .solving import solve_triangular_op
 
 # --- qr --------------------------------------------------------------------------------------------------------------
 
-linalg_qr_op = Several('linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)', out="out")
+linalg_qr_op = Several(
+    'linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)', out="out", refuses="whole halves"
+)
 
 
 def check_mode(mode: str) -> None:
@@ -121,14 +123,14 @@ def qr_backward_square(of_q: Any, of_r: Any, Q: Any, R: Any) -> Any:
 linalg_qr_op.derivative(
     A=lambda grads, result0, result1, mode: qr_backward(grads, result0, result1, mode), for_complex=True
 )
-qr_op = Operator("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", out="Q")
+qr_op = Operator("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", out="Q", refuses="whole halves")
 some_results(qr_op, linalg_qr_op, lambda self, some: (self, "reduced" if some else "complete"), results=(0, 1))
 linalg_qr_op.autocast(cpu="fp32")
 linalg_qr = public(linalg_qr_op, method=False)
 qr_op.autocast(cpu="fp32")
 qr = public(qr_op)
 
-geqrf_op = Several("geqrf(Tensor self) -> (Tensor a, Tensor tau)", out="a")
+geqrf_op = Several("geqrf(Tensor self) -> (Tensor a, Tensor tau)", out="a", refuses="whole halves", batching="leading")
 
 
 @geqrf_op.metas
@@ -200,7 +202,9 @@ def keeping_below(column: Any, i: int) -> Any:
     return ops.aten.constant_pad_nd.default(column[..., i + 1 :, :], [0, 0, i + 1, 0])
 
 
-householder_product_op = Structured("linalg_householder_product(Tensor input, Tensor tau) -> Tensor", out="out")
+householder_product_op = Structured(
+    "linalg_householder_product(Tensor input, Tensor tau) -> Tensor", out="out", refuses="whole halves"
+)
 
 
 @householder_product_op.meta
@@ -245,7 +249,7 @@ def householder_product_backward(grad: Any, input: Any, tau: Any) -> tuple[Any, 
 
 
 householder_product_op.derivative((("input", "tau"), householder_product_backward), for_complex=True)
-orgqr_op = Operator("orgqr(Tensor self, Tensor input2) -> Tensor", out="out")
+orgqr_op = Operator("orgqr(Tensor self, Tensor input2) -> Tensor", out="out", refuses="whole halves")
 
 
 @orgqr_op.implicit
@@ -264,7 +268,10 @@ orgqr_op.autocast(cpu="fp32")
 orgqr = public(orgqr_op)
 
 ormqr_op = Structured(
-    "ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor", out="out"
+    "ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
+    out="out",
+    refuses="whole halves",
+    batching="leading",
 )
 
 

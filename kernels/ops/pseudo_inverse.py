@@ -85,6 +85,8 @@ pinv_tensor_op = Operator(
     "linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) "
     "-> Tensor",
     out="atol_rtol_tensor_out",
+    refuses="whole halves",
+    batching="leading",
 )
 pinv_float_op = Operator(
     "linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor",
@@ -151,7 +153,7 @@ def pinv_rcond_tensor_composite(self: Tensor, rcond: Tensor, hermitian: bool) ->
     return pinv_tensor_op.functional(self, atol=zeros(self), rtol=rcond, hermitian=hermitian)
 
 
-pinverse_op = Operator("pinverse(Tensor self, float rcond=1e-15) -> Tensor")
+pinverse_op = Operator("pinverse(Tensor self, float rcond=1e-15) -> Tensor", refuses="whole halves")
 
 
 @pinverse_op.implicit
@@ -172,6 +174,7 @@ rank_tensor_op = Operator(
     "linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) "
     "-> Tensor",
     out="atol_rtol_tensor_out",
+    refuses="whole halves",
 )
 rank_float_op = Operator(
     "linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) "
@@ -229,7 +232,7 @@ linalg_matrix_rank = public(rank_tensor_op, rank_float_op, rank_tol_tensor_op, r
 
 # --- cond ------------------------------------------------------------------------------------------------------------
 
-cond_op = Operator("linalg_cond(Tensor self, Scalar? p=None) -> Tensor", out="out")
+cond_op = Operator("linalg_cond(Tensor self, Scalar? p=None) -> Tensor", out="out", refuses="whole halves")
 cond_str_op = Operator("linalg_cond.p_str(Tensor self, str p) -> Tensor", out="p_str_out")
 
 
@@ -286,6 +289,8 @@ lstsq_op = Operator(
     "-> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
     out="out",
     out_names=("solution", "residuals", "rank", "singular_values"),
+    refuses="whole halves",
+    by_host="four algorithms, of which three find a rank on the way",
 )
 DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from redispatch import kernels
 from redispatch.dispatch import STATE
-from redispatch.dispatch.specialiser.marks import inline, leaf
-from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtype, dtypes, empty, looks_of, wrap_dim
+from redispatch.dispatch.specialiser.annotations import inline, leaf
+from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtype, dtypes, empty, metadata_of, wrap_dim
 from redispatch.kernels import Operand
 from redispatch.kernels.cpu.reduce import Recipe, Reduction
 
@@ -125,9 +125,11 @@ def converted(self: Tensor, dtype: dtype) -> Tensor:
 
 # --- sum -------------------------------------------------------------------------------------------------------------
 
-sum_op = Planned(f"sum(Tensor self, *, {DTYPE}) -> Tensor", out="out", tags=REDUCTION, dtype_of_target=True)
+sum_op = Planned(
+    f"sum(Tensor self, *, {DTYPE}) -> Tensor", out="out", tags=REDUCTION, dtype_of_target=True, batching="full"
+)
 sum_dim_op = Planned(
-    f"sum.dim_IntList({DIMS}, *, {DTYPE}) -> Tensor", out="IntList_out", tags=REDUCTION, dtype_of_target=True
+    f"sum.dim_IntList({DIMS}, *, {DTYPE}) -> Tensor", out="IntList_out", tags=REDUCTION, dtype_of_target=True, core=True
 )
 
 
@@ -172,14 +174,14 @@ class Summing(NamedTuple):
     leading: bool
 
 
-SUMMINGS: dict[Any, Summing] = {}  # by looks and wanted size
+SUMMINGS: dict[Any, Summing] = {}  # by metadata and wanted size
 
 
 @sum_to_size_op.implicit
 @inline
 def sum_to_size_composite(self: Tensor, size: Sequence[int]) -> Tensor:
     """What broadcasting `size` to the shape of `self` did, undone."""
-    key = (self._looks or looks_of(self), tuple(size))
+    key = (self._interned or metadata_of(self), tuple(size))
     found = SUMMINGS.get(key) or new_summing(key)
     if not found.dims:
         return self
@@ -211,8 +213,10 @@ sum_to_size = public(sum_to_size_op, function=False)
 
 # --- mean ------------------------------------------------------------------------------------------------------------
 
-mean_op = Planned(f"mean(Tensor self, *, {DTYPE}) -> Tensor", tags=REDUCTION)
-mean_dim_op = Planned(f"mean.dim({DIMS}, *, {DTYPE}) -> Tensor", out="out", tags=REDUCTION)
+mean_op = Planned(
+    f"mean(Tensor self, *, {DTYPE}) -> Tensor", tags=REDUCTION, refuses="whole", core=True, batching="full"
+)
+mean_dim_op = Planned(f"mean.dim({DIMS}, *, {DTYPE}) -> Tensor", out="out", tags=REDUCTION, core=True)
 
 
 @mean_dim_op.meta
@@ -249,12 +253,13 @@ mean = public(mean_op, mean_dim_op)
 
 # --- prod ------------------------------------------------------------------------------------------------------------
 
-prod_op = Planned(f"prod(Tensor self, *, {DTYPE}) -> Tensor", tags=REDUCTION)
+prod_op = Planned(f"prod(Tensor self, *, {DTYPE}) -> Tensor", tags=REDUCTION, core=True, batching="full")
 prod_dim_op = Planned(
     f"prod.dim_int(Tensor self, int dim, bool keepdim=False, *, {DTYPE}) -> Tensor",
     out="int_out",
     tags=REDUCTION,
     dtype_of_target=True,
+    core=True,
 )
 
 
@@ -342,15 +347,17 @@ def truth_loop(reduction: Reduction, out: Tensor, self: Tensor, dim: Any) -> Run
     return reduction.ready(out._operand, self._operand, dims)
 
 
-all_op = Planned("all(Tensor self) -> Tensor", out="all_out", tags=REDUCTION)
+all_op = Planned("all(Tensor self) -> Tensor", out="all_out", tags=REDUCTION, batching="full")
 all_dim_op = Planned("all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
 all_dims_op = Planned(
     "all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", out="dims_out", tags=REDUCTION
 )
-any_op = Planned("any(Tensor self) -> Tensor", out="all_out", tags=REDUCTION)
-any_dim_op = Planned("any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
+any_op = Planned("any(Tensor self) -> Tensor", out="all_out", tags=REDUCTION, core=True, batching="full")
+any_dim_op = Planned(
+    "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION, core=True
+)
 any_dims_op = Planned(
-    "any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", out="dims_out", tags=REDUCTION
+    "any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", out="dims_out", tags=REDUCTION, core=True
 )
 
 
@@ -412,7 +419,7 @@ def as_counted(acc, total):
 
 COUNT = Reduction("count_nonzero", lambda dtype: Recipe(one_unless_zero, np.int64(0), add_to, as_counted))
 
-count_nonzero_op = Planned("count_nonzero(Tensor self, int? dim=None) -> Tensor", tags=REDUCTION)
+count_nonzero_op = Planned("count_nonzero(Tensor self, int? dim=None) -> Tensor", tags=REDUCTION, batching="full")
 count_nonzero_dims_op = Planned("count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", tags=REDUCTION)
 
 

@@ -35,7 +35,6 @@ with_noise_out_op = seeded(
 with_noise_backward_op = Operator(
     "rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, "
     "bool training, bool self_is_result) -> Tensor",
-    late_out=True,
     refuses={NOT_FLOATING: ""},
 )
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from redispatch import kernels
 from redispatch.dispatch import STATE
-from redispatch.dispatch.specialiser.marks import leaf
+from redispatch.dispatch.specialiser.annotations import leaf
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, empty, wrap_dim
 from redispatch.kernels.cpu.scan import Scan
 
@@ -28,7 +28,7 @@ from .reductions import DTYPE, in_dtype, summing_dtype
 # --- cumsum, cumprod -------------------------------------------------------------------------------------------------
 
 cumsum_op = Planned(
-    f"cumsum(Tensor self, int dim, *, {DTYPE}) -> Tensor", inplace=True, out="out", dtype_of_target=True
+    f"cumsum(Tensor self, int dim, *, {DTYPE}) -> Tensor", inplace=True, out="out", dtype_of_target=True, core=True
 )
 cumprod_op = Planned(
     f"cumprod(Tensor self, int dim, *, {DTYPE}) -> Tensor", inplace=True, out="out", dtype_of_target=True
@@ -114,7 +114,7 @@ cumprod = public(cumprod_op)
 
 # --- logcumsumexp ----------------------------------------------------------------------------------------------------
 
-logcumsumexp_op = Planned("logcumsumexp(Tensor self, int dim) -> Tensor", out="out")
+logcumsumexp_op = Planned("logcumsumexp(Tensor self, int dim) -> Tensor", out="out", refuses="whole")
 
 
 @logcumsumexp_op.meta
@@ -161,8 +161,8 @@ logcumsumexp = public(logcumsumexp_op)
 
 # --- cummax, cummin --------------------------------------------------------------------------------------------------
 
-cummax_op = Operator("cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)")
-cummin_op = Operator("cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)")
+cummax_op = Operator("cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)", refuses="complex")
+cummin_op = Operator("cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)", refuses="complex")
 cummax_out_op = Operator(
     "cummax.out(Tensor self, int dim, *, Tensor(a!) values, Tensor(b!) indices) "
     "-> (Tensor(a!) values, Tensor(b!) indices)"

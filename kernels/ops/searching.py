@@ -62,24 +62,30 @@ def positions(values: np.ndarray | None) -> Tensor:
 
 THREE = "(Tensor, Tensor, Tensor)"
 unique_op = Operator(
-    "_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)", tags=DYNAMIC
+    "_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)",
+    tags=DYNAMIC,
+    refuses="complex",
 )
 unique2_op = Operator(
     f"_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> {THREE}",
     tags=DYNAMIC,
+    refuses="complex",
 )
 unique_dim_op = Operator(
     "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) "
     f"-> {THREE}",
     tags=DYNAMIC,
+    refuses="complex",
 )
 unique_consecutive_op = Operator(
     f"unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> {THREE}",
     tags=DYNAMIC,
+    refuses="complex",
 )
 unique_dim_consecutive_op = Operator(
     f"unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> {THREE}",
     tags=DYNAMIC,
+    refuses="complex",
 )
 
 
@@ -205,18 +211,20 @@ Tensor.unique_consecutive = another(unique_consecutive, "unique_consecutive", ov
 
 SEARCH = "*, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None"
 searchsorted_op = Structured(
-    f"searchsorted.Tensor(Tensor sorted_sequence, Tensor self, {SEARCH}) -> Tensor", out="Tensor_out"
+    f"searchsorted.Tensor(Tensor sorted_sequence, Tensor self, {SEARCH}) -> Tensor", out="Tensor_out", refuses="bool"
 )
 searchsorted_scalar_op = Structured(
-    f"searchsorted.Scalar(Tensor sorted_sequence, Scalar self, {SEARCH}) -> Tensor", out="Scalar_out"
+    f"searchsorted.Scalar(Tensor sorted_sequence, Scalar self, {SEARCH}) -> Tensor", out="Scalar_out", refuses=()
 )
 bucketize_op = Structured(
     "bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
     out="Tensor_out",
+    refuses="bool",
 )
 bucketize_scalar_op = Structured(
     "bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
     out="Scalar_out",
+    refuses=(),
 )
 
 
@@ -350,11 +358,13 @@ isin_op = Structured(
     "isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) "
     "-> Tensor",
     out="Tensor_Tensor_out",
+    refuses="bool complex",
 )
 isin_scalar_op = Structured(
     "isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) "
     "-> Tensor",
     out="Tensor_Scalar_out",
+    batching="pointwise",
 )
 scalar_isin_op = Structured(
     "isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) "
@@ -391,8 +401,14 @@ isin = public(isin_op, isin_scalar_op, scalar_isin_op, method=False)
 
 # --- bincount, histc -------------------------------------------------------------------------------------------------
 
-bincount_op = Operator("bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor", tags=DYNAMIC)
-histc_op = Structured("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", out="out")
+bincount_op = Operator(
+    "bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor",
+    tags=DYNAMIC,
+    refuses="bool floating complex",
+)
+histc_op = Structured(
+    "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", out="out", refuses="whole complex"
+)
 
 
 @bincount_op.kernel("CPU")

@@ -11,12 +11,12 @@ from redispatch.dispatch.tensor import Tensor, wrap_dim
 
 from ..declare.declare import Operator
 
-sym_size_op = Operator("sym_size.int(Tensor self, int dim) -> SymInt")
-sym_stride_op = Operator("sym_stride.int(Tensor self, int dim) -> SymInt")
-sym_numel_op = Operator("sym_numel(Tensor self) -> SymInt")
-sym_storage_offset_op = Operator("sym_storage_offset(Tensor self) -> SymInt")
+sym_size_op = Operator("sym_size.int(Tensor self, int dim) -> SymInt", core=True)
+sym_stride_op = Operator("sym_stride.int(Tensor self, int dim) -> SymInt", core=True)
+sym_numel_op = Operator("sym_numel(Tensor self) -> SymInt", core=True)
+sym_storage_offset_op = Operator("sym_storage_offset(Tensor self) -> SymInt", core=True)
 sym_is_contiguous_op = Operator(
-    "sym_is_contiguous(Tensor self, MemoryFormat memory_format=contiguous_format) -> SymBool"
+    "sym_is_contiguous(Tensor self, MemoryFormat memory_format=contiguous_format) -> SymBool", core=True
 )
 
 

@@ -42,6 +42,7 @@ solve_lu_op = Several(
     "_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) "
     "-> (Tensor result, Tensor LU, Tensor pivots, Tensor info)",
     out="result",
+    refuses="whole halves",
 )
 
 
@@ -112,8 +113,9 @@ solve_lu_op.derivative(
 solve_ex_op = Operator(
     "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
     out="out",
+    refuses="whole halves",
 )
-solve_op = Operator("linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", out="out")
+solve_op = Operator("linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", out="out", refuses="whole halves")
 
 
 some_results(solve_ex_op, solve_lu_op, lambda *args: args, results=(0, 3))
@@ -125,7 +127,9 @@ linalg_solve = public(solve_op, method=False)
 # --- inv -------------------------------------------------------------------------------------------------------------
 
 inv_ex_op = Several(
-    "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)", out="inverse"
+    "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
+    out="inverse",
+    refuses="whole halves",
 )
 
 
@@ -151,8 +155,8 @@ inv_ex_op.derivative(
     A=lambda grad, result0: -result0.mH.matmul(grad.matmul(result0.mH)), nondifferentiable=(1,), for_complex=True
 )
 
-inv_op = Operator("linalg_inv(Tensor A) -> Tensor", out="out")
-inverse_op = Operator("inverse(Tensor self) -> Tensor", out="out")
+inv_op = Operator("linalg_inv(Tensor A) -> Tensor", out="out", refuses="whole halves")
+inverse_op = Operator("inverse(Tensor self) -> Tensor", out="out", refuses="whole halves")
 
 
 some_results(inv_op, inv_ex_op, lambda A: (A, False), check="linalg.inv")
@@ -169,6 +173,7 @@ inverse = public(inverse_op)
 solve_triangular_op = Structured(
     "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
     out="out",
+    refuses="whole halves",
 )
 
 
@@ -215,6 +220,8 @@ triangular_solve_op = Several(
     "-> (Tensor solution, Tensor cloned_coefficient)",
     out="X",
     out_names=("X", "M"),
+    refuses="whole halves",
+    batching="leading",
 )
 
 

@@ -12,8 +12,18 @@ from typing import Any, NamedTuple
 
 from redispatch import kernels
 from redispatch.dispatch import impl
-from redispatch.dispatch.specialiser.marks import frozen, inline, leaf
-from redispatch.dispatch.tensor import Size, Tensor, dtype, dtypes, empty, fresh, looks_of, output_spec, wrap_dim
+from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf
+from redispatch.dispatch.tensor import (
+    Size,
+    Tensor,
+    dtype,
+    dtypes,
+    empty,
+    empty_from,
+    metadata_of,
+    output_spec,
+    wrap_dim,
+)
 from redispatch.kernels import Operand
 from redispatch.kernels.declare.out_forms import copy_into_out
 
@@ -53,8 +63,8 @@ class Choosing(Operator):
 
     choice_function: Callable[..., Choice]
 
-    def __init__(self, schema: str, out: str, **options: Any) -> None:
-        super().__init__(schema, **options)
+    def __init__(self, schema: str, out: str, core: bool = False, **options: Any) -> None:
+        super().__init__(schema, core=core, **options)
         self.plans: dict[Any, Plan] = {}
         name, _, rest = schema.partition("(")
         arguments, _, _ = rest.partition(") -> ")
@@ -78,11 +88,11 @@ class Choosing(Operator):
         x = args[0]
         if x._array is None:
             return self.run_elsewhere(args)
-        key = (x._looks or looks_of(x), args[1:])
+        key = (x._interned or metadata_of(x), args[1:])
         plan = self.plans.get(key)
         if plan is None:
             plan = self.new_plan(key, args)
-        values, indices = fresh(plan.outputs[0]), fresh(plan.outputs[1])
+        values, indices = empty_from(plan.outputs[0]), empty_from(plan.outputs[1])
         plan.run(values._array, 0, indices._array, 0, x._array, x._offset)
         return values, indices
 
@@ -101,7 +111,7 @@ class Choosing(Operator):
         choice = self.choice_function(*args)
         values = output_spec(Size(choice.shape), x._dtype, x._device, choice.strides)
         indices = output_spec(Size(choice.shape), dtypes.int64, x._device, choice.strides)
-        run = choice.ready(fresh(values)._operand, fresh(indices)._operand)
+        run = choice.ready(empty_from(values)._operand, empty_from(indices)._operand)
         if len(self.plans) >= PLANS:
             self.plans.clear()
         plan = self.plans[key] = Plan((values, indices), run)
@@ -152,7 +162,9 @@ def check_line(name: str, self: Tensor, axis: int) -> None:
 
 # --- sort ------------------------------------------------------------------------------------------------------------
 
-sort_op = Choosing(f"sort(Tensor self, int dim=-1, bool descending=False) -> {VALUES}", "values")
+sort_op = Choosing(
+    f"sort(Tensor self, int dim=-1, bool descending=False) -> {VALUES}", "values", refuses="complex", core=True
+)
 sort_stable_op = Choosing(
     f"sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> {VALUES}", "values_stable"
 )
@@ -184,11 +196,11 @@ sort_op.forward(chosen(dim=1))
 sort_stable_op.forward(chosen(dim=2))
 sort = public(sort_op, sort_stable_op)
 
-argsort_op = Operator("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor")
+argsort_op = Operator("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", refuses="complex")
 argsort_stable_op = Operator(
     "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor", out="stable_out"
 )
-msort_op = Operator("msort(Tensor self) -> Tensor", out="out")
+msort_op = Operator("msort(Tensor self) -> Tensor", out="out", refuses="complex")
 
 
 @argsort_op.implicit
@@ -213,7 +225,10 @@ msort = public(msort_op)
 # --- topk, kthvalue --------------------------------------------------------------------------------------------------
 
 topk_op = Choosing(
-    f"topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> {VALUES}", "values"
+    f"topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> {VALUES}",
+    "values",
+    refuses="bool complex",
+    core=True,
 )
 
 
@@ -237,7 +252,9 @@ topk_op.derivative(self=to_their_places, nondifferentiable=(1,))
 topk_op.forward(chosen(dim=2))
 topk = public(topk_op)
 
-kthvalue_op = Choosing(f"kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> {VALUES}", "values")
+kthvalue_op = Choosing(
+    f"kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> {VALUES}", "values", refuses="bool complex"
+)
 
 
 @kthvalue_op.choice
@@ -268,8 +285,8 @@ kthvalue = public(kthvalue_op)
 
 # --- median, mode ----------------------------------------------------------------------------------------------------
 
-median_op = Structured("median(Tensor self) -> Tensor", out="out")
-nanmedian_op = Structured("nanmedian(Tensor self) -> Tensor", out="out")
+median_op = Structured("median(Tensor self) -> Tensor", out="out", refuses="bool complex", batching="full")
+nanmedian_op = Structured("nanmedian(Tensor self) -> Tensor", out="out", refuses="bool complex", batching="full")
 median_dim_op = Choosing(f"median.dim(Tensor self, int dim, bool keepdim=False) -> {VALUES}", "dim_values")
 nanmedian_dim_op = Choosing(f"nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> {VALUES}", "dim_values")
 
@@ -339,7 +356,7 @@ nanmedian_dim_op.forward(chosen(dim=1, keepdim=2))
 median = public(median_op, median_dim_op)
 nanmedian = public(nanmedian_op, nanmedian_dim_op)
 
-mode_op = Choosing(f"mode(Tensor self, int dim=-1, bool keepdim=False) -> {VALUES}", "values")
+mode_op = Choosing(f"mode(Tensor self, int dim=-1, bool keepdim=False) -> {VALUES}", "values", refuses="complex")
 
 
 @mode_op.choice

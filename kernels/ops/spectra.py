@@ -68,6 +68,8 @@ svd_uv_op = Several(
     "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) "
     "-> (Tensor U, Tensor S, Tensor Vh)",
     out="U",
+    refuses="whole halves",
+    by_host="QR iterations on a bidiagonal matrix, a step after the other",
 )
 
 
@@ -145,9 +147,11 @@ svd_uv_op.derivative(
 )
 
 linalg_svd_op = Operator(
-    "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)", out="U"
+    "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
+    out="U",
+    refuses="whole halves",
 )
-svdvals_op = Operator("linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", out="out")
+svdvals_op = Operator("linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", out="out", refuses="whole halves")
 some_results(
     linalg_svd_op, svd_uv_op, lambda A, full_matrices, driver: (A, full_matrices, True, driver), results=(0, 1, 2)
 )
@@ -157,7 +161,11 @@ linalg_svd = public(linalg_svd_op, method=False)
 svdvals_op.autocast(cpu="fp32")
 linalg_svdvals = public(svdvals_op, method=False)
 
-svd_op = Operator("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", out="U")
+svd_op = Operator(
+    "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
+    out="U",
+    refuses="whole halves",
+)
 
 
 @svd_op.implicit
@@ -189,6 +197,8 @@ svd = public(svd_op)
 eigh_v_op = Several(
     '_linalg_eigh(Tensor A, str UPLO="L", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)',
     out="eigenvalues",
+    refuses="whole halves",
+    by_host="QR iterations on a tridiagonal matrix, a step after the other",
 )
 
 
@@ -243,8 +253,9 @@ eigh_op = Operator(
     'linalg_eigh(Tensor self, str UPLO="L") -> (Tensor eigenvalues, Tensor eigenvectors)',
     out="eigvals",
     out_names=("eigvals", "eigvecs"),
+    refuses="whole halves",
 )
-eigvalsh_op = Operator('linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor', out="out")
+eigvalsh_op = Operator('linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor', out="out", refuses="whole halves")
 some_results(eigh_op, eigh_v_op, lambda self, UPLO: (self, UPLO, True), results=(0, 1))
 some_results(eigvalsh_op, eigh_v_op, lambda self, UPLO: (self, UPLO, records(self)))
 eigh_op.autocast(cpu="fp32")
@@ -254,9 +265,19 @@ linalg_eigvalsh = public(eigvalsh_op, method=False)
 
 # --- eig -------------------------------------------------------------------------------------------------------------
 
-eig_op = Several("linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", out="out")
-eigvals_only_op = Structured("_linalg_eigvals(Tensor self) -> Tensor")
-eigvals_op = Operator("linalg_eigvals(Tensor self) -> Tensor", out="out")
+eig_op = Several(
+    "linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)",
+    out="out",
+    refuses="whole halves",
+    by_host="QR iterations on a Hessenberg matrix",
+)
+eigvals_only_op = Structured(
+    "_linalg_eigvals(Tensor self) -> Tensor",
+    refuses="whole halves",
+    late_out=False,
+    by_host="QR iterations on a Hessenberg matrix",
+)
+eigvals_op = Operator("linalg_eigvals(Tensor self) -> Tensor", out="out", refuses="whole halves")
 
 
 def check_eig(self: Tensor) -> None:

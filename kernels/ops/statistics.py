@@ -29,7 +29,11 @@ DIM = "int[1]? dim=None, bool keepdim=False"
 # --- sums and means of what is a number ------------------------------------------------------------------------------
 
 nansum_op = Planned(
-    f"nansum(Tensor self, {DIM}, *, {DTYPE}) -> Tensor", out="out", tags=REDUCTION, dtype_of_target=True
+    f"nansum(Tensor self, {DIM}, *, {DTYPE}) -> Tensor",
+    out="out",
+    tags=REDUCTION,
+    dtype_of_target=True,
+    refuses="complex",
 )
 
 
@@ -54,7 +58,7 @@ def nansum_backward(grad: Any, self: Any, dim: Any, keepdim: bool) -> Any:
 nansum_op.derivative(self=nansum_backward)
 nansum = public(nansum_op)
 
-nanmean_op = Operator(f"nanmean(Tensor self, {DIM}, *, {DTYPE}) -> Tensor", out="out")
+nanmean_op = Operator(f"nanmean(Tensor self, {DIM}, *, {DTYPE}) -> Tensor", out="out", refuses="whole complex")
 
 
 @nanmean_op.implicit
@@ -77,7 +81,7 @@ nanmean = public(nanmean_op)
 
 def with_mean(name: str, finish: Elementwise, backward: Callable[..., Any]) -> Any:
     """`var_mean` and `std_mean`: in one call what `var` and `mean` give."""
-    plain = Operator(f"{name}(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", tags=REDUCTION)
+    plain = Operator(f"{name}(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", tags=REDUCTION, refuses="whole")
     of_dims = Operator(
         f"{name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)",
         tags=REDUCTION,
@@ -148,8 +152,9 @@ INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 def quantiles(name: str, skip_nan: bool) -> Any:
     """`quantile` and `nanquantile`: the value at a share q of the way through the sorted elements."""
-    many = Operator(f"{name}(Tensor self, Tensor q, {QUANTILE}) -> Tensor", out="out")
-    one = Operator(f"{name}.scalar(Tensor self, float q, {QUANTILE}) -> Tensor", out="scalar_out")
+    facts: dict[str, Any] = {"refuses": "whole halves complex", "autocast": {"cpu": "fp32"}}
+    many = Operator(f"{name}(Tensor self, Tensor q, {QUANTILE}) -> Tensor", out="out", **facts)
+    one = Operator(f"{name}.scalar(Tensor self, float q, {QUANTILE}) -> Tensor", out="scalar_out", **facts)
 
     @many.implicit
     def quantile_composite(self: Any, q: Any, dim: int | None, keepdim: bool, interpolation: str) -> Any:

@@ -25,11 +25,12 @@ from .views import slice_op
 
 _STFT = "Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, "
 _KIND = "bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None"
-stft_op = Operator(f"stft({_STFT}{_KIND}) -> Tensor")
+stft_op = Operator(f"stft({_STFT}{_KIND}) -> Tensor", refuses="whole halves")
 stft_center_op = Operator(f'stft.center({_STFT}bool center=True, str pad_mode="reflect", {_KIND}) -> Tensor')
 istft_op = Operator(
     f"istft({_STFT}bool center=True, bool normalized=False, bool? onesided=None, int? length=None, "
-    "bool return_complex=False) -> Tensor"
+    "bool return_complex=False) -> Tensor",
+    refuses="whole floating",
 )
 SMALLEST = 1e-11  # what windows must add up to, for the signal to be had from them
 

@@ -66,7 +66,7 @@ atan2 = binary(
     kernels.atan2,
     "float",
     cost=16,
-    core=True,
+    core="out",
     autocast={"cuda": "promote"},
     refuses={COMPLEX: "atan2_cpu"},
     derivative={

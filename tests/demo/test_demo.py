@@ -10,9 +10,7 @@ import pytest
 import redispatch as rd
 from redispatch.autograd import gradcheck
 from redispatch.demo import data, picture, story, tour
-from redispatch.demo.activation import swish
-from redispatch.demo.model import Classifier, accuracy
-from redispatch.demo.train import BATCH, History, Trainer
+from redispatch.demo.train import BATCH, Classifier, History, Trainer, accuracy, swish
 from redispatch.modes.flop_counter import FlopCounterMode
 
 REASON = "the digits come with scikit-learn (`pip install scikit-learn`), an extra of the demo"
@@ -47,7 +45,7 @@ def test_swish_has_its_derivative_and_the_next():
     assert gradcheck(lambda x: rd.autograd.grad(swish(x).sum(), x, create_graph=True)[0], (x,))
 
 
-def test_swish_has_looks_without_data():
+def test_swish_has_metadata_without_data():
     fake = swish(rd.empty(3, 4, dtype=rd.float64, device="meta"))
     assert (fake.shape, fake.dtype, fake.device.type) == ((3, 4), rd.float64, "meta")
 

@@ -6,13 +6,25 @@ done where it costs least: on the CPU before bytes go up, on the device before t
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from redispatch.dispatch import STATE, keyset, ops, within
-from redispatch.dispatch.specialiser.marks import inline, leaf
-from redispatch.dispatch.tensor import CPU, Pinned, Tensor, empty, looks_of, owner_of, view_over
+from redispatch.dispatch.specialiser.annotations import inline, leaf
+from redispatch.dispatch.tensor import (
+    CPU,
+    Pinned,
+    Size,
+    Tensor,
+    as_numpy,
+    dtypes,
+    empty,
+    metadata_of,
+    owner_of,
+    view_over,
+)
 from redispatch.kernels import DTYPES, Operand, is_contiguous, is_dense, on_target, overlap
 from redispatch.kernels.cpu.copy import elementwise_for
 from redispatch.kernels.cuda import CUDAElementwise, current_stream
@@ -29,7 +41,10 @@ from .operands import address_of, allocator, block_of, fresh_like, located, oper
 
 ABOVE = keyset("AutogradCUDA", "ADInplaceOrView")  # where layers are that kernels are not to enter again
 _LOOPS: dict[Elementwise, CUDAElementwise] = {}
-READY: dict[Any, Ready] = {}  # copies by (looks of the target, of the source), fills by looks; of the devices there are
+TABLES: dict[Any, Tensor] = {}  # by device and what they are; of the devices there are
+MOST_TABLES = 1024
+# Copies by metadata of the target and of the source, fills by metadata; of the devices there are.
+READY: dict[Any, Ready] = {}
 
 
 def on_cuda(loops: Elementwise) -> CUDAElementwise:
@@ -48,18 +63,18 @@ def on_cpu(op: Any, *args: Any) -> Any:
 
 def copy_on_device(target: Tensor, source: Tensor) -> None:
     """Writes `source`, broadcast and converted, into `target`; they are on one device and share no memory."""
-    looks = target._looks or looks_of(target), source._looks or looks_of(source)
-    ready, to, at = READY.get(looks), located(target), located(source)
+    metadata = target._interned or metadata_of(target), source._interned or metadata_of(source)
+    ready, to, at = READY.get(metadata), located(target), located(source)
     if ready is not None and not (to | at) & ready.mask:
         ready.start((ready.numel, to, at), stream_for(target))
         return
     out, x = operand(target), operand(source)
     if out.dtype == x.dtype and DTYPES[out.dtype].compute != out.dtype:
         out, x = out._replace(dtype="int16"), x._replace(dtype="int16")  # 16-bit floats are moved as they are
-    start(looks, elementwise_for(out, x), out, x, None)
+    start(metadata, elementwise_for(out, x), out, x, None)
 
 
-def start(looks: Any, loops: Elementwise, out: Operand, value: Any, dtype: str | None) -> None:
+def start(metadata: Any, loops: Elementwise, out: Operand, value: Any, dtype: str | None) -> None:
     """Launches a kernel with one output and one input. If it is as aligned as can be, the launch is remembered."""
     if 0 in out.shape:
         return
@@ -69,7 +84,7 @@ def start(looks: Any, loops: Elementwise, out: Operand, value: Any, dtype: str |
     if not any(at % VECTOR for at, x in zip(values, (out, value), strict=True) if isinstance(x, Operand)):
         if len(READY) >= LAUNCHES:
             READY.clear()
-        READY[looks] = prepared.ready(memory.driver, as_it_is)
+        READY[metadata] = prepared.ready(memory.driver, as_it_is)
     prepared.start(memory, values)
 
 
@@ -78,6 +93,15 @@ def copied(x: Tensor, dtype: Any = None) -> Tensor:
     fresh = fresh_like(x, dtype)
     copy_on_device(fresh, x)
     return fresh
+
+
+def laid(x: Tensor, strides: Sequence[int] | None) -> Tensor:
+    """The tensor, or a copy with these strides."""
+    if strides is None or tuple(x._stride) == tuple(strides):
+        return x
+    made = empty(x._shape, x._dtype, x._device, tuple(strides))
+    copy_on_device(made, x)
+    return made
 
 
 def apart(value: Any, target: Tensor, elementwise: bool = True) -> Any:
@@ -153,6 +177,32 @@ def sent(x: Tensor, on: Any) -> Tensor:
     return here
 
 
+def array_on(on: Any, array: np.ndarray, dtype: Any = None) -> Tensor:
+    """An array's numbers on a device; its bytes, where it is of no dtype of tensors and none is given."""
+    dtype = dtype or getattr(dtypes, array.dtype.name, None)
+    if dtype is None:
+        array, dtype = np.ascontiguousarray(array).reshape(-1).view(np.uint8), dtypes.uint8
+    here = empty(Size(array.shape), dtype, CPU)
+    as_numpy(here)[...] = array
+    return sent(here, on)
+
+
+def table_on(on: Any, key: Any, make: Callable[[], np.ndarray]) -> Tensor:
+    """An array that kernels read, sent to a device once for all calls that name it so."""
+
+    def known() -> Tensor:
+        found = TABLES.get((on, key))
+        if found is None:
+            if len(TABLES) >= MOST_TABLES:
+                TABLES.clear()
+            found = array_on(on, make())
+            TABLES[on, key] = found  # now that it was written: while a graph is recorded, that is an error
+        return found
+
+    found: Tensor = constant(known)
+    return found
+
+
 def uploaded(value: Any, on: Any, dtype: Any) -> Tensor:
     """A Python number as a tensor without dimensions on a device."""
     one = empty((), dtype, CPU)
@@ -183,17 +233,17 @@ def fetch(target: Tensor, source: Tensor, non_blocking: bool = False) -> None:
 def copy_kernel(self: Tensor, src: Any, non_blocking: bool) -> Tensor:
     """`copy_`: at once where both tensors lie apart on one device, and such were copied before."""
     if is_tensor(src) and src._device is self._device and src._store is not self._store:
-        looks, other = self._looks or looks_of(self), src._looks or looks_of(src)
-        ready = READY.get((looks, other))
-        if ready is not None and not (looks.bits | other.bits):
+        metadata, other = self._interned or metadata_of(self), src._interned or metadata_of(src)
+        ready = READY.get((metadata, other))
+        if ready is not None and not (metadata.bits | other.bits):
             to, at = located(self), located(src)
             if not (to | at) & ready.mask:
                 ready.start((ready.numel, to, at), stream_for(self))
                 return self
-    return copy_otherwise(self, src, non_blocking)
+    return copy_slow(self, src, non_blocking)
 
 
-def copy_otherwise(self: Tensor, src: Any, non_blocking: bool) -> Tensor:
+def copy_slow(self: Tensor, src: Any, non_blocking: bool) -> Tensor:
     with within(STATE.get().excluding(ABOVE)):
         return copy_between_devices(self, src, non_blocking)
 
@@ -202,7 +252,7 @@ def copy_otherwise(self: Tensor, src: Any, non_blocking: bool) -> Tensor:
 @inline
 def fill_kernel(self: Tensor, value: Any) -> Tensor:
     """`fill_.Scalar`: one number in every place."""
-    ready = READY.get(self._looks or looks_of(self))
+    ready = READY.get(self._interned or metadata_of(self))
     if ready is not None:
         to = located(self)
         if not to & ready.mask:
@@ -219,7 +269,7 @@ def filled_first(self: Tensor, value: Any) -> Tensor:
         copy_on_device(self, uploaded(value, self._device, self._dtype))
     else:
         out = operand(self)
-        start(self._looks or looks_of(self), elementwise_for(out, out), out, value, out.dtype)
+        start(self._interned or metadata_of(self), elementwise_for(out, out), out, value, out.dtype)
     return self
 
 
