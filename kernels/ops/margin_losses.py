@@ -115,7 +115,7 @@ def multi_margin_body(
     rows, classes = rows_and_classes(self)
     losses = empty((rows,), self._dtype, self._device)
     arrays = flat(losses), flat(self), labels_among(target, classes), *weights(weight, self)
-    loop = kernels.multi_margin(self._dtype.name)
+    loop = kernels.MULTI_MARGIN(x=self._dtype.name)
     kernels.parallel_for(loop, rows, (classes, int(p), float(margin), *arrays), 2 * classes)
     store_reduced(out, losses, reduction)
 
@@ -136,7 +136,7 @@ def multi_margin_backward_body(
     result = empty(self._shape, self._dtype, self._device)
     given = labels_among(target, classes), *weights(weight, self)
     grad = *each_gradient(grad_output, rows), 1 / rows if reduction == MEAN and rows else 1.0
-    loop = kernels.multi_margin_backward(self._dtype.name)
+    loop = kernels.MULTI_MARGIN_BACKWARD(x=self._dtype.name)
     kernels.parallel_for(
         loop, rows, (classes, int(p), float(margin), flat(result), *grad, flat(self), *given), 2 * classes
     )
@@ -200,7 +200,7 @@ def multilabel_kernel(self: Tensor, target: Tensor, reduction: int) -> tuple[Ten
     if self._device.type != "meta":
         labels = bounded(target, classes)
         losses = empty((rows,), self._dtype, self._device)
-        loop = kernels.multi_label(self._dtype.name)
+        loop = kernels.MULTI_LABEL(x=self._dtype.name)
         arrays = flat(losses), flat(is_target), flat(self), labels
         kernels.parallel_for(loop, rows, (classes, *arrays), classes * classes)
         store_reduced(out, losses, reduction)
@@ -230,7 +230,7 @@ def multilabel_backward_body(
     rows, classes = rows_and_classes(self)
     result = empty(self._shape, self._dtype, self._device)
     grad = *each_gradient(grad_output, rows), 1 / rows if reduction == MEAN and rows else 1.0
-    loop = kernels.multi_label_backward(self._dtype.name)
+    loop = kernels.MULTI_LABEL_BACKWARD(x=self._dtype.name)
     arrays = flat(self), bounded(target, classes), flat(is_target)
     kernels.parallel_for(loop, rows, (classes, flat(result), *grad, *arrays), classes * classes)
     kernels.copy(out._operand, result._operand)
