@@ -34,7 +34,7 @@ from ._names import TAKEN
 
 ROOT = Path(__file__).parent
 FUNCTIONS, FACE = "_C/_VariableFunctions.pyi", "__init__.pyi"
-ROWS = "autograd _subclasses functional nn nn.functional".split()
+ROWS = "array_api autograd _subclasses functional nn nn.functional".split()
 MADE = '"""Made by `python -m redispatch.stubs`."""'
 
 
@@ -73,11 +73,20 @@ def file_of(module: str) -> str:
 def rows_stub(module: ModuleType) -> str:
     """The names of a module that takes them in rows. What `module_of` and its like made is written out."""
     taken = {name: getattr(module, name) for name, place in TAKEN[module.__name__].items() if place != "redispatch"}
-    written = {name: text for name, value in taken.items() if (text := written_out(name, value))}
+    all_tensors = module.__name__ == "redispatch.nn.functional"
+    written = {name: text for name, value in taken.items() if (text := written_out(name, value, all_tensors))}
     used = " ".join(written.values())
     head = [line for name, line in USED.items() if re.search(rf"\b{name}\b", used) and name not in taken]
     lines = import_lines(imports(module), written)
-    return "\n".join([MADE, "", *head, *lines, "", *sorted(written.values()), ""])
+    return "\n".join([MADE, "", *head, *lines, *constants(module), "", *sorted(written.values()), ""])
+
+
+def constants(module: ModuleType) -> list[str]:
+    """The names that a module gives to constants of Python."""
+    nodes = ast.parse(Path(str(module.__file__)).read_text()).body
+    assigned = [node for node in nodes if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)]
+    kinds = {ast.unparse(node.targets[0]): type(ast.literal_eval(node.value)).__name__ for node in assigned}
+    return [f"{name}: {kind.removesuffix('Type')}" for name, kind in kinds.items()]
 
 
 # What signatures name -> the line of a stub that brings it
@@ -92,14 +101,15 @@ USED = {
 }
 
 
-def written_out(name: str, value: Any) -> str:
-    """The definition of an operator's function, of one whose result is a tensor, and of what no file defines."""
+def written_out(name: str, value: Any, all_tensors: bool) -> str:
+    """The definition of an operator's function, of what no file defines, and of all functions that return tensors."""
     if is_face(value):
         return definition(name, value)
     is_function = inspect.isfunction(value)
     if not (is_function or inspect.isclass(value)):
         return ""
-    if name in defined(value.__module__) and not (is_function and value.__annotations__.get("return") == "Tensor"):
+    returns_tensor = is_function and value.__annotations__.get("return") == "Tensor"
+    if name in defined(value.__module__) and not (all_tensors and returns_tensor):
         return ""
     if is_function:
         return f"def {name}{arguments(value)}: ..."
@@ -238,7 +248,7 @@ def imports(module: ModuleType) -> dict[str, dict[str, str]]:
         if isinstance(node, ast.ImportFrom) and (node.level or str(node.module).startswith("redispatch")):
             names = {alias.asname or alias.name: alias.name for alias in node.names}
             shown = {name: there for name, there in names.items() if name == there or not re.match("_[^_]", name)}
-            for helper in ("_names", "layers_of"):
+            for helper in ("_moved", "_names", "layers_of"):
                 shown.pop(helper, None)
             found.setdefault("." * node.level + (node.module or ""), {}).update(shown)
     for name, place in TAKEN.get(module.__name__, {}).items():

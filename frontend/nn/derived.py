@@ -177,13 +177,16 @@ def shows(*names: str) -> Callable[[Any], str]:
 
 def signature(first: list[str], parameters: Any) -> str:
     """Returns the text between the parentheses of a definition."""
-    parts, star = list(first), False
+    parts, star, before = list(first), False, None
     for parameter in parameters:
+        if before is Parameter.POSITIONAL_ONLY is not parameter.kind:
+            parts.append("/")
         if parameter.kind is Parameter.KEYWORD_ONLY and not star:
             parts, star = [*parts, "*"], True
+        before = parameter.kind
         default = "" if parameter.default is Parameter.empty else f" = {parameter.default!r}"
         parts.append(f"{parameter.name}: {parameter.annotation}{default}")
-    return ", ".join(parts)
+    return ", ".join([*parts, "/"] if before is Parameter.POSITIONAL_ONLY else parts)
 
 
 def emitted(name: str, text: str, module: str, scope: dict[str, Any]) -> Any:
