@@ -34,7 +34,7 @@ from ._names import TAKEN
 
 ROOT = Path(__file__).parent
 FUNCTIONS, FACE = "_C/_VariableFunctions.pyi", "__init__.pyi"
-ROWS = "array_api autograd _subclasses functional nn nn.functional".split()
+ROWS = "array_api autograd _subclasses functional modes nn nn.functional subclasses testing".split()
 MADE = '"""Made by `python -m redispatch.stubs`."""'
 
 
@@ -67,6 +67,7 @@ def stubs() -> dict[str, str]:
 def file_of(module: str) -> str:
     """The stub of a module, from here."""
     path = module.partition(".")[2].replace(".", "/")
+    path = f"../{path}" if path in ("modes", "subclasses") else path
     return f"{path}/__init__.pyi" if (ROOT / path).is_dir() else f"{path}.pyi"
 
 
@@ -214,17 +215,13 @@ def face_stub() -> str:
     operators = {*operator_names(), "Tensor"}
     listed = "".join(f"    {name} as {name},\n" for name in sorted(operators))
     plain = [f"def {name}(*args: Any, **kwargs: Any) -> {kind}: ..." for name, kind in sorted(PLAIN.items())]
-    rows, face = imports(redispatch), vars(redispatch)
-    rows.setdefault(".", {}).update((name, name) for name in face["_LATE"])
-    for name, place in face["_LATE_NAMES"].items():
-        rows.setdefault(f".{place}", {})[name] = name
     return "\n".join(
         [
             '"""Made by `python -m redispatch.stubs`: the public names, with the types of operators\' functions."""',
             "",
             "from typing import Any",
             "",
-            *import_lines(rows, operators | PLAIN.keys()),
+            *import_lines(imports(redispatch), operators | PLAIN.keys()),
             f"from ._C._VariableFunctions import (\n{listed})",
             "",
             "__version__: str",
