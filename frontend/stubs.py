@@ -34,7 +34,10 @@ from ._names import TAKEN
 
 ROOT = Path(__file__).parent
 FUNCTIONS, FACE = "_C/_VariableFunctions.pyi", "__init__.pyi"
-ROWS = "array_api autograd _subclasses functional modes nn nn.functional subclasses testing".split()
+ROWS = """
+    _higher_order_ops _subclasses array_api autograd distributions functional fx modes nn nn.functional optim
+    optim.lr_scheduler subclasses testing utils.data
+""".split()
 MADE = '"""Made by `python -m redispatch.stubs`."""'
 
 
