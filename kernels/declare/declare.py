@@ -92,11 +92,13 @@ class Operator:
         others it is known, and their kernels raise it; and it is the same as that of the first overload of their name,
         where they do not say otherwise.
 
-    Fields, of the derivative that was declared: `rules` and `node`, for other operators that have the same.
+    Fields, of the derivative that was declared: `rules` and `node`, for other operators that have the same. `alias_of`:
+    the operator that has another name, too, which is this one's.
     """
 
     rules: Sequence[tuple[tuple[str, ...], Function]] = ()
     node = ""
+    alias_of: Operator | None = None
     elementwise = False  # whether each element of the result depends on one element of each argument alone
 
     def __init__(
@@ -388,6 +390,7 @@ def alias(
     into = (out or of.out._overloadname) if of.out else None
     written = inplace and of.inplace is not None
     made = Operator(f"{named}{arguments}", inplace=written, out=into, numbers=numbers, tags=tags, refuses=of.refuses)
+    made.alias_of = of
     targets = (of.functional, of.inplace if written else None, of.out)
     for form, target in zip((made.functional, made.inplace, made.out), targets, strict=True):
         if form is not None and target is not None:

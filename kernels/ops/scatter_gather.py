@@ -716,6 +716,7 @@ def functional_embedding(
 
 
 functional_embedding.__name__ = functional_embedding.__qualname__ = "embedding"
+functional_embedding.__overridable__ = "torch.nn.functional.embedding"
 
 
 embedding_renorm_op = Operator(

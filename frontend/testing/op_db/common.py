@@ -6,12 +6,14 @@ each pair of a dtype and a layout costs a compilation. Read next: a family, such
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from ..op_info import ErrorInput, Maker, SampleInput, Samples, sample
+from redispatch.kernels.declare.declare import declarations
+
+from ..op_info import ErrorInput, Maker, OpInfo, SampleInput, Samples, sample
 
 # Of an operator that PyTorch takes for differentiable, and has no derivative for: a reason for `skips`.
 RECORDED = {"recording": "a node that says there is no derivative, as in PyTorch"}
@@ -120,3 +122,12 @@ UNINITIALISED = {
         "functionalized",
     )
 }
+
+
+def second_names(file: str, entries: Iterable[OpInfo]) -> Iterator[tuple[OpInfo, str]]:
+    """Yields the entry of each operator that has another name, and that name, of those that a file declares."""
+    known = {str(info): info for info in entries}
+    for declared in declarations():
+        if declared.alias_of is not None and declared.place.rpartition(":")[0].endswith(f"/{file}"):
+            first, second = (op.functional.qualified_name.partition("::")[2] for op in (declared.alias_of, declared))
+            yield known[first], second

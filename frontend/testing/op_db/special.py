@@ -11,7 +11,7 @@ import numpy as np
 import redispatch.special  # noqa: F401  # the operators are declared when this is imported
 
 from ..op_info import FLOATS, Maker, OpInfo, SampleInput, sample
-from .common import unary
+from .common import second_names, unary
 from .elementary import ELEMENTARY
 from .pairs import PAIRS
 from .parts import JUMPS, PARTS
@@ -190,29 +190,6 @@ ORTHOGONAL = [
 
 # --- second names -----------------------------------------------------------------------------------------------------
 
-SECOND_NAMES = {
-    "erf": "erf",
-    "erfc": "erfc",
-    "erfinv": "erfinv",
-    "exp2": "exp2",
-    "expm1": "expm1",
-    "log1p": "log1p",
-    "sigmoid": "expit",
-    "logit": "logit",
-    "sinc": "sinc",
-    "i0": "i0",
-    "digamma": "digamma psi",
-    "polygamma": "polygamma",
-    "lgamma": "gammaln",
-    "mvlgamma": "multigammaln",
-    "igamma": "gammainc",
-    "igammac": "gammaincc",
-    "logsumexp": "logsumexp",
-    "softmax.int": "softmax",
-    "xlogy.Tensor": "xlogy",
-    "xlogy.Scalar_Self": "xlogy.self_scalar",
-    "xlogy.Scalar_Other": "xlogy.other_scalar",
-}
 KNOWN = {str(info): info for info in (*ELEMENTARY, *PAIRS, *PARTS, *MOMENTS, *SHAPE, *BESSEL, *OF_TWO)}
 
 
@@ -236,7 +213,10 @@ SPECIAL = [
     *NORMAL,
     *OF_TWO,
     *ORTHOGONAL,
-    *(called(KNOWN[name], second) for name, names in SECOND_NAMES.items() for second in names.split()),
+    *(
+        called(info, name.removeprefix("special_"))
+        for info, name in second_names("special_functions.py", KNOWN.values())
+    ),
     called(KNOWN["log_softmax.int"], "log_softmax"),
     OpInfo("special_round", decimals, rounded, FLOATS, function="special.round", skips=JUMPS),
 ]
