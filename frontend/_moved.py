@@ -37,6 +37,10 @@ MOVED = {
 
 # a package -> its modules of today -> former modules, PyTorch's among them, that are part of them
 JOINED = {
+    "redispatch._higher_order_ops": {
+        "control_flow": "associative_scan body cond map scan while_loop",
+        "wrap": "auto_functionalize out_dtype",
+    },
     "redispatch.distributions": {
         "bernoulli": "binary binomial geometric negative_binomial poisson",
         "categorical": "multinomial one_hot_categorical",
@@ -63,6 +67,16 @@ JOINED = {
         "sparse": "bags",
         "tree": "typename",
         "utils.parametrizations": "utils.orthogonal",
+    },
+    "redispatch.optim": {
+        "adagrad": "adadelta adafactor rmsprop rprop",
+        "adam": "adamax adamw nadam radam sparse_adam",
+        "lbfgs": "line_search",
+        "sgd": "asgd muon",
+    },
+    "redispatch.optim.lr_scheduler": {
+        "compound": "plateau",
+        "scheduler": "simple",
     },
 }
 PRESENT = {
@@ -108,12 +122,15 @@ def package(name: str) -> ModuleType:
 
 
 def join(package: str) -> None:
-    """Makes the modules that are part of others importable, and attributes of their package. Called by the package."""
+    """Makes the modules that are part of others importable, and attributes of their package. Called by the package.
+
+    A function of a former module's name, such as `cond`, stays what the attribute is.
+    """
     for present, names in JOINED[package].items():
         module = sys.modules[f"{package}.{present}"]
         for name in names.split():
             sys.modules[f"{package}.{name}"] = module
-            setattr(sys.modules[package], name, module)
+            vars(sys.modules[package]).setdefault(name, module)
 
 
 def enter() -> None:

@@ -75,7 +75,7 @@ class Site:
         return known.code
 
     def look_up(self, state: StateKeys, tensors: int) -> Callable[..., Any]:
-        """Looks the code up in the table."""
+        """Metadata the code up in the table."""
         table = self.table
         generation = table.op.generation
         keys = (tensors | state.added) & state.kept

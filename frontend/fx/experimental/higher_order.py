@@ -13,13 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from redispatch._higher_order_ops.auto_functionalize import auto_functionalized
-from redispatch._higher_order_ops.body import Flat
-from redispatch._higher_order_ops.cond import cond_op
-from redispatch._higher_order_ops.map import map_impl
-from redispatch._higher_order_ops.out_dtype import out_dtype
-from redispatch._higher_order_ops.scan import scan_op
-from redispatch._higher_order_ops.while_loop import check_alike, while_loop_op
+from redispatch._higher_order_ops.control_flow import Flat, check_alike, cond_op, map_impl, scan_op, while_loop_op
+from redispatch._higher_order_ops.wrap import auto_functionalized, out_dtype
 from redispatch.dispatch import STATE, wants_gradient
 from redispatch.dispatch.higher_order import HigherOrderOperator
 from redispatch.dispatch.tensor import Tensor
