@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from redispatch import kernels
-from redispatch.dispatch import ops
+from redispatch.dispatch import asks, ops
 from redispatch.dispatch.specialiser.annotations import inline
 from redispatch.dispatch.tensor import (
     Size,
@@ -716,7 +716,7 @@ def functional_embedding(
 
 
 functional_embedding.__name__ = functional_embedding.__qualname__ = "embedding"
-functional_embedding.__overridable__ = "torch.nn.functional.embedding"
+asks(functional_embedding, "torch.nn.functional.embedding")
 
 
 embedding_renorm_op = Operator(
