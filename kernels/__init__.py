@@ -56,17 +56,8 @@ from .cpu.margin_loss import multi_label, multi_label_backward, multi_margin, mu
 from .cpu.normalize import ready_layer_norm, ready_layer_norm_backward
 from .cpu.random import bernoulli, blocks, exponential, normal, permutation, randint, uniform
 from .cpu.reduce import ALL, AMAX, AMIN, ANY, MEAN, NANSUM, PROD, SUM, Recipe, Reduction
-from .cpu.scan import CUMPROD, CUMSUM, ready_cumulative_extreme, ready_logcumsumexp
-from .cpu.softmax import (
-    log_softmax,
-    log_softmax_backward,
-    ready_log_softmax,
-    ready_log_softmax_backward,
-    ready_softmax,
-    ready_softmax_backward,
-    softmax,
-    softmax_backward,
-)
+from .cpu.scan import COMPLEX_LOGCUMSUMEXP, CUMPROD, CUMSUM, LOGCUMSUMEXP, ready_cumulative_extreme
+from .cpu.softmax import LOG_SOFTMAX, SOFTMAX
 from .cpu.sort import ready_mode, ready_rank, ready_sort, ready_top
 from .engine.assembly import busiest_loop
 from .engine.compile import Kernel

@@ -127,7 +127,8 @@ def logcumsumexp_meta(self: Tensor, dim: int) -> Meta:
 
 @logcumsumexp_op.loop
 def logcumsumexp_loop(out: Tensor, self: Tensor, dim: int) -> Run:
-    return kernels.ready_logcumsumexp(out._operand, self._operand, wrap_dim(dim, len(self._shape)))
+    scan = kernels.COMPLEX_LOGCUMSUMEXP if self._dtype.is_complex else kernels.LOGCUMSUMEXP
+    return scan.ready(out._operand, self._operand, wrap_dim(dim, len(self._shape)))
 
 
 def logcumsumexp_backward(grad: Any, self: Any, result: Any, dim: int) -> Any:

@@ -1,28 +1,79 @@
-"""segment_reduce on a device (kernels/cuda/segments.py), and its gradient, which other operators make up.
+"""Reductions of runs of entries on a GPU, whose lengths differ: a warp for each run, or a thread where many lie side by
+side. The gradient is made up of other operators.
 
-Whether the runs fill the axis is looked at by the host, unless the call says that it is not to be (`unsafe`): the
-program waits for their lengths, as in PyTorch.
+Runs are given by where they begin, and where the last one ends. An entry is a row of `inner` numbers: where there are
+at least as many as a warp has lanes, neighbouring threads take neighbouring numbers of the same run, and otherwise the
+lanes of a warp share the run's entries. Whether the runs fill the axis is looked at by the host, unless the call says
+that it is not to be (`unsafe`): the program waits for their lengths, as in PyTorch.
 """
+
+# ruff: noqa: F821  # names that the compiled text is given
+# mypy: disable-error-code="name-defined, assignment"
+# Names like load_x, store_out, zero are put there by `Written`.
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Size, Tensor, dtypes, empty
 from redispatch.kernels import DTYPES
-from redispatch.kernels.cuda import Launch
-from redispatch.kernels.cuda import segments as kernels
-from redispatch.kernels.cuda.elementwise import as_argument
-from redispatch.kernels.cuda.templates import THREADS, WARP
+from redispatch.kernels.engine.primitives import maximum, minimum
+from redispatch.kernels.engine.program import integral
 from redispatch.kernels.ops.segments import OF_NOTHING, check_call, check_dtype, runs_of
 
-from .decompositions import below_or_at, counted
-from .structured import Task, dense, launched
+from ..compiler import CUDA as cuda
+from ..elementwise import as_argument
+from ..intrinsics import shuffle_down
+from ..runtime.structured import Task, composite_of, dense, launched
+from ..scan import add, multiply
+from ..templates import THREADS, WARP, Written
+from .decompositions import counted
+from .searchsorted import below_or_at
 
 aten = ops.aten
+int64 = np.int64
+
+
+COMBINE = {"sum": add, "mean": add, "prod": multiply, "max": maximum, "min": minimum}
+
+
+@integral
+def inside(place, size):
+    """A place among so many, or behind them: bad offsets touch no memory."""
+    return min(max(place, int64(0)), size)
+
+
+def reduced_runs(out, x, offsets, outputs, runs, size, inner, start, nothing, averages, empty_mean):
+    """What `start` and the entries of each run come to. Lanes that have none of these begin with `nothing`."""
+    thread = int64(cuda.blockIdx.x) * THREADS + int64(cuda.threadIdx.x)
+    index, lane = thread // LANES, thread % LANES
+    if index < outputs:
+        run = index // inner
+        column, row = index - run * inner, run // runs
+        first = inside(offsets[run + row], size)
+        last = inside(offsets[run + row + 1], size)
+        total = number(start) if lane == 0 else number(nothing)
+        at = first + lane
+        while at < last:
+            total = combine(total, load_x(x[(row * size + at) * inner + column]))
+            at += LANES
+        if LANES > 1:
+            total = combine(total, shuffle_down(total, 16))
+            total = combine(total, shuffle_down(total, 8))
+            total = combine(total, shuffle_down(total, 4))
+            total = combine(total, shuffle_down(total, 2))
+            total = combine(total, shuffle_down(total, 1))
+        if averages == 1:
+            total = total / compute(last - first) if last > first else number(empty_mean)
+        if lane == 0:
+            out[index] = store_out(total)
+
+
+RUNS = Written(reduced_runs, ("out", "x", "offsets"))
 
 
 def offsets_of(given: Any, by_length: bool) -> Any:
@@ -40,16 +91,16 @@ def reduced(data: Tensor, offsets: Tensor, shape: tuple[int, ...], size: int, re
         inner = outputs // (rows * (ends - 1))
         lanes = 1 if inner >= WARP else WARP
         kinds = [data._dtype.name, data._dtype.name, "int64"]
-        kernel = kernels.RUNS.kernel(compute, kinds, combine=kernels.COMBINE[reduce], LANES=lanes)
         nothing = OF_NOTHING[reduce]
         start, empty_mean = (nothing, math.nan) if initial is None else (float(initial), float(initial))
         numbers = [as_argument(one, compute) for one in (start, nothing, empty_mean)]
         rest = (outputs, ends - 1, size, inner, *numbers[:2], int(reduce == "mean"), numbers[2])
-        launch = Launch(kernel, (-(-outputs * lanes // THREADS), 1, 1), (THREADS, 1, 1))
+        launch = RUNS.spread(compute, kinds, outputs * lanes, combine=COMBINE[reduce], LANES=lanes)
         launched([Task(launch, (0, 1, 2), rest)], [made, dense(data), offsets])
     return made
 
 
+@composite_of("segment_reduce")
 def segment_reduce(
     data: Tensor, reduce: str, lengths: Any, indices: Any, offsets: Any, axis: int, unsafe: bool, initial: Any
 ) -> Tensor:
@@ -62,6 +113,7 @@ def segment_reduce(
     return reduced(data, ends, shape, data._shape[axis], reduce, initial)
 
 
+@composite_of("_segment_reduce_backward")
 def segment_reduce_backward(
     grad: Any, output: Any, data: Any, reduce: str, lengths: Any, offsets: Any, axis: int, initial: Any
 ) -> Any:
@@ -99,9 +151,3 @@ def segment_reduce_backward(
         count = over_runs(chosen.to(data._dtype), "sum")
         flow = (flow / count.clamp_min(1)).masked_fill(chosen.logical_not(), 0)
     return flow.masked_fill(in_a_run.logical_not(), 0).reshape(list(data._shape))
-
-
-PARTS: dict[str, Callable[..., Any]] = {
-    "segment_reduce": segment_reduce,
-    "_segment_reduce_backward": segment_reduce_backward,
-}

@@ -12,7 +12,7 @@ for the image; `correlations` is the gradient for the weight. Three functions sa
 channels may come last.
 
 A block makes a tile, as in matmul.py; where there are few rows or columns (in a depthwise convolution there is one), a
-thread makes a result. Read next: pooling.py.
+thread makes a result. Read next: windows.py.
 """
 
 # ruff: noqa: F821  # names that the compiled text is given
@@ -22,28 +22,29 @@ thread makes a result. Read next: pooling.py.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..engine.program import integral
-from .compiler import CUDA as cuda
-from .elementwise import MOST
-from .launch import Launch
-from .matmul import ROW, SHARED, STEP, TILE, tile_of
-from .templates import THREADS, Written, accumulating
+from redispatch.dispatch.tensor import Tensor, channels_last_strides, empty
+from redispatch.kernels.engine.program import integral
+from redispatch.kernels.ops import convolution
+from redispatch.kernels.ops.convolution import Setting, is_channels_last
 
-int64, uint32 = np.int64, np.uint32
+from ..compiler import CUDA as cuda
+from ..elementwise import MOST
+from ..launch import Launch
+from ..runtime.copies import laid
+from ..runtime.definitions import kernel_of
+from ..runtime.structured import Task, dense, launched, work_of
+from ..templates import THREADS, Written, accumulating, divided
+from .matmul import ROW, SHARED, STEP, TILE, tile_of
+
+int64 = np.int64
 FEW = 8  # rows or columns: with fewer, most of a tile would be idle
 
 # --- where elements lie -----------------------------------------------------------------------------------------------
-
-
-@integral
-def divided(n, divisor):
-    """n // divisor of numbers below 2^31, in 32 bits: GPUs have no instruction for it, and 64 take thrice as long."""
-    return int64(uint32(n) // uint32(divisor))
 
 
 @integral
@@ -274,8 +275,72 @@ def gathered(
     rest = (rows, columns, inner, int(adds), *g.numbers())
     given: dict[str, object] = {**PLACES[what], **({"place_out": CHANNELS_LAST[what]} if last else {})}
     if min(rows, columns) < FEW:
-        kernel = SUMS_ALONE.kernel(compute, dtypes, **given)
-        return Launch(kernel, (-(-rows * columns * g.groups // THREADS), 1, 1), (THREADS, 1, 1)), rest
+        return SUMS_ALONE.spread(compute, dtypes, rows * columns * g.groups, **given), rest
     shape = tile_of(compute)
     blocks = g.groups * -(-rows // TILE) * -(-columns // shape["WIDTH"])
-    return Launch(TILES.kernel(compute, dtypes, **given, **shape), (blocks, 1, 1), (THREADS, 1, 1)), rest
+    return TILES.launch(compute, dtypes, blocks, **given, **shape), rest
+
+
+def geometry(setting: Setting, input: Tensor, weight: Tensor, made: Sequence[int]) -> Geometry:
+    """The windows: over the input, or, of a transposed convolution, over what it makes."""
+    image, counts = (made[2:], input._shape[2:]) if setting.transposed else (input._shape[2:], made[2:])
+
+    def full(values: Sequence[int], filler: int) -> tuple[int, ...]:
+        """With three dimensions, whatever there are."""
+        return (filler,) * (3 - setting.dims) + tuple(values)
+
+    sizes = full(image, 1), full(counts, 1), full(weight._shape[2:], 1)
+    how = full(setting.stride, 1), full(setting.padding, 0), full(setting.dilation, 1)
+    return Geometry(*sizes, *how, weight._shape[1], weight._shape[0] // setting.groups, setting.groups)
+
+
+def run(what: str, g: Geometry, out: Tensor, a: Tensor, b: Tensor) -> None:
+    """One launch for a gradient, which lies row by row."""
+    if not out._shape.numel():
+        return
+    batch = (b if what == "correlations" else out)._shape[0]
+    launch, rest = gathered(what, out._dtype.name, batch, g)
+    tensors = [out, dense(a), dense(b), None]
+    launched([Task(launch, (0, 1, 2, 3), rest)], tensors)
+
+
+@work_of(convolution.convolution_op, dense=("input", "weight", "bias"))
+def convolution_work(out: Tensor, input: Tensor, weight: Tensor, bias: Any, *how: Any) -> list[Task]:
+    """`convolution`"""
+    if not out._shape.numel():
+        return []
+    setting = Setting(input, weight, None, *how)
+    g = geometry(setting, input, weight, out._shape)
+    what = "spread" if setting.transposed else "correlate"
+    last = is_channels_last(out)
+    launch, rest = gathered(what, out._dtype.name, out._shape[0], g, bias is not None, last)
+    return [Task(launch, (0, 2, 1, 3), rest)]
+
+
+def like_images(x: Tensor, *given: Tensor) -> Tensor:
+    """Channels last, if one of the arguments lies so."""
+    return laid(x, channels_last_strides(x._shape) if any(map(is_channels_last, given)) else None)
+
+
+@kernel_of("convolution_backward")
+def convolution_backward(
+    grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: Any, *how_and_mask: Any
+) -> tuple[Any, Any, Any]:
+    """The gradients of input, weight and bias, those that are asked for."""
+    *how, output_mask = how_and_mask
+    setting = Setting(input, weight, None, *how)
+    made = convolution.check_gradient(grad_output, setting, input, weight)
+    g = geometry(setting, input, weight, made)
+    of_input = of_weight = of_bias = None
+    if output_mask[0]:
+        out = empty(input._shape, input._dtype, input._device)
+        run("correlate" if setting.transposed else "spread", g, out, weight, grad_output)
+        of_input = like_images(out, input, weight)
+    if output_mask[1]:
+        out = empty(weight._shape, weight._dtype, weight._device)
+        pair = (input, grad_output) if setting.transposed else (grad_output, input)
+        run("correlations", g, out, *pair)
+        of_weight = like_images(out, weight, input)
+    if output_mask[2]:
+        of_bias = grad_output.sum([d for d in range(len(made)) if d != 1])
+    return of_input, of_weight, of_bias

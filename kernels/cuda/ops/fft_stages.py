@@ -21,10 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.primitives import double_of_bits, float_of_bits
-from ..engine.program import integral
-from .compiler import CUDA as cuda
-from .intrinsics import load_1, store_1
+from redispatch.kernels.engine.primitives import double_of_bits, float_of_bits
+from redispatch.kernels.engine.program import integral
+
+from ..compiler import CUDA as cuda
+from ..intrinsics import load_1, store_1
 
 POWERS, ODD = (8, 4, 2), (7, 5, 3)  # radices
 HALF_ROOT = math.sqrt(0.5)

@@ -7,31 +7,24 @@ number where no range is given. Read next: kernels/ops/histograms.py.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from redispatch.dispatch import ops
-from redispatch.dispatch.tensor import CPU, Size, Tensor, as_numpy, dtypes, empty, wrap_dim
+from redispatch.dispatch.tensor import as_numpy, dtypes, wrap_dim
 from redispatch.kernels import contiguous_strides
 from redispatch.kernels.ops import searching
 from redispatch.kernels.ops.histograms import check_dtype, check_edges, check_flat_weight, check_weight, even_edges
 
+from ..runtime.copies import array_on
+from ..runtime.structured import composite_of
 from .compaction import kept, lengths
-from .copies import sent
 from .decompositions import counted
 from .searchsorted import below_or_at, tally
 
 aten = ops.aten
-
-
-def there(numbers: np.ndarray, dtype: Any, on: Any) -> Tensor:
-    """An array's numbers on a device."""
-    here = empty(Size(numbers.shape), dtype, CPU)
-    as_numpy(here)[...] = numbers
-    return sent(here, on)
-
 
 # --- histograms -------------------------------------------------------------------------------------------------------
 
@@ -41,6 +34,7 @@ def bins_of(edges: Any, x: Any) -> Any:
     return below_or_at(edges, x, True, bins=True)
 
 
+@composite_of("histc")
 def histc(self: Any, bins: int, min: Any, max: Any) -> Any:
     searching.histc_meta(self, bins, min, max)
     x = self.reshape([-1])
@@ -50,7 +44,7 @@ def histc(self: Any, bins: int, min: Any, max: Any) -> Any:
             raise RuntimeError(f"torch.histc: range of [{min:g}, {max:g}] is not finite")
     if min == max:
         min, max = min - 1, max + 1
-    edges = there(np.linspace(float(min), float(max), bins + 1), dtypes.float64, self._device)
+    edges = array_on(self._device, np.linspace(float(min), float(max), bins + 1))
     return tally(bins_of(edges, x), None, bins).to(self._dtype)
 
 
@@ -66,7 +60,7 @@ def edges_of(rows: Any, bins: Sequence[int], range_: Any) -> list[Any]:
     ends = np.empty((0, rows._shape[1]), rows._dtype.numpy)
     if range_ is None and rows._shape[0]:
         ends = as_numpy(aten.stack.default([rows.amin(0), rows.amax(0)]).cpu())
-    return [there(one, rows._dtype, rows._device) for one in even_edges(ends, bins, range_)]
+    return [array_on(rows._device, one, rows._dtype) for one in even_edges(ends, bins, range_)]
 
 
 def counts(rows: Any, edges: Sequence[Any], weight: Any, density: bool) -> Any:
@@ -88,6 +82,7 @@ def counts(rows: Any, edges: Sequence[Any], weight: Any, density: bool) -> Any:
     return found
 
 
+@composite_of("histogram.bin_ct")
 def histogram(self: Any, bins: int, range_: Any, weight: Any, density: bool) -> tuple[Any, Any]:
     check_dtype(self._dtype)
     column = self.reshape([-1, 1])
@@ -96,6 +91,7 @@ def histogram(self: Any, bins: int, range_: Any, weight: Any, density: bool) -> 
     return counts(column, edges, weight, density), edges[0]
 
 
+@composite_of("histogram.bins_tensor")
 def histogram_by_edges(self: Any, bins: Any, weight: Any, density: bool) -> tuple[Any, Any]:
     check_edges(self, [bins], 1)
     check_dtype(self._dtype)
@@ -103,12 +99,14 @@ def histogram_by_edges(self: Any, bins: Any, weight: Any, density: bool) -> tupl
     return counts(self.reshape([-1, 1]), [bins], weight, density), bins.clone()
 
 
+@composite_of("_histogramdd_bin_edges")
 def histogramdd_edges(self: Any, bins: Any, range_: Any, weight: Any, density: bool) -> list[Any]:
     rows = rows_of(self)
     check_dtype(self._dtype)
     return edges_of(rows, bins, range_)
 
 
+@composite_of("_histogramdd_from_bin_cts")
 def histogramdd_counts(self: Any, bins: Any, range_: Any, weight: Any, density: bool) -> Any:
     rows = rows_of(self)
     check_weight(self, self._shape, weight)
@@ -116,6 +114,7 @@ def histogramdd_counts(self: Any, bins: Any, range_: Any, weight: Any, density: 
     return counts(rows, edges_of(rows, bins, range_), weight, density)
 
 
+@composite_of("_histogramdd_from_bin_tensors")
 def histogramdd_by_edges(self: Any, bins: Sequence[Any], weight: Any, density: bool) -> Any:
     rows = rows_of(self)
     check_edges(self, bins, rows._shape[1])
@@ -127,6 +126,7 @@ def histogramdd_by_edges(self: Any, bins: Sequence[Any], weight: Any, density: b
 # --- different slices -------------------------------------------------------------------------------------------------
 
 
+@composite_of("unique_dim")
 def unique_dim(self: Any, dim: int, sorted: bool, return_inverse: bool, return_counts: bool) -> tuple[Any, ...]:
     """The different slices along a dimension, in lexicographic order: sorted by the last element first."""
     rows = slices(self, dim)
@@ -141,6 +141,7 @@ def unique_dim(self: Any, dim: int, sorted: bool, return_inverse: bool, return_c
     return slices_back(rows.index_select(0, firsts), dim, self), inverse, lengths(starts)
 
 
+@composite_of("unique_dim_consecutive")
 def unique_dim_consecutive(self: Any, dim: int, return_inverse: bool, return_counts: bool) -> tuple[Any, ...]:
     """The slices along a dimension without those that are equal to the one before."""
     rows = slices(self, dim)
@@ -176,15 +177,3 @@ def runs_of_rows(rows: Any, order: Any) -> tuple[Any, Any]:
         first.narrow(0, 1, rest).copy_((rows.narrow(0, 1, rest) != rows.narrow(0, 0, rest)).any(1))
     starts, _, group = kept(first, order=order)
     return starts, group
-
-
-PARTS: dict[str, Callable[..., Any]] = {
-    "histc": histc,
-    "histogram.bin_ct": histogram,
-    "histogram.bins_tensor": histogram_by_edges,
-    "_histogramdd_bin_edges": histogramdd_edges,
-    "_histogramdd_from_bin_cts": histogramdd_counts,
-    "_histogramdd_from_bin_tensors": histogramdd_by_edges,
-    "unique_dim": unique_dim,
-    "unique_dim_consecutive": unique_dim_consecutive,
-}

@@ -10,13 +10,14 @@ from typing import Any
 from redispatch.dispatch.tensor import Tensor, metadata_of
 from redispatch.kernels import DTYPES, Elementwise
 from redispatch.kernels.cpu.adam import ADAM, AMSGRAD
-from redispatch.kernels.cuda.elementwise import VECTOR, as_argument
 from redispatch.kernels.declare.pointwise import as_it_is
 from redispatch.kernels.declare.structured import not_implemented
 from redispatch.kernels.ops.fused_updates import numbers_of
 
-from .copies import READY, on_cuda
-from .operands import address_of, allocator, operand, stream_for
+from ..elementwise import VECTOR, as_argument
+from ..runtime.copies import READY, on_cuda
+from ..runtime.definitions import kernel_of
+from ..runtime.operands import address_of, allocator, operand, stream_for
 
 
 def adam_kernel(decoupled: bool) -> Callable[..., None]:
@@ -75,3 +76,7 @@ def update(loops: Elementwise, outs: Sequence[Tensor], grad: Tensor, told: tuple
         if aligned:
             READY[key] = ready
     ready.start((ready.numel, *at, at[0], gradient, *at[1:], *told), stream_for(outs[0]))
+
+
+kernel_of("_fused_adam_")(adam_kernel(decoupled=False))
+kernel_of("_fused_adamw_")(adam_kernel(decoupled=True))

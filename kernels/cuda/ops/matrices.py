@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from redispatch.dispatch import OpOverload, ops
-from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, shown, view_over
-from redispatch.kernels.cuda import factorisations as kernels
+from redispatch.dispatch.tensor import Size, Tensor, dtypes, shown, view_over
 from redispatch.kernels.declare.structured import (
     Meta,
     Structured,
@@ -22,11 +21,25 @@ from redispatch.kernels.declare.structured import (
     check_out_dtype,
     resize_out,
 )
-from redispatch.kernels.ops import cholesky, determinants, lu, orthogonal, solving
-from redispatch.kernels.ops.matrices import check_has_lapack, column_major, integers, raise_for, row_major
+from redispatch.kernels.ops import cholesky, determinants, lu, orthogonal, solving, spectra
+from redispatch.kernels.ops.matrices import (
+    check_has_lapack,
+    column_major,
+    integers,
+    is_low_precision,
+    raise_for,
+    row_major,
+)
 
-from .copies import copied, copy_on_device, sent
+from .. import solver
+from ..runtime.copies import array_on, copied, copy_on_device
+from ..runtime.definitions import DEFINED, Definition, Forms, apart_from_target
+from ..runtime.launch_recorder import refuse
+from ..runtime.operands import allocator
+from ..runtime.structured import Task, composite_of, launched
 from .factorisations import (
+    UPPER,
+    columns_of,
     copy_matrices,
     factor_cholesky,
     factor_lu,
@@ -39,7 +52,6 @@ from .factorisations import (
     times_reflections,
     unpack,
 )
-from .launch_recorder import refuse
 
 aten = ops.aten
 
@@ -76,26 +88,47 @@ class OnMatrices:
             copy_on_device(out, result)
         return outs[0] if self.one else outs
 
-    def forms(self) -> list[tuple[OpOverload, Callable[..., Any]]]:
+    def forms(self) -> Forms:
         """Each overload with its kernel."""
         found = [(self.op.functional, self.functional), (self.op.out, self.out)]
-        return [(form, kernel) for form, kernel in found if form is not None]
+        return [(form, apart_from_target(kernel)) for form, kernel in found if form is not None]
+
+
+Body = Callable[..., None]
+BY_LIBRARY: list[OnMatrices] = []  # where NVIDIA's library is, and suits
+
+
+def fills(op: Any, named: str = "") -> Callable[[Body], Body]:
+    """Registers the body of an operator."""
+
+    def register(body: Body) -> Body:
+        DEFINED.append(Definition(f"on matrices: {op.base_name}", OnMatrices(op, body, named).forms))
+        return body
+
+    return register
+
+
+def library_for(op: Any, named: str) -> Callable[[Body], Body]:
+    """Registers the body of an operator that the CPU computes elsewhere (cpu_fallback.py)."""
+
+    def register(body: Body) -> Body:
+        BY_LIBRARY.append(OnMatrices(op, body, named))
+        return body
+
+    return register
 
 
 Outs = Sequence[Tensor]
 
 
-def new(meta: Meta) -> Tensor:
-    return meta.allocate()
-
-
 def info_for(A: Tensor) -> Tensor:
-    return new(integers(A._shape[:-2], A))
+    return integers(A._shape[:-2], A).allocate()
 
 
 # --- Cholesky ---------------------------------------------------------------------------------------------------------
 
 
+@fills(cholesky.cholesky_ex_op, "cholesky_cpu")
 def cholesky_ex(outs: Outs, self: Tensor, upper: bool, check_errors: bool) -> None:
     L, info = outs
     factor_cholesky(L, info, self, upper)
@@ -103,6 +136,7 @@ def cholesky_ex(outs: Outs, self: Tensor, upper: bool, check_errors: bool) -> No
         raise_for(info, "linalg.cholesky_ex", len(self._shape) == 2)
 
 
+@fills(cholesky.cholesky_op, "cholesky_cpu")
 def older_cholesky(outs: Outs, self: Tensor, upper: bool) -> None:
     refuse()
     cholesky.warn_of_cholesky()
@@ -111,6 +145,7 @@ def older_cholesky(outs: Outs, self: Tensor, upper: bool) -> None:
     raise_for(info, "cholesky", len(self._shape) == 2)
 
 
+@fills(cholesky.cholesky_inverse_op, "cholesky_inverse_out_cpu")
 def cholesky_inverse(outs: Outs, self: Any, upper: bool) -> None:
     zeros = shown(copied(self.diagonal(0, -2, -1))) == 0
     if zeros.size:
@@ -119,6 +154,7 @@ def cholesky_inverse(outs: Outs, self: Any, upper: bool) -> None:
     solve_with_cholesky(outs[0], self, None, upper)
 
 
+@fills(cholesky.cholesky_solve_helper_op, "cholesky_solve_cpu")
 def cholesky_solve(outs: Outs, self: Tensor, A: Tensor, upper: bool) -> None:
     solve_with_cholesky(outs[0], A, self, upper)
 
@@ -126,6 +162,7 @@ def cholesky_solve(outs: Outs, self: Tensor, A: Tensor, upper: bool) -> None:
 # --- LU ---------------------------------------------------------------------------------------------------------------
 
 
+@fills(lu.lu_factor_ex_op, "lu_cpu")
 def lu_factor_ex(outs: Outs, A: Tensor, pivot: bool, check_errors: bool) -> None:
     lu.check_pivots(pivot)
     LU, pivots, info = outs
@@ -137,23 +174,26 @@ def lu_factor_ex(outs: Outs, A: Tensor, pivot: bool, check_errors: bool) -> None
 def factored(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The factors, the pivots and how it went, where these are no results themselves."""
     *batch, m, n = A._shape
-    found = new(column_major(A._shape, A)), new(integers((*batch, min(m, n)), A)), info_for(A)
+    found = column_major(A._shape, A).allocate(), integers((*batch, min(m, n)), A).allocate(), info_for(A)
     factor_lu(*found, A)
     return found
 
 
+@fills(lu.lu_op, "lu_cpu")
 def lu_of(outs: Outs, A: Tensor, pivot: bool) -> None:
     lu.check_pivots(pivot)
     (P, L, U), (factors, pivots, _) = outs, factored(A)
     unpack(P, L, U, factors, pivots, "linalg_lu")
 
 
+@fills(lu.lu_unpack_op)
 def lu_unpack(outs: Outs, LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool, unpack_pivots: bool) -> None:
     P, L, U = outs
     lower, upper = (L, U) if unpack_data else (None, None)
     unpack(P if unpack_pivots else None, lower, upper, LU_data, LU_pivots, "lu_unpack")
 
 
+@fills(lu.linalg_lu_solve_op, "linalg.lu_solve_cpu")
 def lu_solve(outs: Outs, LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoint: bool) -> None:
     solve_with_lu(outs[0], LU, pivots, B, left, adjoint, "linalg_lu_solve")
 
@@ -163,6 +203,7 @@ def as_column(x: Tensor) -> Tensor:
     return view_over(x, Size((*x._shape, 1)), (*x._stride, 1), x._offset)
 
 
+@fills(solving.solve_lu_op, "lu_cpu")
 def solve_ex(outs: Outs, A: Tensor, B: Tensor, left: bool, check_errors: bool) -> None:
     result, LU, pivots, info = outs
     factor_lu(LU, pivots, info, A)
@@ -173,6 +214,7 @@ def solve_ex(outs: Outs, A: Tensor, B: Tensor, left: bool, check_errors: bool) -
     solve_with_lu(result, LU, pivots, B, left, False, "linalg_solve")
 
 
+@fills(solving.inv_ex_op, "lu_cpu")
 def inv_ex(outs: Outs, A: Tensor, check_errors: bool) -> None:
     factors, pivots, info = factored(A)
     copy_on_device(outs[1], info)
@@ -190,11 +232,13 @@ def factored_as_on_the_cpu(LU: Tensor, pivots: Tensor, A: Tensor) -> tuple[Any, 
     return any_lu.diagonal(0, -2, -1), 1 - 2 * moved.remainder(2)
 
 
+@fills(determinants.det_lu_op, "lu_cpu")
 def det(outs: Outs, A: Tensor) -> None:
     diagonal, sign = factored_as_on_the_cpu(outs[1], outs[2], A)
     copy_on_device(outs[0], diagonal.prod(-1) * sign)
 
 
+@fills(determinants.slogdet_lu_op, "lu_cpu")
 def slogdet(outs: Outs, A: Tensor) -> None:
     diagonal, sign = factored_as_on_the_cpu(outs[2], outs[3], A)
     copy_on_device(outs[0], diagonal.sgn().prod(-1) * sign)
@@ -204,6 +248,7 @@ def slogdet(outs: Outs, A: Tensor) -> None:
 # --- triangles --------------------------------------------------------------------------------------------------------
 
 
+@fills(solving.solve_triangular_op, "triangular_solve_cpu")
 def solve_triangular(outs: Outs, self: Tensor, B: Tensor, upper: bool, left: bool, unitriangular: bool) -> None:
     batch = outs[0]._shape[:-2]
     x, a = matrices(outs[0]), matrices(self, batch)
@@ -214,6 +259,7 @@ def solve_triangular(outs: Outs, self: Tensor, B: Tensor, upper: bool, left: boo
         solve_triangles(x.turned, a.turned, lower=upper, unit=unitriangular)
 
 
+@fills(solving.triangular_solve_op, "triangular_solve_cpu")
 def triangular_solve(outs: Outs, self: Tensor, A: Tensor, upper: bool, transpose: bool, unitriangular: bool) -> None:
     refuse()
     solving.warn_of_triangular_solve()
@@ -227,25 +273,29 @@ def triangular_solve(outs: Outs, self: Tensor, A: Tensor, upper: bool, transpose
 # --- QR ---------------------------------------------------------------------------------------------------------------
 
 
+@fills(orthogonal.geqrf_op, "geqrf_cpu")
 def geqrf(outs: Outs, self: Tensor) -> None:
     a, tau = outs
     factor_qr(a, tau, self)
 
 
+@fills(orthogonal.householder_product_op, "orgqr_cpu")
 def householder_product(outs: Outs, input: Tensor, tau: Tensor) -> None:
     product_of_reflections(outs[0], input, tau)
 
 
+@fills(orthogonal.ormqr_op, "ormqr_cpu")
 def ormqr(outs: Outs, self: Tensor, input2: Tensor, input3: Tensor, left: bool, transpose: bool) -> None:
     times_reflections(outs[0], self, input2, input3, left, transpose)
 
 
+@fills(orthogonal.linalg_qr_op, "geqrf_cpu")
 def qr(outs: Outs, A: Tensor, mode: str) -> None:
     Q, R = outs
     *batch, m, n = A._shape
-    factors, tau = new(column_major(A._shape, A)), new(row_major((*batch, min(m, n)), A))
+    factors, tau = column_major(A._shape, A).allocate(), row_major((*batch, min(m, n)), A).allocate()
     factor_qr(factors, tau, A)
-    copy_matrices(matrices(R), matrices(factors).first(R._shape[-2], n), kernels.UPPER)
+    copy_matrices(matrices(R), matrices(factors).first(R._shape[-2], n), UPPER)
     if mode != "r":
         product_of_reflections(Q, factors, tau)
 
@@ -255,6 +305,7 @@ def qr(outs: Outs, A: Tensor, mode: str) -> None:
 DEGREE, BLOCK = 19, 4  # 1 / 20! is below the rounding of float64
 
 
+@composite_of("linalg_matrix_exp")
 def matrix_exp(self: Any) -> Any:
     """1 + A + A² / 2 + ... of A / 2ᵏ, with a norm of at most 1, squared k times. Waits for the largest k.
 
@@ -266,8 +317,8 @@ def matrix_exp(self: Any) -> Any:
     norms = shown(self.abs().sum(-2).amax(-1)).astype(np.float64)
     finite = np.isfinite(norms)
     squarings = np.where(finite, np.ceil(np.log2(np.where(finite, np.maximum(norms, 1), 1))), 0)
-    scale = from_host(np.where(finite, 2.0**-squarings, np.nan), self._dtype.to_real(), self._device)
-    left = from_host(squarings, dtypes.int32, self._device)
+    scale = array_on(self._device, np.where(finite, 2.0**-squarings, np.nan)[..., None, None], self._dtype.to_real())
+    left = array_on(self._device, squarings[..., None, None], dtypes.int32)
     x = self * scale
     powers = [aten.eye.default(self._shape[-1], dtype=self._dtype, device=self._device).expand(list(self._shape)), x]
     while len(powers) <= BLOCK:
@@ -290,31 +341,55 @@ def matrix_exp(self: Any) -> Any:
     return total
 
 
-def from_host(values: np.ndarray, kind: Any, on: Any) -> Any:
-    """A number for each matrix of a batch."""
-    made = empty(Size((*values.shape, 1, 1)), kind)
-    as_numpy(made)[...] = values[..., None, None]
-    return sent(made, on)
+# --- eigenvalues and singular values, on a card -----------------------------------------------------------------------
+
+LEAST = 64  # rows and columns
 
 
-OPERATORS = (
-    OnMatrices(cholesky.cholesky_ex_op, cholesky_ex, "cholesky_cpu"),
-    OnMatrices(cholesky.cholesky_op, older_cholesky, "cholesky_cpu"),
-    OnMatrices(cholesky.cholesky_inverse_op, cholesky_inverse, "cholesky_inverse_out_cpu"),
-    OnMatrices(cholesky.cholesky_solve_helper_op, cholesky_solve, "cholesky_solve_cpu"),
-    OnMatrices(lu.lu_factor_ex_op, lu_factor_ex, "lu_cpu"),
-    OnMatrices(lu.lu_op, lu_of, "lu_cpu"),
-    OnMatrices(lu.lu_unpack_op, lu_unpack),
-    OnMatrices(lu.linalg_lu_solve_op, lu_solve, "linalg.lu_solve_cpu"),
-    OnMatrices(solving.solve_lu_op, solve_ex, "lu_cpu"),
-    OnMatrices(solving.inv_ex_op, inv_ex, "lu_cpu"),
-    OnMatrices(determinants.det_lu_op, det, "lu_cpu"),
-    OnMatrices(determinants.slogdet_lu_op, slogdet, "lu_cpu"),
-    OnMatrices(solving.solve_triangular_op, solve_triangular, "triangular_solve_cpu"),
-    OnMatrices(solving.triangular_solve_op, triangular_solve, "triangular_solve_cpu"),
-    OnMatrices(orthogonal.geqrf_op, geqrf, "geqrf_cpu"),
-    OnMatrices(orthogonal.householder_product_op, householder_product, "orgqr_cpu"),
-    OnMatrices(orthogonal.ormqr_op, ormqr, "ormqr_cpu"),
-    OnMatrices(orthogonal.linalg_qr_op, qr, "geqrf_cpu"),
-)
-PARTS: dict[str, Callable[..., Any]] = {"linalg_matrix_exp": matrix_exp}
+def suits(A: Tensor) -> bool:
+    """Whether cuSOLVER is to compute those of a matrix like this."""
+    there = allocator().driver.solver is not None and not is_low_precision(A._dtype)
+    return there and A._shape.numel() > 0 and min(A._shape[-2:]) >= LEAST
+
+
+@library_for(spectra.eigh_v_op, "linalg_eigh_cpu")
+def eigh(outs: Outs, A: Tensor, UPLO: str, compute_v: bool) -> None:
+    values, vectors = outs
+    x = matrices(A)
+    work = matrices(vectors) if compute_v else columns_of(A, x.many, x.rows, x.columns)
+    info = info_for(A)
+    copy_matrices(work, x)
+    call = solver.eigenvalues(A._dtype.name, x.many, x.rows, UPLO[:1].upper() == "U", compute_v)
+    launched([Task(call, (0, 1, 2), ())], [work.x, values, info])
+    raise_for(info, "linalg.eigh", len(A._shape) == 2)
+
+
+@library_for(spectra.svd_uv_op, "linalg_svd_cpu")
+def svd(outs: Outs, A: Tensor, full_matrices: bool, compute_uv: bool, driver: str | None) -> None:
+    """cuSOLVER takes matrices that are not wider than high; of Aᵀ = U S Vᴴ, A is conj(V) S Uᵀ."""
+    if driver not in (None, "gesvd"):
+        raise RuntimeError(f"torch.linalg.svd: driver={driver!r} is not among those that are there: gesvd")
+    U, S, Vh = outs
+    x = matrices(A)
+    wide = x.rows < x.columns
+    x = x.turned if wide else x
+    work, info = columns_of(A, x.many, x.rows, x.columns), info_for(A)
+    copy_matrices(work, x)
+    wanted = solver.NONE if not compute_uv else solver.ALL if full_matrices else solver.SOME
+    u, vh = U, Vh
+    if wide and compute_uv:
+        u = columns_of(A, x.many, x.rows, x.rows if full_matrices else x.columns).x
+        vh = columns_of(A, x.many, x.columns, x.columns).x
+    call = solver.singular_values(A._dtype.name, x.many, x.rows, x.columns, wanted)
+    launched([Task(call, (0, 1, 2, 3, 4), ())], [work.x, S, u if compute_uv else S, vh if compute_uv else S, info])
+    if wide and compute_uv:
+        copy_matrices(matrices(U), matrices(vh))
+        copy_matrices(matrices(Vh), matrices(u))
+    raise_for(info, "linalg.svd", len(A._shape) == 2)
+
+
+def or_library(op: OpOverload, host: Callable[..., Any]) -> Callable[..., Any]:
+    """The kernel of an overload that asks cuSOLVER, and the host where that is not for it."""
+    found = dict(form for one in BY_LIBRARY for form in one.forms())
+    by_library = found.get(op)
+    return host if by_library is None else lambda *args: (by_library if suits(args[0]) else host)(*args)

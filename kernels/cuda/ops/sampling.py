@@ -7,7 +7,6 @@ order.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 from redispatch.dispatch import ops
@@ -15,6 +14,7 @@ from redispatch.dispatch.tensor import dtypes, empty
 from redispatch.kernels.ops.distributions import check_multinomial
 from redispatch.kernels.ops.gamma_draws import check_precise
 
+from ..runtime.structured import composite_of
 from .compaction import places_of_true
 from .searchsorted import below_or_at
 
@@ -26,6 +26,7 @@ def uniform(shape: Any, like: Any, generator: Any) -> Any:
     return empty(tuple(shape), dtypes.float64, like._device).uniform_(generator=generator)
 
 
+@composite_of("multinomial")
 def multinomial(self: Any, num_samples: int, replacement: bool, generator: Any) -> Any:
     """Places of the last dimension, each with a probability in proportion to its weight. Waits for two answers."""
     check_multinomial(self, num_samples, replacement)
@@ -46,6 +47,7 @@ def multinomial(self: Any, num_samples: int, replacement: bool, generator: Any) 
     return order.narrow(-1, 0, num_samples).contiguous()
 
 
+@composite_of("_standard_gamma")
 def standard_gamma(self: Any, generator: Any) -> Any:
     """A gamma number for each shape parameter. Those that are refused are drawn again, once their number is known.
 
@@ -71,6 +73,3 @@ def standard_gamma(self: Any, generator: Any) -> Any:
         power = (1 - uniform(small._shape, self, generator)) ** (1 / a.index_select(0, small))
         found.index_copy_(0, small, found.index_select(0, small) * power)
     return result.copy_(found.reshape(list(self._shape)))
-
-
-PARTS: dict[str, Callable[..., Any]] = {"multinomial": multinomial, "_standard_gamma": standard_gamma}

@@ -3,7 +3,10 @@
 Of a line that `sort.py` has put in order, by keys, `rank_in_order` takes one element, and `longest_runs` the key that
 occurs most often. A long line need not be put in order for its first elements: a block per line finds the key of the
 last one digit by digit, the most significant first (`first_of_line`), and then takes what is below, and as many equal
-ones as are wanted still, in the order of the line. Read next: `compaction.py`.
+ones as are wanted still, in the order of the line.
+
+Each operator has a function that says by which launches lines are chosen from; its checks, and what the results look
+like, are those of kernels/ops/sorting.py. Read next: compaction.py.
 """
 
 # ruff: noqa: F821  # names that the compiled text is given
@@ -14,15 +17,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache as once
+from typing import Any
 
 import numpy as np
 
+from redispatch.dispatch.tensor import Tensor, dtypes, empty, wrap_dim
 from redispatch.dispatch.tensor.operand import DTYPES
+from redispatch.kernels import is_dense
+from redispatch.kernels.engine.program import integral
+from redispatch.kernels.ops import sorting
+from redispatch.kernels.ops.sorting import ELSEWHERE
 
-from ..engine.program import integral
-from .compiler import CUDA as cuda
-from .launch import Launch
-from .scan import add, keep_number, kept_number, number, scanning
+from ..compiler import CUDA as cuda
+from ..launch import Launch
+from ..runtime.copies import copy_on_device, laid
+from ..runtime.definitions import as_on_cpu
+from ..runtime.softmax import around
+from ..runtime.structured import Task, Within, composite_of, dense, launched
+from ..scan import add, keep_number, kept_number, number, scanning
+from ..templates import Written
 from .sort import (
     DIGIT,
     DIGITS,
@@ -39,7 +52,6 @@ from .sort import (
     start_of,
 )
 from .sort import planned as planned_sort
-from .templates import Written
 
 int32, int64 = np.int32, np.int64
 
@@ -256,10 +268,9 @@ def of_rank(dtype: str, outer: int, size: int, inner: int, rank: int, skip_nan: 
         rest = (size, inner, 1, 0, 0, rank, int(skip_nan))
         return Sorting((Step(selecting(dtype, lines, one=True), (VALUES, PLACES, X), rest),), 0)
     done = planned_sort(dtype, outer, size, inner, size, False, by_keys=True)
-    kernel = RANK.kernel(
-        DTYPES[dtype].compute, (dtype, "int64", key.kind, "int32", dtype), THREADS=ROOM.threads, **searching(key)
-    )
-    launch = Launch(kernel, (-(-lines // ROOM.threads), 1, 1), (ROOM.threads, 1, 1))
+    kinds, threads = (dtype, "int64", key.kind, "int32", dtype), ROOM.threads
+    given = {"THREADS": threads, **searching(key)}
+    launch = RANK.launch(DTYPES[dtype].compute, kinds, -(-lines // threads), threads, **given)
     told = (VALUES, PLACES, done.keys, done.order, X)
     return done._replace(steps=(*done.steps, Step(launch, told, (lines, size, inner, rank, int(skip_nan)))))
 
@@ -274,12 +285,12 @@ def most_frequent(dtype: str, outer: int, size: int, inner: int) -> Sorting:
     bests = aligned(done.scratch)
     given = {"THREADS": threads, **searching(key)}
     kinds = (dtype, "int64", "int64", key.kind, "int32", dtype)
-    launch = Launch(RUNS.kernel(DTYPES[dtype].compute, kinds, **given), (lines * parts, 1, 1), (threads, 1, 1))
+    launch = RUNS.launch(DTYPES[dtype].compute, kinds, lines * parts, threads, **given)
     told = (VALUES, PLACES, bests, done.keys, done.order, X)
     steps = [*done.steps, Step(launch, told, (size, inner, parts, piece))]
     if parts > 1:
-        kernel = OF_PIECES.kernel(DTYPES[dtype].compute, (*kinds[:3], *kinds[4:]), THREADS=threads)
-        launch = Launch(kernel, (-(-lines // threads), 1, 1), (threads, 1, 1))
+        fewer, blocks = (*kinds[:3], *kinds[4:]), -(-lines // threads)
+        launch = OF_PIECES.launch(DTYPES[dtype].compute, fewer, blocks, threads, THREADS=threads)
         steps.append(Step(launch, (*told[:3], *told[4:]), (lines, size, inner, parts)))
     return done._replace(steps=tuple(steps), scratch=bests + 8 * lines * parts)
 
@@ -295,9 +306,12 @@ def selecting(dtype: str, lines: int, one: bool) -> Launch:
     """`first_of_line` with a block per line: a thread at least for each digit."""
     key = KEYS[dtype]
     threads = 256 if key.bits == 64 else 512  # 64-bit keys take twice the registers
-    kernel = FIRST.kernel(
+    assert threads >= 1 << DIGIT
+    return FIRST.launch(
         DTYPES[dtype].compute,
         (dtype, "int64", dtype),
+        lines,
+        threads,
         scanned=scanning(add, number("int64", 0), keep_number, kept_number, threads),
         THREADS=threads,
         WARPS=threads // 32,
@@ -310,3 +324,74 @@ def selecting(dtype: str, lines: int, one: bool) -> Launch:
     )
     assert threads >= 1 << DIGIT
     return Launch(kernel, (lines, 1, 1), (threads, 1, 1))
+
+
+# --- operators --------------------------------------------------------------------------------------------------------
+
+# By operator: the launches for a dtype, for how many elements lie before, along and behind a dimension, and for the
+# arguments behind `self`.
+OPERATORS: dict[Any, Callable[..., Sorting]] = {
+    sorting.sort_op: lambda dtype, outer, size, inner, dim, descending: planned_sort(
+        dtype, outer, size, inner, size, descending
+    ),
+    sorting.sort_stable_op: lambda dtype, outer, size, inner, stable, dim, descending: planned_sort(
+        dtype, outer, size, inner, size, descending
+    ),
+    sorting.topk_op: lambda dtype, outer, size, inner, k, dim, largest, sorts: first_few(
+        dtype, outer, size, inner, k, largest, sorts
+    ),
+    sorting.kthvalue_op: lambda dtype, outer, size, inner, k, *rest: of_rank(dtype, outer, size, inner, k - 1, False),
+    sorting.median_dim_op: lambda dtype, outer, size, inner, *rest: of_rank(dtype, outer, size, inner, -1, False),
+    sorting.nanmedian_dim_op: lambda dtype, outer, size, inner, *rest: of_rank(dtype, outer, size, inner, -1, True),
+    sorting.mode_op: lambda dtype, outer, size, inner, *rest: most_frequent(dtype, outer, size, inner),
+}
+
+
+def choose(op: Any, args: tuple[Any, ...], values: Tensor, indices: Tensor) -> None:
+    """Fills both results, which may lie anyhow."""
+    x = args[0]
+    if not values._shape.numel():
+        return
+    dim = wrap_dim(args[op.names.index("dim")], len(x._shape))
+    keeps_order = values._shape == x._shape and values._stride == indices._stride and is_dense(x._shape, values._stride)
+    if keeps_order:  # the results of a sort lie as what is sorted, which may be turned
+        x = laid(x, values._stride)
+        size = x._shape[dim] if x._shape else 1
+        inner = x._stride[dim] if size > 1 else 1
+        found = [values, indices]
+        lines = x._shape.numel() // (size * inner), size, inner
+    else:
+        x, lines = dense(x), around(x._shape, dim)
+        found = [
+            one if one.is_contiguous() else empty(one._shape, one._dtype, one._device) for one in (values, indices)
+        ]
+    plan = OPERATORS[op](x._dtype.name, *lines, *args[1:])
+    known: dict[str, int] = {VALUES: 0, PLACES: 1, X: 2}
+    tasks = []
+    for step in plan.steps:
+        told = tuple(known[k] if isinstance(k, str) else Within(k) for k in step.told)
+        tasks.append(Task(step.launch, told, step.rest, plan.scratch))
+    launched(tasks, [*found, x])
+    for target, one in zip((values, indices), found, strict=True):
+        if one is not target:
+            copy_on_device(target, one)
+
+
+def middle_of_all(skip_nan: bool) -> Callable[..., Tensor]:
+    """The middle one of all elements."""
+
+    def kernel(self: Any) -> Any:
+        sorting.median_meta(self)
+        if not self._shape.numel():
+            return self.new_full([], sorting.of_none(self._dtype), dtype=dtypes.float32).to(self._dtype)
+        op = sorting.nanmedian_dim_op if skip_nan else sorting.median_dim_op
+        return op.functional(self.reshape([-1]), 0, False)[0]
+
+    return kernel
+
+
+for _name, _skip_nan in (("median", False), ("nanmedian", True)):
+    composite_of(_name)(middle_of_all(_skip_nan))
+for _op in OPERATORS:
+    as_on_cpu(f"on the device: {_op.base_name}", _op.functional, _op.out)
+ELSEWHERE["cuda"] = choose

@@ -8,8 +8,8 @@ Two forms:
 - thin: for a product with one row or one column, a block for each result, as in a reduction; or, where neighbouring
   results read neighbouring numbers, for 32.
 
-Sums are formed in float32 for 16-bit floats, and in int64 for integers, which wrap when they are stored.
-Read next: `runtime/matmul.py`.
+Sums are formed in float32 for 16-bit floats, and in int64 for integers, which wrap when they are stored. An operator is
+one launch, with its operands seen as matrices. Read next: convolution.py.
 """
 
 # ruff: noqa: F821  # names that the compiled text is given
@@ -19,27 +19,43 @@ Read next: `runtime/matmul.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
+from redispatch.dispatch import ops
+from redispatch.dispatch.tensor import Tensor, dtypes, result_type
 from redispatch.dispatch.tensor.operand import DTYPES, Operand
+from redispatch.kernels import broadcast_strides
+from redispatch.kernels.engine.convert import as_is
+from redispatch.kernels.engine.elementwise import Number
+from redispatch.kernels.engine.primitives import double_of_bits, float_of_bits
+from redispatch.kernels.ops import linalg
+from redispatch.kernels.ops.linalg import conjugated, whole
+from redispatch.kernels.settings import settings
 
-from ..engine.convert import as_is
-from ..engine.elementwise import Number
-from ..engine.primitives import double_of_bits, float_of_bits
-from .compiler import CUDA as cuda
-from .elementwise import as_argument
-from .launch import Launch
-from .templates import THREADS, WARP, Written, accumulating, block_total, strip_total, threads_for
+from .. import blas
+from ..blas import in_batches
+from ..compiler import CUDA as cuda
+from ..elementwise import as_argument
+from ..launch import Launch
+from ..runtime.operands import allocator, operand
+from ..runtime.structured import Task, composite_of, work_of
+from ..templates import (
+    THREADS,
+    WARP,
+    Written,
+    accumulating,
+    block_total,
+    conjugate,
+    strip_total,
+    threads_for,
+)
 
 TILE, STEP = 64, 16
 ROW = TILE + 1  # of shared memory: one more, so that a column lies in different banks
 SHARED = STEP * ROW
 int32, int64, complex64 = np.int32, np.int64, np.complex64
-
-
-def conjugate(x):
-    return x.conjugate()
 
 
 def tiled_product(
@@ -177,11 +193,6 @@ def tile_of(compute: str) -> dict[str, int]:
     return {"EACH": each, "SUMS": 4 * each, "WIDTH": 16 * each, "SHIFT": (16 * each).bit_length() - 1}
 
 
-def in_batches(x: Operand) -> Operand:
-    """A matrix, or a batch of them, as a batch."""
-    return x if len(x.shape) == 3 else x._replace(shape=(1, *x.shape), strides=(0, *x.strides))
-
-
 def product(
     out: Operand,
     a: Operand,
@@ -213,11 +224,123 @@ def product(
     if min(rows, columns) > 1:
         shape = tile_of(compute)
         blocks = count * -(-rows // TILE) * -(-columns // shape["WIDTH"])
-        kernel = TILED.kernel(compute, dtypes, **given, **shape)
-        return Launch(kernel, (blocks, 1, 1), (THREADS, 1, 1)), rest
+        return TILED.launch(compute, dtypes, blocks, **given, **shape), rest
     beside = b.strides[2] == 1 if rows == 1 else a.strides[1] == 1
     together = WARP if beside and max(rows, columns) > 1 else 1
     given |= {"TOGETHER": together, "combine_total": strip_total if together > 1 else block_total}
     threads = THREADS if together > 1 else threads_for(inner)
-    launch = Launch(THIN.kernel(compute, dtypes, **given), (-(-results // together), 1, 1), (threads, 1, 1))
-    return launch, rest
+    return THIN.launch(compute, dtypes, -(-results // together), threads, **given), rest
+
+
+def task(
+    tensors: Sequence[int],
+    out: Operand,
+    a: Operand,
+    b: Operand,
+    more: Operand | None,
+    alpha: Any = 1,
+    beta: Any = 0,
+    conj: Sequence[bool] = (False, False, False),
+) -> list[Task]:
+    """One launch, or none where the result has no elements. NVIDIA's library, where it is and can, takes the product;
+    what is added is then put into the result before."""
+    if allocator().driver.blas is not None and not (conj[0] or conj[1]):
+        adds = more is not None and beta != 0
+        by_library = blas.product(out, a, b, alpha, beta if adds else 0, may_be_rounded)
+        if by_library is not None:
+            before = (
+                task(tensors, out, nothing(a, -1), nothing(b, -2), more, 0, 1, (False, False, conj[2])) if adds else []
+            )
+            return [*before, Task(by_library, tuple(tensors[:3]), ())]
+    found = product(out, a, b, more, alpha, beta, conj)
+    return [] if found is None else [Task(found[0], tuple(tensors), found[1])]
+
+
+def nothing(x: Operand, dim: int) -> Operand:
+    """A factor of which nothing is left to add up."""
+    shape = list(x.shape)
+    shape[dim] = 0
+    return x._replace(shape=tuple(shape))
+
+
+def may_be_rounded() -> bool:
+    """Whether factors of float32 products may be rounded, by `set_float32_matmul_precision`."""
+    return settings().precision != "highest"
+
+
+@work_of(linalg.mm_op, linalg.bmm_op)
+def matrices(out: Tensor, self: Tensor, mat2: Tensor) -> list[Task]:
+    """mm, bmm"""
+    conj = conjugated(out, self, mat2)
+    return task((0, 1, 2, 0), operand(out), operand(self), operand(mat2), None, conj=conj)
+
+
+@work_of(linalg.addmm_op, linalg.baddbmm_op)
+def added(out: Tensor, self: Tensor, a: Tensor, b: Tensor, beta: Any, alpha: Any) -> list[Task]:
+    """addmm, baddbmm"""
+    alpha, beta = whole(out, alpha, beta)
+    conj, more = conjugated(out, a, b, self), broadcast(self, out._shape)
+    return task((0, 2, 3, 1), operand(out), operand(a), operand(b), more, alpha, beta, conj)
+
+
+def broadcast(x: Tensor, shape: Sequence[int]) -> Operand:
+    steps = broadcast_strides(x._shape, x._stride, tuple(shape))
+    return operand(x)._replace(shape=tuple(shape), strides=steps)
+
+
+def column(x: Operand) -> Operand:
+    """A vector as a matrix with one column."""
+    return x._replace(shape=(*x.shape, 1), strides=(*x.strides, 1))
+
+
+def row(x: Operand) -> Operand:
+    """A vector as a matrix with one row."""
+    return x._replace(shape=(1, *x.shape), strides=(1, *x.strides))
+
+
+@work_of(linalg.mv_op)
+def with_vector(out: Tensor, self: Tensor, vec: Tensor) -> list[Task]:
+    """mv"""
+    return task((0, 1, 2, 0), column(operand(out)), operand(self), column(operand(vec)), None)
+
+
+@work_of(linalg.addmv_op)
+def added_with_vector(out: Tensor, self: Tensor, mat: Tensor, vec: Tensor, beta: Any, alpha: Any) -> list[Task]:
+    """addmv"""
+    alpha, beta = whole(out, alpha, beta)
+    more = column(broadcast(self, out._shape))
+    return task((0, 2, 3, 1), column(operand(out)), operand(mat), column(operand(vec)), more, alpha, beta)
+
+
+@work_of(linalg.dot_op)
+def vectors(out: Tensor, self: Tensor, other: Tensor) -> list[Task]:
+    """dot"""
+    conj = conjugated(out, self, other)
+    return task((0, 1, 2, 0), column(column(operand(out))), row(operand(self)), column(operand(other)), None, conj=conj)
+
+
+@work_of(linalg.vdot_op)
+def vectors_conjugated(out: Tensor, self: Tensor, other: Tensor) -> list[Task]:
+    """vdot"""
+    first, second, none = conjugated(out, self, other)
+    conj = (first != self._dtype.is_complex, second, none)
+    return task((0, 1, 2, 0), column(column(operand(out))), row(operand(self)), column(operand(other)), None, conj=conj)
+
+
+@composite_of("addbmm")
+def sum_of_products(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any) -> Tensor:
+    """addbmm: one product over the elements of all the rows that belong together. `self` may have integers' factors."""
+    count, n, k = batch1._shape
+    rows = batch1.transpose(0, 1).reshape([n, count * k])
+    return ops.aten.addmm.default(self, rows, batch2.reshape([count * k, batch2._shape[2]]), beta=beta, alpha=alpha)
+
+
+@composite_of("addr")
+def outer_sum(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Any, alpha: Any) -> Tensor:
+    """addr: a product over one column; that of booleans is made of integers."""
+    kind = result_type(self, vec1, vec2)
+    truth = kind is dtypes.bool
+    if truth:
+        beta, alpha = int(bool(beta)), int(bool(alpha))
+    given, a, b = (x.to(dtypes.int32 if truth else kind) for x in (self, vec1, vec2))
+    return ops.aten.addmm.default(given, a.unsqueeze(1), b.unsqueeze(0), beta=beta, alpha=alpha).to(kind)
