@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import redispatch as rd
 from redispatch.utils import _pytree as pytree
 from redispatch.utils._python_dispatch import TorchDispatchMode
-from redispatch.utils.flop_formulas import flop_registry
+from redispatch.utils.flop_counter import flop_registry
 from redispatch.utils.text_table import spoken_bytes, spoken_seconds, text_table
 
 from .logging_mode import summary
@@ -67,7 +67,7 @@ class ProfilerMode(TorchDispatchMode):
     """A region in which each call of an operator is timed.
 
     paths: records at which dispatch keys the first call of each operator stops; that call runs under a trace, and its
-    time includes the trace's. flops: counts floating-point operations of products (frontend/utils/flop_formulas.py).
+    time includes the trace's. flops: counts floating-point operations of products (frontend/utils/flop_counter.py).
     clock: what tells the time, in seconds. Results: `events`, one for each call in their order; `costs`, by operator;
     `get_table()`, `print_table()`, `chrome()`, `export_chrome_trace(path)`. A call that raises is timed, too. Each
     region starts from nothing.

@@ -8,10 +8,10 @@ from typing import Any
 
 from redispatch.dispatch import DispatchKey
 from redispatch.dispatch.higher_order import HigherOrderOperator, TransformType
+from redispatch.dispatch.pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 from redispatch.dispatch.tensor import Tensor, dtypes
 from redispatch.kernels.ops.comparison import where
 from redispatch.kernels.ops.shape import cat, stack
-from redispatch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 # --- BodyOperator: a higher-order operator that is nothing but its body -----------------------------------------------
 

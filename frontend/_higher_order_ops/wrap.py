@@ -12,9 +12,9 @@ from redispatch.amp import autocast
 from redispatch.autograd import set_grad_enabled
 from redispatch.dispatch import OpOverload
 from redispatch.dispatch.layers.functionalize import WRITE_COPIES, written_positions
+from redispatch.dispatch.pytree import tree_map_only
 from redispatch.dispatch.schema.schema import TENSOR
 from redispatch.dispatch.tensor import Tensor, dtype, promote_types
-from redispatch.utils._pytree import tree_map_only
 from redispatch.utils.checkpoint import checkpoint
 
 from .control_flow import BodyOperator, functionalize_functions
@@ -99,8 +99,8 @@ functionalize_functions(out_dtype)
 #     auto_functionalized(torch.ops.mylib.add_one.default, x=x)        # (None, the new x)
 #
 # Under functionalization nothing may be written. Our own operators have forms that write nothing; a custom operator
-# with `mutates_args` mostly has none. So it is run on copies of what it writes, inside of this operator, which is
-# functional: a graph may hold it, and a compiler may put the write back where nobody needs the former value.
+# with `mutates_args` mostly has none. So it is run on copies of what it writes, inside of this operator, which itself
+# is functional: a graph may hold it, and a compiler may put the write back where nobody needs the former value.
 #
 # Source: PyTorch's torch._higher_order_ops.auto_functionalize.
 

@@ -10,7 +10,7 @@ import warnings
 from types import SimpleNamespace
 from typing import Any
 
-from redispatch.backend.device_module import Guard
+from redispatch.backend.register import Guard
 from redispatch.dispatch.tensor import KINDS, Tensor, current_index, dtypes, set_current_index
 from redispatch.kernels.cuda import driver
 from redispatch.kernels.cuda.runtime.devices import NoCUDAError, start, started
