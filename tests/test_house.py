@@ -60,7 +60,6 @@ def test_the_glossary_has_each_term_once():
 NO_FACTS = {
     "frontend/testing/refusals.py": "about samples: the numbers of some do not fit into some dtypes",
     "frontend/testing/view_programs.py": "the steps of random programs, of which some are called like operators",
-    "kernels/cuda/complex_functions.py": "functions of cmath",
     "kernels/cuda/intrinsics.py": "functions of libdevice",
     "kernels/declare/scalar_functions.py": "functions of Python's math",
     "kernels/ops/device_memory.py": "what an allocator needs to be a device; the file's subject",
