@@ -223,6 +223,7 @@ def ctc_of(forward: Any, args: Any, lengths: Any, reduction: int, blank: int, ze
 def ctc_list_composite(
     log_probs: Any, targets: Any, times: Any, counts: Any, blank: int, reduction: int, zero_infinity: bool
 ) -> Any:
+    """Returns the negative logarithm of the probability of target sequences, over all their alignments."""
     args = log_probs, targets, times, counts
 
     def lengths(loss: Any) -> Any:

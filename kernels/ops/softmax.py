@@ -6,7 +6,7 @@ from typing import Any
 
 from redispatch import kernels
 from redispatch.dispatch import call, ops
-from redispatch.dispatch.specialiser.marks import inline
+from redispatch.dispatch.specialiser.annotations import inline
 from redispatch.dispatch.tensor import Tensor, strided, wrap_dim
 from redispatch.kernels.cpu.softmax import Softmax
 
@@ -77,8 +77,8 @@ def converted(self: Tensor, dtype: Any) -> Tensor:
 
 family(kernels.SOFTMAX, softmax_data_op, softmax_backward_op, softmax_op)
 family(kernels.LOG_SOFTMAX, log_softmax_data_op, log_softmax_backward_op, log_softmax_op)
-softmax = public(softmax_op)
-log_softmax = public(log_softmax_op)
+softmax = public(softmax_op, doc="Returns exp(x) divided by its sum along `dim`.")
+log_softmax = public(log_softmax_op, doc="Returns x - log(sum of exp(x)) along `dim`, the logarithm of the softmax.")
 
 # The backward of softmax is y * (g - sum(g * y)), of log-softmax g - exp(y) * sum(g), for y the result.
 softmax_backward_op.derivative(
