@@ -57,7 +57,8 @@ BESIDE_PRODUCTS: dict[Any, Formula] = {  # what frontend/utils/flop_formulas.py 
 
 
 def flops_by_tags(func: Any, args: Any, kwargs: Any, out: Any) -> int:
-    """What an operator without a formula costs: by its tags, or nothing (views, copies, indexing, new tensors)."""
+    """Returns the cost of an operator without a formula: by its tags, or nothing (views, copies, indexing, new
+    tensors)."""
     tags = {str(tag).removeprefix("Tag.") for tag in getattr(func, "tags", ())}
     if "pointwise" in tags:
         return sum(x.numel() for x in pytree.tree_leaves(out) if isinstance(x, rd.Tensor))

@@ -55,7 +55,7 @@ class Event(NamedTuple):
 
 @dataclass
 class Cost:
-    """What all calls of one operator cost together. path: the keys at which its first call stopped."""
+    """The cost of all calls of one operator together. path: the keys at which its first call stopped."""
 
     calls: int = 0
     seconds: float = 0.0
@@ -217,7 +217,7 @@ def bytes_made(func: Any, args: Any, kwargs: Any, result: Any) -> int:
 
 
 def flops_of(func: Any, args: Any, kwargs: Any, result: Any) -> int:
-    """What an operator with a formula costs; 0 without one."""
+    """Returns the cost of an operator with a formula; 0 without one."""
     formula = flop_registry.get(getattr(func, "overloadpacket", func))
     return formula(*args, **kwargs, out_val=result) if formula else 0
 

@@ -33,8 +33,8 @@ from typing import Any
 from redispatch.dispatch import STATE, within
 from redispatch.dispatch.inspection.origins import telling_origin
 from redispatch.dispatch.layers.autograd import AUTOGRAD
-from redispatch.dispatch.specialiser.marks import inline
-from redispatch.dispatch.tensor import CURRENT_GRAD_FN, AutogradRecord, Tensor, looks_of
+from redispatch.dispatch.specialiser.annotations import inline
+from redispatch.dispatch.tensor import CURRENT_GRAD_FN, AutogradRecord, Tensor, metadata_of
 from redispatch.dispatch.tensor.wrapped import is_wrapped
 
 from .accumulate import accumulator
@@ -202,7 +202,7 @@ def refuse_inference_tensor(tensor: Any) -> int:
 
 @inline
 def kept_value(node: Any, value: Any, version: int | None) -> Any:
-    """What was kept of an argument, for the node's formulas. Errors: as `SavedTensor.unpack`."""
+    """Returns the saved value of an argument, for the node's formulas. Errors: as `SavedTensor.unpack`."""
     as_it_is = version is None or (version >= 0 and value._counter[0] == version)
     return value if as_it_is else other_kept_value(node, value, version)
 
@@ -217,13 +217,13 @@ def other_kept_value(node: Any, value: Any, version: int | None) -> Any:
 
 @inline
 def kept_result(tensor: Any, number: int = 0) -> tuple[Any, int]:
-    """What a node keeps of its output `number`, and its version: Note [Results are taken apart]."""
+    """Returns the form in which a node saves its output `number`, and its version: Note [Results are taken apart]."""
     if WATCH.on and packs(tensor):
         return SavedTensor(tensor, number), WRAPPED
     version = version_of(tensor)
     if type(tensor) is Tensor and not STATE.get().modes:
-        looks = tensor._looks or looks_of(tensor)
-        return (tensor._keyset, tensor._counter, tensor._store, tensor._array, tensor._offset, looks), version
+        metadata = tensor._interned or metadata_of(tensor)
+        return (tensor._keyset, tensor._counter, tensor._store, tensor._array, tensor._offset, metadata), version
     return without_history(tensor), version
 
 
@@ -236,19 +236,19 @@ def packs(tensor: Any) -> bool:
 def put_together(parts: tuple[Any, ...]) -> Any:
     """The tensor that `kept_result` took apart, without its history."""
     tensor = new(Tensor)
-    tensor._keyset, tensor._counter, tensor._store, tensor._array, tensor._offset, looks = parts
-    tensor._shape = looks.shape
-    tensor._stride = looks.stride
-    tensor._dtype = looks.dtype
-    tensor._device = looks.device
-    tensor._looks = looks
+    tensor._keyset, tensor._counter, tensor._store, tensor._array, tensor._offset, metadata = parts
+    tensor._shape = metadata.shape
+    tensor._stride = metadata.stride
+    tensor._dtype = metadata.dtype
+    tensor._device = metadata.device
+    tensor._interned = metadata
     tensor._autograd = None
     tensor._view = None
     return tensor
 
 
 def kept_result_value(node: Any, value: Any, version: int | None, number: int) -> Any:
-    """What was kept of the node's output with this number, for its formulas. Errors: as `SavedTensor.unpack`.
+    """Returns the saved output of this number, for the node's formulas. Errors: as `SavedTensor.unpack`.
 
     Where nothing is recorded, nobody sees whether it has a history, and it goes without.
     """
@@ -337,7 +337,7 @@ def without_history(tensor: Any) -> Any:
 
 
 def detached(tensor: Any) -> Any:
-    """The same where a class or mode that handles operators decides for itself what this means."""
+    """Detaches a tensor whose class or mode handles operators and decides for itself how."""
     with within(STATE.get().excluding(AUTOGRAD)):
         return tensor.detach()
 
@@ -355,7 +355,7 @@ def copy_of(tensor: Any) -> Any:
     copy._offset = tensor._offset
     copy._dtype = tensor._dtype
     copy._device = tensor._device
-    copy._looks = tensor._looks
+    copy._interned = tensor._interned
     copy._autograd = None
     copy._view = None
     if kind is not Tensor:

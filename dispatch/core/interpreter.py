@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..specialiser.marks import inline
+from ..specialiser.annotations import inline
 from .base import Operator, TensorBase
 from .state import STATE
 
@@ -32,7 +32,7 @@ def call(op: Operator, stack: list[Any]) -> Any:
 
 
 class Specialised:
-    """What runs an operator by specialised code: the room above fills it in, and takes it out to have all run boxed."""
+    """Runs operators by specialised code: the room above fills it in, and takes it out to have all run boxed."""
 
     run: Callable[[Operator, int, list[Any]], Any] | None = None
 

@@ -29,7 +29,7 @@ from ..core.registry import Undo
 from ..core.state import AUTOCAST_KEYS, STATE, State, within
 from ..places import place_of
 from ..rules import RuleTable, Slot
-from ..specialiser.marks import inline, leaf, pure
+from ..specialiser.annotations import inline, leaf, pure
 from .layer import boxed_kernel, skipped
 
 # (tensor, dtype) -> the tensor in that dtype, through the dispatcher; and facts about dtypes that this room lacks
@@ -241,7 +241,7 @@ def stopping(op: OpOverload, device: str) -> Undo:
 
 
 class OwnPolicies:
-    """What one region of the user's says of single operators. As long as it is there, they stop at the layer."""
+    """The user's policies for single operators in one region. While it is there, these stop at the layer."""
 
     def __init__(self, device: str, policies: Mapping[OpOverload, Policy]) -> None:
         self.device, self.policies = device, dict(policies)

@@ -19,7 +19,7 @@ from ..core.operator import OpOverload
 from ..core.state import STATE, within
 from ..rules import RuleTable, Slot
 from ..schema.schema import FunctionSchema
-from ..specialiser.marks import inline
+from ..specialiser.annotations import inline
 from .layer import layer
 
 AUTOGRAD_KEYS = tuple(name for name, key in KEYS.items() if key.is_autograd)
@@ -28,7 +28,7 @@ BELOW_AUTOGRAD = below("AutogradOther")
 
 
 class Derivative(Protocol):
-    """What an operator tells autograd."""
+    """The interface of an operator to autograd."""
 
     def begin(self, op: OpOverload, stack: list[Any]) -> Any:
         """A node with edges to the inputs and what the derivative needs of them; None if nothing is to be recorded.

@@ -1,4 +1,4 @@
-"""What the evaluator knows of a value while it works a function out: the value itself, its parts, or only its name.
+"""The evaluator's knowledge of a value while it works a function out: the value itself, its parts, or only its name.
 
     Static    the very Python object                          an operator, a schema, a keyset, a rule, a default
     Items     a list, tuple or dict whose length is known     the stack, a tuple of arguments
@@ -21,7 +21,7 @@ from types import BuiltinFunctionType, FunctionType, MappingProxyType, MethodTyp
 from typing import Any
 
 from ..core.key import DispatchKey
-from .marks import FROZEN
+from .annotations import FROZEN
 
 
 class Unsupported(Exception):

@@ -56,7 +56,7 @@ from .devices import CPU, device, device_keyset
 from .dtypes import dtype, get_default_dtype
 from .geometry import check_view, is_contiguous, last_element
 from .layouts import channels_last, channels_last_3d, channels_last_strides, contiguous_format, layout, strided
-from .looks import Looks
+from .metadata import Metadata
 from .notebook import tensor_html
 from .operand import Operand
 from .printing import format_tensor
@@ -109,12 +109,12 @@ def overridable(function: Callable[..., Any], asked: Callable[..., Any] | None =
 
 
 def overridable_in_python(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same for a method that PyTorch has in Python; of the classes, the tensor's own is asked."""
+    """Makes a method overridable that PyTorch has in Python; of the classes, the tensor's own is asked."""
     return overridable(function, OfPython(function, alone=True))
 
 
 def overridable_builtin(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same for one in C++ that asks the tensor's class alone, and so shows it even if it is a plain one."""
+    """Makes a method overridable that PyTorch has in C++ and that asks the tensor's class alone, even a plain one."""
     return overridable(function, of_builtin_method)
 
 
@@ -180,7 +180,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
         "_dtype",
         "_device",
         "_view",
-        "_looks",  # shape, stride, dtype and device as one object, or None: see looks.py
+        "_interned",  # shape, stride, dtype and device as one object, or None: see metadata.py
         "__dict__",
         "__weakref__",
     )
@@ -192,7 +192,7 @@ class Tensor(TensorBase, metaclass=TensorMeta):
     _dtype: dtype
     _device: device
     _view: ViewRecord | None
-    _looks: Looks | None
+    _interned: Metadata | None
     _autograd: AutogradRecord | None
     _routes: frozenset[str] = frozenset()  # what the class's handler is asked about: routes.py
     _layout: layout = strided  # another one is the face of a wrapper, no more
@@ -781,7 +781,7 @@ def on_host(tensor: Tensor) -> Tensor:
     host = object.__new__(Tensor)
     for name in ("_shape", "_stride", "_offset", "_dtype"):
         setattr(host, name, getattr(tensor, name))
-    host._store, host._device, host._view, host._looks = storage, CPU, None, None
+    host._store, host._device, host._view, host._interned = storage, CPU, None, None
     host._array, host._autograd, host._counter = storage.typed(tensor._dtype), None, [0]
     host._keyset = device_keyset("cpu", bits=tensor._keyset & LAZY_BITS)
     return host
@@ -798,7 +798,7 @@ def shown(tensor: Tensor) -> np.ndarray:
 
 
 def lazy_to_numpy(tensor: Tensor) -> RuntimeError:
-    """What is raised where numpy is to see memory that does not hold the elements themselves."""
+    """Returns the error for numpy's access to memory that does not hold the elements themselves."""
     if tensor._keyset & ZERO_TENSOR:
         return RuntimeError(" Cannot convert a ZeroTensor to numpy. Set force=True if you need the zero array.")
     bit, way = ("conjugate", "conj") if tensor._keyset & CONJUGATE else ("negative", "neg")
@@ -916,7 +916,7 @@ HELD_ONCE = references_to_local()  # measured, since it depends on the interpret
 
 
 def ask_default(public: Callable[..., Any], state: State, args: tuple[Any, ...]) -> Any:
-    """What a call means under the default `__torch_function__`; NotImplemented where another class has a say, too."""
+    """Calls a function under the default `__torch_function__`; NotImplemented where another class has a say, too."""
     cls: Any = None
     for value in args:
         kind = type(value)

@@ -11,14 +11,14 @@ def add_Tensor(self, other):
         node.facts = (1,)
         looked_on(node)
         # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
-        result_3 = pointwise_of_two(self, other, (looks, looks_2, int), (self, other, 1))
+        result_3 = pointwise_of_two(self, other, (metadata, metadata_2, int), (self, other, 1))
         if (result_3._autograd is None and (not (result_3 is self or result_3 is other))) and result_3._dtype.category >= 2:
             outputs_known(node, result_3)
             tied(result_3, node)
             return result_3
-        return finish_otherwise(operator_derivative, op, node, [self, other, 1], result_3)
+        return finish_slow(operator_derivative, op, node, [self, other, 1], result_3)
     # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
-    result_4 = pointwise_of_two(self, other, (looks_3, looks_4, int), (self, other, 1))
+    result_4 = pointwise_of_two(self, other, (metadata_3, metadata_4, int), (self, other, 1))
     return result_4
 
 # === add_no_grad
@@ -27,7 +27,7 @@ def add_Tensor(self, other):
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU), no grad
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
     # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
-    result = pointwise_of_two(self, other, (looks, looks_2, int), (self, other, 1))
+    result = pointwise_of_two(self, other, (metadata, metadata_2, int), (self, other, 1))
     return result
 
 # === add_inference
@@ -35,8 +35,8 @@ def add_Tensor(self, other):
     # aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
     # DispatchKeySet(CPU, BackendSelect, ADInplaceOrView), no grad, inference
     # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
-    looks, looks_2 = looks_of_each(self, other)
-    plan = plan_for(looks if looks is looks_2 else (looks, looks_2), variant, (looks, looks_2, int), (self, other, 1))
+    metadata, metadata_2 = metadata_of_each(self, other)
+    plan = plan_for(metadata if metadata is metadata_2 else (metadata, metadata_2), variant, (metadata, metadata_2, int), (self, other, 1))
     spec = plan.outputs[0]
     result = new(Tensor)
     result._keyset = spec.inference_keyset
@@ -50,7 +50,7 @@ def add_Tensor(self, other):
     result._dtype = spec.dtype
     result._device = spec.device
     result._view = None
-    result._looks = spec.looks
+    result._interned = spec.metadata
     loop = loop_into(result, plan, (self, other, 1))
     value_6 = result._array
     array = array_of(self)
@@ -98,7 +98,7 @@ def add_Tensor(self, other):
                 outputs_known(node, result_4)
                 tied_in(inner, result_4, node)
                 return result_4
-        within(inner, return finish_otherwise(operator_derivative, op, node, [self, other, 1], result_4))
+        within(inner, return finish_slow(operator_derivative, op, node, [self, other, 1], result_4))
     # Python: python (backend fallback), dispatch/layers/python.py
     ...  # as above, result_6 for result_3
     state = get_state()
@@ -151,7 +151,7 @@ def add_Tensor(self, other):
                 outputs_known(node, result_4)
                 tied_in(inner, result_4, node)
                 return result_4
-        within(inner, return finish_otherwise(operator_derivative, op, node, [self, other, 1], result_4))
+        within(inner, return finish_slow(operator_derivative, op, node, [self, other, 1], result_4))
     # Python: python (backend fallback), dispatch/layers/python.py
     ...  # as above, result_7 for result_3
     state = get_state()
@@ -189,7 +189,7 @@ def add_Tensor(self, other):
                 outputs_known(node, result_3)
                 tied(result_3, node)
                 return result_3
-        return finish_otherwise(operator_derivative, op, node, [self, other, 1], result_3)
+        return finish_slow(operator_derivative, op, node, [self, other, 1], result_3)
     # Meta: meta add (kernel), kernels/ops/arithmetic.py
     return _meta_functional(self, other, 1)
 
@@ -206,14 +206,14 @@ def add_Tensor(self, other):
         node.facts = (1,)
         looked_on(node)
         # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
-        result_3 = pointwise_of_two(self, other, (looks, looks_2, int), (self, other, 1))
+        result_3 = pointwise_of_two(self, other, (metadata, metadata_2, int), (self, other, 1))
         if (result_3._autograd is None and (not (result_3 is self or result_3 is other))) and result_3._dtype.category >= 2:
             outputs_known(node, result_3)
             tied(result_3, node)
             return result_3
-        return finish_otherwise(operator_derivative, op, node, [self, other, 1], result_3)
+        return finish_slow(operator_derivative, op, node, [self, other, 1], result_3)
     # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
-    result_4 = pointwise_of_two(self, other, (looks_3, looks_4, int), (self, other, 1))
+    result_4 = pointwise_of_two(self, other, (metadata_3, metadata_4, int), (self, other, 1))
     return result_4
 
 # === add_number
@@ -228,9 +228,9 @@ def add_Tensor(self, other):
         node.facts = (1,)
         looked_on(node)
         # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
-        looks = self._looks or looks_of(self)
+        metadata = self._interned or metadata_of(self)
         facts = type(other)
-        plan = plan_for(looks if looks is facts else (looks, facts), variant, (looks, facts, int), (self, other, 1))
+        plan = plan_for(metadata if metadata is facts else (metadata, facts), variant, (metadata, facts, int), (self, other, 1))
         result_2 = fresh(plan.outputs[0])
         loop = loop_into(result_2, plan, (self, other, 1))
         value_11 = result_2._array
@@ -241,7 +241,7 @@ def add_Tensor(self, other):
             outputs_known(node, result_2)
             tied(result_2, node)
             return result_2
-        return finish_otherwise(operator_derivative, op, node, [self, other, 1], result_2)
+        return finish_slow(operator_derivative, op, node, [self, other, 1], result_2)
     # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
     ...  # as above, result_3 for result_2
     return result_3
@@ -259,9 +259,9 @@ def add_Tensor(self, other, alpha):
         node.facts = (alpha,)
         looked_on(node)
         # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
-        looks, looks_2 = looks_of_each(self, other)
+        metadata, metadata_2 = metadata_of_each(self, other)
         facts = type(alpha)
-        plan = plan_for((looks, looks_2, facts), variant, (looks, looks_2, facts), (self, other, alpha))
+        plan = plan_for((metadata, metadata_2, facts), variant, (metadata, metadata_2, facts), (self, other, alpha))
         result_3 = fresh(plan.outputs[0])
         loop = loop_into(result_3, plan, (self, other, alpha))
         value_17 = result_3._array
@@ -274,7 +274,7 @@ def add_Tensor(self, other, alpha):
             outputs_known(node, result_3)
             tied(result_3, node)
             return result_3
-        return finish_otherwise(operator_derivative, op, node, [self, other, alpha], result_3)
+        return finish_slow(operator_derivative, op, node, [self, other, alpha], result_3)
     # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
     ...  # as above, result_4 for result_3
     return result_4
@@ -298,7 +298,7 @@ def add__Tensor(self, other):
         result_3 = pointwise_in_place(self, other)
         version_rises(self)
         written_is_tied(self, node)
-        return finish_otherwise(operator_derivative, op, node, [self, other, 1], self)
+        return finish_slow(operator_derivative, op, node, [self, other, 1], self)
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
     ...  # as above
     return self
@@ -320,7 +320,7 @@ def add_Tensor(self, other):
     else:
         result_2 = other
     # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
-    result_3 = pointwise_of_two(result, result_2, (looks, looks_2, int), (result, result_2, 1))
+    result_3 = pointwise_of_two(result, result_2, (metadata, metadata_2, int), (result, result_2, 1))
     return result_3
 
 # === add_conjugate_in_place
@@ -371,17 +371,17 @@ def add_out(self, other, out):
         # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
         one_store = self._store is not None and self._store is out._store
         if self is out or one_store or self._array is out._array is not None:
-            result = run_out_otherwise(self, other, 1, out)
+            result = run_out_slow(self, other, 1, out)
         else:
             one_store_2 = other._store is not None and other._store is out._store
             if other is out or one_store_2 or other._array is out._array is not None:
-                result = run_out_otherwise(self, other, 1, out)
+                result = run_out_slow(self, other, 1, out)
             else:
-                looks, looks_2 = looks_of_each(self, other)
-                plan = plan_for(looks if looks is looks_2 else (looks, looks_2), variant, (looks, looks_2, int), (self, other, 1))
+                metadata, metadata_2 = metadata_of_each(self, other)
+                plan = plan_for(metadata if metadata is metadata_2 else (metadata, metadata_2), variant, (metadata, metadata_2, int), (self, other, 1))
                 value_4 = plan.into.get
-                looks_3 = out._looks or looks_of(out)
-                loop = value_4(looks_3)
+                interned = out._interned or metadata_of(out)
+                loop = value_4(interned)
                 if loop is None or out._array is None:
                     result = run_out_first(variant, plan, (self, other, 1, out))
                 else:
@@ -422,7 +422,7 @@ def add_Tensor(self, other):
             outputs_known(node, result_3)
             tied(result_3, node)
             return result_3
-        return finish_otherwise(operator_derivative, op, node, [self, other, 1], result_3)
+        return finish_slow(operator_derivative, op, node, [self, other, 1], result_3)
     # Audit: audit (backend fallback), test_snapshots.py
     ...  # as above, token_4 for token_2
         return add_code[(keyset_2 & lower_cell.cell_contents)](self, other)
@@ -459,7 +459,7 @@ def add_Tensor(self, other):
                 outputs_known(node, result_3)
                 tied(result_3, node)
                 return result_3
-        return finish_otherwise(operator_derivative, op, node, [self, other, 1], result_3)
+        return finish_slow(operator_derivative, op, node, [self, other, 1], result_3)
     # Unhandled: careful (backend fallback), test_snapshots.py
     inner_2 = excluding(AUTOGRAD)
     within(inner_2, return boxed(op, keyset_2, [self, other, 1]))

@@ -89,8 +89,8 @@ def check_writable(x):
 # Autograd: after the call ---------------------------------------------------------------------------------------------
 
 def outputs_known(node, result):
-    looks = result._looks or looks_of(result)
-    node.outputs = looks.alone
+    metadata = result._interned or metadata_of(result)
+    node.outputs = metadata.alone
 
 def record_begins(record, node):
     record.requires_grad = True
@@ -212,11 +212,11 @@ def fresh(spec: any):
     result._dtype = found.dtype
     result._device = found.device
     result._view = None
-    result._looks = found.looks
+    result._interned = found.metadata
     return result
 
 def window_of(base, window):
-    looks = window.looks
+    metadata = window.metadata
     store = base._store
     if store is None:
         store = base._storage
@@ -228,13 +228,13 @@ def window_of(base, window):
     result._autograd = None
     result._store = store
     result._array = array
-    result._shape = looks.shape
-    result._stride = looks.stride
+    result._shape = metadata.shape
+    result._stride = metadata.stride
     result._offset = base._offset + window.start
-    result._dtype = looks.dtype
-    result._device = looks.device
+    result._dtype = metadata.dtype
+    result._device = metadata.device
     result._view = None
-    result._looks = looks
+    result._interned = metadata
     if array is None and store._array is not None:
         store.hand_out(result)
     return result
@@ -251,10 +251,10 @@ def any_array_of(x):
         array = x._operand.array
     return array
 
-def looks_of_each(x, y):
-    looks = x._looks or looks_of(x)
-    looks_2 = y._looks or looks_of(y)
-    return looks, looks_2
+def metadata_of_each(x, y):
+    metadata = x._interned or metadata_of(x)
+    metadata_2 = y._interned or metadata_of(y)
+    return metadata, metadata_2
 
 def plan_for(key: any, arguments: any):
     plan = plans_get(key)
@@ -290,8 +290,8 @@ def loop_into(result, plan, arguments: any):
     return loop
 
 def pointwise_of_one(x):
-    looks = x._looks or looks_of(x)
-    plan = plan_for(looks, variant, (looks,), (x,))
+    metadata = x._interned or metadata_of(x)
+    plan = plan_for(metadata, variant, (metadata,), (x,))
     result = fresh(plan.outputs[0])
     loop = loop_into(result, plan, (x,))
     into = result._array
@@ -301,8 +301,8 @@ def pointwise_of_one(x):
     return result
 
 def pointwise_of_two(x, y, types: any, arguments: any):
-    looks, looks_2 = looks_of_each(x, y)
-    plan = plan_for(looks if looks is looks_2 else (looks, looks_2), variant, types, arguments)
+    metadata, metadata_2 = metadata_of_each(x, y)
+    plan = plan_for(metadata if metadata is metadata_2 else (metadata, metadata_2), variant, types, arguments)
     result = fresh(plan.outputs[0])
     loop = loop_into(result, plan, arguments)
     into = result._array
@@ -316,10 +316,10 @@ def pointwise_of_two(x, y, types: any, arguments: any):
 def pointwise_in_place(x, y):
     one_store = y._store is not None and y._store is x._store
     if y is x or one_store or y._array is x._array is not None:
-        result = run_inplace_apart(x, y, 1)
+        result = run_inplace_unaliased(x, y, 1)
     else:
-        looks, looks_2 = looks_of_each(x, y)
-        plan = plan_for(looks if looks is looks_2 else (looks, looks_2), variant, (looks, looks_2, int), (x, y, 1))
+        metadata, metadata_2 = metadata_of_each(x, y)
+        plan = plan_for(metadata if metadata is metadata_2 else (metadata, metadata_2), variant, (metadata, metadata_2, int), (x, y, 1))
         loop = plan.in_place
         if loop is None:
             made = loop_in_place(variant, plan, (x, y, 1))

@@ -20,10 +20,10 @@ def exp(self):
             else:
                 result_4 = result_2._counter[0] if result_2._counter is not None else refuse_inference_tensor(result_2)
                 state = get_state()
-                looks_3 = result_2._looks or looks_of(result_2)
-                node.results = ((result_2._keyset, result_2._counter, result_2._store, result_2._array, result_2._offset, looks_3), result_4)
+                metadata_3 = result_2._interned or metadata_of(result_2)
+                node.results = ((result_2._keyset, result_2._counter, result_2._store, result_2._array, result_2._offset, metadata_3), result_4)
             return result_2
-        return finish_otherwise(operator_derivative, op, node, [self], result_2)
+        return finish_slow(operator_derivative, op, node, [self], result_2)
     # CPU: pointwise exp (kernel), kernels/ops/elementary.py
     result_3 = pointwise_of_one(self)
     return result_3
@@ -43,14 +43,14 @@ def mul_Tensor(self, other):
         node.kept = (value_13, version_of, value_15, version_of_2)
         looked_on(node)
         # CPU: pointwise mul (kernel), kernels/ops/arithmetic.py
-        result_5 = pointwise_of_two(self, other, (looks, looks_2), (self, other))
+        result_5 = pointwise_of_two(self, other, (metadata, metadata_2), (self, other))
         if (result_5._autograd is None and (not (result_5 is self or result_5 is other))) and result_5._dtype.category >= 2:
             outputs_known(node, result_5)
             tied(result_5, node)
             return result_5
-        return finish_otherwise(operator_derivative, op, node, [self, other], result_5)
+        return finish_slow(operator_derivative, op, node, [self, other], result_5)
     # CPU: pointwise mul (kernel), kernels/ops/arithmetic.py
-    result_6 = pointwise_of_two(self, other, (looks_3, looks_4), (self, other))
+    result_6 = pointwise_of_two(self, other, (metadata_3, metadata_4), (self, other))
     return result_6
 
 # === mm
@@ -69,8 +69,8 @@ def mm(self, mat2):
         node.facts = (self._shape, self._stride, mat2._shape, mat2._stride)
         looked_on(node)
         # CPU: structured mm (kernel), kernels/ops/linalg.py
-        looks, looks_2 = looks_of_each(self, mat2)
-        plan = plan_for(looks if looks is looks_2 else (looks, looks_2), (looks, looks_2), (self, mat2))
+        metadata, metadata_2 = metadata_of_each(self, mat2)
+        plan = plan_for(metadata if metadata is metadata_2 else (metadata, metadata_2), (metadata, metadata_2), (self, mat2))
         result_5 = fresh(plan.outputs[0])
         value_21 = plan.run
         value_22 = result_5._array
@@ -81,7 +81,7 @@ def mm(self, mat2):
             outputs_known(node, result_5)
             tied(result_5, node)
             return result_5
-        return finish_otherwise(operator_derivative, op, node, [self, mat2], result_5)
+        return finish_slow(operator_derivative, op, node, [self, mat2], result_5)
     # CPU: structured mm (kernel), kernels/ops/linalg.py
     ...  # as above, result_6 for result_5
     return result_6
@@ -208,8 +208,8 @@ def cat(tensors):
         node.facts = ([tensors_0._shape, tensors_1._shape], [tensors_0._dtype, tensors_1._dtype], 0)
         looked_on(node)
         # CPU: structured cat (kernel), kernels/ops/shape.py
-        looks, looks_2 = looks_of_each(tensors_0, tensors_1)
-        plan = plan_for((looks, looks_2), ((looks, looks_2), 0), (tensors, 0))
+        metadata, metadata_2 = metadata_of_each(tensors_0, tensors_1)
+        plan = plan_for((metadata, metadata_2), ((metadata, metadata_2), 0), (tensors, 0))
         result_3 = fresh(plan.outputs[0])
         value_17 = plan.run
         value_18 = result_3._array
@@ -220,7 +220,7 @@ def cat(tensors):
             outputs_known(node, result_3)
             tied(result_3, node)
             return result_3
-        return finish_otherwise(operator_derivative, op, node, [tensors, 0], result_3)
+        return finish_slow(operator_derivative, op, node, [tensors, 0], result_3)
     # CPU: structured cat (kernel), kernels/ops/shape.py
     ...  # as above, result_4 for result_3
     return result_4
@@ -241,9 +241,9 @@ def cat(tensors, dim):
         node.facts = ([tensors_0._shape, tensors_1._shape, tensors_2._shape], [tensors_0._dtype, tensors_1._dtype, tensors_2._dtype], dim)
         looked_on(node)
         # CPU: structured cat (kernel), kernels/ops/shape.py
-        looks, looks_2 = looks_of_each(tensors_0, tensors_1)
-        looks_3 = tensors_2._looks or looks_of(tensors_2)
-        plan = plan_for(((looks, looks_2, looks_3), dim), ((looks, looks_2, looks_3), dim), (tensors, dim))
+        metadata, metadata_2 = metadata_of_each(tensors_0, tensors_1)
+        metadata_3 = tensors_2._interned or metadata_of(tensors_2)
+        plan = plan_for(((metadata, metadata_2, metadata_3), dim), ((metadata, metadata_2, metadata_3), dim), (tensors, dim))
         result_4 = fresh(plan.outputs[0])
         value_23 = plan.run
         value_24 = result_4._array
@@ -255,7 +255,7 @@ def cat(tensors, dim):
             outputs_known(node, result_4)
             tied(result_4, node)
             return result_4
-        return finish_otherwise(operator_derivative, op, node, [tensors, dim], result_4)
+        return finish_slow(operator_derivative, op, node, [tensors, dim], result_4)
     # CPU: structured cat (kernel), kernels/ops/shape.py
     ...  # as above, result_5 for result_4
     return result_5
@@ -272,8 +272,8 @@ def sum_2(self):
         node.facts = (self._shape,)
         looked_on(node)
         # CPU: structured sum (kernel), kernels/ops/reductions.py
-        looks = self._looks or looks_of(self)
-        plan = plan_for(looks, (looks, None), (self, None))
+        metadata = self._interned or metadata_of(self)
+        plan = plan_for(metadata, (metadata, None), (self, None))
         result_2 = fresh(plan.outputs[0])
         value_11 = plan.run
         value_12 = result_2._array
@@ -283,7 +283,7 @@ def sum_2(self):
             outputs_known(node, result_2)
             tied(result_2, node)
             return result_2
-        return finish_otherwise(operator_derivative, op, node, [self, None], result_2)
+        return finish_slow(operator_derivative, op, node, [self, None], result_2)
     # CPU: structured sum (kernel), kernels/ops/reductions.py
     ...  # as above, result_3 for result_2
     return result_3
@@ -300,9 +300,9 @@ def sum_dim_IntList(self, dim):
         node.facts = (self._shape, dim, False)
         looked_on(node)
         # CPU: structured sum (kernel), kernels/ops/reductions.py
-        looks = self._looks or looks_of(self)
+        metadata = self._interned or metadata_of(self)
         facts = tuple(dim)
-        plan = plan_for((looks, facts), (looks, facts, False, None), (self, dim, False, None))
+        plan = plan_for((metadata, facts), (metadata, facts, False, None), (self, dim, False, None))
         result_2 = fresh(plan.outputs[0])
         value_11 = plan.run
         value_12 = result_2._array
@@ -312,7 +312,7 @@ def sum_dim_IntList(self, dim):
             outputs_known(node, result_2)
             tied(result_2, node)
             return result_2
-        return finish_otherwise(operator_derivative, op, node, [self, dim, False, None], result_2)
+        return finish_slow(operator_derivative, op, node, [self, dim, False, None], result_2)
     # CPU: structured sum (kernel), kernels/ops/reductions.py
     ...  # as above, result_3 for result_2
     return result_3
@@ -329,9 +329,9 @@ def max_dim(self, dim):
         node.facts = (self._shape, dim, False)
         looked_on(node)
         # CPU: max_dim_kernel (kernel), kernels/ops/extremes.py
-        looks = self._looks or looks_of(self)
-        value_8 = INDEXED_get(('max', looks, dim, False))
-        plan = value_8 or new_indexed(('max', looks, dim, False), self)
+        interned = self._interned or metadata_of(self)
+        value_8 = INDEXED_get(('max', interned, dim, False))
+        plan = value_8 or new_indexed(('max', interned, dim, False), self)
         result_2 = fresh(plan.outputs[0])
         result_3 = fresh(plan.outputs[1])
         if self._array is not None:
@@ -340,14 +340,14 @@ def max_dim(self, dim):
             if self._device.type != 'meta':
                 find_extremes('max', self, dim, result_2, result_3)
         if result_2._autograd is None and not (result_2 is self) and result_3._autograd is None and not (result_3 is self):
-            value_26 = None if result_2._dtype.category < 2 else looks_of(result_2)
+            value_26 = None if result_2._dtype.category < 2 else metadata_of(result_2)
             node.outputs = (value_26, None)
             if result_2._dtype.category >= 2:
                 tied(result_2, node)
             items = [result_2, result_3]
             node.results = kept_outputs(operator_derivative, node, items)
             return (result_2, result_3)
-        return finish_otherwise(operator_derivative, op, node, [self, dim, False], (result_2, result_3))
+        return finish_slow(operator_derivative, op, node, [self, dim, False], (result_2, result_3))
     # CPU: max_dim_kernel (kernel), kernels/ops/extremes.py
     ...  # as above, result_4 for result_2, result_5 for result_3
     return (result_4, result_5)
@@ -366,10 +366,10 @@ def native_layer_norm(input_2, normalized_shape, eps):
         node.facts = (normalized_shape, eps)
         looked_on(node)
         # CPU: planned native_layer_norm (kernel), kernels/ops/normalization.py
-        looks = input_2._looks or looks_of(input_2)
+        metadata = input_2._interned or metadata_of(input_2)
         facts = tuple(normalized_shape)
         facts_2 = eps if eps else str(eps)
-        plan = plan_for((looks, facts, facts_2), (looks, facts, None, None, facts_2), (input_2, normalized_shape, None, None, eps))
+        plan = plan_for((metadata, facts, facts_2), (metadata, facts, None, None, facts_2), (input_2, normalized_shape, None, None, eps))
         result_3 = fresh(plan.outputs[0])
         result_4 = fresh(plan.outputs[1])
         result_5 = fresh(plan.outputs[2])
@@ -380,14 +380,14 @@ def native_layer_norm(input_2, normalized_shape, eps):
         array = any_array_of(input_2)
         value_18(value_19, 0, value_20, 0, value_21, 0, array, input_2._offset)
         if result_3._autograd is None and not (result_3 is input_2) and result_4._autograd is None and not (result_4 is input_2) and result_5._autograd is None and not (result_5 is input_2):
-            value_37 = None if result_3._dtype.category < 2 else looks_of(result_3)
+            value_37 = None if result_3._dtype.category < 2 else metadata_of(result_3)
             node.outputs = (value_37, None, None)
             if result_3._dtype.category >= 2:
                 tied(result_3, node)
             items = [result_3, result_4, result_5]
             node.results = kept_outputs(operator_derivative, node, items)
             return (result_3, result_4, result_5)
-        return finish_otherwise(operator_derivative, op, node, [input_2, normalized_shape, None, None, eps], (result_3, result_4, result_5))
+        return finish_slow(operator_derivative, op, node, [input_2, normalized_shape, None, None, eps], (result_3, result_4, result_5))
     # CPU: planned native_layer_norm (kernel), kernels/ops/normalization.py
     ...  # as above, result_6 for result_3, result_7 for result_4, result_8 for result_5
     return (result_6, result_7, result_8)
@@ -405,16 +405,16 @@ def view(self, size):
         looked_on(node)
         # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
         # CPU: viewed (default backend kernel), kernels/ops/geometry.py
-        looks = self._looks or looks_of(self)
+        interned = self._interned or metadata_of(self)
         key = tuple(size)
-        window = windows_get((looks, key))
+        window = windows_get((interned, key))
         if window is None:
             geometry_2 = geometry(self, size)
-            window = remember((looks, key), self, geometry_2)
+            window = remember((interned, key), self, geometry_2)
         result_2 = window_of(self, window)
         made_a_view(result_2, self, result_2._keyset is not self._keyset, history_of, [self, size], DEFAULT_CREATION)
         view_is_tied(result_2, node, result_2 is self)
-        return finish_otherwise(operator_derivative, op, node, [self, size], result_2)
+        return finish_slow(operator_derivative, op, node, [self, size], result_2)
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
     ...  # as above, result_3 for result_2
     return result_3
@@ -426,12 +426,12 @@ def view(self, size):
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
     # CPU: viewed (default backend kernel), kernels/ops/geometry.py
-    looks = self._looks or looks_of(self)
+    interned = self._interned or metadata_of(self)
     key = tuple(size)
-    window = windows_get((looks, key))
+    window = windows_get((interned, key))
     if window is None:
         geometry_2 = geometry(self, size)
-        window = remember((looks, key), self, geometry_2)
+        window = remember((interned, key), self, geometry_2)
     result = window_of(self, window)
     made_a_view(result, self, result._keyset is not self._keyset, history_created, [self, size], NO_GRAD_MODE)
     return result
@@ -455,7 +455,7 @@ def transpose(self, dim0, dim1):
         within(inner, result_2 = function(self, dim0, dim1))
         version_rises(self)
         written_is_tied(self, node)
-        return finish_otherwise(operator_derivative, op, node, [self, dim0, dim1], self)
+        return finish_slow(operator_derivative, op, node, [self, dim0, dim1], self)
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
     ...  # as above
     return self
@@ -481,7 +481,7 @@ def split_Tensor(self, split_size):
             within(inner, tie_each_to_base(op, [self, split_size, 0], result_2))
         if isinstance(result_2, TensorBase):
             view_is_tied(result_2, node, result_2 is self)
-        return finish_otherwise(operator_derivative, op, node, [self, split_size, 0], result_2)
+        return finish_slow(operator_derivative, op, node, [self, split_size, 0], result_2)
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
     ...  # as above, result_3 for result_2
     return result_3
@@ -494,11 +494,11 @@ def detach(self):
     if (self._autograd is not None and self._autograd.requires_grad):
         # ADInplaceOrView: tracking (kernel), kernels/ops/copying.py
         # CPU: detach_kernel (default backend kernel), kernels/ops/geometry.py
-        looks = self._looks or looks_of(self)
-        window = windows_get(looks)
+        interned = self._interned or metadata_of(self)
+        window = windows_get(interned)
         if window is None:
             geometry_2 = geometry(self)
-            window = remember((looks,), self, geometry_2)
+            window = remember((interned,), self, geometry_2)
         result = window_of(self, window)
         result._counter = self._counter
         return result
@@ -522,20 +522,20 @@ def copy(self, src):
         # CPU: copy_inplace_kernel (kernel), kernels/ops/copying.py
         one_store = src._store is not None and src._store is self._store
         if not (src is self or one_store or src._array is self._array is not None):
-            looks, looks_2 = looks_of_each(self, src)
-            run = WRITES_get((looks, looks_2))
+            interned, interned_2 = metadata_of_each(self, src)
+            run = WRITES_get((interned, interned_2))
             if run is None:
-                run = new_write((looks, looks_2), self, src)
+                run = new_write((interned, interned_2), self, src)
             if self._array is not None and src._array is not None:
                 run(self._array, self._offset, src._array, src._offset)
                 result_3 = self
             else:
-                result_3 = copy_inplace_otherwise(self, src)
+                result_3 = copy_inplace_slow(self, src)
         else:
-            result_3 = copy_inplace_otherwise(self, src)
+            result_3 = copy_inplace_slow(self, src)
         version_rises(self)
         written_is_tied(self, node)
-        return finish_otherwise(operator_derivative, op, node, [self, src, False], self)
+        return finish_slow(operator_derivative, op, node, [self, src, False], self)
     # ADInplaceOrView: ad_inplace_or_view (kernel), dispatch/layers/ad_inplace_or_view.py
     ...  # as above
     return self
@@ -549,8 +549,8 @@ def index_Tensor(self, indices):
     if (bool((self._autograd is not None and self._autograd.requires_grad))) or (bool((indices_1._autograd is not None and indices_1._autograd.requires_grad))):
         if not bool((self._autograd is not None and self._autograd.requires_grad)):
             # CPU: index_kernel (kernel), kernels/ops/indexing.py
-            value_8, looks = looks_of_each(indices_1, self)
-            plan = INDEXED_get((looks, None, value_8))
+            value_8, interned = metadata_of_each(indices_1, self)
+            plan = INDEXED_get((interned, None, value_8))
             if plan is None or self._array is None:
                 result_2 = index_first(self, indices)
             else:
@@ -574,7 +574,7 @@ def index_Tensor(self, indices):
                 outputs_known(node, result_4)
                 tied(result_4, node)
                 return result_4
-        return finish_otherwise(operator_derivative, op, node, [self, indices], result_4)
+        return finish_slow(operator_derivative, op, node, [self, indices], result_4)
     # CPU: index_kernel (kernel), kernels/ops/indexing.py
     ...  # as above
 
