@@ -2,9 +2,10 @@
 
 snapshots/fragments.py holds the fragments. Each reads as a function, though none is ever called: its parameters and
 what it returns are what differs from place to place. A parameter stands for a name, one with `: any` for anything on
-a line. Other names that the body assigns are local: they may be any, as long as no line that follows reads them, or
-else the run is not folded. What stands below a layer's comment, and has stood below the same one under other names,
-shows as three dots. So the short text says all that the long one does, but for the names of locals.
+a line, `then` for a statement. Other names that the body assigns are local: they may be any, as long as no line that
+follows reads them, or else the run is not folded. What stands below a layer's comment, and has stood below the same
+one under other names, shows as three dots. So the short text says all that the long one does, but for the names of
+locals.
 """
 
 import re
@@ -26,8 +27,10 @@ class Fragment:
     pattern: re.Pattern
 
     def call(self, match):
-        results, arguments = (", ".join(match[word] for word in words) for words in (self.results, self.parameters))
-        return f"{match['margin']}{results + ' = ' if results else ''}{self.name}({arguments})\n"
+        rest = [word for word in self.parameters if word != "then"]
+        results, arguments = (", ".join(match[word] for word in words) for words in (self.results, rest))
+        call = f"{results + ' = ' if results else ''}{self.name}({arguments})"
+        return f"{match['margin']}" + (f"with {call}: {match['then']}\n" if rest != self.parameters else f"{call}\n")
 
 
 def fragments():
@@ -99,6 +102,8 @@ def as_above(source):
                 if not like(" " * deeper + lines[end], lines[former + end - start], names):
                     break
                 end += 1
+            while lines[end:] and lines[end].startswith((margin + " ", margin + "else:", margin + "finally:")):
+                end -= 1  # up to the beginning of the statement
             if end - start > 2:
                 rest = "".join(lines[end:])
                 read = [f"{new} for {old}" for new, old in names.items() if new != old and is_read(new, rest)]

@@ -87,30 +87,30 @@ def add_Tensor(self, other):
         inner_2 = state.memo.get(entered_autograd) or state.after(entered_autograd)
         mode = inner_2.modes[-1]
         inner_3 = state.memo.get(entered_autograd_answering) or state.after(entered_autograd_answering)
-        within(inner_3, result_4 = mode.__torch_dispatch__(op, result_3, (self, other), {}))
+        with within(inner_3): result_4 = mode.__torch_dispatch__(op, result_3, (self, other), {})
         if result_4 is not NotImplemented:
             if not isinstance(result_4, TensorBase):
                 raise no_tensor(schema, result_4)
         else:
-            within(inner_2, result_4 = ask_in_turn(op, result_3, result_3, (self, other), {}))
+            with within(inner_2): result_4 = ask_in_turn(op, result_3, result_3, (self, other), {})
         if isinstance(result_4, TensorBase):
             if (result_4._autograd is None and (not (result_4 is self or result_4 is other))) and result_4._dtype.category >= 2:
                 outputs_known(node, result_4)
                 tied_in(inner, result_4, node)
                 return result_4
-        within(inner, return finish_slow(operator_derivative, op, node, [self, other, 1], result_4))
+        with within(inner): return finish_slow(operator_derivative, op, node, [self, other, 1], result_4)
     # Python: python (backend fallback), dispatch/layers/python.py
     ...  # as above, result_6 for result_3
     state = get_state()
     inner_4 = state.memo.get(entered_autograd) or state.after(entered_autograd)
     mode_2 = inner_4.modes[-1]
     inner_5 = state.memo.get(entered_autograd_answering) or state.after(entered_autograd_answering)
-    within(inner_5, result_7 = mode_2.__torch_dispatch__(op, result_6, (self, other), {}))
+    with within(inner_5): result_7 = mode_2.__torch_dispatch__(op, result_6, (self, other), {})
     if result_7 is not NotImplemented:
         if not isinstance(result_7, TensorBase):
             raise no_tensor(schema, result_7)
     else:
-        within(inner_4, result_7 = ask_in_turn(op, result_6, result_6, (self, other), {}))
+        with within(inner_4): result_7 = ask_in_turn(op, result_6, result_6, (self, other), {})
     return result_7
 
 # === add_subclass
@@ -138,20 +138,20 @@ def add_Tensor(self, other):
             asked = result_3[0]
             kind = result_3[0]
             inner_3 = state.memo.get(entered_autograd_above_python) or state.after(entered_autograd_above_python)
-            within(inner_3, result_4 = asked.__torch_dispatch__(op, result_3, (self, other), {}))
+            with within(inner_3): result_4 = asked.__torch_dispatch__(op, result_3, (self, other), {})
             if result_4 is not NotImplemented:
                 if not isinstance(result_4, TensorBase):
                     raise no_tensor(schema, result_4)
             else:
-                within(inner_2, result_4 = ask_in_turn(op, result_3[1:], result_3, (self, other), {}))
+                with within(inner_2): result_4 = ask_in_turn(op, result_3[1:], result_3, (self, other), {})
         else:
-            within(inner_2, result_4 = ask_in_turn(op, result_3, result_3, (self, other), {}))
+            with within(inner_2): result_4 = ask_in_turn(op, result_3, result_3, (self, other), {})
         if isinstance(result_4, TensorBase):
             if (result_4._autograd is None and (not (result_4 is self or result_4 is other))) and result_4._dtype.category >= 2:
                 outputs_known(node, result_4)
                 tied_in(inner, result_4, node)
                 return result_4
-        within(inner, return finish_slow(operator_derivative, op, node, [self, other, 1], result_4))
+        with within(inner): return finish_slow(operator_derivative, op, node, [self, other, 1], result_4)
     # Python: python (backend fallback), dispatch/layers/python.py
     ...  # as above, result_7 for result_3
     state = get_state()
@@ -160,14 +160,14 @@ def add_Tensor(self, other):
         asked_2 = result_7[0]
         kind_2 = result_7[0]
         inner_5 = state.memo.get(entered_autograd_above_python) or state.after(entered_autograd_above_python)
-        within(inner_5, result_8 = asked_2.__torch_dispatch__(op, result_7, (self, other), {}))
+        with within(inner_5): result_8 = asked_2.__torch_dispatch__(op, result_7, (self, other), {})
         if result_8 is not NotImplemented:
             if not isinstance(result_8, TensorBase):
                 raise no_tensor(schema, result_8)
         else:
-            within(inner_4, result_8 = ask_in_turn(op, result_7[1:], result_7, (self, other), {}))
+            with within(inner_4): result_8 = ask_in_turn(op, result_7[1:], result_7, (self, other), {})
     else:
-        within(inner_4, result_8 = ask_in_turn(op, result_7, result_7, (self, other), {}))
+        with within(inner_4): result_8 = ask_in_turn(op, result_7, result_7, (self, other), {})
     return result_8
 
 # === add_meta
@@ -311,12 +311,12 @@ def add_Tensor(self, other):
     # Conjugate: conjugate (backend fallback), dispatch/layers/conjugate.py
     if self._keyset & CONJUGATE:
         inner = excluding(AUTOGRAD)
-        within(inner, result = clone_of(self))
+        with within(inner): result = clone_of(self)
     else:
         result = self
     if other._keyset & CONJUGATE:
         inner_2 = excluding(AUTOGRAD)
-        within(inner_2, result_2 = clone_of(other))
+        with within(inner_2): result_2 = clone_of(other)
     else:
         result_2 = other
     # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
@@ -333,19 +333,19 @@ def add__Tensor(self, other):
     # Conjugate: conjugate (backend fallback), dispatch/layers/conjugate.py
     if self._keyset & CONJUGATE:
         inner = after(autograd_adinplaceorview)
-        within(inner, result = clone_of(self))
+        with within(inner): result = clone_of(self)
     else:
         result = self
     if other._keyset & CONJUGATE:
         inner_2 = after(autograd_adinplaceorview)
-        within(inner_2, result_2 = clone_of(other))
+        with within(inner_2): result_2 = clone_of(other)
     else:
         result_2 = other
     # CPU: pointwise add (kernel), kernels/ops/arithmetic.py
     result_3 = pointwise_in_place(result, result_2)
     if result is not self:
         inner_3 = after(autograd_adinplaceorview)
-        within(inner_3, write_back_one(self, result))
+        with within(inner_3): write_back_one(self, result)
     version_rises(self)
     return self
 
@@ -412,22 +412,16 @@ def add_Tensor(self, other):
         looked_on(node)
         # Audit: audit (backend fallback), test_snapshots.py
         inner = excluding(AUTOGRAD)
-        within(inner, noticed(op))
-        token_2 = set_state(inner.excluding(mine_cell.cell_contents))
-        try:
-            result_3 = add_code[(keyset & lower_cell.cell_contents)](self, other)
-        finally:
-            reset_state(token_2)
+        with within(inner): noticed(op)
+        with within(inner.excluding(mine_cell.cell_contents)): result_3 = add_code[(keyset & lower_cell.cell_contents)](self, other)
         if (result_3._autograd is None and (not (result_3 is self or result_3 is other))) and result_3._dtype.category >= 2:
             outputs_known(node, result_3)
             tied(result_3, node)
             return result_3
         return finish_slow(operator_derivative, op, node, [self, other, 1], result_3)
     # Audit: audit (backend fallback), test_snapshots.py
-    ...  # as above, token_4 for token_2
-        return add_code[(keyset_2 & lower_cell.cell_contents)](self, other)
-    finally:
-        reset_state(token_4)
+    ...  # as above, inner_2 for inner
+    with within(inner_2.excluding(mine_cell.cell_contents)): return add_code[(keyset_2 & lower_cell.cell_contents)](self, other)
 
 # === add_under_a_users_fallback
 def add_Tensor(self, other):
@@ -453,7 +447,7 @@ def add_Tensor(self, other):
         looked_on(node)
         # Unhandled: careful (backend fallback), test_snapshots.py
         inner = excluding(AUTOGRAD)
-        within(inner, result_3 = boxed(op, keyset, [self, other, 1]))
+        with within(inner): result_3 = boxed(op, keyset, [self, other, 1])
         if isinstance(result_3, TensorBase):
             if (result_3._autograd is None and (not (result_3 is self or result_3 is other))) and result_3._dtype.category >= 2:
                 outputs_known(node, result_3)
@@ -462,4 +456,4 @@ def add_Tensor(self, other):
         return finish_slow(operator_derivative, op, node, [self, other, 1], result_3)
     # Unhandled: careful (backend fallback), test_snapshots.py
     inner_2 = excluding(AUTOGRAD)
-    within(inner_2, return boxed(op, keyset_2, [self, other, 1]))
+    with within(inner_2): return boxed(op, keyset_2, [self, other, 1])

@@ -2,7 +2,7 @@
 
 # States and codes -----------------------------------------------------------------------------------------------------
 
-def within(state, then: any):
+def within(state: any, then: any):
     token = set_state(state)
     try:
         then
@@ -16,7 +16,7 @@ def code_for(of, state, keysets: any, given: any):
 
 def copied(result, of, state, x, dtype):
     code = code_for(of, state, x._keyset, x._keyset)
-    within(state, result = code(x, dtype))
+    with within(state): result = code(x, dtype)
 
 def after(words):
     state = get_state()
@@ -65,7 +65,7 @@ def edge_in(inner, x):
             if view is None and has.accumulator is not None and has.requires_grad:
                 result = (has.accumulator, 0, x)
             else:
-                within(inner, result = other_gradient_edge(x))
+                with within(inner): result = other_gradient_edge(x)
     return result
 
 def saved_for(edge, x):
@@ -79,7 +79,7 @@ def looked_on(node):
 
 def looked_on_in(inner, node):
     if WATCH.on:
-        within(inner, look_on(operator_derivative, node))
+        with within(inner): look_on(operator_derivative, node)
 
 def check_writable(x):
     record = x._autograd
@@ -108,7 +108,7 @@ def tied(result, node):
     result._autograd = record
 
 def tied_in(inner, result, node):
-    within(inner, record = ResultRecord())
+    with within(inner): record = ResultRecord()
     record_begins(record, node)
     result._autograd = record
 

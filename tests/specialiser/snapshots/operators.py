@@ -100,7 +100,7 @@ def mm(self, mat2):
         if autograd is not None and autograd.requires_grad and autograd.grad_fn is None:
             cache = inner.autocast_cache
             if cache is not None and inner.autocast_keeps and self._dtype is float32 and self._view is None:
-                within(inner, result = kept_cast(cache, self, dtype))
+                with within(inner): result = kept_cast(cache, self, dtype)
             else:
                 if dtype is None:
                     result = self
@@ -118,7 +118,7 @@ def mm(self, mat2):
         if autograd_2 is not None and autograd_2.requires_grad and autograd_2.grad_fn is None:
             cache_2 = inner.autocast_cache
             if cache_2 is not None and inner.autocast_keeps and mat2._dtype is float32 and mat2._view is None:
-                within(inner, result_4 = kept_cast(cache_2, mat2, dtype))
+                with within(inner): result_4 = kept_cast(cache_2, mat2, dtype)
             else:
                 if dtype is None:
                     result_4 = mat2
@@ -130,7 +130,7 @@ def mm(self, mat2):
             else:
                 copied(result_4, _to_copy_code_4, inner, mat2, dtype)
     code_5 = code_for(mm_code, inner, result._keyset is result_4._keyset, result._keyset, result_4._keyset)
-    within(inner, return code_5(result, result_4))
+    with within(inner): return code_5(result, result_4)
 
 # === cat_autocast
 def cat(tensors):
@@ -142,7 +142,7 @@ def cat(tensors):
     widest = widest_dtype([tensors, 0], 'cpu', inner.autocast_dtypes['cpu'])
     if widest is None:
         code = code_for(cat_code, inner, tensors_0._keyset is tensors_1._keyset, tensors_0._keyset, tensors_1._keyset)
-        within(inner, return code(tensors))
+        with within(inner): return code(tensors)
     if (not (tensors_0._dtype.is_floating_point and tensors_0._device.type == 'cpu' and tensors_0._dtype.itemsize < 8)) or tensors_0._dtype is widest:
         result_2 = tensors_0
     else:
@@ -150,7 +150,7 @@ def cat(tensors):
         if autograd is not None and autograd.requires_grad and autograd.grad_fn is None:
             cache = inner.autocast_cache
             if cache is not None and inner.autocast_keeps and tensors_0._dtype is float32 and tensors_0._view is None:
-                within(inner, result_2 = kept_cast(cache, tensors_0, widest))
+                with within(inner): result_2 = kept_cast(cache, tensors_0, widest)
             else:
                 copied(result_2, _to_copy_code, inner, tensors_0, widest)
         else:
@@ -162,13 +162,13 @@ def cat(tensors):
         if autograd_2 is not None and autograd_2.requires_grad and autograd_2.grad_fn is None:
             cache_2 = inner.autocast_cache
             if cache_2 is not None and inner.autocast_keeps and tensors_1._dtype is float32 and tensors_1._view is None:
-                within(inner, result_5 = kept_cast(cache_2, tensors_1, widest))
+                with within(inner): result_5 = kept_cast(cache_2, tensors_1, widest)
             else:
                 copied(result_5, _to_copy_code_3, inner, tensors_1, widest)
         else:
             copied(result_5, _to_copy_code_4, inner, tensors_1, widest)
     code_6 = code_for(cat_code_2, inner, result_2._keyset is result_5._keyset, result_2._keyset, result_5._keyset)
-    within(inner, return code_6([result_2, result_5]))
+    with within(inner): return code_6([result_2, result_5])
 
 # === prod_autocast
 def prod(self):
@@ -183,7 +183,7 @@ def prod(self):
             inner = excluding(keyset)
             cache = inner.autocast_cache
             if cache is not None and inner.autocast_keeps and self._dtype is float32 and self._view is None:
-                within(inner, result = kept_cast(cache, self, float32))
+                with within(inner): result = kept_cast(cache, self, float32)
             else:
                 copied(result, _to_copy_code, inner, self, float32)
         else:
@@ -191,7 +191,7 @@ def prod(self):
             copied(result, _to_copy_code_2, inner_2, self, float32)
     inner_3 = excluding(keyset)
     code_3 = code_for(prod_code, inner_3, result._keyset, result._keyset)
-    within(inner_3, return code_3(result))
+    with within(inner_3): return code_3(result)
 
 # === cat_of_two
 def cat(tensors):
@@ -452,7 +452,7 @@ def transpose(self, dim0, dim1):
         no_inference_tensor(self)
         # CPU: transposed_inplace (default backend kernel), kernels/ops/views.py
         inner = after(autograd_adinplaceorview)
-        within(inner, result_2 = function(self, dim0, dim1))
+        with within(inner): result_2 = function(self, dim0, dim1)
         version_rises(self)
         written_is_tied(self, node)
         return finish_slow(operator_derivative, op, node, [self, dim0, dim1], self)
@@ -478,7 +478,7 @@ def split_Tensor(self, split_size):
             made_a_view(result_2, self, result_2._keyset is not self._keyset or type(result_2) is not Tensor, history_created, [self, split_size, 0], MULTI_OUTPUT_NODE)
         else:
             inner = excluding(AUTOGRAD)
-            within(inner, tie_each_to_base(op, [self, split_size, 0], result_2))
+            with within(inner): tie_each_to_base(op, [self, split_size, 0], result_2)
         if isinstance(result_2, TensorBase):
             view_is_tied(result_2, node, result_2 is self)
         return finish_slow(operator_derivative, op, node, [self, split_size, 0], result_2)
@@ -608,12 +608,12 @@ def ones(size):
     inner = state.entered()
     mode = inner.modes[-1]
     inner_2 = state.memo.get(entered_answering) or state.after(entered_answering)
-    within(inner_2, result_2 = mode.__torch_dispatch__(op, result, (size,), {}))
+    with within(inner_2): result_2 = mode.__torch_dispatch__(op, result, (size,), {})
     if result_2 is not NotImplemented:
         if not isinstance(result_2, TensorBase):
             raise no_tensor(schema, result_2)
         return result_2
-    within(inner, return ask_in_turn(op, result, result, (size,), {}))
+    with within(inner): return ask_in_turn(op, result, result, (size,), {})
 
 # === implicit
 def square(self):
@@ -630,7 +630,7 @@ def square(self):
     # AutogradCPU: square (math kernel), kernels/ops/arithmetic.py
     state = get_state()
     inner = state.entered()
-    within(inner, return function(self))
+    with within(inner): return function(self)
 
 # === implicit_inference
 def square(self):

@@ -7,7 +7,7 @@ def double(x, times):
         node = begin(op, [x, 2.0, times])
         # CPU: <lambda> (kernel), test_snapshots.py
         inner = excluding(AUTOGRAD)
-        within(inner, function_2 = function(x, times=times))
+        with within(inner): function_2 = function(x, times=times)
         if not isinstance(function_2, TensorBase):
             raise no_tensor(schema, function_2)
         return function_2 if node is None else finish(op, node, [x, 2.0, times], function_2)
@@ -43,7 +43,7 @@ def absent(x):
     # AutogradCPU: autograd (backend fallback), dispatch/layers/autograd.py
     # CPU: _missing (missing), missing.py
     inner = excluding(AUTOGRAD)
-    within(inner, return boxed(op, keyset, [x]))
+    with within(inner): return boxed(op, keyset, [x])
 
 # === missing_meta_kernel
 def shapeless(x):
@@ -62,10 +62,10 @@ def counted(x, n):
     # CPU: counted (kernel), test_snapshots.py
     if n > 1:
         inner = excluding(AUTOGRAD)
-        within(inner, result = x.mul(n))
+        with within(inner): result = x.mul(n)
     else:
         inner_2 = excluding(AUTOGRAD)
-        within(inner_2, result = x.clone())
+        with within(inner_2): result = x.clone()
     return result
 
 # === users_kernels_of_several_results
@@ -77,7 +77,7 @@ def both(x, out):
         node = begin(op, [x, out])
         # CPU: <lambda> (kernel), test_snapshots.py
         inner = excluding(AUTOGRAD)
-        within(inner, function_2 = function(x, out))
+        with within(inner): function_2 = function(x, out)
         if not (isinstance(function_2, union_type) and len(function_2) == 2):
             raise wrong_results(schema, function_2)
         result = tuple(function_2)
@@ -104,7 +104,7 @@ def bump(x):
         # CPU: bump (default backend kernel), test_snapshots.py
         chosen = origin if self._disabled and device_type_cell.cell_contents in self._disabled else origin
         inner = after(autograd)
-        within(inner, result_2 = chosen(x))
+        with within(inner): result_2 = chosen(x)
         if not (type(result_2) is Tensor and result_2._store is None and not (x is result_2)):
             result_2 = with_declared_aliases(op, chosen, (x,), {}, result_2)
         if not isinstance(result_2, TensorBase):
@@ -132,7 +132,7 @@ def fill(x, value):
         # CPU: fill (default backend kernel), test_snapshots.py
         chosen = origin if self._disabled and device_type_cell.cell_contents in self._disabled else origin
         inner = after(autograd_adinplaceorview)
-        within(inner, result = chosen(x, value))
+        with within(inner): result = chosen(x, value)
         if not (type(result) is Tensor and (result._store is None and (not (x is result or value is result)))):
             result = with_declared_aliases(op, chosen, (x, value), {}, result)
         check_nothing(schema, result)
