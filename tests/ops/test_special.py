@@ -11,7 +11,6 @@ from redispatch.dispatch import OPERATORS, operator_named
 from .. import drawing
 from ..seeing import Seen
 
-
 ASKING = [
     "rd.special.entr(rd.ones(1))",
     "rd.ops.aten.special_entr.default(rd.ones(1))",
