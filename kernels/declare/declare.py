@@ -54,6 +54,7 @@ Function = Callable[..., Any]
 Dtypes = str | tuple[str, ...]  # a name, or several
 Refusals = Mapping[Any, str | Exception] | Dtypes  # of Dtypes; mypy takes no union for the keys of a dict
 LateOut = bool | str | tuple[str, ...]
+Derivative = Function | Mapping[Any, Function] | bool | None  # by the name of a tensor, or a tuple of names
 LEAF_KEYS = {"CPU", "Meta"}
 DECLARED: dict[OpOverload, Operator] = {}  # who declared a form
 
@@ -80,6 +81,10 @@ class Operator:
         in `"erf_vml_cpu" not implemented for 'Bool'`, or the exception. Dtypes alone: by the kernel `<name>_cpu`.
         A `Pointwise` operator raises it by itself, unless it is "": then a check does, or what it is written in. Of
         others it is known, and their kernels raise it.
+    derivative: the formula of the first tensor's gradient, or a dict of formulas by the names of tensors, one or several
+        at once; False where no gradient flows. node, nondifferentiable, for_complex: as in `derivative()` below.
+    forward: how the tangent follows; see `forward()`.
+    understands: lazy bits that its kernels know what to do with, {"Conjugate"}.
 
     Fields, of the derivative that was declared: `rules` and `node`, for other operators that have the same.
     """
@@ -104,6 +109,12 @@ class Operator:
         batching: str = "",
         late_out: LateOut = False,
         refuses: Refusals = (),
+        derivative: Derivative = None,
+        node: str | None = None,
+        nondifferentiable: tuple[int, ...] = (),
+        for_complex: bool = False,
+        forward: Any = None,
+        understands: Sequence[str] = (),
     ) -> None:
         self.text = text = SchemaText(f"{namespace}::{schema}", scratch)
         self.place = declared_at()
@@ -117,6 +128,17 @@ class Operator:
         self.inplace = self._define(text.inplace(other), numbers, tags) if inplace else None
         self.out = self._define(text.out(out, out_names), numbers, tags) if out else None
         self.autocast(**autocast)
+        self.understands(*understands)
+        if derivative is False:
+            self.not_differentiable()
+        elif derivative is not None:
+            by_name = (
+                derivative if isinstance(derivative, Mapping) else {text.names[text.tensor_positions[0]]: derivative}
+            )
+            rules = [((names,) if isinstance(names, str) else names, formula) for names, formula in by_name.items()]
+            self.differentiate_by(rules, node, nondifferentiable, for_complex)
+        if forward is not None:
+            self.forward(forward)
 
     def _define(self, text: SchemaText, numbers: bool, tags: tuple[str, ...]) -> OpOverload:
         if numbers:
@@ -229,6 +251,15 @@ class Operator:
                     later=True,
                     pointwise=op.elementwise,
                 )
+
+    def gradient(self, *inputs: str, **how: Any) -> Callable[[Function], Function]:
+        """Declares the decorated formula as the gradient of an input, or of several: then it gives as many."""
+
+        def declare(formula: Function) -> Function:
+            self.differentiate_by([(inputs, formula)], **how)
+            return formula
+
+        return declare
 
     def not_differentiable(self) -> None:
         """Declares that no gradient flows through: the result is recorded nowhere."""

@@ -144,6 +144,50 @@ class Structured(Forms, Operator):
         return args[-1]
 
 
+@frozen
+class Several(Structured):
+    """The same for several results, such as those of `linalg_svd`: `meta` gives the metadata of each, and `body` gets a
+    tuple of outputs. There is no in-place form."""
+
+    metas_function: Callable[..., tuple[Meta, ...]]
+
+    def meta(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        self.metas_function = function
+        return super().meta(function)
+
+    @leaf
+    def run_functional(self, *args: Any) -> tuple[Tensor, ...]:
+        results = tuple(meta.allocate() for meta in self.metas_function(*args))
+        self.body_function(results, *args)
+        return results
+
+    @leaf
+    def run_out(self, *args: Any) -> tuple[Tensor, ...]:
+        inputs, outs = self._resized(args)
+        for out in outs:
+            check_no_internal_overlap(out)
+            inputs = tuple(self.unaliased(value, out) for value in inputs)
+        self.body_function(outs, *inputs)
+        return outs
+
+    @leaf
+    def _meta_functional(self, *args: Any) -> tuple[Tensor, ...]:
+        return tuple(meta.allocate(META) for meta in self.metas_function(*args))
+
+    @leaf
+    def _meta_out(self, *args: Any) -> tuple[Tensor, ...]:
+        return self._resized(args)[1]
+
+    def _resized(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Tensor, ...]]:
+        """The inputs, and the tensors to write, which have the results' shapes then."""
+        count = len(self.functional.schema.returns)
+        inputs, outs = args[:-count], args[-count:]
+        for out, meta in zip(outs, self.metas_function(*inputs), strict=True):
+            check_out_dtype(out, meta.dtype)
+            resize_out(out, meta)
+        return inputs, outs
+
+
 def unmarked(kernel: Function) -> Function:
     """The kernel without the marks that its method has for all operators."""
     return lambda *args: kernel(*args)

@@ -23,7 +23,7 @@ def collector_paused() -> Iterator[None]:
 
 
 with collector_paused():
-    from ..declare import custom_op, several
+    from ..declare import custom_op
     from . import (
         activations,
         added_products,

@@ -16,8 +16,7 @@ from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator
 from ..declare.public import public
-from ..declare.several import Several
-from ..declare.structured import Meta, Structured, common_device
+from ..declare.structured import Meta, Several, Structured, common_device
 from .matrices import (
     check_floating,
     check_has_lapack,
@@ -41,7 +40,7 @@ cholesky_ex_op = Several(
 )
 
 
-@cholesky_ex_op.metas
+@cholesky_ex_op.meta
 def cholesky_metas(self: Tensor, upper: bool, check_errors: bool) -> tuple[Meta, ...]:
     check_square(self, "linalg.cholesky")
     check_floating(self, "linalg.cholesky")
@@ -189,7 +188,7 @@ ldl_factor_ex_op = Several(
 )
 
 
-@ldl_factor_ex_op.metas
+@ldl_factor_ex_op.meta
 def ldl_factor_metas(self: Tensor, hermitian: bool, check_errors: bool) -> tuple[Meta, ...]:
     check_square(self, "torch.linalg.ldl_factor_ex")
     check_floating(self, "torch.linalg.ldl_factor_ex")

@@ -17,8 +17,7 @@ from redispatch.kernels.cpu import lapack
 
 from ..declare.declare import Operator
 from ..declare.public import public
-from ..declare.several import Several
-from ..declare.structured import Meta
+from ..declare.structured import Meta, Several
 from .matrices import (
     check_floating,
     check_has_lapack,
@@ -50,7 +49,7 @@ def sign_of(pivots: np.ndarray) -> int:
 det_lu_op = Several("_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", out="result")
 
 
-@det_lu_op.metas
+@det_lu_op.meta
 def det_metas(A: Tensor) -> tuple[Meta, ...]:
     check_square(A, "linalg.det")
     check_floating(A, "linalg.det")
@@ -116,7 +115,7 @@ slogdet_lu_op = Several(
 )
 
 
-@slogdet_lu_op.metas
+@slogdet_lu_op.meta
 def slogdet_metas(A: Tensor) -> tuple[Meta, ...]:
     check_square(A, "linalg.slogdet")
     check_floating(A, "linalg.slogdet", low_precision=False)

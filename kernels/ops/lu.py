@@ -16,8 +16,7 @@ from redispatch.kernels.cpu import lapack
 from ..declare.declare import Operator
 from ..declare.overridable import overridable_function
 from ..declare.public import public
-from ..declare.several import Several
-from ..declare.structured import Meta, Structured, common_device
+from ..declare.structured import Meta, Several, Structured, common_device
 from .matrices import (
     check_floating,
     check_has_lapack,
@@ -105,7 +104,7 @@ lu_factor_ex_op = Several(
 )
 
 
-@lu_factor_ex_op.metas
+@lu_factor_ex_op.meta
 def lu_factor_metas(A: Tensor, pivot: bool, check_errors: bool) -> tuple[Meta, ...]:
     check_factors(A, "torch.lu_factor")
     *batch, m, n = A._shape
@@ -199,7 +198,7 @@ def permuting(pivots: np.ndarray, n: int, dtype: Any) -> np.ndarray:
 lu_op = Several("linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", out="out")
 
 
-@lu_op.metas
+@lu_op.meta
 def lu_metas(A: Tensor, pivot: bool) -> tuple[Meta, ...]:
     check_factors(A, "linalg.lu")
     return plu_metas(A)
@@ -231,7 +230,7 @@ lu_unpack_op = Several(
 )
 
 
-@lu_unpack_op.metas
+@lu_unpack_op.meta
 def lu_unpack_metas(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool, unpack_pivots: bool) -> tuple[Meta, ...]:
     check_factors(LU_data, "torch.lu_unpack")
     if unpack_pivots and LU_pivots._dtype is not dtypes.int32:

@@ -16,8 +16,7 @@ from redispatch.dispatch.tensor import Tensor, as_numpy, dtype, dtypes, shown
 from redispatch.kernels import broadcast_shapes, contiguous_strides
 
 from ..declare.declare import Operator
-from ..declare.several import Several
-from ..declare.structured import Meta
+from ..declare.structured import Meta, Several
 from .creation import empty_op
 
 Shape = tuple[int, ...]

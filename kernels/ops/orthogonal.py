@@ -16,8 +16,7 @@ from redispatch.kernels.cpu import lapack
 
 from ..declare.declare import Operator
 from ..declare.public import public
-from ..declare.several import Several
-from ..declare.structured import Meta, Structured
+from ..declare.structured import Meta, Several, Structured
 from .matrices import (
     check_floating,
     check_has_lapack,
@@ -42,7 +41,7 @@ def check_mode(mode: str) -> None:
         )
 
 
-@linalg_qr_op.metas
+@linalg_qr_op.meta
 def qr_metas(A: Tensor, mode: str) -> tuple[Meta, ...]:
     check_matrix(A, "linalg.qr")
     check_floating(A, "linalg.qr")
@@ -131,7 +130,7 @@ qr = public(qr_op)
 geqrf_op = Several("geqrf(Tensor self) -> (Tensor a, Tensor tau)", out="a")
 
 
-@geqrf_op.metas
+@geqrf_op.meta
 def geqrf_metas(self: Tensor) -> tuple[Meta, ...]:
     if len(self._shape) < 2:
         raise RuntimeError("torch.geqrf: input must have at least 2 dimensions.")

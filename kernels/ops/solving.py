@@ -17,8 +17,7 @@ from redispatch.kernels.cpu import lapack
 
 from ..declare.declare import Operator
 from ..declare.public import public
-from ..declare.several import Several
-from ..declare.structured import Meta, Structured, common_device
+from ..declare.structured import Meta, Several, Structured, common_device
 from .matrices import (
     check_floating,
     check_has_lapack,
@@ -50,7 +49,7 @@ def is_vector(A: Tensor, B: Tensor) -> bool:
     return len(B._shape) == 1 or (len(B._shape) == len(A._shape) - 1 and B._shape == A._shape[:-1])
 
 
-@solve_lu_op.metas
+@solve_lu_op.meta
 def solve_metas(A: Tensor, B: Tensor, left: bool, check_errors: bool) -> tuple[Meta, ...]:
     check_floating(A, "linalg.solve")
     check_same_dtype("linalg.solve", A=A, B=B)
@@ -129,7 +128,7 @@ inv_ex_op = Several(
 )
 
 
-@inv_ex_op.metas
+@inv_ex_op.meta
 def inv_metas(A: Tensor, check_errors: bool) -> tuple[Meta, ...]:
     check_square(A, "linalg.inv")
     check_floating(A, "linalg.inv", low_precision=False)
@@ -218,7 +217,7 @@ triangular_solve_op = Several(
 )
 
 
-@triangular_solve_op.metas
+@triangular_solve_op.meta
 def triangular_solve_metas(
     self: Tensor, A: Tensor, upper: bool, transpose: bool, unitriangular: bool
 ) -> tuple[Meta, ...]:

@@ -17,8 +17,7 @@ from redispatch.kernels.cpu import lapack
 
 from ..declare.declare import Operator
 from ..declare.public import public
-from ..declare.several import Several
-from ..declare.structured import Meta, Structured
+from ..declare.structured import Meta, Several, Structured
 from .matrices import (
     check_floating,
     check_has_lapack,
@@ -71,7 +70,7 @@ svd_uv_op = Several(
 )
 
 
-@svd_uv_op.metas
+@svd_uv_op.meta
 def svd_metas(A: Tensor, full_matrices: bool, compute_uv: bool, driver: str | None) -> tuple[Meta, ...]:
     check_matrix(A, "linalg.svd")
     check_floating(A, "linalg.svd")
@@ -192,7 +191,7 @@ eigh_v_op = Several(
 )
 
 
-@eigh_v_op.metas
+@eigh_v_op.meta
 def eigh_metas(A: Tensor, UPLO: str, compute_v: bool) -> tuple[Meta, ...]:
     check_square(A, "linalg.eigh")
     if UPLO[:1].upper() not in ("L", "U") or not UPLO:
@@ -271,7 +270,7 @@ def check_finite(self: Tensor) -> None:
         raise RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.")
 
 
-@eig_op.metas
+@eig_op.meta
 def eig_metas(self: Tensor) -> tuple[Meta, ...]:
     check_eig(self)
     kind = self._dtype.to_complex()
