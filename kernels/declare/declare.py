@@ -81,7 +81,7 @@ class Operator:
         in `"erf_vml_cpu" not implemented for 'Bool'`, or the exception. Dtypes alone: by the kernel `<name>_cpu`.
         A `Pointwise` operator raises it by itself, unless it is "": then a check does, or what it is written in. Of
         others it is known, and their kernels raise it.
-    derivative: the formula of the first tensor's gradient, or a dict of formulas by the names of tensors, one or several
+    derivative: the formula of the first tensor's gradient, or a dict of formulas by names of tensors, one or several
         at once; False where no gradient flows. node, nondifferentiable, for_complex: as in `derivative()` below.
     forward: how the tangent follows; see `forward()`.
     understands: lazy bits that its kernels know what to do with, {"Conjugate"}.

@@ -83,7 +83,7 @@ def operator(schema: str, body: Body | None = None, **facts: Any) -> Any:
 
 
 def composite(schema: str, *, out_by: Function | None = resize_and_copy_into_out, **facts: Any) -> Any:
-    """A decorator that declares an operator by a function written in other operators, from which its derivative follows.
+    """A decorator that declares an operator by a function in other operators, from which its derivative follows.
 
     out_by: what gives the out= form its kernel (out_forms.py), if it is declared with one; None if that stands below.
     """
