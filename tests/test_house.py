@@ -15,6 +15,12 @@ REASON = re.compile(r"#\s*(?:ruff: )?(?:noqa|type: ignore)[^#(]*(?:#\s*\S|\(\S)"
 RETIRED = {
     r"\b[Rr]oads?\b": ("path", ("dispatch",)),
     r"\b[Mm]oulds?\b": ("OutputSpec, output_spec", tuple(ROOMS)),
+    r"\b(_looks|Looks|looks_of|\w+_looks)\b|\b(the|these|its|by|of) looks\b(?! \w)": (
+        "metadata, Metadata",
+        tuple(ROOMS),
+    ),
+    r"\b[Ll]anes?\b": ("fast path", ("dispatch",)),
+    r"\w_(otherwise|anew)\b": ("..._slow", tuple(ROOMS)),
     r"\bbackends/cuda\b": ("kernels/cuda/runtime", tuple(ROOMS)),
     r"\b(through_host\.py|butterflies|remembered\.py|taped\.py)\b": ("the module's name of today", tuple(ROOMS)),
 }

@@ -1,9 +1,9 @@
 """OperatorNode: the node of an operator call, whose backward the formulas of its rule are.
 
-The call has left in the node what the formulas need (keeping.py). Where somebody waits behind every edge, as in nearly
+The call has left in the node what the formulas need (saving.py). Where somebody waits behind every edge, as in nearly
 all passes, what is to be done is known for each class of nodes; straight.py makes code of it.
 
-Read next: keeping.py, straight.py.
+Read next: saving.py, straight.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from redispatch.dispatch.specialiser.marks import inline
+from redispatch.dispatch.specialiser.annotations import inline
 
 from .conjugate import any_complex, conjugates, one_complex
 from .formulas import Formula, Need, Rule

@@ -2,7 +2,7 @@
 
 `public(add_op)` makes the function and attaches the methods. A face asks for overrides first (`__torch_function__`,
 function modes), then reads its arguments (dispatch/entry/signature.py) and calls the operator from the top of the key
-stack. That is what it means; common calls go faster by lanes (dispatch/entry/lanes.py), of which the face's code is
+stack. That is what it means; common calls take fast paths (dispatch/entry/fast_paths.py), of which the face's code is
 made when it is first called.
 """
 
@@ -30,7 +30,7 @@ from redispatch.dispatch import (
     overridden,
     who_overrides,
 )
-from redispatch.dispatch.entry.lanes import Attribute, Fixed, Reading, Reads, reads
+from redispatch.dispatch.entry.fast_paths import Attribute, Fixed, Reading, Reads, reads
 from redispatch.dispatch.entry.signature import READS_SELF
 from redispatch.dispatch.inspection.frames import HIDDEN
 from redispatch.dispatch.schema.convert import default_of
@@ -146,7 +146,7 @@ class Way:
 
     by_position, by_keyword: names of the operator's arguments that a call may give; the first is the tensor.
     given: what stands on the stack for arguments that no call gives, where it is not the default.
-    reads: what values of an argument become, where the schema's type does not say it (dispatch/entry/lanes.py).
+    reads: what values of an argument become, where the schema's type does not say it (dispatch/entry/fast_paths.py).
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class Way:
         )
 
     def read(self, count: int, names: Sequence[str]) -> list[Reading]:
-        """How calls with `count` positions and these keywords are read: see lanes.py."""
+        """How calls with `count` positions and these keywords are read: see fast_paths.py."""
         order = [*self.names[:count], *names]
         if (
             count > len(self.names)

@@ -1,4 +1,4 @@
-"""Structured operators: `meta` says what the result looks like, `body` fills it; every form follows from the two.
+"""Structured operators: `meta` gives the metadata of the result, `body` fills it; every form follows from the two.
 
     functional   allocate what meta says, fill it
     in-place     the first argument must look like what meta says; fill it
@@ -21,15 +21,15 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from redispatch.dispatch import impl, shared
-from redispatch.dispatch.specialiser.marks import frozen, leaf
-from redispatch.dispatch.tensor import META, Size, Tensor, can_cast, device, dtype, empty, lay_out, looks_of
+from redispatch.dispatch.specialiser.annotations import frozen, leaf
+from redispatch.dispatch.tensor import META, Size, Tensor, can_cast, device, dtype, empty, lay_out, metadata_of
 from redispatch.kernels import Operand, copy, has_internal_overlap, is_dense, overlap
 
 from .declare import Function, Operator
 
 
 class Meta(NamedTuple):
-    """What a result looks like. `strides` None means dense, row by row."""
+    """The metadata of a result. `strides` None means dense, row by row."""
 
     shape: tuple[int, ...]
     dtype: dtype
@@ -37,7 +37,7 @@ class Meta(NamedTuple):
     strides: tuple[int, ...] | None = None
 
     def allocate(self, on: Any = None) -> Tensor:
-        """A new tensor that looks like this."""
+        """Returns a new tensor of this metadata."""
         return empty(self.shape, self.dtype, on or self.device, self.strides)
 
 
@@ -105,7 +105,7 @@ class Structured(Forms, Operator):
     kind = "structured"
 
     def meta(self, function: Callable[..., Meta]) -> Callable[..., Meta]:
-        """Registers what says the result's looks, and with it the kernels of the meta device. It calls no operator."""
+        """Registers the result's metadata, and with it the kernels of the meta device. It calls no operator."""
         self.meta_function = function
         self._register("Meta", "meta", self._meta_functional, self._meta_inplace, self._meta_out)
         return function
@@ -314,9 +314,9 @@ def copy_of(value: Tensor) -> Tensor:
     """A dense copy with memory of its own, in which the same lies: lazy bits stay."""
     fresh = empty(value._shape, value._dtype, value._device)
     copy(fresh._operand, value._operand)
-    bits = looks_of(value).bits
+    bits = metadata_of(value).bits
     if bits:
-        fresh._keyset, fresh._looks = shared(fresh._keyset | bits), None
+        fresh._keyset, fresh._interned = shared(fresh._keyset | bits), None
     return fresh
 
 

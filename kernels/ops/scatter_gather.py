@@ -16,7 +16,7 @@ import numpy as np
 
 from redispatch import kernels
 from redispatch.dispatch import ops
-from redispatch.dispatch.specialiser.marks import inline
+from redispatch.dispatch.specialiser.annotations import inline
 from redispatch.dispatch.tensor import (
     Size,
     Tensor,
@@ -24,8 +24,8 @@ from redispatch.dispatch.tensor import (
     as_numpy,
     dtypes,
     empty,
-    fresh,
-    looks_of,
+    empty_from,
+    metadata_of,
     output_spec,
     wrap_dim,
 )
@@ -472,19 +472,19 @@ def broadcast_copy(self: Tensor, mask: Tensor) -> Tensor:
     return made
 
 
-MASKED: dict[Any, Plan] = {}  # by looks, of the tensor and of the mask: how a filled copy is made
+MASKED: dict[Any, Plan] = {}  # by metadata, of the tensor and of the mask: how a filled copy is made
 REMEMBERED = 4096  # then they start afresh
 
 
 @masked_fill_scalar_op.kernel("CPU", "Meta")
 @inline
 def masked_fill_kernel(self: Tensor, mask: Tensor, value: Any) -> Tensor:
-    key = (self._looks or looks_of(self), mask._looks or looks_of(mask))
+    key = (self._interned or metadata_of(self), mask._interned or metadata_of(mask))
     plan = MASKED.get(key)
     if plan is None or self._array is None or mask._array is None:
         return masked_fill_first(key, self, mask, value)
     number = storable(value, self._dtype)
-    result = fresh(plan.outputs[0])
+    result = empty_from(plan.outputs[0])
     plan.run(result._array, 0, self._array, self._offset, mask._array, mask._offset, number)
     return result
 
