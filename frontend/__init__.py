@@ -102,7 +102,6 @@ from redispatch.kernels.ops import random
 from redispatch.kernels.ops import written_over as _written_over
 from redispatch.kernels.ops.arrangements import block_diag, broadcast_shapes, cartesian_prod, unravel_index
 from redispatch.kernels.ops.complex_numbers import conj_physical
-from redispatch.kernels.ops.contractions import tensordot, trace
 from redispatch.kernels.ops.distances import cdist
 from redispatch.kernels.ops.dtype_questions import can_cast, promote_types, result_type
 from redispatch.kernels.ops.einsum import einsum
@@ -120,7 +119,7 @@ from redispatch.kernels.ops.from_data import (
 )
 from redispatch.kernels.ops.legacy import TYPES as _LEGACY_TYPES
 from redispatch.kernels.ops.legacy import Storage, TypedStorage
-from redispatch.kernels.ops.low_rank import pca_lowrank, svd_lowrank
+from redispatch.kernels.ops.linalg import tensordot, trace
 from redispatch.kernels.ops.lu import lu
 from redispatch.kernels.ops.matrix_functions import chain_matmul
 from redispatch.kernels.ops.norms import norm
@@ -137,6 +136,7 @@ from redispatch.kernels.ops.ranges import range
 from redispatch.kernels.ops.scatter_gather import nonzero
 from redispatch.kernels.ops.searching import unique, unique_consecutive
 from redispatch.kernels.ops.shape import atleast_1d, atleast_2d, atleast_3d, broadcast_tensors, meshgrid
+from redispatch.kernels.ops.spectra import pca_lowrank, svd_lowrank
 from redispatch.kernels.ops.stft import stft
 
 from . import _C, _ops, amp, autograd, backends, cuda, fft, func, library, linalg, overrides, utils

@@ -354,7 +354,7 @@ NOT_SUPPORTED = {
     "@views @view_copies @shape @arrangements @scattering _unsafe_view": "it moves rows, or the ragged dimension",
     "@sorting @searching @histograms @statistics @segments where aminmax allclose @integrals": PADDED,
     "@convolution* @*pool* @upsampling @grid_sampling @*padding @folding @shuffles @fft @fourier @stft": PADDED,
-    "@linalg @added_products @contractions @matri* @cholesky @determinants @lu @orthogonal @solving @spectra": PADDED,
+    "@linalg @matri* @cholesky @lu @solving @spectra": PADDED,
     "@*norm* @distances @*loss* @ctc @moments mean": PADDED,
     "@attention @recurrent @fused* @bilinear @gates @diagonals constant_pad_nd @pseudo_inverse": PADDED,
     "@random @dropout @rrelu @gamma_draws @creation": "how many there are to make: make x.to_values()",

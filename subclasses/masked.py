@@ -314,7 +314,7 @@ NOT_SUPPORTED = {
     "@convolution* @*pooling @upsampling @grid_sampling @*padding @folding unfold_backward": "mixes neighbours",
     "@fft @fourier @stft": "each element of a spectrum is made of all elements",
     "@*norm* @distances @*loss* @ctc @moments mean": "divides by the number of elements: write it by mean() and var()",
-    "@cholesky @determinants @lu @matri* @orthogonal @pseudo_inverse @solving @spectra trace": "needs a whole matrix",
+    "@cholesky @lu @matri* @pseudo_inverse @solving @spectra trace": "needs a whole matrix",
     "@attention @recurrent @fused* @bilinear @gates addr": "a layer in one step: write it in operators",
     "@random @dropout @rrelu @gamma_draws #nondeterministic_seeded": "draws numbers, as many as there are elements",
     "@indexing @replacing @scatter* @embedding_bag embedding* repeat_interleave": "writes where indices say",

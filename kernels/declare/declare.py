@@ -307,6 +307,12 @@ def no_formula(name: str) -> Function:
     return refuse
 
 
+def added(*gradients: Any) -> Any:
+    """The sum of those gradients that are there; None where none is."""
+    there = [gradient for gradient in gradients if gradient is not None]
+    return sum(there[1:], there[0]) if there else None
+
+
 class Formula:
     """A function as a formula whose parameters have these names: it gets what they mean, by position."""
 

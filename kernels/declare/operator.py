@@ -51,6 +51,7 @@ from .public import public
 from .structured import Several, Structured
 
 Body = Function | Mapping[str, Function]
+FACE = ("function", "method", "module", "name", "function_like", "method_like")
 IMPLICIT, EXPLICIT = "CompositeImplicitAutograd", "CompositeExplicitAutograd"
 
 
@@ -124,7 +125,7 @@ several = partial(structured, kind=Several)
 
 def _face(facts: dict[str, Any]) -> Function:
     """Takes out of the facts those of the public function, and returns what makes that of an operator."""
-    own = {name: facts.pop(name) for name in ("function", "method", "module") if name in facts}
+    own = {name: facts.pop(name) for name in FACE if name in facts}
     wanted = facts.pop("face", True) and (own.get("function", True) or own.get("method", True))
     return (lambda op: public(op, **own)) if wanted else lambda op: op
 
@@ -229,6 +230,18 @@ def with_arguments(schema: str, of: Any, *given: Any, **facts: Any) -> Operator:
     if op.out is not None:
         _kernel(op, op.out, IMPLICIT, lambda self, out: of.out(self, *given, out=out))
     return op
+
+
+def same_as(schema: str, of: Any, order: Sequence[int] = (), **facts: Any) -> Any:
+    """Declares an operator that is another one under a second name; it, and its out= form, call that with its own
+    arguments, in this order, and returns its public function."""
+    of, face = getattr(of, "op", of), _face(facts)
+    op = Operator(schema, **({"refuses": of.refuses} | facts))
+    places = order or range(len(op.names))
+    _kernel(op, op.functional, IMPLICIT, lambda *args: of.functional(*(args[i] for i in places)))
+    if op.out is not None:
+        _kernel(op, op.out, IMPLICIT, lambda *args: of.out(*(args[i] for i in places), out=args[-1]))
+    return face(op)
 
 
 def _kernel(op: Operator, form: OpOverload, key: str, function: Function) -> None:

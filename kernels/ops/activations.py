@@ -14,7 +14,7 @@ from redispatch.dispatch.tensor import Tensor, empty
 from redispatch.kernels import Elementwise
 
 from ..declare.declare import Operator, through
-from ..declare.operator import backward, flat, operator, pointwise, unary, with_arguments
+from ..declare.operator import backward, composite, flat, kernel, operator, pointwise, unary, with_arguments
 from ..declare.pointwise import COMPLEX, NOT_FLOATING, WHOLE, Pointwise
 from ..declare.public import public
 from ..declare.structured import Meta, c_name, not_implemented, resize_out
@@ -176,7 +176,7 @@ gelu.op.scalar(kernels.gelu_tanh, when={"approximate": "tanh"})
 
 
 @gelu.op.check
-def check_gelu(self: Tensor, approximate: str) -> None:
+def check_gelu(self, approximate):
     if approximate not in ("none", "tanh"):
         raise RuntimeError("approximate argument must be either none or tanh.")
 
@@ -269,12 +269,8 @@ def softplus_backward_op(grad_output, self, beta, threshold):
 
 
 LOG_SIGMOID_CPU = {NOT_FLOATING: "log_sigmoid_cpu"}
-log_sigmoid_op = Operator("log_sigmoid(Tensor self) -> Tensor", out="out", refuses=LOG_SIGMOID_CPU)
 log_sigmoid_forward_op = Operator(
     "log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)", batching="pointwise", refuses=LOG_SIGMOID_CPU
-)
-log_sigmoid_forward_out_op = Operator(
-    "log_sigmoid_forward.output(Tensor self, *, Tensor(a!) output, Tensor(b!) buffer) -> (Tensor(a!), Tensor(b!))"
 )
 
 
@@ -288,15 +284,20 @@ is_floating = floating_only("log_sigmoid_cpu")
 
 
 @log_sigmoid_forward_op.kernel("CPU", "Meta")
-def log_sigmoid_forward(self: Tensor) -> tuple[Tensor, Tensor]:
+def log_sigmoid_forward(self):
     is_floating(self)
     strides = preserved_strides(self)
     output, buffer = (empty(self._shape, self._dtype, self._device, strides) for _ in range(2))
     return fill_log_sigmoid(self, output, buffer)
 
 
-@log_sigmoid_forward_out_op.kernel("CPU", "Meta")
-def log_sigmoid_forward_out(self: Tensor, output: Tensor, buffer: Tensor) -> tuple[Tensor, Tensor]:
+@kernel(
+    "log_sigmoid_forward.output(Tensor self, *, Tensor(a!) output, Tensor(b!) buffer) -> (Tensor(a!), Tensor(b!))",
+    "CPU",
+    "Meta",
+    face=False,
+)
+def log_sigmoid_forward_out_op(self, output, buffer):
     is_floating(self)
     for out in (output, buffer):
         resize_out(out, Meta(self._shape, self._dtype, self._device))
@@ -330,18 +331,18 @@ def log_sigmoid_backward_op(grad_output, self, buffer):
 log_sigmoid_forward_op.out = log_sigmoid_forward_out_op.functional
 
 
-@log_sigmoid_op.implicit
-def log_sigmoid_composite(self: Tensor) -> Tensor:
+@composite(
+    "log_sigmoid(Tensor self) -> Tensor", out="out", refuses=LOG_SIGMOID_CPU, out_by=None, method=False, module="nn"
+)
+def log_sigmoid(self):
     return log_sigmoid_forward_op.functional(self)[0]
 
 
-@log_sigmoid_op.kernel_out("CompositeImplicitAutograd")
-def log_sigmoid_into(self: Tensor, out: Tensor) -> Tensor:
+@log_sigmoid.op.kernel_out("CompositeImplicitAutograd")
+def log_sigmoid_into(self, out):
     buffer = empty((0,), self._dtype, self._device)
     return log_sigmoid_forward_out_op.functional(self, output=out, buffer=buffer)[0]
 
-
-log_sigmoid = public(log_sigmoid_op, method=False, module="nn")
 
 # --- elu, celu, selu -------------------------------------------------------------------------------------------------
 
@@ -385,9 +386,7 @@ def elu_slope(grad_output, alpha, scale, input_scale, self_or_result):
 
 
 @elu_backward_op.check
-def check_elu_backward(
-    grad_output: Tensor, alpha: Any, scale: Any, input_scale: Any, is_result: bool, self_or_result: Tensor
-) -> None:
+def check_elu_backward(grad_output, alpha, scale, input_scale, is_result, self_or_result):
     if is_result and alpha < 0:
         raise RuntimeError(
             "In-place elu backward calculation is triggered with a negative slope which is not supported. This is "
@@ -405,35 +404,32 @@ elu_backward_op.derivative(
 )
 elu.op.derivative(self=elu_gradient)
 
-celu_op = Operator(
-    "celu(Tensor self, Scalar alpha=1.) -> Tensor",
-    inplace=True,
-    late_out=True,
-    tags=("pointwise",),
-    refuses=elu.op.refuses,
-)
-
 
 def check_celu(alpha: Any) -> None:
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
 
 
-@celu_op.explicit
-def celu_kernel(self: Tensor, alpha: Any) -> Tensor:
+@kernel(
+    "celu(Tensor self, Scalar alpha=1.) -> Tensor",
+    inplace=True,
+    late_out=True,
+    tags=("pointwise",),
+    refuses=elu.op.refuses,
+    derivative=lambda grad, self, alpha: elu_gradient(grad, self, alpha, 1.0, 1.0 / alpha),
+    method=False,
+)
+def celu(self, alpha):
     """elu whose exponential part is stretched so that the slope is 1 at 0 for every alpha."""
     check_celu(alpha)
     return elu.op.functional(self, alpha, 1.0, 1.0 / alpha)
 
 
-@celu_op.kernel_inplace("CompositeExplicitAutograd")
-def celu_inplace(self: Tensor, alpha: Any) -> Tensor:
+@celu.op.kernel_inplace("CompositeExplicitAutograd")
+def celu_inplace(self, alpha):
     check_celu(alpha)
     return elu.op.inplace(self, alpha, 1.0, 1.0 / alpha)
 
-
-celu_op.derivative(self=lambda grad, self, alpha: elu_gradient(grad, self, alpha, 1.0, 1.0 / alpha))
-celu = public(celu_op, method=False)
 
 # The fixed point of mean 0 and variance 1: Klambauer et al., Self-Normalizing Neural Networks, 2017.
 SELU_ALPHA = 1.6732632423543772848170429916717
@@ -493,7 +489,7 @@ PRELU_SLOPES = Elementwise("prelu_backward", prelu_slopes, outputs=2)
 
 
 @prelu_backward_op.kernel("CPU", "Meta")
-def prelu_backward(grad_output: Tensor, self: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+def prelu_backward(grad_output, self, weight):
     """Both gradients in the shape of the operands together: what the weight was expanded by is summed afterwards."""
     floating_only("prelu_backward_cpu")(self)
     meta = prelu_kernel_op.meta_function(self, weight)
@@ -517,15 +513,13 @@ def prelu_second(grads: Any, grad_output: Tensor, self: Tensor, weight: Tensor) 
 prelu_backward_op.derivative((("grad_output", "self", "weight"), prelu_second))
 prelu_kernel_op.derivative((("self", "weight"), through(prelu_backward_op, "grad", "self", "weight")))
 
-prelu_op = Operator(
+
+@composite(
     "prelu(Tensor self, Tensor weight) -> Tensor",
     autocast={"cpu": "lower_precision_fp", "cuda": "lower_precision_fp"},
     refuses=prelu_kernel_op.refuses,
 )
-
-
-@prelu_op.implicit
-def prelu_composite(self: Any, weight: Any) -> Tensor:
+def prelu(self, weight):
     """leaky_relu with a slope to learn: one for all, or one for each channel, the second dimension."""
     if self._dtype is not weight._dtype:
         raise RuntimeError(
@@ -552,8 +546,6 @@ def prelu_composite(self: Any, weight: Any) -> Tensor:
     return prelu_kernel_op.functional(self, weight)
 
 
-prelu = public(prelu_op)
-
 # --- hardtanh, relu6, hardsigmoid, hardswish -------------------------------------------------------------------------
 
 
@@ -568,7 +560,7 @@ def hardtanh(self, min_val, max_val):
 
 
 @hardtanh.op.check_numbers
-def check_limits(self: Tensor, min_val: Any, max_val: Any) -> None:
+def check_limits(self, min_val, max_val):
     if self._dtype.name == "uint8" and (min_val < 0 or max_val < 0):
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
 
@@ -635,7 +627,7 @@ def softshrink(self, lambd):
 
 
 @softshrink.op.check_numbers
-def check_lambda(self: Tensor, lambd: Any) -> None:
+def check_lambda(self, lambd):
     largest = {"float32": 3.4028234663852886e38, "float64": 1.7976931348623157e308, "float16": 65504.0}.get(
         self._dtype.name, 3.3895313892515355e38
     )

@@ -84,7 +84,7 @@ def sub_plain(self, other):
 
 
 @sub_op.check
-def check_sub(self: Any, other: Any, alpha: Any) -> None:
+def check_sub(self, other, alpha):
     bools = [dtype_name(value) == "bool" for value in (self, other)]
     if all(bools):
         raise RuntimeError(
@@ -129,7 +129,7 @@ def rsub_plain(self, other):
 
 @rsub_op.check
 @rsub_scalar_op.check
-def check_rsub(self: Any, other: Any, alpha: Any) -> None:
+def check_rsub(self, other, alpha):
     check_sub(other, self, alpha)
 
 
@@ -200,7 +200,7 @@ div = public(div_op, div_mode_op)
 
 
 @div_mode_op.check
-def check_rounding_mode(self: Any, other: Any, rounding_mode: str | None) -> None:
+def check_rounding_mode(self, other, rounding_mode):
     if rounding_mode not in (None, "trunc", "floor"):
         raise RuntimeError(
             f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
@@ -211,7 +211,7 @@ def check_rounding_mode(self: Any, other: Any, rounding_mode: str | None) -> Non
 
 
 @div_mode_op.check_values
-def check_rounded_divisor(self: Any, other: Any, rounding_mode: str | None) -> None:
+def check_rounded_divisor(self, other, rounding_mode):
     if rounding_mode is not None:
         check_integer_divisor(self, other)
 
@@ -422,13 +422,13 @@ square = public(with_arguments("square(Tensor self) -> Tensor", pow_op, 2, inpla
 
 
 @pow_scalar_op.check
-def check_bools(self: Any, exponent: Any) -> None:
+def check_bools(self, exponent):
     if result_type(self, exponent) is dtypes.bool:
         raise not_implemented("pow", dtypes.bool)
 
 
 @pow_op.check_numbers
-def check_pow(self: Any, exponent: Any) -> None:
+def check_pow(self, exponent):
     if isinstance(exponent, int) and self._dtype.category == dtypes.INTEGER:
         if exponent < 0:
             raise RuntimeError("Integers to negative integer powers are not allowed.")
@@ -519,7 +519,7 @@ clamp_max_op = bounded(
 
 
 @clamp_op.check
-def check_clamp(self: Any, min: Any, max: Any) -> None:
+def check_clamp(self, min, max):
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
 
@@ -527,7 +527,7 @@ def check_clamp(self: Any, min: Any, max: Any) -> None:
 @clamp_op.check_numbers
 @clamp_min_op.check_numbers
 @clamp_max_op.check_numbers
-def check_bounds(self: Any, *bounds: Any) -> None:
+def check_bounds(self, *bounds):
     """Raises RuntimeError for a bound that an integer dtype cannot hold."""
     if self._dtype.category == dtypes.INTEGER:
         for bound in bounds:

@@ -13,11 +13,10 @@ from redispatch import kernels
 from redispatch.dispatch.specialiser.annotations import inline, leaf
 from redispatch.dispatch.tensor import Size, Tensor, dtypes, empty, empty_from, metadata_of, output_spec, wrap_dim
 from redispatch.kernels import Reduction
-from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator
+from ..declare.operator import composite, kernel, planned
 from ..declare.plan import PLANS, Plan, Run
-from ..declare.planned import Planned
 from ..declare.public import public
 from ..declare.structured import Meta, check_out_dtype, resize_out
 from .arithmetic import maximum, minimum
@@ -85,9 +84,6 @@ def chosen(dim: int, keepdim: int | None = None) -> Any:
 
 # --- amax, amin ------------------------------------------------------------------------------------------------------
 
-amax_op = Planned("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
-amin_op = Planned("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
-
 
 def extreme_meta(name: str, self: Tensor, dim: Any, keepdim: bool) -> Meta:
     check_ordered("max_values_cpu" if name == "amax" else "min_values_cpu", self)
@@ -100,23 +96,23 @@ def extreme_meta(name: str, self: Tensor, dim: Any, keepdim: bool) -> Meta:
     return Meta(reduced_shape(self._shape, dims, keepdim), self._dtype, self._device)
 
 
-@amax_op.meta
-def amax_meta(self: Tensor, dim: Any, keepdim: bool) -> Meta:
+@planned("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", out="out", tags=REDUCTION, derivative=shared)
+def amax(self, dim, keepdim):
     return extreme_meta("amax", self, dim, keepdim)
 
 
-@amin_op.meta
-def amin_meta(self: Tensor, dim: Any, keepdim: bool) -> Meta:
+@planned("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", out="out", tags=REDUCTION, derivative=shared)
+def amin(self, dim, keepdim):
     return extreme_meta("amin", self, dim, keepdim)
 
 
-@amax_op.loop
-def amax_loop(out: Tensor, self: Tensor, dim: Any, keepdim: bool) -> Run:
+@amax.op.loop
+def amax_loop(out, self, dim, keepdim):
     return extreme_loop(kernels.AMAX, out, self, dim)
 
 
-@amin_op.loop
-def amin_loop(out: Tensor, self: Tensor, dim: Any, keepdim: bool) -> Run:
+@amin.op.loop
+def amin_loop(out, self, dim, keepdim):
     return extreme_loop(kernels.AMIN, out, self, dim)
 
 
@@ -129,59 +125,52 @@ def extreme_loop(reduction: Reduction, out: Tensor, self: Tensor, dim: Any) -> R
     return reduction.ready(out._operand, self._operand, reduced_dims(dim, len(self._shape)))
 
 
-amax_op.derivative(self=shared)
-amin_op.derivative(self=shared)
-amax = public(amax_op)
-amin = public(amin_op)
-
 # --- max, min --------------------------------------------------------------------------------------------------------
 
-max_op = Planned("max(Tensor self) -> Tensor", out="unary_out", tags=REDUCTION)
-min_op = Planned("min(Tensor self) -> Tensor", out="unary_out", tags=REDUCTION)
 
-
-@max_op.meta
-def max_meta(self: Tensor) -> Meta:
+@planned(
+    "max(Tensor self) -> Tensor",
+    out="unary_out",
+    tags=REDUCTION,
+    derivative=lambda grad, self, result: shared(grad, self, result, None, False),
+    node="MaxBackward1",
+    face=False,
+)
+def max_op(self):
     check_ordered("max_all", self)
     check_not_empty("max", self, None)
     return Meta((), self._dtype, self._device)
 
 
-@min_op.meta
-def min_meta(self: Tensor) -> Meta:
+@planned(
+    "min(Tensor self) -> Tensor",
+    out="unary_out",
+    tags=REDUCTION,
+    derivative=lambda grad, self, result: shared(grad, self, result, None, False),
+    node="MinBackward1",
+    face=False,
+)
+def min_op(self):
     check_ordered("min_all", self)
     check_not_empty("min", self, None)
     return Meta((), self._dtype, self._device)
 
 
 @max_op.loop
-def max_loop(out: Tensor, self: Tensor) -> Run:
+def max_loop(out, self):
     return extreme_loop(kernels.AMAX, out, self, None)
 
 
 @min_op.loop
-def min_loop(out: Tensor, self: Tensor) -> Run:
+def min_loop(out, self):
     return extreme_loop(kernels.AMIN, out, self, None)
 
-
-max_op.derivative(self=lambda grad, self, result: shared(grad, self, result, None, False), node="MaxBackward1")
-min_op.derivative(self=lambda grad, self, result: shared(grad, self, result, None, False), node="MinBackward1")
 
 max_dim_op = Operator(
     "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", tags=REDUCTION
 )
 min_dim_op = Operator(
     "min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", tags=REDUCTION
-)
-max_dim_out_op = Operator(
-    "max.dim_max(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) max, Tensor(b!) max_values) "
-    "-> (Tensor(a!) values, Tensor(b!) indices)",
-    tags=REDUCTION,
-)
-min_dim_out_op = Operator(
-    "min.dim_min(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) min, Tensor(b!) min_indices) "
-    "-> (Tensor(a!) values, Tensor(b!) indices)",
-    tags=REDUCTION,
 )
 
 
@@ -255,23 +244,37 @@ def checked_shape(name: str, self: Tensor, dim: int, keepdim: bool) -> tuple[int
 
 @max_dim_op.kernel("CPU", "Meta")
 @inline
-def max_dim_kernel(self: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
+def max_dim_kernel(self, dim, keepdim):
     return with_indices("max", self, dim, keepdim)
 
 
 @min_dim_op.kernel("CPU", "Meta")
 @inline
-def min_dim_kernel(self: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
+def min_dim_kernel(self, dim, keepdim):
     return with_indices("min", self, dim, keepdim)
 
 
-@max_dim_out_op.kernel("CPU", "Meta")
-def max_dim_out_kernel(self: Tensor, dim: int, keepdim: bool, max: Tensor, max_values: Tensor) -> Any:
+@kernel(
+    "max.dim_max(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) max, Tensor(b!) max_values) "
+    "-> (Tensor(a!) values, Tensor(b!) indices)",
+    "CPU",
+    "Meta",
+    tags=REDUCTION,
+    face=False,
+)
+def max_dim_out_op(self, dim, keepdim, max, max_values):
     return with_indices_out("max", self, dim, keepdim, max, max_values)
 
 
-@min_dim_out_op.kernel("CPU", "Meta")
-def min_dim_out_kernel(self: Tensor, dim: int, keepdim: bool, min: Tensor, min_indices: Tensor) -> Any:
+@kernel(
+    "min.dim_min(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) min, Tensor(b!) min_indices) "
+    "-> (Tensor(a!) values, Tensor(b!) indices)",
+    "CPU",
+    "Meta",
+    tags=REDUCTION,
+    face=False,
+)
+def min_dim_out_op(self, dim, keepdim, min, min_indices):
     return with_indices_out("min", self, dim, keepdim, min, min_indices)
 
 
@@ -284,29 +287,24 @@ for _op in (max_dim_op, min_dim_op):
 max_dim_op.out = max_dim_out_op.functional
 min_dim_op.out = min_dim_out_op.functional
 
-max_other_op = Operator("max.other(Tensor self, Tensor other) -> Tensor", tags=("pointwise",))
-min_other_op = Operator("min.other(Tensor self, Tensor other) -> Tensor", tags=("pointwise",))
-max_out_op = Operator("max.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", tags=("pointwise",))
-min_out_op = Operator("min.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", tags=("pointwise",))
 
-
-@max_other_op.implicit
-def max_other_composite(self: Any, other: Any) -> Any:
+@composite("max.other(Tensor self, Tensor other) -> Tensor", tags=("pointwise",), face=False)
+def max_other_op(self, other):
     return self.maximum(other)
 
 
-@min_other_op.implicit
-def min_other_composite(self: Any, other: Any) -> Any:
+@composite("min.other(Tensor self, Tensor other) -> Tensor", tags=("pointwise",), face=False)
+def min_other_op(self, other):
     return self.minimum(other)
 
 
-@max_out_op.implicit
-def max_out_composite(self: Any, other: Any, out: Any) -> Any:
+@composite("max.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", tags=("pointwise",), face=False)
+def max_out_op(self, other, out):
     return maximum.op.out(self, other, out=out)
 
 
-@min_out_op.implicit
-def min_out_composite(self: Any, other: Any, out: Any) -> Any:
+@composite("min.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", tags=("pointwise",), face=False)
+def min_out_op(self, other, out):
     return minimum.op.out(self, other, out=out)
 
 
@@ -317,9 +315,6 @@ max = public(max_op, max_other_op, max_dim_op)  # a 0-d integer tensor is an ope
 min = public(min_op, min_other_op, min_dim_op)
 
 # --- argmax, argmin --------------------------------------------------------------------------------------------------
-
-argmax_op = Planned("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
-argmin_op = Planned("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
 
 
 def position_meta(name: str, self: Tensor, dim: int | None, keepdim: bool) -> Meta:
@@ -332,23 +327,27 @@ def position_meta(name: str, self: Tensor, dim: int | None, keepdim: bool) -> Me
     return Meta(reduced_shape(self._shape, reduced_dims(dim, len(self._shape)), keepdim), dtypes.int64, self._device)
 
 
-@argmax_op.meta
-def argmax_meta(self: Tensor, dim: int | None, keepdim: bool) -> Meta:
+@planned(
+    "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION, derivative=False
+)
+def argmax(self, dim, keepdim):
     return position_meta("argmax", self, dim, keepdim)
 
 
-@argmin_op.meta
-def argmin_meta(self: Tensor, dim: int | None, keepdim: bool) -> Meta:
+@planned(
+    "argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION, derivative=False
+)
+def argmin(self, dim, keepdim):
     return position_meta("argmin", self, dim, keepdim)
 
 
-@argmax_op.loop
-def argmax_loop(out: Tensor, self: Tensor, dim: int | None, keepdim: bool) -> Run:
+@argmax.op.loop
+def argmax_loop(out, self, dim, keepdim):
     return position_loop(out, self, dim, largest=True)
 
 
-@argmin_op.loop
-def argmin_loop(out: Tensor, self: Tensor, dim: int | None, keepdim: bool) -> Run:
+@argmin.op.loop
+def argmin_loop(out, self, dim, keepdim):
     return position_loop(out, self, dim, largest=False)
 
 
@@ -358,20 +357,17 @@ def position_loop(out: Tensor, self: Tensor, dim: int | None, largest: bool) -> 
     return kernels.ready_extreme(None, out._operand, self._operand, dims, largest=largest)
 
 
-argmax_op.not_differentiable()
-argmin_op.not_differentiable()
-argmax = public(argmax_op)
-argmin = public(argmin_op)
-
 # --- aminmax ---------------------------------------------------------------------------------------------------------
 
-aminmax_op = Operator(
-    "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", out="out", tags=REDUCTION
+
+@kernel(
+    "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
+    "CPU",
+    "Meta",
+    out="out",
+    tags=REDUCTION,
 )
-
-
-@aminmax_op.kernel("CPU", "Meta")
-def aminmax_kernel(self: Tensor, dim: int | None, keepdim: bool) -> tuple[Tensor, Tensor]:
+def aminmax(self, dim, keepdim):
     check_ordered("aminmax_cpu", self)
     dims = reduced_dims(dim, len(self._shape))
     if dim is None and not self._shape.numel():
@@ -388,15 +384,11 @@ def aminmax_kernel(self: Tensor, dim: int | None, keepdim: bool) -> tuple[Tensor
     return smallest, largest
 
 
-def aminmax_backward(grads: Any, self: Any, result0: Any, result1: Any, dim: int | None, keepdim: bool) -> Any:
+@aminmax.op.gradient("self")
+def aminmax_backward(grads, self, result0, result1, dim, keepdim):
     parts = [
         shared(grad, self, result, dim, keepdim)
         for grad, result in zip(grads, (result0, result1), strict=True)
         if grad is not None
     ]
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
-
-
-aminmax_op.derivative(self=aminmax_backward)
-copy_into_out(aminmax_op)
-aminmax = public(aminmax_op)

@@ -15,8 +15,7 @@ from redispatch.dispatch.tensor import Tensor, dtype, dtypes, empty, result_type
 from redispatch.kernels import Elementwise, broadcast_shapes, output_strides
 from redispatch.kernels.engine.primitives import bfloat16_to_float, float_to_bfloat16, float_to_half, half_to_float
 
-from ..declare.declare import Operator
-from ..declare.operator import flat, operator, passed_on, unary
+from ..declare.operator import composite, flat, kernel, operator, passed_on, unary
 from ..declare.pointwise import COMPLEX, NOT_FLOATING
 from ..declare.public import public
 from ..declare.structured import Meta, Structured, c_name, common_device, not_implemented, resize_out
@@ -77,16 +76,12 @@ isneginf = question(
     RuntimeError("isneginf does not support complex inputs."),
 )
 
-isreal_op = Operator("isreal(Tensor self) -> Tensor")
 
-
-@isreal_op.implicit
-def isreal_composite(self: Any) -> Tensor:
+@composite("isreal(Tensor self) -> Tensor")
+def isreal(self):
     """Whether the imaginary part is 0."""
     return self.imag == 0 if self.is_complex() else ones_like(self, dtype=dtypes.bool)
 
-
-isreal = public(isreal_op)
 
 # --- numbers for NaN and infinities ----------------------------------------------------------------------------------
 
@@ -118,12 +113,12 @@ NUMBER_FOR = Elementwise(
 
 
 @nan_to_num_op.meta
-def nan_to_num_meta(self: Tensor, nan: Any, posinf: Any, neginf: Any) -> Meta:
+def nan_to_num_meta(self, nan, posinf, neginf):
     return Meta(self._shape, self._dtype, self._device, preserved_strides(self))
 
 
 @nan_to_num_op.body
-def nan_to_num_body(out: Tensor, self: Tensor, nan: Any, posinf: Any, neginf: Any) -> None:
+def nan_to_num_body(out, self, nan, posinf, neginf):
     """By default 0 and the largest and the least number of the dtype."""
     kind = self._dtype.to_real()
     most = largest(kind) if kind.is_floating_point else 0.0
@@ -141,15 +136,6 @@ nan_to_num = public(nan_to_num_op)
 
 # --- mantissa and exponent -------------------------------------------------------------------------------------------
 
-frexp_op = Operator(
-    "frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", tags=("pointwise",), refuses=NOT_FLOATING
-)
-frexp_out_op = Operator(
-    "frexp.Tensor_out(Tensor self, *, Tensor(a!) mantissa, Tensor(b!) exponent) -> "
-    "(Tensor(a!) mantissa, Tensor(b!) exponent)",
-    tags=("pointwise",),
-)
-
 
 def mantissa_and_exponent(x):
     return math.frexp(x) if abs(x) < math.inf else (x, 0)
@@ -163,8 +149,16 @@ def check_frexp(self: Tensor) -> None:
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
 
 
-@frexp_op.kernel("CPU", "Meta")
-def frexp_kernel(self: Tensor) -> tuple[Tensor, Tensor]:
+@kernel(
+    "frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",
+    "CPU",
+    "Meta",
+    tags=("pointwise",),
+    refuses=NOT_FLOATING,
+    derivative=lambda grad, result1: grad / result1.exp2(),
+    nondifferentiable=(1,),
+)
+def frexp(self):
     """x = m 2^e with |m| from [0.5, 1); zeros, infinities and NaN are their own mantissa."""
     check_frexp(self)
     strides = preserved_strides(self)
@@ -174,8 +168,15 @@ def frexp_kernel(self: Tensor) -> tuple[Tensor, Tensor]:
     return mantissa, exponent
 
 
-@frexp_out_op.kernel("CPU", "Meta")
-def frexp_out_kernel(self: Tensor, mantissa: Tensor, exponent: Tensor) -> tuple[Tensor, Tensor]:
+@kernel(
+    "frexp.Tensor_out(Tensor self, *, Tensor(a!) mantissa, Tensor(b!) exponent) -> "
+    "(Tensor(a!) mantissa, Tensor(b!) exponent)",
+    "CPU",
+    "Meta",
+    tags=("pointwise",),
+    face=False,
+)
+def frexp_out_op(self, mantissa, exponent):
     check_frexp(self)
     for name, out, kind in (("mantissa", mantissa, self._dtype), ("exponent", exponent, dtypes.int32)):
         if out._dtype is not kind:
@@ -187,9 +188,7 @@ def frexp_out_kernel(self: Tensor, mantissa: Tensor, exponent: Tensor) -> tuple[
     return mantissa, exponent
 
 
-frexp_op.out = frexp_out_op.functional
-frexp_op.derivative(self=lambda grad, result1: grad / result1.exp2(), nondifferentiable=(1,))
-frexp = public(frexp_op)
+frexp.op.out = frexp_out_op.functional
 
 
 def ldexp_elements(self, other):
@@ -264,7 +263,7 @@ NEXT = {
 
 
 @nextafter_op.meta
-def nextafter_meta(self: Tensor, other: Tensor) -> Meta:
+def nextafter_meta(self, other):
     kind = result_type(self, other)
     if not kind.is_floating_point:
         raise not_implemented("nextafter_cpu", kind)
@@ -274,7 +273,7 @@ def nextafter_meta(self: Tensor, other: Tensor) -> Meta:
 
 
 @nextafter_op.body
-def nextafter_body(out: Tensor, self: Tensor, other: Tensor) -> None:
+def nextafter_body(out, self, other):
     """The float behind x on the way to y; y where they are equal."""
     kind = result_type(self, other).name
     NEXT[kind].run(out._operand, self._operand, other._operand, dtype=kind)
@@ -308,14 +307,14 @@ ROUND_TO_MULTIPLES = Elementwise("round", round_to_multiples)
 
 
 @round_decimals_op.meta
-def round_decimals_meta(self: Tensor, decimals: int) -> Meta:
+def round_decimals_meta(self, decimals):
     if not self._dtype.is_floating_point:
         raise not_implemented("round_cpu" if decimals else "round_vml_cpu", self._dtype)
     return Meta(self._shape, self._dtype, self._device, preserved_strides(self))
 
 
 @round_decimals_op.body
-def round_decimals_body(out: Tensor, self: Tensor, decimals: int) -> None:
+def round_decimals_body(out, self, decimals):
     """To so many digits behind the point, before it where negative; halves go to the even neighbour."""
     power = 10.0 ** abs(decimals) if abs(decimals) < 309 else math.inf
     loop = ROUND_TO_PARTS if decimals >= 0 else ROUND_TO_MULTIPLES

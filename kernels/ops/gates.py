@@ -8,20 +8,12 @@ from redispatch.dispatch.tensor import Tensor, wrap_dim
 from redispatch.kernels import Elementwise, output_strides, sigmoid
 
 from ..declare.declare import through
+from ..declare.operator import structured
 from ..declare.pointwise import COMPLEX, NOT_FLOATING
-from ..declare.public import public
-from ..declare.structured import Meta, Structured
+from ..declare.structured import Meta
 from .activations import floating_only
 from .geometry import sliced
 from .shape import cat_op
-
-glu_op = Structured("glu(Tensor self, int dim=-1) -> Tensor", out="out", batching="dims", refuses=NOT_FLOATING)
-glu_backward_op = Structured(
-    "glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor",
-    batching="dims",
-    late_out="grad_input",
-    refuses={COMPLEX: ""},
-)
 
 
 def halves(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
@@ -30,8 +22,15 @@ def halves(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     return sliced(x, dim, 0, size // 2, 1).of(x), sliced(x, dim, size // 2, size, 1).of(x)
 
 
-@glu_op.meta
-def glu_meta(self: Tensor, dim: int) -> Meta:
+@structured(
+    "glu(Tensor self, int dim=-1) -> Tensor",
+    out="out",
+    batching="dims",
+    refuses=NOT_FLOATING,
+    method=False,
+    module="nn",
+)
+def glu(self, dim):
     if not self._shape:
         raise RuntimeError("glu does not support 0-dimensional tensors")
     axis = wrap_dim(dim, len(self._shape))
@@ -61,20 +60,26 @@ GATED_SLOPE = Elementwise("glu_backward", gated_slope, cost=8)
 GATE_SLOPE = Elementwise("glu_gate_backward", gate_slope, cost=8)
 
 
-@glu_op.body
-def glu_body(out: Tensor, self: Tensor, dim: int) -> None:
+@glu.op.body
+def glu_body(out, self, dim):
     """The first half times the sigmoid of the second."""
     first, second = halves(self, wrap_dim(dim, len(self._shape)))
     GATED.run(out._operand, first._operand, second._operand)
 
 
-@glu_backward_op.meta
-def glu_backward_meta(grad_output: Tensor, self: Tensor, dim: int) -> Meta:
+@structured(
+    "glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor",
+    batching="dims",
+    late_out="grad_input",
+    refuses={COMPLEX: ""},
+    face=False,
+)
+def glu_backward_op(grad_output, self, dim):
     return Meta(self._shape, self._dtype, self._device)
 
 
 @glu_backward_op.body
-def glu_backward_body(out: Tensor, grad_output: Tensor, self: Tensor, dim: int) -> None:
+def glu_backward_body(out, grad_output, self, dim):
     axis = wrap_dim(dim, len(self._shape))
     (x, gate), (to_x, to_gate) = halves(self, axis), halves(out, axis)
     GATED_SLOPE.run(to_x._operand, grad_output._operand, gate._operand)
@@ -103,5 +108,4 @@ def glu_second_of_grad(grad: Any, self: Any, dim: int) -> Any:
 
 
 glu_backward_op.derivative(grad_output=glu_second_of_grad, self=glu_second)
-glu_op.derivative(self=through(glu_backward_op, "grad", "self", "dim"))
-glu = public(glu_op, method=False, module="nn")
+glu.op.derivative(self=through(glu_backward_op, "grad", "self", "dim"))

@@ -21,11 +21,11 @@ from redispatch.kernels import exp as exp_
 from redispatch.kernels import log as log_
 from redispatch.kernels.cpu.reduce import Recipe, Reduction
 
-from ..declare.declare import Operator
+from ..declare.operator import CUDA_FP32, CUDA_SET_DTYPE, composite, planned, structured
 from ..declare.plan import Run
 from ..declare.planned import Planned
 from ..declare.public import public
-from ..declare.structured import Meta, Structured
+from ..declare.structured import Meta
 from .reductions import (
     COUNT,
     REDUCTION,
@@ -50,59 +50,63 @@ def scratch(shape: Sequence[int], dtype: dtype = dtypes.float64) -> Operand:
 # --- var, std --------------------------------------------------------------------------------------------------------
 
 CORRECTION = "int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False"
-var_op = Operator("var(Tensor self, bool unbiased=True) -> Tensor", tags=REDUCTION)
-var_dim_op = Operator(
-    "var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION
-)
 var_correction_op = Planned(
     f"var.correction(Tensor self, {CORRECTION}) -> Tensor", out="correction_out", tags=REDUCTION
-)
-std_op = Operator("std(Tensor self, bool unbiased=True) -> Tensor", tags=REDUCTION)
-std_dim_op = Operator(
-    "std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION
 )
 std_correction_op = Planned(
     f"std.correction(Tensor self, {CORRECTION}) -> Tensor", out="correction_out", tags=REDUCTION
 )
 
 
-@var_op.implicit
+@composite("var(Tensor self, bool unbiased=True) -> Tensor", tags=REDUCTION, face=False)
 @inline
-def var_composite(self: Tensor, unbiased: bool) -> Tensor:
+def var_op(self, unbiased):
     return call(var_correction_op.functional, [self, None, int(unbiased), False])
 
 
-@var_dim_op.implicit
+@composite(
+    "var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
+    out="out",
+    tags=REDUCTION,
+    out_by=None,
+    face=False,
+)
 @inline
-def var_dim_composite(self: Tensor, dim: Any, unbiased: bool, keepdim: bool) -> Tensor:
+def var_dim_op(self, dim, unbiased, keepdim):
     return call(var_correction_op.functional, [self, dim, int(unbiased), keepdim])
 
 
 @var_dim_op.composite(var_dim_op.out)
-def var_dim_into_out(self: Tensor, dim: Any, unbiased: bool, keepdim: bool, out: Tensor) -> Tensor:
+def var_dim_into_out(self, dim, unbiased, keepdim, out):
     return ops.aten.var.correction_out(self, dim, correction=int(unbiased), keepdim=keepdim, out=out)
 
 
-@std_op.implicit
+@composite("std(Tensor self, bool unbiased=True) -> Tensor", tags=REDUCTION, face=False)
 @inline
-def std_composite(self: Tensor, unbiased: bool) -> Tensor:
+def std_op(self, unbiased):
     return call(std_correction_op.functional, [self, None, int(unbiased), False])
 
 
-@std_dim_op.implicit
+@composite(
+    "std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
+    out="out",
+    tags=REDUCTION,
+    out_by=None,
+    face=False,
+)
 @inline
-def std_dim_composite(self: Tensor, dim: Any, unbiased: bool, keepdim: bool) -> Tensor:
+def std_dim_op(self, dim, unbiased, keepdim):
     return call(std_correction_op.functional, [self, dim, int(unbiased), keepdim])
 
 
 @std_dim_op.composite(std_dim_op.out)
-def std_dim_into_out(self: Tensor, dim: Any, unbiased: bool, keepdim: bool, out: Tensor) -> Tensor:
+def std_dim_into_out(self, dim, unbiased, keepdim, out):
     return ops.aten.std.correction_out(self, dim, correction=int(unbiased), keepdim=keepdim, out=out)
 
 
 @var_correction_op.meta
 @std_correction_op.meta
-def var_meta(self: Tensor, dim: Any, correction: Any, keepdim: bool) -> Meta:
+def var_meta(self, dim, correction, keepdim):
     if self._dtype.category < dtypes.FLOATING:
         raise RuntimeError("std and var only support floating point and complex dtypes")
     dims = reduced_dims(dim, len(self._shape))
@@ -169,12 +173,12 @@ def warn_of_freedom(name: str) -> None:
 
 
 @var_correction_op.loop
-def var_loop(out: Tensor, self: Tensor, dim: Any, correction: Any, keepdim: bool) -> Run:
+def var_loop(out, self, dim, correction, keepdim):
     return ready_var("var", QUOTIENT, out, self, dim, correction)
 
 
 @std_correction_op.loop
-def std_loop(out: Tensor, self: Tensor, dim: Any, correction: Any, keepdim: bool) -> Run:
+def std_loop(out, self, dim, correction, keepdim):
     return ready_var("std", ROOT_OF_QUOTIENT, out, self, dim, correction)
 
 
@@ -200,16 +204,16 @@ std = public(std_dim_op, std_correction_op, std_op)
 
 # --- norms -----------------------------------------------------------------------------------------------------------
 
-vector_norm_op = Planned(
+
+@planned(
     "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
     "-> Tensor",
     out="out",
     tags=REDUCTION,
+    autocast=CUDA_SET_DTYPE,
+    method=False,
 )
-
-
-@vector_norm_op.meta
-def vector_norm_meta(self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Meta:
+def linalg_vector_norm(self, ord, dim, keepdim, dtype):
     own = self._dtype
     if own.category < dtypes.FLOATING:
         raise RuntimeError(
@@ -299,8 +303,8 @@ POWER_OF_MAGNITUDE = Elementwise("power_of_magnitude", {"float": power_of_magnit
 POWER = Elementwise("power", power)
 
 
-@vector_norm_op.loop
-def vector_norm_loop(out: Tensor, self: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Run:
+@linalg_vector_norm.op.loop
+def vector_norm_loop(out, self, ord, dim, keepdim, dtype):
     dims = reduced_dims(dim, len(self._shape))
     if ord in (0, 1, 2):
         return {0: COUNT, 1: NORM_1, 2: NORM_2}[ord].ready(out._operand, self._operand, dims)
@@ -327,7 +331,8 @@ def run_norm(out: Operand, x: Operand, ord: Any, dims: tuple[int, ...]) -> None:
         POWER.run(out, total, 1 / float(ord), dtype="float64")
 
 
-def vector_norm_backward(grad: Any, self: Any, result: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
+@linalg_vector_norm.op.gradient("self")
+def vector_norm_backward(grad, self, result, ord, dim, keepdim):
     """d/dx of (sum |x|^p)^(1/p) = sign(x) |x|^(p-1) / norm^(p-1); 0 where the norm is 0, the subgradient."""
     norm = with_kept_dims(result, self.shape, dim, keepdim)
     grad = with_kept_dims(grad, self.shape, dim, keepdim)
@@ -348,18 +353,13 @@ def vector_norm_backward(grad: Any, self: Any, result: Any, ord: Any, dim: Any, 
     return own * (grad / norm.masked_fill(norm == 0, 1) ** (ord - 1)).masked_fill(norm == 0, 0)
 
 
-vector_norm_op.derivative(self=vector_norm_backward)
-vector_norm_op.autocast(cuda="fp32_set_opt_dtype")
-linalg_vector_norm = public(vector_norm_op, method=False)
-
-
 # --- logsumexp -------------------------------------------------------------------------------------------------------
 
-logsumexp_op = Structured("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION)
 
-
-@logsumexp_op.meta
-def logsumexp_meta(self: Tensor, dim: Any, keepdim: bool) -> Meta:
+@structured(
+    "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION, autocast=CUDA_FP32
+)
+def logsumexp(self, dim, keepdim):
     kind = self._dtype if self._dtype.category > dtypes.INTEGER else get_default_dtype()
     dims = reduced_dims(dim, len(self._shape))
     return Meta(reduced_shape(self._shape, dims, keepdim), kind, self._device)
@@ -377,8 +377,8 @@ SHIFTED_EXP = Elementwise("shifted_exp", shifted_exp)
 SHIFTED_LOG = Elementwise("shifted_log", shifted_log)
 
 
-@logsumexp_op.body
-def logsumexp_body(out: Tensor, self: Tensor, dim: Any, keepdim: bool) -> None:
+@logsumexp.op.body
+def logsumexp_body(out, self, dim, keepdim):
     """Relative to the largest element, so that exp cannot overflow."""
     dims = reduced_dims(dim, len(self._shape))
     if self._dtype.is_complex:
@@ -409,11 +409,7 @@ def complex_logsumexp(x: np.ndarray, dims: tuple[int, ...], keepdim: bool) -> np
     return found if keepdim else found.squeeze(axis=dims)
 
 
-def logsumexp_backward(grad: Any, self: Any, result: Any, dim: Any, keepdim: bool) -> Any:
+@logsumexp.op.gradient("self")
+def logsumexp_backward(grad, self, result, dim, keepdim):
     grad, result = (with_kept_dims(t, self.shape, dim, keepdim) for t in (grad, result))
     return grad * (self - result).exp()
-
-
-logsumexp_op.derivative(self=logsumexp_backward)
-logsumexp_op.autocast(cuda="fp32")
-logsumexp = public(logsumexp_op)

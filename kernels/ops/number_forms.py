@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from redispatch.dispatch.tensor import Tensor, result_type
+from redispatch.dispatch.tensor import result_type
 from redispatch.kernels import Elementwise, broadcast_shapes, output_strides
 
 from ..declare.operator import passed_on, pointwise, with_number
@@ -68,7 +68,7 @@ clamp_tensor_op.elementwise = True
 
 
 @clamp_tensor_op.meta
-def clamp_tensor_meta(self: Tensor, min: Any, max: Any) -> Meta:
+def clamp_tensor_meta(self, min, max):
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     tensors = [x for x in (self, min, max) if x is not None]
@@ -101,7 +101,7 @@ BETWEEN = Elementwise("clamp", between)
 
 
 @clamp_tensor_op.body
-def clamp_tensor_body(out: Tensor, self: Tensor, min: Any, max: Any) -> None:
+def clamp_tensor_body(out, self, min, max):
     """An upper bound below the lower one wins."""
     loop = AT_MOST if min is None else AT_LEAST if max is None else BETWEEN
     bounds = [x for x in (min, max) if x is not None]

@@ -20,7 +20,7 @@ from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtype, dtypes, em
 from redispatch.kernels import Operand
 from redispatch.kernels.cpu.reduce import Recipe, Reduction
 
-from ..declare.declare import Operator
+from ..declare.operator import CUDA_SET_DTYPE, composite, planned
 from ..declare.plan import PLANS, Run
 from ..declare.planned import Planned
 from ..declare.public import public
@@ -125,44 +125,48 @@ def converted(self: Tensor, dtype: dtype) -> Tensor:
 
 # --- sum -------------------------------------------------------------------------------------------------------------
 
-sum_op = Planned(f"sum(Tensor self, *, {DTYPE}) -> Tensor", out="out", tags=REDUCTION, dtype_of_target=True)
-sum_dim_op = Planned(
-    f"sum.dim_IntList({DIMS}, *, {DTYPE}) -> Tensor", out="IntList_out", tags=REDUCTION, dtype_of_target=True
+
+@planned(
+    f"sum.dim_IntList({DIMS}, *, {DTYPE}) -> Tensor",
+    out="IntList_out",
+    tags=REDUCTION,
+    dtype_of_target=True,
+    derivative={"self": lambda grad, self_shape, dim, keepdim: unreduced(grad, self_shape, dim, keepdim)},
+    node="SumBackward1",
+    forward="linear",
+    autocast=CUDA_SET_DTYPE,
+    face=False,
 )
-
-
-@sum_dim_op.meta
-def sum_meta(self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Meta:
+def sum_dim_op(self, dim, keepdim, dtype):
     dims = reduced_dims(dim, len(self._shape))
     return Meta(reduced_shape(self._shape, dims, keepdim), summing_dtype(self, dtype), self._device)
 
 
 @sum_dim_op.loop
-def sum_loop(out: Tensor, self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Run:
+def sum_loop(out, self, dim, keepdim, dtype):
     return reduced_in(summing_dtype(self, dtype), kernels.SUM, out, self, reduced_dims(dim, len(self._shape)))
 
 
-@sum_op.meta
-def sum_all_meta(self: Tensor, dtype: Any) -> Meta:
-    return sum_meta(self, None, False, dtype)
+@planned(
+    f"sum(Tensor self, *, {DTYPE}) -> Tensor",
+    out="out",
+    tags=REDUCTION,
+    dtype_of_target=True,
+    derivative=lambda grad, self_shape: grad.expand(self_shape),
+    forward="linear",
+    autocast=CUDA_SET_DTYPE,
+    face=False,
+)
+def sum_op(self, dtype):
+    return sum_dim_op.meta_function(self, None, False, dtype)
 
 
 @sum_op.loop
-def sum_all_loop(out: Tensor, self: Tensor, dtype: Any) -> Run:
+def sum_all_loop(out, self, dtype):
     return sum_loop(out, self, None, False, dtype)
 
 
-sum_op.derivative(self=lambda grad, self_shape: grad.expand(self_shape))
-sum_op.forward("linear")
-sum_dim_op.derivative(
-    self=lambda grad, self_shape, dim, keepdim: unreduced(grad, self_shape, dim, keepdim), node="SumBackward1"
-)
-sum_dim_op.forward("linear")
-sum_op.autocast(cuda="fp32_set_opt_dtype")
-sum_dim_op.autocast(cuda="fp32_set_opt_dtype")
 sum = public(sum_op, sum_dim_op)
-
-sum_to_size_op = Operator("sum_to_size(Tensor self, SymInt[] size) -> Tensor")
 
 
 class Summing(NamedTuple):
@@ -175,9 +179,9 @@ class Summing(NamedTuple):
 SUMMINGS: dict[Any, Summing] = {}  # by metadata and wanted size
 
 
-@sum_to_size_op.implicit
+@composite("sum_to_size(Tensor self, SymInt[] size) -> Tensor", function=False)
 @inline
-def sum_to_size_composite(self: Tensor, size: Sequence[int]) -> Tensor:
+def sum_to_size(self, size):
     """What broadcasting `size` to the shape of `self` did, undone."""
     key = (self._interned or metadata_of(self), tuple(size))
     found = SUMMINGS.get(key) or new_summing(key)
@@ -207,74 +211,82 @@ def new_summing(key: Any) -> Summing:
     return found
 
 
-sum_to_size = public(sum_to_size_op, function=False)
-
 # --- mean ------------------------------------------------------------------------------------------------------------
 
-mean_op = Planned(f"mean(Tensor self, *, {DTYPE}) -> Tensor", tags=REDUCTION)
-mean_dim_op = Planned(f"mean.dim({DIMS}, *, {DTYPE}) -> Tensor", out="out", tags=REDUCTION)
 
-
-@mean_dim_op.meta
-def mean_meta(self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Meta:
+@planned(
+    f"mean.dim({DIMS}, *, {DTYPE}) -> Tensor",
+    out="out",
+    tags=REDUCTION,
+    derivative={
+        "self": lambda grad, self_shape, dim, keepdim: (
+            unreduced(grad, self_shape, dim, keepdim) / count_of(self_shape, reduced_dims(dim, len(self_shape)))
+        )
+    },
+    node="MeanBackward1",
+    forward="linear",
+    face=False,
+)
+def mean_dim_op(self, dim, keepdim, dtype):
     dims = reduced_dims(dim, len(self._shape))
     return Meta(reduced_shape(self._shape, dims, keepdim), averaging_dtype(self, dtype), self._device)
 
 
 @mean_dim_op.loop
-def mean_loop(out: Tensor, self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Run:
+def mean_loop(out, self, dim, keepdim, dtype):
     return reduced_in(averaging_dtype(self, dtype), kernels.MEAN, out, self, reduced_dims(dim, len(self._shape)))
 
 
-@mean_op.meta
-def mean_all_meta(self: Tensor, dtype: Any) -> Meta:
-    return mean_meta(self, None, False, dtype)
+@planned(
+    f"mean(Tensor self, *, {DTYPE}) -> Tensor",
+    tags=REDUCTION,
+    derivative=lambda grad, self_shape: grad.expand(self_shape) / self_shape.numel(),
+    forward="linear",
+    face=False,
+)
+def mean_op(self, dtype):
+    return mean_dim_op.meta_function(self, None, False, dtype)
 
 
 @mean_op.loop
-def mean_all_loop(out: Tensor, self: Tensor, dtype: Any) -> Run:
+def mean_all_loop(out, self, dtype):
     return mean_loop(out, self, None, False, dtype)
 
 
-mean_op.derivative(self=lambda grad, self_shape: grad.expand(self_shape) / self_shape.numel())
-mean_op.forward("linear")
-mean_dim_op.derivative(
-    self=lambda grad, self_shape, dim, keepdim: (
-        unreduced(grad, self_shape, dim, keepdim) / count_of(self_shape, reduced_dims(dim, len(self_shape)))
-    ),
-    node="MeanBackward1",
-)
-mean_dim_op.forward("linear")
 mean = public(mean_op, mean_dim_op)
 
 # --- prod ------------------------------------------------------------------------------------------------------------
 
-prod_op = Planned(f"prod(Tensor self, *, {DTYPE}) -> Tensor", tags=REDUCTION)
-prod_dim_op = Planned(
+
+@planned(
     f"prod.dim_int(Tensor self, int dim, bool keepdim=False, *, {DTYPE}) -> Tensor",
     out="int_out",
     tags=REDUCTION,
     dtype_of_target=True,
+    autocast=dict(cpu="fp32", cuda="fp32_set_opt_dtype"),
+    face=False,
 )
-
-
-@prod_dim_op.meta
-def prod_meta(self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Meta:
-    return sum_meta(self, dim, keepdim, dtype)
+def prod_dim_op(self, dim, keepdim, dtype):
+    return sum_dim_op.meta_function(self, dim, keepdim, dtype)
 
 
 @prod_dim_op.loop
-def prod_loop(out: Tensor, self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Run:
+def prod_loop(out, self, dim, keepdim, dtype):
     return reduced_in(summing_dtype(self, dtype), kernels.PROD, out, self, reduced_dims(dim, len(self._shape)))
 
 
-@prod_op.meta
-def prod_all_meta(self: Tensor, dtype: Any) -> Meta:
-    return sum_meta(self, None, False, dtype)
+@planned(
+    f"prod(Tensor self, *, {DTYPE}) -> Tensor",
+    tags=REDUCTION,
+    autocast=dict(cpu="fp32", cuda="fp32_set_opt_dtype"),
+    face=False,
+)
+def prod_op(self, dtype):
+    return sum_dim_op.meta_function(self, None, False, dtype)
 
 
 @prod_op.loop
-def prod_all_loop(out: Tensor, self: Tensor, dtype: Any) -> Run:
+def prod_all_loop(out, self, dtype):
     return prod_loop(out, self, None, False, dtype)
 
 
@@ -304,20 +316,18 @@ def products_of_others(self: Any, dim: int) -> Any:
     return square.masked_fill(mask, 1).prod(-1).movedim(-1, dim)
 
 
-def prod_all_backward(grad: Any, self: Any) -> Any:
+@prod_op.gradient("self")
+def prod_all_backward(grad, self):
     return prod_backward(grad, self.reshape(-1), 0).reshape(self.shape)
 
 
-def prod_dim_backward(grad: Any, self: Any, dim: int, keepdim: bool) -> Any:
+@prod_dim_op.gradient("self", node="ProdBackward1")
+def prod_dim_backward(grad, self, dim, keepdim):
     if not self.dim():
         return grad
     return prod_backward(with_kept_dims(grad, self.shape, dim, keepdim), self, dim)
 
 
-prod_op.derivative(self=prod_all_backward)
-prod_dim_op.derivative(self=prod_dim_backward, node="ProdBackward1")
-prod_op.autocast(cpu="fp32", cuda="fp32_set_opt_dtype")
-prod_dim_op.autocast(cpu="fp32", cuda="fp32_set_opt_dtype")
 prod = public(prod_op, prod_dim_op)
 
 # --- all, any --------------------------------------------------------------------------------------------------------
@@ -356,7 +366,7 @@ any_dims_op = Planned(
 
 @all_op.meta
 @any_op.meta
-def truth_all_meta(self: Tensor) -> Meta:
+def truth_all_meta(self):
     return truth_meta(self, None, False)
 
 
@@ -368,23 +378,23 @@ any_dims_op.meta(truth_meta)
 
 @all_dim_op.loop
 @all_dims_op.loop
-def all_loop(out: Tensor, self: Tensor, dim: Any, keepdim: bool) -> Run:
+def all_loop(out, self, dim, keepdim):
     return truth_loop(kernels.ALL, out, self, dim)
 
 
 @all_op.loop
-def all_all_loop(out: Tensor, self: Tensor) -> Run:
+def all_all_loop(out, self):
     return truth_loop(kernels.ALL, out, self, None)
 
 
 @any_dim_op.loop
 @any_dims_op.loop
-def any_loop(out: Tensor, self: Tensor, dim: Any, keepdim: bool) -> Run:
+def any_loop(out, self, dim, keepdim):
     return truth_loop(kernels.ANY, out, self, dim)
 
 
 @any_op.loop
-def any_all_loop(out: Tensor, self: Tensor) -> Run:
+def any_all_loop(out, self):
     return truth_loop(kernels.ANY, out, self, None)
 
 
@@ -418,13 +428,13 @@ count_nonzero_dims_op = Planned("count_nonzero.dim_IntList(Tensor self, int[] di
 
 @count_nonzero_op.meta
 @count_nonzero_dims_op.meta
-def count_nonzero_meta(self: Tensor, dim: Any) -> Meta:
+def count_nonzero_meta(self, dim):
     return Meta(reduced_shape(self._shape, reduced_dims(dim, len(self._shape)), False), dtypes.int64, self._device)
 
 
 @count_nonzero_op.loop
 @count_nonzero_dims_op.loop
-def count_nonzero_loop(out: Tensor, self: Tensor, dim: Any) -> Run:
+def count_nonzero_loop(out, self, dim):
     return COUNT.ready(out._operand, self._operand, reduced_dims(dim, len(self._shape)))
 
 

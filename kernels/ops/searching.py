@@ -25,6 +25,7 @@ from redispatch.dispatch.tensor import (
 )
 
 from ..declare.declare import Operator, no_formula
+from ..declare.operator import kernel, structured
 from ..declare.overridable import overridable_function
 from ..declare.public import public
 from ..declare.structured import Meta, Structured
@@ -84,7 +85,7 @@ unique_dim_consecutive_op = Operator(
 
 
 @unique2_op.kernel("CPU")
-def unique2_kernel(self: Tensor, sorted: bool, return_inverse: bool, return_counts: bool) -> tuple[Tensor, ...]:
+def unique2_kernel(self, sorted, return_inverse, return_counts):
     """(the values in ascending order, for each element which of them it is, how often each occurs)"""
     values, inverse, counts = np.unique(comparable(self), return_inverse=True, return_counts=True, equal_nan=False)
     of_each = inverse.reshape(tuple(self._shape)) if return_inverse else None
@@ -92,7 +93,7 @@ def unique2_kernel(self: Tensor, sorted: bool, return_inverse: bool, return_coun
 
 
 @unique_op.kernel("CPU")
-def unique_kernel(self: Tensor, sorted: bool, return_inverse: bool) -> tuple[Tensor, ...]:
+def unique_kernel(self, sorted, return_inverse):
     return unique2_kernel(self, sorted, return_inverse, False)[:2]
 
 
@@ -113,9 +114,7 @@ def slices_back(slices: np.ndarray, axis: int, like: Tensor) -> Tensor:
 
 
 @unique_dim_op.kernel("CPU")
-def unique_dim_kernel(
-    self: Tensor, dim: int, sorted: bool, return_inverse: bool, return_counts: bool
-) -> tuple[Tensor, ...]:
+def unique_dim_kernel(self, dim, sorted, return_inverse, return_counts):
     """The same for slices along `dim`, in lexicographic order."""
     slices, axis = slices_first(self, dim)
     if not len(slices):
@@ -137,9 +136,7 @@ def runs(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @unique_dim_consecutive_op.kernel("CPU")
-def unique_dim_consecutive_kernel(
-    self: Tensor, dim: int, return_inverse: bool, return_counts: bool
-) -> tuple[Tensor, ...]:
+def unique_dim_consecutive_kernel(self, dim, return_inverse, return_counts):
     """The slices along `dim` without those that are equal to the one before."""
     slices, axis = slices_first(self, dim)
     first, inverse, counts = runs(slices)
@@ -147,9 +144,7 @@ def unique_dim_consecutive_kernel(
 
 
 @unique_consecutive_op.kernel("CPU")
-def unique_consecutive_kernel(
-    self: Tensor, return_inverse: bool, return_counts: bool, dim: int | None
-) -> tuple[Tensor, ...]:
+def unique_consecutive_kernel(self, return_inverse, return_counts, dim):
     """The same for elements of the flattened tensor, where there is no `dim`."""
     if dim is not None:
         return unique_dim_consecutive_kernel(self, dim, return_inverse, return_counts)
@@ -258,17 +253,13 @@ def index_dtype(out_int32: bool) -> Any:
 
 
 @searchsorted_op.meta
-def searchsorted_meta(
-    sorted_sequence: Tensor, self: Tensor, out_int32: bool, right: bool, side: str | None, sorter: Any
-) -> Meta:
+def searchsorted_meta(sorted_sequence, self, out_int32, right, side, sorter):
     check_search(sorted_sequence, self._shape, right, side, sorter)
     return Meta(self._shape, index_dtype(out_int32), self._device)
 
 
 @searchsorted_scalar_op.meta
-def searchsorted_scalar_meta(
-    sorted_sequence: Tensor, self: Any, out_int32: bool, right: bool, side: str | None, sorter: Any
-) -> Meta:
+def searchsorted_scalar_meta(sorted_sequence, self, out_int32, right, side, sorter):
     check_search(sorted_sequence, None, right, side, sorter)
     return Meta((), index_dtype(out_int32), sorted_sequence._device)
 
@@ -285,9 +276,7 @@ def search(out: Tensor, edges: np.ndarray, values: np.ndarray, right: bool) -> N
 
 
 @searchsorted_op.body
-def searchsorted_body(
-    out: Tensor, sorted_sequence: Tensor, self: Tensor, out_int32: bool, right: bool, side: str | None, sorter: Any
-) -> None:
+def searchsorted_body(out, sorted_sequence, self, out_int32, right, side, sorter):
     # numpy puts NaN behind all, so the index behind it is what is asked for on either side
     edges = in_order(comparable(sorted_sequence), sorter)
     values = comparable(self)
@@ -306,9 +295,7 @@ def in_order(edges: np.ndarray, sorter: Tensor | None) -> np.ndarray:
 
 
 @searchsorted_scalar_op.body
-def searchsorted_scalar_body(
-    out: Tensor, sorted_sequence: Tensor, self: Any, out_int32: bool, right: bool, side: str | None, sorter: Any
-) -> None:
+def searchsorted_scalar_body(out, sorted_sequence, self, out_int32, right, side, sorter):
     search(out, in_order(comparable(sorted_sequence), sorter), np.asarray(self), right or side == "right")
 
 
@@ -318,24 +305,24 @@ def check_boundaries(boundaries: Tensor) -> None:
 
 
 @bucketize_op.meta
-def bucketize_meta(self: Tensor, boundaries: Tensor, out_int32: bool, right: bool) -> Meta:
+def bucketize_meta(self, boundaries, out_int32, right):
     check_boundaries(boundaries)
     return searchsorted_meta(boundaries, self, out_int32, right, None, None)
 
 
 @bucketize_op.body
-def bucketize_body(out: Tensor, self: Tensor, boundaries: Tensor, out_int32: bool, right: bool) -> None:
+def bucketize_body(out, self, boundaries, out_int32, right):
     searchsorted_body(out, boundaries, self, out_int32, right, None, None)
 
 
 @bucketize_scalar_op.meta
-def bucketize_scalar_meta(self: Any, boundaries: Tensor, out_int32: bool, right: bool) -> Meta:
+def bucketize_scalar_meta(self, boundaries, out_int32, right):
     check_boundaries(boundaries)
     return searchsorted_scalar_meta(boundaries, self, out_int32, right, None, None)
 
 
 @bucketize_scalar_op.body
-def bucketize_scalar_body(out: Tensor, self: Any, boundaries: Tensor, out_int32: bool, right: bool) -> None:
+def bucketize_scalar_body(out, self, boundaries, out_int32, right):
     searchsorted_scalar_body(out, boundaries, self, out_int32, right, None, None)
 
 
@@ -366,7 +353,7 @@ scalar_isin_op = Structured(
 @isin_op.meta
 @isin_scalar_op.meta
 @scalar_isin_op.meta
-def isin_meta(elements: Any, test_elements: Any, assume_unique: bool, invert: bool) -> Meta:
+def isin_meta(elements, test_elements, assume_unique, invert):
     for x in (elements, test_elements):
         if isinstance(x, Tensor) and x._dtype.name in ("bool", "complex64", "complex128"):
             raise RuntimeError(f"Unsupported input type encountered for isin(): {x._dtype.tensor_name}")
@@ -378,7 +365,7 @@ def isin_meta(elements: Any, test_elements: Any, assume_unique: bool, invert: bo
 @isin_op.body
 @isin_scalar_op.body
 @scalar_isin_op.body
-def isin_body(out: Tensor, elements: Any, test_elements: Any, assume_unique: bool, invert: bool) -> None:
+def isin_body(out, elements, test_elements, assume_unique, invert):
     """Whether each element is among the others."""
     values = [comparable(x) if isinstance(x, Tensor) else np.asarray(x) for x in (elements, test_elements)]
     one, others = values
@@ -391,12 +378,11 @@ isin = public(isin_op, isin_scalar_op, scalar_isin_op, method=False)
 
 # --- bincount, histc -------------------------------------------------------------------------------------------------
 
-bincount_op = Operator("bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor", tags=DYNAMIC)
-histc_op = Structured("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", out="out")
 
-
-@bincount_op.kernel("CPU")
-def bincount_kernel(self: Tensor, weights: Tensor | None, minlength: int) -> Tensor:
+@kernel(
+    "bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor", "CPU", tags=DYNAMIC, derivative=False
+)
+def bincount(self, weights, minlength):
     """How often each of 0, 1, ... occurs, or the sum of the weights of its occurrences."""
     if self._dtype.is_floating_point or self._dtype.is_complex or self._dtype is dtypes.bool:
         raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{self._dtype.tensor_name}'")
@@ -415,8 +401,8 @@ def bincount_kernel(self: Tensor, weights: Tensor | None, minlength: int) -> Ten
     return result
 
 
-@histc_op.meta
-def histc_meta(self: Tensor, bins: int, min: Any, max: Any) -> Meta:
+@structured("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", out="out", derivative=False)
+def histc(self, bins, min, max):
     if not self._dtype.is_floating_point:
         raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{self._dtype.tensor_name}'")
     if bins <= 0:
@@ -426,8 +412,8 @@ def histc_meta(self: Tensor, bins: int, min: Any, max: Any) -> Meta:
     return Meta((bins,), self._dtype, self._device)
 
 
-@histc_op.body
-def histc_body(out: Tensor, self: Tensor, bins: int, min: Any, max: Any) -> None:
+@histc.op.body
+def histc_body(out, self, bins, min, max):
     """How many elements are in each of `bins` equal parts of [min, max], by default of all values there are."""
     values = np.asarray(comparable(self), np.float64).ravel()
     if min == max and values.size:
@@ -438,9 +424,3 @@ def histc_body(out: Tensor, self: Tensor, bins: int, min: Any, max: Any) -> None
         min, max = min - 1, max + 1
     values = values[~np.isnan(values)]
     as_numpy(out)[...] = np.histogram(values, bins, (float(min), float(max)))[0]
-
-
-bincount_op.not_differentiable()
-histc_op.not_differentiable()
-bincount = public(bincount_op)
-histc = public(histc_op)

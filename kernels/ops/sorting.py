@@ -28,6 +28,7 @@ from redispatch.kernels import Operand
 from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator
+from ..declare.operator import composite
 from ..declare.plan import PLANS, Plan, Run
 from ..declare.public import public
 from ..declare.structured import (
@@ -169,7 +170,7 @@ sort_stable_op = Choosing(
 
 
 @sort_op.choice
-def sort_choice(self: Tensor, dim: int, descending: bool) -> Choice:
+def sort_choice(self, dim, descending):
     check_real(" Sort does not support complex dtypes on CPU", self)
     axis = wrap_dim(dim, len(self._shape))
 
@@ -180,7 +181,7 @@ def sort_choice(self: Tensor, dim: int, descending: bool) -> Choice:
 
 
 @sort_stable_op.choice
-def sort_stable_choice(self: Tensor, stable: bool | None, dim: int, descending: bool) -> Choice:
+def sort_stable_choice(self, stable, dim, descending):
     return sort_choice(self, dim, descending)
 
 
@@ -194,31 +195,28 @@ sort_op.forward(chosen(dim=1))
 sort_stable_op.forward(chosen(dim=2))
 sort = public(sort_op, sort_stable_op)
 
-argsort_op = Operator("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor")
-argsort_stable_op = Operator(
-    "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor", out="stable_out"
-)
-msort_op = Operator("msort(Tensor self) -> Tensor", out="out")
 
-
-@argsort_op.implicit
-def argsort_composite(self: Any, dim: int, descending: bool) -> Any:
+@composite("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", face=False)
+def argsort_op(self, dim, descending):
     return sort_op.functional(self, dim, descending)[1]
 
 
-@argsort_stable_op.implicit
-def argsort_stable_composite(self: Any, stable: bool, dim: int, descending: bool) -> Any:
+@composite(
+    "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
+    out="stable_out",
+    out_by=copy_into_out,
+    face=False,
+)
+def argsort_stable_op(self, stable, dim, descending):
     return sort_stable_op.functional(self, stable=stable, dim=dim, descending=descending)[1]
 
 
-@msort_op.implicit
-def msort_composite(self: Any) -> Any:
+@composite("msort(Tensor self) -> Tensor", out="out", out_by=copy_into_out)
+def msort(self):
     return sort_op.functional(self, 0)[0]
 
 
-copy_into_out(argsort_stable_op, msort_op)
 argsort = public(argsort_op, argsort_stable_op)
-msort = public(msort_op)
 
 # --- topk, kthvalue --------------------------------------------------------------------------------------------------
 
@@ -228,7 +226,7 @@ topk_op = Choosing(
 
 
 @topk_op.choice
-def topk_choice(self: Tensor, k: int, dim: int, largest: bool, sorted: bool) -> Choice:
+def topk_choice(self, k, dim, largest, sorted):
     axis = wrap_dim(dim, len(self._shape))
     if not 0 <= k <= (self._shape[axis] if self._shape else 1):
         raise RuntimeError("selected index k out of range")
@@ -251,7 +249,7 @@ kthvalue_op = Choosing(f"kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdi
 
 
 @kthvalue_op.choice
-def kthvalue_choice(self: Tensor, k: int, dim: int, keepdim: bool) -> Choice:
+def kthvalue_choice(self, k, dim, keepdim):
     axis = wrap_dim(dim, len(self._shape))
     check_line("kthvalue", self, axis)
     if not 1 <= k <= (self._shape[axis] if self._shape else 1):
@@ -286,7 +284,7 @@ nanmedian_dim_op = Choosing(f"nanmedian.dim(Tensor self, int dim, bool keepdim=F
 
 @median_op.meta
 @nanmedian_op.meta
-def median_meta(self: Tensor) -> Meta:
+def median_meta(self):
     check_has_kernel("median_cpu", self, but=("bool",))
     return Meta((), self._dtype, self._device)
 
@@ -310,22 +308,22 @@ def of_none(kind: dtype) -> Any:
 
 
 @median_op.body
-def median_body(out: Tensor, self: Tensor) -> None:
+def median_body(out, self):
     middle(out, self, skip_nan=False)
 
 
 @nanmedian_op.body
-def nanmedian_body(out: Tensor, self: Tensor) -> None:
+def nanmedian_body(out, self):
     middle(out, self, skip_nan=True)
 
 
 @median_dim_op.choice
-def median_choice(self: Tensor, dim: int, keepdim: bool) -> Choice:
+def median_choice(self, dim, keepdim):
     return middle_choice(self, dim, keepdim, skip_nan=False)
 
 
 @nanmedian_dim_op.choice
-def nanmedian_choice(self: Tensor, dim: int, keepdim: bool) -> Choice:
+def nanmedian_choice(self, dim, keepdim):
     return middle_choice(self, dim, keepdim, skip_nan=True)
 
 
@@ -353,7 +351,7 @@ mode_op = Choosing(f"mode(Tensor self, int dim=-1, bool keepdim=False) -> {VALUE
 
 
 @mode_op.choice
-def mode_choice(self: Tensor, dim: int, keepdim: bool) -> Choice:
+def mode_choice(self, dim, keepdim):
     axis = wrap_dim(dim, len(self._shape))
     check_line("mode", self, axis)
     check_has_kernel("mode_cpu", self)

@@ -16,49 +16,41 @@ from redispatch.kernels import Elementwise
 from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator
+from ..declare.operator import composite, planned
 from ..declare.plan import Run
-from ..declare.planned import Planned, PlannedSeveral
+from ..declare.planned import PlannedSeveral
 from ..declare.public import public
 from ..declare.structured import Meta, not_implemented
 from .moments import CORRECTION, QUOTIENT, ROOT_OF_QUOTIENT, ready_var, std_backward, var_backward, var_meta
 from .number_forms import mul_scalar_op, sub_scalar_op
-from .reductions import DTYPE, REDUCTION, reduced_dims, reduced_in, sum_meta, summing_dtype, unreduced
+from .reductions import DTYPE, REDUCTION, reduced_dims, reduced_in, sum_dim_op, summing_dtype, unreduced
 
 DIM = "int[1]? dim=None, bool keepdim=False"
 
 # --- sums and means of what is a number ------------------------------------------------------------------------------
 
-nansum_op = Planned(
-    f"nansum(Tensor self, {DIM}, *, {DTYPE}) -> Tensor", out="out", tags=REDUCTION, dtype_of_target=True
-)
 
-
-@nansum_op.meta
-def nansum_meta(self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Meta:
+@planned(f"nansum(Tensor self, {DIM}, *, {DTYPE}) -> Tensor", out="out", tags=REDUCTION, dtype_of_target=True)
+def nansum(self, dim, keepdim, dtype):
     if self._dtype.is_complex:
         raise RuntimeError("nansum on CPU does not support complex inputs")
     if dtype is not None and dtype.is_complex:
         raise not_implemented("nansum_cpu", dtype)
-    return sum_meta(self, dim, keepdim, dtype)
+    return sum_dim_op.meta_function(self, dim, keepdim, dtype)
 
 
-@nansum_op.loop
-def nansum_loop(out: Tensor, self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> Run:
+@nansum.op.loop
+def nansum_loop(out, self, dim, keepdim, dtype):
     return reduced_in(summing_dtype(self, dtype), kernels.NANSUM, out, self, reduced_dims(dim, len(self._shape)))
 
 
-def nansum_backward(grad: Any, self: Any, dim: Any, keepdim: bool) -> Any:
+@nansum.op.gradient("self")
+def nansum_backward(grad, self, dim, keepdim):
     return unreduced(grad.to(self.dtype), self.shape, dim, keepdim) * self.isnan().logical_not()
 
 
-nansum_op.derivative(self=nansum_backward)
-nansum = public(nansum_op)
-
-nanmean_op = Operator(f"nanmean(Tensor self, {DIM}, *, {DTYPE}) -> Tensor", out="out")
-
-
-@nanmean_op.implicit
-def nanmean_composite(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+@composite(f"nanmean(Tensor self, {DIM}, *, {DTYPE}) -> Tensor", out="out", out_by=copy_into_out)
+def nanmean(self, dim, keepdim, dtype):
     if not (self.is_floating_point() or self.is_complex()):
         raise RuntimeError(
             f"nanmean(): expected input to have floating point or complex dtype but got {self._dtype.tensor_name}"
@@ -66,11 +58,8 @@ def nanmean_composite(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     dims = None if dim is None else list(dim)
     seen = self.detach()
     count = (seen != seen).logical_not_().sum([] if dims is None else dims, keepdim)
-    return nansum_op.functional(self, dims, keepdim, dtype=dtype) / count
+    return nansum.op.functional(self, dims, keepdim, dtype=dtype) / count
 
-
-copy_into_out(nanmean_op)
-nanmean = public(nanmean_op)
 
 # --- variance and mean -----------------------------------------------------------------------------------------------
 
@@ -234,12 +223,9 @@ nanquantile = quantiles("nanquantile", skip_nan=True)
 
 # --- covariance and correlation --------------------------------------------------------------------------------------
 
-cov_op = Operator("cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor")
-corrcoef_op = Operator("corrcoef(Tensor self) -> Tensor")
 
-
-@cov_op.implicit
-def cov_composite(self: Any, correction: int, fweights: Any, aweights: Any) -> Any:
+@composite("cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor")
+def cov(self, correction, fweights, aweights):
     """How the rows vary together: each row is a variable, each column an observation.
 
     `fweights` says how often an observation was made, `aweights` how much it counts.
@@ -317,14 +303,14 @@ def degrees_of_freedom(count: int, correction: int, weights: Any, aweights: Any,
     return freedom
 
 
-@corrcoef_op.implicit
-def corrcoef_composite(self: Any) -> Any:
+@composite("corrcoef(Tensor self) -> Tensor")
+def corrcoef(self):
     """The covariances, divided by the standard deviations of the two rows; no real one outside -1 to 1."""
     if self.dim() > 2:
         raise RuntimeError(
             f"corrcoef(): expected input to have two or fewer dimensions but got an input with {self.dim()} dimensions"
         )
-    covariance = cov_op.functional(self)
+    covariance = cov.op.functional(self)
     if not covariance.dim():
         return covariance / covariance  # a variable on its own: 1, or NaN where it does not vary
     variance = covariance.diagonal()
@@ -333,7 +319,3 @@ def corrcoef_composite(self: Any) -> Any:
     deviation = variance.sqrt()
     result = covariance / deviation.reshape(-1, 1) / deviation.reshape(1, -1)
     return result if result.is_complex() else result.clip(-1, 1)
-
-
-cov = public(cov_op)
-corrcoef = public(corrcoef_op)

@@ -1,4 +1,4 @@
-"""Samples of kernels/ops/determinants.py, solving.py, lu.py and cholesky.py."""
+"""Samples of kernels/ops/solving.py, lu.py and cholesky.py."""
 
 from __future__ import annotations
 

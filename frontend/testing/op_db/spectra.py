@@ -1,4 +1,4 @@
-"""Samples of kernels/ops/orthogonal.py and spectra.py."""
+"""Samples of kernels/ops/spectra.py."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from redispatch.dispatch.tensor import Tensor
-from redispatch.kernels.ops.orthogonal import geqrf
 from redispatch.kernels.ops.scans import cumsum
+from redispatch.kernels.ops.spectra import geqrf
 
 from ..op_info import FLOATS, ErrorInput, Maker, OpInfo, SampleInput, sample
 from .matrices import EQUAL_ROWS, is_computed, not_square, recorded

@@ -45,8 +45,8 @@ class Positions(ByWork):
 
 
 OPERATORS = (
-    Positions(extremes.argmax_op, argmax_work, dense=("self",)),
-    Positions(extremes.argmin_op, argmin_work, dense=("self",)),
+    Positions(extremes.argmax.op, argmax_work, dense=("self",)),
+    Positions(extremes.argmin.op, argmin_work, dense=("self",)),
 )
 RECORDED = (extremes.max_dim_op, extremes.min_dim_op)
 

@@ -13,7 +13,7 @@ from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, dtypes, wrap_dim
 from redispatch.kernels import on_target
 from redispatch.kernels.ops import shape
-from redispatch.kernels.ops.matrix_functions import cross_meta
+from redispatch.kernels.ops.matrix_functions import linalg_cross
 
 from .copies import copy_on_device
 from .launch_recorder import constant
@@ -68,7 +68,7 @@ def rolled(x: Any, shift: int, dim: int) -> Any:
 
 def cross(self: Any, other: Any, dim: int) -> Any:
     """(a1 b2 - a2 b1, a2 b0 - a0 b2, a0 b1 - a1 b0)"""
-    shape = cross_meta(self, other, dim).shape
+    shape = linalg_cross.op.meta_function(self, other, dim).shape
     axis = wrap_dim(dim, len(shape))
     a, b = self.expand(list(shape)), other.expand(list(shape))
     a1, a2, b1, b2 = a.roll([-1], [axis]), a.roll([-2], [axis]), b.roll([-1], [axis]), b.roll([-2], [axis])

@@ -12,7 +12,7 @@ from redispatch.dispatch.tensor import Tensor, dtypes, result_type
 from redispatch.kernels import Operand, broadcast_strides
 from redispatch.kernels.cuda import blas
 from redispatch.kernels.cuda.matmul import product
-from redispatch.kernels.ops import added_products, linalg
+from redispatch.kernels.ops import linalg
 from redispatch.kernels.ops.linalg import conjugated, whole
 from redispatch.kernels.settings import settings
 
@@ -127,14 +127,14 @@ def outer_sum(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Any, alpha: Any) -
 
 
 OPERATORS = (
-    ByWork(linalg.mm_op, matrices),
-    ByWork(linalg.bmm_op, matrices),
-    ByWork(linalg.addmm_op, added),
-    ByWork(linalg.baddbmm_op, added),
-    ByWork(linalg.mv_op, with_vector),
-    ByWork(linalg.addmv_op, added_with_vector),
-    ByWork(linalg.dot_op, vectors),
-    ByWork(linalg.vdot_op, vectors_conjugated),
-    InParts(added_products.addbmm_op, sum_of_products),
-    InParts(added_products.addr_op, outer_sum),
+    ByWork(linalg.mm.op, matrices),
+    ByWork(linalg.bmm.op, matrices),
+    ByWork(linalg.addmm.op, added),
+    ByWork(linalg.baddbmm.op, added),
+    ByWork(linalg.mv.op, with_vector),
+    ByWork(linalg.addmv.op, added_with_vector),
+    ByWork(linalg.dot.op, vectors),
+    ByWork(linalg.vdot.op, vectors_conjugated),
+    InParts(linalg.addbmm.op, sum_of_products),
+    InParts(linalg.addr.op, outer_sum),
 )

@@ -22,7 +22,7 @@ from redispatch.kernels.declare.structured import (
     check_out_dtype,
     resize_out,
 )
-from redispatch.kernels.ops import cholesky, determinants, lu, orthogonal, solving
+from redispatch.kernels.ops import cholesky, lu, solving, spectra
 from redispatch.kernels.ops.matrices import check_has_lapack, column_major, integers, raise_for, row_major
 
 from .copies import copied, copy_on_device, sent
@@ -183,7 +183,7 @@ def inv_ex(outs: Outs, A: Tensor, check_errors: bool) -> None:
 
 def factored_as_on_the_cpu(LU: Tensor, pivots: Tensor, A: Tensor) -> tuple[Any, Any]:
     """Fills these; the diagonal of U, and the sign of the exchanges."""
-    factor_lu(LU, pivots, info_for(A), A, determinants.lies_by_rows(A))
+    factor_lu(LU, pivots, info_for(A), A, lu.lies_by_rows(A))
     each: Any = pivots
     moved = (each != aten.arange.start(1, pivots._shape[-1] + 1, device=A._device)).sum(-1)
     any_lu: Any = LU
@@ -298,23 +298,23 @@ def from_host(values: np.ndarray, kind: Any, on: Any) -> Any:
 
 
 OPERATORS = (
-    OnMatrices(cholesky.cholesky_ex_op, cholesky_ex, "cholesky_cpu"),
-    OnMatrices(cholesky.cholesky_op, older_cholesky, "cholesky_cpu"),
-    OnMatrices(cholesky.cholesky_inverse_op, cholesky_inverse, "cholesky_inverse_out_cpu"),
+    OnMatrices(cholesky.linalg_cholesky_ex.op, cholesky_ex, "cholesky_cpu"),
+    OnMatrices(cholesky.cholesky.op, older_cholesky, "cholesky_cpu"),
+    OnMatrices(cholesky.cholesky_inverse.op, cholesky_inverse, "cholesky_inverse_out_cpu"),
     OnMatrices(cholesky.cholesky_solve_helper_op, cholesky_solve, "cholesky_solve_cpu"),
-    OnMatrices(lu.lu_factor_ex_op, lu_factor_ex, "lu_cpu"),
-    OnMatrices(lu.lu_op, lu_of, "lu_cpu"),
-    OnMatrices(lu.lu_unpack_op, lu_unpack),
-    OnMatrices(lu.linalg_lu_solve_op, lu_solve, "linalg.lu_solve_cpu"),
+    OnMatrices(lu.linalg_lu_factor_ex.op, lu_factor_ex, "lu_cpu"),
+    OnMatrices(lu.linalg_lu.op, lu_of, "lu_cpu"),
+    OnMatrices(lu.lu_unpack.op, lu_unpack),
+    OnMatrices(lu.linalg_lu_solve.op, lu_solve, "linalg.lu_solve_cpu"),
     OnMatrices(solving.solve_lu_op, solve_ex, "lu_cpu"),
-    OnMatrices(solving.inv_ex_op, inv_ex, "lu_cpu"),
-    OnMatrices(determinants.det_lu_op, det, "lu_cpu"),
-    OnMatrices(determinants.slogdet_lu_op, slogdet, "lu_cpu"),
-    OnMatrices(solving.solve_triangular_op, solve_triangular, "triangular_solve_cpu"),
-    OnMatrices(solving.triangular_solve_op, triangular_solve, "triangular_solve_cpu"),
-    OnMatrices(orthogonal.geqrf_op, geqrf, "geqrf_cpu"),
-    OnMatrices(orthogonal.householder_product_op, householder_product, "orgqr_cpu"),
-    OnMatrices(orthogonal.ormqr_op, ormqr, "ormqr_cpu"),
-    OnMatrices(orthogonal.linalg_qr_op, qr, "geqrf_cpu"),
+    OnMatrices(solving.linalg_inv_ex.op, inv_ex, "lu_cpu"),
+    OnMatrices(lu.det_lu_op, det, "lu_cpu"),
+    OnMatrices(lu.slogdet_lu_op, slogdet, "lu_cpu"),
+    OnMatrices(solving.linalg_solve_triangular.op, solve_triangular, "triangular_solve_cpu"),
+    OnMatrices(solving.triangular_solve.op, triangular_solve, "triangular_solve_cpu"),
+    OnMatrices(spectra.geqrf.op, geqrf, "geqrf_cpu"),
+    OnMatrices(spectra.linalg_householder_product.op, householder_product, "orgqr_cpu"),
+    OnMatrices(spectra.ormqr.op, ormqr, "ormqr_cpu"),
+    OnMatrices(spectra.linalg_qr.op, qr, "geqrf_cpu"),
 )
 PARTS: dict[str, Callable[..., Any]] = {"linalg_matrix_exp": matrix_exp}

@@ -46,8 +46,8 @@ REDUCTIONS: dict[Planned, Rule] = {
     reductions.any_dims_op: Rule(kernels.ANY, all_dims=False),
     reductions.count_nonzero_op: Rule(reductions.COUNT),
     reductions.count_nonzero_dims_op: Rule(reductions.COUNT),
-    extremes.amax_op: Rule(kernels.AMAX),
-    extremes.amin_op: Rule(kernels.AMIN),
+    extremes.amax.op: Rule(kernels.AMAX),
+    extremes.amin.op: Rule(kernels.AMIN),
     extremes.max_op: Rule(kernels.AMAX),
     extremes.min_op: Rule(kernels.AMIN),
 }
