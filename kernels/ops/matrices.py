@@ -15,7 +15,8 @@ from redispatch.dispatch import call
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtype, dtypes, shown
 from redispatch.kernels import broadcast_shapes, contiguous_strides
 
-from ..declare.operator import composite, kernel
+from ..declare.declare import Operator
+from ..declare.operator import composite
 from ..declare.pointwise import HALVES, WHOLE
 from ..declare.structured import Meta, check_has_kernel
 from .creation import empty_op
@@ -175,8 +176,11 @@ def as_array(x: Any) -> np.ndarray:
 # --- what went wrong -------------------------------------------------------------------------------------------------
 
 
-@kernel("_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()", "CPU", "Meta", face=False)
-def check_errors_op(info, api_name, is_matrix):
+check_errors_op = Operator("_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()")
+
+
+@check_errors_op.kernel("CPU", "Meta")
+def check_errors_kernel(info, api_name, is_matrix):
     if info._device.type != "meta":
         raise_for(info, api_name, is_matrix)
 

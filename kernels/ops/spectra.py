@@ -418,8 +418,8 @@ def geqrf_body(outs, self):
 # --- products of reflections -----------------------------------------------------------------------------------------
 #
 # LAPACK keeps an orthogonal matrix as a product of reflections H = 1 - t v vᴴ: geqrf gives it, householder_product
-# forms it, ormqr multiplies by it. Of reflection i, v is 0 above row i, 1 in row i, below it column i of the matrix; t is
-# a number of `tau`.
+# forms it, ormqr multiplies by it. Of reflection i, v is 0 above row i, 1 in row i, below it column i of the matrix; t
+# is a number of `tau`.
 
 
 def reflection(vectors: Any, i: int) -> Any:

@@ -17,7 +17,7 @@ from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, sh
 from redispatch.kernels.cuda import factorisations as kernels
 from redispatch.kernels.declare.structured import (
     Meta,
-    Structured,
+    Several,
     check_no_internal_overlap,
     check_out_dtype,
     resize_out,
@@ -53,10 +53,10 @@ class OnMatrices:
 
     def __init__(self, op: Any, body: Callable[..., None], named: str = "") -> None:
         self.op, self.body, self.named = op, body, named
-        self.one = isinstance(op, Structured)
+        self.one = not isinstance(op, Several)
 
     def functional(self, *args: Any) -> Any:
-        metas = (self.op.meta_function(*args),) if self.one else self.op.metas_function(*args)
+        metas = self.op.metas_function(*args)
         if self.named:
             check_has_lapack(next(x for x in args if isinstance(x, Tensor)), self.named)
         results = tuple(meta.allocate() for meta in metas)
