@@ -9,12 +9,11 @@ from typing import Any
 from redispatch.dispatch import DispatchKey, Library, MissingKernelError, OpOverload, impl, ops, place_of
 from redispatch.dispatch.tensor import KINDS, MAKERS, DeviceKind, DLPack, Tensor, device, overridable
 from redispatch.kernels.cuda import current_stream, driver, why_not
-from redispatch.kernels.declare.planned import Planned
+from redispatch.kernels.declare.declare import declarations
 from redispatch.kernels.declare.pointwise import DECLARED, Pointwise
 from redispatch.kernels.declare.structured import Structured, unmarked
 from redispatch.kernels.ops import extremes as ops_extremes
 from redispatch.kernels.ops import scans as ops_scans
-from redispatch.kernels.ops import sorting as ops_sorting
 from redispatch.kernels.ops.creation import CONSTANTS
 from redispatch.kernels.ops.device_memory import memory_kernels
 from redispatch.kernels.ops.distances import cdist_backward_kernel, pdist_backward_kernel
@@ -22,6 +21,7 @@ from redispatch.kernels.ops.from_fold import FOLDS
 from redispatch.kernels.ops.matrices import check_errors_kernel
 from redispatch.kernels.ops.pooling import ELSEWHERE, OPERATORS
 from redispatch.kernels.ops.random import RECORDINGS, Generator, Recording, generator_at, seed_of_all
+from redispatch.kernels.ops.reductions import Reduced
 
 from . import (
     argreduce,
@@ -63,7 +63,7 @@ from .operands import block_of
 from .pinned import PinnedBlock, PinnedCache
 from .pointwise import PointwiseOnCUDA
 from .ranges import spaced_on_device
-from .reductions import REDUCTIONS, ReductionOnCUDA, Rule
+from .reductions import ReductionOnCUDA
 from .structured import InParts
 
 KEY = "CUDA"
@@ -187,8 +187,9 @@ class Started:
         for name, function in PARTS.items():
             for form, kernel in forms_of(operator(name), apart_from_target(function)):
                 self._record(form, kernel, f"from parts: {name}")
-        for op, rule in REDUCTIONS.items():
-            self._reduce(op, rule)
+        for reduced in declarations():
+            if isinstance(reduced, Reduced):
+                self._reduce(reduced)
         for joining in JOINING:
             self._record(joining.op.functional, joining.functional, joining.op.base_name)
             self._put(joining.op.out, joining.out, joining.op.base_name)
@@ -234,8 +235,7 @@ class Started:
         """Operators with places among their results: the functional form remembers what it launched."""
         for table, function in (
             (ops_scans.ELSEWHERE, scans.fill_extremes),
-            (ops_sorting.ELSEWHERE, sorting.choose),
-            (ops_extremes.ELSEWHERE, argreduce.find_extremes),
+            (ops_extremes.ELSEWHERE, sorting.choose),
         ):
             table["cuda"] = function  # type: ignore[assignment]  # each table has a type of its own
             self.undo.append(lambda table=table: table.__delitem__("cuda"))  # type: ignore[misc]  # mypy gives up on a default argument
@@ -260,11 +260,11 @@ class Started:
         folds = [op for op in FOLDS if id(op) not in self.served]
         for fold in folds:
             self.served.add(id(fold))
-            self._reduce(fold, Rule(fold.fold))
+            self._reduce(fold)
         return bool(fresh or folds)
 
-    def _reduce(self, op: Planned, rule: Rule) -> None:
-        for form, kernel in ReductionOnCUDA(op, rule).forms():
+    def _reduce(self, op: Reduced) -> None:
+        for form, kernel in ReductionOnCUDA(op).forms():
             self._record(form, kernel, f"reduction {op.base_name}")
 
     def serve(self, op: Pointwise) -> None:

@@ -15,6 +15,7 @@ from redispatch.kernels.cuda import selection, sort
 from redispatch.kernels.cuda.sort import PLACES, VALUES, Sorting
 from redispatch.kernels.ops import sorting
 
+from .argreduce import find_extremes
 from .copies import copy_on_device
 from .softmax import around
 from .structured import Task, Within, dense, launched
@@ -52,16 +53,19 @@ def most_frequent(x: Tensor, lines: Lines, dim: int, keepdim: bool) -> Sorting:
 OPERATORS: dict[Any, Callable[..., Sorting]] = {
     sorting.sort_op: sorted_lines,
     sorting.sort_stable_op: sorted_stably,
-    sorting.topk_op: first_few,
-    sorting.kthvalue_op: of_rank,
-    sorting.median_dim_op: middle(skip_nan=False),
-    sorting.nanmedian_dim_op: middle(skip_nan=True),
-    sorting.mode_op: most_frequent,
+    sorting.topk.op: first_few,
+    sorting.kthvalue.op: of_rank,
+    sorting.median.ops[1]: middle(skip_nan=False),
+    sorting.nanmedian.ops[1]: middle(skip_nan=True),
+    sorting.mode.op: most_frequent,
 }
 
 
 def choose(op: Any, args: tuple[Any, ...], values: Tensor, indices: Tensor) -> None:
     """Fills both results, which may lie anyhow."""
+    if op not in OPERATORS:
+        find_extremes(op, args, values, indices)
+        return
     x = args[0]
     if not values._shape.numel():
         return
@@ -102,10 +106,10 @@ def middle_of_all(skip_nan: bool) -> Callable[..., Tensor]:
     """The middle one of all elements."""
 
     def kernel(self: Any) -> Any:
-        sorting.median_meta(self)
+        sorting.median.op.meta_function(self)
         if not self._shape.numel():
             return self.new_full([], sorting.of_none(self._dtype), dtype=dtypes.float32).to(self._dtype)
-        op = sorting.nanmedian_dim_op if skip_nan else sorting.median_dim_op
+        op = sorting.nanmedian.ops[1] if skip_nan else sorting.median.ops[1]
         return op.functional(self.reshape([-1]), 0, False)[0]
 
     return kernel
