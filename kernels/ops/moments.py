@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from redispatch import kernels
-from redispatch.dispatch import call, ops
+from redispatch.dispatch import call
 from redispatch.dispatch.specialiser.annotations import inline
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtype, dtypes, get_default_dtype
 from redispatch.kernels import Elementwise, Operand
@@ -21,9 +21,10 @@ from redispatch.kernels import exp as exp_
 from redispatch.kernels import log as log_
 from redispatch.kernels.cpu.reduce import Recipe, Reduction
 
+from ..declare.declare import Operator, added
 from ..declare.operator import CUDA_FP32, CUDA_SET_DTYPE, composite, planned, structured
 from ..declare.plan import Run
-from ..declare.planned import Planned
+from ..declare.planned import Planned, PlannedSeveral
 from ..declare.public import public
 from ..declare.structured import Meta
 from .reductions import (
@@ -34,7 +35,9 @@ from .reductions import (
     converted,
     count_of,
     reduced_dims,
+    reduced_in,
     reduced_shape,
+    unreduced,
     with_kept_dims,
 )
 
@@ -50,63 +53,9 @@ def scratch(shape: Sequence[int], dtype: dtype = dtypes.float64) -> Operand:
 # --- var, std --------------------------------------------------------------------------------------------------------
 
 CORRECTION = "int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False"
-var_correction_op = Planned(
-    f"var.correction(Tensor self, {CORRECTION}) -> Tensor", out="correction_out", tags=REDUCTION
-)
-std_correction_op = Planned(
-    f"std.correction(Tensor self, {CORRECTION}) -> Tensor", out="correction_out", tags=REDUCTION
-)
 
 
-@composite("var(Tensor self, bool unbiased=True) -> Tensor", tags=REDUCTION, face=False)
-@inline
-def var_op(self, unbiased):
-    return call(var_correction_op.functional, [self, None, int(unbiased), False])
-
-
-@composite(
-    "var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
-    out="out",
-    tags=REDUCTION,
-    out_by=None,
-    face=False,
-)
-@inline
-def var_dim_op(self, dim, unbiased, keepdim):
-    return call(var_correction_op.functional, [self, dim, int(unbiased), keepdim])
-
-
-@var_dim_op.composite(var_dim_op.out)
-def var_dim_into_out(self, dim, unbiased, keepdim, out):
-    return ops.aten.var.correction_out(self, dim, correction=int(unbiased), keepdim=keepdim, out=out)
-
-
-@composite("std(Tensor self, bool unbiased=True) -> Tensor", tags=REDUCTION, face=False)
-@inline
-def std_op(self, unbiased):
-    return call(std_correction_op.functional, [self, None, int(unbiased), False])
-
-
-@composite(
-    "std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
-    out="out",
-    tags=REDUCTION,
-    out_by=None,
-    face=False,
-)
-@inline
-def std_dim_op(self, dim, unbiased, keepdim):
-    return call(std_correction_op.functional, [self, dim, int(unbiased), keepdim])
-
-
-@std_dim_op.composite(std_dim_op.out)
-def std_dim_into_out(self, dim, unbiased, keepdim, out):
-    return ops.aten.std.correction_out(self, dim, correction=int(unbiased), keepdim=keepdim, out=out)
-
-
-@var_correction_op.meta
-@std_correction_op.meta
-def var_meta(self, dim, correction, keepdim):
+def var_meta(self: Tensor, dim: Any, correction: Any, keepdim: bool) -> Meta:
     if self._dtype.category < dtypes.FLOATING:
         raise RuntimeError("std and var only support floating point and complex dtypes")
     dims = reduced_dims(dim, len(self._shape))
@@ -172,16 +121,6 @@ def warn_of_freedom(name: str) -> None:
     )
 
 
-@var_correction_op.loop
-def var_loop(out, self, dim, correction, keepdim):
-    return ready_var("var", QUOTIENT, out, self, dim, correction)
-
-
-@std_correction_op.loop
-def std_loop(out, self, dim, correction, keepdim):
-    return ready_var("std", ROOT_OF_QUOTIENT, out, self, dim, correction)
-
-
 def var_backward(grad: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
     """d/dx_i of sum((x - mean)²) / freedom: the part through the mean vanishes, since the differences add up to 0."""
     dims = reduced_dims(dim, self.dim())
@@ -197,10 +136,98 @@ def std_backward(grad: Any, self: Any, result: Any, dim: Any, correction: Any, k
     return var_backward(through_root, self, dim, correction, keepdim)
 
 
-var_correction_op.derivative(self=var_backward)
-std_correction_op.derivative(self=std_backward)
-var = public(var_dim_op, var_correction_op, var_op)
-std = public(std_dim_op, std_correction_op, std_op)
+def mean_backward(grad: Any, self: Any, dim: Any, keepdim: bool) -> Any:
+    count = self.numel() / max(grad.numel(), 1)
+    return unreduced(grad, self.shape, dim, keepdim) / max(count, 1)
+
+
+def var_mean_backward(grads: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
+    spread, mean = grads
+    return added(
+        None if spread is None else var_backward(spread, self, dim, correction, keepdim),
+        None if mean is None else mean_backward(mean, self, dim, keepdim),
+    )
+
+
+def std_mean_backward(grads: Any, self: Any, result0: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
+    spread, mean = grads
+    return added(
+        None if spread is None else std_backward(spread, self, result0, dim, correction, keepdim),
+        None if mean is None else mean_backward(mean, self, dim, keepdim),
+    )
+
+
+def unbiased_forms(name: str, corrected: Operator, returns: str, method: bool) -> Any:
+    """The function `name` of `corrected` and its older overloads, in which `unbiased` means a correction by 1."""
+
+    @composite(f"{name}(Tensor self, bool unbiased=True) -> {returns}", tags=REDUCTION, face=False)
+    @inline
+    def of_all(self, unbiased):
+        return call(corrected.functional, [self, None, int(unbiased), False])
+
+    @composite(
+        f"{name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> {returns}",
+        out=corrected.out and "out",
+        out_by=None,
+        tags=REDUCTION,
+        face=False,
+    )
+    @inline
+    def of_dims(self, dim, unbiased, keepdim):
+        return call(corrected.functional, [self, dim, int(unbiased), keepdim])
+
+    if corrected.out is not None:
+
+        @of_dims.composite(of_dims.out)
+        def into_out(self, dim, unbiased, keepdim, out):
+            return corrected.out(self, dim, correction=int(unbiased), keepdim=keepdim, out=out)
+
+    return public(of_dims, corrected, of_all, method=method)
+
+
+def spread(name: str, finish: Elementwise, derivative: Any) -> Any:
+    """The function `var` or `std`."""
+
+    def loop(out: Tensor, self: Tensor, dim: Any, correction: Any, keepdim: bool) -> Run:
+        return ready_var(name, finish, out, self, dim, correction)
+
+    schema = f"{name}.correction(Tensor self, {CORRECTION}) -> Tensor"
+    op = Planned(schema, out="correction_out", tags=REDUCTION, derivative=derivative)
+    op.meta(var_meta)
+    op.loop(loop)
+    return unbiased_forms(name, op, "Tensor", method=True)
+
+
+def spread_and_mean(name: str, finish: Elementwise, derivative: Any) -> Any:
+    """The function `var_mean` or `std_mean`: in one call what `var` and `mean` give."""
+
+    def metas(self: Tensor, dim: Any, correction: Any, keepdim: bool) -> tuple[Meta, Meta]:
+        if self._dtype.category < dtypes.FLOATING:
+            raise RuntimeError(f"{name} only support floating point and complex dtypes")
+        spread = var_meta(self, dim, correction, keepdim)
+        return spread, spread._replace(dtype=self._dtype)
+
+    def loop(outs: tuple[Tensor, Tensor], self: Tensor, dim: Any, correction: Any, keepdim: bool) -> Run:
+        form_spread = ready_var(name, finish, outs[0], self, dim, correction)
+        form_mean = reduced_in(self._dtype, kernels.MEAN, outs[1], self, reduced_dims(dim, len(self._shape)))
+
+        def run(spread: Any, spread_at: int, mean: Any, mean_at: int, x: Any, x_at: int) -> None:
+            form_spread(spread, spread_at, x, x_at)
+            form_mean(mean, mean_at, x, x_at)
+
+        return run
+
+    schema = f"{name}.correction(Tensor self, {CORRECTION}) -> (Tensor, Tensor)"
+    op = PlannedSeveral(schema, tags=REDUCTION, derivative=derivative, for_complex=True)
+    op.metas(metas)
+    op.loop(loop)
+    return unbiased_forms(name, op, "(Tensor, Tensor)", method=False)
+
+
+var = spread("var", QUOTIENT, var_backward)
+std = spread("std", ROOT_OF_QUOTIENT, std_backward)
+var_mean = spread_and_mean("var_mean", QUOTIENT, var_mean_backward)
+std_mean = spread_and_mean("std_mean", ROOT_OF_QUOTIENT, std_mean_backward)
 
 # --- norms -----------------------------------------------------------------------------------------------------------
 
@@ -288,16 +315,17 @@ def power(x, p):
     return x**p
 
 
-def size_of(dtype: str) -> Any:
-    return modulus if dtype.startswith("complex") else magnitude
+def norm(name: str, of_real: Any, of_complex: Any, finish: Any) -> Reduction:
+    """What adds up sizes or squares of the elements."""
+
+    def recipe(dtype: str) -> Recipe:
+        return Recipe(of_complex if dtype.startswith("complex") else of_real, np.float64(0), add_to, finish)
+
+    return Reduction(name, recipe)
 
 
-def square_of(dtype: str) -> Any:
-    return squared_modulus if dtype.startswith("complex") else squared
-
-
-NORM_1 = Reduction("norm_1", lambda dtype: Recipe(size_of(dtype), np.float64(0), add_to, as_counted))
-NORM_2 = Reduction("norm_2", lambda dtype: Recipe(square_of(dtype), np.float64(0), add_to, root))
+NORM_1 = norm("norm_1", magnitude, modulus, as_counted)
+NORM_2 = norm("norm_2", squared, squared_modulus, root)
 ABSOLUTE = Elementwise("absolute", absolute)
 POWER_OF_MAGNITUDE = Elementwise("power_of_magnitude", {"float": power_of_magnitude, "complex": power_of_modulus})
 POWER = Elementwise("power", power)

@@ -1,4 +1,4 @@
-"""Statistics: sums and means without NaN, variance and mean at once, quantiles, covariance and correlation.
+"""Statistics: sums and means without NaN, quantiles, covariance and correlation.
 
 What is written in other operators has its derivative from them. Read next: moments.py, histograms.py, integrals.py.
 """
@@ -6,47 +6,44 @@ What is written in other operators has its derivative from them. Read next: mome
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 from redispatch import kernels
 from redispatch.dispatch import ops
-from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, wrap_dim
-from redispatch.kernels import Elementwise
+from redispatch.dispatch.tensor import Tensor, as_numpy, wrap_dim
 from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator
-from ..declare.operator import composite, planned
-from ..declare.plan import Run
-from ..declare.planned import PlannedSeveral
+from ..declare.operator import composite
 from ..declare.public import public
-from ..declare.structured import Meta, not_implemented
-from .moments import CORRECTION, QUOTIENT, ROOT_OF_QUOTIENT, ready_var, std_backward, var_backward, var_meta
+from ..declare.structured import not_implemented
 from .number_forms import mul_scalar_op, sub_scalar_op
-from .reductions import DTYPE, REDUCTION, reduced_dims, reduced_in, sum_dim_op, summing_dtype, unreduced
+from .reductions import DTYPE, Reduced, summing_dtype, unreduced
 
 DIM = "int[1]? dim=None, bool keepdim=False"
 
 # --- sums and means of what is a number ------------------------------------------------------------------------------
 
 
-@planned(f"nansum(Tensor self, {DIM}, *, {DTYPE}) -> Tensor", out="out", tags=REDUCTION, dtype_of_target=True)
-def nansum(self, dim, keepdim, dtype):
+def check_nansum(self: Tensor, dim: Any, keepdim: bool, dtype: Any) -> None:
     if self._dtype.is_complex:
         raise RuntimeError("nansum on CPU does not support complex inputs")
     if dtype is not None and dtype.is_complex:
         raise not_implemented("nansum_cpu", dtype)
-    return sum_dim_op.meta_function(self, dim, keepdim, dtype)
 
 
-@nansum.op.loop
-def nansum_loop(out, self, dim, keepdim, dtype):
-    return reduced_in(summing_dtype(self, dtype), kernels.NANSUM, out, self, reduced_dims(dim, len(self._shape)))
-
-
-@nansum.op.gradient("self")
-def nansum_backward(grad, self, dim, keepdim):
-    return unreduced(grad.to(self.dtype), self.shape, dim, keepdim) * self.isnan().logical_not()
+nansum_op = Reduced(
+    f"nansum(Tensor self, {DIM}, *, {DTYPE}) -> Tensor",
+    kernels.NANSUM,
+    summing_dtype,
+    check=check_nansum,
+    out="out",
+    dtype_of_target=True,
+    derivative=lambda grad, self, dim, keepdim: (
+        unreduced(grad.to(self.dtype), self.shape, dim, keepdim) * self.isnan().logical_not()
+    ),
+)
+nansum = public(nansum_op)
 
 
 @composite(f"nanmean(Tensor self, {DIM}, *, {DTYPE}) -> Tensor", out="out", out_by=copy_into_out)
@@ -58,76 +55,8 @@ def nanmean(self, dim, keepdim, dtype):
     dims = None if dim is None else list(dim)
     seen = self.detach()
     count = (seen != seen).logical_not_().sum([] if dims is None else dims, keepdim)
-    return nansum.op.functional(self, dims, keepdim, dtype=dtype) / count
+    return nansum_op.functional(self, dims, keepdim, dtype=dtype) / count
 
-
-# --- variance and mean -----------------------------------------------------------------------------------------------
-
-
-def with_mean(name: str, finish: Elementwise, backward: Callable[..., Any]) -> Any:
-    """`var_mean` and `std_mean`: in one call what `var` and `mean` give."""
-    plain = Operator(f"{name}(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", tags=REDUCTION)
-    of_dims = Operator(
-        f"{name}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)",
-        tags=REDUCTION,
-    )
-    corrected = PlannedSeveral(f"{name}.correction(Tensor self, {CORRECTION}) -> (Tensor, Tensor)", tags=REDUCTION)
-
-    def metas(self: Tensor, dim: Any, correction: Any, keepdim: bool) -> tuple[Meta, Meta]:
-        if self._dtype.category < dtypes.FLOATING:
-            raise RuntimeError(f"{name} only support floating point and complex dtypes")
-        spread = var_meta(self, dim, correction, keepdim)
-        return spread, spread._replace(dtype=self._dtype)
-
-    def loop(outs: tuple[Tensor, Tensor], self: Tensor, dim: Any, correction: Any, keepdim: bool) -> Run:
-        dims = reduced_dims(dim, len(self._shape))
-        form_spread = ready_var(name, finish, outs[0], self, dim, correction)
-        form_mean = reduced_in(self._dtype, kernels.MEAN, outs[1], self, dims)
-
-        def run(spread: Any, spread_at: int, mean: Any, mean_at: int, x: Any, x_at: int) -> None:
-            form_spread(spread, spread_at, x, x_at)
-            form_mean(mean, mean_at, x, x_at)
-
-        return run
-
-    corrected.metas(metas)
-    corrected.loop(loop)
-    corrected.derivative(self=backward, for_complex=True)
-    plain.implicit(lambda self, unbiased: corrected.functional(self, None, correction=int(unbiased)))
-    of_dims.implicit(
-        lambda self, dim, unbiased, keepdim: corrected.functional(self, dim, correction=int(unbiased), keepdim=keepdim)
-    )
-    return public(of_dims, corrected, plain, method=False)
-
-
-def mean_backward(grad: Any, self: Any, dim: Any, keepdim: bool) -> Any:
-    count = self.numel() / max(grad.numel(), 1)
-    return unreduced(grad, self.shape, dim, keepdim) / max(count, 1)
-
-
-def of_both(through_spread: Any, through_mean: Any) -> Any:
-    parts = [part for part in (through_spread, through_mean) if part is not None]
-    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
-
-
-def var_mean_backward(grads: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
-    spread, mean = grads
-    return of_both(
-        None if spread is None else var_backward(spread, self, dim, correction, keepdim),
-        None if mean is None else mean_backward(mean, self, dim, keepdim),
-    )
-
-
-def std_mean_backward(grads: Any, self: Any, result0: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
-    spread, mean = grads
-    return of_both(
-        None if spread is None else std_backward(spread, self, result0, dim, correction, keepdim),
-        None if mean is None else mean_backward(mean, self, dim, keepdim),
-    )
-
-
-var_mean = with_mean("var_mean", QUOTIENT, var_mean_backward)
-std_mean = with_mean("std_mean", ROOT_OF_QUOTIENT, std_mean_backward)
 
 # --- quantiles -------------------------------------------------------------------------------------------------------
 
