@@ -16,7 +16,7 @@
     composite                 by a function in other operators
     kernel                    by a kernel for some backends, or for all
     structured, planned       by its meta function, which a body or loop below fills (structured.py, planned.py); and
-    several                   the first for several results
+    several, per_element      the first for several results, and for one that is computed element by element
 
 All else is a fact beside it:
 
@@ -48,7 +48,7 @@ from .out_forms import copy_into_out, resize_and_copy_into_out
 from .planned import Planned
 from .pointwise import NOT_FLOATING, Pointwise
 from .public import public
-from .structured import Several, Structured
+from .structured import PerElement, Several, Structured
 
 Body = Function | Mapping[str, Function]
 FACE = ("function", "method", "module", "name", "function_like", "method_like")
@@ -121,6 +121,7 @@ def structured(schema: str, kind: type[Structured] = Structured, **facts: Any) -
 
 planned = partial(structured, kind=Planned)
 several = partial(structured, kind=Several)
+per_element = partial(structured, kind=PerElement)
 
 
 def _face(facts: dict[str, Any]) -> Function:

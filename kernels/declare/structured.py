@@ -22,8 +22,27 @@ from typing import Any, NamedTuple
 
 from redispatch.dispatch import impl, shared
 from redispatch.dispatch.specialiser.annotations import frozen, leaf
-from redispatch.dispatch.tensor import META, Size, Tensor, can_cast, device, dtype, empty, lay_out, metadata_of
-from redispatch.kernels import Operand, copy, has_internal_overlap, is_dense, overlap
+from redispatch.dispatch.tensor import (
+    META,
+    Size,
+    Tensor,
+    can_cast,
+    device,
+    dtype,
+    empty,
+    lay_out,
+    metadata_of,
+    result_type,
+)
+from redispatch.kernels import (
+    Operand,
+    broadcast_shapes,
+    copy,
+    has_internal_overlap,
+    is_dense,
+    output_strides,
+    overlap,
+)
 
 from .declare import Function, Operator
 
@@ -39,6 +58,13 @@ class Meta(NamedTuple):
     def allocate(self, on: Any = None) -> Tensor:
         """Returns a new tensor of this metadata."""
         return empty(self.shape, self.dtype, on or self.device, self.strides)
+
+
+def broadcast(*tensors: Tensor, dtype: dtype | None = None) -> Meta:
+    """The metadata of what is computed of these tensors element by element."""
+    shape = broadcast_shapes(*(x._shape for x in tensors))
+    strides = output_strides(shape, tuple((x._shape, x._stride) for x in tensors))
+    return Meta(shape, dtype or result_type(*tensors), common_device(*tensors), strides)
 
 
 class Forms:
@@ -145,11 +171,25 @@ class Structured(Forms, Operator):
 
 
 @frozen
+class PerElement(Structured):
+    """The same where each element of the result depends on one of each tensor, which `body` reads before it writes."""
+
+    elementwise = True
+
+    def __init__(self, schema: str, **facts: Any) -> None:
+        super().__init__(schema, tags=("pointwise",), **facts)
+
+
+@frozen
 class Several(Structured):
     """The same for several results, such as those of `linalg_svd`: `meta` gives the metadata of each, and `body` gets a
-    tuple of outputs. There is no in-place form."""
+    tuple of outputs. There is no in-place form.
+
+    check_out: raises for an output that has not the dtype of its metadata; it gets that, and the schema's name for it.
+    """
 
     metas_function: Callable[..., tuple[Meta, ...]]
+    check_out: Callable[[Tensor, dtype, str], None] | None = None
 
     def meta(self, function: Callable[..., Any]) -> Callable[..., Any]:
         self.metas_function = function
@@ -182,8 +222,12 @@ class Several(Structured):
         """The inputs, and the tensors to write, which have the results' shapes then."""
         count = len(self.functional.schema.returns)
         inputs, outs = args[:-count], args[-count:]
-        for out, meta in zip(outs, self.metas_function(*inputs), strict=True):
-            check_out_dtype(out, meta.dtype)
+        names = [one.name for one in self.functional.schema.returns]
+        for out, meta, name in zip(outs, self.metas_function(*inputs), names, strict=True):
+            if self.check_out is None:
+                check_out_dtype(out, meta.dtype)
+            else:
+                self.check_out(out, meta.dtype, name)
             resize_out(out, meta)
         return inputs, outs
 

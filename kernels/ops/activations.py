@@ -1,6 +1,6 @@
 """Activations, element by element: smooth ones, and those made of pieces, lines that bend.
 
-Where PyTorch has an operator for the slope of one, so is it here: `<name>_backward`. Read next: gates.py, rrelu.py.
+Where PyTorch has an operator for the slope of one, so is it here: `<name>_backward`. Read next: rrelu.py.
 """
 
 from __future__ import annotations
@@ -10,29 +10,33 @@ from functools import partial
 from typing import Any
 
 from redispatch import kernels
-from redispatch.dispatch.tensor import Tensor, empty
-from redispatch.kernels import Elementwise
+from redispatch.dispatch.tensor import Tensor, empty, wrap_dim
+from redispatch.kernels import Elementwise, output_strides
 
-from ..declare.declare import Operator, through
-from ..declare.operator import backward, composite, flat, kernel, operator, pointwise, unary, with_arguments
+from ..declare.declare import through
+from ..declare.operator import (
+    CUDA_FP32,
+    LOWER,
+    backward,
+    composite,
+    flat,
+    kernel,
+    operator,
+    pointwise,
+    several,
+    structured,
+    unary,
+    with_arguments,
+)
 from ..declare.pointwise import COMPLEX, NOT_FLOATING, WHOLE, Pointwise
 from ..declare.public import public
-from ..declare.structured import Meta, c_name, not_implemented, resize_out
+from ..declare.structured import Meta, broadcast, c_name, check_has_kernel, resize_out
 from .comparison import where_op
-from .creation import preserved_strides
+from .geometry import sliced
+from .shape import cat_op
 
 activation = partial(operator, inplace=True, out="out", refuses=NOT_FLOATING, method=False, module="nn")
 NO_CLAMP = NotImplementedError("clamp is not supported for complex types")
-
-
-def floating_only(word: str) -> Any:
-    """A check that refuses what is not floating, under this name."""
-
-    def check(self: Tensor) -> None:
-        if not self._dtype.is_floating_point:
-            raise not_implemented(word, self._dtype)
-
-    return check
 
 
 # --- sigmoid, logit --------------------------------------------------------------------------------------------------
@@ -244,7 +248,7 @@ def mish_backward_op(grad_output, self):
 @activation(
     "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
     cost=16,
-    autocast={"cuda": "fp32"},
+    autocast=CUDA_FP32,
     inplace=False,
 )
 def softplus(self, beta, threshold):
@@ -269,9 +273,6 @@ def softplus_backward_op(grad_output, self, beta, threshold):
 
 
 LOG_SIGMOID_CPU = {NOT_FLOATING: "log_sigmoid_cpu"}
-log_sigmoid_forward_op = Operator(
-    "log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)", batching="pointwise", refuses=LOG_SIGMOID_CPU
-)
 
 
 def log_sigmoid_element(x):
@@ -280,15 +281,22 @@ def log_sigmoid_element(x):
 
 
 LOG_SIGMOID = Elementwise("log_sigmoid", log_sigmoid_element, outputs=2, cost=24)
-is_floating = floating_only("log_sigmoid_cpu")
 
 
-@log_sigmoid_forward_op.kernel("CPU", "Meta")
-def log_sigmoid_forward(self):
-    is_floating(self)
-    strides = preserved_strides(self)
-    output, buffer = (empty(self._shape, self._dtype, self._device, strides) for _ in range(2))
-    return fill_log_sigmoid(self, output, buffer)
+@several(
+    "log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)",
+    batching="pointwise",
+    refuses=LOG_SIGMOID_CPU,
+    face=False,
+)
+def log_sigmoid_forward_op(self):
+    check_has_kernel("log_sigmoid_cpu", self, NOT_FLOATING)
+    return broadcast(self), broadcast(self)
+
+
+@log_sigmoid_forward_op.body
+def log_sigmoid_body(outs, self):
+    LOG_SIGMOID.run(tuple(out._operand for out in outs), self._operand, dtype=self._dtype.name)
 
 
 @kernel(
@@ -298,15 +306,11 @@ def log_sigmoid_forward(self):
     face=False,
 )
 def log_sigmoid_forward_out_op(self, output, buffer):
-    is_floating(self)
+    check_has_kernel("log_sigmoid_cpu", self, NOT_FLOATING)
     for out in (output, buffer):
         resize_out(out, Meta(self._shape, self._dtype, self._device))
-    return fill_log_sigmoid(self, output, buffer)
-
-
-def fill_log_sigmoid(self: Tensor, output: Tensor, buffer: Tensor) -> tuple[Tensor, Tensor]:
     if self._device.type != "meta":
-        LOG_SIGMOID.run((output._operand, buffer._operand), self._operand, dtype=self._dtype.name)
+        log_sigmoid_body((output, buffer), self)
     return output, buffer
 
 
@@ -473,13 +477,6 @@ def prelu_kernel_op(self, weight):
     return self if self > 0 else weight * self
 
 
-prelu_backward_op = Operator(
-    "_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)",
-    batching="pointwise",
-    refuses={NOT_FLOATING: "prelu_backward_cpu"},
-)
-
-
 def prelu_slopes(grad_output, self, weight):
     """By the input, and by the weight."""
     return (grad_output, 0.0) if self > 0 else (grad_output * weight, grad_output * self)
@@ -488,19 +485,27 @@ def prelu_slopes(grad_output, self, weight):
 PRELU_SLOPES = Elementwise("prelu_backward", prelu_slopes, outputs=2)
 
 
-@prelu_backward_op.kernel("CPU", "Meta")
-def prelu_backward(grad_output, self, weight):
+@several(
+    "_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)",
+    batching="pointwise",
+    refuses={NOT_FLOATING: "prelu_backward_cpu"},
+    face=False,
+)
+def prelu_backward_op(grad_output, self, weight):
     """Both gradients in the shape of the operands together: what the weight was expanded by is summed afterwards."""
-    floating_only("prelu_backward_cpu")(self)
+    check_has_kernel("prelu_backward_cpu", self, NOT_FLOATING)
     meta = prelu_kernel_op.meta_function(self, weight)
-    gradients = meta.allocate(), meta.allocate()
-    if self._device.type != "meta":
-        operands = grad_output._operand, self._operand, weight._operand
-        PRELU_SLOPES.run(tuple(gradient._operand for gradient in gradients), *operands, dtype=meta.dtype.name)
-    return gradients
+    return meta, meta
 
 
-def prelu_second(grads: Any, grad_output: Tensor, self: Tensor, weight: Tensor) -> tuple[Any, Any, Any]:
+@prelu_backward_op.body
+def prelu_backward_body(outs, *operands):
+    operands = [x._operand for x in operands]
+    PRELU_SLOPES.run(tuple(out._operand for out in outs), *operands, dtype=outs[0]._dtype.name)
+
+
+@prelu_backward_op.gradient("grad_output", "self", "weight")
+def prelu_second(grads, grad_output, self, weight):
     """Of g and g w to the left of 0, g x by the weight: what each of g, x and w takes part in."""
     by_self, by_weight = (self.new_zeros(self._shape) if grad is None else grad for grad in grads)
     return (
@@ -510,13 +515,12 @@ def prelu_second(grads: Any, grad_output: Tensor, self: Tensor, weight: Tensor) 
     )
 
 
-prelu_backward_op.derivative((("grad_output", "self", "weight"), prelu_second))
 prelu_kernel_op.derivative((("self", "weight"), through(prelu_backward_op, "grad", "self", "weight")))
 
 
 @composite(
     "prelu(Tensor self, Tensor weight) -> Tensor",
-    autocast={"cpu": "lower_precision_fp", "cuda": "lower_precision_fp"},
+    autocast=LOWER,
     refuses=prelu_kernel_op.refuses,
 )
 def prelu(self, weight):
@@ -656,3 +660,101 @@ hardshrink_backward_op = backward(
 )
 def softshrink_backward_op(grad_output, self, lambd):
     return 0 if self >= -lambd and self <= lambd else grad_output
+
+
+# --- glu: one half of the input is a gate for the other --------------------------------------------------------------
+
+
+def halves(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Views of the first and the second half."""
+    size = x._shape[dim]
+    return sliced(x, dim, 0, size // 2, 1).of(x), sliced(x, dim, size // 2, size, 1).of(x)
+
+
+@structured(
+    "glu(Tensor self, int dim=-1) -> Tensor",
+    out="out",
+    batching="dims",
+    refuses=NOT_FLOATING,
+    method=False,
+    module="nn",
+)
+def glu(self, dim):
+    if not self._shape:
+        raise RuntimeError("glu does not support 0-dimensional tensors")
+    axis = wrap_dim(dim, len(self._shape))
+    size = self._shape[axis]
+    if size % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {axis} is size {size}")
+    check_has_kernel("glu_cpu", self, NOT_FLOATING)
+    shape = (*self._shape[:axis], size // 2, *self._shape[axis + 1 :])
+    return Meta(shape, self._dtype, self._device, output_strides(shape, ((shape, self._stride),)))
+
+
+def gated(x, gate):
+    return x * kernels.sigmoid(gate)
+
+
+def gated_slope(grad, gate):
+    return grad * kernels.sigmoid(gate)
+
+
+def gate_slope(grad, x, gate):
+    share = kernels.sigmoid(gate)
+    return grad * x * share * (1 - share)
+
+
+GATED = Elementwise("glu", gated, cost=8)
+GATED_SLOPE = Elementwise("glu_backward", gated_slope, cost=8)
+GATE_SLOPE = Elementwise("glu_gate_backward", gate_slope, cost=8)
+
+
+@glu.op.body
+def glu_body(out, self, dim):
+    """The first half times the sigmoid of the second."""
+    first, second = halves(self, wrap_dim(dim, len(self._shape)))
+    GATED.run(out._operand, first._operand, second._operand)
+
+
+@structured(
+    "glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor",
+    batching="dims",
+    late_out="grad_input",
+    refuses={COMPLEX: ""},
+    face=False,
+)
+def glu_backward_op(grad_output, self, dim):
+    return Meta(self._shape, self._dtype, self._device)
+
+
+@glu_backward_op.body
+def glu_backward_body(out, grad_output, self, dim):
+    axis = wrap_dim(dim, len(self._shape))
+    (x, gate), (to_x, to_gate) = halves(self, axis), halves(out, axis)
+    GATED_SLOPE.run(to_x._operand, grad_output._operand, gate._operand)
+    GATE_SLOPE.run(to_gate._operand, grad_output._operand, x._operand, gate._operand)
+
+
+def two_parts(x: Any, dim: int) -> tuple[Any, Any]:
+    size = x.shape[dim] // 2
+    return x.narrow(dim, 0, size), x.narrow(dim, size, size)
+
+
+def glu_second(grad: Any, grad_output: Any, self: Any, dim: int) -> Any:
+    """With s = kernels.sigmoid(gate), s' = s (1 - s): the two slopes are grad s and grad x s'."""
+    (x, gate), (of_x, of_gate) = two_parts(self, dim), two_parts(grad, dim)
+    share = gate.sigmoid()
+    slope = share * (1 - share)
+    to_x = of_gate * grad_output * slope
+    to_gate = of_x * grad_output * slope + of_gate * grad_output * x * slope * (1 - 2 * share)
+    return cat_op.functional([to_x, to_gate], dim)
+
+
+def glu_second_of_grad(grad: Any, self: Any, dim: int) -> Any:
+    (x, gate), (of_x, of_gate) = two_parts(self, dim), two_parts(grad, dim)
+    share = gate.sigmoid()
+    return of_x * share + of_gate * x * share * (1 - share)
+
+
+glu_backward_op.derivative(grad_output=glu_second_of_grad, self=glu_second)
+glu.op.derivative(self=through(glu_backward_op, "grad", "self", "dim"))

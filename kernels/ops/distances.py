@@ -21,9 +21,9 @@ from ..declare.declare import Operator, no_formula
 from ..declare.operator import CUDA_FP32, composite, kernel
 from ..declare.overridable import overridable_function
 from ..declare.structured import common_device, not_implemented
+from .arithmetic import add_scalar_op, clamp_min_tensor_op
 from .convolution import dense
 from .moments import linalg_vector_norm
-from .number_forms import add_scalar_op, clamp_min_tensor_op
 
 MANY = 25  # rows from which on a Euclidean distance is made of matrix products
 

@@ -1,18 +1,19 @@
-"""Elementary functions of one element: signs and rounding, roots, exponentials and logarithms."""
+"""Elementary functions of one element: signs, rounding, roots, exponentials; circular and hyperbolic functions."""
 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from redispatch import kernels
+from redispatch.dispatch.tensor import Tensor
 
-from ..declare.operator import flat, unary
-from ..declare.pointwise import COMPLEX
-
-FP32 = {"cuda": "fp32"}
+from ..declare.declare import through
+from ..declare.operator import CUDA_FP32, CUDA_PROMOTE, binary, flat, pointwise, unary
+from ..declare.pointwise import COMPLEX, WHOLE, Pointwise
 
 # --- signs and rounding --------------------------------------------------------------------------------------------
 
@@ -147,7 +148,7 @@ rsqrt = unary(
     "float",
     cost=4,
     core=True,
-    autocast=FP32,
+    autocast=CUDA_FP32,
     derivative=lambda grad, result: -0.5 * grad * result.pow(3),
 )
 reciprocal = unary(
@@ -155,44 +156,100 @@ reciprocal = unary(
     {"float": reciprocal_element, "complex": reciprocal_complex},
     "float",
     core=True,
-    autocast=FP32,
+    autocast=CUDA_FP32,
     derivative=lambda grad, result: -grad * (result * result),
 )
 
 # --- exponentials and logarithms -----------------------------------------------------------------------------------
 
-exp = unary(
-    "exp", kernels.exp, "float", cost=8, core=True, autocast=FP32, derivative=lambda grad, result: grad * result
-)
+core = partial(unary, promotion="float", core=True)
+steep = partial(core, cost=8, autocast=CUDA_FP32)
+exp = steep("exp", kernels.exp, derivative=lambda grad, result: grad * result)
 exp2 = unary("exp2", kernels.exp2, "float", cost=8, derivative=lambda grad, result: grad * result * math.log(2))
-expm1 = unary(
-    "expm1",
-    kernels.expm1,
+expm1 = steep("expm1", kernels.expm1, derivative=lambda grad, result: grad * (result + 1))
+log = steep("log", kernels.log, derivative=lambda grad, self: grad / self)
+log2 = steep("log2", kernels.log2, derivative=lambda grad, self: grad / (self * math.log(2)))
+log10 = steep("log10", kernels.log10, derivative=lambda grad, self: grad / (self * math.log(10)))
+log1p = steep("log1p", kernels.log1p, derivative=lambda grad, self: grad / (self + 1))
+
+# --- circular ------------------------------------------------------------------------------------------------------
+
+circular = partial(core, cost=16)
+
+
+@unary("sin", "float", cost=16, core=True, derivative=lambda grad, self: grad * self.cos())
+@kernels.usually(kernels.sin_moderate, when=kernels.is_moderate)
+def sin(self):
+    return kernels.sin(self)
+
+
+@unary("cos", "float", cost=16, core=True, derivative=lambda grad, self: grad * -self.sin())
+@kernels.usually(kernels.cos_moderate, when=kernels.is_moderate)
+def cos(self):
+    return kernels.cos(self)
+
+
+@unary(
+    "tan", "float", cost=16, core=True, autocast=CUDA_FP32, derivative=lambda grad, result: grad * (1 + result * result)
+)
+@kernels.usually(kernels.tan_moderate, when=kernels.is_moderate)
+def tan(self):
+    return kernels.tan(self)
+
+
+steep_circular = partial(circular, autocast=CUDA_FP32)
+asin = steep_circular("asin", kernels.asin, derivative=lambda grad, self: grad * (1 - self * self).rsqrt())
+acos = steep_circular("acos", kernels.acos, derivative=lambda grad, self: grad * -(1 - self * self).rsqrt())
+atan = circular("atan", kernels.atan, derivative=lambda grad, self: grad / (self * self + 1))
+
+
+def over_square_of_radius(numerator: Any, self: Tensor, other: Tensor) -> Any:
+    """Divided by y^2 + x^2; 0 at the origin, where there is no slope."""
+    square = self * self + other * other
+    return (numerator / square).masked_fill(square == 0, 0)
+
+
+atan2 = binary(
+    "atan2",
+    kernels.atan2,
     "float",
-    cost=8,
+    cost=16,
     core=True,
-    autocast=FP32,
-    derivative=lambda grad, result: grad * (result + 1),
+    autocast=CUDA_PROMOTE,
+    refuses={COMPLEX: "atan2_cpu"},
+    derivative={
+        "self": lambda grad, self, other: grad * over_square_of_radius(other, self, other),
+        "other": lambda grad, self, other: grad * over_square_of_radius(-self, self, other),
+    },
 )
-log = unary("log", kernels.log, "float", cost=8, core=True, autocast=FP32, derivative=lambda grad, self: grad / self)
-log2 = unary(
-    "log2",
-    kernels.log2,
-    "float",
-    cost=8,
-    core=True,
-    autocast=FP32,
-    derivative=lambda grad, self: grad / (self * math.log(2)),
+
+# --- hyperbolic ----------------------------------------------------------------------------------------------------
+
+sinh = steep("sinh", kernels.sinh, derivative=lambda grad, self: grad * self.cosh())
+cosh = steep("cosh", kernels.cosh, derivative=lambda grad, self: grad * self.sinh())
+asinh = circular("asinh", kernels.asinh, derivative=lambda grad, self: grad * (self * self + 1).rsqrt())
+acosh = circular("acosh", kernels.acosh, derivative=lambda grad, self: grad * (self * self - 1).rsqrt())
+atanh = circular("atanh", kernels.atanh, derivative=lambda grad, self: grad / (1 - self * self))
+tanh = core("tanh", kernels.tanh, cost=8)
+
+
+def tanh_slope(grad_output, output):
+    return grad_output * (1 - output * output)
+
+
+def tanh_complex_slope(grad_output, output):
+    return grad_output * (1 - output * output).conjugate()
+
+
+tanh_backward_op: Pointwise = pointwise(
+    "tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
+    {"float": tanh_slope, "complex": tanh_complex_slope},
+    late_out="grad_input",
+    refuses={WHOLE: "tanh_backward_cpu"},
+    derivative={
+        "grad_output": lambda grad, output: tanh_backward_op.functional(grad, output.conj()),
+        "output": lambda grad, grad_output, output: grad.conj() * grad_output * (-2 * output.conj()),
+    },
+    for_complex=True,
 )
-log10 = unary(
-    "log10",
-    kernels.log10,
-    "float",
-    cost=8,
-    core=True,
-    autocast=FP32,
-    derivative=lambda grad, self: grad / (self * math.log(10)),
-)
-log1p = unary(
-    "log1p", kernels.log1p, "float", cost=8, core=True, autocast=FP32, derivative=lambda grad, self: grad / (self + 1)
-)
+tanh.op.derivative(self=through(tanh_backward_op, "grad", "result"), for_complex=True)

@@ -13,8 +13,7 @@ from redispatch.dispatch.tensor import Tensor, wrap_dim
 from ..declare.declare import Operator
 from ..declare.operator import composite
 from ..declare.public import public
-from .arithmetic import div_scalar_op
-from .number_forms import mul_scalar_op
+from .arithmetic import div_scalar_op, mul_scalar_op
 from .shape import cat_op
 
 # --- trapezoids -------------------------------------------------------------------------------------------------------

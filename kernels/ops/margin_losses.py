@@ -22,12 +22,11 @@ from redispatch.kernels import numbers
 from ..declare.declare import Operator
 from ..declare.public import public
 from ..declare.structured import Meta, Structured, not_implemented
-from .arithmetic import minimum
+from .arithmetic import add_scalar_op, minimum, sub_scalar_op
 from .comparison import where_op
 from .convolution import flat
 from .distances import pairwise_distance
 from .moments import scratch
-from .number_forms import add_scalar_op, sub_scalar_op
 from .pair_losses import MEAN, NONE, reduced
 
 FLOATS = (dtypes.float32, dtypes.float64)

@@ -16,9 +16,8 @@ from redispatch.kernels import Elementwise
 from ..declare.operator import kernel
 from ..declare.pointwise import NOT_FLOATING
 from ..declare.public import public
-from ..declare.structured import Meta, check_writable, resize_out
-from .activations import floating_only, leaky_relu, leaky_relu_backward_op
-from .creation import preserved_strides
+from ..declare.structured import Meta, broadcast, check_has_kernel, check_scalar_type, check_writable, resize_out
+from .activations import leaky_relu, leaky_relu_backward_op
 from .random import drawn, seeded
 
 BOUNDS = "Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? generator=None"
@@ -60,12 +59,9 @@ def check(self: Tensor, noise: Tensor, lower: float, upper: float, training: boo
         )
     if not training:
         return leaky_relu.op.meta_function(self, (lower + upper) / 2)
-    floating_only("rrelu_with_noise_out_cpu")(self)
-    if self._dtype.name == "float16":
-        raise NotImplementedError(f"\"rrelu_with_noise_out_cpu\" not implemented for '{self._dtype.tensor_name}'")
-    if self._dtype is not noise._dtype:
-        raise RuntimeError(f"expected scalar type {self._dtype.tensor_name} but found {noise._dtype.tensor_name}")
-    return Meta(self._shape, self._dtype, self._device, preserved_strides(self))
+    check_has_kernel("rrelu_with_noise_out_cpu", self, ("float16", *NOT_FLOATING))
+    check_scalar_type(self, noise)
+    return broadcast(self)
 
 
 @with_noise_op.kernel("CPU", "Meta")

@@ -17,7 +17,7 @@ from ..declare.declare import Operator
 from ..declare.operator import composite
 from ..declare.public import public
 from ..declare.structured import not_implemented
-from .number_forms import mul_scalar_op, sub_scalar_op
+from .arithmetic import mul_scalar_op, sub_scalar_op
 from .reductions import DTYPE, Reduced, summing_dtype, unreduced
 
 DIM = "int[1]? dim=None, bool keepdim=False"

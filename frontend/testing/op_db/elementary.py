@@ -1,4 +1,4 @@
-"""Samples of kernels/ops/elementary.py, trigonometry.py, special.py and activations.py."""
+"""Samples of kernels/ops/elementary.py, special.py and activations.py."""
 
 from __future__ import annotations
 
