@@ -75,7 +75,7 @@ def tensors_with_data(value: Any) -> Iterator[Any]:
 
 
 def floating_tensors(value: Any) -> list[Any]:
-    """Of `tensors_with_data`, those of floating and complex dtypes."""
+    """Returns the `tensors_with_data` of floating and complex dtypes."""
     return [x for x in tensors_with_data(value) if x.dtype.is_floating_point or x.dtype.is_complex]
 
 

@@ -128,7 +128,7 @@ def both(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def real_part(x: Any) -> Any:
-    """That of a pair, of a plain tensor or of a number."""
+    """Returns the real part of a pair, of a plain tensor or of a number."""
     if isinstance(x, ComplexPair):
         return x.re
     return x.real if isinstance(x, rd.Tensor | complex) else x

@@ -79,7 +79,7 @@ class JaggedTensor(rd.Tensor):
         return whole.index_put(self.places(), values)
 
     def padded(self, fill: Any) -> rd.Tensor:
-        """The same, with nothing recorded."""
+        """Returns the padded rows, without recording."""
         whole = rd.full(self.shape, fill, dtype=self.values_.dtype, device=self.device)
         return whole.index_put_(self.places(), self.values_)
 
@@ -312,7 +312,7 @@ def joined(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def layer(func: Any, x: Any, *rest: Any, **options: Any) -> Any:
-    """What acts on each element of a row, or on the dimensions behind: it is run on the values."""
+    """Runs operators on the values that act on each element of a row, or on the dimensions behind."""
     if not isinstance(x, JaggedTensor) or func is not F.embedding and x.dim() < 3:
         return NotImplemented
     return from_values(func(x.to_values(), *rest, **options), x.offsets)

@@ -68,7 +68,7 @@ class MaskedTensor(rd.Tensor):
         return _Leave.apply(self, fill)
 
     def filled(self, fill: Any) -> rd.Tensor:
-        """The same, with nothing recorded."""
+        """Returns the filled values, without recording."""
         return self.data_.masked_fill(~self.mask, fill)
 
     def __repr__(self) -> str:
@@ -152,7 +152,8 @@ def filled(tree: Any, fill: Any) -> Any:
 
 
 def mask_of(x: Any) -> rd.Tensor:
-    """What counts: of a plain tensor, everything. Contiguous, so that it can be viewed wherever the values can."""
+    """Returns the mask of a tensor: of a plain one, all True. Contiguous, so that it can be viewed wherever the values
+    can."""
     return x.mask.contiguous() if isinstance(x, MaskedTensor) else rd.ones(x.shape, dtype=rd.bool)
 
 
@@ -202,7 +203,7 @@ def highest(dtype: Any) -> Any:
 
 
 def neutral(func: Any, x: Any) -> Any:
-    """What changes nothing where it stands among the elements that a reduction, or a running sum, goes over."""
+    """Returns the value that changes nothing among the elements of a reduction or a running sum."""
     value = NEUTRAL[func]
     return value(x.dtype) if callable(value) else value
 

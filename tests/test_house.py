@@ -15,7 +15,7 @@ REASON = re.compile(r"#\s*(?:ruff: )?(?:noqa|type: ignore)[^#(]*(?:#\s*\S|\(\S)"
 RETIRED = {
     r"\b[Rr]oads?\b": ("path", ("dispatch",)),
     r"\b[Mm]oulds?\b": ("OutputSpec, output_spec", tuple(ROOMS)),
-    r"\b(_looks|Looks|looks_of|\w+_looks)\b|\b(the|these|its|by|of) looks\b(?! \w)": (
+    r"\b(_looks|looks_of|\w+_looks)\b|\bLooks\b(?! [a-z])|\b(the|these|its|by|of) looks\b(?! \w)": (
         "metadata, Metadata",
         tuple(ROOMS),
     ),

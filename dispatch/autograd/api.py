@@ -1,4 +1,4 @@
-"""What users call: `backward`, `grad`, and the methods of Tensor that belong to autograd.
+"""The functions that users call: `backward`, `grad`, and the methods of Tensor that belong to autograd.
 
 Read next: grad_mode.py, function.py, graph.py.
 """

@@ -308,7 +308,7 @@ def listed(*parts: str) -> str:
 
 
 class HasEntryPoint:
-    """What is called through a function of its own: Python finds it in the slot and passes it the arguments alone.
+    """An object called through a function of its own: Python finds it in the slot and passes it the arguments alone.
 
     A method `__call__` that hands them on would cost as much again as all the rest of a call.
     """
@@ -372,7 +372,7 @@ class FixedEntryPoint(EntryPoint):
         return f"slow({listed(*self.names)})"
 
     def operand(self, index: int, reads: Reads) -> Reads:
-        """What is read of an operand: `self` is a tensor, any other may be a number."""
+        """Returns the readings of an operand: `self` is a tensor, any other may be a number."""
         kinds = (A_TENSOR, *NUMBERS) if index else (A_TENSOR,)
         return Reads({kind: taken for kind, taken in reads.taken.items() if kind in kinds}, reads.unsure)
 

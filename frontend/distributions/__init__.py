@@ -12,17 +12,22 @@ from redispatch import _moved
 
 from . import constraints, transforms
 from .bernoulli import Bernoulli, Binomial, Geometric, NegativeBinomial, Poisson
-from .categorical import Categorical, Multinomial, OneHotCategorical, OneHotCategoricalStraightThrough
+from .categorical import (
+    Categorical,
+    MixtureSameFamily,
+    Multinomial,
+    OneHotCategorical,
+    OneHotCategoricalStraightThrough,
+    RelaxedBernoulli,
+    RelaxedOneHotCategorical,
+)
 from .cauchy import Cauchy, HalfCauchy, Laplace, StudentT
 from .constraint_registry import biject_to, transform_to
 from .distribution import Distribution, ExponentialFamily
 from .exponential import Exponential, Pareto, Weibull
 from .gamma import Beta, Chi2, Dirichlet, FisherSnedecor, Gamma, InverseGamma
 from .kl import kl_divergence, register_kl
-from .mixture_same_family import MixtureSameFamily
-from .multivariate_normal import MultivariateNormal
-from .normal import HalfNormal, LogisticNormal, LogNormal, Normal
-from .relaxed_bernoulli import RelaxedBernoulli, RelaxedOneHotCategorical
+from .normal import HalfNormal, LogisticNormal, LogNormal, MultivariateNormal, Normal
 from .transformed_distribution import Independent, TransformedDistribution
 from .transforms import (
     AbsTransform,

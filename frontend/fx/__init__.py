@@ -4,15 +4,16 @@ Read in this order: node, graph, codegen, graph_module, proxy, wrapping, _symbol
 subgraph_rewriter, and experimental/proxy_tensor.py, which traces the operators that run.
 """
 
+from redispatch import _moved
+
 from . import _pytree
-from ._symbolic_trace import Tracer, symbolic_trace
+from ._symbolic_trace import Tracer, symbolic_trace, wrap
 from .graph import Graph
 from .graph_module import GraphModule
 from .interpreter import Interpreter, Transformer
 from .node import Node, has_side_effect, map_aggregate, map_arg
 from .proxy import Attribute, Proxy, TraceError
 from .subgraph_rewriter import replace_pattern
-from .wrapping import wrap
 
 __all__ = [
     "Attribute",
@@ -32,3 +33,5 @@ __all__ = [
     "symbolic_trace",
     "wrap",
 ]
+
+_moved.join(__name__)

@@ -1,25 +1,16 @@
 """Optimizers, and schedules of their learning rates.
 
-Read in this order: optimizer, sgd, adam, adamw, then any; lr_scheduler.
+Read in this order: optimizer, sgd, adam, then any; lr_scheduler.
 """
 
+from redispatch import _moved
+
 from . import lr_scheduler, swa_utils
-from .adadelta import Adadelta
-from .adafactor import Adafactor
-from .adagrad import Adagrad
-from .adam import Adam
-from .adamax import Adamax
-from .adamw import AdamW
-from .asgd import ASGD
+from .adagrad import Adadelta, Adafactor, Adagrad, RMSprop, Rprop
+from .adam import Adam, Adamax, AdamW, NAdam, RAdam, SparseAdam
 from .lbfgs import LBFGS
-from .muon import Muon
-from .nadam import NAdam
 from .optimizer import Optimizer
-from .radam import RAdam
-from .rmsprop import RMSprop
-from .rprop import Rprop
-from .sgd import SGD
-from .sparse_adam import SparseAdam
+from .sgd import ASGD, SGD, Muon
 
 __all__ = [
     "ASGD",
@@ -41,3 +32,5 @@ __all__ = [
     "lr_scheduler",
     "swa_utils",
 ]
+
+_moved.join(__name__)

@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import Any
 
+from redispatch import _moved
+
 LATE = (
     "backend_registration",
     "checkpoint",
@@ -25,3 +27,6 @@ def __getattr__(name: str) -> Any:
     if name == "swap_tensors":
         return import_module("redispatch.dispatch.tensor").swap_tensors
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+_moved.join(__name__)

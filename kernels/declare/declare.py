@@ -48,16 +48,23 @@ from redispatch.dispatch.layers import ad_inplace_or_view, autocast, backend_sel
 from redispatch.dispatch.schema.text import SchemaText, head
 from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf
 
-from .core_aten import CORE
-
 Function = Callable[..., Any]
-Dtypes = str | tuple[str, ...]  # a name, or several
+Dtypes = str | tuple[str, ...]  # their names, in one string or in several
 Refusals = Mapping[Any, str | Exception] | Dtypes  # of Dtypes; mypy takes no union for the keys of a dict
-LateOut = bool | str | tuple[str, ...]
+LateOut = bool | str | tuple[str, ...] | None
 Derivative = Function | Mapping[Any, Function] | bool | None  # by the name of a tensor, or a tuple of names
 LEAF_KEYS = {"CPU", "Meta"}
 DECLARED: dict[OpOverload, Operator] = {}  # who declared a form
+REFUSED: dict[str, dict[str, str | Exception]] = {}  # what the first overload of a name refuses
 
+# Words for several dtypes: `refuses="whole complex"`
+SEVERAL: dict[str, tuple[str, ...]] = {
+    "complex": ("complex64", "complex128"),
+    "whole": ("bool", "uint8", "int8", "int16", "int32", "int64"),
+    "integers": ("uint8", "int8", "int16", "int32", "int64"),
+    "halves": ("float16", "bfloat16"),
+    "floating": ("float16", "bfloat16", "float32", "float64"),
+}
 
 own_namespace("aten")
 
@@ -72,15 +79,19 @@ class Operator:
     out_names: what it calls the tensors that it writes, where they are several and not called as the results are.
     numbers: whether a Python number may stand for a tensor argument.
     scratch: an argument that is written, of which no layer is to hear; see FunctionSchema.with_scratch.
-    core: whether PyTorch counts the functional form among Core ATen.
+    core: whether PyTorch counts the functional form among Core ATen, into which all others can be decomposed; "out" if
+        the out= form, too. The designation is that of PyTorch 2.13 (`torch.Tag.core`).
     autocast: the policy by device type, {"cuda": "fp32"}.
     batching: its class for vmap (kernels/batching), where tags and schema do not tell: "pointwise", "losses".
-    late_out: whether it has an out= form that no Python function ends in, declared when it is looked for: True for the
-        usual name; or its overload name, or that and the names of its tensors (kernels/ops/late_out_forms.py).
-    refuses: the dtypes that it is not computed in, one name or several at once, and PyTorch's reason: the kernel's name
-        in `"erf_vml_cpu" not implemented for 'Bool'`, or the exception. Dtypes alone: by the kernel `<name>_cpu`.
-        A `Pointwise` operator raises it by itself, unless it is "": then a check does, or what it is written in. Of
-        others it is known, and their kernels raise it.
+    by_host: why the CPU computes it for a device, where it does (kernels/cuda/runtime/cpu_fallback.py).
+    late_out: whether it has an out= form that no Python function ends in, declared when it is looked for. Most have,
+        unless they are written in others; where not, it says so: True or False; or gives the form's overload name where
+        that is no usual one, or that and the names of its tensors (kernels/ops/late_out_forms.py).
+    refuses: the dtypes that it is not computed in, "bool complex", and PyTorch's reason: the kernel's name in
+        `"erf_vml_cpu" not implemented for 'Bool'`, or the exception. Dtypes alone: by the kernel `<name>_cpu`. A
+        `Pointwise` operator raises it by itself, unless it is "": then a check does, or what it is written in. Of
+        others it is known, and their kernels raise it; and it is the same as that of the first overload of their name,
+        where they do not say otherwise.
     derivative: the formula of the first tensor's gradient, or a dict of formulas by names of tensors, one or several
         at once; False where no gradient flows. node, nondifferentiable, for_complex: as in `derivative()` below.
     forward: how the tangent follows; see `forward()`.
@@ -104,11 +115,12 @@ class Operator:
         tags: tuple[str, ...] = (),
         namespace: str = "aten",
         scratch: str = "",
-        core: bool = False,
+        core: bool | str = False,
         autocast: Mapping[str, str] = MappingProxyType({}),
         batching: str = "",
-        late_out: LateOut = False,
-        refuses: Refusals = (),
+        by_host: str = "",
+        late_out: LateOut = None,
+        refuses: Refusals | None = None,
         derivative: Derivative = None,
         node: str | None = None,
         nondifferentiable: tuple[int, ...] = (),
@@ -119,14 +131,19 @@ class Operator:
         self.text = text = SchemaText(f"{namespace}::{schema}", scratch)
         self.place = declared_at()
         self.names = text.names
-        self.batching, self.late_out = batching, late_out
-        self.refuses = by_dtype(refuses, f"{schema.partition('(')[0].partition('.')[0]}_cpu")
+        self.batching, self.by_host, self.late_out = batching, by_host, late_out
+        if refuses is not None or self.elementwise:
+            self.refuses = by_dtype(refuses or (), f"{text.name.rpartition(':')[2]}_cpu")
+            REFUSED.setdefault(text.name, self.refuses)
+        else:
+            self.refuses = REFUSED.setdefault(text.name, {})
         self.functional = self._define(text, numbers, tags)
-        if core:
-            self.functional.tags.append(Tag("core"))
         other = inplace if isinstance(inplace, str) else None
         self.inplace = self._define(text.inplace(other), numbers, tags) if inplace else None
         self.out = self._define(text.out(out, out_names), numbers, tags) if out else None
+        for form in (self.functional, self.out if core == "out" else None) if core else ():
+            if form is not None:
+                form.tags.append(Tag("core"))
         self.autocast(**autocast)
         self.understands(*understands)
         if derivative is False:
@@ -145,8 +162,6 @@ class Operator:
             NUMBER_FOR_TENSOR.add(text.name)
         form = (text.kind,) if text.kind in ("inplace", "out") else ()
         op, _ = define(text, dict.fromkeys((*tags, *form)), self.place)
-        if op.qualified_name.removeprefix("aten::") in CORE:
-            op.tags.append(Tag("core"))
         if text.shares_memory:
             ad_inplace_or_view.track_aliases(op)
         if text.is_factory:
@@ -294,7 +309,10 @@ def by_dtype(refuses: Refusals, kernel: str) -> dict[str, str | Exception]:
     """The reason for each dtype by its name, of those that are given for several at once, or for none but `kernel`."""
     reasons = refuses if isinstance(refuses, Mapping) else {refuses: kernel}
     return {
-        name: reason for names, reason in reasons.items() for name in ((names,) if isinstance(names, str) else names)
+        name: reason
+        for words, reason in reasons.items()
+        for word in (words.split() if isinstance(words, str) else words)
+        for name in SEVERAL.get(word, (word,))
     }
 
 
@@ -308,7 +326,7 @@ def no_formula(name: str) -> Function:
 
 
 def added(*gradients: Any) -> Any:
-    """The sum of those gradients that are there; None where none is."""
+    """Adds those gradients that are there; None where none is."""
     there = [gradient for gradient in gradients if gradient is not None]
     return sum(there[1:], there[0]) if there else None
 

@@ -41,7 +41,7 @@ from redispatch.dispatch.tensor import (
 )
 from redispatch.kernels import Elementwise, Loop, broadcast_shapes, output_strides
 
-from .declare import Function
+from .declare import SEVERAL, Function
 from .plan import PLANS, Deciding, Plan
 from .structured import (
     Meta,
@@ -53,10 +53,7 @@ from .structured import (
 )
 
 # What `refuses` names at once: {COMPLEX: "lt_cpu"}.
-COMPLEX = ("complex64", "complex128")
-WHOLE = ("bool", "uint8", "int8", "int16", "int32", "int64")
-HALVES = ("float16", "bfloat16")
-FLOATING = (*HALVES, "float32", "float64")
+COMPLEX, WHOLE, HALVES, FLOATING = (SEVERAL[word] for word in ("complex", "whole", "halves", "floating"))
 NOT_FLOATING = (*WHOLE, *COMPLEX)
 
 DECLARED: list[Pointwise] = []  # all pointwise operators: a backend gives each of them its kernels

@@ -123,4 +123,3 @@ with collector_paused():
         windows,
         zero_tensors,
     )
-    from . import autocast_lists  # isort: skip  # last: it names operators of all the others

@@ -109,7 +109,7 @@ def logit_slope(grad_output, self):
 NO_BOOLS = RuntimeError("Boolean inputs not supported for relu")
 
 
-@unary("relu", out=None, late_out=True, core=True, refuses={"bool": NO_BOOLS, COMPLEX: NO_CLAMP})
+@unary("relu", out=None, core=True, refuses={"bool": NO_BOOLS, COMPLEX: NO_CLAMP})
 def relu(self):
     return 0 if self <= 0 else self  # NaN passes
 
@@ -472,6 +472,7 @@ leaky_relu.op.derivative(self=leaky_relu_gradient)
     function=False,
     inplace=False,
     out=None,
+    late_out=False,
 )
 def prelu_kernel_op(self, weight):
     return self if self > 0 else weight * self
@@ -490,6 +491,7 @@ PRELU_SLOPES = Elementwise("prelu_backward", prelu_slopes, outputs=2)
     batching="pointwise",
     refuses={NOT_FLOATING: "prelu_backward_cpu"},
     face=False,
+    late_out=False,
 )
 def prelu_backward_op(grad_output, self, weight):
     """Both gradients in the shape of the operands together: what the weight was expanded by is summed afterwards."""
@@ -556,7 +558,7 @@ def prelu(self, weight):
 @activation(
     "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
     core=True,
-    refuses={"bool": RuntimeError("Bool inputs not supported for hardtanh"), COMPLEX: NO_CLAMP},
+    refuses={"bool": RuntimeError("Bool inputs not supported for hardtanh"), "uint8": "", COMPLEX: NO_CLAMP},
 )
 def hardtanh(self, min_val, max_val):
     above = min_val if self < min_val else self
@@ -578,7 +580,7 @@ def hardtanh_backward_op(grad_output, self, min_val, max_val):
     return 0 if self <= min_val or self >= max_val else grad_output
 
 
-relu6_op = with_arguments("relu6(Tensor self) -> Tensor", hardtanh, 0, 6, inplace=True, tags=())
+relu6_op = with_arguments("relu6(Tensor self) -> Tensor", hardtanh, 0, 6, inplace=True, tags=(), refuses="bool complex")
 relu6 = public(relu6_op, method=False, module="nn")
 
 

@@ -106,14 +106,12 @@ def rsub_scaled(self, other, alpha):
 rsub_op = pointwise(
     "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     rsub_scaled,
-    late_out=True,
     refuses={"bool": ""},
     derivative={"self": subtracted, "other": passed_on},
 )
 rsub_scalar_op = pointwise(
     "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
     rsub_scaled,
-    late_out=True,
     refuses={"bool": ""},
     derivative=subtracted,
     node="RsubBackward1",
@@ -186,6 +184,7 @@ div_mode_op = of_numbers(
         ),
     },
     node="DivBackward2",
+    refuses={"bool complex": ""},
 )
 div = public(div_op, div_mode_op)
 

@@ -189,8 +189,12 @@ hsplit = splitting("hsplit", 1, lambda self: 0 if self.dim() == 1 else 1)
 vsplit = splitting("vsplit", 2, lambda self: 0)
 dsplit = splitting("dsplit", 3, lambda self: 2)
 
-unsafe_split_op = Operator("unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]")
-unsafe_split_sizes_op = Operator("unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]")
+unsafe_split_op = Operator(
+    "unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", batching="dims", late_out=True
+)
+unsafe_split_sizes_op = Operator(
+    "unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]", batching="dims", late_out=True
+)
 unsafe_chunk_op = Operator("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]")
 
 
@@ -242,7 +246,8 @@ unsafe_chunk = public(unsafe_chunk_op)
 
 slice_inverse_op = Operator(
     "slice_inverse(Tensor(a) self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) "
-    "-> Tensor(a)"
+    "-> Tensor(a)",
+    batching="view",
 )
 
 
@@ -281,7 +286,9 @@ def fill_diagonal_composite(self: Any, fill_value: Any, wrap: bool) -> Any:
 
 fill_diagonal_ = public(fill_diagonal_op, function=False)
 
-nonzero_static_op = Operator("nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", out="out")
+nonzero_static_op = Operator(
+    "nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", out="out", batching="other"
+)
 
 
 def nonzero_static_shape(self: Tensor, size: int) -> Size:

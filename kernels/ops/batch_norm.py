@@ -87,18 +87,26 @@ AFFINE = "Tensor input, Tensor? weight, Tensor? bias"
 THREE = "(Tensor, Tensor, Tensor)"
 native_batch_norm_op = Operator(
     f"native_batch_norm({AFFINE}, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) "
-    f"-> {THREE}"
+    f"-> {THREE}",
+    refuses="whole complex",
+    late_out=("out", "out", "save_mean", "save_invstd"),
 )
 batch_norm_legit_op = Operator(
     f"_native_batch_norm_legit({AFFINE}, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, "
-    f"float momentum, float eps) -> {THREE}"
+    f"float momentum, float eps) -> {THREE}",
+    refuses="whole complex",
+    core=True,
 )
 batch_norm_no_stats_op = Operator(
-    f"_native_batch_norm_legit.no_stats({AFFINE}, bool training, float momentum, float eps) -> {THREE}"
+    f"_native_batch_norm_legit.no_stats({AFFINE}, bool training, float momentum, float eps) -> {THREE}",
+    core=True,
+    late_out=("no_stats_out", "out", "save_mean", "save_invstd"),
 )
 batch_norm_no_training_op = Operator(
     f"_native_batch_norm_legit_no_training({AFFINE}, Tensor running_mean, Tensor running_var, float momentum, "
-    f"float eps) -> {THREE}"
+    f"float eps) -> {THREE}",
+    refuses="whole complex",
+    core=True,
 )
 
 
@@ -188,7 +196,8 @@ def batch_norm_no_training_kernel(
 native_batch_norm_backward_op = Operator(
     "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, "
     "Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) "
-    f"-> {THREE}"
+    f"-> {THREE}",
+    refuses="whole complex",
 )
 
 
@@ -318,7 +327,8 @@ native_batch_norm = public(native_batch_norm_op, method=False)
 
 batch_norm_op = Operator(
     f"batch_norm({AFFINE}, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, "
-    "bool cudnn_enabled) -> Tensor"
+    "bool cudnn_enabled) -> Tensor",
+    refuses="whole complex",
 )
 
 
@@ -343,7 +353,8 @@ batch_norm = public(batch_norm_op, method=False)
 
 instance_norm_op = Operator(
     f"instance_norm({AFFINE}, Tensor? running_mean, Tensor? running_var, bool use_input_stats, float momentum, "
-    "float eps, bool cudnn_enabled) -> Tensor"
+    "float eps, bool cudnn_enabled) -> Tensor",
+    refuses="whole complex",
 )
 
 
@@ -369,11 +380,15 @@ instance_norm = public(instance_norm_op, method=False)
 # --- group norm ------------------------------------------------------------------------------------------------------
 
 native_group_norm_op = Operator(
-    f"native_group_norm({AFFINE}, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> {THREE}"
+    f"native_group_norm({AFFINE}, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> {THREE}",
+    refuses="whole complex",
+    core=True,
 )
 native_group_norm_backward_op = Operator(
     "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, "
-    f"SymInt C, SymInt HxW, int group, bool[3] output_mask) -> {THREE}"
+    f"SymInt C, SymInt HxW, int group, bool[3] output_mask) -> {THREE}",
+    refuses="whole complex",
+    core=True,
 )
 
 
@@ -505,7 +520,8 @@ native_group_norm = public(native_group_norm_op, method=False)
 
 group_norm_op = Operator(
     "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
-    "bool cudnn_enabled=True) -> Tensor"
+    "bool cudnn_enabled=True) -> Tensor",
+    refuses="whole complex",
 )
 
 
@@ -525,7 +541,9 @@ group_norm = public(group_norm_op, method=False)
 # --- rms norm --------------------------------------------------------------------------------------------------------
 
 rms_norm_op = Operator(
-    "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor"
+    "rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+    refuses="whole",
+    autocast={"cuda": "fp32"},
 )
 EPSILON = {"float64": 2.0**-52, "complex128": 2.0**-52, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 

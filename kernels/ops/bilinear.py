@@ -16,8 +16,13 @@ trilinear_op = Operator(
     "_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, "
     "int unroll_dim=1) -> Tensor",
     out="out",
+    refuses="bool",
 )
-bilinear_op = Operator("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor")
+bilinear_op = Operator(
+    "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
+    refuses="bool",
+    autocast={"cuda": "promote"},
+)
 
 
 @trilinear_op.explicit

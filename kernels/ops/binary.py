@@ -40,7 +40,6 @@ copysign = operator(
 with_number(
     copysign,
     "copysign.Scalar(Tensor self, Scalar other) -> Tensor",
-    late_out=True,
     derivative=copysign_gradient,
     node="CopysignBackward1",
 )
@@ -237,9 +236,9 @@ def shift(name: str, short: str, body: Any) -> Any:
         **facts,
     )
     schema = f"{name}.Tensor_Scalar(Tensor self, Scalar other) -> Tensor"
-    number = with_number(op, schema, late_out=True, derivative=False)
+    number = with_number(op, schema, derivative=False)
     signs = [
-        pointwise(f"__{short}__.{kind}(Tensor self, {kind} other) -> Tensor", integral(body), late_out=True, **facts)
+        pointwise(f"__{short}__.{kind}(Tensor self, {kind} other) -> Tensor", integral(body), **facts)
         for kind in ("Tensor", "Scalar")
     ]
     public(*signs, function=False)

@@ -41,6 +41,7 @@ from .solving import linalg_solve_triangular
     for_complex=True,
     autocast=CPU_FP32,
     method=False,
+    refuses="whole halves",
 )
 def linalg_cholesky_ex(self, upper, check_errors):
     check_square(self, "linalg.cholesky", floating=True)
@@ -75,6 +76,7 @@ linalg_cholesky = some_results(
     out="out",
     autocast=CPU_FP32,
     method=False,
+    refuses="whole halves",
 )
 
 
@@ -84,6 +86,8 @@ linalg_cholesky = some_results(
     derivative=lambda grad, result, upper: cholesky_backward(grad, result, upper),
     for_complex=True,
     autocast=CPU_FP32,
+    batching="leading",
+    refuses="whole halves",
 )
 def cholesky(self, upper):
     check_square(self, "cholesky")
@@ -109,7 +113,13 @@ def cholesky_body(out, self, upper):
 # --- with the factor -------------------------------------------------------------------------------------------------
 
 
-@structured("cholesky_inverse(Tensor self, bool upper=False) -> Tensor", out="out", autocast=CPU_FP32)
+@structured(
+    "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
+    out="out",
+    autocast=CPU_FP32,
+    batching="leading",
+    refuses="whole halves",
+)
 def cholesky_inverse(self, upper):
     check_square(self, "cholesky_inverse")
     return column_major(self._shape, self)
@@ -128,7 +138,13 @@ def cholesky_inverse_backward(grad, self, result, upper):
     return -self.triu().matmul(inner).triu() if upper else -inner.matmul(self.tril()).tril()
 
 
-@structured("_cholesky_solve_helper(Tensor self, Tensor A, bool upper) -> Tensor", out="out", face=False)
+@structured(
+    "_cholesky_solve_helper(Tensor self, Tensor A, bool upper) -> Tensor",
+    out="out",
+    face=False,
+    batching="leading",
+    refuses="whole halves",
+)
 def cholesky_solve_helper_op(self, A, upper):
     return column_major(self._shape, self)
 
@@ -139,7 +155,12 @@ def cholesky_solve_body(out, self, A, upper):
     for_each_matrix(lambda b, a: lapack.cholesky_solve(a, b, upper), (out,), self, A)
 
 
-@kernel("cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", out="out", autocast=CPU_FP32)
+@kernel(
+    "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
+    out="out",
+    autocast=CPU_FP32,
+    refuses="whole halves",
+)
 def cholesky_solve(self, input2, upper):
     """X of A X = B, where A comes as its factor."""
     for name, x in (("b", self), ("u", input2)):
@@ -167,6 +188,8 @@ def cholesky_solve_backward(grad, input2, result, upper):
     "-> (Tensor LD, Tensor pivots, Tensor info)",
     out="out",
     method=False,
+    by_host="pivots of Bunch and Kaufman are chosen between two searches of every column",
+    refuses="whole halves",
 )
 def linalg_ldl_factor_ex(self, hermitian, check_errors):
     check_square(self, "torch.linalg.ldl_factor_ex", floating=True)
@@ -189,11 +212,16 @@ linalg_ldl_factor = some_results(
     check="torch.linalg.ldl_factor",
     out="out",
     method=False,
+    refuses="whole halves",
 )
 
 
 @structured(
-    "linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor", out="out", method=False
+    "linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor",
+    out="out",
+    method=False,
+    by_host="its pivots are LAPACK's, and are looked at before they are used",
+    refuses="whole halves",
 )
 def linalg_ldl_solve(LD, pivots, B, hermitian):
     name = "torch.linalg.ldl_solve"

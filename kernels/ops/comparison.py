@@ -127,7 +127,7 @@ bitwise_not = unary(
 # --- NaN and infinity ----------------------------------------------------------------------------------------------
 
 
-@unary("isnan", "compare", inplace=False, out=None, late_out=True, core=True, derivative=False)
+@unary("isnan", "compare", inplace=False, out=None, core=True, derivative=False)
 def isnan(self):
     return self != self
 
@@ -150,7 +150,6 @@ isinf = unary(
     "compare",
     inplace=False,
     out=None,
-    late_out=True,
     core=True,
     derivative=False,
 )

@@ -65,7 +65,14 @@ def turned_over(base: Tensor, bit: int) -> Tensor:
     return view
 
 
-@kernel("_conj(Tensor(a) self) -> Tensor(a)", derivative=lambda grad: grad.conj(), for_complex=True, face=False)
+@kernel(
+    "_conj(Tensor(a) self) -> Tensor(a)",
+    derivative=lambda grad: grad.conj(),
+    for_complex=True,
+    face=False,
+    batching="pointwise",
+    refuses="whole floating",
+)
 @leaf
 def conj_view_op(self):
     if not self._dtype.is_complex:
@@ -73,7 +80,7 @@ def conj_view_op(self):
     return turned_over(self, CONJUGATE)
 
 
-@kernel("_neg_view(Tensor(a) self) -> Tensor(a)", derivative=lambda grad: grad.neg(), face=False)
+@kernel("_neg_view(Tensor(a) self) -> Tensor(a)", derivative=lambda grad: grad.neg(), face=False, batching="pointwise")
 @leaf
 def neg_view_op(self):
     return turned_over(self, NEGATIVE)
@@ -131,6 +138,7 @@ def conj_physical_out(self, out):
     for_complex=True,
     forward="linear",
     face=False,
+    batching="pointwise",
 )
 def conj_physical_copy_op(self):
     """A clone of the conjugate view: a copy conjugates on the way, if there is anything to conjugate."""
@@ -160,6 +168,8 @@ conj_physical_ = public(conj_physical_inplace_op)
     derivative=lambda grad: view_as_complex_op.functional(grad.contiguous()),
     for_complex=True,
     face=False,
+    batching="pointwise",
+    refuses="whole floating",
 )
 @leaf
 def view_as_real_op(self):
@@ -182,6 +192,8 @@ def view_as_real_op(self):
     for_complex=True,
     autocast=CPU_FP32,
     face=False,
+    batching="leading",
+    refuses="whole halves complex",
 )
 @leaf
 def view_as_complex_op(self):
@@ -209,7 +221,7 @@ def view_as_complex_op(self):
 view_as_real, view_as_complex = public(view_as_real_op, method=False), public(view_as_complex_op, method=False)
 
 real_op = composite_view(Operator("real(Tensor(a) self) -> Tensor(a)"))
-imag_op = composite_view(Operator("imag(Tensor(a) self) -> Tensor(a)"))
+imag_op = composite_view(Operator("imag(Tensor(a) self) -> Tensor(a)", refuses="whole floating"))
 
 
 def part(self: Tensor, index: int) -> Tensor:

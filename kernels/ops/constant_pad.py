@@ -14,7 +14,9 @@ from .copying import move, suggested_format
 from .creation import strides_for
 from .geometry import sliced
 
-constant_pad_nd_op = Operator("constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor")
+constant_pad_nd_op = Operator(
+    "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", core=True, batching="leading"
+)
 
 
 @constant_pad_nd_op.explicit

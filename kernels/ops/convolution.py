@@ -27,10 +27,17 @@ ARGUMENTS = (
 
 HOW = ("stride", "padding", "dilation", "transposed", "output_padding", "groups")
 
-convolution_op = Structured(f"convolution(Tensor input, Tensor weight, Tensor? bias, {ARGUMENTS}) -> Tensor", out="out")
+convolution_op = Structured(
+    f"convolution(Tensor input, Tensor weight, Tensor? bias, {ARGUMENTS}) -> Tensor",
+    out="out",
+    refuses="bool",
+    core=True,
+    autocast={"cuda": "lower_precision_fp"},
+)
 convolution_backward_op = Operator(
     f"convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, {ARGUMENTS}, "
-    "bool[3] output_mask) -> (Tensor, Tensor, Tensor)"
+    "bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    core=True,
 )
 
 # --- arguments -------------------------------------------------------------------------------------------------------
@@ -425,13 +432,16 @@ def declare(dims: int) -> tuple[Any, Any]:
     name, turned, rank = f"conv{dims}d", f"conv_transpose{dims}d", Rank(dims)
     n, overload = f"SymInt[{dims}]", "" if dims == 1 else ".input"
     head = "(Tensor input, Tensor weight, Tensor? bias=None"
-    plain_op = Operator(f"{name}{head}, {n} stride=1, {n} padding=0, {n} dilation=1, SymInt groups=1) -> Tensor")
+    plain_op = Operator(
+        f"{name}{head}, {n} stride=1, {n} padding=0, {n} dilation=1, SymInt groups=1) -> Tensor", refuses="bool"
+    )
     word_op = Operator(
         f'{name}.padding{head}, {n} stride=1, str padding="valid", {n} dilation=1, SymInt groups=1) -> Tensor'
     )
     turned_op = Operator(
         f"{turned}{overload}{head}, {n} stride=1, {n} padding=0, {n} output_padding=0, SymInt groups=1, "
-        f"{n} dilation=1) -> Tensor"
+        f"{n} dilation=1) -> Tensor",
+        refuses="bool",
     )
 
     @plain_op.implicit

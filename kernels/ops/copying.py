@@ -244,7 +244,7 @@ def conj_neg_flags(target: Tensor, source: Tensor) -> dict[str, bool]:
 
 # --- copies -----------------------------------------------------------------------------------------------------------
 
-clone_op = Operator("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", tags=("pointwise",))
+clone_op = Operator("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", tags=("pointwise",), core=True)
 
 
 @clone_op.explicit
@@ -287,7 +287,9 @@ contiguous = public(contiguous_op, function=False)
 
 to_copy_op = Operator(
     "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-    "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor"
+    "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
+    core=True,
+    batching="pointwise",
 )
 
 
@@ -322,7 +324,10 @@ autocast.FLOAT32.fill(dtypes.float32)
 autocast.WIDER.fill(promote_types)
 
 copy_inplace_op = Operator(
-    "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", numbers=True, tags=("inplace",)
+    "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
+    numbers=True,
+    tags=("inplace",),
+    batching="pointwise",
 )
 
 
@@ -449,7 +454,7 @@ copy_inplace_op.derivative(self=lambda grad: zeros_of(grad), src=lambda grad: gr
 copy_inplace_op.forward("linear")
 copy_ = public(copy_inplace_op, function=False)
 
-copy_op = Operator("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor")
+copy_op = Operator("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", core=True)
 
 
 @copy_op.explicit
@@ -477,21 +482,23 @@ def zeros_of(grad: Tensor) -> Tensor:
 
 # --- the same memory --------------------------------------------------------------------------------------------------
 
-alias_op = Operator("alias(Tensor(a) self) -> Tensor(a)")
+alias_op = Operator("alias(Tensor(a) self) -> Tensor(a)", core=True, batching="pointwise")
 
 
 give_view(alias_op, unchanged, "alias_kernel")
 alias_op.derivative(self=lambda grad: grad)
 alias = public(alias_op, function=False)
 
-detach_op = Operator("detach(Tensor(a) self) -> Tensor(a)")
+detach_op = Operator("detach(Tensor(a) self) -> Tensor(a)", batching="pointwise")
 
 
 give_view(detach_op, unchanged, "detach_kernel")
 outside_graph(detach_op)
 detach = public(detach_op)
 
-detach_inplace_op = Operator("detach_(Tensor(a!) self) -> Tensor(a!)", tags=("inplace", "inplace_view"))
+detach_inplace_op = Operator(
+    "detach_(Tensor(a!) self) -> Tensor(a!)", tags=("inplace", "inplace_view"), batching="pointwise"
+)
 
 
 @detach_inplace_op.explicit
@@ -540,7 +547,7 @@ impl(
 )
 detach_ = public(detach_inplace_op)
 
-lift_fresh_op = composite_view(Operator("lift_fresh(Tensor(a) self) -> Tensor(a)"))
+lift_fresh_op = composite_view(Operator("lift_fresh(Tensor(a) self) -> Tensor(a)", batching="pointwise"))
 
 
 @lift_fresh_op.explicit
@@ -558,7 +565,7 @@ impl(
     place=place_of(lift_fresh_kernel),
 )
 
-lift_fresh_copy_op = Operator("lift_fresh_copy(Tensor self) -> Tensor", tags=("view_copy",))
+lift_fresh_copy_op = Operator("lift_fresh_copy(Tensor self) -> Tensor", tags=("view_copy",), batching="pointwise")
 
 
 @lift_fresh_copy_op.explicit
@@ -602,9 +609,11 @@ Tensor.data = overridable_property(_get_data, _set_data)  # type: ignore[attr-de
 
 # --- filling ----------------------------------------------------------------------------------------------------------
 
-fill_inplace_scalar_op = Operator("fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", tags=("inplace",))
+fill_inplace_scalar_op = Operator(
+    "fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", tags=("inplace",), batching="pointwise"
+)
 fill_inplace_tensor_op = Operator("fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)", tags=("inplace",))
-fill_scalar_op = Operator("fill.Scalar(Tensor self, Scalar value) -> Tensor")
+fill_scalar_op = Operator("fill.Scalar(Tensor self, Scalar value) -> Tensor", core=True, batching="pointwise")
 fill_tensor_op = Operator("fill.Tensor(Tensor self, Tensor value) -> Tensor")
 
 
@@ -704,7 +713,7 @@ fill_inplace_tensor_op.forward("linear")
 fill_ = public(fill_inplace_tensor_op, fill_inplace_scalar_op)
 fill = public(fill_tensor_op, fill_scalar_op, method=False)
 
-zero_inplace_op = Operator("zero_(Tensor(a!) self) -> Tensor(a!)", tags=("inplace",))
+zero_inplace_op = Operator("zero_(Tensor(a!) self) -> Tensor(a!)", tags=("inplace",), batching="pointwise")
 
 
 @zero_inplace_op.kernel("CPU", "Meta")
@@ -732,7 +741,9 @@ ZEROS.fill(lambda shape, dtype, device: zeros_op.functional(shape, dtype=dtype, 
 
 # --- values for Python ------------------------------------------------------------------------------------------------
 
-local_scalar_dense_op = Operator("_local_scalar_dense(Tensor self) -> Scalar", tags=("data_dependent_output",))
+local_scalar_dense_op = Operator(
+    "_local_scalar_dense(Tensor self) -> Scalar", tags=("data_dependent_output",), core=True
+)
 
 
 @local_scalar_dense_op.kernel("CPU")
@@ -848,6 +859,8 @@ allclose = public(allclose_op)
 resize_inplace_op = Operator(
     "resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
     tags=("inplace", "inplace_view"),
+    core=True,
+    batching="view",
 )
 
 
@@ -902,6 +915,7 @@ set_storage_op = Operator(
     "set_.source_Storage_storage_offset(Tensor(a!) self, Storage source, SymInt storage_offset, SymInt[] size, "
     "SymInt[] stride=[]) -> Tensor(a!)",
     tags=("inplace", "inplace_view"),
+    batching="view",
 )
 
 

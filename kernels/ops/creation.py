@@ -56,7 +56,9 @@ _RANK = {channels_last: 4, channels_last_3d: 5}
 
 # --- memory ----------------------------------------------------------------------------------------------------------
 
-empty_op = Operator(f"empty.memory_format(SymInt[] size, *, {FACTORY}, MemoryFormat? memory_format=None) -> Tensor")
+empty_op = Operator(
+    f"empty.memory_format(SymInt[] size, *, {FACTORY}, MemoryFormat? memory_format=None) -> Tensor", core=True
+)
 
 
 @empty_op.kernel("CPU", "Meta")
@@ -79,7 +81,7 @@ def empty_out_kernel(size: Any, memory_format: Any, out: Tensor) -> Tensor:
 empty_op.out = empty_out_op.functional
 empty = public(empty_op, name="empty")
 
-empty_strided_op = Operator(f"empty_strided(SymInt[] size, SymInt[] stride, *, {FACTORY}) -> Tensor")
+empty_strided_op = Operator(f"empty_strided(SymInt[] size, SymInt[] stride, *, {FACTORY}) -> Tensor", core=True)
 
 
 @empty_strided_op.kernel("CPU", "Meta")
@@ -289,7 +291,7 @@ ones_op.not_differentiable()
 ones_op.out = ones_out_op.functional
 ones = public(ones_op)
 
-full_op = Operator(f"full(SymInt[] size, Scalar fill_value, *, {FACTORY}) -> Tensor")
+full_op = Operator(f"full(SymInt[] size, Scalar fill_value, *, {FACTORY}) -> Tensor", core=True)
 full_out_op = Operator("full.out(SymInt[] size, Scalar fill_value, *, Tensor(a!) out) -> Tensor(a!)")
 
 
@@ -313,7 +315,7 @@ full_op.not_differentiable()
 full_op.out = full_out_op.functional
 full = public(full_op)
 
-scalar_tensor_op = Operator(f"scalar_tensor(Scalar s, *, {FACTORY}) -> Tensor")
+scalar_tensor_op = Operator(f"scalar_tensor(Scalar s, *, {FACTORY}) -> Tensor", core=True)
 
 
 @scalar_tensor_op.explicit
@@ -351,10 +353,12 @@ def preserved_strides(self: Tensor) -> tuple[int, ...]:
     return output_strides(self._shape, ((self._shape, self._stride),))
 
 
-empty_like_op = Operator(f"empty_like({LIKE}) -> Tensor")
-zeros_like_op = Operator(f"zeros_like({LIKE}) -> Tensor")
-ones_like_op = Operator(f"ones_like({LIKE}) -> Tensor")
-full_like_op = Operator(f"full_like({LIKE.replace('*', 'Scalar fill_value, *')}) -> Tensor")
+empty_like_op = Operator(f"empty_like({LIKE}) -> Tensor", batching="pointwise")
+zeros_like_op = Operator(f"zeros_like({LIKE}) -> Tensor", batching="pointwise")
+ones_like_op = Operator(f"ones_like({LIKE}) -> Tensor", batching="pointwise")
+full_like_op = Operator(
+    f"full_like({LIKE.replace('*', 'Scalar fill_value, *')}) -> Tensor", core=True, batching="pointwise"
+)
 
 
 @empty_like_op.explicit
@@ -400,10 +404,12 @@ full_like = public(full_like_op, method=False)
 
 # --- of another shape, with another tensor's dtype and device --------------------------------------------------------
 
-new_empty_op = Operator(f"new_empty(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor")
-new_zeros_op = Operator(f"new_zeros(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor")
-new_ones_op = Operator(f"new_ones(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor")
-new_full_op = Operator(f"new_full(Tensor self, SymInt[] size, Scalar fill_value, *, {FACTORY}) -> Tensor")
+new_empty_op = Operator(f"new_empty(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor", batching="dims")
+new_zeros_op = Operator(f"new_zeros(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor", batching="dims")
+new_ones_op = Operator(f"new_ones(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor", batching="dims")
+new_full_op = Operator(
+    f"new_full(Tensor self, SymInt[] size, Scalar fill_value, *, {FACTORY}) -> Tensor", batching="dims"
+)
 new_empty_strided_op = Operator(
     f"new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, {FACTORY}) -> Tensor"
 )
@@ -455,7 +461,11 @@ for _op in (new_empty_op, new_zeros_op, new_ones_op, new_full_op, new_empty_stri
 
 arange_op = Operator(f"arange(Scalar end, *, {FACTORY}) -> Tensor")
 arange_start_op = Operator(f"arange.start(Scalar start, Scalar end, *, {FACTORY}) -> Tensor")
-arange_start_step_op = Operator(f"arange.start_step(Scalar start, Scalar end, Scalar step=1, *, {FACTORY}) -> Tensor")
+arange_start_step_op = Operator(
+    f"arange.start_step(Scalar start, Scalar end, Scalar step=1, *, {FACTORY}) -> Tensor",
+    refuses="bool complex",
+    core=True,
+)
 arange_out_op = Operator("arange.out(Scalar end, *, Tensor(a!) out) -> Tensor(a!)")
 arange_start_out_op = Operator(
     "arange.start_out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)"
@@ -555,7 +565,7 @@ arange_op.out = arange_out_op.functional
 arange_start_step_op.out = arange_start_out_op.functional
 arange = public(arange_op, arange_start_op, arange_start_step_op)
 
-linspace_op = Operator(f"linspace(Scalar start, Scalar end, int steps, *, {FACTORY}) -> Tensor")
+linspace_op = Operator(f"linspace(Scalar start, Scalar end, int steps, *, {FACTORY}) -> Tensor", refuses="bool")
 linspace_out_op = Operator("linspace.out(Scalar start, Scalar end, int steps, *, Tensor(a!) out) -> Tensor(a!)")
 
 

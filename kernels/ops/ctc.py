@@ -28,11 +28,13 @@ from .pair_losses import MEAN, NONE, reduced
 GIVEN = "Tensor log_probs, Tensor targets, {lengths} input_lengths, {lengths} target_lengths"
 REST = "int blank=0, bool zero_infinity=False"
 LISTS, TENSORS = GIVEN.format(lengths="int[]"), GIVEN.format(lengths="Tensor")
-ctc_list_op = Operator(f"_ctc_loss({LISTS}, {REST}) -> (Tensor, Tensor)")
+ctc_list_op = Operator(f"_ctc_loss({LISTS}, {REST}) -> (Tensor, Tensor)", refuses="whole halves complex")
 ctc_tensor_op = Operator(f"_ctc_loss.Tensor({TENSORS}, {REST}) -> (Tensor, Tensor)")
 SAVED = "Tensor neg_log_likelihood, Tensor log_alpha, int blank, bool zero_infinity=False"
 ctc_backward_list_op = Operator(f"_ctc_loss_backward(Tensor grad, {LISTS}, {SAVED}) -> Tensor")
-ctc_backward_tensor_op = Operator(f"_ctc_loss_backward.Tensor(Tensor grad, {TENSORS}, {SAVED}) -> Tensor")
+ctc_backward_tensor_op = Operator(
+    f"_ctc_loss_backward.Tensor(Tensor grad, {TENSORS}, {SAVED}) -> Tensor", late_out=False
+)
 
 
 def as_lengths(lengths: Any, name: str) -> list[int]:
@@ -196,7 +198,8 @@ ctc_tensor_op.derivative(
 )
 
 ctc_loss_list_op = Operator(
-    f"ctc_loss.IntList({LISTS}, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor"
+    f"ctc_loss.IntList({LISTS}, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor",
+    refuses="whole halves complex",
 )
 ctc_loss_tensor_op = Operator(
     f"ctc_loss.Tensor({TENSORS}, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor"

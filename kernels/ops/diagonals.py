@@ -15,7 +15,7 @@ from .geometry import diagonal_of
 from .scattering import zeros
 from .view_copies import diagonal_copy_op
 
-diag_embed_op = Operator("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor")
+diag_embed_op = Operator("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", batching="dims")
 diag_op = Operator("diag(Tensor self, int diagonal=0) -> Tensor", out="out")
 diagflat_op = Operator("diagflat(Tensor self, int offset=0) -> Tensor")
 diff_op = Operator(

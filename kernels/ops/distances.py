@@ -27,8 +27,14 @@ from .moments import linalg_vector_norm
 
 MANY = 25  # rows from which on a Euclidean distance is made of matrix products
 
-cdist_backward_op = Operator("_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor")
-pdist_backward_op = Operator("_pdist_backward(Tensor grad, Tensor self, float p, Tensor pdist) -> Tensor")
+cdist_backward_op = Operator(
+    "_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor",
+    batching="leading",
+    refuses="whole halves complex",
+)
+pdist_backward_op = Operator(
+    "_pdist_backward(Tensor grad, Tensor self, float p, Tensor pdist) -> Tensor", refuses="whole halves complex"
+)
 
 
 # --- cdist -----------------------------------------------------------------------------------------------------------
@@ -50,7 +56,15 @@ def check_cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> N
         raise RuntimeError(f"expected scalar type {x1._dtype.tensor_name} but found {x2._dtype.tensor_name}")
 
 
-@kernel("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor", "CPU", "Meta", face=False)
+@kernel(
+    "_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor",
+    "CPU",
+    "Meta",
+    face=False,
+    batching="leading",
+    core=True,
+    refuses="whole halves complex",
+)
 def cdist_forward_op(x1, x2, p, compute_mode):
     """[*batch, n, m]: the distances between n rows of `x1` [*batch, n, d] and m rows of `x2`. Batches broadcast.
 
@@ -133,7 +147,12 @@ cdist_forward_op.derivative(x1=cdist_first, x2=cdist_second, node="CdistBackward
 cdist_backward_op.derivative((("grad", "x1", "x2", "cdist"), no_formula("_cdist_backward")))
 
 
-@composite("cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor", autocast=CUDA_FP32, face=False)
+@composite(
+    "cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor",
+    autocast=CUDA_FP32,
+    face=False,
+    refuses="whole halves complex",
+)
 def cdist_op(x1, x2, p, compute_mode):
     check_cdist(x1, x2, p, compute_mode)
     return cdist_forward_op.functional(x1, x2, p, compute_mode)
@@ -168,6 +187,8 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_fo
     derivative=lambda grad, self, p, result: gradient_of_pairs(grad, self, p, result),
     node="PdistBackward0",
     face=False,
+    core=True,
+    refuses="whole halves complex",
 )
 def pdist_forward_op(self, p):
     """[n (n - 1) / 2]: the distances between all pairs of rows, (0, 1), (0, 2), ..., (1, 2), ..."""
@@ -208,7 +229,7 @@ def pdist_backward_kernel(grad, self, p, pdist):
 pdist_backward_op.derivative((("grad", "self", "pdist"), no_formula("_pdist_backward")))
 
 
-@composite("pdist(Tensor self, float p=2) -> Tensor", autocast=CUDA_FP32, method=False)
+@composite("pdist(Tensor self, float p=2) -> Tensor", autocast=CUDA_FP32, method=False, refuses="whole halves complex")
 def pdist(self, p):
     if len(self._shape) != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {len(self._shape)}D")
@@ -223,7 +244,9 @@ def pdist(self, p):
 
 
 @composite(
-    "pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor", method=False
+    "pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor",
+    method=False,
+    refuses="bool",
 )
 def pairwise_distance(x1, x2, p, eps, keepdim):
     """The p-norm of x1 - x2 + eps along the last dimension; eps keeps its slope finite at 0."""
@@ -232,7 +255,10 @@ def pairwise_distance(x1, x2, p, eps, keepdim):
 
 
 @composite(
-    "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", autocast=CUDA_FP32, method=False
+    "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
+    autocast=CUDA_FP32,
+    method=False,
+    refuses="whole complex",
 )
 def cosine_similarity(x1, x2, dim, eps):
     """x1 · x2 / (|x1| |x2|) along `dim`. No length counts for less than eps, and that is taken for no slope."""

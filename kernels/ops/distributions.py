@@ -26,9 +26,13 @@ from .random import GENERATOR, check_floating, drawn, no_gradient, seeded, unit_
 
 # --- in place --------------------------------------------------------------------------------------------------------
 
-cauchy_op = seeded(f"cauchy_(Tensor(a!) self, float median=0, float sigma=1, {GENERATOR}) -> Tensor(a!)")
-log_normal_op = seeded(f"log_normal_(Tensor(a!) self, float mean=1, float std=2, {GENERATOR}) -> Tensor(a!)")
-geometric_op = seeded(f"geometric_(Tensor(a!) self, float p, {GENERATOR}) -> Tensor(a!)")
+cauchy_op = seeded(
+    f"cauchy_(Tensor(a!) self, float median=0, float sigma=1, {GENERATOR}) -> Tensor(a!)", refuses="whole complex"
+)
+log_normal_op = seeded(
+    f"log_normal_(Tensor(a!) self, float mean=1, float std=2, {GENERATOR}) -> Tensor(a!)", refuses="whole complex"
+)
+geometric_op = seeded(f"geometric_(Tensor(a!) self, float p, {GENERATOR}) -> Tensor(a!)", refuses="bool complex")
 
 
 def cauchy_number(u, median, sigma):
@@ -105,8 +109,10 @@ public(geometric_op, function=False)
 
 # --- counts ----------------------------------------------------------------------------------------------------------
 
-poisson_op = seeded("poisson(Tensor self, Generator? generator=None) -> Tensor", out="out")
-binomial_op = seeded("binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor", out="out")
+poisson_op = seeded("poisson(Tensor self, Generator? generator=None) -> Tensor", out="out", refuses="whole complex")
+binomial_op = seeded(
+    "binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor", out="out", refuses="halves"
+)
 
 
 def poisson_count(u, rate):
@@ -210,7 +216,9 @@ binomial = public(binomial_op, method=False)
 # --- categories ------------------------------------------------------------------------------------------------------
 
 multinomial_op = seeded(
-    f"multinomial(Tensor self, SymInt num_samples, bool replacement=False, {GENERATOR}) -> Tensor", out="out"
+    f"multinomial(Tensor self, SymInt num_samples, bool replacement=False, {GENERATOR}) -> Tensor",
+    out="out",
+    refuses="whole complex",
 )
 MOST_CATEGORIES = 2**24
 

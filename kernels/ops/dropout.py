@@ -65,7 +65,7 @@ def check_dropout(p: float) -> None:
 
 def declare(name: str, choices: Callable[[Any], Any], noise: Callable[[Any, float], Any]) -> tuple[Operator, Operator]:
     """`name(input, p, train)` and `name_`, which writes over its input."""
-    functional = seeded(f"{name}(Tensor input, float p, bool train) -> Tensor")
+    functional = seeded(f"{name}(Tensor input, float p, bool train) -> Tensor", refuses="whole complex")
     inplace = seeded(f"{name}_(Tensor(a!) self, float p, bool train) -> Tensor(a!)")
 
     def dropped(x: Any, p: float, train: bool, times: Callable[[Any, Any], Any]) -> Any:
@@ -107,9 +107,11 @@ feature_alpha_dropout_ = public(feature_alpha_dropout_inplace_op, method=False)
 
 # --- with a mask that is kept ----------------------------------------------------------------------------------------
 
-native_dropout_op = seeded("native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)")
+native_dropout_op = seeded(
+    "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", refuses="whole", core=True
+)
 native_dropout_backward_op = Structured(
-    "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor"
+    "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor", batching="pointwise"
 )
 
 

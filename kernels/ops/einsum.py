@@ -68,7 +68,7 @@ class Plan:
     count: int
 
 
-@composite("einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", face=False)
+@composite("einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", face=False, refuses="bool")
 def einsum_op(equation, tensors, path):
     """Products summed over the letters that the result does not have: "ij,jk->ik" is the product of matrices.
 

@@ -214,7 +214,7 @@ atan2 = binary(
     kernels.atan2,
     "float",
     cost=16,
-    core=True,
+    core="out",
     autocast=CUDA_PROMOTE,
     refuses={COMPLEX: "atan2_cpu"},
     derivative={

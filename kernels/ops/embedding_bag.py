@@ -27,9 +27,13 @@ _OPTIONS = (
     "bool include_last_offset=False"
 )
 _RESULTS = "(Tensor, Tensor, Tensor, Tensor)"
-embedding_bag_op = Operator(f"_embedding_bag({_BAGS}, {_OPTIONS}, int padding_idx=-1) -> {_RESULTS}")
-forward_only_op = Operator(f"_embedding_bag_forward_only({_BAGS}, {_OPTIONS}, int padding_idx=-1) -> {_RESULTS}")
-bag_op = Operator(f"embedding_bag({_BAGS}, {_OPTIONS}) -> {_RESULTS}")
+embedding_bag_op = Operator(
+    f"_embedding_bag({_BAGS}, {_OPTIONS}, int padding_idx=-1) -> {_RESULTS}", refuses="whole complex", core=True
+)
+forward_only_op = Operator(
+    f"_embedding_bag_forward_only({_BAGS}, {_OPTIONS}, int padding_idx=-1) -> {_RESULTS}", refuses="whole complex"
+)
+bag_op = Operator(f"embedding_bag({_BAGS}, {_OPTIONS}) -> {_RESULTS}", refuses="whole complex")
 bag_padding_op = Operator(
     f"embedding_bag.padding_idx({_BAGS}, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, "
     f"bool include_last_offset, int? padding_idx) -> {_RESULTS}"

@@ -216,7 +216,8 @@ def extreme_of_dims(name: str, reduction: Reduction, kernel_name: str) -> Any:
                 check_not_empty(name, self, d)
 
     schema = f"{name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor"
-    return public(Reduced(schema, reduction, check=check, check_out=check_same_out, out="out", derivative=shared))
+    facts: dict[str, Any] = {"out": "out", "refuses": "complex", "core": True, "derivative": shared}
+    return public(Reduced(schema, reduction, check=check, check_out=check_same_out, **facts))
 
 
 amax = extreme_of_dims("amax", kernels.AMAX, "max_values_cpu")
@@ -239,6 +240,8 @@ def extreme(name: str, reduction: Reduction, of_two: Any, names: tuple[str, str]
         check=check,
         check_out=check_same_out,
         out="unary_out",
+        refuses="complex",
+        batching="full",
         derivative=lambda grad, self, result: shared(grad, self, result, None, False),
         node=f"{name.capitalize()}Backward1",
     )
@@ -248,6 +251,7 @@ def extreme(name: str, reduction: Reduction, of_two: Any, names: tuple[str, str]
         out=f"dim_{name}",
         out_names=names,
         tags=REDUCTION,
+        core=True,
         face=False,
     )
     def along_dim(self, dim, keepdim):
@@ -262,7 +266,7 @@ def extreme(name: str, reduction: Reduction, of_two: Any, names: tuple[str, str]
         return Choice(reduced_shape(self._shape, dims, keepdim), None, ready)
 
     schema = f"{name}.other(Tensor self, Tensor other) -> Tensor"
-    other = same_as(schema, of_two, out="out", tags=("pointwise",), refuses=(), face=False)
+    other = same_as(schema, of_two, out="out", tags=("pointwise",), refuses=None, face=False)
     return public(of_all, other, along_dim)  # a 0-d integer tensor is an operand rather than a dimension
 
 
@@ -280,6 +284,9 @@ def position(name: str, largest: bool) -> Any:
         out="out",
         tags=REDUCTION,
         derivative=False,
+        refuses="bool complex",
+        core=True,
+        batching="full",
     )
     def meta(self, dim, keepdim):
         if self._dtype.is_complex or self._dtype is dtypes.bool:
@@ -312,6 +319,8 @@ argmin = position("argmin", largest=False)
     "Meta",
     out="out",
     tags=REDUCTION,
+    batching="full",
+    refuses="complex",
 )
 def aminmax(self, dim, keepdim):
     check_has_kernel("aminmax_cpu", self, COMPLEX)

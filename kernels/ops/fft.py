@@ -259,7 +259,8 @@ Transform = Callable[..., Any]  # (out or None, x, n or s, dim, norm)
 
 def operator(name: str, arguments: str, transform: Transform) -> Operator:
     """The composite operator of a transform, and its out= form."""
-    op = Operator(f"fft_{name}(Tensor self, {arguments}, str? norm=None) -> Tensor", out="out")
+    refused = "halves complex" if name.startswith(("rfft", "ihfft")) else "halves"
+    op = Operator(f"fft_{name}(Tensor self, {arguments}, str? norm=None) -> Tensor", out="out", refuses=refused)
 
     def composite(self: Any, points: Any, dim: Any, norm: Any) -> Any:
         return transform(None, self, points, dim, norm)
@@ -303,8 +304,12 @@ fft_hfftn, fft_ihfftn = public(fft_hfftn_op, method=False), public(fft_ihfftn_op
 # --- frequencies ------------------------------------------------------------------------------------------------------
 
 FACTORY = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
-fft_fftfreq_out_op = Operator("fft_fftfreq.out(int n, float d=1., *, Tensor(a!) out) -> Tensor(a!)")
-fft_rfftfreq_out_op = Operator("fft_rfftfreq.out(int n, float d=1., *, Tensor(a!) out) -> Tensor(a!)")
+fft_fftfreq_out_op = Operator(
+    "fft_fftfreq.out(int n, float d=1., *, Tensor(a!) out) -> Tensor(a!)", refuses="whole complex"
+)
+fft_rfftfreq_out_op = Operator(
+    "fft_rfftfreq.out(int n, float d=1., *, Tensor(a!) out) -> Tensor(a!)", refuses="whole complex"
+)
 
 
 def check_frequencies(name: str, kind: Any) -> None:
@@ -329,13 +334,13 @@ def rfftfreq_out(n, d, out):
     return out.mul_(1.0 / (n * d) if n and d else float("inf"))
 
 
-@kernel(f"fft_fftfreq(int n, float d=1., *, {FACTORY}) -> Tensor", face=False)
+@kernel(f"fft_fftfreq(int n, float d=1., *, {FACTORY}) -> Tensor", face=False, refuses="whole complex")
 def fft_fftfreq_op(n, d, dtype, layout, device, pin_memory):
     check_frequencies("fftfreq", dtype or get_default_dtype())
     return fftfreq_out(n, d, empty_op.functional([n], dtype=dtype, device=device))
 
 
-@kernel(f"fft_rfftfreq(int n, float d=1., *, {FACTORY}) -> Tensor", face=False)
+@kernel(f"fft_rfftfreq(int n, float d=1., *, {FACTORY}) -> Tensor", face=False, refuses="whole complex")
 def fft_rfftfreq_op(n, d, dtype, layout, device, pin_memory):
     check_frequencies("rfftfreq", dtype or get_default_dtype())
     return rfftfreq_out(n, d, empty_op.functional([n // 2 + 1], dtype=dtype, device=device))

@@ -62,6 +62,8 @@ def strides_behind(
     out="out",
     forward="linear",
     face=False,
+    core=True,
+    refuses="whole halves complex",
 )
 def fft_r2c_op(self, dim, normalization, onesided):
     kind = in_kind(self, COMPLEX, "floating-point")
@@ -85,6 +87,8 @@ def fft_r2c_body(out, self, dim, normalization, onesided):
     out="out",
     forward="linear",
     face=False,
+    core=True,
+    refuses="whole floating",
 )
 def fft_c2r_op(self, dim, normalization, last_dim_size):
     kind = in_kind(self, REAL, "complex")
@@ -107,6 +111,7 @@ def fft_c2r_body(out, self, dim, normalization, last_dim_size):
     out="out",
     forward="linear",
     face=False,
+    refuses="whole floating",
 )
 def fft_c2c_op(self, dim, normalization, forward):
     in_kind(self, REAL, "complex")

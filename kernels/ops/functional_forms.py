@@ -56,7 +56,9 @@ def functional_form_of(writing: Operator, name: str = "", *, derivative: bool = 
     returns = results[0].removesuffix(" self_out") if len(results) == 1 else f"({', '.join(results)})"
     called = head(name or writing.base_name.removesuffix("_"), text.overload_name)
     drawn = ("nondeterministic_seeded",) if Tag.nondeterministic_seeded in writing.functional.tags else ()
-    made = Operator(f"{called}({', '.join(WRITTEN.sub('', one) for one in text.arguments)}) -> {returns}", tags=drawn)
+    schema = f"{called}({', '.join(WRITTEN.sub('', one) for one in text.arguments)}) -> {returns}"
+    late = False if name or len(results) > 1 else None
+    made = Operator(schema, tags=drawn, late_out=late, refuses=writing.refuses)
 
     def form(*args: Any) -> Any:
         given = [copy_of(value) if position in written else value for position, value in enumerate(args)]

@@ -24,7 +24,9 @@ from ..declare.structured import not_implemented
 from .creation import like
 from .random import Generator, drawn, seeded
 
-standard_gamma_op = seeded("_standard_gamma(Tensor self, Generator? generator=None) -> Tensor", out="out")
+standard_gamma_op = seeded(
+    "_standard_gamma(Tensor self, Generator? generator=None) -> Tensor", out="out", refuses="whole halves complex"
+)
 
 
 def check_precise(kernel_name: str, dtype: Any) -> None:
@@ -72,7 +74,12 @@ def draw(count: int, fill: Any, generator: Generator | None) -> np.ndarray:
     return as_numpy(numbers)
 
 
-standard_gamma_grad_op = Operator("_standard_gamma_grad(Tensor self, Tensor output) -> Tensor", out="out")
+standard_gamma_grad_op = Operator(
+    "_standard_gamma_grad(Tensor self, Tensor output) -> Tensor",
+    out="out",
+    refuses="whole halves complex",
+    batching="pointwise",
+)
 
 
 def slope_of_draw(a, x):

@@ -69,10 +69,13 @@ def located(grid: Tensor, input: Tensor, mode: int, padding: int, align: bool) -
 def declare(dims: int, kernel: str, backward_kernel: str) -> tuple[Operator, Any]:
     """`grid_sampler_2d`, for two dimensions."""
     name = f"grid_sampler_{dims}d"
-    op = Operator(f"{name}(Tensor input, Tensor grid, {HOW}) -> Tensor", out="out")
+    floating: dict[str, Any] = {"refuses": "whole complex"}
+    facts = floating | {"core": dims == 2, "autocast": {"cpu": "fp32"}}
+    op = Operator(f"{name}(Tensor input, Tensor grid, {HOW}) -> Tensor", out="out", **facts)
     backward_op = Operator(
         f"{name}_backward(Tensor grad_output, Tensor input, Tensor grid, {HOW}, bool[2] output_mask) -> "
-        "(Tensor, Tensor)"
+        "(Tensor, Tensor)",
+        **floating,
     )
 
     @op.kernel("CPU", "Meta")
@@ -165,9 +168,13 @@ grid_sampler_2d_op, grid_sampler_2d = declare(
 grid_sampler_3d_op, grid_sampler_3d = declare(3, "grid_sampler3d_cpu", "grid_sampler_3d_backward_cpu")
 
 # the second way that PyTorch has for two dimensions on the CPU; here it is the first one
-fallback_op = Operator(f"_grid_sampler_2d_cpu_fallback(Tensor input, Tensor grid, {HOW}) -> Tensor")
+fallback_op = Operator(
+    f"_grid_sampler_2d_cpu_fallback(Tensor input, Tensor grid, {HOW}) -> Tensor", refuses="whole complex"
+)
 fallback_backward_op = Operator(
-    f"_grid_sampler_2d_cpu_fallback_backward(Tensor grad_output, Tensor input, Tensor grid, {HOW}) -> (Tensor, Tensor)"
+    f"_grid_sampler_2d_cpu_fallback_backward(Tensor grad_output, Tensor input, Tensor grid, {HOW}) -> (Tensor, Tensor)",
+    refuses="whole complex",
+    late_out=False,
 )
 
 
@@ -189,7 +196,11 @@ def fallback_gradients(grad: Any, *arguments: Any) -> Any:
 fallback_op.derivative((("input", "grid"), fallback_gradients))
 fallback_op.autocast(cpu="fp32")
 
-grid_sampler_op = Operator(f"grid_sampler(Tensor input, Tensor grid, {HOW}) -> Tensor")
+grid_sampler_op = Operator(
+    f"grid_sampler(Tensor input, Tensor grid, {HOW}) -> Tensor",
+    refuses="whole complex",
+    autocast={"cpu": "fp32", "cuda": "promote"},
+)
 
 
 @grid_sampler_op.implicit
@@ -204,10 +215,10 @@ grid_sampler = public(grid_sampler_op, method=False)
 # --- grids -----------------------------------------------------------------------------------------------------------
 
 affine_grid_generator_op = Operator(
-    "affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor", out="out"
+    "affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor", out="out", refuses="bool"
 )
 affine_grid_generator_backward_op = Operator(
-    "affine_grid_generator_backward(Tensor grad, SymInt[] size, bool align_corners) -> Tensor"
+    "affine_grid_generator_backward(Tensor grad, SymInt[] size, bool align_corners) -> Tensor", refuses="bool"
 )
 
 

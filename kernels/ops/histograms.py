@@ -22,7 +22,7 @@ from ..declare.structured import c_name, not_implemented
 _OPTIONS = "Tensor? weight=None, bool density=False"
 _NAMED = "(Tensor hist, Tensor bin_edges)"
 _SEVERAL = f"float[]? range=None, {_OPTIONS}) -> (Tensor hist, Tensor[] bin_edges)"
-histogramdd_op = Operator(f"histogramdd(Tensor self, int[] bins, {_SEVERAL}")
+histogramdd_op = Operator(f"histogramdd(Tensor self, int[] bins, {_SEVERAL}", refuses="whole halves complex")
 histogramdd_edges_op = Operator(f"histogramdd.TensorList_bins(Tensor self, Tensor[] bins, {_SEVERAL}")
 
 
@@ -156,6 +156,7 @@ def as_tensor(values: np.ndarray, like: Tensor) -> Tensor:
     f"histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, {_OPTIONS}) -> {_NAMED}",
     "CPU",
     out="bin_ct_out",
+    refuses="whole halves complex",
     face=False,
 )
 def histogram_op(self, bins, range_, weight, density):
@@ -172,6 +173,7 @@ def histogram_op(self, bins, range_, weight, density):
     "CPU",
     out="bins_tensor_out",
     face=False,
+    refuses="whole halves complex",
 )
 def histogram_bins_op(self, bins, weight, density):
     check_edges(self, [bins], 1)
@@ -199,6 +201,8 @@ histogram = public(histogram_bins_op, histogram_op)
     f"_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, {_OPTIONS}) -> Tensor[]",
     "CPU",
     face=False,
+    late_out=True,
+    refuses="whole halves complex",
 )
 def edges_op(self, bins, range_, weight, density):
     rows = rows_of(self)
@@ -211,6 +215,7 @@ def edges_op(self, bins, range_, weight, density):
     "CPU",
     out="out",
     face=False,
+    refuses="whole halves complex",
 )
 def counts_op(self, bins, range_, weight, density):
     rows = rows_of(self)
@@ -221,7 +226,11 @@ def counts_op(self, bins, range_, weight, density):
 
 
 @kernel(
-    f"_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, {_OPTIONS}) -> Tensor", "CPU", out="out", face=False
+    f"_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, {_OPTIONS}) -> Tensor",
+    "CPU",
+    out="out",
+    face=False,
+    refuses="whole halves complex",
 )
 def counts_by_edges_op(self, bins, weight, density):
     rows = rows_of(self)

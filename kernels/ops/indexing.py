@@ -55,9 +55,9 @@ from .views import expand_op, select_op, slice_op, unsqueeze_op, view_op
 
 # --- several index tensors at once ------------------------------------------------------------------------------------
 
-index_op = Operator("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", tags=("dynamic_output_shape",))
+index_op = Operator("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", tags=("dynamic_output_shape",), core=True)
 index_put_op = Operator(
-    "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", inplace=True
+    "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", inplace=True, core=True
 )
 
 Indices = Sequence[Tensor | None]

@@ -17,9 +17,9 @@ from ..declare.operator import kernel
 from ..declare.public import public
 
 
-def inquiry(schema: str, answer: Callable[..., Any], namespace: str = "aten") -> Operator:
+def inquiry(schema: str, answer: Callable[..., Any], namespace: str = "aten", **facts: Any) -> Operator:
     """An operator that looks at its arguments and answers."""
-    op = Operator(schema, namespace=namespace)
+    op = Operator(schema, namespace=namespace, **facts)
     op.implicit(answer)
     op.understands("Conjugate", "Negative", "ZeroTensor")
     return op
@@ -66,6 +66,7 @@ data_op = inquiry("data(Tensor self) -> Tensor", lambda self: self.data)
 requires_grad_op = inquiry(
     "requires_grad_(Tensor(a!) self, bool requires_grad=True) -> Tensor(a!)",
     lambda self, requires_grad: self.requires_grad_(requires_grad),
+    refuses="whole",
 )
 
 

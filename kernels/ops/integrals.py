@@ -18,9 +18,9 @@ from .shape import cat_op
 
 # --- trapezoids -------------------------------------------------------------------------------------------------------
 
-trapezoid_x_op = Operator("trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor")
+trapezoid_x_op = Operator("trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", refuses="bool")
 trapezoid_op = Operator("trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor")
-trapz_x_op = Operator("trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor")
+trapz_x_op = Operator("trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", refuses="bool")
 trapz_op = Operator("trapz.dx(Tensor y, *, float dx=1., int dim=-1) -> Tensor")
 
 
@@ -91,7 +91,7 @@ def trapezoid_spaced(y, dx, dim):
     return times(y.sum([axis]) - ends, dx)
 
 
-@composite("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", face=False)
+@composite("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", face=False, refuses="bool")
 def cumulative_x_op(y, x, dim):
     """The integral from the first sample up to each of the others."""
     axis = check_samples("cumulative_trapezoid", y, dim, x)
@@ -113,7 +113,9 @@ cumulative_trapezoid = public(cumulative_x_op, cumulative_op)
 # --- gradient ---------------------------------------------------------------------------------------------------------
 
 _SELF, _EDGE = "Tensor self, *", "int edge_order=1) -> Tensor[]"
-gradient_op = Operator(f"gradient.scalarint({_SELF}, Scalar? spacing=None, int? dim=None, {_EDGE}")
+gradient_op = Operator(
+    f"gradient.scalarint({_SELF}, Scalar? spacing=None, int? dim=None, {_EDGE}", refuses="bool uint8"
+)
 gradient_dims_op = Operator(f"gradient.scalararray({_SELF}, Scalar spacing, int[] dim, {_EDGE}")
 gradient_numbers_op = Operator(f"gradient.scalarrayint({_SELF}, Scalar[] spacing, int? dim=None, {_EDGE}")
 gradient_numbers_dims_op = Operator(f"gradient.scalarrayarray({_SELF}, Scalar[] spacing, int[] dim, {_EDGE}")

@@ -174,6 +174,8 @@ def right_gradient(grad: Any, mat1: Any, shape: Any, stride: Any) -> Any:
     },
     forward="multilinear",
     **CONJUGATES,
+    core=True,
+    refuses="bool",
 )
 def mm(self, mat2):
     for name, x in (("self", self), ("mat2", mat2)):
@@ -198,6 +200,8 @@ def mm(self, mat2):
     },
     forward="multilinear",
     **CONJUGATES,
+    core=True,
+    refuses="bool",
 )
 def bmm(self, mat2):
     shape = check_batches(self, mat2)
@@ -255,6 +259,8 @@ class Accumulated(Planned):
     },
     forward=tangent_of_sum(mm),
     **CONJUGATES,
+    core=True,
+    refuses="bool",
 )
 def addmm(self, mat1, mat2, beta, alpha):
     for name, x in (("mat1", mat1), ("mat2", mat2)):
@@ -285,6 +291,7 @@ def addmm(self, mat1, mat2, beta, alpha):
     },
     forward=tangent_of_sum(bmm),
     **CONJUGATES,
+    refuses="bool",
 )
 def baddbmm(self, batch1, batch2, beta, alpha):
     shape = check_batches(batch1, batch2)
@@ -342,6 +349,7 @@ def check_mv(input_shape: tuple[int, ...], input_dtype: Any, mat: Tensor, vec: T
     autocast=CUDA_LOWER,
     derivative={"self": lambda grad, vec: grad.outer(vec), "vec": lambda grad, self: self.t().mv(grad)},
     forward="multilinear",
+    refuses="bool",
 )
 def mv(self, vec):
     check_mv((self._shape[0] if self._shape else 1,), vec._dtype, self, vec)
@@ -370,6 +378,7 @@ def mv_loop(out, self, vec):
         "vec": lambda grad, mat, alpha: scale(mat.t().mv(grad), alpha),
     },
     forward=tangent_of_sum(mv),
+    refuses="bool",
 )
 def addmv(self, mat, vec, beta, alpha):
     check_mv(tuple(self._shape), self._dtype, mat, vec)
@@ -393,6 +402,7 @@ def addmv_body(out, self, mat, vec, beta, alpha):
     derivative={"self": lambda grad, tensor: grad * tensor, "tensor": lambda grad, self: grad * self},
     forward="multilinear",
     **CONJUGATES,
+    refuses="bool",
 )
 def dot(self, tensor):
     if len(self._shape) != 1 or len(tensor._shape) != 1:
@@ -430,6 +440,7 @@ def dot_loop(out, self, tensor):
     for_complex=True,
     forward="multilinear",
     **CONJUGATES,
+    refuses="bool",
 )
 def vdot(self, other):
     return dot.op.meta_function(self, other)
@@ -513,6 +524,7 @@ def over_batch(grad: Any, batch: Any) -> Any:
         "batch1": lambda grad, batch2, alpha: scale(over_batch(grad, batch2).bmm(batch2.transpose(1, 2)), alpha),
         "batch2": lambda grad, batch1, alpha: scale(batch1.transpose(1, 2).bmm(over_batch(grad, batch1)), alpha),
     },
+    refuses="bool",
 )
 def addbmm(self, batch1, batch2, beta, alpha):
     for x in (batch1, batch2):
@@ -552,7 +564,7 @@ def addbmm_body(out, self, batch1, batch2, beta, alpha):
 
 # --- matmul -----------------------------------------------------------------------------------------------------------
 
-matmul_op = Operator("matmul(Tensor self, Tensor other) -> Tensor", out="out", autocast=LOWER)
+matmul_op = Operator("matmul(Tensor self, Tensor other) -> Tensor", out="out", autocast=LOWER, refuses="bool")
 
 
 @matmul_op.implicit
@@ -648,7 +660,9 @@ matmul = public(matmul_op)
 
 # --- linear -----------------------------------------------------------------------------------------------------------
 
-linear_op = Operator("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", out="out", autocast=LOWER)
+linear_op = Operator(
+    "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", out="out", autocast=LOWER, refuses="bool"
+)
 
 
 @linear_op.implicit
@@ -699,6 +713,7 @@ linear = public(linear_op, method=False, module="nn")
     out_by=cast_into_out,
     function=False,
     method=False,
+    refuses="bool",
 )
 def tensordot_op(self, other, dims_self, dims_other):
     """The sums of products over pairs of dimensions; the others stay, first those of `self`."""
@@ -731,7 +746,7 @@ def tensordot_op(self, other, dims_self, dims_other):
     return left.mm(right).reshape(shape)
 
 
-@composite("inner(Tensor self, Tensor other) -> Tensor", out="out")
+@composite("inner(Tensor self, Tensor other) -> Tensor", out="out", refuses="bool")
 def inner(self, other):
     """The sum of products over the last dimensions."""
     if not self.dim() or not other.dim():
@@ -779,6 +794,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     method=False,
     derivative=lambda grad, self_shape: grad.new_zeros(self_shape).diagonal_scatter(grad.expand(min(self_shape))),
     forward="linear",
+    refuses="bool",
 )
 def trace_op(self):
     if len(self._shape) != 2:

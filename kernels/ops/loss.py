@@ -27,17 +27,25 @@ from .softmax import log_softmax_op
 
 NLL = "Tensor self, Tensor target, Tensor? weight"
 nll_forward_op = PlannedSeveral(
-    f"nll_loss_forward({NLL}, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)"
+    f"nll_loss_forward({NLL}, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
+    refuses="whole complex",
+    late_out=("output", "output", "total_weight"),
 )
 nll_backward_op = Planned(
     f"nll_loss_backward(Tensor grad_output, {NLL}, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
+    refuses="whole complex",
+    late_out="grad_input",
 )
 nll2d_forward_op = PlannedSeveral(
-    f"nll_loss2d_forward({NLL}, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)"
+    f"nll_loss2d_forward({NLL}, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
+    refuses="whole complex",
+    late_out=("output", "output", "total_weight"),
 )
 nll2d_backward_op = Planned(
     f"nll_loss2d_backward(Tensor grad_output, {NLL}, int reduction, SymInt ignore_index, Tensor total_weight) -> "
     "Tensor",
+    refuses="whole complex",
+    late_out="grad_input",
 )
 
 
@@ -258,9 +266,17 @@ nll2d_backward_op.derivative(
     node="NllLoss2DBackwardBackward0",
 )
 
-nll_op: Operator = Operator(f"nll_loss({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")
-nll2d_op: Operator = Operator(f"nll_loss2d({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")
-nll_nd_op = Operator(f"nll_loss_nd({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")
+nll_op: Operator = Operator(
+    f"nll_loss({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor", refuses="whole complex", late_out=True
+)
+nll2d_op: Operator = Operator(
+    f"nll_loss2d({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
+    refuses="whole complex",
+    late_out=True,
+)
+nll_nd_op = Operator(
+    f"nll_loss_nd({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor", refuses="whole complex"
+)
 
 
 @nll_op.implicit
@@ -314,7 +330,8 @@ nll_loss_nd = public(nll_nd_op, method=False, module="nn")
 # --- cross_entropy_loss ----------------------------------------------------------------------------------------------
 
 cross_entropy_op = Operator(
-    f"cross_entropy_loss({NLL}=None, int reduction=1, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor"
+    f"cross_entropy_loss({NLL}=None, int reduction=1, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor",
+    refuses="whole complex",
 )
 
 

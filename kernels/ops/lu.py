@@ -105,6 +105,7 @@ def packed_backward(of_l: Any, of_u: Any, m: int, n: int) -> Any:
     "-> (Tensor LU, Tensor pivots, Tensor info)",
     out="out",
     method=False,
+    refuses="whole halves",
 )
 def linalg_lu_factor_ex(A, pivot, check_errors):
     check_factors(A, "torch.lu_factor")
@@ -136,6 +137,7 @@ linalg_lu_factor = some_results(
     check="torch.linalg.lu_factor",
     out="out",
     method=False,
+    refuses="whole halves",
 )
 lu_with_info_op = some_results(
     "_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)",
@@ -143,6 +145,7 @@ lu_with_info_op = some_results(
     results=(0, 1, 2),
     autocast=CPU_FP32,
     face=False,
+    refuses="whole halves",
 )
 
 
@@ -195,6 +198,7 @@ def permuting(pivots: np.ndarray, n: int, dtype: Any) -> np.ndarray:
     nondifferentiable=(0,),
     for_complex=True,
     method=False,
+    refuses="whole halves",
 )
 def linalg_lu(A, pivot):
     check_factors(A, "linalg.lu")
@@ -222,6 +226,7 @@ def lu_body(outs, A, pivot):
     ),
     nondifferentiable=(0,),
     for_complex=True,
+    batching="leading",
 )
 def lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots):
     check_factors(LU_data, "torch.lu_unpack")
@@ -258,6 +263,7 @@ def lu_unpack_body(outs, LU_data, LU_pivots, unpack_data, unpack_pivots):
     "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
     out="out",
     method=False,
+    refuses="whole halves",
 )
 def linalg_lu_solve(LU, pivots, B, left, adjoint):
     check_floating(LU, "torch.linalg.lu_solve")
@@ -307,6 +313,7 @@ lu_solve = same_as(
     (1, 2, 0),
     out="out",
     autocast=CPU_FP32,
+    refuses="whole halves",
 )
 
 # --- determinants, and the logarithms of their sizes -----------------------------------------------------------------
@@ -326,6 +333,7 @@ def sign_of(pivots: np.ndarray) -> int:
     "_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)",
     out="result",
     face=False,
+    refuses="whole halves",
 )
 def det_lu_op(A):
     check_square(A, "linalg.det", floating=True)
@@ -375,8 +383,8 @@ def cofactors(A: Any) -> Any:
     return (U * others.unsqueeze(-2)).matmul(Vh)
 
 
-linalg_det = some_results("linalg_det(Tensor A) -> Tensor", det_lu_op, out="out", method=False)
-det = some_results("det(Tensor self) -> Tensor", det_lu_op)
+linalg_det = some_results("linalg_det(Tensor A) -> Tensor", det_lu_op, out="out", method=False, refuses="whole halves")
+det = some_results("det(Tensor self) -> Tensor", det_lu_op, refuses="whole halves")
 
 # --- slogdet, logdet -------------------------------------------------------------------------------------------------
 
@@ -385,6 +393,7 @@ det = some_results("det(Tensor self) -> Tensor", det_lu_op)
     "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
     out="sign",
     face=False,
+    refuses="whole halves",
 )
 def slogdet_lu_op(A):
     check_square(A, "linalg.slogdet", floating=True, low_precision=False)
@@ -427,12 +436,19 @@ def slogdet_backward(grads, A, result0, result2, result3):
 
 SIGN_AND_LOGARITHM = "(Tensor sign, Tensor logabsdet)"
 linalg_slogdet = some_results(
-    f"linalg_slogdet(Tensor A) -> {SIGN_AND_LOGARITHM}", slogdet_lu_op, results=(0, 1), out="out", method=False
+    f"linalg_slogdet(Tensor A) -> {SIGN_AND_LOGARITHM}",
+    slogdet_lu_op,
+    results=(0, 1),
+    out="out",
+    method=False,
+    refuses="whole halves",
 )
-slogdet = some_results(f"slogdet(Tensor self) -> {SIGN_AND_LOGARITHM}", slogdet_lu_op, results=(0, 1), out="out")
+slogdet = some_results(
+    f"slogdet(Tensor self) -> {SIGN_AND_LOGARITHM}", slogdet_lu_op, results=(0, 1), out="out", refuses="whole halves"
+)
 
 
-@composite("logdet(Tensor self) -> Tensor")
+@composite("logdet(Tensor self) -> Tensor", refuses="whole halves")
 def logdet(self):
     """The logarithm of the determinant; not a number where that is negative."""
     check_square(self, "logdet", floating=True, low_precision=False)

@@ -60,9 +60,13 @@ def store_reduced(out: Tensor, losses: Tensor, reduction: int) -> None:
 # --- multi_margin_loss -----------------------------------------------------------------------------------------------
 
 CALL = "Tensor self, Tensor target, Scalar p{one}, Scalar margin{one}, Tensor? weight=None, int reduction=1"
-multi_margin_op = Structured(f"multi_margin_loss({CALL.format(one='=1')}) -> Tensor", out="out")
+multi_margin_op = Structured(
+    f"multi_margin_loss({CALL.format(one='=1')}) -> Tensor", out="out", refuses="whole halves complex"
+)
 multi_margin_backward_op = Structured(
-    f"multi_margin_loss_backward(Tensor grad_output, {CALL.format(one='')}) -> Tensor"
+    f"multi_margin_loss_backward(Tensor grad_output, {CALL.format(one='')}) -> Tensor",
+    refuses="whole halves complex",
+    late_out="grad_input",
 )
 
 
@@ -157,13 +161,22 @@ multi_margin_loss = public(multi_margin_op, method=False, module="nn")
 # --- multilabel_margin_loss ------------------------------------------------------------------------------------------
 
 multilabel_forward_op = Operator(
-    "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)"
+    "multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)",
+    refuses="whole halves complex",
+    autocast={"cpu": "fp32"},
+    late_out=("output", "output", "is_target"),
 )
 multilabel_backward_op = Structured(
     "multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, "
-    "Tensor is_target) -> Tensor"
+    "Tensor is_target) -> Tensor",
+    refuses="whole halves complex",
+    late_out="grad_input",
 )
-multilabel_op = Operator("multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
+multilabel_op = Operator(
+    "multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    refuses="whole halves complex",
+    late_out=True,
+)
 
 
 def check_multilabel(self: Tensor, target: Tensor, kernel: str) -> None:
@@ -242,15 +255,21 @@ multilabel_margin_loss = public(multilabel_op, method=False, module="nn")
 # --- of pairs and triples --------------------------------------------------------------------------------------------
 
 ranking_op = Operator(
-    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor"
+    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",
+    refuses="bool complex",
 )
-hinge_op = Operator("hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor")
+hinge_op = Operator(
+    "hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor",
+    refuses="bool complex",
+)
 cosine_op = Operator(
-    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor"
+    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor",
+    refuses="complex",
 )
 triplet_op = Operator(
     "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float p=2., "
-    "float eps=1e-06, bool swap=False, int reduction=1) -> Tensor"
+    "float eps=1e-06, bool swap=False, int reduction=1) -> Tensor",
+    refuses="bool",
 )
 
 

@@ -26,7 +26,7 @@ from .solving import linalg_inv, linalg_inv_ex, linalg_solve
 # --- matrix_power ----------------------------------------------------------------------------------------------------
 
 
-@composite("matrix_power(Tensor self, int n) -> Tensor", out="out")
+@composite("matrix_power(Tensor self, int n) -> Tensor", out="out", refuses="bool")
 def matrix_power(self, n):
     """The product of n equal matrices, by squaring; of their inverses for negative n."""
     check_square(self, "linalg.matrix_power")
@@ -47,13 +47,13 @@ def matrix_power(self, n):
 
 
 linalg_matrix_power = same_as(
-    "linalg_matrix_power(Tensor self, int n) -> Tensor", matrix_power, out="out", method=False
+    "linalg_matrix_power(Tensor self, int n) -> Tensor", matrix_power, out="out", method=False, refuses="bool"
 )
 
 # --- matrix_exp ------------------------------------------------------------------------------------------------------
 
 
-@structured("linalg_matrix_exp(Tensor self) -> Tensor", method=False)
+@structured("linalg_matrix_exp(Tensor self) -> Tensor", method=False, refuses="whole")
 def linalg_matrix_exp(self):
     check_square(self, "linalg.matrix_exp")
     check_floating(self, "linalg.matrix_exp")
@@ -82,7 +82,7 @@ def matrix_exp_backward(grad, self):
     return linalg_matrix_exp.op.functional(ops.aten.cat.default([upper, lower], -2))[..., :n, n:]
 
 
-matrix_exp = same_as("matrix_exp(Tensor self) -> Tensor", linalg_matrix_exp)
+matrix_exp = same_as("matrix_exp(Tensor self) -> Tensor", linalg_matrix_exp, refuses="whole")
 
 # --- chains of products ----------------------------------------------------------------------------------------------
 
@@ -133,7 +133,7 @@ def cheapest_splits(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
     return splits
 
 
-@composite("linalg_multi_dot(Tensor[] tensors) -> Tensor", out="out", autocast=CUDA_LOWER, method=False)
+@composite("linalg_multi_dot(Tensor[] tensors) -> Tensor", out="out", autocast=CUDA_LOWER, method=False, refuses="bool")
 def linalg_multi_dot(tensors):
     """The product of all, in the order that takes the fewest multiplications."""
     if len(tensors) < 2:
@@ -151,7 +151,7 @@ def linalg_multi_dot(tensors):
     return product(0, len(matrices) - 1).view(shape)
 
 
-@composite("chain_matmul(Tensor[] matrices) -> Tensor", out="out", autocast=CUDA_LOWER, method=False)
+@composite("chain_matmul(Tensor[] matrices) -> Tensor", out="out", autocast=CUDA_LOWER, method=False, refuses="bool")
 def chain_of_matrices(matrices):
     for x in matrices:
         if x.dim() != 2:
@@ -173,7 +173,7 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     return chain_of_matrices(list(matrices), out=out)
 
 
-@composite("linalg_matmul(Tensor self, Tensor other) -> Tensor", out="out", method=False)
+@composite("linalg_matmul(Tensor self, Tensor other) -> Tensor", out="out", method=False, refuses="bool")
 def linalg_matmul(self, other):
     return matmul_op.functional(self, other)
 
@@ -181,7 +181,13 @@ def linalg_matmul(self, other):
 # --- equations of tensors --------------------------------------------------------------------------------------------
 
 
-@composite("linalg_tensorinv(Tensor self, int ind=2) -> Tensor", out="out", autocast=CPU_FP32, method=False)
+@composite(
+    "linalg_tensorinv(Tensor self, int ind=2) -> Tensor",
+    out="out",
+    autocast=CPU_FP32,
+    method=False,
+    refuses="whole halves",
+)
 def linalg_tensorinv(self, ind):
     """The inverse of the matrix whose rows are the first `ind` dimensions, and whose columns the others."""
     if ind <= 0:
@@ -203,6 +209,7 @@ def linalg_tensorinv(self, ind):
     out="out",
     autocast=CPU_FP32,
     method=False,
+    refuses="whole halves",
 )
 def linalg_tensorsolve(self, other, dims):
     """X whose product with `self`, over all dimensions that `other` does not have, is `other`."""
@@ -223,7 +230,7 @@ def linalg_tensorsolve(self, other, dims):
 # --- vander ----------------------------------------------------------------------------------------------------------
 
 
-@composite("linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", method=False)
+@composite("linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", method=False, refuses="bool halves")
 def linalg_vander(x, N):
     """The powers 0 to N - 1 of each number, in a row."""
     kind = x.dtype
@@ -260,7 +267,13 @@ def vander(x, N, increasing):
 # --- products of vectors ---------------------------------------------------------------------------------------------
 
 
-@composite("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", out="out", autocast=LOWER, method=False)
+@composite(
+    "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",
+    out="out",
+    autocast=LOWER,
+    method=False,
+    refuses="whole",
+)
 def linalg_vecdot(x, y, dim):
     """The inner products along one dimension: the first vector is conjugated."""
     check_floating(x, "linalg.vecdot")
@@ -278,6 +291,7 @@ def linalg_vecdot(x, y, dim):
         "other": lambda grad, self, dim: linalg_cross.op.functional(grad, self, dim=dim),
     },
     method=False,
+    refuses="bool",
 )
 def linalg_cross(self, other, dim):
     if len(self._shape) != len(other._shape):
@@ -322,7 +336,13 @@ def default_dim(self: Tensor, dim: int | None) -> int:
     return list(self._shape).index(3)
 
 
-@composite("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", out="out", out_by=None, autocast=CUDA_PROMOTE)
+@composite(
+    "cross(Tensor self, Tensor other, int? dim=None) -> Tensor",
+    out="out",
+    out_by=None,
+    autocast=CUDA_PROMOTE,
+    refuses="bool",
+)
 def cross(self, other, dim):
     return linalg_cross.op.functional(self, other, dim=default_dim(self, dim))
 

@@ -33,6 +33,7 @@ from .pooling import (
     check_adaptive,
     check_dtype,
     images_of,
+    in_float32,
     laid,
     nothing,
 )
@@ -79,18 +80,25 @@ def declare_gradients(both_op: Operator, backward_op: Operator, dims: int, *argu
 
 # --- windows of a size and stride ------------------------------------------------------------------------------------
 
+PAIR = ("out", "out", "indices")
+GRADIENT: dict[str, Any] = {"refuses": "whole complex", "late_out": "grad_input"}
+
 
 def declare_max(dims: int) -> tuple[Any, Any]:
     """`max_pool2d` and `max_pool2d_with_indices`, for two dimensions."""
     name = f"max_pool{dims}d"
     n = f"int[{dims}]"
     rest = f"(Tensor self, {n} kernel_size, {n} stride=[], {n} padding=0, {n} dilation=1, bool ceil_mode=False)"
-    both_op = Operator(f"{name}_with_indices{rest} -> (Tensor, Tensor)")
+    both_op = Operator(
+        f"{name}_with_indices{rest} -> (Tensor, Tensor)", refuses="bool complex", core=True, late_out=PAIR
+    )
     backward_op = Operator(
         f"{name}_with_indices_backward(Tensor grad_output, Tensor self, {n} kernel_size, {n} stride, {n} padding, "
-        f"{n} dilation, bool ceil_mode, Tensor indices) -> Tensor"
+        f"{n} dilation, bool ceil_mode, Tensor indices) -> Tensor",
+        core=dims == 2,
+        **GRADIENT,
     )
-    plain_op = Operator(f"{name}{rest} -> Tensor")
+    plain_op = Operator(f"{name}{rest} -> Tensor", refuses="bool complex", autocast=in_float32(dims))
 
     @both_op.kernel("CPU", "Meta")
     def with_indices(self: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
@@ -127,8 +135,8 @@ max_pool3d, max_pool3d_with_indices = declare_max(3)
 REST_1D = (
     "(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, int[1] dilation=1, bool ceil_mode=False)"
 )
-max_pool1d_with_indices_op = Operator(f"max_pool1d_with_indices{REST_1D} -> (Tensor, Tensor)")
-max_pool1d_op = Operator(f"max_pool1d{REST_1D} -> Tensor")
+max_pool1d_with_indices_op = Operator(f"max_pool1d_with_indices{REST_1D} -> (Tensor, Tensor)", refuses="bool complex")
+max_pool1d_op = Operator(f"max_pool1d{REST_1D} -> Tensor", refuses="bool complex")
 
 
 @max_pool1d_with_indices_op.implicit
@@ -152,8 +160,9 @@ max_pool1d_with_indices = public(max_pool1d_with_indices_op, method=False)
 def declare_adaptive(dims: int) -> tuple[Operator, Any]:
     """`adaptive_max_pool2d`, for two dimensions."""
     name, suffix = f"adaptive_max_pool{dims}d", "" if dims == 2 else "_cpu"
-    op = Operator(f"{name}(Tensor self, int[{dims}] output_size) -> (Tensor, Tensor)")
-    backward_op = Operator(f"{name}_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor")
+    facts: dict[str, Any] = {"refuses": "whole complex", "autocast": in_float32(dims)}
+    op = Operator(f"{name}(Tensor self, int[{dims}] output_size) -> (Tensor, Tensor)", late_out=PAIR, **facts)
+    backward_op = Operator(f"{name}_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor", **GRADIENT)
 
     def windows_of(self: Tensor, counts: Sequence[int]) -> Windows3d:
         return Windows3d([adaptive_axis(s, c) for s, c in zip(self._shape[-dims:], counts, strict=True)])
@@ -193,7 +202,9 @@ def check_sizes(grad: Tensor, indices: Tensor) -> None:
 
 adaptive_max_pool2d_op, adaptive_max_pool2d = declare_adaptive(2)
 adaptive_max_pool3d_op, adaptive_max_pool3d = declare_adaptive(3)
-adaptive_max_pool1d_op = Operator("adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)")
+adaptive_max_pool1d_op = Operator(
+    "adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)", refuses="whole complex"
+)
 
 
 @adaptive_max_pool1d_op.implicit
@@ -284,9 +295,15 @@ def check_samples(x: Tensor, samples: Tensor, dims: int) -> None:
 def declare_fractional(dims: int) -> Any:
     """`fractional_max_pool2d`, for two dimensions."""
     name, n = f"fractional_max_pool{dims}d", f"int[{dims}]"
-    op = Operator(f"{name}(Tensor self, {n} kernel_size, {n} output_size, Tensor random_samples) -> (Tensor, Tensor)")
+    facts: dict[str, Any] = {"refuses": "whole complex", "autocast": {"cpu": "fp32"}}
+    op = Operator(
+        f"{name}(Tensor self, {n} kernel_size, {n} output_size, Tensor random_samples) -> (Tensor, Tensor)",
+        late_out=("output", "output", "indices"),
+        **facts,
+    )
     backward_op = Operator(
-        f"{name}_backward(Tensor grad_output, Tensor self, {n} kernel_size, {n} output_size, Tensor indices) -> Tensor"
+        f"{name}_backward(Tensor grad_output, Tensor self, {n} kernel_size, {n} output_size, Tensor indices) -> Tensor",
+        **GRADIENT,
     )
 
     @op.kernel("CPU", "Meta")

@@ -24,6 +24,7 @@ from .pooling import (
     check_adaptive,
     check_dtype,
     images_of,
+    in_float32,
     laid,
     nothing,
 )
@@ -77,15 +78,21 @@ class Means(Pooling):
 def declare_mean(dims: int) -> Any:
     """`avg_pool2d`, for two dimensions."""
     name, n = f"avg_pool{dims}d", f"int[{dims}]"
+    refused = "bool uint8 int8 int16 int32 complex" + " halves" * (dims == 3)
     op = Operator(
         f"{name}(Tensor self, {n} kernel_size, {n} stride=[], {n} padding=0, bool ceil_mode=False, "
         "bool count_include_pad=True, int? divisor_override=None) -> Tensor",
         out="out",
+        refuses=refused,
+        core=True,
+        autocast=in_float32(dims),
     )
     backward_op = Operator(
         f"{name}_backward(Tensor grad_output, Tensor self, {n} kernel_size, {n} stride, {n} padding, bool ceil_mode, "
         "bool count_include_pad, int? divisor_override) -> Tensor",
         out="grad_input",
+        refuses=refused,
+        core=dims == 2,
     )
 
     def check(kernel: str, x: Tensor) -> None:
@@ -122,7 +129,10 @@ avg_pool2d, avg_pool3d = declare_mean(2), declare_mean(3)
 
 avg_pool1d_op = Operator(
     "avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, "
-    "bool count_include_pad=True) -> Tensor"
+    "bool count_include_pad=True) -> Tensor",
+    refuses="bool uint8 int8 int16 int32 complex",
+    core=True,
+    late_out=True,
 )
 
 
@@ -141,9 +151,11 @@ avg_pool1d = public(avg_pool1d_op, method=False)
 def declare_adaptive(dims: int) -> Any:
     """`adaptive_avg_pool2d`, for two dimensions."""
     name, suffix = f"adaptive_avg_pool{dims}d", "" if dims == 2 else "_cpu"
-    inner_op = Operator(f"_{name}(Tensor self, SymInt[{dims}] output_size) -> Tensor")
-    backward_op = Operator(f"_{name}_backward(Tensor grad_output, Tensor self) -> Tensor")
-    plain_op = Operator(f"{name}(Tensor self, SymInt[{dims}] output_size) -> Tensor", out="out")
+    floating: dict[str, Any] = {"refuses": "whole complex"}
+    inner_op = Operator(f"_{name}(Tensor self, SymInt[{dims}] output_size) -> Tensor", core=True, **floating)
+    backward_op = Operator(f"_{name}_backward(Tensor grad_output, Tensor self) -> Tensor", core=dims == 2, **floating)
+    schema = f"{name}(Tensor self, SymInt[{dims}] output_size) -> Tensor"
+    plain_op = Operator(schema, out="out", autocast=in_float32(dims), **floating)
 
     def windows_of(self: Tensor, counts: Sequence[int]) -> Windows3d:
         return Windows3d([adaptive_axis(s, c) for s, c in zip(self._shape[-dims:], counts, strict=True)])
@@ -188,7 +200,9 @@ def declare_adaptive(dims: int) -> Any:
 
 
 adaptive_avg_pool2d, adaptive_avg_pool3d = declare_adaptive(2), declare_adaptive(3)
-adaptive_avg_pool1d_op = Operator("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor")
+adaptive_avg_pool1d_op = Operator(
+    "adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", refuses="whole complex", core=True, late_out=True
+)
 
 
 @adaptive_avg_pool1d_op.implicit

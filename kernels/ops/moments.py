@@ -170,6 +170,7 @@ def unbiased_forms(name: str, corrected: Operator, returns: str, method: bool) -
         out=corrected.out and "out",
         out_by=None,
         tags=REDUCTION,
+        core=name == "var",
         face=False,
     )
     @inline
@@ -192,7 +193,9 @@ def spread(name: str, finish: Elementwise, derivative: Any) -> Any:
         return ready_var(name, finish, out, self, dim, correction)
 
     schema = f"{name}.correction(Tensor self, {CORRECTION}) -> Tensor"
-    op = Planned(schema, out="correction_out", tags=REDUCTION, derivative=derivative)
+    op = Planned(
+        schema, out="correction_out", tags=REDUCTION, derivative=derivative, refuses="whole", core=name == "var"
+    )
     op.meta(var_meta)
     op.loop(loop)
     return unbiased_forms(name, op, "Tensor", method=True)
@@ -218,7 +221,7 @@ def spread_and_mean(name: str, finish: Elementwise, derivative: Any) -> Any:
         return run
 
     schema = f"{name}.correction(Tensor self, {CORRECTION}) -> (Tensor, Tensor)"
-    op = PlannedSeveral(schema, tags=REDUCTION, derivative=derivative, for_complex=True)
+    op = PlannedSeveral(schema, tags=REDUCTION, derivative=derivative, for_complex=True, refuses="whole")
     op.metas(metas)
     op.loop(loop)
     return unbiased_forms(name, op, "(Tensor, Tensor)", method=False)
@@ -239,6 +242,7 @@ std_mean = spread_and_mean("std_mean", ROOT_OF_QUOTIENT, std_mean_backward)
     tags=REDUCTION,
     autocast=CUDA_SET_DTYPE,
     method=False,
+    refuses="whole",
 )
 def linalg_vector_norm(self, ord, dim, keepdim, dtype):
     own = self._dtype

@@ -20,7 +20,9 @@ from ..declare.structured import Meta, not_implemented
 
 native_layer_norm_op = PlannedSeveral(
     "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) "
-    "-> (Tensor, Tensor, Tensor)"
+    "-> (Tensor, Tensor, Tensor)",
+    refuses="whole complex",
+    core=True,
 )
 
 
@@ -84,7 +86,9 @@ def normalized_dims(input: Any, normalized_shape: Sequence[int]) -> list[int]:
 
 native_layer_norm_backward_op = PlannedSeveral(
     "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, "
-    "Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)"
+    "Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    refuses="whole complex",
+    core=True,
 )
 
 
@@ -215,7 +219,8 @@ native_layer_norm = public(native_layer_norm_op, method=False)
 
 layer_norm_op = Operator(
     "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
-    "bool cudnn_enable=True) -> Tensor"
+    "bool cudnn_enable=True) -> Tensor",
+    refuses="whole complex",
 )
 
 

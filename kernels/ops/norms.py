@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from redispatch.dispatch import ops
+from redispatch.dispatch.layers.autocast import WITH_DTYPE
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, overridable_in_python, wrap_dim
 from redispatch.kernels.declare.out_forms import copy_into_out, resize_and_copy_into_out
 
@@ -31,6 +32,7 @@ matrix_norm_op = Operator(
     "linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) "
     "-> Tensor",
     out="out",
+    refuses="whole",
 )
 matrix_norm_str_op = Operator(
     'linalg_matrix_norm.str_ord(Tensor self, str ord="fro", int[] dim=[-2, -1], bool keepdim=False, *, '
@@ -127,6 +129,7 @@ linalg_norm_op = Operator(
     "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
     "-> Tensor",
     out="out",
+    refuses="whole",
 )
 linalg_norm_str_op = Operator(
     "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
@@ -167,14 +170,25 @@ linalg_norm = public(linalg_norm_op, linalg_norm_str_op, method=False)
 # --- norm ------------------------------------------------------------------------------------------------------------
 
 DIMS = "int[1] dim, bool keepdim"
-norm_op = Operator("norm.Scalar(Tensor self, Scalar p=2) -> Tensor", out="Scalar_out")
-norm_dim_op = Operator(f"norm.ScalarOpt_dim(Tensor self, Scalar? p, {DIMS}=False) -> Tensor", out="out")
+norm_op = Operator(
+    "norm.Scalar(Tensor self, Scalar p=2) -> Tensor",
+    out="Scalar_out",
+    refuses="whole",
+    autocast={"cuda": "fp32_append_dtype"},
+)
+norm_dim_op = Operator(
+    f"norm.ScalarOpt_dim(Tensor self, Scalar? p, {DIMS}=False) -> Tensor",
+    out="out",
+    autocast={"cuda": "fp32_append_dtype"},
+)
 norm_dtype_op = Operator(
     "norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor", out="ScalarOpt_dtype_out"
 )
 norm_dim_dtype_op = Operator(
     f"norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, {DIMS}, *, ScalarType dtype) -> Tensor", out="dtype_out"
 )
+for plain, with_dtype in ((norm_op, norm_dtype_op), (norm_dim_op, norm_dim_dtype_op)):
+    WITH_DTYPE.add(plain.functional, with_dtype.functional, with_dtype.place)
 
 
 def norm_of(self: Tensor, p: Any, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
@@ -250,8 +264,10 @@ def norm_method(self: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = F
 norm_method.__name__ = "norm"
 Tensor.norm = overridable_in_python(norm_method)  # type: ignore[attr-defined]  # attached here
 
-frobenius_norm_op = Operator("frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", out="out")
-nuclear_norm_op = Operator("nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", out="out")
+frobenius_norm_op = Operator(
+    "frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", out="out", refuses="whole"
+)
+nuclear_norm_op = Operator("nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", out="out", refuses="whole halves")
 nuclear_norm_dim_op = Operator("nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor", out="dim_out")
 
 
@@ -293,7 +309,7 @@ nuclear_norm = public(nuclear_norm_dim_op, nuclear_norm_op, method=False)
 
 # --- dist, renorm ----------------------------------------------------------------------------------------------------
 
-dist_op = Operator("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", out="out")
+dist_op = Operator("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", out="out", refuses="whole")
 
 
 @dist_op.explicit
@@ -310,7 +326,13 @@ copy_into_out(dist_op)
 dist_op.autocast(cuda="fp32")
 dist = public(dist_op)
 
-renorm_op = Structured("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", inplace=True, out="out")
+renorm_op = Structured(
+    "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
+    inplace=True,
+    out="out",
+    refuses="whole",
+    batching="parts",
+)
 SMALL = 1e-7  # added to norms that are divided by
 
 

@@ -81,9 +81,13 @@ class Padding:
 def declare(kind: str, dims: int) -> Structured:
     """`reflection_pad2d`, for two dimensions."""
     name, widths = f"{kind}_pad{dims}d", f"SymInt[{2 * dims}]"
-    op = Structured(f"{name}(Tensor self, {widths} padding) -> Tensor", out="out")
+    policy = {} if name == "reflection_pad3d" else {"cpu": "fp32"}
+    facts: dict[str, Any] = {"core": name != "replication_pad1d", "autocast": policy, "refuses": "bool"}
+    op = Structured(f"{name}(Tensor self, {widths} padding) -> Tensor", out="out", **facts)
     backward_op = Structured(
-        f"{name}_backward(Tensor grad_output, Tensor self, {widths} padding) -> Tensor", out="grad_input"
+        f"{name}_backward(Tensor grad_output, Tensor self, {widths} padding) -> Tensor",
+        out="grad_input",
+        refuses="whole",
     )
 
     @op.meta
@@ -132,7 +136,7 @@ OPERATORS: dict[str, list[Structured]] = {
 }
 
 pad_circular_op = Operator("_pad_circular(Tensor self, SymInt[] pad) -> Tensor")
-pad_enum_op = Operator("_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor")
+pad_enum_op = Operator("_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor", refuses="bool")
 pad_op = Operator('pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor')
 
 

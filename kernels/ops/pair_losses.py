@@ -318,7 +318,6 @@ soft_margin_op = Operator(
     "soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
     autocast=BOTH,
     batching="losses",
-    late_out=True,
     refuses={WHOLE: ""},
 )
 soft_margin_backward_op = Operator(
@@ -470,7 +469,6 @@ bce_op = PairLoss(
     logit_loss,
     cost=16,
     autocast=BOTH,
-    late_out=True,
     refuses={NOT_FLOATING: "log_sigmoid_cpu"},
 )
 

@@ -19,9 +19,20 @@ from .creation import ones_like_op
 
 # --- from two reals ---------------------------------------------------------------------------------------------------
 
-complex_op = pointwise("complex(Tensor real, Tensor imag) -> Tensor", out="out", promotion="complex", exact_out=True)
+complex_op = pointwise(
+    "complex(Tensor real, Tensor imag) -> Tensor",
+    out="out",
+    promotion="complex",
+    exact_out=True,
+    refuses={"whole halves complex": ""},
+)
 polar_op = pointwise(
-    "polar(Tensor abs, Tensor angle) -> Tensor", out="out", promotion="complex", exact_out=True, cost=8
+    "polar(Tensor abs, Tensor angle) -> Tensor",
+    out="out",
+    promotion="complex",
+    exact_out=True,
+    cost=8,
+    refuses={"whole halves complex": ""},
 )
 
 

@@ -86,6 +86,8 @@ HERMITIAN = "bool hermitian=False) -> Tensor"
     f"linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, {HERMITIAN}",
     out="atol_rtol_tensor_out",
     face=False,
+    batching="leading",
+    refuses="whole halves",
 )
 def pinv_tensor_op(self, atol, rtol, hermitian):
     """V S⁺ Uᴴ: the inverses of the singular values that count, and 0 for the others."""
@@ -146,7 +148,7 @@ def pinv_rcond_tensor_op(self, rcond, hermitian):
 linalg_pinv = public(pinv_tensor_op, pinv_float_op, pinv_rcond_tensor_op, pinv_rcond_op, method=False)
 
 
-@composite("pinverse(Tensor self, float rcond=1e-15) -> Tensor", autocast=CPU_FP32)
+@composite("pinverse(Tensor self, float rcond=1e-15) -> Tensor", autocast=CPU_FP32, refuses="whole halves")
 def pinverse(self, rcond):
     return pinv_rcond_op.functional(self, rcond)
 
@@ -175,6 +177,7 @@ ranked = partial(composite, autocast=CPU_FP32, face=False)
 @ranked(
     f"linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, {HERMITIAN}",
     out="atol_rtol_tensor_out",
+    refuses="whole halves",
 )
 def rank_tensor_op(input, atol, rtol, hermitian):
     return rank(input, lambda: tensor_tolerances(input, atol, rtol, "torch.linalg.matrix_rank"), hermitian)
@@ -233,7 +236,7 @@ def condition(self: Any, p: Any) -> Any:
     return found.nan_to_num_(math.inf, math.inf, -math.inf)
 
 
-@ranked("linalg_cond(Tensor self, Scalar? p=None) -> Tensor", out="out")
+@ranked("linalg_cond(Tensor self, Scalar? p=None) -> Tensor", out="out", refuses="whole halves")
 def cond_op(self, p):
     return condition(self, 2 if p is None else p)
 
@@ -278,6 +281,8 @@ def check_lstsq(self: Tensor, b: Tensor, driver: str) -> None:
     out_names=("solution", "residuals", "rank", "singular_values"),
     autocast=CPU_FP32,
     method=False,
+    by_host="four algorithms, of which three find a rank on the way",
+    refuses="whole halves",
 )
 def linalg_lstsq(self, b, rcond, driver):
     """The X for which A X is next to B; of all, the one closest to 0 where the driver can tell (not gels).

@@ -307,14 +307,20 @@ def seeded(schema: str, **options: Any) -> Operator:
     return Operator(schema, tags=("nondeterministic_seeded",), **options)
 
 
-uniform_op = seeded(f"uniform_(Tensor(a!) self, float from=0, float to=1, {GENERATOR}) -> Tensor(a!)")
-normal_op = seeded(f"normal_(Tensor(a!) self, float mean=0, float std=1, {GENERATOR}) -> Tensor(a!)")
-exponential_op = seeded(f"exponential_(Tensor(a!) self, float lambd=1, {GENERATOR}) -> Tensor(a!)")
+uniform_op = seeded(f"uniform_(Tensor(a!) self, float from=0, float to=1, {GENERATOR}) -> Tensor(a!)", refuses="whole")
+normal_op = seeded(f"normal_(Tensor(a!) self, float mean=0, float std=1, {GENERATOR}) -> Tensor(a!)", refuses="whole")
+exponential_op = seeded(
+    f"exponential_(Tensor(a!) self, float lambd=1, {GENERATOR}) -> Tensor(a!)", refuses="whole complex"
+)
 bernoulli_float_op = seeded(f"bernoulli_.float(Tensor(a!) self, float p=0.5, {GENERATOR}) -> Tensor(a!)")
-bernoulli_tensor_op = seeded(f"bernoulli_.Tensor(Tensor(a!) self, Tensor p, {GENERATOR}) -> Tensor(a!)")
-random_op = seeded(f"random_(Tensor(a!) self, {GENERATOR}) -> Tensor(a!)")
-random_from_op = seeded(f"random_.from(Tensor(a!) self, int from, int? to, {GENERATOR}) -> Tensor(a!)")
-random_to_op = seeded(f"random_.to(Tensor(a!) self, int to, {GENERATOR}) -> Tensor(a!)")
+bernoulli_tensor_op = seeded(
+    f"bernoulli_.Tensor(Tensor(a!) self, Tensor p, {GENERATOR}) -> Tensor(a!)", refuses="complex"
+)
+random_op = seeded(f"random_(Tensor(a!) self, {GENERATOR}) -> Tensor(a!)", refuses="complex")
+random_from_op = seeded(
+    f"random_.from(Tensor(a!) self, int from, int? to, {GENERATOR}) -> Tensor(a!)", refuses="bool uint8 complex"
+)
+random_to_op = seeded(f"random_.to(Tensor(a!) self, int to, {GENERATOR}) -> Tensor(a!)", refuses="bool complex")
 
 
 @uniform_op.kernel("CPU", "Meta")
@@ -499,10 +505,10 @@ public(random_from_op, random_to_op, random_op, function=False)
 
 # --- factories -------------------------------------------------------------------------------------------------------
 
-rand_op = seeded(f"rand(SymInt[] size, *, {FACTORY}) -> Tensor")
+rand_op = seeded(f"rand(SymInt[] size, *, {FACTORY}) -> Tensor", refuses="whole", core=True)
 rand_generator_op = seeded(f"rand.generator(SymInt[] size, *, Generator? generator, {FACTORY}) -> Tensor")
 rand_out_op = seeded("rand.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
-randn_op = seeded(f"randn(SymInt[] size, *, {FACTORY}) -> Tensor")
+randn_op = seeded(f"randn(SymInt[] size, *, {FACTORY}) -> Tensor", refuses="whole", core=True)
 randn_generator_op = seeded(f"randn.generator(SymInt[] size, *, Generator? generator, {FACTORY}) -> Tensor")
 randn_out_op = seeded("randn.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
 
@@ -543,14 +549,19 @@ rand = public(rand_op, rand_generator_op)
 randn = public(randn_op, randn_generator_op)
 
 LONG = FACTORY.replace("dtype=None", "dtype=long")
-randint_op = seeded(f"randint(SymInt high, SymInt[] size, *, {LONG}) -> Tensor", out="out")
-randint_low_op = seeded(f"randint.low(SymInt low, SymInt high, SymInt[] size, *, {LONG}) -> Tensor", out="low_out")
+randint_op = seeded(f"randint(SymInt high, SymInt[] size, *, {LONG}) -> Tensor", out="out", refuses="bool complex")
+randint_low_op = seeded(
+    f"randint.low(SymInt low, SymInt high, SymInt[] size, *, {LONG}) -> Tensor",
+    out="low_out",
+    refuses="bool uint8 complex",
+)
 randint_generator_op = seeded(
     f"randint.generator(SymInt high, SymInt[] size, *, Generator? generator, {LONG}) -> Tensor", out="generator_out"
 )
 randint_low_generator_op = seeded(
     f"randint.low_generator(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, {LONG}) -> Tensor",
     out="low_generator_out",
+    refuses="bool uint8 complex",
 )
 
 
@@ -587,7 +598,7 @@ def randint_plain_kernel(high: int, size: Any, dtype: Any, layout: Any, device: 
 copy_into_out(randint_op, randint_low_op, randint_generator_op, randint_low_generator_op)
 randint = public(randint_op, randint_low_op, randint_generator_op, randint_low_generator_op)
 
-randperm_op = seeded(f"randperm(SymInt n, *, {LONG}) -> Tensor", out="out")
+randperm_op = seeded(f"randperm(SymInt n, *, {LONG}) -> Tensor", out="out", refuses="bool complex", core=True)
 randperm_generator_op = seeded(
     f"randperm.generator(SymInt n, *, Generator? generator, {LONG}) -> Tensor", out="generator_out"
 )
@@ -615,10 +626,12 @@ def randperm_plain_kernel(n: int, dtype: Any, layout: Any, device: Any, pin_memo
 copy_into_out(randperm_op, randperm_generator_op)
 randperm = public(randperm_op, randperm_generator_op)
 
-rand_like_op = seeded(f"rand_like({LIKE}) -> Tensor")
-randn_like_op = seeded(f"randn_like({LIKE}) -> Tensor")
-randint_like_op = seeded(f"randint_like({LIKE.replace('*', 'SymInt high, *')}) -> Tensor")
-randint_like_low_op = seeded(f"randint_like.low_dtype({LIKE.replace('*', 'SymInt low, SymInt high, *')}) -> Tensor")
+rand_like_op = seeded(f"rand_like({LIKE}) -> Tensor", refuses="whole")
+randn_like_op = seeded(f"randn_like({LIKE}) -> Tensor", refuses="whole")
+randint_like_op = seeded(f"randint_like({LIKE.replace('*', 'SymInt high, *')}) -> Tensor", refuses="bool complex")
+randint_like_low_op = seeded(
+    f"randint_like.low_dtype({LIKE.replace('*', 'SymInt low, SymInt high, *')}) -> Tensor", refuses="bool uint8 complex"
+)
 
 
 @rand_like_op.explicit
@@ -658,8 +671,8 @@ for _op in (
 
 # --- bernoulli and normal, out of place ------------------------------------------------------------------------------
 
-bernoulli_op = seeded(f"bernoulli(Tensor self, {GENERATOR}) -> Tensor", out="out")
-bernoulli_p_op = seeded(f"bernoulli.p(Tensor self, float p, {GENERATOR}) -> Tensor")
+bernoulli_op = seeded(f"bernoulli(Tensor self, {GENERATOR}) -> Tensor", out="out", refuses="whole complex")
+bernoulli_p_op = seeded(f"bernoulli.p(Tensor self, float p, {GENERATOR}) -> Tensor", refuses="complex", late_out=False)
 
 
 @bernoulli_op.kernel("CPU", "Meta")
@@ -678,7 +691,9 @@ copy_into_out(bernoulli_op, casts=True)
 bernoulli = public(bernoulli_op, bernoulli_p_op)
 
 normal_tensor_float_op = seeded(
-    f"normal.Tensor_float(Tensor mean, float std=1, {GENERATOR}) -> Tensor", out="Tensor_float_out"
+    f"normal.Tensor_float(Tensor mean, float std=1, {GENERATOR}) -> Tensor",
+    out="Tensor_float_out",
+    refuses="whole complex",
 )
 normal_float_tensor_op = seeded(
     f"normal.float_Tensor(float mean, Tensor std, {GENERATOR}) -> Tensor", out="float_Tensor_out"
@@ -687,7 +702,9 @@ normal_tensors_op = seeded(
     f"normal.Tensor_Tensor(Tensor mean, Tensor std, {GENERATOR}) -> Tensor", out="Tensor_Tensor_out"
 )
 normal_floats_op = seeded(
-    f"normal.float_float(float mean, float std, SymInt[] size, {GENERATOR}, {FACTORY}) -> Tensor", out="float_float_out"
+    f"normal.float_float(float mean, float std, SymInt[] size, {GENERATOR}, {FACTORY}) -> Tensor",
+    out="float_float_out",
+    refuses="whole",
 )
 
 

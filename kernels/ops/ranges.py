@@ -36,7 +36,7 @@ from .random import as_integer_dtype
 # --- logspace, range -------------------------------------------------------------------------------------------------
 
 STEPS = "int steps, float base=10."
-logspace_op = Operator(f"logspace(Scalar start, Scalar end, {STEPS}, *, {FACTORY}) -> Tensor")
+logspace_op = Operator(f"logspace(Scalar start, Scalar end, {STEPS}, *, {FACTORY}) -> Tensor", refuses="bool")
 logspace_out_op = Operator(f"logspace.out(Scalar start, Scalar end, {STEPS}, *, Tensor(a!) out) -> Tensor(a!)")
 
 
@@ -112,7 +112,7 @@ def between_numbers(name: str, kernel: Function) -> Function:
 logspace = public(*ends_in_tensors("logspace", STEPS, logspace_kernel, logspace_out_kernel), logspace_op)
 linspace = public(*ends_in_tensors("linspace", "int steps", linspace_kernel, linspace_out_kernel), linspace_op)
 
-range_op = Operator(f"range(Scalar start, Scalar end, *, {FACTORY}) -> Tensor")
+range_op = Operator(f"range(Scalar start, Scalar end, *, {FACTORY}) -> Tensor", refuses="bool complex")
 range_step_op = Operator(f"range.step(Scalar start, Scalar end, Scalar step=1, *, {FACTORY}) -> Tensor")
 range_out_op = Operator("range.out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)")
 range_plain_out_op = Operator("range.out_(Scalar start, Scalar end, *, Tensor(a!) out) -> Tensor(a!)")

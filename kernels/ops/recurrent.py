@@ -213,7 +213,9 @@ def check_states(hx: Any) -> None:
 
 OPTIONS = "Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional"
 PADDED, PACKED = "Tensor input, {hx} hx, " + OPTIONS, "Tensor data, Tensor batch_sizes, {hx} hx, " + OPTIONS
-lstm_op = Operator(f"lstm.input({PADDED.format(hx='Tensor[]')}, bool batch_first) -> (Tensor, Tensor, Tensor)")
+lstm_op = Operator(
+    f"lstm.input({PADDED.format(hx='Tensor[]')}, bool batch_first) -> (Tensor, Tensor, Tensor)", refuses="whole"
+)
 lstm_packed_op = Operator(f"lstm.data({PACKED.format(hx='Tensor[]')}) -> (Tensor, Tensor, Tensor)")
 
 
@@ -266,7 +268,9 @@ def lstm_packed_composite(
 
 def single_state(name: str, step: Step) -> tuple[Operator, Operator]:
     """The two forms of an operator whose state is one tensor."""
-    padded_op = Operator(f"{name}.input({PADDED.format(hx='Tensor')}, bool batch_first) -> (Tensor, Tensor)")
+    refused = "bool complex" if name == "rnn_relu" else "whole"
+    schema = f"{name}.input({PADDED.format(hx='Tensor')}, bool batch_first) -> (Tensor, Tensor)"
+    padded_op = Operator(schema, refuses=refused)
     packed_op = Operator(f"{name}.data({PACKED.format(hx='Tensor')}) -> (Tensor, Tensor)")
 
     def padded(
@@ -319,10 +323,10 @@ rnn_relu = public(rnn_relu_op, rnn_relu_packed_op)
 # --- cells -----------------------------------------------------------------------------------------------------------
 
 CELL = "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None"
-lstm_cell_op = Operator(f"lstm_cell(Tensor input, Tensor[] hx, {CELL}) -> (Tensor, Tensor)")
-gru_cell_op = Operator(f"gru_cell(Tensor input, Tensor hx, {CELL}) -> Tensor")
-tanh_cell_op = Operator(f"rnn_tanh_cell(Tensor input, Tensor hx, {CELL}) -> Tensor")
-relu_cell_op = Operator(f"rnn_relu_cell(Tensor input, Tensor hx, {CELL}) -> Tensor")
+lstm_cell_op = Operator(f"lstm_cell(Tensor input, Tensor[] hx, {CELL}) -> (Tensor, Tensor)", refuses="whole")
+gru_cell_op = Operator(f"gru_cell(Tensor input, Tensor hx, {CELL}) -> Tensor", refuses="whole")
+tanh_cell_op = Operator(f"rnn_tanh_cell(Tensor input, Tensor hx, {CELL}) -> Tensor", refuses="bool")
+relu_cell_op = Operator(f"rnn_relu_cell(Tensor input, Tensor hx, {CELL}) -> Tensor", refuses="bool complex")
 
 
 def input_gates(input: Any, weights: Weights, *hidden: Any) -> Any:

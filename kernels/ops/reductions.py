@@ -189,6 +189,7 @@ sum_op = Reduced(
     out="out",
     derivative=lambda grad, self_shape: grad.expand(self_shape),
     **SUMMED,
+    batching="full",
 )
 sum_dim_op = Reduced(
     f"sum.dim_IntList({DIMS}, *, {DTYPE}) -> Tensor",
@@ -198,6 +199,7 @@ sum_dim_op = Reduced(
     derivative=lambda grad, self_shape, dim, keepdim: unreduced(grad, self_shape, dim, keepdim),
     node="SumBackward1",
     **SUMMED,
+    core=True,
 )
 sum = public(sum_op, sum_dim_op)
 
@@ -252,6 +254,9 @@ mean_op = Reduced(
     averaging_dtype,
     derivative=lambda grad, self_shape: grad.expand(self_shape) / self_shape.numel(),
     forward="linear",
+    batching="full",
+    core=True,
+    refuses="whole",
 )
 mean_dim_op = Reduced(
     f"mean.dim({DIMS}, *, {DTYPE}) -> Tensor",
@@ -263,6 +268,7 @@ mean_dim_op = Reduced(
     ),
     node="MeanBackward1",
     forward="linear",
+    core=True,
 )
 mean = public(mean_op, mean_dim_op)
 
@@ -308,6 +314,8 @@ prod_op = Reduced(
     summing_dtype,
     derivative=lambda grad, self: prod_backward(grad, self.reshape(-1), 0).reshape(self.shape),
     **MULTIPLIED,
+    batching="full",
+    core=True,
 )
 prod_dim_op = Reduced(
     f"prod.dim_int(Tensor self, int dim, bool keepdim=False, *, {DTYPE}) -> Tensor",
@@ -318,6 +326,7 @@ prod_dim_op = Reduced(
     derivative=prod_dim_backward,
     node="ProdBackward1",
     **MULTIPLIED,
+    core=True,
 )
 prod = public(prod_op, prod_dim_op)
 
@@ -342,7 +351,11 @@ def truth(name: str, reduction: Reduction) -> Any:
         f"{name}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor": "dims_out",
     }
     facts: dict[str, Any] = {"result": truth_dtype, "all_dims": False, "check_out": check_out, "derivative": False}
-    return public(*(Reduced(schema, reduction, out=out, **facts) for schema, out in schemas.items()))
+    facts["core"] = name == "any"  # as PyTorch has it
+    batching = ["full", "", ""]
+    return public(
+        *(Reduced(schema, reduction, out=out, batching=batching.pop(0), **facts) for schema, out in schemas.items())
+    )
 
 
 all = truth("all", kernels.ALL)
@@ -368,10 +381,10 @@ def as_counted(acc, total):
 COUNT = Reduction("count_nonzero", lambda dtype: Recipe(one_unless_zero, np.int64(0), add_to, as_counted))
 count_nonzero = public(
     *(
-        Reduced(schema, COUNT, result=lambda self: dtypes.int64, derivative=False)
-        for schema in (
-            "count_nonzero(Tensor self, int? dim=None) -> Tensor",
-            "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
+        Reduced(schema, COUNT, result=lambda self: dtypes.int64, derivative=False, batching=batching)
+        for schema, batching in (
+            ("count_nonzero(Tensor self, int? dim=None) -> Tensor", "full"),
+            ("count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", ""),
         )
     )
 )

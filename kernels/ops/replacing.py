@@ -31,9 +31,11 @@ from .scatter_gather import (
 
 # --- masked_scatter --------------------------------------------------------------------------------------------------
 
-masked_scatter_op = Operator("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", inplace=True)
+masked_scatter_op = Operator(
+    "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", inplace=True, core=True
+)
 masked_scatter_backward_op = Operator(
-    "masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor"
+    "masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor", late_out=False
 )
 
 
@@ -92,7 +94,10 @@ masked_scatter = public(masked_scatter_op)
 # --- index_copy, index_fill ------------------------------------------------------------------------------------------
 
 index_copy_op = WrittenInPlace(
-    "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", inplace=True, out="out"
+    "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
+    inplace=True,
+    out="out",
+    autocast={"cpu": "promote"},
 )
 
 

@@ -28,7 +28,7 @@ from .reductions import DTYPE, in_dtype, summing_dtype
 # --- cumsum, cumprod -------------------------------------------------------------------------------------------------
 
 cumsum_op = Planned(
-    f"cumsum(Tensor self, int dim, *, {DTYPE}) -> Tensor", inplace=True, out="out", dtype_of_target=True
+    f"cumsum(Tensor self, int dim, *, {DTYPE}) -> Tensor", inplace=True, out="out", dtype_of_target=True, core=True
 )
 cumprod_op = Planned(
     f"cumprod(Tensor self, int dim, *, {DTYPE}) -> Tensor", inplace=True, out="out", dtype_of_target=True
@@ -114,7 +114,7 @@ cumprod = public(cumprod_op)
 
 # --- logcumsumexp ----------------------------------------------------------------------------------------------------
 
-logcumsumexp_op = Planned("logcumsumexp(Tensor self, int dim) -> Tensor", out="out")
+logcumsumexp_op = Planned("logcumsumexp(Tensor self, int dim) -> Tensor", out="out", refuses="whole")
 
 
 @logcumsumexp_op.meta
@@ -127,7 +127,8 @@ def logcumsumexp_meta(self: Tensor, dim: int) -> Meta:
 
 @logcumsumexp_op.loop
 def logcumsumexp_loop(out: Tensor, self: Tensor, dim: int) -> Run:
-    return kernels.ready_logcumsumexp(out._operand, self._operand, wrap_dim(dim, len(self._shape)))
+    scan = kernels.COMPLEX_LOGCUMSUMEXP if self._dtype.is_complex else kernels.LOGCUMSUMEXP
+    return scan.ready(out._operand, self._operand, wrap_dim(dim, len(self._shape)))
 
 
 def logcumsumexp_backward(grad: Any, self: Any, result: Any, dim: int) -> Any:
@@ -160,8 +161,8 @@ logcumsumexp = public(logcumsumexp_op)
 
 # --- cummax, cummin --------------------------------------------------------------------------------------------------
 
-cummax_op = Operator("cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)")
-cummin_op = Operator("cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)")
+cummax_op = Operator("cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)", refuses="complex")
+cummin_op = Operator("cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)", refuses="complex")
 cummax_out_op = Operator(
     "cummax.out(Tensor self, int dim, *, Tensor(a!) values, Tensor(b!) indices) "
     "-> (Tensor(a!) values, Tensor(b!) indices)"

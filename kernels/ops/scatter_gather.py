@@ -109,7 +109,9 @@ def same_as_first(self: Tensor, *others: Tensor) -> Meta:
 
 # --- gather and scatter -----------------------------------------------------------------------------------------------
 
-gather_op = ReadAtPlaces("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", out="out")
+gather_op = ReadAtPlaces(
+    "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", out="out", core=True
+)
 
 
 @gather_op.meta
@@ -182,10 +184,13 @@ def scatter_into(out: Tensor, self: Tensor, dim: int, index: Tensor, src: Operan
 
 
 scatter_src_op = WrittenInPlace(
-    "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", inplace=True, out="src_out"
+    "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", inplace=True, out="src_out", core=True
 )
 scatter_value_op = WrittenInPlace(
-    "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", inplace=True, out="value_out"
+    "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+    inplace=True,
+    out="value_out",
+    core=True,
 )
 scatter_reduce_op = WrittenInPlace(
     "scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
@@ -198,7 +203,7 @@ scatter_value_reduce_op = WrittenInPlace(
     out="value_reduce_out",
 )
 scatter_add_op = WrittenInPlace(
-    "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", inplace=True, out="out"
+    "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", inplace=True, out="out", core=True
 )
 _HOW = {"add": "sum", "multiply": "prod"}
 
@@ -302,7 +307,7 @@ scatter_add = public(scatter_add_op)
 
 # --- whole entries along a dimension ----------------------------------------------------------------------------------
 
-index_select_op = ReadAtPlaces("index_select(Tensor self, int dim, Tensor index) -> Tensor", out="out")
+index_select_op = ReadAtPlaces("index_select(Tensor self, int dim, Tensor index) -> Tensor", out="out", core=True)
 
 
 @index_select_op.meta
@@ -548,7 +553,7 @@ masked_select_op.forward("linear")
 copy_into_out(masked_select_op)
 masked_select = public(masked_select_op)
 
-nonzero_op = Operator("nonzero(Tensor self) -> Tensor", out="out", tags=("dynamic_output_shape",))
+nonzero_op = Operator("nonzero(Tensor self) -> Tensor", out="out", tags=("dynamic_output_shape",), core=True)
 
 
 @nonzero_op.kernel("CPU")
@@ -595,11 +600,13 @@ argwhere = public(argwhere_op)
 
 embedding_op = Planned(
     "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) "
-    "-> Tensor"
+    "-> Tensor",
+    core=True,
 )
 embedding_dense_backward_op = Operator(
     "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, "
-    "bool scale_grad_by_freq) -> Tensor"
+    "bool scale_grad_by_freq) -> Tensor",
+    core=True,
 )
 
 
@@ -714,6 +721,7 @@ functional_embedding.__name__ = functional_embedding.__qualname__ = "embedding"
 embedding_renorm_op = Operator(
     "embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!)",
     tags=("inplace",),
+    refuses="whole",
 )
 
 
@@ -774,7 +782,11 @@ def taken_along_dim(self: Any, indices: Any, dim: int | None) -> Tensor:
 copy_into_out(take_along_dim_op)
 take_along_dim = public(take_along_dim_op)
 
-one_hot_op = Operator("one_hot(Tensor self, int num_classes=-1) -> Tensor", tags=("dynamic_output_shape",))
+one_hot_op = Operator(
+    "one_hot(Tensor self, int num_classes=-1) -> Tensor",
+    tags=("dynamic_output_shape",),
+    refuses="bool uint8 int8 int16 int32 floating complex",
+)
 
 
 @one_hot_op.implicit

@@ -35,6 +35,7 @@ scatter_reduce_two_op = WrittenInPlace(
     "-> Tensor",
     inplace=True,
     out="two_out",
+    core=True,
 )
 index_reduce_op = WrittenInPlace(
     "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",

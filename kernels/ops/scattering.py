@@ -37,7 +37,8 @@ def zeros(shape: Sequence[int], like: Tensor) -> Tensor:
 
 def scatter_operator(name: str, arguments: str, view: View, tags: tuple[str, ...] = ()) -> Operator:
     """`<name>_scatter`: a copy of `self` in which the view by these arguments shows `src`."""
-    op = Operator(f"{name}_scatter(Tensor self, Tensor src, {arguments}) -> Tensor", tags=tags)
+    schema = f"{name}_scatter(Tensor self, Tensor src, {arguments}) -> Tensor"
+    op = Operator(schema, tags=tags, batching="dims", core=name in ("select", "slice"))
 
     def kernel(self: Tensor, src: Tensor, *where: Any) -> Tensor:
         made = move(empty(self._shape, self._dtype, self._device, copy_strides(self, None)), self)
@@ -99,7 +100,8 @@ as_strided_scatter = public(as_strided_scatter_op)
 
 def backward_operator(name: str, arguments: str, view: View) -> Operator:
     """`<name>_backward`: zeros of `input_sizes` in which the view by these arguments shows `grad_output`."""
-    op = Operator(f"{name}_backward(Tensor grad_output, SymInt[] input_sizes, {arguments}) -> Tensor")
+    schema = f"{name}_backward(Tensor grad_output, SymInt[] input_sizes, {arguments}) -> Tensor"
+    op = Operator(schema, batching="dims")
 
     def kernel(grad_output: Tensor, input_sizes: Sequence[int], *where: Any) -> Tensor:
         made = zeros(input_sizes, grad_output)
@@ -129,7 +131,7 @@ diagonal_backward_op.derivative(
 diagonal_backward_op.forward("linear")
 
 unfold_backward_op = Operator(
-    "unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor"
+    "unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor", batching="dims"
 )
 
 

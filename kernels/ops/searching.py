@@ -65,18 +65,23 @@ def positions(values: np.ndarray | None) -> Tensor:
 THREE = "(Tensor, Tensor, Tensor)"
 
 
-def dynamic(schema: str) -> Any:
+def dynamic(schema: str, **facts: Any) -> Any:
     """A decorator that declares an operator whose values, but no positions or counts, could have a gradient."""
     name, several = schema.partition("(")[0], tuple(range(1, schema.partition("->")[2].count("Tensor")))
-    return kernel(schema, "CPU", tags=DYNAMIC, derivative=no_formula(name), nondifferentiable=several, face=False)
+    return kernel(
+        schema, "CPU", tags=DYNAMIC, derivative=no_formula(name), nondifferentiable=several, face=False, **facts
+    )
 
 
-@dynamic(f"_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> {THREE}")
+@dynamic(
+    f"_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> {THREE}",
+    refuses="complex",
+)
 def unique2_op(self, sorted, return_inverse, return_counts):
     return unique_values(self, return_inverse, return_counts)
 
 
-@dynamic("_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)")
+@dynamic("_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)", refuses="complex")
 def unique_op(self, sorted, return_inverse):
     return unique_values(self, return_inverse, False)[:2]
 
@@ -106,7 +111,8 @@ def slices_back(slices: np.ndarray, axis: int, like: Tensor) -> Tensor:
 
 @dynamic(
     "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) "
-    f"-> {THREE}"
+    f"-> {THREE}",
+    refuses="complex",
 )
 def unique_dim_op(self, dim, sorted, return_inverse, return_counts):
     """The same for slices along `dim`, in lexicographic order."""
@@ -137,14 +143,16 @@ def unique_slices(self: Tensor, dim: int) -> tuple[Tensor, ...]:
 
 
 @dynamic(
-    f"unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> {THREE}"
+    f"unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> {THREE}",
+    refuses="complex",
 )
 def unique_dim_consecutive_op(self, dim, return_inverse, return_counts):
     return unique_slices(self, dim)
 
 
 @dynamic(
-    f"unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> {THREE}"
+    f"unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> {THREE}",
+    refuses="complex",
 )
 def unique_consecutive_op(self, return_inverse, return_counts, dim):
     """The same for elements of the flattened tensor, where there is no `dim`."""
@@ -232,7 +240,7 @@ def check_search(edges: Tensor, shape: Any, right: bool, side: str | None, sorte
         )
 
 
-@search(f"searchsorted.Tensor(Tensor sorted_sequence, Tensor self, {SEARCH}", out="Tensor_out")
+@search(f"searchsorted.Tensor(Tensor sorted_sequence, Tensor self, {SEARCH}", out="Tensor_out", refuses="bool")
 def searchsorted_op(sorted_sequence, self, out_int32, right, side, sorter):
     """For a number in the place of `self`, too."""
     shape, on = (self._shape, self) if isinstance(self, Tensor) else (None, sorted_sequence)
@@ -240,9 +248,9 @@ def searchsorted_op(sorted_sequence, self, out_int32, right, side, sorter):
     return Meta(shape or (), dtypes.int32 if out_int32 else dtypes.int64, on._device)
 
 
-searchsorted_scalar_op = search(f"searchsorted.Scalar(Tensor sorted_sequence, Scalar self, {SEARCH}", out="Scalar_out")(
-    searchsorted_op.meta_function
-)
+searchsorted_scalar_op = search(
+    f"searchsorted.Scalar(Tensor sorted_sequence, Scalar self, {SEARCH}", out="Scalar_out", refuses=()
+)(searchsorted_op.meta_function)
 
 
 @searchsorted_op.body
@@ -270,14 +278,16 @@ def in_order(edges: np.ndarray, sorter: Tensor | None) -> np.ndarray:
     return np.take_along_axis(edges, order, -1)
 
 
-@search(f"bucketize.Tensor(Tensor self, {BUCKETS}", out="Tensor_out")
+@search(f"bucketize.Tensor(Tensor self, {BUCKETS}", out="Tensor_out", refuses="bool")
 def bucketize_op(self, boundaries, out_int32, right):
     if len(boundaries._shape) != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({len(boundaries._shape)})")
     return searchsorted_op.meta_function(boundaries, self, out_int32, right, None, None)
 
 
-bucketize_scalar_op = search(f"bucketize.Scalar(Scalar self, {BUCKETS}", out="Scalar_out")(bucketize_op.meta_function)
+bucketize_scalar_op = search(f"bucketize.Scalar(Scalar self, {BUCKETS}", out="Scalar_out", refuses=())(
+    bucketize_op.meta_function
+)
 
 
 @bucketize_op.body
@@ -296,6 +306,8 @@ isin_op, isin_scalar_op, scalar_isin_op = (
         f"isin.{kind}({arguments}, *, bool assume_unique=False, bool invert=False) -> Tensor",
         out=f"{kind}_out",
         derivative=False,
+        refuses="bool complex",
+        batching="pointwise" if kind == "Tensor_Scalar" else "",
     )
     for kind, arguments in {
         "Tensor_Tensor": "Tensor elements, Tensor test_elements",
@@ -333,7 +345,11 @@ isin = public(isin_op, isin_scalar_op, scalar_isin_op, method=False)
 
 
 @kernel(
-    "bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor", "CPU", tags=DYNAMIC, derivative=False
+    "bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor",
+    "CPU",
+    tags=DYNAMIC,
+    derivative=False,
+    refuses="bool floating complex",
 )
 def bincount(self, weights, minlength):
     """How often each of 0, 1, ... occurs, or the sum of the weights of its occurrences."""
@@ -353,7 +369,12 @@ def bincount(self, weights, minlength):
     return result
 
 
-@structured("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", out="out", derivative=False)
+@structured(
+    "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
+    out="out",
+    derivative=False,
+    refuses="whole complex",
+)
 def histc(self, bins, min, max):
     check_has_kernel("histogram_cpu", self, NOT_FLOATING)
     if bins <= 0:

@@ -23,11 +23,15 @@ segment_reduce_op = Operator(
     f"segment_reduce(Tensor data, str reduce, *, {_RUNS.format('Tensor? indices=None, ')}, bool unsafe=False, "
     "Scalar? initial=None) -> Tensor",
     out="out",
+    refuses="whole complex",
+    batching="other",
 )
 segment_reduce_backward_op = Operator(
     f"_segment_reduce_backward(Tensor grad, Tensor output, Tensor data, str reduce, *, {_RUNS.format('')}, "
     "Scalar? initial=None) -> Tensor",
     out="out",
+    refuses="whole complex",
+    batching="other",
 )
 
 UFUNCS: dict[str, Any] = {"sum": np.add, "mean": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}

@@ -51,7 +51,7 @@ class Cat(Planned):
         return super().run_out(*args)
 
 
-cat_op = Cat("cat(Tensor[] tensors, int dim=0) -> Tensor", out="out")
+cat_op = Cat("cat(Tensor[] tensors, int dim=0) -> Tensor", out="out", core=True)
 
 
 def is_skipped(x: Tensor) -> bool:
@@ -227,7 +227,7 @@ atleast_3d = at_least("atleast_3d", to_3d)
 
 # --- repeat -----------------------------------------------------------------------------------------------------------
 
-repeat_op = Operator("repeat(Tensor self, SymInt[] repeats) -> Tensor")
+repeat_op = Operator("repeat(Tensor self, SymInt[] repeats) -> Tensor", core=True)
 
 
 @repeat_op.kernel("CPU", "Meta")
@@ -287,7 +287,9 @@ repeat_interleave_tensor_op = Operator(
     "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor"
 )
 repeat_interleave_op = Operator(
-    "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor", tags=("dynamic_output_shape",)
+    "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
+    tags=("dynamic_output_shape",),
+    refuses="bool uint8 int8 int16 floating complex",
 )
 
 
@@ -349,7 +351,7 @@ repeat_interleave_method = public(repeat_interleave_tensor_op, repeat_interleave
 
 # --- another order of entries -----------------------------------------------------------------------------------------
 
-flip_op = Structured("flip(Tensor self, int[] dims) -> Tensor")
+flip_op = Structured("flip(Tensor self, int[] dims) -> Tensor", core=True)
 
 
 @flip_op.meta
@@ -428,7 +430,7 @@ roll = public(roll_op)
 
 def triangle(name: str, keep: Callable[[Any, Any, int], Any]) -> Structured:
     """`tril` and `triu`: the matrices with zeros where `keep(row, column, diagonal)` is false."""
-    op = Structured(f"{name}(Tensor self, SymInt diagonal=0) -> Tensor", inplace=True, out="out")
+    op = Structured(f"{name}(Tensor self, SymInt diagonal=0) -> Tensor", inplace=True, out="out", batching="leading")
 
     def meta(self: Tensor, diagonal: int) -> Meta:
         if len(self._shape) < 2:

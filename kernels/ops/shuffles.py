@@ -43,8 +43,10 @@ def check_pixels(name: str, self: Tensor, factor: int, word: str) -> tuple[int, 
 
 # --- pixels ----------------------------------------------------------------------------------------------------------
 
-pixel_shuffle_op = Operator("pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", out="out")
-pixel_unshuffle_op = Operator("pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", out="out")
+pixel_shuffle_op = Operator("pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", out="out", batching="leading")
+pixel_unshuffle_op = Operator(
+    "pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", out="out", batching="leading"
+)
 
 
 @pixel_shuffle_op.kernel("CPU", "Meta")
@@ -89,7 +91,7 @@ pixel_shuffle, pixel_unshuffle = public(pixel_shuffle_op, method=False), public(
 # --- channels --------------------------------------------------------------------------------------------------------
 
 channel_shuffle_op = Operator("channel_shuffle(Tensor self, SymInt groups) -> Tensor", out="out")
-native_channel_shuffle_op = Operator("native_channel_shuffle(Tensor self, SymInt groups) -> Tensor")
+native_channel_shuffle_op = Operator("native_channel_shuffle(Tensor self, SymInt groups) -> Tensor", late_out=False)
 
 
 @channel_shuffle_op.kernel("CPU", "Meta")

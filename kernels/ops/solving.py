@@ -47,6 +47,7 @@ def is_vector(A: Tensor, B: Tensor) -> bool:
     "-> (Tensor result, Tensor LU, Tensor pivots, Tensor info)",
     out="result",
     face=False,
+    refuses="whole halves",
 )
 def solve_lu_op(A, B, left, check_errors):
     check_floating(A, "linalg.solve")
@@ -104,6 +105,7 @@ linalg_solve_ex = some_results(
     results=(0, 3),
     out="out",
     method=False,
+    refuses="whole halves",
 )
 linalg_solve = some_results(
     "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
@@ -113,6 +115,7 @@ linalg_solve = some_results(
     out="out",
     autocast=CPU_FP32,
     method=False,
+    refuses="whole halves",
 )
 
 # --- inv -------------------------------------------------------------------------------------------------------------
@@ -126,6 +129,7 @@ linalg_solve = some_results(
     for_complex=True,
     autocast=CPU_FP32,
     method=False,
+    refuses="whole halves",
 )
 def linalg_inv_ex(A, check_errors):
     check_square(A, "linalg.inv", floating=True, low_precision=False)
@@ -144,8 +148,10 @@ def inv_body(outs, A, check_errors):
 
 
 inverted: dict[str, Any] = {"inputs": (False,), "check": "linalg.inv", "out": "out", "autocast": CPU_FP32}
-linalg_inv = some_results("linalg_inv(Tensor A) -> Tensor", linalg_inv_ex, method=False, **inverted)
-inverse = some_results("inverse(Tensor self) -> Tensor", linalg_inv_ex, **inverted)
+linalg_inv = some_results(
+    "linalg_inv(Tensor A) -> Tensor", linalg_inv_ex, method=False, **inverted, refuses="whole halves"
+)
+inverse = some_results("inverse(Tensor self) -> Tensor", linalg_inv_ex, **inverted, refuses="whole halves")
 
 # --- triangular matrices ---------------------------------------------------------------------------------------------
 
@@ -154,6 +160,7 @@ inverse = some_results("inverse(Tensor self) -> Tensor", linalg_inv_ex, **invert
     "linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
     out="out",
     method=False,
+    refuses="whole halves",
 )
 def linalg_solve_triangular(self, B, upper, left, unitriangular):
     name = "linalg.solve_triangular"
@@ -190,6 +197,8 @@ def solve_triangular_backward(grad, self, result, upper, left, unitriangular, ne
     out="X",
     out_names=("X", "M"),
     autocast=CPU_FP32,
+    batching="leading",
+    refuses="whole halves",
 )
 def triangular_solve(self, A, upper, transpose, unitriangular):
     for name, x in (("b", self), ("A", A)):

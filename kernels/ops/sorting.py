@@ -45,7 +45,9 @@ def removed(self: Tensor, axis: int, keepdim: bool) -> tuple[int, ...]:
 # --- sort ------------------------------------------------------------------------------------------------------------
 
 
-@choosing("sort(Tensor self, int dim=-1, bool descending=False)", out="values", face=False)
+@choosing(
+    "sort(Tensor self, int dim=-1, bool descending=False)", out="values", face=False, core=True, refuses="complex"
+)
 def sort_op(self, dim, descending):
     check_real(" Sort does not support complex dtypes on CPU", self)
     axis = wrap_dim(dim, len(self._shape))
@@ -69,7 +71,7 @@ def sort_stable_op(self, stable, dim, descending):
 sort = public(sort_op, sort_stable_op)
 
 
-@composite("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", face=False)
+@composite("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", face=False, refuses="complex")
 def argsort_op(self, dim, descending):
     return sort_op.functional(self, dim, descending)[1]
 
@@ -87,7 +89,7 @@ def argsort_stable_op(self, stable, dim, descending):
 argsort = public(argsort_op, argsort_stable_op)
 
 
-@composite("msort(Tensor self) -> Tensor", out="out", out_by=copy_into_out)
+@composite("msort(Tensor self) -> Tensor", out="out", out_by=copy_into_out, refuses="complex")
 def msort(self):
     return sort_op.functional(self, 0)[0]
 
@@ -95,7 +97,12 @@ def msort(self):
 # --- topk, kthvalue, mode --------------------------------------------------------------------------------------------
 
 
-@choosing("topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True)", out="values")
+@choosing(
+    "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True)",
+    out="values",
+    core=True,
+    refuses="bool complex",
+)
 def topk(self, k, dim, largest, sorted):
     axis = wrap_dim(dim, len(self._shape))
     if not 0 <= k <= (self._shape[axis] if self._shape else 1):
@@ -111,7 +118,7 @@ def topk(self, k, dim, largest, sorted):
     return Choice(shape, None, ready)
 
 
-@choosing("kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False)", out="values")
+@choosing("kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False)", out="values", refuses="bool complex")
 def kthvalue(self, k, dim, keepdim):
     axis = wrap_dim(dim, len(self._shape))
     check_line("kthvalue", self, axis)
@@ -128,7 +135,7 @@ def of_rank(self: Tensor, axis: int, keepdim: bool, rank: int | None, skip_nan: 
     return Choice(removed(self, axis, keepdim), None, ready)
 
 
-@choosing("mode(Tensor self, int dim=-1, bool keepdim=False)", out="values")
+@choosing("mode(Tensor self, int dim=-1, bool keepdim=False)", out="values", refuses="complex")
 def mode(self, dim, keepdim):
     axis = wrap_dim(dim, len(self._shape))
     check_line("mode", self, axis)
@@ -155,6 +162,8 @@ def middle(name: str, skip_nan: bool) -> Any:
         f"{name}(Tensor self) -> Tensor",
         out="out",
         derivative=lambda grad, self, result: shared(grad, self, result, None, False),
+        refuses="bool complex",
+        batching="full",
         face=False,
     )
     def of_all(self):

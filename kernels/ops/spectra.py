@@ -74,6 +74,8 @@ def check_phase(x: Any, kind: str, vectors: str) -> None:
     "-> (Tensor U, Tensor S, Tensor Vh)",
     out="U",
     face=False,
+    by_host="QR iterations on a bidiagonal matrix, a step after the other",
+    refuses="whole halves",
 )
 def svd_uv_op(A, full_matrices, compute_uv, driver):
     check_matrix(A, "linalg.svd")
@@ -146,6 +148,7 @@ linalg_svd = some_results(
     results=(0, 1, 2),
     out="U",
     **FACTS,
+    refuses="whole halves",
 )
 linalg_svdvals = some_results(
     "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
@@ -154,6 +157,7 @@ linalg_svdvals = some_results(
     results=(1,),
     out="out",
     **FACTS,
+    refuses="whole halves",
 )
 
 
@@ -162,6 +166,7 @@ linalg_svdvals = some_results(
     out="U",
     out_by=None,
     autocast=CPU_FP32,
+    refuses="whole halves",
 )
 def svd(self, some, compute_uv):
     """The older form: V in the place of Vᴴ, and zeros for vectors that are not wanted."""
@@ -190,6 +195,8 @@ def svd_out(self, some, compute_uv, *outs):
     '_linalg_eigh(Tensor A, str UPLO="L", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)',
     out="eigenvalues",
     face=False,
+    by_host="QR iterations on a tridiagonal matrix, a step after the other",
+    refuses="whole halves",
 )
 def eigh_v_op(A, UPLO, compute_v):
     check_square(A, "linalg.eigh")
@@ -242,6 +249,7 @@ linalg_eigh = some_results(
     out="eigvals",
     out_names=("eigvals", "eigvecs"),
     **FACTS,
+    refuses="whole halves",
 )
 linalg_eigvalsh = some_results(
     'linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor',
@@ -249,6 +257,7 @@ linalg_eigvalsh = some_results(
     lambda self, UPLO: (self, UPLO, records(self)),
     out="out",
     **FACTS,
+    refuses="whole halves",
 )
 
 # --- eig -------------------------------------------------------------------------------------------------------------
@@ -263,6 +272,8 @@ def check_finite(self: Tensor) -> None:
     "linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)",
     out="out",
     **FACTS,
+    by_host="QR iterations on a Hessenberg matrix",
+    refuses="whole halves",
 )
 def linalg_eig(self):
     check_square(self, "linalg.eig")
@@ -280,7 +291,13 @@ def eig_body(outs, self):
     for_each_matrix(lambda a: lapack.eig(a, vectors=True), outs, self, fails="torch.linalg.eig")
 
 
-@structured("_linalg_eigvals(Tensor self) -> Tensor", face=False)
+@structured(
+    "_linalg_eigvals(Tensor self) -> Tensor",
+    face=False,
+    by_host="QR iterations on a Hessenberg matrix",
+    late_out=False,
+    refuses="whole halves",
+)
 def eigvals_only_op(self):
     return linalg_eig.op.meta_function(self)[0]
 
@@ -306,16 +323,14 @@ def eig_backward(grads, result0, result1):
     return ops.aten.linalg_solve.default(V.mH, inner.matmul(V.mH))
 
 
-linalg_eigvals = some_results("linalg_eigvals(Tensor self) -> Tensor", linalg_eig, out="out", **FACTS)
+linalg_eigvals = some_results(
+    "linalg_eigvals(Tensor self) -> Tensor", linalg_eig, out="out", **FACTS, refuses="whole halves"
+)
 
 # --- qr --------------------------------------------------------------------------------------------------------------
 
 
-@several(
-    'linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)',
-    out="out",
-    **FACTS,
-)
+@several('linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)', out="out", **FACTS, refuses="whole halves")
 def linalg_qr(A, mode):
     check_matrix(A, "linalg.qr")
     check_floating(A, "linalg.qr")
@@ -398,10 +413,18 @@ qr = some_results(
     results=(0, 1),
     out="Q",
     autocast=CPU_FP32,
+    refuses="whole halves",
 )
 
 
-@several("geqrf(Tensor self) -> (Tensor a, Tensor tau)", out="a", autocast=CPU_FP32, derivative=no_formula("geqrf"))
+@several(
+    "geqrf(Tensor self) -> (Tensor a, Tensor tau)",
+    out="a",
+    autocast=CPU_FP32,
+    derivative=no_formula("geqrf"),
+    batching="leading",
+    refuses="whole halves",
+)
 def geqrf(self):
     if len(self._shape) < 2:
         raise RuntimeError("torch.geqrf: input must have at least 2 dimensions.")
@@ -467,7 +490,11 @@ def keeping_below(column: Any, i: int) -> Any:
 
 
 @structured(
-    "linalg_householder_product(Tensor input, Tensor tau) -> Tensor", out="out", autocast=CPU_FP32, method=False
+    "linalg_householder_product(Tensor input, Tensor tau) -> Tensor",
+    out="out",
+    autocast=CPU_FP32,
+    method=False,
+    refuses="whole halves",
 )
 def linalg_householder_product(input, tau):
     name = "torch.linalg.householder_product"
@@ -510,13 +537,21 @@ def householder_product_backward(grad, input, tau):
     return reflect_backward(grad, input, tau, start)[:2]
 
 
-orgqr = same_as("orgqr(Tensor self, Tensor input2) -> Tensor", linalg_householder_product, out="out", autocast=CPU_FP32)
+orgqr = same_as(
+    "orgqr(Tensor self, Tensor input2) -> Tensor",
+    linalg_householder_product,
+    out="out",
+    autocast=CPU_FP32,
+    refuses="whole halves",
+)
 
 
 @structured(
     "ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
     out="out",
     autocast=CPU_FP32,
+    batching="leading",
+    refuses="whole halves",
 )
 def ormqr(self, input2, input3, left, transpose):
     tau, other, side = input2, input3, -2 if left else -1

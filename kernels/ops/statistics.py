@@ -42,11 +42,14 @@ nansum_op = Reduced(
     derivative=lambda grad, self, dim, keepdim: (
         unreduced(grad.to(self.dtype), self.shape, dim, keepdim) * self.isnan().logical_not()
     ),
+    refuses="complex",
 )
 nansum = public(nansum_op)
 
 
-@composite(f"nanmean(Tensor self, {DIM}, *, {DTYPE}) -> Tensor", out="out", out_by=copy_into_out)
+@composite(
+    f"nanmean(Tensor self, {DIM}, *, {DTYPE}) -> Tensor", out="out", out_by=copy_into_out, refuses="whole complex"
+)
 def nanmean(self, dim, keepdim, dtype):
     if not (self.is_floating_point() or self.is_complex()):
         raise RuntimeError(
@@ -66,8 +69,9 @@ INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 def quantiles(name: str, skip_nan: bool) -> Any:
     """`quantile` and `nanquantile`: the value at a share q of the way through the sorted elements."""
-    many = Operator(f"{name}(Tensor self, Tensor q, {QUANTILE}) -> Tensor", out="out")
-    one = Operator(f"{name}.scalar(Tensor self, float q, {QUANTILE}) -> Tensor", out="scalar_out")
+    facts: dict[str, Any] = {"refuses": "whole halves complex", "autocast": {"cpu": "fp32"}}
+    many = Operator(f"{name}(Tensor self, Tensor q, {QUANTILE}) -> Tensor", out="out", **facts)
+    one = Operator(f"{name}.scalar(Tensor self, float q, {QUANTILE}) -> Tensor", out="scalar_out", **facts)
 
     @many.implicit
     def quantile_composite(self: Any, q: Any, dim: int | None, keepdim: bool, interpolation: str) -> Any:

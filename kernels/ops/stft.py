@@ -25,7 +25,9 @@ from .views import slice_op
 
 _STFT = "Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, "
 _KIND = "bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None"
-stft_center_op = Operator(f'stft.center({_STFT}bool center=True, str pad_mode="reflect", {_KIND}) -> Tensor')
+stft_center_op = Operator(
+    f'stft.center({_STFT}bool center=True, str pad_mode="reflect", {_KIND}) -> Tensor', refuses="whole halves"
+)
 SMALLEST = 1e-11  # what windows must add up to, for the signal to be had from them
 
 
@@ -43,7 +45,7 @@ def described(call: str, **values: Any) -> str:
 # --- spectra ----------------------------------------------------------------------------------------------------------
 
 
-@composite(f"stft({_STFT}{_KIND}) -> Tensor", autocast=CPU_FP32, face=False)
+@composite(f"stft({_STFT}{_KIND}) -> Tensor", autocast=CPU_FP32, face=False, refuses="whole halves")
 def stft_op(self, n_fft, hop_length, win_length, window, *rest):
     """[frequencies, pieces], with the batch before them; the signal is taken as it is."""
     return spectra(self, n_fft, hop_length, win_length, window, False, "", *rest)
@@ -155,6 +157,7 @@ def refused(
         onesided=onesided,
         return_complex=rest[0],
         align_to_window=rest[1],
+        refuses="whole halves",
     )
     return RuntimeError(f"{call} : {problem}")
 
@@ -220,6 +223,7 @@ def in_python(
     f"istft({_STFT}bool center=True, bool normalized=False, bool? onesided=None, int? length=None, "
     "bool return_complex=False) -> Tensor",
     method_like=in_python,
+    refuses="whole floating",
 )
 def istft(self, n_fft, hop_length, win_length, window, center, normalized, onesided, length, return_complex):
     """The signal that has these spectra, in the sense of least squares; of `length` points, if that is given."""
@@ -242,6 +246,7 @@ def istft(self, n_fft, hop_length, win_length, window, center, normalized, onesi
         onesided=onesided,
         length=length,
         return_complex=return_complex,
+        refuses="whole floating",
     )
     check_istft(call, pairs, frequencies, half, n_fft, hop, width, window)
     options = {"dtype": pairs._dtype, "device": pairs._device}

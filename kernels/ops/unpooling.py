@@ -69,7 +69,10 @@ def declare(dims: int) -> Any:
     """`max_unpool2d`, for two dimensions."""
     more = ", int[3] stride, int[3] padding" if dims == 3 else ""
     op = Structured(
-        f"max_unpool{dims}d(Tensor self, Tensor indices, SymInt[{dims}] output_size{more}) -> Tensor", out="out"
+        f"max_unpool{dims}d(Tensor self, Tensor indices, SymInt[{dims}] output_size{more}) -> Tensor",
+        out="out",
+        refuses="whole complex",
+        autocast={"cpu": "fp32"},
     )
 
     @op.meta

@@ -68,16 +68,16 @@ INPLACE_VIEW = ("inplace", "inplace_view")
 MAX = 2**63 - 1
 
 
-def view_operator(schema: str, geometry: Callable[..., Geometry]) -> Operator:
+def view_operator(schema: str, geometry: Callable[..., Geometry], **facts: Any) -> Operator:
     """A view operator whose result looks as `geometry` of the schema's arguments says."""
-    op = Operator(schema)
+    op = Operator(schema, **facts)
     give_view(op, geometry)
     return op
 
 
-def inplace_view_operator(schema: str, geometry: Callable[..., Geometry]) -> Operator:
+def inplace_view_operator(schema: str, geometry: Callable[..., Geometry], **facts: Any) -> Operator:
     """The operator that gives its argument itself this geometry."""
-    op = Operator(schema, tags=INPLACE_VIEW)
+    op = Operator(schema, tags=INPLACE_VIEW, **facts)
 
     def kernel(self: Tensor, *args: Any) -> Tensor:
         return geometry(self, *args).put_into(self)
@@ -90,10 +90,12 @@ def inplace_view_operator(schema: str, geometry: Callable[..., Geometry]) -> Ope
 # --- another shape for the same elements ------------------------------------------------------------------------------
 
 
-view_op = view_operator("view(Tensor(a) self, SymInt[] size) -> Tensor(a)", viewed)
+view_op = view_operator("view(Tensor(a) self, SymInt[] size) -> Tensor(a)", viewed, core=True)
 view_op.derivative(self=lambda grad, self_shape: grad.reshape(self_shape))
 
-view_dtype_op = Operator("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)")
+view_dtype_op = Operator(
+    "view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", refuses="bool uint8 int8", batching="pointwise"
+)
 
 
 @view_dtype_op.explicit
@@ -264,7 +266,7 @@ def permute_backward(grad: Tensor, dims: Sequence[int]) -> Tensor:
     return permute_op.functional(grad, inverse)
 
 
-permute_op = view_operator("permute(Tensor(a) self, int[] dims) -> Tensor(a)", permuted)
+permute_op = view_operator("permute(Tensor(a) self, int[] dims) -> Tensor(a)", permuted, core=True)
 permute_op.derivative(self=permute_backward)
 permute = public(permute_op)
 
@@ -420,7 +422,7 @@ Tensor.H = overridable_property(lambda self: matrix_H_op.functional(self))  # ty
 # --- dimensions of size 1, and of stride 0 ----------------------------------------------------------------------------
 
 
-unsqueeze_op = view_operator("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", unsqueezed)
+unsqueeze_op = view_operator("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", unsqueezed, core=True)
 unsqueeze_op.derivative(self=lambda grad, dim: grad.squeeze(dim))
 unsqueeze_inplace_op = inplace_view_operator("unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)", unsqueezed)
 unsqueeze_inplace_op.derivative(self=lambda grad, dim: grad.squeeze(dim), node="UnsqueezeBackward1")
@@ -429,8 +431,8 @@ unsqueeze_ = public(unsqueeze_inplace_op, function=False)
 
 
 squeeze_op = view_operator("squeeze(Tensor(a) self) -> Tensor(a)", squeezed)
-squeeze_dim_op = view_operator("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", squeezed_dim)
-squeeze_dims_op = view_operator("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", squeezed_dims)
+squeeze_dim_op = view_operator("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", squeezed_dim, core=True)
+squeeze_dims_op = view_operator("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", squeezed_dims, core=True)
 squeeze_inplace_op = inplace_view_operator("squeeze_(Tensor(a!) self) -> Tensor(a!)", squeezed)
 squeeze_dim_inplace_op = inplace_view_operator("squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)", squeezed_dim)
 squeeze_dims_inplace_op = inplace_view_operator(
@@ -468,7 +470,9 @@ squeeze = public(squeeze_op, squeeze_dim_op, squeeze_dims_op)
 squeeze_ = public(squeeze_inplace_op, squeeze_dim_inplace_op, squeeze_dims_inplace_op, function=False)
 
 
-expand_op = view_operator("expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", expanded)
+expand_op = view_operator(
+    "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", expanded, core=True
+)
 expand_op.derivative(self=lambda grad: grad)  # the engine sums a gradient to the input's shape
 expand = public(expand_op, function=False)
 
@@ -483,7 +487,7 @@ broadcast_to = public(broadcast_to_op)
 # --- some of the elements ---------------------------------------------------------------------------------------------
 
 
-select_op = view_operator("select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", selected)
+select_op = view_operator("select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", selected, core=True)
 select_op.derivative(
     self=lambda grad, self_shape, dim, index: select_backward_op.functional(grad, self_shape, dim, index)
 )
@@ -496,7 +500,9 @@ def slice_gradient(grad: Tensor, self_shape: Any, dim: int, start: Any, end: Any
 
 
 slice_op = view_operator(
-    "slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)", sliced
+    "slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
+    sliced,
+    core=True,
 )
 slice_op.derivative(self=slice_gradient)
 
@@ -531,7 +537,9 @@ def narrowed_at_tensor(self: Tensor, dim: int, start: Tensor, length: int) -> Te
 narrow = public(narrow_op, narrow_tensor_op)
 
 
-diagonal_op = view_operator("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", diagonal_of)
+diagonal_op = view_operator(
+    "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", diagonal_of, core=True
+)
 diagonal_op.derivative(
     self=lambda grad, self_shape, offset, dim1, dim2: diagonal_backward_op.functional(
         grad, self_shape, offset, dim1, dim2
@@ -550,7 +558,7 @@ unfold = public(unfold_op, function=False)
 
 
 as_strided_op = Operator(
-    "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)"
+    "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)", core=True
 )
 
 
@@ -564,6 +572,7 @@ def as_strided_kernel(self: Tensor, size: Sequence[int], stride: Sequence[int], 
 as_strided_inplace_op = inplace_view_operator(
     "as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a!)",
     strided_window,
+    batching="view",
 )
 as_strided_op.derivative(self=as_strided_gradient)
 as_strided_inplace_op.derivative(self=as_strided_gradient, node="AsStridedBackward1")
@@ -575,7 +584,7 @@ as_strided_ = public(as_strided_inplace_op)
 _PARTS = "(Tensor(a -> *) self, {}, int dim=0) -> Tensor(a)[]"
 split_op = Operator(f"split.Tensor{_PARTS.format('SymInt split_size')}")
 split_sizes_op = composite_view(Operator(f"split.sizes{_PARTS.format('SymInt[] split_size')}"))
-split_with_sizes_op = Operator(f"split_with_sizes{_PARTS.format('SymInt[] split_sizes')}")
+split_with_sizes_op = Operator(f"split_with_sizes{_PARTS.format('SymInt[] split_sizes')}", core=True)
 chunk_op = composite_view(Operator(f"chunk{_PARTS.format('int chunks')}"))
 tensor_split_sections_op = composite_view(Operator(f"tensor_split.sections{_PARTS.format('SymInt sections')}"))
 tensor_split_indices_op = composite_view(Operator(f"tensor_split.indices{_PARTS.format('SymInt[] indices')}"))

@@ -14,7 +14,6 @@ from redispatch.kernels import (
     PROD,
     SUM,
     addmm,
-    bmm,
     extreme_with_indices,
     get_num_threads,
     log_softmax,
@@ -203,16 +202,6 @@ def test_matrix_products_follow_numpy_on_any_layout(sizes, data, dtype):
     np.testing.assert_array_equal(values(out), values(dense(values(a) @ values(b), dtype)))
     addmm(out, bias, a, b, alpha=2, beta=3)
     np.testing.assert_array_equal(values(out), values(dense(2 * (values(a) @ values(b)) + 3 * values(bias), dtype)))
-
-
-def test_a_batch_is_multiplied_matrix_by_matrix_and_a_bias_with_beta_0_is_not_read():
-    a, b = np.arange(12.0).reshape(2, 2, 3), np.arange(12.0).reshape(2, 3, 2)
-    out = dense(np.zeros((2, 2, 2)))
-    bmm(out, dense(a), dense(b))
-    np.testing.assert_array_equal(values(out), a @ b)
-    out = dense(np.zeros((2, 2)))
-    addmm(out, dense(np.full(2, np.nan)), dense(a[0]), dense(b[0]), beta=0)
-    np.testing.assert_array_equal(values(out), a[0] @ b[0])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])

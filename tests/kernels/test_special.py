@@ -32,18 +32,13 @@ def exactly(function, *arrays):
         (special.bessel_j0, lambda x: mp.besselj(0, x)),
         (special.bessel_j1, lambda x: mp.besselj(1, x)),
         (special.bessel_y0, lambda x: mp.bessely(0, x)),
+        (special.bessel_y1, lambda x: mp.bessely(1, x)),
         (special.spherical_bessel_j0, lambda x: mp.sinc(x)),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_bessel_functions_are_exact_to_the_last_digits_of_their_envelope(function, exact):
     np.testing.assert_allclose(computed(function, MANY), exactly(exact, MANY), rtol=1e-15, atol=4e-16)
-
-
-def test_y1_is_exact_to_the_last_digits_of_its_envelope():
-    np.testing.assert_allclose(
-        computed(special.bessel_y1, MANY), exactly(lambda x: mp.bessely(1, x), MANY), rtol=1e-15, atol=4e-16
-    )
 
 
 @pytest.mark.parametrize(

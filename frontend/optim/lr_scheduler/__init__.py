@@ -1,18 +1,19 @@
 """Schedules of learning rates.
 
-Read in this order: scheduler, simple, cycles, plateau, compound.
+Read in this order: scheduler, cycles, compound.
 """
 
-from .compound import ChainedScheduler, SequentialLR
+from redispatch import _moved
+
+from .compound import ChainedScheduler, ReduceLROnPlateau, SequentialLR
 from .cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
-from .plateau import ReduceLROnPlateau
-from .scheduler import LRScheduler
-from .simple import (
+from .scheduler import (
     ConstantLR,
     CosineAnnealingLR,
     ExponentialLR,
     LambdaLR,
     LinearLR,
+    LRScheduler,
     MultiplicativeLR,
     MultiStepLR,
     PolynomialLR,
@@ -37,3 +38,5 @@ __all__ = [
     "SequentialLR",
     "StepLR",
 ]
+
+_moved.join(__name__)

@@ -3,25 +3,24 @@
 Read in this order: dataset, sampler, collate, dataloader.
 """
 
-from .collate import default_collate, default_convert
-from .dataloader import DataLoader, WorkerInfo, get_worker_info
+from redispatch import _moved
+
+from .dataloader import DataLoader, WorkerInfo, default_collate, default_convert, get_worker_info
 from .dataset import (
+    BatchSampler,
     ChainDataset,
     ConcatDataset,
     Dataset,
     IterableDataset,
-    StackDataset,
-    Subset,
-    TensorDataset,
-    random_split,
-)
-from .sampler import (
-    BatchSampler,
     RandomSampler,
     Sampler,
     SequentialSampler,
+    StackDataset,
+    Subset,
     SubsetRandomSampler,
+    TensorDataset,
     WeightedRandomSampler,
+    random_split,
 )
 
 __all__ = [
@@ -45,3 +44,5 @@ __all__ = [
     "get_worker_info",
     "random_split",
 ]
+
+_moved.join(__name__)
