@@ -13,9 +13,7 @@ draws the rooms.
 
 from ._collector import resume as _resume  # isort: split
 
-from importlib import import_module as _import_module
 from sys import modules as _modules
-from typing import Any as _Any
 
 from redispatch.kernels.declare import return_types
 from redispatch.kernels.declare.public import FUNCTIONS as _FUNCTIONS
@@ -115,32 +113,20 @@ newaxis = None  # as an index, a dimension of size 1
 globals().update(_LEGACY_TYPES)  # FloatTensor, LongStorage and so on
 
 # Imported when first asked for: what not every program uses, and would be a third of the time of `import redispatch`.
-_LATE = """
-    _subclasses accelerator array_api backend compiler distributions functional fx nn optim profiler serialization
-    special testing
-""".split()
-_LATE_NAMES = {
-    "compile": "compiler",
-    "to_dlpack": "utils.dlpack",
-    "load": "serialization",
-    "save": "serialization",
-    "get_device_module": "backend",
-    "_register_device_module": "utils.backend_registration",
-}
-
-
-def __getattr__(name: str) -> _Any:
-    """A part of the library that is imported late."""
-    if name in _LATE:
-        return _import_module(f"{__name__}.{name}")
-    if name in _LATE_NAMES:
-        return getattr(_import_module(f"{__name__}.{_LATE_NAMES[name]}"), name)
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATE, *_LATE_NAMES})
-
+_places, __getattr__, __dir__ = _names.late(
+    globals(),
+    {
+        ".": """
+            _subclasses accelerator array_api backend compiler distributions functional fx nn optim profiler
+            serialization special testing
+        """,
+        ".backend": "get_device_module",
+        ".compiler": "compile",
+        ".serialization": "load save",
+        ".utils.backend_registration": "_register_device_module",
+        ".utils.dlpack": "to_dlpack",
+    },
+)
 
 # So that `from redispatch.types import Number` finds them. Files of these names in the root would hide Python's own.
 _modules[f"{__name__}.types"] = types

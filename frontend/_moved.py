@@ -44,6 +44,12 @@ JOINED = {
     "redispatch.amp": {
         "autocast_mode": "custom functions",
     },
+    "redispatch.array_api": {
+        "arrays": "creation manipulation",
+        "linalg": "products",
+        "promotion": "data_types info",
+        "reductions": "searching statistics",
+    },
     "redispatch.backend": {
         "register": "device_module methods",
     },

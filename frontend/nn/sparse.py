@@ -8,12 +8,14 @@ from redispatch.autograd import no_grad
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.declare.overridable import overridable_function
-from redispatch.kernels.ops import creation
+from redispatch.kernels.ops import creation, scatter_gather
 
 from . import init
 from .derived import functional
 from .module import Module
 from .parameter import Parameter
+
+embedding = scatter_gather.functional_embedding
 
 
 class Embedding(Module):

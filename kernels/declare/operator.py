@@ -24,6 +24,7 @@ All else is a fact beside it:
     inplace, out, late_out, numbers              the forms                                      declare.py
     core, batching, autocast, tags, understands  what is true of the operator                   declare.py
     derivative, node, for_complex, forward       the gradient of each tensor                    declare.py
+    doc                                          what it does; of a decorated function its docstring
     function, method, module                     its public faces: `redispatch.sin`, `x.sin()`  public.py
 
 `derivative` is a formula in tensor operators (for several tensors a dict of them by name), False where no gradient
@@ -78,7 +79,7 @@ def operator(schema: str, body: Body | None = None, **facts: Any) -> Any:
     `method`, `module`, as in `public`. With face=False there is none, and the operator itself is returned.
     """
     if body is None:
-        return lambda given: operator(schema, given, **facts)
+        return lambda given: operator(schema, given, **({"doc": given.__doc__ or ""} | facts))
     face = _face(facts)
     return face(pointwise(schema, body, **facts))
 
@@ -107,13 +108,14 @@ def kernel(
     return declare
 
 
-def structured(schema: str, kind: type[Structured] = Structured, **facts: Any) -> Any:
+def structured(schema: str, kind: Any = Structured, **facts: Any) -> Any:
     """A decorator that declares a structured operator by its meta function; what fills the result follows below."""
     face = _face(facts)
     op = kind(schema, **facts)
 
     def declare(meta: Function) -> Any:
         op.meta(meta)
+        op.doc = op.doc or meta.__doc__ or ""
         return face(op)
 
     return declare
@@ -237,7 +239,7 @@ def same_as(schema: str, of: Any, order: Sequence[int] = (), **facts: Any) -> An
     """Declares an operator that is another one under a second name; it, and its out= form, call that with its own
     arguments, in this order, and returns its public function."""
     of, face = getattr(of, "op", of), _face(facts)
-    op = Operator(schema, **({"refuses": of.refuses} | facts))
+    op = Operator(schema, **({"refuses": of.refuses, "doc": of.doc} | facts))
     places = order or range(len(op.names))
     _kernel(op, op.functional, IMPLICIT, lambda *args: of.functional(*(args[i] for i in places)))
     if op.out is not None:

@@ -98,7 +98,7 @@ class Forms:
         return target
 
     @leaf
-    def run_out(self, *args: Any) -> Tensor:
+    def run_out(self, *args: Any) -> Any:
         *inputs, out = self.with_dtype(args, args[-1])
         meta = self.meta_function(*inputs)
         if is_among(out, inputs):
@@ -143,7 +143,7 @@ class Structured(Forms, Operator):
         """
         if function is None:
             return lambda function: self.body(function, dispatches=dispatches)
-        self.body_function = function
+        self.body_function, self.doc = function, self.doc or function.__doc__ or ""
         self._register("CPU", self.kind, self.run_functional, self.run_inplace, self.run_out, dispatches=dispatches)
         return function
 
@@ -156,7 +156,7 @@ class Structured(Forms, Operator):
                 impl(op, key, kernel, convention="positional", place=self.place, name=name)
 
     @leaf
-    def _meta_functional(self, *args: Any) -> Tensor:
+    def _meta_functional(self, *args: Any) -> Any:
         return self.meta_function(*args).allocate(META)
 
     @leaf
@@ -165,7 +165,7 @@ class Structured(Forms, Operator):
         return args[0]
 
     @leaf
-    def _meta_out(self, *args: Any) -> Tensor:
+    def _meta_out(self, *args: Any) -> Any:
         resize_out(args[-1], self.meta_function(*self.with_dtype(args, args[-1])[:-1]))
         return args[-1]
 

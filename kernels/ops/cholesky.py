@@ -44,6 +44,7 @@ from .solving import linalg_solve_triangular
     refuses="whole halves",
 )
 def linalg_cholesky_ex(self, upper, check_errors):
+    """Returns the Cholesky factors of positive definite matrices, and where the factorization failed."""
     check_square(self, "linalg.cholesky", floating=True)
     return column_major(self._shape, self), integers(self._shape[:-2], self)
 
@@ -77,6 +78,7 @@ linalg_cholesky = some_results(
     autocast=CPU_FP32,
     method=False,
     refuses="whole halves",
+    doc="Returns the triangular L with L Lᴴ = A of positive definite matrices A.",
 )
 
 
@@ -90,6 +92,7 @@ linalg_cholesky = some_results(
     refuses="whole halves",
 )
 def cholesky(self, upper):
+    """Returns the Cholesky factors of positive definite matrices, as `linalg.cholesky` does."""
     check_square(self, "cholesky")
     return column_major(self._shape, self)
 
@@ -121,6 +124,7 @@ def cholesky_body(out, self, upper):
     refuses="whole halves",
 )
 def cholesky_inverse(self, upper):
+    """Returns the inverses of the matrices that have these Cholesky factors."""
     check_square(self, "cholesky_inverse")
     return column_major(self._shape, self)
 
@@ -162,7 +166,7 @@ def cholesky_solve_body(out, self, A, upper):
     refuses="whole halves",
 )
 def cholesky_solve(self, input2, upper):
-    """X of A X = B, where A comes as its factor."""
+    """Returns X of A X = B, where A comes as its Cholesky factor."""
     for name, x in (("b", self), ("u", input2)):
         if len(x._shape) < 2:
             raise RuntimeError(f"{name} should have at least 2 dimensions, but has {len(x._shape)} dimensions instead")
@@ -192,6 +196,7 @@ def cholesky_solve_backward(grad, input2, result, upper):
     refuses="whole halves",
 )
 def linalg_ldl_factor_ex(self, hermitian, check_errors):
+    """Returns the LDL factors of symmetric or Hermitian matrices, their pivots, and where the factorization failed."""
     check_square(self, "torch.linalg.ldl_factor_ex", floating=True)
     check_has_lapack(self, "ldl_factor_kernel_cpu")
     return column_major(self._shape, self), integers(self._shape[:-1], self), integers(self._shape[:-2], self)
@@ -213,6 +218,7 @@ linalg_ldl_factor = some_results(
     out="out",
     method=False,
     refuses="whole halves",
+    doc="Returns the LDL factors of symmetric or Hermitian matrices, and their pivots.",
 )
 
 
@@ -224,6 +230,7 @@ linalg_ldl_factor = some_results(
     refuses="whole halves",
 )
 def linalg_ldl_solve(LD, pivots, B, hermitian):
+    """Returns X of A X = B, where A comes as its LDL factors."""
     name = "torch.linalg.ldl_solve"
     check_square(LD, name)
     if len(B._shape) < 2:

@@ -86,7 +86,9 @@ def neg_view_op(self):
     return turned_over(self, NEGATIVE)
 
 
-conj_op = composite_view(Operator("conj(Tensor(a) self) -> Tensor(a)"))
+conj_op = composite_view(
+    Operator("conj(Tensor(a) self) -> Tensor(a)", doc="Returns a view of the conjugates; a real tensor itself.")
+)
 
 
 @conj_op.implicit
@@ -95,8 +97,18 @@ def conj_composite(self):
     return conj_view_op.functional(self) if self._dtype.is_complex else self
 
 
-resolve_conj_op = composite_view(Operator("resolve_conj(Tensor(a) self) -> Tensor(a)"))
-resolve_neg_op = composite_view(Operator("resolve_neg(Tensor(a) self) -> Tensor(a)"))
+resolve_conj_op = composite_view(
+    Operator(
+        "resolve_conj(Tensor(a) self) -> Tensor(a)",
+        doc="Returns the tensor itself, or a copy with the conjugates in memory where it is a conjugate view.",
+    )
+)
+resolve_neg_op = composite_view(
+    Operator(
+        "resolve_neg(Tensor(a) self) -> Tensor(a)",
+        doc="Returns the tensor itself, or a copy with the negatives in memory where it is a negative view.",
+    )
+)
 
 
 @resolve_conj_op.implicit
@@ -109,7 +121,9 @@ def resolve_neg_composite(self):
     return clone_op.functional(self) if self.is_neg() else self
 
 
-_conj, _neg_view, conj = public(conj_view_op), public(neg_view_op), public(conj_op)
+_conj = public(conj_view_op, doc="Returns a view of the conjugates.")
+_neg_view = public(neg_view_op, doc="Returns a view of the negatives.")
+conj = public(conj_op)
 resolve_conj, resolve_neg = public(resolve_conj_op), public(resolve_neg_op)
 
 # --- conjugates in memory ---------------------------------------------------------------------------------------------
@@ -119,7 +133,7 @@ conj_physical_inplace_op = Operator("conj_physical_(Tensor(a!) self) -> Tensor(a
 
 @composite("conj_physical(Tensor self) -> Tensor", out="out", out_by=None, face=False)
 def conj_physical_op(self):
-    """The conjugates, in memory of their own; a real tensor is its own conjugate."""
+    """Returns the conjugates, in memory of their own."""
     return conj_physical_copy_op.functional(self) if self._dtype.is_complex else self
 
 
@@ -141,7 +155,7 @@ def conj_physical_out(self, out):
     batching="pointwise",
 )
 def conj_physical_copy_op(self):
-    """A clone of the conjugate view: a copy conjugates on the way, if there is anything to conjugate."""
+    """Returns a copy of the conjugate view."""
     return clone_kernel(turned_over(self, CONJUGATE), None)
 
 
@@ -158,7 +172,7 @@ conj_physical_inplace_op.derivative(
 )
 conj_physical_inplace_op.forward("linear")
 conj_physical, _conj_physical = public(conj_physical_op), public(conj_physical_copy_op)
-conj_physical_ = public(conj_physical_inplace_op)
+conj_physical_ = public(conj_physical_inplace_op, doc="Conjugates the elements, in place.")
 
 # --- complex numbers as pairs of reals --------------------------------------------------------------------------------
 
@@ -173,7 +187,7 @@ conj_physical_ = public(conj_physical_inplace_op)
 )
 @leaf
 def view_as_real_op(self):
-    """The same memory with one more dimension, of size 2: real and imaginary part."""
+    """Returns a view of complex numbers with one more dimension, of size 2: real and imaginary part."""
     if not self._dtype.is_complex:
         raise RuntimeError("view_as_real is only supported for complex tensors")
     if metadata_of(self).bits & CONJUGATE:
@@ -197,7 +211,7 @@ def view_as_real_op(self):
 )
 @leaf
 def view_as_complex_op(self):
-    """The same memory with the last dimension, which must have two elements, as one complex number."""
+    """Returns a view of the last dimension, of size 2, as one complex number."""
     if self._dtype.name not in ("float32", "float64"):
         raise RuntimeError(
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
@@ -220,8 +234,14 @@ def view_as_complex_op(self):
 
 view_as_real, view_as_complex = public(view_as_real_op, method=False), public(view_as_complex_op, method=False)
 
-real_op = composite_view(Operator("real(Tensor(a) self) -> Tensor(a)"))
-imag_op = composite_view(Operator("imag(Tensor(a) self) -> Tensor(a)", refuses="whole floating"))
+real_op = composite_view(
+    Operator("real(Tensor(a) self) -> Tensor(a)", doc="Returns a view of the real parts; a real tensor itself.")
+)
+imag_op = composite_view(
+    Operator(
+        "imag(Tensor(a) self) -> Tensor(a)", refuses="whole floating", doc="Returns a view of the imaginary parts."
+    )
+)
 
 
 def part(self: Tensor, index: int) -> Tensor:

@@ -167,7 +167,7 @@ COMPUTE_MODES = {
 
 @overridable_function
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
-    """The p-norm of the difference of each row of x1 (..., P, M) and each row of x2 (..., R, M): (..., P, R).
+    """Returns the p-norm of the difference of each row of x1 (..., P, M) and each row of x2 (..., R, M): (..., P, R).
 
     compute_mode: whether distances for p = 2 may come from a matrix product, which is faster and less exact: for more
     than 25 rows, always, or never. ValueError for another one.
@@ -231,6 +231,7 @@ pdist_backward_op.derivative((("grad", "self", "pdist"), no_formula("_pdist_back
 
 @composite("pdist(Tensor self, float p=2) -> Tensor", autocast=CUDA_FP32, method=False, refuses="whole halves complex")
 def pdist(self, p):
+    """Returns the p-norms of the differences of all pairs of rows."""
     if len(self._shape) != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {len(self._shape)}D")
     if not self._dtype.is_floating_point:
@@ -249,7 +250,7 @@ def pdist(self, p):
     refuses="bool",
 )
 def pairwise_distance(x1, x2, p, eps, keepdim):
-    """The p-norm of x1 - x2 + eps along the last dimension; eps keeps its slope finite at 0."""
+    """Returns the p-norm of x1 - x2 + eps along the last dimension; eps keeps its slope finite at 0."""
     last = max(x1.dim(), x2.dim()) - 1
     return ops.aten.norm.ScalarOpt_dim(add_scalar_op.functional(x1 - x2, eps), p, [last], keepdim)
 
@@ -261,7 +262,7 @@ def pairwise_distance(x1, x2, p, eps, keepdim):
     refuses="whole complex",
 )
 def cosine_similarity(x1, x2, dim, eps):
-    """x1 · x2 / (|x1| |x2|) along `dim`. No length counts for less than eps, and that is taken for no slope."""
+    """Returns x1 · x2 / (|x1| |x2|) along `dim`, where no length counts for less than eps."""
     common = result_type(x1, x2)
     if not common.is_floating_point:
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {common.tensor_name}")

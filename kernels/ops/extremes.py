@@ -132,8 +132,9 @@ class Choosing(Operator):
 
     def meta(self, function: Callable[..., Choice]) -> Callable[..., Choice]:
         """Registers what decides, and with it the kernels of both forms."""
-        self.choice_function = function
+        self.choice_function, self.doc = function, self.doc or function.__doc__ or ""
         for op, run in ((self.functional, self.run_functional), (self.out, self.run_out)):
+            assert op is not None
             for key in ("CPU", "Meta"):
                 impl(op, key, run, convention="positional", place=self.place, name=self.base_name)
         return function
@@ -205,7 +206,7 @@ choosing = partial(structured, kind=Choosing)
 # --- amax, amin, max, min --------------------------------------------------------------------------------------------
 
 
-def extreme_of_dims(name: str, reduction: Reduction, kernel_name: str) -> Any:
+def extreme_of_dims(name: str, reduction: Reduction, kernel_name: str, doc: str) -> Any:
     """The function `amax` or `amin`."""
 
     def check(self: Tensor, dim: Any, keepdim: bool) -> None:
@@ -217,14 +218,24 @@ def extreme_of_dims(name: str, reduction: Reduction, kernel_name: str) -> Any:
 
     schema = f"{name}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor"
     facts: dict[str, Any] = {"out": "out", "refuses": "complex", "core": True, "derivative": shared}
-    return public(Reduced(schema, reduction, check=check, check_out=check_same_out, **facts))
+    return public(Reduced(schema, reduction, check=check, check_out=check_same_out, **facts), doc=doc)
 
 
-amax = extreme_of_dims("amax", kernels.AMAX, "max_values_cpu")
-amin = extreme_of_dims("amin", kernels.AMIN, "min_values_cpu")
+amax = extreme_of_dims(
+    "amax",
+    kernels.AMAX,
+    "max_values_cpu",
+    "Returns the largest of all elements, or of those along `dim`; equal ones share the gradient.",
+)
+amin = extreme_of_dims(
+    "amin",
+    kernels.AMIN,
+    "min_values_cpu",
+    "Returns the smallest of all elements, or of those along `dim`; equal ones share the gradient.",
+)
 
 
-def extreme(name: str, reduction: Reduction, of_two: Any, names: tuple[str, str]) -> Any:
+def extreme(name: str, reduction: Reduction, of_two: Any, names: tuple[str, str], doc: str) -> Any:
     """The function `max` or `min`: of all elements; along a dimension, with their positions; of two tensors, `of_two`.
 
     names: of the out= tensors of the second.
@@ -267,16 +278,28 @@ def extreme(name: str, reduction: Reduction, of_two: Any, names: tuple[str, str]
 
     schema = f"{name}.other(Tensor self, Tensor other) -> Tensor"
     other = same_as(schema, of_two, out="out", tags=("pointwise",), refuses=None, face=False)
-    return public(of_all, other, along_dim)  # a 0-d integer tensor is an operand rather than a dimension
+    return public(of_all, other, along_dim, doc=doc)  # a 0-d integer tensor is an operand rather than a dimension
 
 
-max = extreme("max", kernels.AMAX, maximum, ("max", "max_values"))
-min = extreme("min", kernels.AMIN, minimum, ("min", "min_indices"))
+max = extreme(
+    "max",
+    kernels.AMAX,
+    maximum,
+    ("max", "max_values"),
+    "Returns the largest of all elements, along `dim`, or of two tensors.",
+)
+min = extreme(
+    "min",
+    kernels.AMIN,
+    minimum,
+    ("min", "min_indices"),
+    "Returns the smallest of all elements, along `dim`, or of two tensors.",
+)
 
 # --- argmax, argmin --------------------------------------------------------------------------------------------------
 
 
-def position(name: str, largest: bool) -> Any:
+def position(name: str, largest: bool, doc: str) -> Any:
     """The function `argmax` or `argmin`."""
 
     @planned(
@@ -287,6 +310,7 @@ def position(name: str, largest: bool) -> Any:
         refuses="bool complex",
         core=True,
         batching="full",
+        doc=doc,
     )
     def meta(self, dim, keepdim):
         if self._dtype.is_complex or self._dtype is dtypes.bool:
@@ -307,8 +331,8 @@ def position(name: str, largest: bool) -> Any:
     return meta
 
 
-argmax = position("argmax", largest=True)
-argmin = position("argmin", largest=False)
+argmax = position("argmax", largest=True, doc="Returns the place of the largest element, or of those along `dim`.")
+argmin = position("argmin", largest=False, doc="Returns the place of the smallest element, or of those along `dim`.")
 
 # --- aminmax ---------------------------------------------------------------------------------------------------------
 
@@ -323,6 +347,7 @@ argmin = position("argmin", largest=False)
     refuses="complex",
 )
 def aminmax(self, dim, keepdim):
+    """Returns the smallest and the largest of all elements, or of those along `dim`."""
     check_has_kernel("aminmax_cpu", self, COMPLEX)
     dims = reduced_dims(dim, len(self._shape))
     if dim is None and not self._shape.numel():

@@ -171,5 +171,14 @@ def by_channels(self, scale, zero_point, axis, quant_min, quant_max):
     return masked_channel_op.functional(self, scale, zero_point, axis, quant_min, quant_max)[0]
 
 
-fake_quantize_per_tensor_affine = public(tensor_op, tensor_by_tensors_op, method=False)
-fake_quantize_per_channel_affine = public(channel_op, method=False)
+fake_quantize_per_tensor_affine = public(
+    tensor_op,
+    tensor_by_tensors_op,
+    method=False,
+    doc="Returns what is left of numbers that are quantized with one scale and zero point.",
+)
+fake_quantize_per_channel_affine = public(
+    channel_op,
+    method=False,
+    doc="Returns what is left of numbers that are quantized with a scale and zero point for each channel.",
+)

@@ -28,6 +28,7 @@ from .elementary import round_op
 
 @unary("frac", exact_out=True, refuses=NOT_FLOATING, derivative=passed_on)
 def frac(self):
+    """Returns the fraction of each element, with its sign."""
     return self - np.trunc(self)
 
 
@@ -47,7 +48,7 @@ def is_negative_infinity(self):
     return self == -math.inf
 
 
-def question(name: str, kinds: dict[str, Any], no_complex: Exception) -> Any:
+def question(name: str, kinds: dict[str, Any], no_complex: Exception, doc: str) -> Any:
     """A function of a real number whose results are bools."""
     return unary(
         name,
@@ -57,6 +58,7 @@ def question(name: str, kinds: dict[str, Any], no_complex: Exception) -> Any:
         exact_out=f"{name} does not support non-boolean outputs.",
         refuses={COMPLEX: no_complex},
         derivative=False,
+        doc=doc,
     )
 
 
@@ -64,22 +66,25 @@ signbit = question(
     "signbit",
     {"float": has_sign, "int": is_negative, "uint": never, "bool": never},
     NotImplementedError("signbit is not implemented for complex tensors."),
+    "Returns for each element whether its sign is minus, of zeros, too.",
 )
 isposinf = question(
     "isposinf",
     {"float": is_positive_infinity, "int": never, "uint": never, "bool": never},
     RuntimeError("isposinf does not support complex inputs."),
+    "Returns for each element whether it is positive infinity.",
 )
 isneginf = question(
     "isneginf",
     {"float": is_negative_infinity, "int": never, "uint": never, "bool": never},
     RuntimeError("isneginf does not support complex inputs."),
+    "Returns for each element whether it is negative infinity.",
 )
 
 
 @composite("isreal(Tensor self) -> Tensor")
 def isreal(self):
-    """Whether the imaginary part is 0."""
+    """Returns for each element whether its imaginary part is 0."""
     return self.imag == 0 if self.is_complex() else ones_like(self, dtype=dtypes.bool)
 
 
@@ -111,6 +116,7 @@ NUMBER_FOR = Elementwise(
     derivative=lambda grad, self: grad * (self == self).logical_and(self.abs() != math.inf),
 )
 def nan_to_num(self, nan, posinf, neginf):
+    """Returns each element with NaN and infinities replaced by numbers."""
     return broadcast(self)
 
 
@@ -147,6 +153,7 @@ FREXP = Elementwise("frexp", mantissa_and_exponent, outputs=2)
     nondifferentiable=(1,),
 )
 def frexp(self):
+    """Returns mantissa m and exponent e of each element x = m 2^e, with |m| in [0.5, 1)."""
     if not self._dtype.is_floating_point:
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
     return broadcast(self), broadcast(self, dtype=dtypes.int32)
@@ -188,6 +195,7 @@ ldexp = operator(
         "self": lambda grad, other: grad * other.exp2(),
         "other": lambda grad, result: grad * result * math.log(2),
     },
+    doc="Returns self 2^other.",
 )
 
 # --- the next float --------------------------------------------------------------------------------------------------
@@ -236,6 +244,7 @@ NEXT = {
     derivative={"self": lambda grad, self, other: grad.masked_fill(self == other, 0), "other": flat},
 )
 def nextafter(self, other):
+    """Returns the next floating-point number from each element towards `other`."""
     meta = broadcast(self, other)
     if not meta.dtype.is_floating_point:
         raise not_implemented("nextafter_cpu", meta.dtype)
@@ -274,6 +283,7 @@ ROUND_TO_MULTIPLES = Elementwise("round", round_to_multiples)
     face=False,
 )
 def round_decimals_op(self, decimals):
+    """To so many digits behind the point, before it where negative; halves go to the even neighbour."""
     check_has_kernel("round_cpu" if decimals else "round_vml_cpu", self, NOT_FLOATING)
     return broadcast(self)
 
@@ -308,6 +318,7 @@ def sinc_gradient(grad: Any, self: Any) -> Any:
     "deg2rad", "float", refuses=no_complex("deg2rad"), derivative=lambda grad: grad * RADIANS, node="Deg2RadBackward0"
 )
 def deg2rad(self):
+    """Returns each angle in degrees as radians."""
     return self * RADIANS
 
 
@@ -315,11 +326,12 @@ def deg2rad(self):
     "rad2deg", "float", refuses=no_complex("rad2deg"), derivative=lambda grad: grad * DEGREES, node="Rad2DegBackward0"
 )
 def rad2deg(self):
+    """Returns each angle in radians as degrees."""
     return self * DEGREES
 
 
 @unary("sinc", "float", cost=16, derivative=sinc_gradient)
 def sinc(self):
-    """sin(pi x) / (pi x), and 1 at 0."""
+    """Returns sin(πx) / (πx) of each element, which is 1 at 0."""
     angle = self * math.pi
     return kernels.sin(angle) / angle if self != 0 else self * 0 + 1

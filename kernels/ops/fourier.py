@@ -66,6 +66,7 @@ def strides_behind(
     refuses="whole halves complex",
 )
 def fft_r2c_op(self, dim, normalization, onesided):
+    """The transform over `dim`; `onesided` leaves out the half of the last one that follows from the other."""
     kind = in_kind(self, COMPLEX, "floating-point")
     shape, axes = list(self._shape), axes_of(self, dim)
     last = axes[-1] if axes else None
@@ -91,6 +92,7 @@ def fft_r2c_body(out, self, dim, normalization, onesided):
     refuses="whole floating",
 )
 def fft_c2r_op(self, dim, normalization, last_dim_size):
+    """The inverse of a onesided transform of reals, which had `last_dim_size` elements along the last of `dim`."""
     kind = in_kind(self, REAL, "complex")
     shape, axes = list(self._shape), axes_of(self, dim)
     stride = strides_behind(shape, self._stride, axes[:-1]) if axes[:-1] else self._stride

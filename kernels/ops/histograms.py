@@ -176,6 +176,7 @@ def histogram_op(self, bins, range_, weight, density):
     refuses="whole halves complex",
 )
 def histogram_bins_op(self, bins, weight, density):
+    """Returns how many elements, or what weight, fall into each bin, and the edges of the bins."""
     check_edges(self, [bins], 1)
     check_dtype(self._dtype)
     check_flat_weight(self, weight)
@@ -265,4 +266,10 @@ def histogramdd_by_edges(self, bins, range_, weight, density):
     return counts_by_edges_op.functional(self, bins, weight=weight, density=density), list(bins)
 
 
-histogramdd = public(histogramdd_op, histogramdd_number_op, histogramdd_edges_op, method=False)
+histogramdd = public(
+    histogramdd_op,
+    histogramdd_number_op,
+    histogramdd_edges_op,
+    method=False,
+    doc="Returns how many points fall into each box of a grid, and the edges of its bins.",
+)

@@ -93,7 +93,7 @@ def trapezoid_spaced(y, dx, dim):
 
 @composite("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", face=False, refuses="bool")
 def cumulative_x_op(y, x, dim):
-    """The integral from the first sample up to each of the others."""
+    """Returns the integral along `dim` from the first sample up to each of the others."""
     axis = check_samples("cumulative_trapezoid", y, dim, x)
     width = distances("cumulative_trapezoid", y, x, axis)
     return over((width * (left_of(y, axis) + right_of(y, axis))).cumsum(axis), 2.0)
@@ -106,8 +106,8 @@ def cumulative_op(y, dx, dim):
     return times(left_of(y, axis) + right_of(y, axis), dx / 2.0).cumsum(axis)
 
 
-trapezoid = public(trapezoid_x_op, trapezoid_op)
-trapz = public(trapz_x_op, trapz_op)
+trapezoid = public(trapezoid_x_op, trapezoid_op, doc="Returns the integral along `dim` by the trapezoidal rule.")
+trapz = public(trapz_x_op, trapz_op, doc="Returns the integral along `dim` by the trapezoidal rule, by numpy's name.")
 cumulative_trapezoid = public(cumulative_x_op, cumulative_op)
 
 # --- gradient ---------------------------------------------------------------------------------------------------------
@@ -246,4 +246,5 @@ gradient = public(
     gradient_places_op,
     gradient_places_dims_op,
     method=False,
+    doc="Returns the slope of samples along each dimension, by differences of their neighbours.",
 )

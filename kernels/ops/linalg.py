@@ -178,6 +178,7 @@ def right_gradient(grad: Any, mat1: Any, shape: Any, stride: Any) -> Any:
     refuses="bool",
 )
 def mm(self, mat2):
+    """Returns the product of two matrices."""
     for name, x in (("self", self), ("mat2", mat2)):
         if len(x._shape) != 2:
             raise RuntimeError(f"{name} must be a matrix")
@@ -204,6 +205,7 @@ def mm(self, mat2):
     refuses="bool",
 )
 def bmm(self, mat2):
+    """Returns the products of two batches of matrices."""
     shape = check_batches(self, mat2)
     check_has_kernel("bmm", self, "bool")
     check_scalar_type(self, mat2)
@@ -263,6 +265,7 @@ class Accumulated(Planned):
     refuses="bool",
 )
 def addmm(self, mat1, mat2, beta, alpha):
+    """Returns beta self + alpha mat1 @ mat2."""
     for name, x in (("mat1", mat1), ("mat2", mat2)):
         if len(x._shape) != 2:
             raise RuntimeError(f"{name} must be a matrix, got {len(x._shape)}-D tensor")
@@ -294,6 +297,7 @@ def addmm(self, mat1, mat2, beta, alpha):
     refuses="bool",
 )
 def baddbmm(self, batch1, batch2, beta, alpha):
+    """Returns beta self + alpha batch1 @ batch2, for batches of matrices."""
     shape = check_batches(batch1, batch2)
     if not self._dtype is batch1._dtype is batch2._dtype:
         raise RuntimeError(
@@ -352,6 +356,7 @@ def check_mv(input_shape: tuple[int, ...], input_dtype: Any, mat: Tensor, vec: T
     refuses="bool",
 )
 def mv(self, vec):
+    """Returns the product of a matrix and a vector."""
     check_mv((self._shape[0] if self._shape else 1,), vec._dtype, self, vec)
     return Meta(self._shape[:1], self._dtype, common_device(self, vec))
 
@@ -381,6 +386,7 @@ def mv_loop(out, self, vec):
     refuses="bool",
 )
 def addmv(self, mat, vec, beta, alpha):
+    """Returns beta self + alpha mat @ vec."""
     check_mv(tuple(self._shape), self._dtype, mat, vec)
     return Meta(mat._shape[:1], self._dtype, common_device(self, mat, vec))
 
@@ -405,6 +411,7 @@ def addmv_body(out, self, mat, vec, beta, alpha):
     refuses="bool",
 )
 def dot(self, tensor):
+    """Returns the sum of the products of two vectors' elements; none is conjugated."""
     if len(self._shape) != 1 or len(tensor._shape) != 1:
         raise RuntimeError(f"1D tensors expected, but got {len(self._shape)}D and {len(tensor._shape)}D tensors")
     if self._dtype is not tensor._dtype:
@@ -443,6 +450,7 @@ def dot_loop(out, self, tensor):
     refuses="bool",
 )
 def vdot(self, other):
+    """Returns the inner product of two vectors, of which the first is conjugated."""
     return dot.op.meta_function(self, other)
 
 
@@ -459,6 +467,7 @@ def vdot_loop(out, self, other):
 
 @composite("outer(Tensor self, Tensor vec2) -> Tensor", out="out")
 def outer(self, vec2):
+    """Returns the product of each element of one vector with each of another."""
     for name, x in (("self", self), ("vec2", vec2)):
         if x.dim() != 1:
             raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {x.dim()}-D")
@@ -467,7 +476,7 @@ def outer(self, vec2):
 
 @composite("ger(Tensor self, Tensor vec2) -> Tensor", out="out")
 def ger(self, vec2):
-    """The older name of outer."""
+    """Returns the product of each element of one vector with each of another, as `outer` does."""
     return outer.op.functional(self, vec2)
 
 
@@ -483,6 +492,7 @@ def ger(self, vec2):
     },
 )
 def addr(self, vec1, vec2, beta, alpha):
+    """Returns beta self + alpha times the outer product of two vectors."""
     for name, vec in (("vec1", vec1), ("vec2", vec2)):
         if len(vec._shape) != 1:
             raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {len(vec._shape)}-D")
@@ -527,6 +537,7 @@ def over_batch(grad: Any, batch: Any) -> Any:
     refuses="bool",
 )
 def addbmm(self, batch1, batch2, beta, alpha):
+    """Returns beta self + alpha times the sum of the products of two batches of matrices."""
     for x in (batch1, batch2):
         wrap_dim(2, len(x._shape))
     if batch1._shape[0] != batch2._shape[0]:
@@ -570,7 +581,7 @@ matmul_op = Operator("matmul(Tensor self, Tensor other) -> Tensor", out="out", a
 @matmul_op.implicit
 @inline
 def matmul_composite(self: Any, other: Any) -> Any:
-    """A product by the numbers of dimensions: vectors, matrices, and batches of matrices, which broadcast."""
+    """Returns the product of vectors, matrices or batches of matrices, by the numbers of dimensions."""
     if len(self._shape) == 2 and len(other._shape) == 2:
         return call(mm.op.functional, [self, other])
     if len(self._shape) == 2 and len(other._shape) == 1:
@@ -668,7 +679,7 @@ linear_op = Operator(
 @linear_op.implicit
 @inline
 def linear_composite(input: Any, weight: Any, bias: Any) -> Any:
-    """input @ weight.T + bias: one addmm where the rows of the input can be had without a copy."""
+    """Returns input @ weight.T + bias."""
     if bias is None:
         return call(matmul_op.functional, [input, call(t_op.functional, [weight])])
     if len(input._shape) == 2:
@@ -748,7 +759,7 @@ def tensordot_op(self, other, dims_self, dims_other):
 
 @composite("inner(Tensor self, Tensor other) -> Tensor", out="out", refuses="bool")
 def inner(self, other):
-    """The sum of products over the last dimensions."""
+    """Returns the sums of products over the last dimensions of both tensors."""
     if not self.dim() or not other.dim():
         return self * other
     if self.shape[-1] != other.shape[-1]:
@@ -761,7 +772,7 @@ def inner(self, other):
 
 @composite("kron(Tensor self, Tensor other) -> Tensor", out="out")
 def kron(self, other):
-    """Every element of `self` times all of `other`, in its place."""
+    """Returns the Kronecker product: every element of `self` times all of `other`, in its place."""
     ndim = max(self.dim(), other.dim())
     ours, theirs = ([1] * (ndim - x.dim()) + list(x.shape) for x in (self, other))
     wide = [size for n in ours for size in (n, 1)]
@@ -773,7 +784,8 @@ def kron(self, other):
 
 @overridable_function
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
-    """The sums of products over the last `dims` dimensions of `a` and the first of `b`; or over two lists of them."""
+    """Returns the sums of products over the last `dims` dimensions of `a` and the first of `b`; or over two lists of
+    them."""
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
@@ -797,6 +809,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     refuses="bool",
 )
 def trace_op(self):
+    """Returns the sum of the diagonal of a matrix."""
     if len(self._shape) != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {len(self._shape)}")
     check_has_kernel("trace", self, "bool")
@@ -812,7 +825,7 @@ def trace_body(out, self):
 
 
 def trace(*args: Any, **kwargs: Any) -> Any:
-    """`trace(matrix)`: the sum of the diagonal. `with trace() as hops:` records the calls of the dispatcher."""
+    """Returns the sum of the diagonal: `trace(matrix)`. `with trace() as hops:` records the calls of the dispatcher."""
     if not args and not kwargs:
         return call_trace()
     if overridden(args, kwargs):

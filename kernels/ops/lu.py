@@ -108,6 +108,7 @@ def packed_backward(of_l: Any, of_u: Any, m: int, n: int) -> Any:
     refuses="whole halves",
 )
 def linalg_lu_factor_ex(A, pivot, check_errors):
+    """Returns the LU factors of matrices in one, their pivots, and where the factorization failed."""
     check_factors(A, "torch.lu_factor")
     *batch, m, n = A._shape
     return column_major(A._shape, A), integers((*batch, min(m, n)), A), integers(batch, A)
@@ -138,6 +139,7 @@ linalg_lu_factor = some_results(
     out="out",
     method=False,
     refuses="whole halves",
+    doc="Returns the LU factors of matrices in one, and their pivots.",
 )
 lu_with_info_op = some_results(
     "_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)",
@@ -151,7 +153,7 @@ lu_with_info_op = some_results(
 
 @overridable_function
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> tuple[Tensor, ...]:
-    """The older name of linalg.lu_factor: the factors in one matrix, the pivots and, if wanted, how it went."""
+    """Returns the older name of linalg.lu_factor: the factors in one matrix, the pivots and, if wanted, how it went."""
     found = lu_with_info_op.functional(A, pivot, False)[: 3 if get_infos else 2]
     if out is None:
         return tuple(found)
@@ -163,7 +165,7 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) 
 
 
 def lu_method(self: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
-    """See `lu`."""
+    """Returns what the function `lu` does."""
     return lu(self, pivot, get_infos)
 
 
@@ -201,6 +203,7 @@ def permuting(pivots: np.ndarray, n: int, dtype: Any) -> np.ndarray:
     refuses="whole halves",
 )
 def linalg_lu(A, pivot):
+    """Returns P, L and U, with P L U = A."""
     check_factors(A, "linalg.lu")
     return plu_metas(A)
 
@@ -229,6 +232,7 @@ def lu_body(outs, A, pivot):
     batching="leading",
 )
 def lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots):
+    """Returns P, L and U of LU factors in one and their pivots."""
     check_factors(LU_data, "torch.lu_unpack")
     if unpack_pivots and LU_pivots._dtype is not dtypes.int32:
         raise RuntimeError(
@@ -266,6 +270,7 @@ def lu_unpack_body(outs, LU_data, LU_pivots, unpack_data, unpack_pivots):
     refuses="whole halves",
 )
 def linalg_lu_solve(LU, pivots, B, left, adjoint):
+    """Returns X of A X = B, where A comes as its LU factors."""
     check_floating(LU, "torch.linalg.lu_solve")
     if pivots._dtype is not dtypes.int32:
         raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
@@ -314,6 +319,7 @@ lu_solve = same_as(
     out="out",
     autocast=CPU_FP32,
     refuses="whole halves",
+    doc="Returns X of A X = B, where A comes as its LU factors, as `linalg.lu_solve` does.",
 )
 
 # --- determinants, and the logarithms of their sizes -----------------------------------------------------------------
@@ -383,8 +389,20 @@ def cofactors(A: Any) -> Any:
     return (U * others.unsqueeze(-2)).matmul(Vh)
 
 
-linalg_det = some_results("linalg_det(Tensor A) -> Tensor", det_lu_op, out="out", method=False, refuses="whole halves")
-det = some_results("det(Tensor self) -> Tensor", det_lu_op, refuses="whole halves")
+linalg_det = some_results(
+    "linalg_det(Tensor A) -> Tensor",
+    det_lu_op,
+    out="out",
+    method=False,
+    refuses="whole halves",
+    doc="Returns the determinants of square matrices.",
+)
+det = some_results(
+    "det(Tensor self) -> Tensor",
+    det_lu_op,
+    refuses="whole halves",
+    doc="Returns the determinants of square matrices, as `linalg.det` does.",
+)
 
 # --- slogdet, logdet -------------------------------------------------------------------------------------------------
 
@@ -442,15 +460,21 @@ linalg_slogdet = some_results(
     out="out",
     method=False,
     refuses="whole halves",
+    doc="Returns the sign of determinants, and the logarithm of their absolute values.",
 )
 slogdet = some_results(
-    f"slogdet(Tensor self) -> {SIGN_AND_LOGARITHM}", slogdet_lu_op, results=(0, 1), out="out", refuses="whole halves"
+    f"slogdet(Tensor self) -> {SIGN_AND_LOGARITHM}",
+    slogdet_lu_op,
+    results=(0, 1),
+    out="out",
+    refuses="whole halves",
+    doc="Returns the sign of determinants and the logarithm of their absolute values.",
 )
 
 
 @composite("logdet(Tensor self) -> Tensor", refuses="whole halves")
 def logdet(self):
-    """The logarithm of the determinant; not a number where that is negative."""
+    """Returns the logarithm of determinants; NaN where one is negative."""
     check_square(self, "logdet", floating=True, low_precision=False)
     sign, logabsdet, _, _ = slogdet_lu_op.functional(self)
     if self._dtype.is_complex:

@@ -28,7 +28,7 @@ from .solving import linalg_inv, linalg_inv_ex, linalg_solve
 
 @composite("matrix_power(Tensor self, int n) -> Tensor", out="out", refuses="bool")
 def matrix_power(self, n):
-    """The product of n equal matrices, by squaring; of their inverses for negative n."""
+    """Returns the product of n equal matrices; of their inverses for negative n."""
     check_square(self, "linalg.matrix_power")
     if not n:
         made = self.clone(memory_format=contiguous_format)
@@ -47,7 +47,12 @@ def matrix_power(self, n):
 
 
 linalg_matrix_power = same_as(
-    "linalg_matrix_power(Tensor self, int n) -> Tensor", matrix_power, out="out", method=False, refuses="bool"
+    "linalg_matrix_power(Tensor self, int n) -> Tensor",
+    matrix_power,
+    out="out",
+    method=False,
+    refuses="bool",
+    doc="Returns the product of n equal matrices; of their inverses for negative n.",
 )
 
 # --- matrix_exp ------------------------------------------------------------------------------------------------------
@@ -55,6 +60,7 @@ linalg_matrix_power = same_as(
 
 @structured("linalg_matrix_exp(Tensor self) -> Tensor", method=False, refuses="whole")
 def linalg_matrix_exp(self):
+    """Returns the exponential function of square matrices."""
     check_square(self, "linalg.matrix_exp")
     check_floating(self, "linalg.matrix_exp")
     return Meta(self._shape, self._dtype, self._device)
@@ -82,7 +88,12 @@ def matrix_exp_backward(grad, self):
     return linalg_matrix_exp.op.functional(ops.aten.cat.default([upper, lower], -2))[..., :n, n:]
 
 
-matrix_exp = same_as("matrix_exp(Tensor self) -> Tensor", linalg_matrix_exp, refuses="whole")
+matrix_exp = same_as(
+    "matrix_exp(Tensor self) -> Tensor",
+    linalg_matrix_exp,
+    refuses="whole",
+    doc="Returns the exponential function of square matrices, as `linalg.matrix_exp` does.",
+)
 
 # --- chains of products ----------------------------------------------------------------------------------------------
 
@@ -135,7 +146,7 @@ def cheapest_splits(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
 
 @composite("linalg_multi_dot(Tensor[] tensors) -> Tensor", out="out", autocast=CUDA_LOWER, method=False, refuses="bool")
 def linalg_multi_dot(tensors):
-    """The product of all, in the order that takes the fewest multiplications."""
+    """Returns the product of all matrices, in the order that takes the fewest multiplications."""
     if len(tensors) < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(tensors)}")
     matrices, shape = as_matrices(tensors)
@@ -153,6 +164,7 @@ def linalg_multi_dot(tensors):
 
 @composite("chain_matmul(Tensor[] matrices) -> Tensor", out="out", autocast=CUDA_LOWER, method=False, refuses="bool")
 def chain_of_matrices(matrices):
+    """Returns the product of all matrices, in the order that takes the fewest multiplications."""
     for x in matrices:
         if x.dim() != 2:
             raise RuntimeError(f"Tensor dimension is {x.dim()}, expected 2 instead.")
@@ -163,7 +175,7 @@ def chain_of_matrices(matrices):
 
 @overridable_function
 def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
-    """The older name of `linalg.multi_dot`, which takes the matrices one by one."""
+    """Returns the older name of `linalg.multi_dot`, which takes the matrices one by one."""
     warnings.warn(
         "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot "
         "instead, which accepts a list of two or more tensors rather than multiple parameters.",
@@ -175,6 +187,7 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
 
 @composite("linalg_matmul(Tensor self, Tensor other) -> Tensor", out="out", method=False, refuses="bool")
 def linalg_matmul(self, other):
+    """Returns the product of vectors, matrices or batches of matrices, as `matmul` does."""
     return matmul_op.functional(self, other)
 
 
@@ -189,7 +202,7 @@ def linalg_matmul(self, other):
     refuses="whole halves",
 )
 def linalg_tensorinv(self, ind):
-    """The inverse of the matrix whose rows are the first `ind` dimensions, and whose columns the others."""
+    """Returns the inverse of the matrix whose rows are the first `ind` dimensions, and whose columns the others."""
     if ind <= 0:
         raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
     first, rest = self.shape[:ind], self.shape[ind:]
@@ -212,7 +225,7 @@ def linalg_tensorinv(self, ind):
     refuses="whole halves",
 )
 def linalg_tensorsolve(self, other, dims):
-    """X whose product with `self`, over all dimensions that `other` does not have, is `other`."""
+    """Returns X whose product with `self`, over all dimensions that `other` does not have, is `other`."""
     if dims is not None:
         ndim = self.dim()
         self = self.movedim(list(dims), list(range(ndim - len(dims), ndim)))
@@ -232,7 +245,7 @@ def linalg_tensorsolve(self, other, dims):
 
 @composite("linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", method=False, refuses="bool halves")
 def linalg_vander(x, N):
-    """The powers 0 to N - 1 of each number, in a row."""
+    """Returns the powers 0 to N - 1 of each number, in a row."""
     kind = x.dtype
     if kind is dtypes.bool or is_low_precision(kind):
         raise RuntimeError(
@@ -248,7 +261,7 @@ def linalg_vander(x, N):
 
 @composite("vander(Tensor x, int? N=None, bool increasing=False) -> Tensor")
 def vander(x, N, increasing):
-    """The powers of each number, the highest first unless `increasing`."""
+    """Returns the powers of each number, the highest first unless `increasing`."""
     if x.dim() != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")
     n = x.shape[0] if N is None else N
@@ -275,7 +288,7 @@ def vander(x, N, increasing):
     refuses="whole",
 )
 def linalg_vecdot(x, y, dim):
-    """The inner products along one dimension: the first vector is conjugated."""
+    """Returns the inner products along one dimension: the first vector is conjugated."""
     check_floating(x, "linalg.vecdot")
     check_same_dtype("linalg.vecdot", x=x, y=y)
     if x.dim() == 1 and y.dim() == 1:
@@ -294,6 +307,7 @@ def linalg_vecdot(x, y, dim):
     refuses="bool",
 )
 def linalg_cross(self, other, dim):
+    """Returns the cross products of vectors of three elements along `dim`."""
     if len(self._shape) != len(other._shape):
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     axis = wrap_dim(dim, len(self._shape))
@@ -344,14 +358,16 @@ def default_dim(self: Tensor, dim: int | None) -> int:
     refuses="bool",
 )
 def cross(self, other, dim):
+    """Returns the cross products of vectors of three elements, along the first dimension of size 3 by default."""
     return linalg_cross.op.functional(self, other, dim=default_dim(self, dim))
 
 
 @cross.op.kernel_out("CompositeImplicitAutograd")
 def cross_out(self, other, dim, out):
-    return linalg_cross.op.out(self, other, dim=default_dim(self, dim), out=out)  # type: ignore[misc]  # this operator has the form
+    return linalg_cross.op.out(self, other, dim=default_dim(self, dim), out=out)
 
 
 @composite("linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)", method=False)
 def linalg_diagonal(A, offset, dim1, dim2):
+    """Returns a view of a diagonal of the last two dimensions, which stands last in it."""
     return A.diagonal(offset, dim1, dim2)

@@ -157,7 +157,7 @@ def std_mean_backward(grads: Any, self: Any, result0: Any, dim: Any, correction:
     )
 
 
-def unbiased_forms(name: str, corrected: Operator, returns: str, method: bool) -> Any:
+def unbiased_forms(name: str, corrected: Operator, returns: str, method: bool, doc: str) -> Any:
     """The function `name` of `corrected` and its older overloads, in which `unbiased` means a correction by 1."""
 
     @composite(f"{name}(Tensor self, bool unbiased=True) -> {returns}", tags=REDUCTION, face=False)
@@ -177,16 +177,17 @@ def unbiased_forms(name: str, corrected: Operator, returns: str, method: bool) -
     def of_dims(self, dim, unbiased, keepdim):
         return call(corrected.functional, [self, dim, int(unbiased), keepdim])
 
-    if corrected.out is not None:
+    into = corrected.out
+    if into is not None:
 
         @of_dims.composite(of_dims.out)
         def into_out(self, dim, unbiased, keepdim, out):
-            return corrected.out(self, dim, correction=int(unbiased), keepdim=keepdim, out=out)
+            return into(self, dim, correction=int(unbiased), keepdim=keepdim, out=out)
 
-    return public(of_dims, corrected, of_all, method=method)
+    return public(of_dims, corrected, of_all, method=method, doc=doc)
 
 
-def spread(name: str, finish: Elementwise, derivative: Any) -> Any:
+def spread(name: str, finish: Elementwise, derivative: Any, doc: str) -> Any:
     """The function `var` or `std`."""
 
     def loop(out: Tensor, self: Tensor, dim: Any, correction: Any, keepdim: bool) -> Run:
@@ -198,10 +199,10 @@ def spread(name: str, finish: Elementwise, derivative: Any) -> Any:
     )
     op.meta(var_meta)
     op.loop(loop)
-    return unbiased_forms(name, op, "Tensor", method=True)
+    return unbiased_forms(name, op, "Tensor", method=True, doc=doc)
 
 
-def spread_and_mean(name: str, finish: Elementwise, derivative: Any) -> Any:
+def spread_and_mean(name: str, finish: Elementwise, derivative: Any, doc: str) -> Any:
     """The function `var_mean` or `std_mean`: in one call what `var` and `mean` give."""
 
     def metas(self: Tensor, dim: Any, correction: Any, keepdim: bool) -> tuple[Meta, Meta]:
@@ -224,13 +225,33 @@ def spread_and_mean(name: str, finish: Elementwise, derivative: Any) -> Any:
     op = PlannedSeveral(schema, tags=REDUCTION, derivative=derivative, for_complex=True, refuses="whole")
     op.metas(metas)
     op.loop(loop)
-    return unbiased_forms(name, op, "(Tensor, Tensor)", method=False)
+    return unbiased_forms(name, op, "(Tensor, Tensor)", method=False, doc=doc)
 
 
-var = spread("var", QUOTIENT, var_backward)
-std = spread("std", ROOT_OF_QUOTIENT, std_backward)
-var_mean = spread_and_mean("var_mean", QUOTIENT, var_mean_backward)
-std_mean = spread_and_mean("std_mean", ROOT_OF_QUOTIENT, std_mean_backward)
+var = spread(
+    "var",
+    QUOTIENT,
+    var_backward,
+    "Returns the variance of all elements, or of those along `dim`; `correction` is taken from their number.",
+)
+std = spread(
+    "std",
+    ROOT_OF_QUOTIENT,
+    std_backward,
+    "Returns the standard deviation of all elements, or of those along `dim`; `correction` is taken from their number.",
+)
+var_mean = spread_and_mean(
+    "var_mean",
+    QUOTIENT,
+    var_mean_backward,
+    "Returns the variance and the mean of all elements, or of those along `dim`.",
+)
+std_mean = spread_and_mean(
+    "std_mean",
+    ROOT_OF_QUOTIENT,
+    std_mean_backward,
+    "Returns the standard deviation and the mean of all elements, or of those along `dim`.",
+)
 
 # --- norms -----------------------------------------------------------------------------------------------------------
 
@@ -245,6 +266,7 @@ std_mean = spread_and_mean("std_mean", ROOT_OF_QUOTIENT, std_mean_backward)
     refuses="whole",
 )
 def linalg_vector_norm(self, ord, dim, keepdim, dtype):
+    """Returns the norm of order `ord` of all elements, or of those along `dim`."""
     own = self._dtype
     if own.category < dtypes.FLOATING:
         raise RuntimeError(
@@ -340,7 +362,8 @@ def vector_norm_loop(out, self, ord, dim, keepdim, dtype):
     dims = reduced_dims(dim, len(self._shape))
     if ord in (0, 1, 2):
         return {0: COUNT, 1: NORM_1, 2: NORM_2}[ord].ready(out._operand, self._operand, dims)
-    to_metadata, metadata = out._operand[1:4], self._operand[1:4]  # dtype, shape, strides; the memory is not to be kept
+    to_metadata: tuple[Any, Any, Any] = out._operand[1:4]
+    metadata: tuple[Any, Any, Any] = self._operand[1:4]  # dtype, shape, strides; the memory is not to be kept
 
     def run(to: np.ndarray, to_at: int, x: np.ndarray, x_at: int) -> None:
         run_norm(Operand(to, *to_metadata, to_at), Operand(x, *metadata, x_at), ord, dims)
@@ -392,6 +415,7 @@ def vector_norm_backward(grad, self, result, ord, dim, keepdim):
     "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", out="out", tags=REDUCTION, autocast=CUDA_FP32
 )
 def logsumexp(self, dim, keepdim):
+    """Returns log(sum of exp(x)) along `dim`, without overflow."""
     kind = self._dtype if self._dtype.category > dtypes.INTEGER else get_default_dtype()
     dims = reduced_dims(dim, len(self._shape))
     return Meta(reduced_shape(self._shape, dims, keepdim), kind, self._device)

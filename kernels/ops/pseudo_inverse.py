@@ -90,7 +90,8 @@ HERMITIAN = "bool hermitian=False) -> Tensor"
     refuses="whole halves",
 )
 def pinv_tensor_op(self, atol, rtol, hermitian):
-    """V S⁺ Uᴴ: the inverses of the singular values that count, and 0 for the others."""
+    """Returns the pseudo-inverses V S⁺ Uᴴ, with the inverses of the singular values that count, and 0 for the
+    others."""
     if len(self._shape) < 2 or self._dtype.category < dtypes.FLOATING or is_low_precision(self._dtype):
         raise RuntimeError(
             f"linalg.pinv({self._dtype.tensor_name}{{{list(self._shape)}}}): expected a tensor with 2 or more "
@@ -150,6 +151,7 @@ linalg_pinv = public(pinv_tensor_op, pinv_float_op, pinv_rcond_tensor_op, pinv_r
 
 @composite("pinverse(Tensor self, float rcond=1e-15) -> Tensor", autocast=CPU_FP32, refuses="whole halves")
 def pinverse(self, rcond):
+    """Returns the pseudo-inverses of matrices, as `linalg.pinv` does."""
     return pinv_rcond_op.functional(self, rcond)
 
 
@@ -180,6 +182,7 @@ ranked = partial(composite, autocast=CPU_FP32, face=False)
     refuses="whole halves",
 )
 def rank_tensor_op(input, atol, rtol, hermitian):
+    """Returns the number of singular values of matrices that are larger than a tolerance."""
     return rank(input, lambda: tensor_tolerances(input, atol, rtol, "torch.linalg.matrix_rank"), hermitian)
 
 
@@ -238,6 +241,7 @@ def condition(self: Any, p: Any) -> Any:
 
 @ranked("linalg_cond(Tensor self, Scalar? p=None) -> Tensor", out="out", refuses="whole halves")
 def cond_op(self, p):
+    """Returns the condition number of matrices: the norm times that of the inverse."""
     return condition(self, 2 if p is None else p)
 
 
@@ -285,11 +289,7 @@ def check_lstsq(self: Tensor, b: Tensor, driver: str) -> None:
     refuses="whole halves",
 )
 def linalg_lstsq(self, b, rcond, driver):
-    """The X for which A X is next to B; of all, the one closest to 0 where the driver can tell (not gels).
-
-    The residuals, where there are more rows than columns and all count; the rank and the singular values, where the
-    driver has them.
-    """
+    """Returns the X for which A X is next to B, residuals, rank and singular values of A."""
     way = driver or "gelsy"
     check_lstsq(self, b, way)
     limit = default_rtol(self) if rcond is None else rcond

@@ -201,7 +201,7 @@ sum_dim_op = Reduced(
     **SUMMED,
     core=True,
 )
-sum = public(sum_op, sum_dim_op)
+sum = public(sum_op, sum_dim_op, doc="Returns the sum of all elements, or of those along `dim`.")
 
 
 class Summing(NamedTuple):
@@ -217,7 +217,7 @@ SUMMINGS: dict[Any, Summing] = {}  # by metadata and wanted size
 @composite("sum_to_size(Tensor self, SymInt[] size) -> Tensor", function=False)
 @inline
 def sum_to_size(self, size):
-    """What broadcasting `size` to the shape of `self` did, undone."""
+    """Returns the sums over the dimensions that broadcasting `size` to this shape has made."""
     key = (self._interned or metadata_of(self), tuple(size))
     found = SUMMINGS.get(key) or new_summing(key)
     if not found.dims:
@@ -270,7 +270,7 @@ mean_dim_op = Reduced(
     forward="linear",
     core=True,
 )
-mean = public(mean_op, mean_dim_op)
+mean = public(mean_op, mean_dim_op, doc="Returns the mean of all elements, or of those along `dim`.")
 
 # --- prod ------------------------------------------------------------------------------------------------------------
 
@@ -328,7 +328,7 @@ prod_dim_op = Reduced(
     **MULTIPLIED,
     core=True,
 )
-prod = public(prod_op, prod_dim_op)
+prod = public(prod_op, prod_dim_op, doc="Returns the product of all elements, or of those along `dim`.")
 
 # --- all, any --------------------------------------------------------------------------------------------------------
 
@@ -338,7 +338,7 @@ def truth_dtype(self: Tensor) -> dtype:
     return dtypes.uint8 if self._dtype is dtypes.uint8 else dtypes.bool
 
 
-def truth(name: str, reduction: Reduction) -> Any:
+def truth(name: str, reduction: Reduction, doc: str) -> Any:
     """`all` or `any`. Without dimensions to reduce, it still makes bools of the elements, each by itself."""
 
     def check_out(out: Tensor, self: Tensor) -> None:
@@ -354,12 +354,13 @@ def truth(name: str, reduction: Reduction) -> Any:
     facts["core"] = name == "any"  # as PyTorch has it
     batching = ["full", "", ""]
     return public(
-        *(Reduced(schema, reduction, out=out, batching=batching.pop(0), **facts) for schema, out in schemas.items())
+        *(Reduced(schema, reduction, out=out, batching=batching.pop(0), **facts) for schema, out in schemas.items()),
+        doc=doc,
     )
 
 
-all = truth("all", kernels.ALL)
-any = truth("any", kernels.ANY)
+all = truth("all", kernels.ALL, doc="Returns whether all elements are nonzero, or all along `dim`.")
+any = truth("any", kernels.ANY, doc="Returns whether any element is nonzero, or any along `dim`.")
 
 # --- count_nonzero ---------------------------------------------------------------------------------------------------
 
@@ -386,5 +387,6 @@ count_nonzero = public(
             ("count_nonzero(Tensor self, int? dim=None) -> Tensor", "full"),
             ("count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", ""),
         )
-    )
+    ),
+    doc="Returns the number of nonzero elements, or of those along `dim`.",
 )

@@ -133,6 +133,7 @@ def check_bounds(lower: Any, upper: Any) -> None:
 
 @rrelu_op.implicit
 def rrelu_composite(self, lower, upper, training, generator):
+    """Returns each element, or its product with a slope where it is negative: a random one while training."""
     check_bounds(lower, upper)
     noise = ops.aten.empty_like.default(self, memory_format=contiguous_format)
     return with_noise_op.functional(self, noise, lower, upper, training, generator)
@@ -140,6 +141,7 @@ def rrelu_composite(self, lower, upper, training, generator):
 
 @rrelu_inplace_op.implicit
 def rrelu_inplace(self, lower, upper, training, generator):
+    """Multiplies negative elements by a slope, in place: a random one while training."""
     check_bounds(lower, upper)
     noise = ops.aten.empty_like.default(self, memory_format=contiguous_format)
     return with_noise_inplace_op.functional(self, noise, lower, upper, training, generator)

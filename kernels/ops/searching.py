@@ -172,7 +172,8 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """The different values, ascending; on request also which of them each element is, and how often each occurs.
+    """Returns the different values, ascending; on request also which of them each element is, and how often each
+    occurs.
 
     With `dim`, the different slices along that dimension.
     """
@@ -187,7 +188,8 @@ def unique(
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """`unique` among neighbours: the first of each run of equal values (or slices along `dim`), in their order."""
+    """Returns `unique` among neighbours: the first of each run of equal values (or slices along `dim`), in their
+    order."""
     found = unique_consecutive_op.functional(input, return_inverse, return_counts, dim)
     return asked_for(found, return_inverse, return_counts)
 
@@ -242,7 +244,7 @@ def check_search(edges: Tensor, shape: Any, right: bool, side: str | None, sorte
 
 @search(f"searchsorted.Tensor(Tensor sorted_sequence, Tensor self, {SEARCH}", out="Tensor_out", refuses="bool")
 def searchsorted_op(sorted_sequence, self, out_int32, right, side, sorter):
-    """For a number in the place of `self`, too."""
+    """Returns the place of each value in a sorted sequence."""
     shape, on = (self._shape, self) if isinstance(self, Tensor) else (None, sorted_sequence)
     check_search(sorted_sequence, shape, right, side, sorter)
     return Meta(shape or (), dtypes.int32 if out_int32 else dtypes.int64, on._device)
@@ -280,6 +282,7 @@ def in_order(edges: np.ndarray, sorter: Tensor | None) -> np.ndarray:
 
 @search(f"bucketize.Tensor(Tensor self, {BUCKETS}", out="Tensor_out", refuses="bool")
 def bucketize_op(self, boundaries, out_int32, right):
+    """Returns between which two `boundaries` each element lies."""
     if len(boundaries._shape) != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({len(boundaries._shape)})")
     return searchsorted_op.meta_function(boundaries, self, out_int32, right, None, None)
@@ -339,7 +342,9 @@ def isin_body(out, elements, test_elements, assume_unique, invert):
     as_numpy(out)[...] = np.isin(one, others, assume_unique=assume_unique and others.ndim > 0, invert=invert)
 
 
-isin = public(isin_op, isin_scalar_op, scalar_isin_op, method=False)
+isin = public(
+    isin_op, isin_scalar_op, scalar_isin_op, method=False, doc="Returns whether each element is among `test_elements`."
+)
 
 # --- bincount, histc -------------------------------------------------------------------------------------------------
 
@@ -352,7 +357,7 @@ isin = public(isin_op, isin_scalar_op, scalar_isin_op, method=False)
     refuses="bool floating complex",
 )
 def bincount(self, weights, minlength):
-    """How often each of 0, 1, ... occurs, or the sum of the weights of its occurrences."""
+    """Returns how often each of 0, 1, ... occurs, or the sum of the weights of its occurrences."""
     check_has_kernel("bincount_cpu", self, ("bool", *FLOATING, *COMPLEX))
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
@@ -376,6 +381,7 @@ def bincount(self, weights, minlength):
     refuses="whole complex",
 )
 def histc(self, bins, min, max):
+    """Returns how many elements fall into each of `bins` equal ranges between `min` and `max`."""
     check_has_kernel("histogram_cpu", self, NOT_FLOATING)
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")

@@ -192,4 +192,6 @@ segment_reduce_op.derivative(
 )
 copy_into_out(segment_reduce_op)
 copy_into_out(segment_reduce_backward_op)
-segment_reduce = public(segment_reduce_op, method=False)
+segment_reduce = public(
+    segment_reduce_op, method=False, doc="Returns the sum, mean, maximum, minimum or product of each segment."
+)

@@ -106,6 +106,7 @@ linalg_solve_ex = some_results(
     out="out",
     method=False,
     refuses="whole halves",
+    doc="Returns X of A X = B, or of X A = B, and where the factorization of A failed.",
 )
 linalg_solve = some_results(
     "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
@@ -116,6 +117,7 @@ linalg_solve = some_results(
     autocast=CPU_FP32,
     method=False,
     refuses="whole halves",
+    doc="Returns X of A X = B; with left=False, of X A = B.",
 )
 
 # --- inv -------------------------------------------------------------------------------------------------------------
@@ -132,6 +134,7 @@ linalg_solve = some_results(
     refuses="whole halves",
 )
 def linalg_inv_ex(A, check_errors):
+    """Returns the inverses of square matrices, and where the factorization failed."""
     check_square(A, "linalg.inv", floating=True, low_precision=False)
     return column_major(A._shape, A), integers(A._shape[:-2], A)
 
@@ -149,9 +152,20 @@ def inv_body(outs, A, check_errors):
 
 inverted: dict[str, Any] = {"inputs": (False,), "check": "linalg.inv", "out": "out", "autocast": CPU_FP32}
 linalg_inv = some_results(
-    "linalg_inv(Tensor A) -> Tensor", linalg_inv_ex, method=False, **inverted, refuses="whole halves"
+    "linalg_inv(Tensor A) -> Tensor",
+    linalg_inv_ex,
+    method=False,
+    **inverted,
+    refuses="whole halves",
+    doc="Returns the inverses of square matrices.",
 )
-inverse = some_results("inverse(Tensor self) -> Tensor", linalg_inv_ex, **inverted, refuses="whole halves")
+inverse = some_results(
+    "inverse(Tensor self) -> Tensor",
+    linalg_inv_ex,
+    **inverted,
+    refuses="whole halves",
+    doc="Returns the inverses of square matrices, as `linalg.inv` does.",
+)
 
 # --- triangular matrices ---------------------------------------------------------------------------------------------
 
@@ -163,6 +177,7 @@ inverse = some_results("inverse(Tensor self) -> Tensor", linalg_inv_ex, **invert
     refuses="whole halves",
 )
 def linalg_solve_triangular(self, B, upper, left, unitriangular):
+    """Returns X of A X = B, or of X A = B, for triangular matrices A."""
     name = "linalg.solve_triangular"
     check_solvable(self, tuple(B._shape), left, name)
     check_has_lapack(self, "triangular_solve_cpu")
@@ -201,6 +216,7 @@ def solve_triangular_backward(grad, self, result, upper, left, unitriangular, ne
     refuses="whole halves",
 )
 def triangular_solve(self, A, upper, transpose, unitriangular):
+    """Returns X of A X = B for triangular matrices A, and A."""
     for name, x in (("b", self), ("A", A)):
         if len(x._shape) < 2:
             raise RuntimeError(

@@ -49,6 +49,7 @@ def removed(self: Tensor, axis: int, keepdim: bool) -> tuple[int, ...]:
     "sort(Tensor self, int dim=-1, bool descending=False)", out="values", face=False, core=True, refuses="complex"
 )
 def sort_op(self, dim, descending):
+    """Returns the elements in order along `dim`, and where each stood."""
     check_real(" Sort does not support complex dtypes on CPU", self)
     axis = wrap_dim(dim, len(self._shape))
 
@@ -73,6 +74,7 @@ sort = public(sort_op, sort_stable_op)
 
 @composite("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", face=False, refuses="complex")
 def argsort_op(self, dim, descending):
+    """Returns where each element stands in order along `dim`."""
     return sort_op.functional(self, dim, descending)[1]
 
 
@@ -91,6 +93,7 @@ argsort = public(argsort_op, argsort_stable_op)
 
 @composite("msort(Tensor self) -> Tensor", out="out", out_by=copy_into_out, refuses="complex")
 def msort(self):
+    """Returns the elements in ascending order along the first dimension."""
     return sort_op.functional(self, 0)[0]
 
 
@@ -104,6 +107,7 @@ def msort(self):
     refuses="bool complex",
 )
 def topk(self, k, dim, largest, sorted):
+    """Returns the `k` largest or smallest elements along `dim`, and where each stood."""
     axis = wrap_dim(dim, len(self._shape))
     if not 0 <= k <= (self._shape[axis] if self._shape else 1):
         raise RuntimeError("selected index k out of range")
@@ -120,6 +124,7 @@ def topk(self, k, dim, largest, sorted):
 
 @choosing("kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False)", out="values", refuses="bool complex")
 def kthvalue(self, k, dim, keepdim):
+    """Returns the k-th smallest element along `dim`, and its place."""
     axis = wrap_dim(dim, len(self._shape))
     check_line("kthvalue", self, axis)
     if not 1 <= k <= (self._shape[axis] if self._shape else 1):
@@ -137,6 +142,7 @@ def of_rank(self: Tensor, axis: int, keepdim: bool, rank: int | None, skip_nan: 
 
 @choosing("mode(Tensor self, int dim=-1, bool keepdim=False)", out="values", refuses="complex")
 def mode(self, dim, keepdim):
+    """Returns the element that occurs most often along `dim`, and its place."""
     axis = wrap_dim(dim, len(self._shape))
     check_line("mode", self, axis)
     check_has_kernel("mode_cpu", self, COMPLEX)
@@ -155,7 +161,7 @@ def of_none(kind: dtype) -> Any:
     return math.nan if kind.is_floating_point else -(1 << 8 * kind.itemsize - 1) if kind.itemsize > 2 else 0
 
 
-def middle(name: str, skip_nan: bool) -> Any:
+def middle(name: str, skip_nan: bool, doc: str) -> Any:
     """The function `median` or `nanmedian`: of all elements, or of those along a dimension."""
 
     @structured(
@@ -195,8 +201,16 @@ def middle(name: str, skip_nan: bool) -> Any:
         check_has_kernel("median_out", self, NO_KERNEL)
         return of_rank(self, axis, keepdim, None, skip_nan)
 
-    return public(of_all, along_dim)
+    return public(of_all, along_dim, doc=doc)
 
 
-median = middle("median", skip_nan=False)
-nanmedian = middle("nanmedian", skip_nan=True)
+median = middle(
+    "median",
+    skip_nan=False,
+    doc="Returns the median of all elements, or of those along `dim` and its place; the lower of two.",
+)
+nanmedian = middle(
+    "nanmedian",
+    skip_nan=True,
+    doc="Returns the median without NaN of all elements, or of those along `dim` and its place.",
+)

@@ -149,6 +149,7 @@ linalg_svd = some_results(
     out="U",
     **FACTS,
     refuses="whole halves",
+    doc="Returns U, the singular values S and Vᴴ, with U diag(S) Vᴴ = A.",
 )
 linalg_svdvals = some_results(
     "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
@@ -158,6 +159,7 @@ linalg_svdvals = some_results(
     out="out",
     **FACTS,
     refuses="whole halves",
+    doc="Returns the singular values of matrices, the largest first.",
 )
 
 
@@ -169,7 +171,7 @@ linalg_svdvals = some_results(
     refuses="whole halves",
 )
 def svd(self, some, compute_uv):
-    """The older form: V in the place of Vᴴ, and zeros for vectors that are not wanted."""
+    """Returns U, the singular values and V, with zeros for vectors that are not wanted."""
     if len(self._shape) < 2:
         raise RuntimeError(
             f"linalg.svd: input should have at least 2 dimensions, but has {len(self._shape)} dimensions instead"
@@ -250,6 +252,7 @@ linalg_eigh = some_results(
     out_names=("eigvals", "eigvecs"),
     **FACTS,
     refuses="whole halves",
+    doc="Returns the ascending eigenvalues and the eigenvectors of Hermitian matrices.",
 )
 linalg_eigvalsh = some_results(
     'linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor',
@@ -258,6 +261,7 @@ linalg_eigvalsh = some_results(
     out="out",
     **FACTS,
     refuses="whole halves",
+    doc="Returns the eigenvalues of Hermitian matrices, in ascending order.",
 )
 
 # --- eig -------------------------------------------------------------------------------------------------------------
@@ -276,6 +280,7 @@ def check_finite(self: Tensor) -> None:
     refuses="whole halves",
 )
 def linalg_eig(self):
+    """Returns the eigenvalues and the eigenvectors of square matrices, both complex."""
     check_square(self, "linalg.eig")
     if self._dtype.category < dtypes.FLOATING:
         raise RuntimeError(f"Unknown Complex ScalarType for {self._dtype.tensor_name}")
@@ -324,7 +329,12 @@ def eig_backward(grads, result0, result1):
 
 
 linalg_eigvals = some_results(
-    "linalg_eigvals(Tensor self) -> Tensor", linalg_eig, out="out", **FACTS, refuses="whole halves"
+    "linalg_eigvals(Tensor self) -> Tensor",
+    linalg_eig,
+    out="out",
+    **FACTS,
+    refuses="whole halves",
+    doc="Returns the eigenvalues of square matrices, which are complex.",
 )
 
 # --- qr --------------------------------------------------------------------------------------------------------------
@@ -332,6 +342,7 @@ linalg_eigvals = some_results(
 
 @several('linalg_qr(Tensor A, str mode="reduced") -> (Tensor Q, Tensor R)', out="out", **FACTS, refuses="whole halves")
 def linalg_qr(A, mode):
+    """Returns Q, with orthonormal columns, and the upper triangular R, with Q R = A."""
     check_matrix(A, "linalg.qr")
     check_floating(A, "linalg.qr")
     if mode not in ("reduced", "r", "complete"):
@@ -414,6 +425,7 @@ qr = some_results(
     out="Q",
     autocast=CPU_FP32,
     refuses="whole halves",
+    doc="Returns Q and R with Q R = A, as `linalg.qr` does.",
 )
 
 
@@ -426,6 +438,7 @@ qr = some_results(
     refuses="whole halves",
 )
 def geqrf(self):
+    """Returns the QR factorization as LAPACK holds it: R above, the reflections below, and their factors."""
     if len(self._shape) < 2:
         raise RuntimeError("torch.geqrf: input must have at least 2 dimensions.")
     *batch, m, n = self._shape
@@ -497,6 +510,7 @@ def keeping_below(column: Any, i: int) -> Any:
     refuses="whole halves",
 )
 def linalg_householder_product(input, tau):
+    """Returns the product of reflections, which come as geqrf gives them."""
     name = "torch.linalg.householder_product"
     if len(input._shape) < 2:
         raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
@@ -543,6 +557,7 @@ orgqr = same_as(
     out="out",
     autocast=CPU_FP32,
     refuses="whole halves",
+    doc="Returns the product of reflections, as `linalg.householder_product` does.",
 )
 
 
@@ -554,6 +569,7 @@ orgqr = same_as(
     refuses="whole halves",
 )
 def ormqr(self, input2, input3, left, transpose):
+    """Returns the product of reflections and a matrix."""
     tau, other, side = input2, input3, -2 if left else -1
     for name, x in (("input", self), ("other", other)):
         if len(x._shape) < 2:

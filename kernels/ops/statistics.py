@@ -44,13 +44,14 @@ nansum_op = Reduced(
     ),
     refuses="complex",
 )
-nansum = public(nansum_op)
+nansum = public(nansum_op, doc="Returns the sum without NaN of all elements, or of those along `dim`.")
 
 
 @composite(
     f"nanmean(Tensor self, {DIM}, *, {DTYPE}) -> Tensor", out="out", out_by=copy_into_out, refuses="whole complex"
 )
 def nanmean(self, dim, keepdim, dtype):
+    """Returns the mean without NaN of all elements, or of those along `dim`."""
     if not (self.is_floating_point() or self.is_complex()):
         raise RuntimeError(
             f"nanmean(): expected input to have floating point or complex dtype but got {self._dtype.tensor_name}"
@@ -87,7 +88,11 @@ def quantiles(name: str, skip_nan: bool) -> Any:
 
     copy_into_out(many)
     copy_into_out(one)
-    return public(many, one)
+    return public(
+        many,
+        one,
+        doc=f"Returns the value at a share `q` of the way through the sorted elements{' without NaN' * skip_nan}.",
+    )
 
 
 def check_quantile(self: Any, q: Any, interpolation: str) -> None:
@@ -159,10 +164,9 @@ nanquantile = quantiles("nanquantile", skip_nan=True)
 
 @composite("cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor")
 def cov(self, correction, fweights, aweights):
-    """How the rows vary together: each row is a variable, each column an observation.
+    """Returns the covariances of the rows: each row is a variable, each column an observation.
 
-    `fweights` says how often an observation was made, `aweights` how much it counts.
-    """
+    `fweights` says how often an observation was made, `aweights` how much it counts."""
     if self.dim() > 2:
         raise RuntimeError(
             f"cov(): expected input to have two or fewer dimensions but got an input with {self.dim()} dimensions"
@@ -238,7 +242,8 @@ def degrees_of_freedom(count: int, correction: int, weights: Any, aweights: Any,
 
 @composite("corrcoef(Tensor self) -> Tensor")
 def corrcoef(self):
-    """The covariances, divided by the standard deviations of the two rows; no real one outside -1 to 1."""
+    """Returns the covariances of the rows, divided by the standard deviations of the two; no real one outside [-1,
+    1]."""
     if self.dim() > 2:
         raise RuntimeError(
             f"corrcoef(): expected input to have two or fewer dimensions but got an input with {self.dim()} dimensions"

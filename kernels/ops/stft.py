@@ -157,7 +157,6 @@ def refused(
         onesided=onesided,
         return_complex=rest[0],
         align_to_window=rest[1],
-        refuses="whole halves",
     )
     return RuntimeError(f"{call} : {problem}")
 
@@ -183,7 +182,7 @@ def stft(
     return_complex: bool | None = None,
     align_to_window: bool | None = None,
 ) -> Tensor:
-    """The spectra of pieces of `n_fft` points, `hop_length` apart (by default a quarter of it), as columns.
+    """Returns the spectra of pieces of `n_fft` points, `hop_length` apart (by default a quarter of it), as columns.
 
     center: piece k is around point k * hop_length, for which the signal is continued by `pad_mode`; else it begins
     there. window: as long as `win_length`, by default `n_fft`; put in the middle of the piece. normalized: divides by
@@ -226,7 +225,8 @@ def in_python(
     refuses="whole floating",
 )
 def istft(self, n_fft, hop_length, win_length, window, center, normalized, onesided, length, return_complex):
-    """The signal that has these spectra, in the sense of least squares; of `length` points, if that is given."""
+    """Returns the signal that has these spectra, in the sense of least squares; of `length` points, if that is
+    given."""
     hop, width = n_fft // 4 if hop_length is None else hop_length, n_fft if win_length is None else win_length
     if not self.is_complex():
         raise RuntimeError(
@@ -246,7 +246,6 @@ def istft(self, n_fft, hop_length, win_length, window, center, normalized, onesi
         onesided=onesided,
         length=length,
         return_complex=return_complex,
-        refuses="whole floating",
     )
     check_istft(call, pairs, frequencies, half, n_fft, hop, width, window)
     options = {"dtype": pairs._dtype, "device": pairs._device}
