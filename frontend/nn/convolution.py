@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from redispatch.kernels.ops import creation
-
 from . import functional, init
+from .derived import by_dims, unusual
 from .images import each
 from .module import Module
-from .parameter import Parameter
+from .parameter import empty_parameters
 
 PADDINGS = ("zeros", "reflect", "replicate", "circular")
 
@@ -58,11 +57,7 @@ class _Convolution(Module):
         self.padding_mode = padding_mode
         first, second = (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
         shape = (first, second // groups, *self.kernel_size)
-        self.weight = Parameter(creation.empty(shape, device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(creation.empty((out_channels,), device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        empty_parameters(self, device, dtype, weight=shape, bias=(out_channels,) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -74,25 +69,11 @@ class _Convolution(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def extra_repr(self) -> str:
-        parts = [
-            str(self.in_channels),
-            str(self.out_channels),
-            f"kernel_size={self.kernel_size}",
-            f"stride={self.stride}",
-        ]
-        if self.padding != (0,) * self.dims:
-            parts.append(f"padding={self.padding}")
-        if self.dilation != (1,) * self.dims:
-            parts.append(f"dilation={self.dilation}")
-        if self.output_padding != (0,) * self.dims:
-            parts.append(f"output_padding={self.output_padding}")
-        if self.groups != 1:
-            parts.append(f"groups={self.groups}")
-        if self.bias is None:
-            parts.append("bias=False")
-        if self.padding_mode != "zeros":
-            parts.append(f"padding_mode={self.padding_mode}")
-        return ", ".join(parts)
+        none, ones = (0,) * self.dims, (1,) * self.dims
+        shown = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        shown += unusual(self, padding=none, dilation=ones, output_padding=none, groups=1)
+        shown += ", bias=False" if self.bias is None else ""
+        return shown + unusual(self, padding_mode="zeros")
 
 
 class _Forward(_Convolution):
@@ -113,22 +94,14 @@ class _Forward(_Convolution):
         return [width for total in reversed(totals) for width in (total // 2, total - total // 2)]
 
 
-class Conv1d(_Forward):
-    """Cross-correlation over a length: (n, in_channels, length) -> (n, out_channels, length'), n optional."""
+Conv1d, Conv2d, Conv3d = by_dims(
+    _Forward,
+    """Computes the cross-correlation over {image}.
 
-    dims = 1
-
-
-class Conv2d(_Forward):
-    """Cross-correlation over images: (n, in_channels, height, width) -> (n, out_channels, height', width')."""
-
-    dims = 2
-
-
-class Conv3d(_Forward):
-    """Cross-correlation over volumes: (n, in_channels, depth, height, width) -> (n, out_channels, ...)."""
-
-    dims = 3
+    Shapes: (n, in_channels, {size}) -> (n, out_channels, ...), n optional.
+    """,
+    name="Conv",
+)
 
 
 class _Transposed(_Convolution):
@@ -176,19 +149,11 @@ class _Transposed(_Convolution):
         return tuple(size - low for size, low in zip(wanted, least, strict=True))
 
 
-class ConvTranspose1d(_Transposed):
-    """The gradient of Conv1d with respect to its input, as a layer: it makes a length longer."""
+ConvTranspose1d, ConvTranspose2d, ConvTranspose3d = by_dims(
+    _Transposed,
+    """Computes the gradient of Conv{dims}d with respect to its input, as a layer: it makes {image} larger.
 
-    dims = 1
-
-
-class ConvTranspose2d(_Transposed):
-    """The gradient of Conv2d with respect to its input, as a layer: it makes images larger."""
-
-    dims = 2
-
-
-class ConvTranspose3d(_Transposed):
-    """The gradient of Conv3d with respect to its input, as a layer: it makes volumes larger."""
-
-    dims = 3
+    Shapes: (n, in_channels, {size}) -> (n, out_channels, ...), n optional.
+    """,
+    name="ConvTranspose",
+)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from redispatch.kernels.ops import creation, distances
+from redispatch.kernels.ops import distances
 
 from . import init
-from .derived import functional, module_of
+from .derived import functional, module_of, shows
 from .module import Module
-from .parameter import Parameter
+from .parameter import empty_parameters
 
 
 class Identity(Module):
@@ -40,11 +40,8 @@ class Linear(Module):
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
-        self.weight = Parameter(creation.empty((out_features, in_features), device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(creation.empty((out_features,), device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        weight, biases = (out_features, in_features), (out_features,) if bias else None
+        empty_parameters(self, device, dtype, weight=weight, bias=biases)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -58,8 +55,7 @@ class Linear(Module):
     def forward(self, input: Any) -> Any:
         return functional.linear(input, self.weight, self.bias)
 
-    def extra_repr(self) -> str:
-        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+    extra_repr = shows("in_features out_features bias")
 
 
 class Bilinear(Module):
@@ -84,12 +80,8 @@ class Bilinear(Module):
         self.in1_features = in1_features
         self.in2_features = in2_features
         self.out_features = out_features
-        shape = (out_features, in1_features, in2_features)
-        self.weight = Parameter(creation.empty(shape, device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(creation.empty((out_features,), device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        weight, biases = (out_features, in1_features, in2_features), (out_features,) if bias else None
+        empty_parameters(self, device, dtype, weight=weight, bias=biases)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -102,11 +94,7 @@ class Bilinear(Module):
     def forward(self, input1: Any, input2: Any) -> Any:
         return functional.bilinear(input1, input2, self.weight, self.bias)
 
-    def extra_repr(self) -> str:
-        return (
-            f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}, "
-            f"bias={self.bias is not None}"
-        )
+    extra_repr = shows("in1_features in2_features out_features bias")
 
 
 class Flatten(Module):
@@ -119,8 +107,7 @@ class Flatten(Module):
     def forward(self, input: Any) -> Any:
         return input.flatten(self.start_dim, self.end_dim)
 
-    def extra_repr(self) -> str:
-        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+    extra_repr = shows("start_dim end_dim")
 
 
 class Unflatten(Module):
@@ -148,8 +135,7 @@ class Unflatten(Module):
     def forward(self, input: Any) -> Any:
         return input.unflatten(self.dim, self.unflattened_size)
 
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
+    extra_repr = shows("dim unflattened_size")
 
 
 class PairwiseDistance(Module):

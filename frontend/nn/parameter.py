@@ -276,3 +276,10 @@ def factory_kwargs(kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
             raise TypeError(f"{name} specified twice, in **kwargs and in factory_kwargs")
         found[name] = kwargs[name]
     return found
+
+
+def empty_parameters(module: Any, device: Any, dtype: Any, **shapes: Any) -> None:
+    """Registers parameters of these shapes, without values, and None for those whose shape is None."""
+    for name, shape in shapes.items():
+        values = None if shape is None else Parameter(creation.empty(shape, device=device, dtype=dtype))
+        module.register_parameter(name, values)
