@@ -83,6 +83,7 @@ class Operator:
     autocast: the policy by device type, {"cuda": "fp32"}.
     batching: its class for vmap (kernels/batching), where tags and schema do not tell: "pointwise", "losses".
     by_host: why the CPU computes it for a device, where it does (kernels/cuda/runtime/cpu_fallback.py).
+    doc: what it does, in a sentence that begins with a verb (describe.py); by default the docstring of its kernel.
     late_out: whether it has an out= form that no Python function ends in, declared when it is looked for. Most have,
         unless they are written in others; where not, it says so: True or False; or gives the form's overload name where
         that is no usual one, or that and the names of its tensors (kernels/ops/late_out_forms.py).
@@ -92,11 +93,14 @@ class Operator:
         others it is known, and their kernels raise it; and it is the same as that of the first overload of their name,
         where they do not say otherwise.
 
-    Fields, of the derivative that was declared: `rules` and `node`, for other operators that have the same.
+    Fields, of the derivative that was declared: `rules` and `node`, for other operators that have the same. `alias_of`:
+    the operator that has another name, too, which is this one's.
     """
 
     rules: Sequence[tuple[tuple[str, ...], Function]] = ()
     node = ""
+    alias_of: Operator | None = None
+    promotion: Any = ""
     elementwise = False  # whether each element of the result depends on one element of each argument alone
 
     def __init__(
@@ -114,13 +118,14 @@ class Operator:
         autocast: Mapping[str, str] = MappingProxyType({}),
         batching: str = "",
         by_host: str = "",
+        doc: str = "",
         late_out: LateOut = None,
         refuses: Refusals | None = None,
     ) -> None:
         self.text = text = SchemaText(f"{namespace}::{schema}", scratch)
         self.place = declared_at()
         self.names = text.names
-        self.batching, self.by_host, self.late_out = batching, by_host, late_out
+        self.batching, self.by_host, self.doc, self.late_out = batching, by_host, doc, late_out
         if refuses is not None or self.elementwise:
             self.refuses = by_dtype(refuses or (), f"{text.name.rpartition(':')[2]}_cpu")
             REFUSED.setdefault(text.name, self.refuses)
@@ -169,7 +174,12 @@ class Operator:
 
         On the CPU and the meta device a kernel calls no operator (Note [Kernels are leaves]), unless it `dispatches`.
         """
-        return _registering(self.functional, keys, dispatches)
+
+        def register(function: Function) -> Function:
+            self.doc = self.doc or function.__doc__ or ""
+            return _registering(self.functional, keys, dispatches)(function)
+
+        return register
 
     def kernel_inplace(self, *keys: str, dispatches: bool = False) -> Callable[[Function], Function]:
         """Registers the decorated function as the kernel of the in-place form at these keys."""
@@ -388,6 +398,7 @@ def alias(
     into = (out or of.out._overloadname) if of.out else None
     written = inplace and of.inplace is not None
     made = Operator(f"{named}{arguments}", inplace=written, out=into, numbers=numbers, tags=tags, refuses=of.refuses)
+    made.alias_of = of
     targets = (of.functional, of.inplace if written else None, of.out)
     for form, target in zip((made.functional, made.inplace, made.out), targets, strict=True):
         if form is not None and target is not None:

@@ -12,6 +12,7 @@ for the schema's arguments in their order, or a dict of functions by the kind of
     promotion, refuses, exact_out, keep, cost    what is computed and stored in which dtype     pointwise.py
     inplace, out, late_out, numbers              the forms                                      declare.py
     core, batching, autocast, tags               what is true of the operator                   declare.py
+    doc                                          what it does; in a decorated function its docstring
     derivative, node, for_complex                the gradient of each tensor
     function, method, module                     its public faces: `redispatch.sin`, `x.sin()`  public.py
 
@@ -63,7 +64,12 @@ def operator(
     operator. module: the function's, as in `public`. For the facts see the head of this file.
     """
     if body is None:
-        return lambda given: operator(schema, given, function=function, method=method, module=module, **facts)
+
+        def decorated(given: Function) -> Any:
+            said: dict[str, Any] = {"doc": given.__doc__ or ""}
+            return operator(schema, given, function=function, method=method, module=module, **(said | facts))
+
+        return decorated
     op = pointwise(schema, body, **facts)
     if not (function or method):
         return op

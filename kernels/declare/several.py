@@ -31,7 +31,7 @@ class Several(Operator):
 
     def body(self, function: Function) -> Function:
         """Registers what fills the results, given as a tuple before the arguments, and with it the CPU kernels."""
-        self.body_function = function
+        self.body_function, self.doc = function, self.doc or function.__doc__ or ""
         self._register("CPU", "structured", self.run_functional, self.run_out)
         return function
 

@@ -117,7 +117,7 @@ class Structured(Forms, Operator):
         """
         if function is None:
             return lambda function: self.body(function, dispatches=dispatches)
-        self.body_function = function
+        self.body_function, self.doc = function, self.doc or function.__doc__ or ""
         self._register("CPU", self.kind, self.run_functional, self.run_inplace, self.run_out, dispatches=dispatches)
         return function
 

@@ -50,7 +50,14 @@ def sigmoid_complex_slope(grad_output, output):
     return grad_output * ((1 - output) * output).conjugate()
 
 
-sigmoid = unary("sigmoid", {"float": kernels.sigmoid, "complex": sigmoid_complex}, "float", cost=8, core=True)
+sigmoid = unary(
+    "sigmoid",
+    {"float": kernels.sigmoid, "complex": sigmoid_complex},
+    "float",
+    cost=8,
+    core=True,
+    doc="Returns the logistic function 1 / (1 + exp(-x)) of each element.",
+)
 sigmoid_backward_op: Pointwise = pointwise(
     "sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
     {"float": sigmoid_slope, "complex": sigmoid_complex_slope},
@@ -74,6 +81,7 @@ sigmoid.op.derivative(self=through(sigmoid_backward_op, "grad", "result"), for_c
     refuses=COMPLEX,
 )
 def logit(self, eps):
+    """Returns log(x / (1 - x)) of each element; with `eps`, of x clamped to [eps, 1 - eps]."""
     low = eps if self < eps else self
     return kernels.logit(1 - eps if low > 1 - eps else low)
 
@@ -107,11 +115,13 @@ NO_BOOLS = RuntimeError("Boolean inputs not supported for relu")
 
 @unary("relu", out=None, core=True, refuses={"bool": NO_BOOLS, COMPLEX: NO_CLAMP})
 def relu(self):
+    """Returns max(0, x) of each element."""
     return 0 if self <= 0 else self  # NaN passes
 
 
 @activation("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", refuses=("bool", *COMPLEX), module="")
 def threshold(self, threshold, value):
+    """Returns the elements that are larger than `threshold`, and `value` in the place of the others."""
     return value if self <= threshold else self  # NaN passes
 
 
@@ -134,7 +144,11 @@ def silu_complex(self):
 
 
 silu = activation(
-    "silu(Tensor self) -> Tensor", {"float": kernels.silu, "complex": silu_complex}, cost=8, refuses=WHOLE
+    "silu(Tensor self) -> Tensor",
+    {"float": kernels.silu, "complex": silu_complex},
+    cost=8,
+    refuses=WHOLE,
+    doc="Returns x sigmoid(x) of each element.",
 )
 
 
@@ -171,6 +185,7 @@ gelu = activation(
     cost=16,
     core=True,
     refuses={NOT_FLOATING: "GeluKernelImpl"},
+    doc="Returns x Φ(x) of each element, with the normal distribution function Φ, or its approximation by tanh.",
 )
 gelu.op.scalar(kernels.gelu_tanh, when={"approximate": "tanh"})
 
@@ -222,7 +237,9 @@ def gelu_tanh_slope(grad_output, self):
     return grad_output * (0.5 * (1 + t) + 0.5 * self * (1 - t * t) * slope)
 
 
-mish = activation("mish(Tensor self) -> Tensor", kernels.mish, cost=8)
+mish = activation(
+    "mish(Tensor self) -> Tensor", kernels.mish, cost=8, doc="Returns x tanh(softplus(x)) of each element."
+)
 
 
 def mish_second(grad: Any, grad_output: Tensor, self: Any) -> Tensor:
@@ -248,7 +265,7 @@ def mish_backward_op(grad_output, self):
     inplace=False,
 )
 def softplus(self, beta, threshold):
-    """log(1 + e^(beta x)) / beta, and x itself where beta x is above the threshold."""
+    """Returns log(1 + exp(beta x)) / beta of each element; x itself where beta x is above `threshold`."""
     return self if self * beta > threshold else kernels.softplus(self * beta) / beta
 
 
@@ -332,6 +349,7 @@ log_sigmoid_forward_op.out = log_sigmoid_forward_out_op.functional
 
 @log_sigmoid_op.implicit
 def log_sigmoid_composite(self: Tensor) -> Tensor:
+    """Returns the logarithm of the sigmoid of each element."""
     return log_sigmoid_forward_op.functional(self)[0]
 
 
@@ -348,7 +366,7 @@ log_sigmoid = public(log_sigmoid_op, method=False, module="nn")
 
 @activation("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", cost=8, core=True)
 def elu(self, alpha, scale, input_scale):
-    """scale * alpha * (exp(input_scale x) - 1) below 0, scale * x above."""
+    """Returns each element x times `scale`, or scale alpha (exp(input_scale x) - 1) where x is negative."""
     return kernels.expm1(self * input_scale) * (alpha * scale) if self <= 0 else self * scale
 
 
@@ -420,7 +438,7 @@ def check_celu(alpha: Any) -> None:
 
 @celu_op.explicit
 def celu_kernel(self: Tensor, alpha: Any) -> Tensor:
-    """elu whose exponential part is stretched so that the slope is 1 at 0 for every alpha."""
+    """Returns max(0, x) + min(0, alpha (exp(x / alpha) - 1)), whose slope at 0 is 1 for every alpha."""
     check_celu(alpha)
     return elu.op.functional(self, alpha, 1.0, 1.0 / alpha)
 
@@ -437,13 +455,18 @@ celu = public(celu_op, method=False)
 # The fixed point of mean 0 and variance 1: Klambauer et al., Self-Normalizing Neural Networks, 2017.
 SELU_ALPHA = 1.6732632423543772848170429916717
 SELU_SCALE = 1.0507009873554804934193349852946
-selu = public(with_arguments("selu(Tensor self) -> Tensor", elu, SELU_ALPHA, SELU_SCALE, inplace=True), method=False)
+selu = public(
+    with_arguments("selu(Tensor self) -> Tensor", elu, SELU_ALPHA, SELU_SCALE, inplace=True),
+    method=False,
+    doc="Returns elu of each element, scaled such that mean and variance are kept from layer to layer.",
+)
 
 # --- leaky_relu, prelu -----------------------------------------------------------------------------------------------
 
 
 @activation("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", core=True)
 def leaky_relu(self, negative_slope):
+    """Returns each element x, or x times `negative_slope` where it is negative."""
     return self if self > 0 else self * negative_slope
 
 
@@ -527,7 +550,7 @@ prelu_op = Operator(
 
 @prelu_op.implicit
 def prelu_composite(self: Any, weight: Any) -> Tensor:
-    """leaky_relu with a slope to learn: one for all, or one for each channel, the second dimension."""
+    """Returns each element, or its product with `weight` where it is negative, for each channel or all."""
     if self._dtype is not weight._dtype:
         raise RuntimeError(
             f"prelu: Type promoting not supported. Got {c_name(self._dtype)} and {c_name(weight._dtype)}"
@@ -564,6 +587,7 @@ prelu = public(prelu_op)
     refuses={"bool": RuntimeError("Bool inputs not supported for hardtanh"), "uint8": "", COMPLEX: NO_CLAMP},
 )
 def hardtanh(self, min_val, max_val):
+    """Returns each element, clamped to the range from `min_val` to `max_val`."""
     above = min_val if self < min_val else self
     return max_val if above > max_val else above
 
@@ -584,12 +608,12 @@ def hardtanh_backward_op(grad_output, self, min_val, max_val):
 
 
 relu6_op = with_arguments("relu6(Tensor self) -> Tensor", hardtanh, 0, 6, inplace=True, tags=(), refuses="bool complex")
-relu6 = public(relu6_op, method=False, module="nn")
+relu6 = public(relu6_op, method=False, module="nn", doc="Returns min(max(0, x), 6) of each element.")
 
 
 @activation("hardsigmoid(Tensor self) -> Tensor")
 def hardsigmoid(self):
-    """(x + 3) / 6, but no less than 0 and no more than 1."""
+    """Returns min(max(0, x + 3), 6) / 6 of each element."""
     above = 0.0 if self + 3 < 0 else self + 3
     return (6.0 if above > 6 else above) / 6
 
@@ -605,7 +629,7 @@ def hardsigmoid_backward_op(grad_output, self):
 
 @activation("hardswish(Tensor self) -> Tensor")
 def hardswish(self):
-    """x times hardsigmoid(x)."""
+    """Returns x min(max(0, x + 3), 6) / 6 of each element."""
     above = 0.0 if self + 3 < 0 else self + 3
     return self * (6.0 if above > 6 else above) / 6
 
@@ -625,6 +649,7 @@ def hardswish_backward_op(grad_output, self):
 
 @operator("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", out="out", refuses=NOT_FLOATING)
 def hardshrink(self, lambd):
+    """Returns the elements whose magnitude is larger than `lambd`, and 0 in the place of the others."""
     return self * 0 if self >= -lambd and self <= lambd else self
 
 
@@ -632,6 +657,7 @@ def hardshrink(self, lambd):
     "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", refuses={NOT_FLOATING: "softshrink_check"}, inplace=False
 )
 def softshrink(self, lambd):
+    """Returns each element moved by `lambd` towards 0; 0 where it is not as far away."""
     return self - lambd if self > lambd else self + lambd if self < -lambd else self * 0  # NaN stays NaN
 
 

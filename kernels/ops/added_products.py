@@ -82,7 +82,7 @@ def over_batch(grad: Any, batch: Any) -> Any:
 
 
 addbmm_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
-addbmm = public(addbmm_op)
+addbmm = public(addbmm_op, doc="Returns beta self + alpha times the sum of the products of two batches of matrices.")
 
 # --- addr ------------------------------------------------------------------------------------------------------------
 
@@ -123,4 +123,4 @@ addr_op.derivative(
     vec2=lambda grad, vec1, alpha: scale(grad.t().mv(vec1), alpha),
 )
 addr_op.autocast(cuda="lower_precision_fp")
-addr = public(addr_op)
+addr = public(addr_op, doc="Returns beta self + alpha times the outer product of two vectors.")

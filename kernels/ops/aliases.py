@@ -39,7 +39,7 @@ positive_op = Operator("positive(Tensor(a) self) -> Tensor(a)", tags=("pointwise
 
 @positive_op.implicit
 def positive_composite(self: Tensor) -> Tensor:
-    """The tensor itself, if it is of numbers."""
+    """Returns the tensor itself, if it is of numbers."""
     if self._dtype.name == "bool":
         raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
     return self

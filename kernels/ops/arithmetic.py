@@ -53,7 +53,7 @@ add_op = of_numbers(
     derivative={"self": passed_on, "other": lambda grad, alpha: grad if alpha == 1 else grad * alpha},
 )
 add_op.check(check_alpha)
-add = public(add_op)
+add = public(add_op, doc="Returns self + alpha other.")
 
 
 @add_op.scalar(when={"alpha": 1})
@@ -75,7 +75,7 @@ sub_op = of_numbers(
     refuses={"bool": ""},
     derivative={"self": passed_on, "other": subtracted},
 )
-sub = public(sub_op)
+sub = public(sub_op, doc="Returns self - alpha other.")
 
 
 @sub_op.scalar(when={"alpha": 1})
@@ -116,7 +116,7 @@ rsub_scalar_op = pointwise(
     derivative=subtracted,
     node="RsubBackward1",
 )
-rsub = public(rsub_op, rsub_scalar_op, method=False)
+rsub = public(rsub_op, rsub_scalar_op, method=False, doc="Returns other - alpha self.")
 
 
 @rsub_op.scalar(when={"alpha": 1})
@@ -143,7 +143,7 @@ mul_op = of_numbers(
     mul_elements,
     derivative={"self": lambda grad, other: grad * other, "other": lambda grad, self: grad * self},
 )
-mul = public(mul_op)
+mul = public(mul_op, doc="Returns the product of each pair of elements.")
 
 
 def div_elements(self, other):
@@ -194,7 +194,7 @@ div_mode_op = of_numbers(
     node="DivBackward2",
     refuses={"bool complex": ""},
 )
-div = public(div_op, div_mode_op)
+div = public(div_op, div_mode_op, doc="Returns the quotient of each pair of elements; rounded, with a `rounding_mode`.")
 
 
 @div_mode_op.check
@@ -268,6 +268,7 @@ floor_divide = operator(
     out="out",
     numbers=True,
     refuses={ROUNDED_AWAY: "div_floor_cpu"},
+    doc="Returns the quotient of each pair of elements, rounded down.",
 )
 floor_divide.op.check_values(check_integer_divisor)
 
@@ -292,7 +293,7 @@ def fmod_ints(self, other):
     return rest - other if rest != 0 and (self < 0) != (other < 0) else rest
 
 
-def rest_of_division(name: str, node: str, floats: Any, ints: Any, uints: Any, rounding: str) -> Any:
+def rest_of_division(name: str, node: str, floats: Any, ints: Any, uints: Any, rounding: str, how: str) -> Any:
     """The function `name`, x - y * round(x / y), with overloads for a tensor and a number as the second operand."""
     slopes: Any = {
         "self": passed_on,
@@ -312,11 +313,21 @@ def rest_of_division(name: str, node: str, floats: Any, ints: Any, uints: Any, r
         )
         op.check_values(check_integer_divisor)
         made.append(op)
-    return public(*made)
+    return public(*made, doc=f"Returns the remainder of the quotient, {how}.")
 
 
-remainder = rest_of_division("remainder", "Remainder", remainder_floats, remainder_ints, remainder_ints, "floor")
-fmod = rest_of_division("fmod", "Fmod", fmod_floats, fmod_ints, fmod_ints, "trunc")
+remainder = rest_of_division(
+    "remainder",
+    "Remainder",
+    remainder_floats,
+    remainder_ints,
+    remainder_ints,
+    "floor",
+    "rounded down, which has the sign of the divisor",
+)
+fmod = rest_of_division(
+    "fmod", "Fmod", fmod_floats, fmod_ints, fmod_ints, "trunc", "rounded towards 0, which has the sign of the dividend"
+)
 
 # --- pow -----------------------------------------------------------------------------------------------------------
 
@@ -415,8 +426,11 @@ pow_scalar_op = pointwise(
     node="PowBackward2",
     **pow_facts,
 )
-pow = public(pow_tensor_op, pow_op, pow_scalar_op)
-square = public(with_arguments("square(Tensor self) -> Tensor", pow_op, 2, inplace=True, out="out"))
+pow = public(pow_tensor_op, pow_op, pow_scalar_op, doc="Returns each element to the power of `exponent`.")
+square = public(
+    with_arguments("square(Tensor self) -> Tensor", pow_op, 2, inplace=True, out="out"),
+    doc="Returns the square of each element.",
+)
 
 
 @pow_scalar_op.check
@@ -452,6 +466,7 @@ def halved_at_ties(grad: Tensor, self: Tensor, other: Tensor, wins: Tensor) -> T
     },
 )
 def maximum(self, other):
+    """Returns the larger of each pair of elements; NaN where one is."""
     return self if self > other or self != self else other  # NaN wins from either side
 
 
@@ -466,6 +481,7 @@ def maximum(self, other):
     },
 )
 def minimum(self, other):
+    """Returns the smaller of each pair of elements; NaN where one is."""
     return self if self < other or self != self else other
 
 

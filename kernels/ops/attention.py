@@ -299,7 +299,7 @@ attention_op = Operator(f"scaled_dot_product_attention{ARGUMENTS.format('')} -> 
 def attention(
     query: Any, key: Any, value: Any, attn_mask: Any, dropout_p: float, is_causal: bool, scale: Any, enable_gqa: bool
 ) -> Any:
-    """softmax(scale Q K^T + mask) V. `scale` is 1 / sqrt(width) by default; True in a mask of bools means seen.
+    """Returns softmax(scale Q K^T + mask) V. `scale` is 1 / sqrt(width) by default; True in a mask of bools means seen.
 
     Shapes: query[..., n, width], key[..., m, width], value[..., m, any]; the mask broadcasts to [..., n, m].
     Dtypes: one for all, floating; the mask bool, float32 or that dtype.

@@ -169,6 +169,8 @@ def run_batch_norm(
 def native_batch_norm_kernel(
     input: Tensor, weight: Any, bias: Any, mean: Any, var: Any, training: bool, momentum: float, eps: float
 ) -> Any:
+    """Returns (result, mean, 1 / standard deviation) of batch normalization; updates the running ones while
+    training."""
     return run_batch_norm(input, weight, bias, mean, var, training, momentum, eps)
 
 
@@ -336,6 +338,7 @@ batch_norm_op = Operator(
 def batch_norm_composite(
     input: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, momentum: float, eps: float, cudnn: bool
 ) -> Any:
+    """Returns each channel less its mean, over its standard deviation, times `weight` plus `bias`."""
     channels = input._shape[1] if len(input._shape) > 1 else 0
     named = {"running_mean": mean, "running_var": var, "weight": weight, "bias": bias}
     for name, x in named.items():
@@ -362,7 +365,7 @@ instance_norm_op = Operator(
 def instance_norm_composite(
     input: Any, weight: Any, bias: Any, mean: Any, var: Any, own: bool, momentum: float, eps: float, cudnn: bool
 ) -> Any:
-    """batch_norm with each image as channels of its own; the running ones become the mean over the images."""
+    """Returns each channel of each image less its mean, over its standard deviation, times `weight` plus `bias`."""
     if not own and (mean is None or var is None):
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
     batch, channels, *image = input._shape
@@ -516,7 +519,9 @@ def group_norm_backward(
 
 
 native_group_norm_op.derivative((LEARNED, group_norm_backward))
-native_group_norm = public(native_group_norm_op, method=False)
+native_group_norm = public(
+    native_group_norm_op, method=False, doc="Returns (result, mean, 1 / standard deviation) of each group of channels."
+)
 
 group_norm_op = Operator(
     "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
@@ -527,6 +532,7 @@ group_norm_op = Operator(
 
 @group_norm_op.implicit
 def group_norm_composite(input: Any, num_groups: int, weight: Any, bias: Any, eps: float, cudnn: bool) -> Any:
+    """Returns each group of channels less its mean, over its standard deviation, times `weight` plus `bias`."""
     wrap_dim(1, len(input._shape))
     batch, channels, *image = input._shape
     check_groups(input, weight, bias, channels, num_groups)
@@ -550,7 +556,7 @@ EPSILON = {"float64": 2.0**-52, "complex128": 2.0**-52, "float16": 2.0**-10, "bf
 
 @rms_norm_op.implicit
 def rms_norm_composite(input: Any, normalized_shape: Sequence[int], weight: Any, eps: float | None) -> Any:
-    """x over the root of the mean of its squares over the last dimensions, whose sizes are `normalized_shape`."""
+    """Returns x over the root of the mean of its squares over the last dimensions, times `weight`."""
     count = len(normalized_shape)
     if not count or list(input._shape[-count:]) != list(normalized_shape):
         wanted = ", ".join(["*", *map(str, normalized_shape)])

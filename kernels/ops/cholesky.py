@@ -51,6 +51,7 @@ def cholesky_metas(self: Tensor, upper: bool, check_errors: bool) -> tuple[Meta,
 
 @cholesky_ex_op.body
 def cholesky_ex_body(outs: tuple[Tensor, ...], self: Tensor, upper: bool, check_errors: bool) -> None:
+    """Returns the Cholesky factors of positive definite matrices, and where the factorization failed."""
     check_has_lapack(self, "cholesky_cpu")
     for_each_matrix(lambda a: lapack.cholesky(a, upper), outs, self)
     if check_errors:
@@ -82,7 +83,9 @@ some_results(linalg_cholesky_op, cholesky_ex_op, lambda self, upper: (self, uppe
 cholesky_ex_op.autocast(cpu="fp32")
 linalg_cholesky_ex = public(cholesky_ex_op, method=False)
 linalg_cholesky_op.autocast(cpu="fp32")
-linalg_cholesky = public(linalg_cholesky_op, method=False)
+linalg_cholesky = public(
+    linalg_cholesky_op, method=False, doc="Returns the triangular L with L Lᴴ = A of positive definite matrices A."
+)
 
 cholesky_op = Structured(
     "cholesky(Tensor self, bool upper=False) -> Tensor", out="out", refuses="whole halves", batching="leading"
@@ -106,6 +109,7 @@ def warn_of_cholesky() -> None:
 
 @cholesky_op.body
 def cholesky_body(out: Tensor, self: Tensor, upper: bool) -> None:
+    """Returns the Cholesky factors of positive definite matrices, as `linalg.cholesky` does."""
     warn_of_cholesky()
     check_has_lapack(self, "cholesky_cpu")
     info = np.zeros(self._shape[:-2], np.int32)
@@ -132,6 +136,7 @@ def cholesky_inverse_meta(self: Tensor, upper: bool) -> Meta:
 
 @cholesky_inverse_op.body
 def cholesky_inverse_body(out: Tensor, self: Tensor, upper: bool) -> None:
+    """Returns the inverses of the matrices that have these Cholesky factors."""
     check_has_lapack(self, "cholesky_inverse_out_cpu")
     info = np.zeros(self._shape[:-2], np.int32)
     for_each_matrix(lambda a: lapack.cholesky_inverse(a, upper), (out, info), self)
@@ -172,7 +177,7 @@ def cholesky_solve_body(out: Tensor, self: Tensor, A: Tensor, upper: bool) -> No
 
 @cholesky_solve_op.explicit
 def cholesky_solve_kernel(self: Any, input2: Any, upper: bool) -> Tensor:
-    """X of A X = B, where A comes as its factor."""
+    """Returns X of A X = B, where A comes as its Cholesky factor."""
     for name, x in (("b", self), ("u", input2)):
         if len(x._shape) < 2:
             raise RuntimeError(f"{name} should have at least 2 dimensions, but has {len(x._shape)} dimensions instead")
@@ -215,6 +220,7 @@ def ldl_factor_metas(self: Tensor, hermitian: bool, check_errors: bool) -> tuple
 
 @ldl_factor_ex_op.body
 def ldl_factor_body(outs: tuple[Tensor, ...], self: Tensor, hermitian: bool, check_errors: bool) -> None:
+    """Returns the LDL factors of symmetric or Hermitian matrices, their pivots, and where the factorization failed."""
     for_each_matrix(lambda a: lapack.ldl(a, hermitian), outs, self)
     if check_errors:
         raise_for(outs[2], "torch.linalg.ldl_factor_ex", len(self._shape) == 2)
@@ -287,5 +293,7 @@ def ldl_solve_body(out: Tensor, LD: Tensor, pivots: Tensor, B: Tensor, hermitian
 
 
 linalg_ldl_factor_ex = public(ldl_factor_ex_op, method=False)
-linalg_ldl_factor = public(ldl_factor_op, method=False)
-linalg_ldl_solve = public(ldl_solve_op, method=False)
+linalg_ldl_factor = public(
+    ldl_factor_op, method=False, doc="Returns the LDL factors of symmetric or Hermitian matrices, and their pivots."
+)
+linalg_ldl_solve = public(ldl_solve_op, method=False, doc="Returns X of A X = B, where A comes as its LDL factors.")

@@ -30,7 +30,8 @@ def of_two(name: str, **facts: Any) -> Any:
                     **facts,
                 )
                 for kind in ("Tensor", "Scalar")
-            )
+            ),
+            doc=elements.__doc__ or "",
         )
 
     return declare
@@ -41,31 +42,37 @@ def of_two(name: str, **facts: Any) -> Any:
 
 @of_two("eq", promotion="compare")
 def eq(self, other):
+    """Returns for each pair of elements whether they are equal."""
     return self == other
 
 
 @of_two("ne", promotion="compare")
 def ne(self, other):
+    """Returns for each pair of elements whether they differ."""
     return self != other
 
 
 @of_two("lt", promotion="compare", refuses=COMPLEX)
 def lt(self, other):
+    """Returns for each pair of elements whether the first is less."""
     return self < other
 
 
 @of_two("le", promotion="compare", refuses=COMPLEX)
 def le(self, other):
+    """Returns for each pair of elements whether the first is less or equal."""
     return self <= other
 
 
 @of_two("gt", promotion="compare", refuses=COMPLEX)
 def gt(self, other):
+    """Returns for each pair of elements whether the first is greater."""
     return self > other
 
 
 @of_two("ge", promotion="compare", refuses=COMPLEX)
 def ge(self, other):
+    """Returns for each pair of elements whether the first is greater or equal."""
     return self >= other
 
 
@@ -74,36 +81,43 @@ def ge(self, other):
 
 @binary("logical_and", "compare", core=True, derivative=False)
 def logical_and(self, other):
+    """Returns for each pair of elements whether both are nonzero."""
     return (self != 0) and (other != 0)
 
 
 @binary("logical_or", "compare", core=True, derivative=False)
 def logical_or(self, other):
+    """Returns for each pair of elements whether at least one is nonzero."""
     return (self != 0) or (other != 0)
 
 
 @binary("logical_xor", "compare", core=True, derivative=False)
 def logical_xor(self, other):
+    """Returns for each pair of elements whether exactly one is nonzero."""
     return (self != 0) != (other != 0)
 
 
 @unary("logical_not", "compare", core=True, derivative=False)
 def logical_not(self):
+    """Returns for each element whether it is zero."""
     return self == 0
 
 
 @of_two("bitwise_and", refuses=(*FLOATING, *COMPLEX))
 def bitwise_and(self, other):
+    """Returns the bits that both elements of each pair have."""
     return self & other
 
 
 @of_two("bitwise_or", refuses=(*FLOATING, *COMPLEX))
 def bitwise_or(self, other):
+    """Returns the bits that at least one element of each pair has."""
     return self | other
 
 
 @of_two("bitwise_xor", refuses=(*FLOATING, *COMPLEX))
 def bitwise_xor(self, other):
+    """Returns the bits that exactly one element of each pair has."""
     return self ^ other
 
 
@@ -122,6 +136,7 @@ bitwise_not = unary(
     core=True,
     refuses=(*FLOATING, *COMPLEX),
     derivative=False,
+    doc="Returns the bitwise complement of each element; of bools the opposite.",
 )
 
 # --- NaN and infinity ----------------------------------------------------------------------------------------------
@@ -129,6 +144,7 @@ bitwise_not = unary(
 
 @unary("isnan", "compare", inplace=False, out=None, core=True, derivative=False)
 def isnan(self):
+    """Returns for each element whether it is not a number (NaN)."""
     return self != self
 
 
@@ -152,13 +168,14 @@ isinf = unary(
     out=None,
     core=True,
     derivative=False,
+    doc="Returns for each element whether it is infinite.",
 )
 isfinite_op = Operator("isfinite(Tensor self) -> Tensor", tags=("pointwise",))
 
 
 @isfinite_op.implicit
 def isfinite_implicit(self: Tensor) -> Tensor:
-    """Whether it equals itself and is not as large as infinity; every whole number is finite."""
+    """Returns for each element whether it is finite; every whole number is."""
     if not (self.is_floating_point() or self.is_complex()):
         return ones_like(self, dtype=dtypes.bool)
     bounded = self.abs() != math.inf
@@ -230,4 +247,12 @@ def where_condition(condition: Tensor) -> Any:
     return condition.nonzero().unbind(1)
 
 
-where = public(where_op, where_scalar_self_op, where_scalar_other_op, where_scalar_op, where_condition_op, method=False)
+where = public(
+    where_op,
+    where_scalar_self_op,
+    where_scalar_other_op,
+    where_scalar_op,
+    where_condition_op,
+    method=False,
+    doc="Returns elements of `self` where `condition` is true, and of `other` elsewhere.",
+)

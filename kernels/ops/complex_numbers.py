@@ -93,7 +93,7 @@ conj_op = composite_view(Operator("conj(Tensor(a) self) -> Tensor(a)"))
 
 @conj_op.implicit
 def conj_composite(self: Tensor) -> Tensor:
-    """The conjugates, as a view; a real tensor is its own conjugate."""
+    """Returns a view of the conjugates; a real tensor itself."""
     return conj_view_op.functional(self) if self._dtype.is_complex else self
 
 
@@ -103,15 +103,19 @@ resolve_neg_op = composite_view(Operator("resolve_neg(Tensor(a) self) -> Tensor(
 
 @resolve_conj_op.implicit
 def resolve_conj_composite(self: Any) -> Tensor:
+    """Returns the tensor itself, or a copy with the conjugates in memory where it is a conjugate view."""
     return clone_op.functional(self) if self.is_conj() else self
 
 
 @resolve_neg_op.implicit
 def resolve_neg_composite(self: Any) -> Tensor:
+    """Returns the tensor itself, or a copy with the negatives in memory where it is a negative view."""
     return clone_op.functional(self) if self.is_neg() else self
 
 
-_conj, _neg_view, conj = public(conj_view_op), public(neg_view_op), public(conj_op)
+_conj = public(conj_view_op, doc="Returns a view of the conjugates.")
+_neg_view = public(neg_view_op, doc="Returns a view of the negatives.")
+conj = public(conj_op)
 resolve_conj, resolve_neg = public(resolve_conj_op), public(resolve_neg_op)
 
 # --- conjugates in memory ---------------------------------------------------------------------------------------------
@@ -123,7 +127,7 @@ conj_physical_inplace_op = Operator("conj_physical_(Tensor(a!) self) -> Tensor(a
 
 @conj_physical_op.implicit
 def conj_physical_composite(self: Tensor) -> Tensor:
-    """The conjugates, in memory of their own; a real tensor is its own conjugate."""
+    """Returns the conjugates, in memory of their own."""
     return conj_physical_copy_op.functional(self) if self._dtype.is_complex else self
 
 
@@ -137,7 +141,7 @@ def conj_physical_out(self: Tensor, out: Tensor) -> Tensor:
 
 @conj_physical_copy_op.explicit
 def conj_physical_kernel(self: Tensor) -> Tensor:
-    """A clone of the conjugate view: a copy conjugates on the way, if there is anything to conjugate."""
+    """Returns a copy of the conjugate view."""
     return clone_kernel(turned_over(self, CONJUGATE), None)
 
 
@@ -157,7 +161,7 @@ conj_physical_inplace_op.derivative(
 )
 conj_physical_inplace_op.forward("linear")
 conj_physical, _conj_physical = public(conj_physical_op), public(conj_physical_copy_op)
-conj_physical_ = public(conj_physical_inplace_op)
+conj_physical_ = public(conj_physical_inplace_op, doc="Conjugates the elements, in place.")
 
 # --- complex numbers as pairs of reals --------------------------------------------------------------------------------
 
@@ -170,7 +174,7 @@ view_as_complex_op = Operator(
 @view_as_real_op.explicit
 @leaf
 def view_as_real_kernel(self: Tensor) -> Tensor:
-    """The same memory with one more dimension, of size 2: real and imaginary part."""
+    """Returns a view of complex numbers with one more dimension, of size 2: real and imaginary part."""
     if not self._dtype.is_complex:
         raise RuntimeError("view_as_real is only supported for complex tensors")
     if metadata_of(self).bits & CONJUGATE:
@@ -186,7 +190,7 @@ def view_as_real_kernel(self: Tensor) -> Tensor:
 @view_as_complex_op.explicit
 @leaf
 def view_as_complex_kernel(self: Tensor) -> Tensor:
-    """The same memory with the last dimension, which must have two elements, as one complex number."""
+    """Returns a view of the last dimension, of size 2, as one complex number."""
     if self._dtype.name not in ("float32", "float64"):
         raise RuntimeError(
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
@@ -229,13 +233,13 @@ def part(self: Tensor, index: int) -> Tensor:
 
 @real_op.implicit
 def real_composite(self: Tensor) -> Tensor:
-    """A view of the real parts; a real tensor itself."""
+    """Returns a view of the real parts; a real tensor itself."""
     return part(self, 0) if self._dtype.is_complex else self
 
 
 @imag_op.implicit
 def imag_composite(self: Tensor) -> Tensor:
-    """A view of the imaginary parts."""
+    """Returns a view of the imaginary parts."""
     if not self._dtype.is_complex:
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
     return part(self, 1)

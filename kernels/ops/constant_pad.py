@@ -21,7 +21,7 @@ constant_pad_nd_op = Operator(
 
 @constant_pad_nd_op.explicit
 def constant_pad_kernel(self: Any, pad: Sequence[int], value: Any) -> Tensor:
-    """`pad` has two widths for each padded dimension, before and behind, the last dimension first."""
+    """Returns the tensor with `value` around it: `pad` has two widths for each dimension, the last dimension first."""
     ndim = len(self._shape)
     if len(pad) % 2:
         raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")

@@ -50,11 +50,11 @@ def trace_gradient(grad: Any, self_shape: Sequence[int]) -> Any:
 
 trace_op.derivative(self=trace_gradient)
 trace_op.forward("linear")
-public(trace_op, function=False)
+public(trace_op, function=False, doc="Returns the sum of the diagonal of a matrix.")
 
 
 def trace(*args: Any, **kwargs: Any) -> Any:
-    """`trace(matrix)`: the sum of the diagonal. `with trace() as hops:` records the calls of the dispatcher."""
+    """Returns the sum of the diagonal: `trace(matrix)`. `with trace() as hops:` records the calls of the dispatcher."""
     if not args and not kwargs:
         return call_trace()
     if overridden(args, kwargs):
@@ -64,7 +64,7 @@ def trace(*args: Any, **kwargs: Any) -> Any:
 
 asks(trace, "torch.trace")
 
-matrix_trace = public(trace_op, method=False)
+matrix_trace = public(trace_op, method=False, doc="Returns the sum of the diagonal of a matrix.")
 
 # --- tensordot, inner, kron ------------------------------------------------------------------------------------------
 
@@ -112,7 +112,7 @@ def tensordot_composite(self: Any, other: Any, dims_self: Sequence[int], dims_ot
 
 @inner_op.implicit
 def inner_composite(self: Any, other: Any) -> Any:
-    """The sum of products over the last dimensions."""
+    """Returns the sums of products over the last dimensions of both tensors."""
     if not self.dim() or not other.dim():
         return self * other
     if self.shape[-1] != other.shape[-1]:
@@ -125,7 +125,7 @@ def inner_composite(self: Any, other: Any) -> Any:
 
 @kron_op.implicit
 def kron_composite(self: Any, other: Any) -> Any:
-    """Every element of `self` times all of `other`, in its place."""
+    """Returns the Kronecker product: every element of `self` times all of `other`, in its place."""
     ndim = max(self.dim(), other.dim())
     ours, theirs = ([1] * (ndim - x.dim()) + list(x.shape) for x in (self, other))
     wide = [size for n in ours for size in (n, 1)]
@@ -144,7 +144,8 @@ kron = public(kron_op)
 
 @overridable_function
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
-    """The sums of products over the last `dims` dimensions of `a` and the first of `b`; or over two lists of them."""
+    """Returns the sums of products over the last `dims` dimensions of `a` and the first of `b`; or over two lists of
+    them."""
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")

@@ -106,7 +106,7 @@ ITS_OWN: dict[str, Fixed | Attribute] = {"dtype": Attribute(0, "_dtype"), "layou
     Way(to_device_op, ("self", "device", "dtype", "non_blocking", "copy"), HOW, reads={"device": READS_DEVICE}),
 )
 def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """The tensor with another dtype, on another device or in another memory format; itself if it is so already.
+    """Returns the tensor with another dtype, on another device or in another memory format; itself if it is so already.
 
     `to(dtype)`, `to(device, dtype=None)`, `to(other)`, each with `non_blocking`, `copy`, `memory_format`.
     """
@@ -152,7 +152,7 @@ def _as_dtype(value: Any) -> dtype | None:
 
 @written(Way(to_dtype_layout_op, ("self",), given=ITS_OWN | {"device": Fixed(CPU)}))
 def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
-    """The tensor in the CPU's memory; itself if it is there."""
+    """Returns the tensor in the CPU's memory; itself if it is there."""
     return to_dtype_layout_op.functional(
         self, dtype=self._dtype, layout=strided, device=CPU, memory_format=memory_format
     )
@@ -160,7 +160,7 @@ def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
 
 @overridable
 def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
-    """The tensor in a GPU's memory; itself if it is there."""
+    """Returns the tensor in a GPU's memory; itself if it is there."""
     on = available_device("cuda" if device is None else device)
     return to_dtype_layout_op.functional(
         self, dtype=self._dtype, layout=strided, device=on, non_blocking=non_blocking, memory_format=memory_format
@@ -173,7 +173,7 @@ def conversion(name: str, element: dtype) -> Any:
     def method(self: Tensor, memory_format: Any = None) -> Tensor:
         return to_dtype_op.functional(self, element, memory_format=memory_format)
 
-    method.__name__, method.__doc__ = name, f"The tensor as {element.name}; itself if it is."
+    method.__name__, method.__doc__ = name, f"Returns the tensor as {element.name}; itself if it is."
     return written(Way(to_dtype_op, ("self",), given={"dtype": Fixed(element)}))(method)
 
 
@@ -200,7 +200,8 @@ _TENSOR_NAMES = {
 
 
 def tensor_type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
-    """The name of the tensor's type, "torch.FloatTensor"; with a dtype or such a name, the tensor converted to it."""
+    """Returns the name of the tensor's type, "torch.FloatTensor"; with a dtype or such a name, the tensor converted
+    to it."""
     if dtype is None:
         device_name = "" if self._device.type == "cpu" else f"{self._device.type}."
         return f"torch.{device_name}{self._dtype.tensor_name}Tensor"
@@ -225,4 +226,4 @@ def type_as_composite(self: Tensor, other: Tensor) -> Tensor:
 
 
 TO_LIKE = to_dtype_layout_op.functional.site(("T", "x", "x", "x", "D", "D", "D", "D"))
-type_as = public(type_as_op, function=False)
+type_as = public(type_as_op, function=False, doc="Returns the tensor in the dtype of `other`.")

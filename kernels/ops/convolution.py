@@ -274,6 +274,7 @@ def convolution_meta(input: Tensor, weight: Tensor, bias: Any, *how: Any) -> Met
 
 @convolution_op.body
 def convolution_body(out: Tensor, input: Tensor, weight: Tensor, bias: Any, *how: Any) -> None:
+    """Returns the convolution of images of any rank, transposed or not, in groups of channels."""
     compute = compute_dtype(input)
     setting = Setting(input, weight, None, *how)
     whole = out._dtype is compute and is_contiguous(out._shape, out._stride) and out._offset == 0
@@ -472,7 +473,9 @@ def declare(dims: int) -> tuple[Any, Any]:
     for op in (plain_op, turned_op):
         op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
     word_op.autocast(cpu="lower_precision_fp")  # on CUDA the convolution below it is cast
-    return public(plain_op, word_op, method=False), public(turned_op, method=False)
+    plain_face = public(plain_op, word_op, method=False, doc=f"Returns the convolution over {dims} dimensions.")
+    doc = f"Returns the transposed convolution over {dims} dimensions, the way back of a convolution's gradient."
+    return plain_face, public(turned_op, method=False, doc=doc)
 
 
 conv1d, conv_transpose1d = declare(1)

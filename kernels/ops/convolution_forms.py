@@ -71,7 +71,7 @@ def setting(pad: int) -> Sequence[Any]:
 
 @conv_tbc_op.explicit
 def conv_tbc_kernel(self: Any, weight: Any, bias: Any, pad: int) -> Any:
-    """A convolution over time. Shapes: self [time, batch, in], weight [kernel, in, out], bias [out].
+    """Returns a convolution over time. Shapes: self [time, batch, in], weight [kernel, in, out], bias [out].
 
     Errors: RuntimeError for other shapes, or dtypes that differ.
     """

@@ -1,4 +1,4 @@
-"""ctc_loss of sequences of distributions and the shorter label sequences they should spell: kernels/cpu/ctc.py.
+"""ctc_loss of sequences of distributions and the shorter label sequences they should spell: kernels/cpu/losses.py.
 
 Labels come padded, a row for each sequence, or one sequence behind the other. The gradient takes the log probabilities
 to be normalised, as those of log_softmax are: so it has a term for that, exp(log_probs), as in PyTorch.
@@ -117,7 +117,7 @@ def ctc_kernel(
     dtype, on = log_probs._dtype, log_probs._device
     losses, alpha = empty((batch,), dtype, on), empty((batch, longest, width), dtype, on)
     kernels.fill(alpha._operand, -math.inf)
-    loop = kernels.ctc_loss(log_probs._dtype.name)
+    loop = kernels.CTC(x=log_probs._dtype.name)
     arrays = flat(losses), flat(alpha), flat(log_probs), labels, table
     kernels.parallel_for(loop, batch, (batch, classes, longest, width, blank, *arrays), 32 * longest * width)
     return losses, alpha
@@ -161,7 +161,7 @@ def ctc_backward_kernel(
     width = log_alpha._shape[2]
     result = zeros(log_probs._shape, log_probs._dtype, log_probs._device)
     scratch = kernels.memory(2 * batch * width, log_probs._dtype.numpy)
-    loop = kernels.ctc_loss_backward(log_probs._dtype.name)
+    loop = kernels.CTC_BACKWARD(x=log_probs._dtype.name)
     arrays = flat(grad), flat(neg_log_likelihood), flat(log_alpha), scratch, flat(log_probs), labels, table
     sizes = batch, classes, width, longest, blank, int(zero_infinity)
     kernels.parallel_for(loop, batch, (*sizes, flat(result), *arrays), 64 * longest * width)
@@ -223,6 +223,7 @@ def ctc_of(forward: Any, args: Any, lengths: Any, reduction: int, blank: int, ze
 def ctc_list_composite(
     log_probs: Any, targets: Any, times: Any, counts: Any, blank: int, reduction: int, zero_infinity: bool
 ) -> Any:
+    """Returns the negative logarithm of the probability of target sequences, over all their alignments."""
     args = log_probs, targets, times, counts
 
     def lengths(loss: Any) -> Any:

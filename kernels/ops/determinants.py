@@ -108,8 +108,8 @@ det_op = Operator("det(Tensor self) -> Tensor", refuses="whole halves")
 
 some_results(linalg_det_op, det_lu_op, lambda A: (A,))
 some_results(det_op, det_lu_op, lambda A: (A,))
-linalg_det = public(linalg_det_op, method=False)
-det = public(det_op)
+linalg_det = public(linalg_det_op, method=False, doc="Returns the determinants of square matrices.")
+det = public(det_op, doc="Returns the determinants of square matrices, as `linalg.det` does.")
 
 # --- slogdet, logdet -------------------------------------------------------------------------------------------------
 
@@ -182,7 +182,7 @@ some_results(slogdet_op, slogdet_lu_op, lambda A: (A,), results=(0, 1))
 
 @logdet_op.implicit
 def logdet_composite(self: Any) -> Any:
-    """The logarithm of the determinant; not a number where that is negative."""
+    """Returns the logarithm of determinants; NaN where one is negative."""
     check_square(self, "logdet")
     check_floating(self, "logdet", low_precision=False)
     sign, logabsdet, _, _ = slogdet_lu_op.functional(self)
@@ -191,6 +191,8 @@ def logdet_composite(self: Any) -> Any:
     return ops.aten.where.self(sign == -1, ops.aten.scalar_tensor.default(float("nan"), dtype=sign.dtype), logabsdet)
 
 
-linalg_slogdet = public(linalg_slogdet_op, method=False)
-slogdet = public(slogdet_op)
+linalg_slogdet = public(
+    linalg_slogdet_op, method=False, doc="Returns the sign of determinants, and the logarithm of their absolute values."
+)
+slogdet = public(slogdet_op, doc="Returns the sign of determinants and the logarithm of their absolute values.")
 logdet = public(logdet_op)

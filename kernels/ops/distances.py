@@ -171,7 +171,7 @@ COMPUTE_MODES = {
 
 @overridable_function
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
-    """The p-norm of the difference of each row of x1 (..., P, M) and each row of x2 (..., R, M): (..., P, R).
+    """Returns the p-norm of the difference of each row of x1 (..., P, M) and each row of x2 (..., R, M): (..., P, R).
 
     compute_mode: whether distances for p = 2 may come from a matrix product, which is faster and less exact: for more
     than 25 rows, always, or never. ValueError for another one.
@@ -239,7 +239,7 @@ def pdist_composite(self: Any, p: float) -> Any:
 
 
 pdist_op.autocast(cuda="fp32")
-pdist = public(pdist_op, method=False)
+pdist = public(pdist_op, method=False, doc="Returns the p-norms of the differences of all pairs of rows.")
 
 # --- pairwise_distance, cosine_similarity ----------------------------------------------------------------------------
 
@@ -253,14 +253,14 @@ cosine_similarity_op = Operator(
 
 @pairwise_distance_op.implicit
 def pairwise_distance_composite(x1: Any, x2: Any, p: float, eps: float, keepdim: bool) -> Any:
-    """The p-norm of x1 - x2 + eps along the last dimension; eps keeps its slope finite at 0."""
+    """Returns the p-norm of x1 - x2 + eps along the last dimension; eps keeps its slope finite at 0."""
     last = max(x1.dim(), x2.dim()) - 1
     return ops.aten.norm.ScalarOpt_dim(add_scalar_op.functional(x1 - x2, eps), p, [last], keepdim)
 
 
 @cosine_similarity_op.implicit
 def cosine_similarity_composite(x1: Any, x2: Any, dim: int, eps: float) -> Any:
-    """x1 · x2 / (|x1| |x2|) along `dim`. No length counts for less than eps, and that is taken for no slope."""
+    """Returns x1 · x2 / (|x1| |x2|) along `dim`, where no length counts for less than eps."""
     common = result_type(x1, x2)
     if not common.is_floating_point:
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {common.tensor_name}")

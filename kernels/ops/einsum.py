@@ -311,7 +311,7 @@ def matrix_product(a: Shape, b: Shape, summed: list[int]) -> MatrixProduct:
 
 @overridable_function
 def einsum(*args: Any) -> Tensor:
-    """`einsum("ij,jk->ik", a, b)`: products summed over the letters that the result does not have.
+    """Returns `einsum("ij,jk->ik", a, b)`: products summed over the letters that the result does not have.
 
     Or with numbers below 52 for letters: `einsum(a, [0, 1], b, [1, 2], [0, 2])`, where `...` stands for itself.
     Errors: ValueError for too few arguments, or another number; TypeError for another equation; RuntimeError where

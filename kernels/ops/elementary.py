@@ -27,6 +27,7 @@ SIGN_OF_COMPLEX = NotImplementedError(
 
 @unary("neg", exact_out=True, core=True, refuses={"bool": NEGATED_BOOLS}, derivative=lambda grad: -grad)
 def neg(self):
+    """Returns the negative of each element."""
     return -self
 
 
@@ -57,6 +58,7 @@ abs = unary(
     core=True,
     refuses={"bool": "abs_cpu"},
     derivative=lambda grad, self: grad * self.sgn(),
+    doc="Returns the absolute value of each element.",
 )
 
 
@@ -77,25 +79,37 @@ def sgn_gradient(grad: Any, self: Any, result: Any) -> Any:
     return ((grad - along) / size).masked_fill(size == 0, 0)
 
 
-sign = unary("sign", sign_element, exact_out=True, core=True, refuses={COMPLEX: SIGN_OF_COMPLEX}, derivative=flat)
+sign = unary(
+    "sign",
+    sign_element,
+    exact_out=True,
+    core=True,
+    refuses={COMPLEX: SIGN_OF_COMPLEX},
+    derivative=flat,
+    doc="Returns the sign of each element: -1, 0 or 1.",
+)
 sgn = unary(
     "sgn",
     dict.fromkeys(("float", "int", "uint", "bool"), sign_element) | {"complex": sgn_complex},
     exact_out=True,
     derivative=sgn_gradient,
     for_complex=True,
+    doc="Returns the sign of each element; of a complex number x / |x|, or 0 for 0.",
 )
 
 
 def floor_element(self):
+    """Returns the largest whole number that is not above each element."""
     return np.floor(self)
 
 
 def ceil_element(self):
+    """Returns the smallest whole number that is not below each element."""
     return np.ceil(self)
 
 
 def trunc_element(self):
+    """Returns each element without its fraction."""
     return np.trunc(self)
 
 
@@ -108,7 +122,13 @@ def rounding(name: str, element: Any, **facts: Any) -> Any:
     kinds = {"float": element, "int": same_element, "uint": same_element}
     no_complex = NotImplementedError(f"{name} is not supported for complex inputs")
     refuses = {"bool": f"{name}_vml_cpu", COMPLEX: no_complex}
-    all_facts: dict[str, Any] = {"exact_out": True, "core": True, "refuses": refuses, "derivative": flat} | facts
+    all_facts: dict[str, Any] = {
+        "exact_out": True,
+        "core": True,
+        "refuses": refuses,
+        "derivative": flat,
+        "doc": element.__doc__,
+    } | facts
     return unary(name, kinds, **all_facts)
 
 
@@ -122,6 +142,7 @@ round_op = rounding("round", round_element, refuses={("bool", *COMPLEX): "round_
 
 @unary("sqrt", "float", cost=4, core=True, derivative=lambda grad, result: grad / (2 * result))
 def sqrt(self):
+    """Returns the square root of each element."""
     return np.sqrt(self)
 
 
@@ -149,6 +170,7 @@ rsqrt = unary(
     core=True,
     autocast=FP32,
     derivative=lambda grad, result: -0.5 * grad * result.pow(3),
+    doc="Returns 1 / sqrt(x) of each element.",
 )
 reciprocal = unary(
     "reciprocal",
@@ -157,14 +179,29 @@ reciprocal = unary(
     core=True,
     autocast=FP32,
     derivative=lambda grad, result: -grad * (result * result),
+    doc="Returns 1 / x of each element.",
 )
 
 # --- exponentials and logarithms -----------------------------------------------------------------------------------
 
 exp = unary(
-    "exp", kernels.exp, "float", cost=8, core=True, autocast=FP32, derivative=lambda grad, result: grad * result
+    "exp",
+    kernels.exp,
+    "float",
+    cost=8,
+    core=True,
+    autocast=FP32,
+    derivative=lambda grad, result: grad * result,
+    doc="Returns the exponential function of each element.",
 )
-exp2 = unary("exp2", kernels.exp2, "float", cost=8, derivative=lambda grad, result: grad * result * math.log(2))
+exp2 = unary(
+    "exp2",
+    kernels.exp2,
+    "float",
+    cost=8,
+    derivative=lambda grad, result: grad * result * math.log(2),
+    doc="Returns 2 to the power of each element.",
+)
 expm1 = unary(
     "expm1",
     kernels.expm1,
@@ -173,8 +210,18 @@ expm1 = unary(
     core=True,
     autocast=FP32,
     derivative=lambda grad, result: grad * (result + 1),
+    doc="Returns exp(x) - 1 of each element, exactly near 0, too.",
 )
-log = unary("log", kernels.log, "float", cost=8, core=True, autocast=FP32, derivative=lambda grad, self: grad / self)
+log = unary(
+    "log",
+    kernels.log,
+    "float",
+    cost=8,
+    core=True,
+    autocast=FP32,
+    derivative=lambda grad, self: grad / self,
+    doc="Returns the natural logarithm of each element.",
+)
 log2 = unary(
     "log2",
     kernels.log2,
@@ -183,6 +230,7 @@ log2 = unary(
     core=True,
     autocast=FP32,
     derivative=lambda grad, self: grad / (self * math.log(2)),
+    doc="Returns the logarithm to the base 2 of each element.",
 )
 log10 = unary(
     "log10",
@@ -192,7 +240,15 @@ log10 = unary(
     core=True,
     autocast=FP32,
     derivative=lambda grad, self: grad / (self * math.log(10)),
+    doc="Returns the logarithm to the base 10 of each element.",
 )
 log1p = unary(
-    "log1p", kernels.log1p, "float", cost=8, core=True, autocast=FP32, derivative=lambda grad, self: grad / (self + 1)
+    "log1p",
+    kernels.log1p,
+    "float",
+    cost=8,
+    core=True,
+    autocast=FP32,
+    derivative=lambda grad, self: grad / (self + 1),
+    doc="Returns log(1 + x) of each element, exactly near 0, too.",
 )

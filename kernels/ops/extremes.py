@@ -143,8 +143,12 @@ def extreme_loop(reduction: Reduction, out: Tensor, self: Tensor, dim: Any) -> R
 
 amax_op.derivative(self=shared)
 amin_op.derivative(self=shared)
-amax = public(amax_op)
-amin = public(amin_op)
+amax = public(
+    amax_op, doc="Returns the largest of all elements, or of those along `dim`; equal ones share the gradient."
+)
+amin = public(
+    amin_op, doc="Returns the smallest of all elements, or of those along `dim`; equal ones share the gradient."
+)
 
 # --- max, min --------------------------------------------------------------------------------------------------------
 
@@ -325,8 +329,12 @@ def min_out_composite(self: Any, other: Any, out: Any) -> Any:
 max_other_op.out = max_out_op.functional
 min_other_op.out = min_out_op.functional
 
-max = public(max_op, max_other_op, max_dim_op)  # a 0-d integer tensor is an operand rather than a dimension
-min = public(min_op, min_other_op, min_dim_op)
+max = public(
+    max_op, max_other_op, max_dim_op, doc="Returns the largest of all elements, along `dim`, or of two tensors."
+)  # a 0-d integer tensor is an operand rather than a dimension
+min = public(
+    min_op, min_other_op, min_dim_op, doc="Returns the smallest of all elements, along `dim`, or of two tensors."
+)
 
 # --- argmax, argmin --------------------------------------------------------------------------------------------------
 
@@ -386,8 +394,8 @@ def position_loop(out: Tensor, self: Tensor, dim: int | None, largest: bool) -> 
 
 argmax_op.not_differentiable()
 argmin_op.not_differentiable()
-argmax = public(argmax_op)
-argmin = public(argmin_op)
+argmax = public(argmax_op, doc="Returns the place of the largest element, or of those along `dim`.")
+argmin = public(argmin_op, doc="Returns the place of the smallest element, or of those along `dim`.")
 
 # --- aminmax ---------------------------------------------------------------------------------------------------------
 
@@ -429,4 +437,4 @@ def aminmax_backward(grads: Any, self: Any, result0: Any, result1: Any, dim: int
 
 aminmax_op.derivative(self=aminmax_backward)
 copy_into_out(aminmax_op)
-aminmax = public(aminmax_op)
+aminmax = public(aminmax_op, doc="Returns the smallest and the largest of all elements, or of those along `dim`.")

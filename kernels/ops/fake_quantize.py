@@ -157,6 +157,7 @@ for _op, _backward in (
 
 @tensor_op.implicit
 def by_numbers(self: Any, scale: float, zero_point: int, quant_min: int, quant_max: int) -> Any:
+    """Returns what is left of numbers that are quantized with one scale and zero point."""
     return masked_op.functional(self, scale, zero_point, quant_min, quant_max)[0]
 
 
@@ -168,6 +169,7 @@ def by_tensors(self: Any, scale: Any, zero_point: Any, quant_min: int, quant_max
 
 @channel_op.implicit
 def by_channels(self: Any, scale: Any, zero_point: Any, axis: int, quant_min: int, quant_max: int) -> Any:
+    """Returns what is left of numbers that are quantized with a scale and zero point for each channel."""
     return masked_channel_op.functional(self, scale, zero_point, axis, quant_min, quant_max)[0]
 
 

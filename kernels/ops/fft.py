@@ -290,15 +290,68 @@ fft_fftn_op, fft_ifftn_op = operator("fftn", SPACE, fft_nd), operator("ifftn", S
 fft_rfftn_op, fft_irfftn_op = operator("rfftn", SPACE, rfft_nd), operator("irfftn", SPACE, irfft_nd)
 fft_hfftn_op, fft_ihfftn_op = operator("hfftn", SPACE, hfft_nd), operator("ihfftn", SPACE, ihfft_nd)
 
-fft_fft, fft_ifft = public(fft_fft_op, method=False), public(fft_ifft_op, method=False)
-fft_rfft, fft_irfft = public(fft_rfft_op, method=False), public(fft_irfft_op, method=False)
-fft_hfft, fft_ihfft = public(fft_hfft_op, method=False), public(fft_ihfft_op, method=False)
-fft_fft2, fft_ifft2 = public(fft_fft2_op, method=False), public(fft_ifft2_op, method=False)
-fft_rfft2, fft_irfft2 = public(fft_rfft2_op, method=False), public(fft_irfft2_op, method=False)
-fft_hfft2, fft_ihfft2 = public(fft_hfft2_op, method=False), public(fft_ihfft2_op, method=False)
-fft_fftn, fft_ifftn = public(fft_fftn_op, method=False), public(fft_ifftn_op, method=False)
-fft_rfftn, fft_irfftn = public(fft_rfftn_op, method=False), public(fft_irfftn_op, method=False)
-fft_hfftn, fft_ihfftn = public(fft_hfftn_op, method=False), public(fft_ihfftn_op, method=False)
+fft_fft, fft_ifft = (
+    public(fft_fft_op, method=False, doc="Returns the discrete Fourier transform along one dimension."),
+    public(fft_ifft_op, method=False, doc="Returns the inverse Fourier transform along one dimension."),
+)
+fft_rfft, fft_irfft = (
+    public(fft_rfft_op, method=False, doc="Returns the nonnegative frequencies of reals along one dimension."),
+    public(fft_irfft_op, method=False, doc="Returns the reals of these nonnegative frequencies along one dimension."),
+)
+fft_hfft, fft_ihfft = (
+    public(
+        fft_hfft_op, method=False, doc="Returns the real Fourier transform of a Hermitian signal along one dimension."
+    ),
+    public(
+        fft_ihfft_op,
+        method=False,
+        doc="Returns half of the Hermitian signal whose transform is real along one dimension.",
+    ),
+)
+fft_fft2, fft_ifft2 = (
+    public(fft_fft2_op, method=False, doc="Returns the discrete Fourier transform along two dimensions."),
+    public(fft_ifft2_op, method=False, doc="Returns the inverse Fourier transform along two dimensions."),
+)
+fft_rfft2, fft_irfft2 = (
+    public(
+        fft_rfft2_op, method=False, doc="Returns the Fourier transform of reals along two dimensions, half of the last."
+    ),
+    public(fft_irfft2_op, method=False, doc="Returns the reals that have this transform along two dimensions."),
+)
+fft_hfft2, fft_ihfft2 = (
+    public(
+        fft_hfft2_op, method=False, doc="Returns the real Fourier transform of a Hermitian signal along two dimensions."
+    ),
+    public(
+        fft_ihfft2_op,
+        method=False,
+        doc="Returns half of the Hermitian signal whose transform is real along two dimensions.",
+    ),
+)
+fft_fftn, fft_ifftn = (
+    public(fft_fftn_op, method=False, doc="Returns the discrete Fourier transform along several dimensions."),
+    public(fft_ifftn_op, method=False, doc="Returns the inverse Fourier transform along several dimensions."),
+)
+fft_rfftn, fft_irfftn = (
+    public(
+        fft_rfftn_op,
+        method=False,
+        doc="Returns the Fourier transform of reals along several dimensions, half of the last.",
+    ),
+    public(fft_irfftn_op, method=False, doc="Returns the reals that have this transform along several dimensions."),
+)
+fft_hfftn, fft_ihfftn = (
+    public(
+        fft_hfftn_op,
+        method=False,
+        doc="Returns the real Fourier transform of a Hermitian signal along several dimensions.",
+    ),
+    public(
+        fft_ihfftn_op,
+        method=False,
+        doc="Returns half of the Hermitian signal whose transform is real along several dimensions.",
+    ),
+)
 
 # --- frequencies ------------------------------------------------------------------------------------------------------
 
@@ -333,12 +386,14 @@ def rfftfreq_out(n: int, d: float, out: Any) -> Tensor:
 
 @fft_fftfreq_op.explicit
 def fftfreq_kernel(n: int, d: float, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    """Returns the frequencies of `n` samples that lie `d` apart."""
     check_frequencies("fftfreq", dtype or get_default_dtype())
     return fftfreq_out(n, d, empty_op.functional([n], dtype=dtype, device=device))
 
 
 @fft_rfftfreq_op.explicit
 def rfftfreq_kernel(n: int, d: float, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    """Returns the nonnegative frequencies of `n` samples that lie `d` apart."""
     check_frequencies("rfftfreq", dtype or get_default_dtype())
     return rfftfreq_out(n, d, empty_op.functional([n // 2 + 1], dtype=dtype, device=device))
 
@@ -357,4 +412,7 @@ def rolled(x: Any, dim: Any, shift: Callable[[int], int]) -> Any:
 
 fft_fftshift_op.implicit(lambda self, dim: rolled(self, dim, lambda size: size // 2))
 fft_ifftshift_op.implicit(lambda self, dim: rolled(self, dim, lambda size: (size + 1) // 2))
-fft_fftshift, fft_ifftshift = public(fft_fftshift_op, method=False), public(fft_ifftshift_op, method=False)
+fft_fftshift, fft_ifftshift = (
+    public(fft_fftshift_op, method=False, doc="Returns the frequencies with 0 moved to the middle."),
+    public(fft_ifftshift_op, method=False, doc="Returns the frequencies with 0 moved from the middle to the front."),
+)

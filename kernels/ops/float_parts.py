@@ -29,6 +29,7 @@ from .elementary import round_op
 
 @unary("frac", exact_out=True, refuses=NOT_FLOATING, derivative=passed_on)
 def frac(self):
+    """Returns the fraction of each element, with its sign."""
     return self - np.trunc(self)
 
 
@@ -48,7 +49,7 @@ def is_negative_infinity(self):
     return self == -math.inf
 
 
-def question(name: str, kinds: dict[str, Any], no_complex: Exception) -> Any:
+def question(name: str, kinds: dict[str, Any], no_complex: Exception, doc: str) -> Any:
     """A function of a real number whose results are bools."""
     return unary(
         name,
@@ -58,6 +59,7 @@ def question(name: str, kinds: dict[str, Any], no_complex: Exception) -> Any:
         exact_out=f"{name} does not support non-boolean outputs.",
         refuses={COMPLEX: no_complex},
         derivative=False,
+        doc=doc,
     )
 
 
@@ -65,16 +67,19 @@ signbit = question(
     "signbit",
     {"float": has_sign, "int": is_negative, "uint": never, "bool": never},
     NotImplementedError("signbit is not implemented for complex tensors."),
+    "Returns for each element whether its sign is minus, of zeros, too.",
 )
 isposinf = question(
     "isposinf",
     {"float": is_positive_infinity, "int": never, "uint": never, "bool": never},
     RuntimeError("isposinf does not support complex inputs."),
+    "Returns for each element whether it is positive infinity.",
 )
 isneginf = question(
     "isneginf",
     {"float": is_negative_infinity, "int": never, "uint": never, "bool": never},
     RuntimeError("isneginf does not support complex inputs."),
+    "Returns for each element whether it is negative infinity.",
 )
 
 isreal_op = Operator("isreal(Tensor self) -> Tensor")
@@ -82,7 +87,7 @@ isreal_op = Operator("isreal(Tensor self) -> Tensor")
 
 @isreal_op.implicit
 def isreal_composite(self: Any) -> Tensor:
-    """Whether the imaginary part is 0."""
+    """Returns for each element whether its imaginary part is 0."""
     return self.imag == 0 if self.is_complex() else ones_like(self, dtype=dtypes.bool)
 
 
@@ -137,7 +142,7 @@ def largest(kind: dtype) -> float:
 
 
 nan_to_num_op.derivative(self=lambda grad, self: grad * (self == self).logical_and(self.abs() != math.inf))
-nan_to_num = public(nan_to_num_op)
+nan_to_num = public(nan_to_num_op, doc="Returns each element with NaN and infinities replaced by numbers.")
 
 # --- mantissa and exponent -------------------------------------------------------------------------------------------
 
@@ -189,7 +194,7 @@ def frexp_out_kernel(self: Tensor, mantissa: Tensor, exponent: Tensor) -> tuple[
 
 frexp_op.out = frexp_out_op.functional
 frexp_op.derivative(self=lambda grad, result1: grad / result1.exp2(), nondifferentiable=(1,))
-frexp = public(frexp_op)
+frexp = public(frexp_op, doc="Returns mantissa m and exponent e of each element x = m 2^e, with |m| in [0.5, 1).")
 
 
 def ldexp_elements(self, other):
@@ -213,6 +218,7 @@ ldexp = operator(
         "self": lambda grad, other: grad * other.exp2(),
         "other": lambda grad, result: grad * result * math.log(2),
     },
+    doc="Returns self 2^other.",
 )
 
 # --- the next float --------------------------------------------------------------------------------------------------
@@ -281,7 +287,7 @@ def nextafter_body(out: Tensor, self: Tensor, other: Tensor) -> None:
 
 
 nextafter_op.derivative(self=lambda grad, self, other: grad.masked_fill(self == other, 0), other=lambda grad: grad * 0)
-nextafter = public(nextafter_op)
+nextafter = public(nextafter_op, doc="Returns the next floating-point number from each element towards `other`.")
 
 # --- decimals --------------------------------------------------------------------------------------------------------
 
@@ -323,7 +329,7 @@ def round_decimals_body(out: Tensor, self: Tensor, decimals: int) -> None:
 
 
 round_decimals_op.derivative(self=flat, node="RoundBackward1")
-round = public(round_op, round_decimals_op)
+round = public(round_op, round_decimals_op, doc="Returns each element rounded to `decimals` places, halves to even.")
 
 # --- degrees, radians, sinc ------------------------------------------------------------------------------------------
 
@@ -345,6 +351,7 @@ def sinc_gradient(grad: Any, self: Any) -> Any:
     "deg2rad", "float", refuses=no_complex("deg2rad"), derivative=lambda grad: grad * RADIANS, node="Deg2RadBackward0"
 )
 def deg2rad(self):
+    """Returns each angle in degrees as radians."""
     return self * RADIANS
 
 
@@ -352,11 +359,12 @@ def deg2rad(self):
     "rad2deg", "float", refuses=no_complex("rad2deg"), derivative=lambda grad: grad * DEGREES, node="Rad2DegBackward0"
 )
 def rad2deg(self):
+    """Returns each angle in radians as degrees."""
     return self * DEGREES
 
 
 @unary("sinc", "float", cost=16, derivative=sinc_gradient)
 def sinc(self):
-    """sin(pi x) / (pi x), and 1 at 0."""
+    """Returns sin(πx) / (πx) of each element, which is 1 at 0."""
     angle = self * math.pi
     return kernels.sin(angle) / angle if self != 0 else self * 0 + 1

@@ -204,4 +204,7 @@ col2im_op.derivative(
 )
 col2im_op.forward("linear")
 
-im2col, col2im = (public(op, method=False, module="nn") for op in (im2col_op, col2im_op))
+im2col = public(im2col_op, method=False, module="nn", doc="Returns the windows of images as columns.")
+col2im = public(
+    col2im_op, method=False, module="nn", doc="Returns images in which columns are added where their windows lie."
+)

@@ -69,7 +69,7 @@ def adam_kernel(decoupled: bool) -> Any:
                 )
             largest = (max_exp_avg_sqs[k],) if amsgrad else ()
             own = int(decoupled), int(amsgrad), *numbers
-            run_together(kernels.adam(p._dtype.name), own, (p, g, m, v, *largest))
+            run_together(kernels.ADAM_LOOP(x=p._dtype.name), own, (p, g, m, v, *largest))
 
     return kernel
 

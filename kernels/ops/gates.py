@@ -104,4 +104,6 @@ def glu_second_of_grad(grad: Any, self: Any, dim: int) -> Any:
 
 glu_backward_op.derivative(grad_output=glu_second_of_grad, self=glu_second)
 glu_op.derivative(self=through(glu_backward_op, "grad", "self", "dim"))
-glu = public(glu_op, method=False, module="nn")
+glu = public(
+    glu_op, method=False, module="nn", doc="Returns the first half along `dim` times the sigmoid of the second."
+)

@@ -68,7 +68,7 @@ def located(grid: Tensor, input: Tensor, mode: int, padding: int, align: bool) -
 
 def declare(dims: int, kernel: str, backward_kernel: str) -> tuple[Operator, Any]:
     """`grid_sampler_2d`, for two dimensions."""
-    name = f"grid_sampler_{dims}d"
+    name, images = f"grid_sampler_{dims}d", "images" if dims == 2 else "volumes"
     floating: dict[str, Any] = {"refuses": "whole complex"}
     facts = floating | {"core": dims == 2, "autocast": {"cpu": "fp32"}}
     op = Operator(f"{name}(Tensor input, Tensor grid, {HOW}) -> Tensor", out="out", **facts)
@@ -159,7 +159,7 @@ def declare(dims: int, kernel: str, backward_kernel: str) -> tuple[Operator, Any
     op.derivative((("input", "grid"), gradients))
     backward_op.derivative((("grad_output", "input", "grid"), second_gradients))
     copy_into_out(op)
-    return op, public(op, method=False)
+    return op, public(op, method=False, doc=f"Returns the values of {images} at the points of a grid.")
 
 
 grid_sampler_2d_op, grid_sampler_2d = declare(
@@ -210,7 +210,7 @@ def grid_sampler_composite(input: Any, grid: Any, mode: int, padding: int, align
     return op.functional(input, grid, mode, padding, align)
 
 
-grid_sampler = public(grid_sampler_op, method=False)
+grid_sampler = public(grid_sampler_op, method=False, doc="Returns the values of images at the points of a grid.")
 
 # --- grids -----------------------------------------------------------------------------------------------------------
 
@@ -243,7 +243,7 @@ def line_of(like: Any, count: int, align: bool) -> Any:
 
 @affine_grid_generator_op.explicit
 def affine_grid(theta: Any, size: Sequence[int], align: bool) -> Any:
-    """The points to which an affine map takes each element: its matrix times their coordinates."""
+    """Returns the points to which an affine map takes each element: its matrix times their coordinates."""
     if len(size) not in (4, 5):
         raise RuntimeError("AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.")
     points = base_grid(theta, size, align).bmm(theta.transpose(1, 2))

@@ -192,6 +192,7 @@ def histogram_kernel(
 def histogram_by_edges_kernel(
     self: Tensor, bins: Tensor, weight: Tensor | None, density: bool
 ) -> tuple[Tensor, Tensor]:
+    """Returns how many elements, or what weight, fall into each bin, and the edges of the bins."""
     check_edges(self, [bins], 1)
     check_dtype(self._dtype)
     check_flat_weight(self, weight)
@@ -252,6 +253,7 @@ def innermost(self: Any) -> int:
 
 @histogramdd_op.implicit
 def histogramdd_composite(self: Any, bins: Sequence[int], range_: Any, weight: Any, density: bool) -> Any:
+    """Returns how many points fall into each box of a grid, and the edges of its bins."""
     if len(bins) != innermost(self):
         raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
     edges = edges_op.functional(self, bins, range=range_, weight=weight, density=density)

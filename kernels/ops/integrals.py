@@ -95,7 +95,7 @@ def trapezoid_spaced(y: Any, dx: Any, dim: int) -> Any:
 
 @cumulative_x_op.implicit
 def cumulative_at(y: Any, x: Any, dim: int) -> Any:
-    """The integral from the first sample up to each of the others."""
+    """Returns the integral along `dim` from the first sample up to each of the others."""
     axis = check_samples("cumulative_trapezoid", y, dim, x)
     width = distances("cumulative_trapezoid", y, x, axis)
     return over((width * (left_of(y, axis) + right_of(y, axis))).cumsum(axis), 2.0)
@@ -108,8 +108,8 @@ def cumulative_spaced(y: Any, dx: Any, dim: int) -> Any:
     return times(left_of(y, axis) + right_of(y, axis), dx / 2.0).cumsum(axis)
 
 
-trapezoid = public(trapezoid_x_op, trapezoid_op)
-trapz = public(trapz_x_op, trapz_op)
+trapezoid = public(trapezoid_x_op, trapezoid_op, doc="Returns the integral along `dim` by the trapezoidal rule.")
+trapz = public(trapz_x_op, trapz_op, doc="Returns the integral along `dim` by the trapezoidal rule, by numpy's name.")
 cumulative_trapezoid = public(cumulative_x_op, cumulative_op)
 
 # --- gradient ---------------------------------------------------------------------------------------------------------
@@ -249,4 +249,5 @@ gradient = public(
     gradient_places_op,
     gradient_places_dims_op,
     method=False,
+    doc="Returns the slope of samples along each dimension, by differences of their neighbours.",
 )

@@ -154,7 +154,7 @@ mm_op.derivative(
 )
 mm_op.forward("multilinear")
 mm_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
-mm = public(mm_op)
+mm = public(mm_op, doc="Returns the product of two matrices.")
 
 # --- bmm -------------------------------------------------------------------------------------------------------------
 
@@ -189,7 +189,7 @@ bmm_op.derivative(
 )
 bmm_op.forward("multilinear")
 bmm_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
-bmm = public(bmm_op)
+bmm = public(bmm_op, doc="Returns the products of two batches of matrices.")
 
 
 @frozen
@@ -269,7 +269,7 @@ addmm_op.derivative(
 )
 addmm_op.forward(tangent_of_sum(mm_op))
 addmm_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
-addmm = public(addmm_op)
+addmm = public(addmm_op, doc="Returns beta self + alpha mat1 @ mat2.")
 
 baddbmm_op = Accumulated(
     f"baddbmm(Tensor self, Tensor batch1, Tensor batch2, {SCALES}) -> Tensor", inplace=True, out="out", refuses="bool"
@@ -308,7 +308,7 @@ baddbmm_op.derivative(
 )
 baddbmm_op.forward(tangent_of_sum(bmm_op))
 baddbmm_op.autocast(cpu="lower_precision_fp", cuda="lower_precision_fp")
-baddbmm = public(baddbmm_op)
+baddbmm = public(baddbmm_op, doc="Returns beta self + alpha batch1 @ batch2, for batches of matrices.")
 
 # --- vectors: mv, addmv, dot -----------------------------------------------------------------------------------------
 
@@ -364,7 +364,7 @@ mv_op.derivative(
 )
 mv_op.forward("multilinear")
 mv_op.autocast(cuda="lower_precision_fp")
-mv = public(mv_op)
+mv = public(mv_op, doc="Returns the product of a matrix and a vector.")
 
 
 @addmv_op.meta
@@ -390,7 +390,7 @@ addmv_op.derivative(
 )
 addmv_op.forward(tangent_of_sum(mv_op))
 addmv_op.autocast(cuda="lower_precision_fp")
-addmv = public(addmv_op)
+addmv = public(addmv_op, doc="Returns beta self + alpha mat @ vec.")
 
 dot_op = Planned("dot(Tensor self, Tensor tensor) -> Tensor", out="out", refuses="bool")
 
@@ -437,7 +437,7 @@ dot_op.understands("Conjugate")
 dot_op.derivative(self=lambda grad, tensor: grad * tensor, tensor=lambda grad, self: grad * self)
 dot_op.forward("multilinear")
 dot_op.autocast(cuda="promote")
-dot = public(dot_op)
+dot = public(dot_op, doc="Returns the sum of the products of two vectors' elements; none is conjugated.")
 
 vdot_op = Planned("vdot(Tensor self, Tensor other) -> Tensor", out="out", refuses="bool")
 
@@ -459,7 +459,7 @@ vdot_op.understands("Conjugate")
 vdot_op.derivative(self=lambda grad, other: grad.conj() * other, other=lambda grad, self: grad * self, for_complex=True)
 vdot_op.forward("multilinear")
 vdot_op.autocast(cuda="promote")
-vdot = public(vdot_op)
+vdot = public(vdot_op, doc="Returns the inner product of two vectors, of which the first is conjugated.")
 
 outer_op = Operator("outer(Tensor self, Tensor vec2) -> Tensor", out="out")
 ger_op = Operator("ger(Tensor self, Tensor vec2) -> Tensor", out="out")
@@ -475,13 +475,13 @@ def outer_composite(self: Any, vec2: Any) -> Any:
 
 @ger_op.implicit
 def ger_composite(self: Any, vec2: Any) -> Any:
-    """The older name of outer."""
+    """Returns the product of each element of one vector with each of another, as `outer` does."""
     return outer_op.functional(self, vec2)
 
 
 resize_and_copy_into_out(outer_op)
 resize_and_copy_into_out(ger_op)
-outer = public(outer_op)
+outer = public(outer_op, doc="Returns the product of each element of one vector with each of another.")
 ger = public(ger_op)
 
 # --- matmul ----------------------------------------------------------------------------------------------------------
@@ -492,7 +492,7 @@ matmul_op = Operator("matmul(Tensor self, Tensor other) -> Tensor", out="out", r
 @matmul_op.implicit
 @inline
 def matmul_composite(self: Any, other: Any) -> Any:
-    """A product by the numbers of dimensions: vectors, matrices, and batches of matrices, which broadcast."""
+    """Returns the product of vectors, matrices or batches of matrices, by the numbers of dimensions."""
     if len(self._shape) == 2 and len(other._shape) == 2:
         return call(mm_op.functional, [self, other])
     if len(self._shape) == 2 and len(other._shape) == 1:
@@ -591,7 +591,7 @@ linear_op = Operator("linear(Tensor input, Tensor weight, Tensor? bias=None) -> 
 @linear_op.implicit
 @inline
 def linear_composite(input: Any, weight: Any, bias: Any) -> Any:
-    """input @ weight.T + bias: one addmm where the rows of the input can be had without a copy."""
+    """Returns input @ weight.T + bias."""
     if bias is None:
         return call(matmul_op.functional, [input, call(t_op.functional, [weight])])
     if len(input._shape) == 2:

@@ -282,19 +282,21 @@ nll_nd_op = Operator(
 @nll_op.implicit
 @inline
 def nll_composite(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
+    """Returns minus the score of each target, weighted, or their mean or sum."""
     return call(nll_forward_op.functional, [self, target, weight, reduction, ignore_index])[0]
 
 
 @nll2d_op.implicit
 @inline
 def nll2d_composite(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
+    """Returns minus the score of each pixel's target, weighted, or their mean or sum."""
     return call(nll2d_forward_op.functional, [self, target, weight, reduction, ignore_index])[0]
 
 
 @nll_nd_op.implicit
 @inline
 def nll_nd_composite(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
-    """By the number of dimensions: classes, images, or anything else as an image of one row."""
+    """Returns minus the score of each target, weighted, for any number of dimensions, or their mean or sum."""
     if len(self._shape) == 2 and len(target._shape) == 1 and self._shape[0] == target._shape[0]:  # as most
         return call(nll_op.functional, [self, target, weight, reduction, ignore_index])
     return nll_slow(self, target, weight, reduction, ignore_index)
@@ -340,7 +342,7 @@ cross_entropy_op = Operator(
 def cross_entropy_composite(
     self: Any, target: Any, weight: Any, reduction: int, ignore_index: int, label_smoothing: float
 ) -> Any:
-    """A target of the input's shape holds probabilities, any other one class numbers."""
+    """Returns the cross entropy of scores and targets, which are classes or probabilities, or its mean or sum."""
     if label_smoothing == 0 and len(self._shape) != 1 and self._shape != target._shape:  # as most
         scores = call(log_softmax_op.functional, [self, 1, None])
         return call(nll_nd_op.functional, [scores, target, weight, reduction, ignore_index])

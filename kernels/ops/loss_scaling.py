@@ -91,5 +91,11 @@ def update_scale_meta(self: Tensor, *rest: Any) -> Tensor:
     return self
 
 
-_amp_foreach_non_finite_check_and_unscale_ = public(unscale_op, method=False)
-_amp_update_scale_ = public(update_scale_op, method=False)
+_amp_foreach_non_finite_check_and_unscale_ = public(
+    unscale_op, method=False, doc="Multiplies each of `self` by `inv_scale`, and says whether all are finite."
+)
+_amp_update_scale_ = public(
+    update_scale_op,
+    method=False,
+    doc="Updates the scale in place: smaller after infinities, larger after enough steps.",
+)

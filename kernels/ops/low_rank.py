@@ -26,7 +26,7 @@ def approximate_range(A: Any, q: int, niter: int) -> Any:
 
 @overridable_function
 def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None) -> tuple[Tensor, Tensor, Tensor]:
-    """U, S and V of a matrix of rank `q` that is close to A, or to A - M.
+    """Returns U, S and V of a matrix of rank `q` that is close to A, or to A - M.
 
     Shapes: [..., m, q], [..., q], [..., n, q] for A of [..., m, n].
     """
@@ -41,7 +41,8 @@ def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None)
 
 @overridable_function
 def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Tensor, Tensor, Tensor]:
-    """The `q` principal components of rows of data: `svd_lowrank` of the matrix, less the mean of its columns."""
+    """Returns the `q` principal components of rows of data: `svd_lowrank` of the matrix, less the mean of its
+    columns."""
     m, n = A.shape[-2:]
     q = min(6, m, n) if q is None else q
     if not 0 <= q <= min(m, n):

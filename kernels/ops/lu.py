@@ -115,6 +115,7 @@ def lu_factor_metas(A: Tensor, pivot: bool, check_errors: bool) -> tuple[Meta, .
 
 @lu_factor_ex_op.body
 def lu_factor_body(outs: tuple[Tensor, ...], A: Tensor, pivot: bool, check_errors: bool) -> None:
+    """Returns the LU factors of matrices in one, their pivots, and where the factorization failed."""
     check_has_lapack(A, "lu_cpu")
     check_pivots(pivot)
     for_each_matrix(lapack.lu, outs, A)
@@ -145,7 +146,9 @@ some_results(
     lu_factor_op, lu_factor_ex_op, lambda A, pivot: (A, pivot, False), results=(0, 1), check="torch.linalg.lu_factor"
 )
 linalg_lu_factor_ex = public(lu_factor_ex_op, method=False)
-linalg_lu_factor = public(lu_factor_op, method=False)
+linalg_lu_factor = public(
+    lu_factor_op, method=False, doc="Returns the LU factors of matrices in one, and their pivots."
+)
 
 lu_with_info_op = Operator(
     "_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)",
@@ -159,7 +162,7 @@ lu_with_info_op.autocast(cpu="fp32")
 
 @overridable_function
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> tuple[Tensor, ...]:
-    """The older name of linalg.lu_factor: the factors in one matrix, the pivots and, if wanted, how it went."""
+    """Returns the older name of linalg.lu_factor: the factors in one matrix, the pivots and, if wanted, how it went."""
     found = lu_with_info_op.functional(A, pivot, False)[: 3 if get_infos else 2]
     if out is None:
         return tuple(found)
@@ -171,7 +174,7 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) 
 
 
 def lu_method(self: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
-    """See `lu`."""
+    """Returns what the function `lu` does."""
     return lu(self, pivot, get_infos)
 
 
@@ -227,7 +230,7 @@ lu_op.derivative(
     nondifferentiable=(0,),
     for_complex=True,
 )
-linalg_lu = public(lu_op, method=False)
+linalg_lu = public(lu_op, method=False, doc="Returns P, L and U, with P L U = A.")
 
 lu_unpack_op = Several(
     "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) "
@@ -275,7 +278,7 @@ lu_unpack_op.derivative(
     nondifferentiable=(0,),
     for_complex=True,
 )
-lu_unpack = public(lu_unpack_op)
+lu_unpack = public(lu_unpack_op, doc="Returns P, L and U of LU factors in one and their pivots.")
 
 # --- lu_solve --------------------------------------------------------------------------------------------------------
 
@@ -355,6 +358,6 @@ def lu_solve_out(self: Tensor, LU_data: Tensor, LU_pivots: Tensor, out: Tensor) 
     return linalg_lu_solve_op.out(LU_data, LU_pivots, self, out=out)  # type: ignore[misc]  # it has an out= form
 
 
-linalg_lu_solve = public(linalg_lu_solve_op, method=False)
+linalg_lu_solve = public(linalg_lu_solve_op, method=False, doc="Returns X of A X = B, where A comes as its LU factors.")
 lu_solve_op.autocast(cpu="fp32")
-lu_solve = public(lu_solve_op)
+lu_solve = public(lu_solve_op, doc="Returns X of A X = B, where A comes as its LU factors, as `linalg.lu_solve` does.")

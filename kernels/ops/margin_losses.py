@@ -112,10 +112,11 @@ def weights(weight: Tensor | None, self: Tensor) -> tuple[Any, int]:
 def multi_margin_body(
     out: Tensor, self: Tensor, target: Tensor, p: Any, margin: Any, weight: Tensor | None, reduction: int
 ) -> None:
+    """Returns by how much other classes' scores come closer than `margin` to the target's, or the mean or sum."""
     rows, classes = rows_and_classes(self)
     losses = empty((rows,), self._dtype, self._device)
     arrays = flat(losses), flat(self), labels_among(target, classes), *weights(weight, self)
-    loop = kernels.multi_margin(self._dtype.name)
+    loop = kernels.MULTI_MARGIN(x=self._dtype.name)
     kernels.parallel_for(loop, rows, (classes, int(p), float(margin), *arrays), 2 * classes)
     store_reduced(out, losses, reduction)
 
@@ -136,7 +137,7 @@ def multi_margin_backward_body(
     result = empty(self._shape, self._dtype, self._device)
     given = labels_among(target, classes), *weights(weight, self)
     grad = *each_gradient(grad_output, rows), 1 / rows if reduction == MEAN and rows else 1.0
-    loop = kernels.multi_margin_backward(self._dtype.name)
+    loop = kernels.MULTI_MARGIN_BACKWARD(x=self._dtype.name)
     kernels.parallel_for(
         loop, rows, (classes, int(p), float(margin), flat(result), *grad, flat(self), *given), 2 * classes
     )
@@ -200,7 +201,7 @@ def multilabel_kernel(self: Tensor, target: Tensor, reduction: int) -> tuple[Ten
     if self._device.type != "meta":
         labels = bounded(target, classes)
         losses = empty((rows,), self._dtype, self._device)
-        loop = kernels.multi_label(self._dtype.name)
+        loop = kernels.MULTI_LABEL(x=self._dtype.name)
         arrays = flat(losses), flat(is_target), flat(self), labels
         kernels.parallel_for(loop, rows, (classes, *arrays), classes * classes)
         store_reduced(out, losses, reduction)
@@ -230,7 +231,7 @@ def multilabel_backward_body(
     rows, classes = rows_and_classes(self)
     result = empty(self._shape, self._dtype, self._device)
     grad = *each_gradient(grad_output, rows), 1 / rows if reduction == MEAN and rows else 1.0
-    loop = kernels.multi_label_backward(self._dtype.name)
+    loop = kernels.MULTI_LABEL_BACKWARD(x=self._dtype.name)
     arrays = flat(self), bounded(target, classes), flat(is_target)
     kernels.parallel_for(loop, rows, (classes, flat(result), *grad, *arrays), classes * classes)
     kernels.copy(out._operand, result._operand)
@@ -247,6 +248,7 @@ multilabel_forward_op.derivative(
 
 @multilabel_op.implicit
 def multilabel_composite(self: Any, target: Any, reduction: int) -> Any:
+    """Returns by how much scores of classes that are not targets come close to those that are, or the mean or sum."""
     return multilabel_forward_op.functional(self, target, reduction)[0]
 
 
@@ -276,7 +278,7 @@ triplet_op = Operator(
 
 @ranking_op.implicit
 def ranking_composite(input1: Any, input2: Any, target: Any, margin: float, reduction: int) -> Any:
-    """max(0, margin - y (x₁ - x₂)): y is 1 where the first shall rank higher, else -1."""
+    """Returns max(0, margin - y (x₁ - x₂)), or its mean or sum: y is 1 where the first shall rank higher, else -1."""
     lead = input1 - input2
     return reduced(add_scalar_op.functional(-target * lead, margin).clamp_min_(0), reduction)
 
@@ -292,7 +294,7 @@ def zeros_like(x: Any) -> Any:
 
 @hinge_op.implicit
 def hinge_composite(self: Any, target: Any, margin: float, reduction: int) -> Any:
-    """x where y is 1, max(0, margin - x) where y is -1."""
+    """Returns x where y is 1, max(0, margin - x) where y is -1, or the mean or sum."""
     nothing = zeros_like(self)
     lack = full_like(self, margin).sub_(self).clamp_min_(0)
     far = where_op.functional(ops.aten.ne.Scalar(target, 1), lack, nothing)
@@ -302,7 +304,7 @@ def hinge_composite(self: Any, target: Any, margin: float, reduction: int) -> An
 
 @cosine_op.implicit
 def cosine_composite(input1: Any, input2: Any, target: Any, margin: float, reduction: int) -> Any:
-    """1 - cos(x₁, x₂) where y is 1, max(0, cos(x₁, x₂) - margin) where y is -1."""
+    """Returns 1 - cos(x₁, x₂) where y is 1, max(0, cos(x₁, x₂) - margin) where y is -1, or the mean or sum."""
     if target.dim() > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if input1.dim() != target.dim() + 1 or input2.dim() != target.dim() + 1:
@@ -327,7 +329,7 @@ def cosine_composite(input1: Any, input2: Any, target: Any, margin: float, reduc
 def triplet_composite(
     anchor: Any, positive: Any, negative: Any, margin: float, p: float, eps: float, swap: bool, reduction: int
 ) -> Any:
-    """max(0, margin + |a - p| - |a - n|); with `swap`, |p - n| where that is smaller than |a - n|."""
+    """Returns max(0, margin + |a - p| - |a - n|), or its mean or sum; `swap` takes |p - n| where that is smaller."""
     dims = anchor.dim(), positive.dim(), negative.dim()
     if len(set(dims)) > 1:
         raise RuntimeError(

@@ -54,8 +54,12 @@ def matrix_power_composite(self: Any, n: int) -> Any:
 
 resize_and_copy_into_out(matrix_power_op)
 resize_and_copy_into_out(linalg_matrix_power_op)
-matrix_power = public(matrix_power_op)
-linalg_matrix_power = public(linalg_matrix_power_op, method=False)
+matrix_power = public(matrix_power_op, doc="Returns the product of n equal matrices; of their inverses for negative n.")
+linalg_matrix_power = public(
+    linalg_matrix_power_op,
+    method=False,
+    doc="Returns the product of n equal matrices; of their inverses for negative n.",
+)
 
 # --- matrix_exp ------------------------------------------------------------------------------------------------------
 
@@ -96,10 +100,13 @@ linalg_matrix_exp_op.derivative(self=matrix_exp_backward, for_complex=True)
 
 @matrix_exp_op.implicit
 def matrix_exp_composite(self: Tensor) -> Tensor:
+    """Returns the exponential function of square matrices, as `linalg.matrix_exp` does."""
     return linalg_matrix_exp_op.functional(self)
 
 
-linalg_matrix_exp = public(linalg_matrix_exp_op, method=False)
+linalg_matrix_exp = public(
+    linalg_matrix_exp_op, method=False, doc="Returns the exponential function of square matrices."
+)
 matrix_exp = public(matrix_exp_op)
 
 # --- chains of products ----------------------------------------------------------------------------------------------
@@ -156,7 +163,7 @@ def cheapest_splits(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
 
 @multi_dot_op.implicit
 def multi_dot_composite(tensors: Sequence[Any]) -> Any:
-    """The product of all, in the order that takes the fewest multiplications."""
+    """Returns the product of all matrices, in the order that takes the fewest multiplications."""
     if len(tensors) < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(tensors)}")
     matrices, shape = as_matrices(tensors)
@@ -174,6 +181,7 @@ def multi_dot_composite(tensors: Sequence[Any]) -> Any:
 
 @chain_matmul_op.implicit
 def chain_matmul_composite(matrices: Sequence[Any]) -> Any:
+    """Returns the product of all matrices, in the order that takes the fewest multiplications."""
     for x in matrices:
         if x.dim() != 2:
             raise RuntimeError(f"Tensor dimension is {x.dim()}, expected 2 instead.")
@@ -192,7 +200,7 @@ chain_of_matrices = public(chain_matmul_op, method=False)
 
 @overridable_function
 def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
-    """The older name of `linalg.multi_dot`, which takes the matrices one by one."""
+    """Returns the older name of `linalg.multi_dot`, which takes the matrices one by one."""
     warnings.warn(
         "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot "
         "instead, which accepts a list of two or more tensors rather than multiple parameters.",
@@ -207,6 +215,7 @@ linalg_matmul_op = Operator("linalg_matmul(Tensor self, Tensor other) -> Tensor"
 
 @linalg_matmul_op.implicit
 def linalg_matmul_composite(self: Tensor, other: Tensor) -> Tensor:
+    """Returns the product of vectors, matrices or batches of matrices, as `matmul` does."""
     return matmul_op.functional(self, other)
 
 
@@ -223,7 +232,7 @@ tensorsolve_op = Operator(
 
 @tensorinv_op.implicit
 def tensorinv_composite(self: Any, ind: int) -> Any:
-    """The inverse of the matrix whose rows are the first `ind` dimensions, and whose columns the others."""
+    """Returns the inverse of the matrix whose rows are the first `ind` dimensions, and whose columns the others."""
     if ind <= 0:
         raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
     first, rest = self.shape[:ind], self.shape[ind:]
@@ -240,7 +249,7 @@ def tensorinv_composite(self: Any, ind: int) -> Any:
 
 @tensorsolve_op.implicit
 def tensorsolve_composite(self: Any, other: Any, dims: Sequence[int] | None) -> Any:
-    """X whose product with `self`, over all dimensions that `other` does not have, is `other`."""
+    """Returns X whose product with `self`, over all dimensions that `other` does not have, is `other`."""
     if dims is not None:
         ndim = self.dim()
         self = self.movedim(list(dims), list(range(ndim - len(dims), ndim)))
@@ -270,7 +279,7 @@ vander_op = Operator("vander(Tensor x, int? N=None, bool increasing=False) -> Te
 
 @linalg_vander_op.implicit
 def linalg_vander_composite(x: Any, N: int | None) -> Any:
-    """The powers 0 to N - 1 of each number, in a row."""
+    """Returns the powers 0 to N - 1 of each number, in a row."""
     kind = x.dtype
     if kind is dtypes.bool or is_low_precision(kind):
         raise RuntimeError(
@@ -286,7 +295,7 @@ def linalg_vander_composite(x: Any, N: int | None) -> Any:
 
 @vander_op.implicit
 def vander_composite(x: Any, N: int | None, increasing: bool) -> Any:
-    """The powers of each number, the highest first unless `increasing`."""
+    """Returns the powers of each number, the highest first unless `increasing`."""
     if x.dim() != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")
     n = x.shape[0] if N is None else N
@@ -312,7 +321,7 @@ vecdot_op = Operator("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor
 
 @vecdot_op.implicit
 def vecdot_composite(x: Any, y: Any, dim: int) -> Any:
-    """The inner products along one dimension: the first vector is conjugated."""
+    """Returns the inner products along one dimension: the first vector is conjugated."""
     check_floating(x, "linalg.vecdot")
     check_same_dtype("linalg.vecdot", x=x, y=y)
     if x.dim() == 1 and y.dim() == 1:
@@ -382,6 +391,7 @@ def default_dim(self: Tensor, dim: int | None) -> int:
 
 @cross_op.implicit
 def cross_composite(self: Tensor, other: Tensor, dim: int | None) -> Tensor:
+    """Returns the cross products of vectors of three elements, along the first dimension of size 3 by default."""
     return linalg_cross_op.functional(self, other, dim=default_dim(self, dim))
 
 
@@ -390,7 +400,9 @@ def cross_out(self: Tensor, other: Tensor, dim: int | None, out: Tensor) -> Tens
     return linalg_cross_op.out(self, other, dim=default_dim(self, dim), out=out)  # type: ignore[misc]  # this operator has the form
 
 
-linalg_cross = public(linalg_cross_op, method=False)
+linalg_cross = public(
+    linalg_cross_op, method=False, doc="Returns the cross products of vectors of three elements along `dim`."
+)
 cross_op.autocast(cuda="promote")
 cross = public(cross_op)
 
@@ -399,6 +411,7 @@ linalg_diagonal_op = Operator("linalg_diagonal(Tensor(a) A, *, int offset=0, int
 
 @linalg_diagonal_op.implicit
 def linalg_diagonal_composite(A: Any, offset: int, dim1: int, dim2: int) -> Any:
+    """Returns a view of a diagonal of the last two dimensions, which stands last in it."""
     return A.diagonal(offset, dim1, dim2)
 
 

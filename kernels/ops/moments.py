@@ -78,6 +78,7 @@ def var_composite(self: Tensor, unbiased: bool) -> Tensor:
 @var_dim_op.implicit
 @inline
 def var_dim_composite(self: Tensor, dim: Any, unbiased: bool, keepdim: bool) -> Tensor:
+    """Returns the variance of all elements, or of those along `dim`; `correction` is taken from their number."""
     return call(var_correction_op.functional, [self, dim, int(unbiased), keepdim])
 
 
@@ -95,6 +96,8 @@ def std_composite(self: Tensor, unbiased: bool) -> Tensor:
 @std_dim_op.implicit
 @inline
 def std_dim_composite(self: Tensor, dim: Any, unbiased: bool, keepdim: bool) -> Tensor:
+    """Returns the standard deviation of all elements, or of those along `dim`; `correction` is taken from their
+    number."""
     return call(std_correction_op.functional, [self, dim, int(unbiased), keepdim])
 
 
@@ -354,7 +357,9 @@ def vector_norm_backward(grad: Any, self: Any, result: Any, ord: Any, dim: Any, 
 
 vector_norm_op.derivative(self=vector_norm_backward)
 vector_norm_op.autocast(cuda="fp32_set_opt_dtype")
-linalg_vector_norm = public(vector_norm_op, method=False)
+linalg_vector_norm = public(
+    vector_norm_op, method=False, doc="Returns the norm of order `ord` of all elements, or of those along `dim`."
+)
 
 
 # --- logsumexp -------------------------------------------------------------------------------------------------------
@@ -420,4 +425,4 @@ def logsumexp_backward(grad: Any, self: Any, result: Any, dim: Any, keepdim: boo
 
 logsumexp_op.derivative(self=logsumexp_backward)
 logsumexp_op.autocast(cuda="fp32")
-logsumexp = public(logsumexp_op)
+logsumexp = public(logsumexp_op, doc="Returns log(sum of exp(x)) along `dim`, without overflow.")

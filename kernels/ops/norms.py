@@ -73,7 +73,7 @@ def check_wider(self: Tensor, dtype: Any, name: str) -> None:
 
 @matrix_norm_op.implicit
 def matrix_norm_composite(self: Any, ord: Any, dim: Sequence[int], keepdim: bool, dtype: Any) -> Any:
-    """The largest singular value for 2, the largest sum of a column for 1, of a row for inf; with a minus the least."""
+    """Returns the norm of matrices: the largest singular value for 2, sum of a column for 1, of a row for inf."""
     size = abs(float(ord))
     if size not in (1, 2, math.inf):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord:g} not supported.")
@@ -148,7 +148,7 @@ def check_dims(self: Tensor, ord: Any, dim: Any) -> None:
 
 @linalg_norm_op.implicit
 def linalg_norm_composite(self: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    """The norm of a vector, or of a matrix where two dimensions and an order are given."""
+    """Returns the norm of a vector, or of a matrix where two dimensions and an order are given."""
     check_dims(self, ord, dim)
     if ord is not None and (len(dim) == 2 if dim is not None else len(self._shape) == 2):
         return matrix_norm_op.functional(self, ord, [0, 1] if dim is None else dim, keepdim, dtype=dtype)
@@ -242,7 +242,8 @@ for _op in (norm_op, norm_dim_op, norm_dtype_op, norm_dim_dtype_op):
 def norm(
     input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Tensor | None = None, dtype: Any = None
 ) -> Tensor:
-    """The p-norm of all elements, or of those along `dim`; "fro" is the 2-norm, "nuc" the nuclear norm of a matrix.
+    """Returns the p-norm of all elements, or of those along `dim`; "fro" is the 2-norm, "nuc" the nuclear norm of a
+    matrix.
 
     The older name of `linalg.vector_norm` and `linalg.matrix_norm`, which say more clearly what is meant.
     """
@@ -255,7 +256,7 @@ def norm(
 
 
 def norm_method(self: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
-    """See `norm`."""
+    """Returns what the function `norm` does."""
     return norm(self, p, dim, keepdim, dtype=dtype)
 
 
@@ -280,6 +281,7 @@ def warn_of_age(name: str, instead: str) -> None:
 
 @frobenius_norm_op.implicit
 def frobenius_norm_composite(self: Tensor, dim: Sequence[int], keepdim: bool) -> Tensor:
+    """Returns the root of the sum of the squares of all elements, or of those along `dim`."""
     warn_of_age("frobenius_norm", "linalg.vector_norm(A, 2., dim, keepdim)")
     if len(dim) > 2:
         raise RuntimeError(f"Expected at most 2 dimensions, but got {len(dim)} dimensions instead.")
@@ -293,6 +295,7 @@ def nuclear_norm_composite(self: Tensor, keepdim: bool) -> Tensor:
 
 @nuclear_norm_dim_op.implicit
 def nuclear_norm_dim_composite(self: Tensor, dim: Sequence[int], keepdim: bool) -> Tensor:
+    """Returns the sum of the singular values of matrices."""
     warn_of_age("nuclear_norm", "linalg.matrix_norm(A, 'nuc', dim, keepdim)")
     return matrix_norm_str_op.functional(self, "nuc", dim, keepdim)
 
@@ -312,7 +315,7 @@ dist_op = Operator("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", out=
 
 @dist_op.explicit
 def dist_kernel(self: Any, other: Any, p: Any) -> Tensor:
-    """The p-norm of the difference."""
+    """Returns the p-norm of the difference of two tensors."""
     return norm_op.functional(self - other, p)
 
 
@@ -382,4 +385,6 @@ def renorm_backward(grad: Any, self: Any, p: Any, dim: int, maxnorm: Any) -> Any
 
 renorm_op.derivative(self=renorm_backward, for_complex=True)
 renorm_op.autocast(cuda="fp32")
-renorm = public(renorm_op)
+renorm = public(
+    renorm_op, doc="Returns the tensor with each slice along `dim` scaled down to a p-norm of at most `maxnorm`."
+)

@@ -158,6 +158,6 @@ clamp_max_tensor_op = pointwise(
     },
     node="ClampMaxBackward1",
 )
-clamp = public(clamp_op, clamp_tensor_op)
-clamp_min = public(clamp_min_op, clamp_min_tensor_op)
-clamp_max = public(clamp_max_op, clamp_max_tensor_op)
+clamp = public(clamp_op, clamp_tensor_op, doc="Returns each element, at least `min` and at most `max`.")
+clamp_min = public(clamp_min_op, clamp_min_tensor_op, doc="Returns each element, at least `min`.")
+clamp_max = public(clamp_max_op, clamp_max_tensor_op, doc="Returns each element, at most `max`.")

@@ -39,7 +39,7 @@ conv3d_op = Operator(
 
 @norm_except_dim_op.implicit
 def norm_except_dim_composite(v: Any, pow: int, dim: int) -> Tensor:
-    """The norm over all dimensions but `dim`, which are left with size 1; over all of them for -1.
+    """Returns the norm over all dimensions but `dim`, which are left with size 1; over all of them for -1.
 
     Errors: IndexError for a dimension that there is not.
     """

@@ -57,6 +57,7 @@ def qr_metas(A: Tensor, mode: str) -> tuple[Meta, ...]:
 
 @linalg_qr_op.body
 def qr_body(outs: tuple[Tensor, ...], A: Tensor, mode: str) -> None:
+    """Returns Q, with orthonormal columns, and the upper triangular R, with Q R = A."""
     check_has_lapack(A, "geqrf_cpu")
     Q, R = outs
     m, rows = A._shape[-2], R._shape[-2]
@@ -128,7 +129,7 @@ some_results(qr_op, linalg_qr_op, lambda self, some: (self, "reduced" if some el
 linalg_qr_op.autocast(cpu="fp32")
 linalg_qr = public(linalg_qr_op, method=False)
 qr_op.autocast(cpu="fp32")
-qr = public(qr_op)
+qr = public(qr_op, doc="Returns Q and R with Q R = A, as `linalg.qr` does.")
 
 geqrf_op = Several("geqrf(Tensor self) -> (Tensor a, Tensor tau)", out="a", refuses="whole halves", batching="leading")
 
@@ -143,6 +144,7 @@ def geqrf_metas(self: Tensor) -> tuple[Meta, ...]:
 
 @geqrf_op.body
 def geqrf_body(outs: tuple[Tensor, ...], self: Tensor) -> None:
+    """Returns the QR factorization as LAPACK holds it: R above, the reflections below, and their factors."""
     check_has_lapack(self, "geqrf_cpu")
     for_each_matrix(lapack.geqrf, outs, self)
 
@@ -239,6 +241,7 @@ def check_tau(name: str, input: Tensor, tau: Tensor) -> None:
 
 @householder_product_op.body
 def householder_product_body(out: Tensor, input: Tensor, tau: Tensor) -> None:
+    """Returns the product of reflections, which come as geqrf gives them."""
     for_each_matrix(lapack.orgqr, (out,), input, tau, vectors=1)
 
 
@@ -265,7 +268,7 @@ def orgqr_out(self: Tensor, input2: Tensor, out: Tensor) -> Tensor:
 householder_product_op.autocast(cpu="fp32")
 linalg_householder_product = public(householder_product_op, method=False)
 orgqr_op.autocast(cpu="fp32")
-orgqr = public(orgqr_op)
+orgqr = public(orgqr_op, doc="Returns the product of reflections, as `linalg.householder_product` does.")
 
 ormqr_op = Structured(
     "ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
@@ -331,4 +334,4 @@ def ormqr_backward(
 
 ormqr_op.derivative((("self", "input2", "input3"), ormqr_backward), for_complex=True)
 ormqr_op.autocast(cpu="fp32")
-ormqr = public(ormqr_op)
+ormqr = public(ormqr_op, doc="Returns the product of reflections and a matrix.")

@@ -205,7 +205,7 @@ def pad_by_number(self: Any, pad: Sequence[int], mode: int, value: Any) -> Any:
 
 @pad_op.implicit
 def pad_composite(self: Any, pad: Sequence[int], mode: str, value: Any) -> Any:
-    """`pad` has two widths for each padded dimension, before and behind, the last dimension first."""
+    """Returns the tensor with more around it: `pad` has two widths for each dimension, the last dimension first."""
     if mode not in MODES:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     return pad_enum_op.functional(self, pad, MODES.index(mode), value)

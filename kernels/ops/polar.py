@@ -81,8 +81,10 @@ def polar_gradients(grad: Any, abs: Any, angle: Any) -> tuple[Any, Any]:
 complex_op.derivative(real=lambda grad: grad.real, imag=lambda grad: grad.imag, for_complex=True)
 polar_op.derivative((("abs", "angle"), polar_gradients), for_complex=True)
 polar_op.autocast(cpu="fp32")
-complex_ = public(complex_op, method=False)  # the scalar functions here need Python's `complex`
-polar = public(polar_op, method=False)
+complex_ = public(
+    complex_op, method=False, doc="Returns complex numbers of their real and imaginary parts."
+)  # the scalar functions here need Python's `complex`
+polar = public(polar_op, method=False, doc="Returns complex numbers of their magnitudes and angles.")
 
 # --- direction --------------------------------------------------------------------------------------------------------
 
@@ -112,4 +114,4 @@ def angle_gradient(grad: Any, self: Any) -> Any:
 
 angle_op.scalar(int=angle_real, float=angle_real, complex=angle_complex)
 angle_op.derivative(self=angle_gradient, for_complex=True)
-angle = public(angle_op)
+angle = public(angle_op, doc="Returns the angle of each complex number; of a real one 0 or π.")

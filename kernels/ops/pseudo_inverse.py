@@ -100,7 +100,9 @@ pinv_rcond_tensor_op = Operator(
 
 @pinv_tensor_op.explicit
 def pinv_kernel(self: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
-    """V S⁺ Uᴴ: the inverses of the singular values that count, and 0 for the others."""
+    """Returns the pseudo-inverses V S⁺ Uᴴ, with the inverses of the singular values that count, and 0 for the
+    others.
+    """
     if len(self._shape) < 2 or self._dtype.category < dtypes.FLOATING or is_low_precision(self._dtype):
         raise RuntimeError(
             f"linalg.pinv({self._dtype.tensor_name}{{{list(self._shape)}}}): expected a tensor with 2 or more "
@@ -166,7 +168,7 @@ for _op in (pinv_float_op, pinv_rcond_op, pinv_rcond_tensor_op):
     resize_and_copy_into_out(_op)
 linalg_pinv = public(pinv_tensor_op, pinv_float_op, pinv_rcond_tensor_op, pinv_rcond_op, method=False)
 pinverse_op.autocast(cpu="fp32")
-pinverse = public(pinverse_op)
+pinverse = public(pinverse_op, doc="Returns the pseudo-inverses of matrices, as `linalg.pinv` does.")
 
 # --- matrix_rank -----------------------------------------------------------------------------------------------------
 
@@ -204,6 +206,7 @@ def rank(x: Any, tolerances: Any, hermitian: bool) -> Any:
 
 @rank_tensor_op.implicit
 def rank_tensor_composite(input: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
+    """Returns the number of singular values of matrices that are larger than a tolerance."""
     return rank(input, lambda: tensor_tolerances(input, atol, rtol, "torch.linalg.matrix_rank"), hermitian)
 
 
@@ -268,6 +271,7 @@ def condition(self: Any, p: Any) -> Any:
 
 @cond_op.implicit
 def cond_composite(self: Tensor, p: Any) -> Tensor:
+    """Returns the condition number of matrices: the norm times that of the inverse."""
     return condition(self, 2 if p is None else p)
 
 
@@ -407,4 +411,6 @@ def lstsq_backward(grads: Any, self: Any, b: Any, result0: Any) -> tuple[Any, An
 
 lstsq_op.derivative((("self", "b"), lstsq_backward), nondifferentiable=(2, 3), for_complex=True)
 lstsq_op.autocast(cpu="fp32")
-linalg_lstsq = public(lstsq_op, method=False)
+linalg_lstsq = public(
+    lstsq_op, method=False, doc="Returns the X for which A X is next to B, residuals, rank and singular values of A."
+)

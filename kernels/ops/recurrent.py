@@ -231,6 +231,7 @@ def lstm_composite(
     bidirectional: bool,
     batch_first: bool,
 ) -> tuple[Any, Any, Any]:
+    """Returns the outputs and last states of a long short-term memory of several layers."""
     check_states(hx)
     input = input.transpose(0, 1) if batch_first else input
     options = (num_layers, dropout, train, bidirectional, input.dim() - 1)
@@ -316,9 +317,15 @@ gru_op, gru_packed_op = single_state("gru", gru_step)
 rnn_tanh_op, rnn_tanh_packed_op = single_state("rnn_tanh", tanh_step)
 rnn_relu_op, rnn_relu_packed_op = single_state("rnn_relu", relu_step)
 lstm = public(lstm_op, lstm_packed_op)
-gru = public(gru_op, gru_packed_op)
-rnn_tanh = public(rnn_tanh_op, rnn_tanh_packed_op)
-rnn_relu = public(rnn_relu_op, rnn_relu_packed_op)
+gru = public(
+    gru_op, gru_packed_op, doc="Returns the outputs and last state of a gated recurrent unit of several layers."
+)
+rnn_tanh = public(
+    rnn_tanh_op, rnn_tanh_packed_op, doc="Returns outputs and last state of a recurrent network with tanh."
+)
+rnn_relu = public(
+    rnn_relu_op, rnn_relu_packed_op, doc="Returns outputs and last state of a recurrent network with relu."
+)
 
 # --- cells -----------------------------------------------------------------------------------------------------------
 
@@ -370,7 +377,7 @@ def relu_cell_composite(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_
 
 for _op in (lstm_cell_op, gru_cell_op, tanh_cell_op, relu_cell_op):
     _op.autocast(cuda="lower_precision_fp")
-lstm_cell = public(lstm_cell_op)
-gru_cell = public(gru_cell_op)
-rnn_tanh_cell = public(tanh_cell_op)
-rnn_relu_cell = public(relu_cell_op)
+lstm_cell = public(lstm_cell_op, doc="Returns the states of a long short-term memory after one step.")
+gru_cell = public(gru_cell_op, doc="Returns the state of a gated recurrent unit after one step.")
+rnn_tanh_cell = public(tanh_cell_op, doc="Returns the state of a recurrent network after one step, with tanh.")
+rnn_relu_cell = public(relu_cell_op, doc="Returns the state of a recurrent network after one step, with relu.")

@@ -162,7 +162,7 @@ sum_dim_op.derivative(
 sum_dim_op.forward("linear")
 sum_op.autocast(cuda="fp32_set_opt_dtype")
 sum_dim_op.autocast(cuda="fp32_set_opt_dtype")
-sum = public(sum_op, sum_dim_op)
+sum = public(sum_op, sum_dim_op, doc="Returns the sum of all elements, or of those along `dim`.")
 
 sum_to_size_op = Operator("sum_to_size(Tensor self, SymInt[] size) -> Tensor")
 
@@ -180,7 +180,7 @@ SUMMINGS: dict[Any, Summing] = {}  # by metadata and wanted size
 @sum_to_size_op.implicit
 @inline
 def sum_to_size_composite(self: Tensor, size: Sequence[int]) -> Tensor:
-    """What broadcasting `size` to the shape of `self` did, undone."""
+    """Returns the sums over the dimensions that broadcasting `size` to this shape has made."""
     key = (self._interned or metadata_of(self), tuple(size))
     found = SUMMINGS.get(key) or new_summing(key)
     if not found.dims:
@@ -249,7 +249,7 @@ mean_dim_op.derivative(
     node="MeanBackward1",
 )
 mean_dim_op.forward("linear")
-mean = public(mean_op, mean_dim_op)
+mean = public(mean_op, mean_dim_op, doc="Returns the mean of all elements, or of those along `dim`.")
 
 # --- prod ------------------------------------------------------------------------------------------------------------
 
@@ -323,7 +323,7 @@ prod_op.derivative(self=prod_all_backward)
 prod_dim_op.derivative(self=prod_dim_backward, node="ProdBackward1")
 prod_op.autocast(cpu="fp32", cuda="fp32_set_opt_dtype")
 prod_dim_op.autocast(cpu="fp32", cuda="fp32_set_opt_dtype")
-prod = public(prod_op, prod_dim_op)
+prod = public(prod_op, prod_dim_op, doc="Returns the product of all elements, or of those along `dim`.")
 
 # --- all, any --------------------------------------------------------------------------------------------------------
 
@@ -397,8 +397,8 @@ def any_all_loop(out: Tensor, self: Tensor) -> Run:
 
 for _op in (all_op, all_dim_op, all_dims_op, any_op, any_dim_op, any_dims_op):
     _op.not_differentiable()
-all = public(all_op, all_dim_op, all_dims_op)
-any = public(any_op, any_dim_op, any_dims_op)
+all = public(all_op, all_dim_op, all_dims_op, doc="Returns whether all elements are nonzero, or all along `dim`.")
+any = public(any_op, any_dim_op, any_dims_op, doc="Returns whether any element is nonzero, or any along `dim`.")
 
 # --- count_nonzero ---------------------------------------------------------------------------------------------------
 
@@ -437,4 +437,6 @@ def count_nonzero_loop(out: Tensor, self: Tensor, dim: Any) -> Run:
 
 count_nonzero_op.not_differentiable()
 count_nonzero_dims_op.not_differentiable()
-count_nonzero = public(count_nonzero_op, count_nonzero_dims_op)
+count_nonzero = public(
+    count_nonzero_op, count_nonzero_dims_op, doc="Returns the number of nonzero elements, or of those along `dim`."
+)

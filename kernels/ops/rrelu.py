@@ -140,6 +140,7 @@ def check_bounds(lower: Any, upper: Any) -> None:
 
 @rrelu_op.implicit
 def rrelu_composite(self: Tensor, lower: Any, upper: Any, training: bool, generator: Any) -> Tensor:
+    """Returns each element, or its product with a slope where it is negative: a random one while training."""
     check_bounds(lower, upper)
     noise = ops.aten.empty_like.default(self, memory_format=contiguous_format)
     return with_noise_op.functional(self, noise, lower, upper, training, generator)
@@ -147,6 +148,7 @@ def rrelu_composite(self: Tensor, lower: Any, upper: Any, training: bool, genera
 
 @rrelu_inplace_op.implicit
 def rrelu_inplace(self: Tensor, lower: Any, upper: Any, training: bool, generator: Any) -> Tensor:
+    """Multiplies negative elements by a slope, in place: a random one while training."""
     check_bounds(lower, upper)
     noise = ops.aten.empty_like.default(self, memory_format=contiguous_format)
     return with_noise_inplace_op.functional(self, noise, lower, upper, training, generator)

@@ -109,8 +109,8 @@ cumsum_op.forward("linear")
 cumprod_op.derivative(self=cumprod_backward)
 cumsum_op.autocast(cuda="fp32_set_opt_dtype")
 cumprod_op.autocast(cuda="fp32_set_opt_dtype")
-cumsum = public(cumsum_op)
-cumprod = public(cumprod_op)
+cumsum = public(cumsum_op, doc="Returns the sums of all elements up to each along `dim`.")
+cumprod = public(cumprod_op, doc="Returns the products of all elements up to each along `dim`.")
 
 # --- logcumsumexp ----------------------------------------------------------------------------------------------------
 
@@ -157,7 +157,9 @@ def logcumsumexp_tangent(arguments: list[Any], tangents: list[Any], result: Any)
 
 logcumsumexp_op.derivative(self=logcumsumexp_backward)
 logcumsumexp_op.forward(logcumsumexp_tangent)
-logcumsumexp = public(logcumsumexp_op)
+logcumsumexp = public(
+    logcumsumexp_op, doc="Returns log(sum of exp(x)) of all elements up to each along `dim`, without overflow."
+)
 
 # --- cummax, cummin --------------------------------------------------------------------------------------------------
 
@@ -245,5 +247,5 @@ for _op in (cummax_op, cummin_op):
     _op.forward(chosen(dim=1))
 cummax_op.out = cummax_out_op.functional
 cummin_op.out = cummin_out_op.functional
-cummax = public(cummax_op)
-cummin = public(cummin_op)
+cummax = public(cummax_op, doc="Returns the largest of all elements up to each along `dim`, and its place.")
+cummin = public(cummin_op, doc="Returns the smallest of all elements up to each along `dim`, and its place.")

@@ -178,7 +178,8 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """The different values, ascending; on request also which of them each element is, and how often each occurs.
+    """Returns the different values, ascending; on request also which of them each element is, and how often each
+    occurs.
 
     With `dim`, the different slices along that dimension.
     """
@@ -193,7 +194,8 @@ def unique(
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """`unique` among neighbours: the first of each run of equal values (or slices along `dim`), in their order."""
+    """Returns `unique` among neighbours: the first of each run of equal values (or slices along `dim`), in their
+    order."""
     found = unique_consecutive_op.functional(input, return_inverse, return_counts, dim)
     return asked_for(found, return_inverse, return_counts)
 
@@ -297,6 +299,7 @@ def searchsorted_body(
     out: Tensor, sorted_sequence: Tensor, self: Tensor, out_int32: bool, right: bool, side: str | None, sorter: Any
 ) -> None:
     # numpy puts NaN behind all, so the index behind it is what is asked for on either side
+    """Returns the place of each value in a sorted sequence."""
     edges = in_order(comparable(sorted_sequence), sorter)
     values = comparable(self)
     search(out, edges, values, right or side == "right")
@@ -333,6 +336,7 @@ def bucketize_meta(self: Tensor, boundaries: Tensor, out_int32: bool, right: boo
 
 @bucketize_op.body
 def bucketize_body(out: Tensor, self: Tensor, boundaries: Tensor, out_int32: bool, right: bool) -> None:
+    """Returns between which two `boundaries` each element lies."""
     searchsorted_body(out, boundaries, self, out_int32, right, None, None)
 
 
@@ -397,7 +401,9 @@ def isin_body(out: Tensor, elements: Any, test_elements: Any, assume_unique: boo
 
 for _op in (isin_op, isin_scalar_op, scalar_isin_op):
     _op.not_differentiable()
-isin = public(isin_op, isin_scalar_op, scalar_isin_op, method=False)
+isin = public(
+    isin_op, isin_scalar_op, scalar_isin_op, method=False, doc="Returns whether each element is among `test_elements`."
+)
 
 # --- bincount, histc -------------------------------------------------------------------------------------------------
 
@@ -458,5 +464,7 @@ def histc_body(out: Tensor, self: Tensor, bins: int, min: Any, max: Any) -> None
 
 bincount_op.not_differentiable()
 histc_op.not_differentiable()
-bincount = public(bincount_op)
-histc = public(histc_op)
+bincount = public(
+    bincount_op, doc="Returns how often each of 0, 1, ... occurs, or the sum of the weights of its occurrences."
+)
+histc = public(histc_op, doc="Returns how many elements fall into each of `bins` equal ranges between `min` and `max`.")

@@ -121,6 +121,7 @@ def check_dtype(data: Tensor) -> None:
 def segment_reduce_kernel(
     data: Tensor, reduce: str, lengths: Any, indices: Any, offsets: Any, axis: int, unsafe: bool, initial: Any
 ) -> Tensor:
+    """Returns the sum, mean, maximum, minimum or product of each segment."""
     axis, given = check_call(data, reduce, lengths, indices, offsets, axis)
     runs = runs_of(data, axis, given, lengths is not None)
     check_dtype(data)

@@ -17,17 +17,12 @@ from ..declare.public import public
 from ..declare.structured import Meta, not_implemented
 
 BACKWARD = "(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor"
-FACTS: dict[str, Any] = {"refuses": "whole complex"}
-softmax_data_op = Planned("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", out="out", core=True, **FACTS)
-log_softmax_data_op = Planned(
-    "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", out="out", core=True, **FACTS
-)
-softmax_backward_op = Planned(f"_softmax_backward_data{BACKWARD}", late_out=("out", "grad_input"), **FACTS)
-log_softmax_backward_op = Planned(f"_log_softmax_backward_data{BACKWARD}", **FACTS)
-softmax_op = Operator("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", late_out=True, **FACTS)
-log_softmax_op = Operator(
-    "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", late_out=True, **FACTS
-)
+softmax_data_op = Planned("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", out="out")
+log_softmax_data_op = Planned("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", out="out")
+softmax_backward_op = Planned(f"_softmax_backward_data{BACKWARD}")
+log_softmax_backward_op = Planned(f"_log_softmax_backward_data{BACKWARD}")
+softmax_op = Operator("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+log_softmax_op = Operator("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
 
 
 def family(kernel: Softmax, data_op: Planned, backward_op: Planned, op: Operator) -> None:
@@ -82,8 +77,8 @@ def converted(self: Tensor, dtype: Any) -> Tensor:
 
 family(kernels.SOFTMAX, softmax_data_op, softmax_backward_op, softmax_op)
 family(kernels.LOG_SOFTMAX, log_softmax_data_op, log_softmax_backward_op, log_softmax_op)
-softmax = public(softmax_op)
-log_softmax = public(log_softmax_op)
+softmax = public(softmax_op, doc="Returns exp(x) divided by its sum along `dim`.")
+log_softmax = public(log_softmax_op, doc="Returns x - log(sum of exp(x)) along `dim`, the logarithm of the softmax.")
 
 # The backward of softmax is y * (g - sum(g * y)), of log-softmax g - exp(y) * sum(g), for y the result.
 softmax_backward_op.derivative(

@@ -120,9 +120,11 @@ solve_op = Operator("linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tens
 
 some_results(solve_ex_op, solve_lu_op, lambda *args: args, results=(0, 3))
 some_results(solve_op, solve_lu_op, lambda A, B, left: (A, B, left, False), check="torch.linalg.solve")
-linalg_solve_ex = public(solve_ex_op, method=False)
+linalg_solve_ex = public(
+    solve_ex_op, method=False, doc="Returns X of A X = B, or of X A = B, and where the factorization of A failed."
+)
 solve_op.autocast(cpu="fp32")
-linalg_solve = public(solve_op, method=False)
+linalg_solve = public(solve_op, method=False, doc="Returns X of A X = B; with left=False, of X A = B.")
 
 # --- inv -------------------------------------------------------------------------------------------------------------
 
@@ -142,6 +144,8 @@ def inv_metas(A: Tensor, check_errors: bool) -> tuple[Meta, ...]:
 
 @inv_ex_op.body
 def inv_body(outs: tuple[Tensor, ...], A: Tensor, check_errors: bool) -> None:
+    """Returns the inverses of square matrices, and where the factorization failed."""
+
     def one(a: np.ndarray) -> tuple[np.ndarray, int]:
         factors, pivots, info = lapack.lu(a)
         return lapack.lu_solve(factors, pivots, np.eye(*a.shape, dtype=a.dtype)), info
@@ -164,9 +168,9 @@ some_results(inverse_op, inv_ex_op, lambda A: (A, False), check="linalg.inv")
 inv_ex_op.autocast(cpu="fp32")
 linalg_inv_ex = public(inv_ex_op, method=False)
 inv_op.autocast(cpu="fp32")
-linalg_inv = public(inv_op, method=False)
+linalg_inv = public(inv_op, method=False, doc="Returns the inverses of square matrices.")
 inverse_op.autocast(cpu="fp32")
-inverse = public(inverse_op)
+inverse = public(inverse_op, doc="Returns the inverses of square matrices, as `linalg.inv` does.")
 
 # --- triangular matrices ---------------------------------------------------------------------------------------------
 
@@ -188,6 +192,7 @@ def solve_triangular_meta(self: Tensor, B: Tensor, upper: bool, left: bool, unit
 
 @solve_triangular_op.body
 def solve_triangular_body(out: Tensor, self: Tensor, B: Tensor, upper: bool, left: bool, unitriangular: bool) -> None:
+    """Returns X of A X = B, or of X A = B, for triangular matrices A."""
     if out._dtype is not self._dtype:
         raise RuntimeError(f"expected scalar type {self._dtype.tensor_name} but found {out._dtype.tensor_name}")
 
@@ -276,4 +281,4 @@ def triangular_solve_backward(
 
 triangular_solve_op.derivative((("self", "A"), triangular_solve_backward), for_complex=True)
 triangular_solve_op.autocast(cpu="fp32")
-triangular_solve = public(triangular_solve_op)
+triangular_solve = public(triangular_solve_op, doc="Returns X of A X = B for triangular matrices A, and A.")

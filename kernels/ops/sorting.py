@@ -194,7 +194,7 @@ sort_op.derivative(self=to_their_places, nondifferentiable=(1,))
 sort_stable_op.derivative(self=to_their_places, nondifferentiable=(1,), node="SortBackward1")
 sort_op.forward(chosen(dim=1))
 sort_stable_op.forward(chosen(dim=2))
-sort = public(sort_op, sort_stable_op)
+sort = public(sort_op, sort_stable_op, doc="Returns the elements in order along `dim`, and where each stood.")
 
 argsort_op = Operator("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", refuses="complex")
 argsort_stable_op = Operator(
@@ -219,8 +219,8 @@ def msort_composite(self: Any) -> Any:
 
 
 copy_into_out(argsort_stable_op, msort_op)
-argsort = public(argsort_op, argsort_stable_op)
-msort = public(msort_op)
+argsort = public(argsort_op, argsort_stable_op, doc="Returns where each element stands in order along `dim`.")
+msort = public(msort_op, doc="Returns the elements in ascending order along the first dimension.")
 
 # --- topk, kthvalue --------------------------------------------------------------------------------------------------
 
@@ -250,7 +250,7 @@ def topk_choice(self: Tensor, k: int, dim: int, largest: bool, sorted: bool) -> 
 
 topk_op.derivative(self=to_their_places, nondifferentiable=(1,))
 topk_op.forward(chosen(dim=2))
-topk = public(topk_op)
+topk = public(topk_op, doc="Returns the `k` largest or smallest elements along `dim`, and where each stood.")
 
 kthvalue_op = Choosing(
     f"kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> {VALUES}", "values", refuses="bool complex"
@@ -281,7 +281,7 @@ def to_its_place(grad: Any, result1: Any, self_shape: Any, dim: int, keepdim: bo
 
 kthvalue_op.derivative(self=to_its_place, nondifferentiable=(1,))
 kthvalue_op.forward(chosen(dim=2, keepdim=3))
-kthvalue = public(kthvalue_op)
+kthvalue = public(kthvalue_op, doc="Returns the k-th smallest element along `dim`, and its place.")
 
 # --- median, mode ----------------------------------------------------------------------------------------------------
 
@@ -318,11 +318,13 @@ def of_none(kind: dtype) -> Any:
 
 @median_op.body
 def median_body(out: Tensor, self: Tensor) -> None:
+    """Returns the median of all elements, or of those along `dim` and its place; the lower of two."""
     middle(out, self, skip_nan=False)
 
 
 @nanmedian_op.body
 def nanmedian_body(out: Tensor, self: Tensor) -> None:
+    """Returns the median without NaN of all elements, or of those along `dim` and its place."""
     middle(out, self, skip_nan=True)
 
 
@@ -373,4 +375,4 @@ def mode_choice(self: Tensor, dim: int, keepdim: bool) -> Choice:
 
 mode_op.derivative(self=to_its_place, nondifferentiable=(1,))
 mode_op.forward(chosen(dim=1, keepdim=2))
-mode = public(mode_op)
+mode = public(mode_op, doc="Returns the element that occurs most often along `dim`, and its place.")

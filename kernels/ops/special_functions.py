@@ -38,22 +38,78 @@ def real(schema: str, element: Function | None = None, *, narrow: bool = False, 
 
 # --- Bessel and Airy functions ---------------------------------------------------------------------------------------
 
-bessel_j0 = real("bessel_j0", functions.bessel_j0, derivative=False)
-bessel_j1 = real("bessel_j1", functions.bessel_j1, derivative=False)
-bessel_y0 = real("bessel_y0", functions.bessel_y0, derivative=False)
-bessel_y1 = real("bessel_y1", functions.bessel_y1, derivative=False)
-modified_bessel_i0 = real("modified_bessel_i0", functions.modified_bessel_i0, derivative=False)
-modified_bessel_i1 = real("modified_bessel_i1", functions.modified_bessel_i1, derivative=False)
-modified_bessel_k0 = real("modified_bessel_k0", functions.modified_bessel_k0, derivative=False)
-modified_bessel_k1 = real("modified_bessel_k1", functions.modified_bessel_k1, derivative=False)
+bessel_j0 = real(
+    "bessel_j0",
+    functions.bessel_j0,
+    derivative=False,
+    doc="Returns the Bessel function of the first kind of order 0 of each element.",
+)
+bessel_j1 = real(
+    "bessel_j1",
+    functions.bessel_j1,
+    derivative=False,
+    doc="Returns the Bessel function of the first kind of order 1 of each element.",
+)
+bessel_y0 = real(
+    "bessel_y0",
+    functions.bessel_y0,
+    derivative=False,
+    doc="Returns the Bessel function of the second kind of order 0 of each element.",
+)
+bessel_y1 = real(
+    "bessel_y1",
+    functions.bessel_y1,
+    derivative=False,
+    doc="Returns the Bessel function of the second kind of order 1 of each element.",
+)
+modified_bessel_i0 = real(
+    "modified_bessel_i0",
+    functions.modified_bessel_i0,
+    derivative=False,
+    doc="Returns the modified Bessel function of the first kind of order 0 of each element.",
+)
+modified_bessel_i1 = real(
+    "modified_bessel_i1",
+    functions.modified_bessel_i1,
+    derivative=False,
+    doc="Returns the modified Bessel function of the first kind of order 1 of each element.",
+)
+modified_bessel_k0 = real(
+    "modified_bessel_k0",
+    functions.modified_bessel_k0,
+    derivative=False,
+    doc="Returns the modified Bessel function of the second kind of order 0 of each element.",
+)
+modified_bessel_k1 = real(
+    "modified_bessel_k1",
+    functions.modified_bessel_k1,
+    derivative=False,
+    doc="Returns the modified Bessel function of the second kind of order 1 of each element.",
+)
 scaled_modified_bessel_k0 = real(
-    "scaled_modified_bessel_k0(Tensor x) -> Tensor", functions.scaled_modified_bessel_k0, derivative=False
+    "scaled_modified_bessel_k0(Tensor x) -> Tensor",
+    functions.scaled_modified_bessel_k0,
+    derivative=False,
+    doc="Returns exp(x) times the modified Bessel function of the second kind of order 0 of each element.",
 )
 scaled_modified_bessel_k1 = real(
-    "scaled_modified_bessel_k1(Tensor x) -> Tensor", functions.scaled_modified_bessel_k1, derivative=False
+    "scaled_modified_bessel_k1(Tensor x) -> Tensor",
+    functions.scaled_modified_bessel_k1,
+    derivative=False,
+    doc="Returns exp(x) times the modified Bessel function of the second kind of order 1 of each element.",
 )
-spherical_bessel_j0 = real("spherical_bessel_j0(Tensor x) -> Tensor", functions.spherical_bessel_j0, derivative=False)
-airy_ai = real("airy_ai(Tensor x) -> Tensor", functions.airy_ai, derivative=False)
+spherical_bessel_j0 = real(
+    "spherical_bessel_j0(Tensor x) -> Tensor",
+    functions.spherical_bessel_j0,
+    derivative=False,
+    doc="Returns the spherical Bessel function of the first kind of order 0 of each element.",
+)
+airy_ai = real(
+    "airy_ai(Tensor x) -> Tensor",
+    functions.airy_ai,
+    derivative=False,
+    doc="Returns the Airy function Ai of each element.",
+)
 
 
 def i1_gradient(grad: Any, self: Any, result: Any) -> Any:
@@ -68,33 +124,54 @@ def i1e_gradient(grad: Any, self: Any, result: Any) -> Any:
     return grad * (i0e(self) - modified_bessel_ratio_at_zero(result, self) - self.sgn() * result)
 
 
-i1 = real("i1", functions.modified_bessel_i1, narrow=True, derivative=i1_gradient)
-i0e = real("i0e", functions.scaled_modified_bessel_i0, narrow=True, derivative=i0e_gradient)
-i1e = real("i1e", functions.scaled_modified_bessel_i1, narrow=True, derivative=i1e_gradient)
+i1 = real(
+    "i1",
+    functions.modified_bessel_i1,
+    narrow=True,
+    derivative=i1_gradient,
+    doc="Returns the modified Bessel function of the first kind of order 1 of each element.",
+)
+i0e = real(
+    "i0e",
+    functions.scaled_modified_bessel_i0,
+    narrow=True,
+    derivative=i0e_gradient,
+    doc="Returns exp(-|x|) times the modified Bessel function of the first kind of order 0 of each element.",
+)
+i1e = real(
+    "i1e",
+    functions.scaled_modified_bessel_i1,
+    narrow=True,
+    derivative=i1e_gradient,
+    doc="Returns exp(-|x|) times the modified Bessel function of the first kind of order 1 of each element.",
+)
 
 # --- entropy and the normal distribution -----------------------------------------------------------------------------
 
 
 @real("entr", narrow=True, cost=16, derivative=lambda grad, self: grad * -(1 + self.log()))
 def entr(self):
-    """-x log(x): 0 at 0, and -infinity below."""
+    """Returns the entropy -x log(x) of each element: 0 at 0, minus infinity below."""
     return -self * kernels.log(self) if self > 0 or self != self else (0 if self == 0 else -math.inf)
 
 
 erfcx = real(
     "erfcx",
     functions.erfcx,
+    doc="Returns exp(x²) erfc(x) of each element.",
     cost=32,
     derivative=lambda grad, self, result: grad * (2 * self * result - 2 / math.sqrt(math.pi)),
 )
 log_ndtr = real(
     "log_ndtr",
     functions.log_ndtr,
+    doc="Returns the logarithm of the normal distribution function of each element.",
     derivative=lambda grad, self: grad / erfcx(self * -math.sqrt(0.5)) * math.sqrt(2 / math.pi),
 )
 ndtri = real(
     "ndtri",
     functions.ndtri,
+    doc="Returns the inverse of the normal distribution function of each element.",
     derivative=lambda grad, result: grad * math.sqrt(2 * math.pi) * (result * result / 2).exp(),
 )
 
@@ -151,11 +228,15 @@ xlog1py_ops = of_two(
     "xlog1py", "self", "other", xlog1py_elements, XLOG1PY, "SpecialXlog1PyBackward", narrow=True, cost=16
 )
 xlog1py_other_op = xlog1py_ops[2]
-xlog1py = public(*xlog1py_ops, method=False)
+xlog1py = public(
+    *xlog1py_ops, method=False, doc="Returns self log(1 + other), which is 0 where `self` is 0, unless `other` is NaN."
+)
 no_zeta = no_formula("zeta")
 ZETA = ({"self": no_zeta, "other": zeta_gradient}, {"other": zeta_gradient}, {"self": no_zeta})
 zeta: Any = public(
-    *of_two("zeta", "self", "other", functions.zeta, ZETA, "SpecialZetaBackward", cost=256), method=False
+    *of_two("zeta", "self", "other", functions.zeta, ZETA, "SpecialZetaBackward", cost=256),
+    method=False,
+    doc="Returns the Hurwitz zeta function of exponent `self` from `other` on.",
 )
 
 # --- orthogonal polynomials ------------------------------------------------------------------------------------------
@@ -163,7 +244,11 @@ zeta: Any = public(
 
 def polynomial(name: str, elements: Function) -> Any:
     """The function of a polynomial: of a tensor and degrees in a tensor, or of one number for either."""
-    return public(*of_two(name, "x", "n", elements), method=False)
+    *shifted, whose, _, kind = name.split("_")
+    of = " ".join([*shifted, whose.capitalize(), "polynomial", kind.upper() if len(kind) == 1 else "He"])
+    return public(
+        *of_two(name, "x", "n", elements), method=False, doc=f"Returns the {of} of degree `n` at each element."
+    )
 
 
 chebyshev_polynomial_t = polynomial("chebyshev_polynomial_t", functions.chebyshev_t)
@@ -224,6 +309,7 @@ special_ndtr_op = Operator("special_ndtr(Tensor self) -> Tensor", out="out", ref
 
 @special_log_softmax_op.implicit
 def special_log_softmax(self: Tensor, dim: int, dtype: Any) -> Tensor:
+    """Returns x - log(sum of exp(x)) along `dim`, the logarithm of the softmax."""
     return log_softmax_op.functional(self, dim, dtype)
 
 
@@ -239,7 +325,7 @@ def special_round_out(self: Tensor, decimals: int, out: Tensor) -> Tensor:
 
 @special_ndtr_op.implicit
 def special_ndtr(self: Any) -> Tensor:
-    """The normal distribution function: (1 + erf(x / sqrt(2))) / 2."""
+    """Returns the normal distribution function (1 + erf(x / sqrt(2))) / 2 of each element."""
     turned = ops.aten.add.Scalar(ops.aten.mul.Scalar(self, math.sqrt(0.5)).erf(), 1)
     return ops.aten.mul.Scalar(turned, 0.5)
 
@@ -250,5 +336,5 @@ def special_ndtr_out(self: Tensor, out: Tensor) -> Tensor:
 
 
 log_softmax = public(special_log_softmax_op, method=False)
-round = public(special_round_op, method=False)
+round = public(special_round_op, method=False, doc="Returns each element rounded to `decimals` places, halves to even.")
 ndtr = public(special_ndtr_op, method=False)

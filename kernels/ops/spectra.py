@@ -157,9 +157,9 @@ some_results(
 )
 some_results(svdvals_op, svd_uv_op, lambda A, driver: (A, False, records(A), driver), results=(1,))
 linalg_svd_op.autocast(cpu="fp32")
-linalg_svd = public(linalg_svd_op, method=False)
+linalg_svd = public(linalg_svd_op, method=False, doc="Returns U, the singular values S and Vᴴ, with U diag(S) Vᴴ = A.")
 svdvals_op.autocast(cpu="fp32")
-linalg_svdvals = public(svdvals_op, method=False)
+linalg_svdvals = public(svdvals_op, method=False, doc="Returns the singular values of matrices, the largest first.")
 
 svd_op = Operator(
     "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
@@ -170,7 +170,7 @@ svd_op = Operator(
 
 @svd_op.implicit
 def svd_composite(self: Any, some: bool, compute_uv: bool) -> tuple[Any, Any, Any]:
-    """The older form: V in the place of Vᴴ, and zeros for vectors that are not wanted."""
+    """Returns U, the singular values and V, with zeros for vectors that are not wanted."""
     if len(self._shape) < 2:
         raise RuntimeError(
             f"linalg.svd: input should have at least 2 dimensions, but has {len(self._shape)} dimensions instead"
@@ -259,9 +259,13 @@ eigvalsh_op = Operator('linalg_eigvalsh(Tensor self, str UPLO="L") -> Tensor', o
 some_results(eigh_op, eigh_v_op, lambda self, UPLO: (self, UPLO, True), results=(0, 1))
 some_results(eigvalsh_op, eigh_v_op, lambda self, UPLO: (self, UPLO, records(self)))
 eigh_op.autocast(cpu="fp32")
-linalg_eigh = public(eigh_op, method=False)
+linalg_eigh = public(
+    eigh_op, method=False, doc="Returns the ascending eigenvalues and the eigenvectors of Hermitian matrices."
+)
 eigvalsh_op.autocast(cpu="fp32")
-linalg_eigvalsh = public(eigvalsh_op, method=False)
+linalg_eigvalsh = public(
+    eigvalsh_op, method=False, doc="Returns the eigenvalues of Hermitian matrices, in ascending order."
+)
 
 # --- eig -------------------------------------------------------------------------------------------------------------
 
@@ -302,6 +306,7 @@ def eig_metas(self: Tensor) -> tuple[Meta, ...]:
 
 @eig_op.body
 def eig_body(outs: tuple[Tensor, ...], self: Tensor) -> None:
+    """Returns the eigenvalues and the eigenvectors of square matrices, both complex."""
     check_finite(self)
     info = np.zeros(self._shape[:-2], np.int32)
     for_each_matrix(lambda a: lapack.eig(a, vectors=True), (*outs, info), self)
@@ -345,4 +350,4 @@ some_results(eigvals_op, eig_op, lambda self: (self,))
 eig_op.autocast(cpu="fp32")
 linalg_eig = public(eig_op, method=False)
 eigvals_op.autocast(cpu="fp32")
-linalg_eigvals = public(eigvals_op, method=False)
+linalg_eigvals = public(eigvals_op, method=False, doc="Returns the eigenvalues of square matrices, which are complex.")

@@ -56,7 +56,7 @@ def nansum_backward(grad: Any, self: Any, dim: Any, keepdim: bool) -> Any:
 
 
 nansum_op.derivative(self=nansum_backward)
-nansum = public(nansum_op)
+nansum = public(nansum_op, doc="Returns the sum without NaN of all elements, or of those along `dim`.")
 
 nanmean_op = Operator(f"nanmean(Tensor self, {DIM}, *, {DTYPE}) -> Tensor", out="out", refuses="whole complex")
 
@@ -74,7 +74,7 @@ def nanmean_composite(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
 
 
 copy_into_out(nanmean_op)
-nanmean = public(nanmean_op)
+nanmean = public(nanmean_op, doc="Returns the mean without NaN of all elements, or of those along `dim`.")
 
 # --- variance and mean -----------------------------------------------------------------------------------------------
 
@@ -112,7 +112,9 @@ def with_mean(name: str, finish: Elementwise, backward: Callable[..., Any]) -> A
     of_dims.implicit(
         lambda self, dim, unbiased, keepdim: corrected.functional(self, dim, correction=int(unbiased), keepdim=keepdim)
     )
-    return public(of_dims, corrected, plain, method=False)
+    word = "variance" if name == "var_mean" else "standard deviation"
+    doc = f"Returns the {word} and the mean of all elements, or of those along `dim`."
+    return public(of_dims, corrected, plain, method=False, doc=doc)
 
 
 def mean_backward(grad: Any, self: Any, dim: Any, keepdim: bool) -> Any:
@@ -170,7 +172,11 @@ def quantiles(name: str, skip_nan: bool) -> Any:
 
     copy_into_out(many)
     copy_into_out(one)
-    return public(many, one)
+    return public(
+        many,
+        one,
+        doc=f"Returns the value at a share `q` of the way through the sorted elements{' without NaN' * skip_nan}.",
+    )
 
 
 def check_quantile(self: Any, q: Any, interpolation: str) -> None:
@@ -245,7 +251,7 @@ corrcoef_op = Operator("corrcoef(Tensor self) -> Tensor")
 
 @cov_op.implicit
 def cov_composite(self: Any, correction: int, fweights: Any, aweights: Any) -> Any:
-    """How the rows vary together: each row is a variable, each column an observation.
+    """Returns the covariances of the rows: each row is a variable, each column an observation.
 
     `fweights` says how often an observation was made, `aweights` how much it counts.
     """
@@ -324,7 +330,9 @@ def degrees_of_freedom(count: int, correction: int, weights: Any, aweights: Any,
 
 @corrcoef_op.implicit
 def corrcoef_composite(self: Any) -> Any:
-    """The covariances, divided by the standard deviations of the two rows; no real one outside -1 to 1."""
+    """Returns the covariances of the rows, divided by the standard deviations of the two; no real one outside [-1,
+    1].
+    """
     if self.dim() > 2:
         raise RuntimeError(
             f"corrcoef(): expected input to have two or fewer dimensions but got an input with {self.dim()} dimensions"

@@ -198,7 +198,7 @@ def stft(
     return_complex: bool | None = None,
     align_to_window: bool | None = None,
 ) -> Tensor:
-    """The spectra of pieces of `n_fft` points, `hop_length` apart (by default a quarter of it), as columns.
+    """Returns the spectra of pieces of `n_fft` points, `hop_length` apart (by default a quarter of it), as columns.
 
     center: piece k is around point k * hop_length, for which the signal is continued by `pad_mode`; else it begins
     there. window: as long as `win_length`, by default `n_fft`; put in the middle of the piece. normalized: divides by
@@ -232,7 +232,9 @@ def istft_composite(
     length: int | None,
     return_complex: bool,
 ) -> Any:
-    """The signal that has these spectra, in the sense of least squares; of `length` points, if that is given."""
+    """Returns the signal that has these spectra, in the sense of least squares; of `length` points, if that is
+    given.
+    """
     hop, width = n_fft // 4 if hop_length is None else hop_length, n_fft if win_length is None else win_length
     if not self.is_complex():
         raise RuntimeError(

@@ -27,6 +27,7 @@ from ..declare.structured import c_name
     },
 )
 def addcmul(self, tensor1, tensor2, value):
+    """Returns self + value tensor1 tensor2."""
     return self + value * tensor1 * tensor2
 
 
@@ -48,6 +49,7 @@ def added_plain_product(self, tensor1, tensor2):
     },
 )
 def addcdiv(self, tensor1, tensor2, value):
+    """Returns self + value tensor1 / tensor2."""
     return self + value * tensor1 / tensor2
 
 
@@ -97,7 +99,7 @@ lerp_tensor_op = pointwise(
     derivative={"self": left, "end": weighted, "weight": lambda grad, self, end: grad * (end - self)},
     node="LerpBackward1",
 )
-lerp = public(lerp_scalar_op, lerp_tensor_op)
+lerp = public(lerp_scalar_op, lerp_tensor_op, doc="Returns self + weight (end - self).")
 
 
 @lerp_scalar_op.check

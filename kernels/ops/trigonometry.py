@@ -19,18 +19,21 @@ FP32 = {"cuda": "fp32"}
 @unary("sin", "float", cost=16, core=True, derivative=lambda grad, self: grad * self.cos())
 @kernels.usually(kernels.sin_moderate, when=kernels.is_moderate)
 def sin(self):
+    """Returns the sine of each element."""
     return kernels.sin(self)
 
 
 @unary("cos", "float", cost=16, core=True, derivative=lambda grad, self: grad * -self.sin())
 @kernels.usually(kernels.cos_moderate, when=kernels.is_moderate)
 def cos(self):
+    """Returns the cosine of each element."""
     return kernels.cos(self)
 
 
 @unary("tan", "float", cost=16, core=True, autocast=FP32, derivative=lambda grad, result: grad * (1 + result * result))
 @kernels.usually(kernels.tan_moderate, when=kernels.is_moderate)
 def tan(self):
+    """Returns the tangent of each element."""
     return kernels.tan(self)
 
 
@@ -42,6 +45,7 @@ asin = unary(
     core=True,
     autocast=FP32,
     derivative=lambda grad, self: grad * (1 - self * self).rsqrt(),
+    doc="Returns the inverse sine of each element.",
 )
 acos = unary(
     "acos",
@@ -51,8 +55,17 @@ acos = unary(
     core=True,
     autocast=FP32,
     derivative=lambda grad, self: grad * -(1 - self * self).rsqrt(),
+    doc="Returns the inverse cosine of each element.",
 )
-atan = unary("atan", kernels.atan, "float", cost=16, core=True, derivative=lambda grad, self: grad / (self * self + 1))
+atan = unary(
+    "atan",
+    kernels.atan,
+    "float",
+    cost=16,
+    core=True,
+    derivative=lambda grad, self: grad / (self * self + 1),
+    doc="Returns the inverse tangent of each element.",
+)
 
 
 def over_square_of_radius(numerator: Any, self: Tensor, other: Tensor) -> Any:
@@ -73,17 +86,32 @@ atan2 = binary(
         "self": lambda grad, self, other: grad * over_square_of_radius(other, self, other),
         "other": lambda grad, self, other: grad * over_square_of_radius(-self, self, other),
     },
+    doc="Returns the angle of each point (other, self) of the plane, from -π to π.",
 )
 
 # --- hyperbolic ----------------------------------------------------------------------------------------------------
 
 sinh = unary(
-    "sinh", kernels.sinh, "float", cost=8, core=True, autocast=FP32, derivative=lambda grad, self: grad * self.cosh()
+    "sinh",
+    kernels.sinh,
+    "float",
+    cost=8,
+    core=True,
+    autocast=FP32,
+    derivative=lambda grad, self: grad * self.cosh(),
+    doc="Returns the hyperbolic sine of each element.",
 )
 cosh = unary(
-    "cosh", kernels.cosh, "float", cost=8, core=True, autocast=FP32, derivative=lambda grad, self: grad * self.sinh()
+    "cosh",
+    kernels.cosh,
+    "float",
+    cost=8,
+    core=True,
+    autocast=FP32,
+    derivative=lambda grad, self: grad * self.sinh(),
+    doc="Returns the hyperbolic cosine of each element.",
 )
-tanh = unary("tanh", kernels.tanh, "float", cost=8, core=True)
+tanh = unary("tanh", kernels.tanh, "float", cost=8, core=True, doc="Returns the hyperbolic tangent of each element.")
 
 
 def tanh_slope(grad_output, output):
@@ -107,11 +135,29 @@ tanh_backward_op: Pointwise = pointwise(
 )
 tanh.op.derivative(self=through(tanh_backward_op, "grad", "result"), for_complex=True)
 asinh = unary(
-    "asinh", kernels.asinh, "float", cost=16, core=True, derivative=lambda grad, self: grad * (self * self + 1).rsqrt()
+    "asinh",
+    kernels.asinh,
+    "float",
+    cost=16,
+    core=True,
+    derivative=lambda grad, self: grad * (self * self + 1).rsqrt(),
+    doc="Returns the inverse hyperbolic sine of each element.",
 )
 acosh = unary(
-    "acosh", kernels.acosh, "float", cost=16, core=True, derivative=lambda grad, self: grad * (self * self - 1).rsqrt()
+    "acosh",
+    kernels.acosh,
+    "float",
+    cost=16,
+    core=True,
+    derivative=lambda grad, self: grad * (self * self - 1).rsqrt(),
+    doc="Returns the inverse hyperbolic cosine of each element.",
 )
 atanh = unary(
-    "atanh", kernels.atanh, "float", cost=16, core=True, derivative=lambda grad, self: grad / (1 - self * self)
+    "atanh",
+    kernels.atanh,
+    "float",
+    cost=16,
+    core=True,
+    derivative=lambda grad, self: grad / (1 - self * self),
+    doc="Returns the inverse hyperbolic tangent of each element.",
 )

@@ -92,7 +92,8 @@ def declare(dims: int) -> Any:
 
     op.derivative(self=at_places(dims))
     op.forward("linear")
-    return public(op, method=False, module="nn")
+    doc = f"Returns zeros with each element back where pooling over {dims} dimensions found it."
+    return public(op, method=False, module="nn", doc=doc)
 
 
 max_unpool2d, max_unpool3d = declare(2), declare(3)

@@ -164,7 +164,8 @@ def declare(kind: Kind) -> Any:
     op.forward("linear")
     backward_op.derivative(grad_output=through(op, "grad", "output_size", *how))
     backward_op.forward("linear")
-    return public(op, vec_op, method=False, module="nn")
+    way = name.strip("_").removeprefix("upsample_").replace("_", " ")
+    return public(op, vec_op, method=False, module="nn", doc=f"Returns images of another size: {way}.")
 
 
 def counts_of(sizes: list[int], output_size: Any, factors: Any, dims: int) -> list[int]:

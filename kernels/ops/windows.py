@@ -64,7 +64,9 @@ def window(name: str, values: Callable[..., np.ndarray], *overloads: tuple[str, 
         op.not_differentiable()
         op.out = out_op.functional
         declared.append(op)
-    return public(*declared)
+    return public(
+        *declared, doc=f"Returns a {name.partition('_')[0].capitalize()} window: weights that fall off to both ends."
+    )
 
 
 def window_kernel(name: str, values: Callable[..., np.ndarray]) -> Callable[..., Tensor]:
