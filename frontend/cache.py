@@ -187,7 +187,7 @@ def compiling_for(target: str) -> Iterator[None]:
 
 
 def run_on_device(info: OpInfo, dtype: dtype) -> None:
-    """The same on the device "cuda", which only compiles: what comes out is of no value."""
+    """Runs the samples on the device "cuda", which only compiles: the results have no value."""
     for given in info.sample_inputs(dtype, requires_grad=info.gradients and not info.mutates):
         try:
             moved = given.map(lambda x: x.cuda())

@@ -214,7 +214,7 @@ def tuple_name(signature: Signature) -> str:
 
 
 def face_stub() -> str:
-    """What __init__.py imports, each name marked as public; operators' functions come from their stub."""
+    """Writes the imports of __init__.py, each name marked as public; operators' functions come from their stub."""
     operators = {*operator_names(), "Tensor"}
     listed = "".join(f"    {name} as {name},\n" for name in sorted(operators))
     plain = [f"def {name}(*args: Any, **kwargs: Any) -> {kind}: ..." for name, kind in sorted(PLAIN.items())]
@@ -242,7 +242,7 @@ PLAIN |= dict.fromkeys(["meshgrid", "broadcast_tensors"], "tuple[Tensor, ...]")
 
 
 def imports(module: ModuleType) -> dict[str, dict[str, str]]:
-    """What a module imports for others, by import or in rows: place -> its name here -> its name there."""
+    """Returns the imports of a module for others, by import or in rows: place -> its name here -> its name there."""
     found: dict[str, dict[str, str]] = {}
     for node in ast.parse(Path(str(module.__file__)).read_text()).body:
         if isinstance(node, ast.ImportFrom) and (node.level or str(node.module).startswith("redispatch")):
@@ -323,7 +323,7 @@ def parameters_of(signature: Signature) -> list[str]:
 
 
 def annotation(kind: Type) -> str:
-    """What a caller may give for an argument of this type."""
+    """Returns the annotation of an argument of this type."""
     if isinstance(kind, OptionalType):
         return f"{annotation(kind.elem)} | None"
     if isinstance(kind, ListType):
@@ -333,7 +333,7 @@ def annotation(kind: Type) -> str:
 
 
 def returned(signature: Signature) -> str:
-    """What a caller gets."""
+    """Returns the annotation of the result."""
     if named_tuple(signature):
         return tuple_name(signature)
     kinds = [result(item.type) for item in signature.op.schema.returns]

@@ -82,7 +82,7 @@ def _dispatch_keys(tensor: Any) -> DispatchKeySet:
 
 
 def _dispatch_key_set(tensor: Any) -> str:
-    """The same as text."""
+    """Returns the keyset of a tensor as text."""
     return str(as_keyset(tensor))
 
 
@@ -104,7 +104,7 @@ def _parse_dispatch_key(name: str) -> DispatchKey | None:
 
 
 def _get_privateuse1_backend_name() -> str:
-    """What the device type of PrivateUse1 is called."""
+    """Returns the name of PrivateUse1's device type."""
     return TYPE_NAMED["privateuseone"]
 
 
@@ -144,7 +144,7 @@ def _dispatch_get_backend_keyset_from_autograd(key: DispatchKey) -> DispatchKeyS
 
 
 def _dispatch_isTensorSubclassLike(tensor: Any) -> bool:
-    """Whether a tensor's class takes calls at the key Python."""
+    """Returns whether a tensor's class takes calls at the key Python."""
     return layers.python.has_handler(type(tensor))
 
 
@@ -159,7 +159,7 @@ def _existing(name: str) -> OpOverload:
 
 
 def _dispatch_has_kernel(name: str) -> bool:
-    """Whether there is an operator of that name."""
+    """Returns whether there is an operator of that name."""
     return name in OPERATORS
 
 
@@ -180,17 +180,17 @@ def _dispatch_get_all_op_names() -> list[str]:
 
 
 def _dispatch_dump_table(name: str) -> str:
-    """Who answers at each runtime key; empty where there is no such operator."""
+    """Shows the entry at each runtime key; empty where there is no such operator."""
     return dump_table(OPERATORS[name]) if name in OPERATORS else ""
 
 
 def _dispatch_dump(name: str) -> str:
-    """What is registered at each key; empty where there is no such operator."""
+    """Shows the registrations at each key; empty where there is no such operator."""
     return dump_registrations(OPERATORS[name]) if name in OPERATORS else ""
 
 
 def _dispatch_has_kernel_for_dispatch_key(name: str, key: DispatchKey | str) -> bool:
-    """Whether a kernel is registered for exactly this key, runtime or alias."""
+    """Returns whether a kernel is registered for exactly this key, runtime or alias."""
     return _existing(name).has_kernel_for_dispatch_key(key)
 
 
@@ -199,7 +199,7 @@ def _dispatch_has_kernel_for_any_dispatch_key(name: str, keys: DispatchKeySet) -
 
 
 def _dispatch_has_computed_kernel_for_dispatch_key(name: str, key: DispatchKey | str) -> bool:
-    """Whether anything answers at this runtime key."""
+    """Returns whether anything answers at this runtime key."""
     return _existing(name).entry_at(key_named(key)).rule != "missing"
 
 
@@ -250,7 +250,7 @@ def _dispatch_tls_is_dispatch_key_included(key: DispatchKey) -> bool:
 
 
 def _dispatch_tls_is_dispatch_key_excluded(key: DispatchKey) -> bool:
-    """Whether no call stops at the functionality of `key`, on whatever backend."""
+    """Returns whether no call stops at the functionality of `key`, on whatever backend."""
     return without(key.bits, STATE.get().excluded) != key.bits
 
 
@@ -313,12 +313,12 @@ def DisableTorchFunction() -> Setting:
 
 
 def _has_torch_function(args: tuple[Any, ...]) -> bool:
-    """Whether a mode or one of these arguments overrides functions."""
+    """Returns whether a mode or one of these arguments overrides functions."""
     return overridden(args, {})
 
 
 def _is_torch_function_enabled() -> bool:
-    """Whether classes override functions."""
+    """Returns whether classes override functions."""
     return STATE.get().overrides == "all"
 
 

@@ -32,7 +32,7 @@ SUPPORTED = {
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether there is autocast for this device type."""
+    """Returns whether there is autocast for this device type."""
     return device_type in KEY_OF_DEVICE
 
 
@@ -48,7 +48,7 @@ def key_of(device_type: str) -> int:
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """Whether autocast is at work for this device."""
+    """Returns whether autocast is at work for this device."""
     return not STATE.get().excluded & key_of(device_type)
 
 
@@ -75,7 +75,7 @@ def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -
 
 
 def get_autocast_dtype(device_type: str) -> Any:
-    """What autocast would cast to on this device in the present state."""
+    """Returns the dtype to which autocast casts on this device in the present state."""
     key_of(device_type)
     return STATE.get().autocast_dtypes.get(device_type) or SUPPORTED[device_type][0]
 
@@ -92,7 +92,7 @@ def set_autocast_dtype(device_type: str, dtype: Any) -> None:
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Whether casts of parameters are kept."""
+    """Returns whether casts of parameters are kept."""
     return STATE.get().autocast_keeps
 
 

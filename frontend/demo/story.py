@@ -20,7 +20,7 @@ EPOCHS = 16
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How it ended: the accuracy on the held-out fifth, where the picture lies, how many seconds it all took."""
+    """The end of the demo: the accuracy on the held-out fifth, where the picture lies, how many seconds it all took."""
 
     accuracy: float
     picture: Path

@@ -14,7 +14,7 @@ from .train import LEARNING_RATE, Classifier, Split, Trainer, swish
 
 
 def own_operator() -> str:
-    """What the decorator made of `swish`: its schema, who answers for it, what it looks like without data."""
+    """Shows the decorator's work on `swish`: its schema, its kernels, its metadata without data."""
     x = rd.linspace(-2, 2, 5, requires_grad=True)
     swish(x).sum().backward()
     fake = swish(rd.empty(3, 4, device="meta"))

@@ -234,7 +234,8 @@ def kl_of_uniforms(p: Any, q: Any) -> Any:
 
 @register_kl(TransformedDistribution, TransformedDistribution)
 def kl_of_transformed(p: Any, q: Any) -> Any:
-    """That of the bases: what is one to one changes no divergence. NotImplementedError for different transforms."""
+    """Returns the divergence of the bases: a one-to-one transform changes none. NotImplementedError for different
+    transforms."""
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
         raise NotImplementedError
     return kl_divergence(p.base_dist, q.base_dist)

@@ -1,4 +1,4 @@
-"""What generated code calls to take its arguments apart."""
+"""The functions that generated code calls to take its arguments apart."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class Globals:
 
 
 def library_paths(module: str, qualname: str) -> Iterable[str]:
-    """Where in the library a function may have its public name."""
+    """Returns where in the library a function may have its public name."""
     inside = module.partition(".")[2]
     for room in PUBLIC:
         for name in {qualname, qualname.removeprefix(f"{room}_")}:
@@ -136,11 +136,11 @@ class CodeGen:
         return f"return {value}"
 
     def process_inputs(self, *args: Any) -> Any:
-        """What the caller passes as the values of the placeholders."""
+        """Returns the values of the placeholders for the caller's arguments."""
         return args
 
     def process_outputs(self, outputs: Any) -> Any:
-        """What the output node gives as the caller gets it."""
+        """Returns the output node's values in the caller's form."""
         return outputs
 
     def generate(self, nodes: Iterable[Node], root: str, verbose: bool) -> PythonCode:
@@ -193,7 +193,7 @@ def last_uses(nodes: list[Node]) -> dict[Node, list[str]]:
 
 
 def expression(node: Node, root: str, names: Globals) -> str:
-    """What a node computes."""
+    """Writes the expression that a node computes."""
     target = node.target
     if node.op == "get_attr":
         return attribute(root, str(target))

@@ -174,7 +174,7 @@ def attended(q: Any, k: Any, v: Any, mask: Any, batch: int, left_out: float, cau
 
 
 def check_shapes(query: Any, key: Any, value: Any, key_padding_mask: Any, attn_mask: Any, num_heads: int) -> bool:
-    """Whether there is no batch. AssertionError where dimensions do not belong together."""
+    """Returns whether there is no batch. AssertionError where dimensions do not belong together."""
     dims = query.dim()
     if dims not in (2, 3):
         raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {dims}-D query tensor")

@@ -15,7 +15,7 @@ PADDINGS = ("zeros", "reflect", "replicate", "circular")
 
 
 class _Convolution(Module):
-    """What all convolutions have in common. A subclass says over how many dimensions, and whether it is transposed.
+    """The common base of convolutions. A subclass says over how many dimensions, and whether it is transposed.
 
     Both parameters start uniform in ±1/sqrt(elements that one output element is computed from).
     """

@@ -49,7 +49,7 @@ class LazyModuleMixin(Module):
         self._initialize_hook = self.register_forward_pre_hook(find_shapes, with_kwargs=True)
 
     def has_uninitialized_params(self) -> bool:
-        """Whether any parameter or buffer has no shape yet."""
+        """Returns whether any parameter or buffer has no shape yet."""
         return any(is_lazy(one) for one in (*self._parameters.values(), *self._buffers.values()))
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:

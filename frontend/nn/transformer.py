@@ -36,7 +36,7 @@ def activation_of(activation: Activation) -> Callable[[Any], Any]:
 
 
 class _Layer(Module):
-    """What both kinds share: attention to itself, the two linear layers, a norm and a dropout for each part."""
+    """The common part of both kinds of layer: self-attention, two linear layers, a norm and a dropout for each part."""
 
     looks_back: ClassVar[bool]  # whether there is attention to the results of an encoder
 
@@ -94,7 +94,7 @@ class TransformerEncoderLayer(_Layer):
 
 
 class TransformerDecoderLayer(_Layer):
-    """The same, with attention to the results of an encoder, `memory`, in between."""
+    """A layer that attends to the results of an encoder, `memory`, too."""
 
     looks_back = True
 

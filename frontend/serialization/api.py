@@ -41,7 +41,7 @@ def save(obj: Any, f: Any, *, pickle_protocol: int = 2) -> None:
 
 
 def load(f: Any, map_location: Any = None, *, weights_only: bool | None = None, mmap: bool | None = None) -> Any:
-    """What `save` wrote, here or in PyTorch. No code that the file brings along is run.
+    """Loads a file that `save` wrote, here or in PyTorch. No code that the file brings along is run.
 
     map_location: where storages go: a device, a dict from saved places to others, or `f(storage, place)`.
     weights_only: always so. With False, too, classes that are not allowed are refused: they would run code.

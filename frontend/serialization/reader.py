@@ -57,7 +57,7 @@ class Reader(PythonUnpickler):
             raise pickle.UnpicklingError(f"load: the pickle is damaged: {problem}") from problem
 
     def find_class(self, module: str, name: str) -> Any:
-        """What a name stands for."""
+        """Returns the object that a name stands for."""
         full = f"{module}.{name}"
         for known in (READ, self.users):
             if full in known:
@@ -130,7 +130,7 @@ class Reader(PythonUnpickler):
 
 
 def placing(map_location: Any) -> Callable[[UntypedStorage, str], UntypedStorage]:
-    """What puts a storage that was saved at some place where `map_location` wants it."""
+    """Returns a function that puts a storage that was saved at some place where `map_location` wants it."""
     if map_location is None:
         return restored
     if isinstance(map_location, str | device):

@@ -104,7 +104,7 @@ class ArchiveReader:
             raise RuntimeError(f"load: {name} is damaged: {problem}") from None
 
     def size(self, name: str) -> int:
-        """How many bytes a member has."""
+        """Returns the number of bytes of a member."""
         if not self._has(name):
             raise RuntimeError(f"load: the archive has no member {name}")
         return self._zip.getinfo(self._folder + name).file_size
@@ -189,7 +189,7 @@ class Writer(PythonPickler):
     dispatch = {**PythonPickler.dispatch, FunctionType: save_global}
 
     def reducer_override(self, obj: Any) -> Any:
-        """How the library's own objects are put together again."""
+        """Returns pickle's form of the library's own objects."""
         if isinstance(obj, Tensor) and type(obj).__reduce_ex__ in (Tensor.__reduce_ex__, Parameter.__reduce_ex__):
             return tensor_reduced(obj)
         if isinstance(obj, Size):
@@ -217,7 +217,7 @@ def tensor_reduced(x: Any) -> tuple[Any, ...]:
 
 
 def data_reduced(x: Any, requires_grad: bool) -> tuple[Any, tuple[Any, ...]]:
-    """The same, without class and attributes."""
+    """Returns pickle's form of a tensor without class and attributes."""
     shape, stride = tuple(x._shape), tuple(x._stride)
     if x._storage.has_data:
         storage = TypedStorage(wrap_storage=x._storage, dtype=x._dtype, _quiet=True)

@@ -19,7 +19,7 @@ OF_PRIVATEUSE1 = ("rename_privateuse1_backend", "generate_methods_for_privateuse
 
 
 def __getattr__(name: str) -> Any:
-    """What is imported when first asked for: lower rooms use this one, and few programs need these."""
+    """Imports a module when it is first asked for: lower rooms use this one, and few programs need these."""
     if name in LATE:
         return import_module(f"{__name__}.{name}")
     if name in OF_PRIVATEUSE1:

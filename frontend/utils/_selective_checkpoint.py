@@ -24,7 +24,7 @@ __all__ = [
 
 
 class CheckpointPolicy(enum.Enum):
-    """What becomes of an operator's result. Here MUST and PREFER mean the same, and offloading is recomputing."""
+    """The fate of an operator's result. Here MUST and PREFER mean the same, and offloading is recomputing."""
 
     MUST_SAVE = 0
     PREFER_SAVE = 1
@@ -40,7 +40,7 @@ SAC_IGNORED_OPS = {operator_named("aten::detach")}
 
 
 class SelectiveCheckpointContext:
-    """What a policy is told besides the operator and its arguments: the result."""
+    """The result, which a policy gets besides the operator and its arguments."""
 
     def __init__(self, *, is_recompute: bool, op_output: Any = None) -> None:
         self.is_recompute = is_recompute

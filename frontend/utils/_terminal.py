@@ -1,4 +1,4 @@
-"""What commands print with: headings, indented text, and a progress line that draws over itself on a terminal.
+"""Prints for commands: headings, indented text, and a progress line that draws over itself on a terminal.
 
 Read next: frontend/demo/story.py, cache.py (both print with it).
 """

@@ -157,7 +157,7 @@ def in_turn(steps: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
 
 
 class Surroundings:
-    """What a function found around it: random numbers, autocast and default device. `again()` brings it back."""
+    """The surroundings of a function: random numbers, autocast and default device. `again()` brings them back."""
 
     def __init__(self, preserve_rng_state: bool) -> None:
         self.state = STATE.get()
@@ -433,7 +433,7 @@ class OperatorLog(TorchDispatchMode):
 
 
 def is_of_library(filename: str) -> bool:
-    """Whether a frame of this file, or of generated code, says nothing to users."""
+    """Returns whether a frame of this file, or of generated code, says nothing to users."""
     return filename.startswith("<") or is_own(filename)
 
 

@@ -13,7 +13,7 @@ from redispatch.kernels.declare.overridable import overridable_function
 
 
 class _Symbol:
-    """What has no instances here. TypeError for an attempt to make one."""
+    """A class without instances here. TypeError for an attempt to make one."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> NoReturn:
         raise TypeError(f"a {cls.__name__} cannot be made: all sizes are known here; use int, float or bool")
