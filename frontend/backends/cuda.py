@@ -98,7 +98,7 @@ _REDUCED = [False]
 
 
 def allow_fp16_bf16_reduction_math_sdp(enabled: bool) -> None:
-    """Sets whether sums of 16-bit floats may be 16-bit floats where attention is made of other operators; here none is."""
+    """Sets whether sums of 16-bit floats may be 16-bit floats in attention made of other operators; here none is."""
     _REDUCED[0] = checked(enabled)
 
 

@@ -131,7 +131,7 @@ def extended(found: Found, results: list[Any], candidates: list[Node], graph: Gr
 
 
 def fits(wanted: Any, given: Any, found: Found) -> bool:
-    """Returns whether a value of the graph is computed as one of the pattern is; notes in `found` what stands for what."""
+    """Returns whether a value is computed as one of the pattern is; notes in `found` what stands for what."""
     if isinstance(wanted, Node):
         if wanted in found:
             return found[wanted] is given
