@@ -31,7 +31,8 @@ from redispatch.dispatch import (
     entry_point_of,
     handle_torch_function,
     overrides,
-    with_function_modes,
+    pop_mode,
+    push_mode,
     within,
     without_overrides,
 )
@@ -343,19 +344,12 @@ def _get_current_function_mode() -> Any:
     return modes[-1] if modes else None
 
 
-def _push_mode(mode: TorchFunctionMode) -> None:
-    """Puts a function mode on the stack."""
-    state = STATE.get()
-    STATE.set(with_function_modes(state, (*state.function_modes, mode)))
+_push_mode = push_mode
 
 
 def _pop_mode() -> Any:
     """Takes the innermost function mode off the stack; RuntimeError where there is none."""
-    state = STATE.get()
-    if not state.function_modes:
-        raise RuntimeError("trying to pop from empty mode stack")
-    STATE.set(with_function_modes(state, state.function_modes[:-1]))
-    return state.function_modes[-1]
+    return pop_mode("function_modes")
 
 
 @contextmanager

@@ -43,7 +43,6 @@ from redispatch.dispatch import (
     push_mode,
     runtime_table_keys,
     unset_mode,
-    with_function_modes,
     without,
     without_overrides,
     without_subclasses,
@@ -68,6 +67,8 @@ __all__ = [
 _TensorMeta = TensorMeta
 _TorchDispatchModeKey = TorchDispatchModeKey
 _disabled_torch_dispatch_impl = layers.python._disabled_torch_dispatch_impl
+DisableTorchFunctionSubclass, DisableTorchFunction = without_subclasses, without_overrides
+_push_on_torch_dispatch_stack = _set_dispatch_mode = _push_on_torch_function_stack = push_mode
 
 # Keys and keysets -----------------------------------------------------------------------------------------------------
 
@@ -302,16 +303,6 @@ def _DisableTorchDispatch() -> Setting:
 # Overrides and modes --------------------------------------------------------------------------------------------------
 
 
-def DisableTorchFunctionSubclass() -> Setting:
-    """A region in which no class overrides functions; function modes still do."""
-    return without_subclasses()
-
-
-def DisableTorchFunction() -> Setting:
-    """A region in which neither class nor mode overrides functions."""
-    return without_overrides()
-
-
 def _has_torch_function(args: tuple[Any, ...]) -> bool:
     """Returns whether a mode or one of these arguments overrides functions."""
     return overridden(args, {})
@@ -339,10 +330,6 @@ def _get_dispatch_stack_at(index: int) -> Any:
     return _at(STATE.get().modes, index)
 
 
-def _push_on_torch_dispatch_stack(mode: Any) -> None:
-    push_mode(mode)
-
-
 def _pop_torch_dispatch_stack(mode_key: TorchDispatchModeKey | None = None) -> Any:
     """Takes the innermost mode, or the infra mode of a slot, off the stack; RuntimeError where there is none."""
     if mode_key is None:
@@ -356,11 +343,6 @@ def _pop_torch_dispatch_stack(mode_key: TorchDispatchModeKey | None = None) -> A
 def _get_dispatch_mode(mode_key: TorchDispatchModeKey) -> Any:
     """The active infra mode of a slot, or None."""
     return mode_in_slot(mode_key)
-
-
-def _set_dispatch_mode(mode: Any) -> None:
-    """Puts an infra mode into its slot; RuntimeError where there is one."""
-    push_mode(mode)
 
 
 def _unset_dispatch_mode(mode_key: TorchDispatchModeKey) -> Any:
@@ -377,18 +359,9 @@ def _get_function_stack_at(index: int) -> Any:
     return _at(STATE.get().function_modes, index)
 
 
-def _push_on_torch_function_stack(mode: Any) -> None:
-    state = STATE.get()
-    STATE.set(with_function_modes(state, (*state.function_modes, mode)))
-
-
 def _pop_torch_function_stack() -> Any:
     """Takes the innermost function mode off the stack; RuntimeError where there is none."""
-    state = STATE.get()
-    if not state.function_modes:
-        raise RuntimeError("trying to pop from empty mode stack")
-    STATE.set(with_function_modes(state, state.function_modes[:-1]))
-    return state.function_modes[-1]
+    return pop_mode("function_modes")
 
 
 def _at(stack: tuple[Any, ...], index: int) -> Any:
