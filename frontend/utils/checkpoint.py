@@ -30,6 +30,7 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
 
+from redispatch.amp.autocast_mode import FIELDS
 from redispatch.autograd import Function, SavedTensor, backward, enable_grad, is_grad_enabled, no_grad
 from redispatch.dispatch import AUTOCAST_KEYS, STATE, State, TorchDispatchMode, within
 from redispatch.dispatch.autograd.current_pass import CURRENT_PASS
@@ -175,15 +176,12 @@ def like(former: State) -> State:
     """The present state, but recording, and with the autocast and default device of a former one."""
     now = STATE.get()
     device = [mode for mode in former.function_modes if isinstance(mode, DeviceContext)][-1:]
+    autocast = {name: getattr(former, name) for name in FIELDS}
     return now.replace(
         grad_enabled=True,
         excluded=now.excluded & ~AUTOCAST_KEYS | former.excluded & AUTOCAST_KEYS,
-        autocast_dtypes=former.autocast_dtypes,
-        autocast_cache=None if former.autocast_cache is None else CastCache(),
-        autocast_keeps=former.autocast_keeps,
-        autocast_nesting=former.autocast_nesting,
-        autocast_policies=former.autocast_policies,
         function_modes=(*now.function_modes, *device),
+        **autocast | {"autocast_cache": None if former.autocast_cache is None else CastCache()},
     )
 
 
