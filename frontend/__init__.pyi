@@ -38,7 +38,7 @@ from .func import vmap as vmap
 from .utils._device import get_default_device as get_default_device, set_default_device as set_default_device
 from .utils.install import install as install
 from .utils.settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled, get_deterministic_debug_mode as get_deterministic_debug_mode, get_float32_matmul_precision as get_float32_matmul_precision, get_num_interop_threads as get_num_interop_threads, is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled, is_storage as is_storage, is_vulkan_available as is_vulkan_available, is_warn_always_enabled as is_warn_always_enabled, set_default_tensor_type as set_default_tensor_type, set_deterministic_debug_mode as set_deterministic_debug_mode, set_float32_matmul_precision as set_float32_matmul_precision, set_flush_denormal as set_flush_denormal, set_num_interop_threads as set_num_interop_threads, set_warn_always as set_warn_always, typename as typename, use_deterministic_algorithms as use_deterministic_algorithms
-from .utils.symbolic import SymBool as SymBool, SymFloat as SymFloat, SymInt as SymInt, sym_float as sym_float, sym_int as sym_int, sym_ite as sym_ite, sym_max as sym_max, sym_min as sym_min, sym_not as sym_not, sym_sqrt as sym_sqrt, sym_sum as sym_sum
+from .utils.type_names import SymBool as SymBool, SymFloat as SymFloat, SymInt as SymInt, sym_float as sym_float, sym_int as sym_int, sym_ite as sym_ite, sym_max as sym_max, sym_min as sym_min, sym_not as sym_not, sym_sqrt as sym_sqrt, sym_sum as sym_sum
 from .viz import explain as explain
 from .backend import get_device_module as get_device_module
 from .compiler import compile as compile

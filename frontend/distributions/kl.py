@@ -22,11 +22,10 @@ from .bernoulli import Bernoulli, Binomial, Geometric, Poisson
 from .categorical import Categorical, OneHotCategorical
 from .cauchy import Cauchy, Laplace
 from .distribution import Distribution, ExponentialFamily
-from .exponential import Exponential, Pareto
+from .exponential import Exponential, Gumbel, Pareto, Uniform
 from .gamma import Beta, Dirichlet, Gamma
 from .normal import HalfNormal, MultivariateNormal, Normal, half_log_det, mahalanobis
 from .transformed_distribution import Independent, TransformedDistribution
-from .uniform import Gumbel, Uniform
 from .utils import EULER, sum_rightmost
 
 Rule = Callable[[Any, Any], Any]

@@ -8,11 +8,10 @@ from .parameter import Buffer as Buffer, Parameter as Parameter, UninitializedBu
 from .module import Module as Module
 from .containers import Container as Container, Sequential as Sequential, ModuleList as ModuleList, ModuleDict as ModuleDict, ParameterList as ParameterList, ParameterDict as ParameterDict
 from .activation import Sigmoid as Sigmoid, Tanh as Tanh, PReLU as PReLU, Hardtanh as Hardtanh, ReLU6 as ReLU6, Softmax2d as Softmax2d
-from .adaptive import AdaptiveLogSoftmaxWithLoss as AdaptiveLogSoftmaxWithLoss
 from .attention import MultiheadAttention as MultiheadAttention
 from .images import ZeroPad1d as ZeroPad1d, ZeroPad2d as ZeroPad2d, ZeroPad3d as ZeroPad3d, Upsample as Upsample, UpsamplingNearest2d as UpsamplingNearest2d, UpsamplingBilinear2d as UpsamplingBilinear2d, Fold as Fold
 from .linear import Identity as Identity, Linear as Linear, Bilinear as Bilinear, Flatten as Flatten, Unflatten as Unflatten, PairwiseDistance as PairwiseDistance
-from .loss import NLLLoss2d as NLLLoss2d, LinearCrossEntropyLoss as LinearCrossEntropyLoss
+from .loss import NLLLoss2d as NLLLoss2d, LinearCrossEntropyLoss as LinearCrossEntropyLoss, AdaptiveLogSoftmaxWithLoss as AdaptiveLogSoftmaxWithLoss
 from .normalization import LayerNorm as LayerNorm, RMSNorm as RMSNorm, GroupNorm as GroupNorm, SyncBatchNorm as SyncBatchNorm, CrossMapLRN2d as CrossMapLRN2d
 from .pooling import AvgPool1d as AvgPool1d
 from .rnn import RNNBase as RNNBase, RNN as RNN, GRU as GRU, LSTM as LSTM, RNNCellBase as RNNCellBase, RNNCell as RNNCell, GRUCell as GRUCell, LSTMCell as LSTMCell

@@ -12,16 +12,16 @@ from redispatch.autograd import no_grad
 from redispatch.dispatch.tensor import dtypes
 from redispatch.kernels.ops.from_data import tensor
 
-from .convolution import (
+from .linear import (
     Conv1d,
     Conv2d,
     Conv3d,
     ConvTranspose1d,
     ConvTranspose2d,
     ConvTranspose3d,
+    Linear,
     _Convolution,
 )
-from .linear import Linear
 from .module import Module
 from .normalization import (
     BatchNorm1d,

@@ -11,7 +11,7 @@ from typing import Any
 
 from redispatch.kernels.ops.creation import ones_like, zeros_like
 
-from ..convolution import Conv2d, Conv3d, ConvTranspose2d, ConvTranspose3d
+from ..linear import Conv2d, Conv3d, ConvTranspose2d, ConvTranspose3d
 from ..module import Module
 from ..parameter import Parameter
 

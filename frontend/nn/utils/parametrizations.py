@@ -31,7 +31,7 @@ from redispatch.kernels.ops.orthogonal import linalg_householder_product as hous
 from redispatch.kernels.ops.solving import linalg_solve as solve
 
 from .. import functional
-from ..convolution import _Convolution
+from ..linear import _Convolution
 from ..module import Module
 from . import parametrize
 
