@@ -246,7 +246,7 @@ def shipped(module: str, name: str) -> Any:
     These are the only modules that a file can have imported. Their room is above this one, so it is found by name.
     """
     room = import_module(f"{__name__.split('.')[0]}.subclasses")
-    if module not in {f"{room.__name__}.{place}" for place in room.PLACES.values()}:
+    if module not in {f"{room.__name__}{place}" for place in room.PLACES.values()}:
         return None
     kind = getattr(import_module(module), name, None)
     return kind if isinstance(kind, type) and kind.__module__ == module else None
