@@ -69,6 +69,7 @@ JOINED = {
     },
     "redispatch.fx": {
         "_symbolic_trace": "wrapping",
+        "codegen": "_pytree",
     },
     "redispatch.fx.experimental": {
         "proxy_tensor": "higher_order",
@@ -104,7 +105,7 @@ JOINED = {
     },
     "redispatch.serialization": {
         "names": "rebuild",
-        "writer": "archive",
+        "writer": "api archive",
     },
     "redispatch.utils": {
         "checkpoint": "_selective_checkpoint",

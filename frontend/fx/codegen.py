@@ -28,7 +28,6 @@ from redispatch.dispatch import OpOverload, OpOverloadPacket, pytree
 from redispatch.dispatch.higher_order import HigherOrderOperator
 from redispatch.dispatch.tensor import Tensor
 
-from . import _pytree as fx_pytree
 from .node import Node, qualified_name
 
 MAGIC = {
@@ -50,7 +49,7 @@ ALWAYS = {
     "nan": math.nan,
     "NoneType": type(None),
     "pytree": pytree,
-    "fx_pytree": fx_pytree,
+    "fx_pytree": sys.modules[__name__],  # for `tree_flatten_spec`
 }
 
 
@@ -284,6 +283,14 @@ def summary(node: Node) -> str:
     return getattr(value, "summary", "")
 
 
+def tree_flatten_spec(tree: Any, spec: Any) -> list[Any]:
+    """The leaves of a tree of this structure. ValueError for a tree of another one."""
+    leaves, found = pytree.tree_flatten(tree)
+    if found != spec:
+        raise ValueError(f"the arguments have the structure {found}, but the function was traced with {spec}")
+    return leaves
+
+
 class PyTreeCodeGen(CodeGen):
     """For a function whose arguments and result are pytrees: the placeholders are the leaves of the arguments.
 
@@ -308,7 +315,7 @@ class PyTreeCodeGen(CodeGen):
         return f"return pytree.tree_unflatten({value}, self._out_spec)"
 
     def process_inputs(self, *args: Any) -> Any:
-        return fx_pytree.tree_flatten_spec(list(args), self.in_spec)
+        return tree_flatten_spec(list(args), self.in_spec)
 
     def process_outputs(self, outputs: Any) -> Any:
         return pytree.tree_unflatten(outputs, self.out_spec)
