@@ -296,8 +296,8 @@ def fft_nd(out: Any, x: Any, s: Any, dim: Any, norm: Any, forward: bool = True) 
     return ran(fft_c2c_op, out, x, dims, factor(norm, forward), forward)
 
 
-def ifft_nd(*args: Any) -> Any:
-    return fft_nd(*args, forward=False)
+def ifft_nd(out: Any, x: Any, s: Any, dim: Any, norm: Any) -> Any:
+    return fft_nd(out, x, s, dim, norm, forward=False)
 
 
 def from_reals_nd(name: str, x: Any, s: Any, dim: Any) -> tuple[Any, list[int]]:
