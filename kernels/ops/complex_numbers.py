@@ -127,8 +127,6 @@ resolve_conj, resolve_neg = public(resolve_conj_op), public(resolve_neg_op)
 
 # --- conjugates in memory ---------------------------------------------------------------------------------------------
 
-conj_physical_inplace_op = Operator("conj_physical_(Tensor(a!) self) -> Tensor(a!)", tags=("inplace", "pointwise"))
-
 
 @composite("conj_physical(Tensor self) -> Tensor", out="out", out_by=None, face=False)
 def conj_physical_op(self):
@@ -157,20 +155,25 @@ def conj_physical_copy_op(self):
     return clone_kernel(turned_over(self, CONJUGATE), None)
 
 
-@conj_physical_inplace_op.kernel("CPU", "Meta")
-def conj_physical_inplace_kernel(self):
+@kernel(
+    "conj_physical_(Tensor(a!) self) -> Tensor(a!)",
+    "CPU",
+    "Meta",
+    tags=("inplace", "pointwise"),
+    understands=("Conjugate",),
+    derivative=lambda grad: grad.conj_physical(),
+    node="ConjPhysicalBackward1",
+    for_complex=True,
+    forward="linear",
+    doc="Conjugates the elements, in place.",
+)
+def conj_physical_(self):
     if self._dtype.is_complex and self._device.type == "cpu":
         kernels.copy(self._operand, self._operand, conj=True)
     return self
 
 
-conj_physical_inplace_op.understands("Conjugate")
-conj_physical_inplace_op.derivative(
-    self=lambda grad: grad.conj_physical(), node="ConjPhysicalBackward1", for_complex=True
-)
-conj_physical_inplace_op.forward("linear")
 conj_physical, _conj_physical = public(conj_physical_op), public(conj_physical_copy_op)
-conj_physical_ = public(conj_physical_inplace_op, doc="Conjugates the elements, in place.")
 
 # --- complex numbers as pairs of reals --------------------------------------------------------------------------------
 

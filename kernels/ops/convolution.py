@@ -18,8 +18,9 @@ from redispatch.dispatch.tensor import CPU, Tensor, channels_last_strides, devic
 from redispatch.kernels import Operand, is_contiguous
 
 from ..declare.declare import Operator, taking
+from ..declare.operator import CUDA_LOWER, kernel, structured
 from ..declare.public import public
-from ..declare.structured import Meta, Structured, not_implemented
+from ..declare.structured import Meta, not_implemented
 
 ARGUMENTS = (
     "SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups"
@@ -27,18 +28,6 @@ ARGUMENTS = (
 
 HOW = ("stride", "padding", "dilation", "transposed", "output_padding", "groups")
 
-convolution_op = Structured(
-    f"convolution(Tensor input, Tensor weight, Tensor? bias, {ARGUMENTS}) -> Tensor",
-    out="out",
-    refuses="bool",
-    core=True,
-    autocast={"cuda": "lower_precision_fp"},
-)
-convolution_backward_op = Operator(
-    f"convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, {ARGUMENTS}, "
-    "bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
-    core=True,
-)
 
 # --- arguments -------------------------------------------------------------------------------------------------------
 
@@ -261,8 +250,16 @@ def is_channels_last(x: Tensor) -> bool:
 # --- forward ---------------------------------------------------------------------------------------------------------
 
 
-@convolution_op.meta
-def convolution_meta(input: Tensor, weight: Tensor, bias: Any, *how: Any) -> Meta:
+@structured(
+    f"convolution(Tensor input, Tensor weight, Tensor? bias, {ARGUMENTS}) -> Tensor",
+    out="out",
+    refuses="bool",
+    core=True,
+    autocast=CUDA_LOWER,
+    method=False,
+)
+def convolution(input, weight, bias, *how):
+    """Returns the convolution of images of any rank, transposed or not, in groups of channels."""
     check_dtypes(input, weight, bias)
     setting = Setting(input, weight, None if bias is None else bias._shape, *how)
     if input._dtype.name == "bool":
@@ -272,9 +269,8 @@ def convolution_meta(input: Tensor, weight: Tensor, bias: Any, *how: Any) -> Met
     return Meta(shape, input._dtype, input._device, channels_last_strides(shape) if lies else None)
 
 
-@convolution_op.body
-def convolution_body(out: Tensor, input: Tensor, weight: Tensor, bias: Any, *how: Any) -> None:
-    """Returns the convolution of images of any rank, transposed or not, in groups of channels."""
+@convolution.op.body
+def convolution_body(out, input, weight, bias, *how):
     compute = compute_dtype(input)
     setting = Setting(input, weight, None, *how)
     whole = out._dtype is compute and is_contiguous(out._shape, out._stride) and out._offset == 0
@@ -310,10 +306,15 @@ def check_gradient(grad_output: Tensor, setting: Setting, input: Tensor, weight:
     return made
 
 
-@convolution_backward_op.kernel("CPU", "Meta")
-def convolution_backward_kernel(
-    grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: Any, *how_and_mask: Any
-) -> tuple[Any, Any, Any]:
+@kernel(
+    f"convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, {ARGUMENTS}, "
+    "bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    "CPU",
+    "Meta",
+    core=True,
+    face=False,
+)
+def convolution_backward_op(grad_output, input, weight, bias_sizes, *how_and_mask):
     """(gradient of the input, of the weight, of the bias), each None where the mask does not ask for it."""
     *how, output_mask = how_and_mask
     setting = Setting(input, weight, None, *how)
@@ -322,7 +323,7 @@ def convolution_backward_kernel(
     shapes = [input._shape, weight._shape, (made[1],)]
     if input._device.type == "meta":
         wanted = zip(shapes, output_mask, strict=True)
-        return tuple(empty(shape, input._dtype, input._device) if ask else None for shape, ask in wanted)  # type: ignore[return-value]  # as many as the tuple says
+        return tuple(empty(shape, input._dtype, input._device) if ask else None for shape, ask in wanted)
     into, out = input._shape[2:], made[2:]
     product = setting.product(out, into, weight) if transposed else setting.product(into, out, weight)
     full = grad_output._shape.numel() > 0 and input._shape.numel() > 0
@@ -344,7 +345,7 @@ def convolution_backward_kernel(
     if of_bias is not None and grad_output._shape.numel():
         kernels.SUM.run(of_bias._operand, grad_output._operand, [d for d in range(len(made)) if d != 1])
     laid = (input, weight), (weight, input), ()
-    return tuple(  # type: ignore[return-value]  # three
+    return tuple(
         None if one is None else like_images(as_dtype(one, input._dtype), *given)
         for one, given in zip(found, laid, strict=True)
     )
@@ -357,7 +358,7 @@ def convolution_gradients(grad: Any, input: Any, weight: Any, bias: Any, *how_an
     return convolution_backward_op.functional(grad, input, weight, sizes, *how, list(needs))
 
 
-convolution_op.derivative((("input", "weight", "bias"), convolution_gradients))
+convolution.op.derivative((("input", "weight", "bias"), convolution_gradients))
 
 
 @taking("grads", "grad_output", "input", "weight", *HOW, "output_mask", "needs")
@@ -366,7 +367,7 @@ def second_gradients(grads: Sequence[Any], grad_output: Any, input: Any, weight:
     *how, output_mask, needs = rest
     given = iter(grads)  # of the results that are there
     of_input, of_weight, of_bias = (next(given) if there else None for there in output_mask)
-    convolve, backward = convolution_op.functional, convolution_backward_op.functional
+    convolve, backward = convolution.op.functional, convolution_backward_op.functional
     to_grad = to_input = to_weight = None
     if needs[0]:
         parts = []
@@ -385,7 +386,6 @@ def second_gradients(grads: Sequence[Any], grad_output: Any, input: Any, weight:
 
 
 convolution_backward_op.derivative((("grad_output", "input", "weight"), second_gradients))
-convolution = public(convolution_op, method=False)
 
 # --- what users call -------------------------------------------------------------------------------------------------
 
@@ -399,8 +399,8 @@ def batched(name: str, dims: int, input: Any, weight: Any, bias: Any, *how: Any)
             f"{list(input._shape)}"
         )
     if ndim == dims + 2:
-        return convolution_op.functional(input, weight, bias, *how)
-    return convolution_op.functional(input.unsqueeze(0), weight, bias, *how).squeeze(0)
+        return convolution.op.functional(input, weight, bias, *how)
+    return convolution.op.functional(input.unsqueeze(0), weight, bias, *how).squeeze(0)
 
 
 def padded_same(name: str, dims: int, input: Any, weight: Any, bias: Any, stride: Any, padding: str, *more: Any) -> Any:
@@ -450,7 +450,7 @@ def declare(dims: int) -> tuple[Any, Any]:
     def plain(input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
         if len(input._shape) == rank.batched:
             return call(
-                convolution_op.functional, [input, weight, bias, stride, padding, dilation, False, rank.zeros, groups]
+                convolution.op.functional, [input, weight, bias, stride, padding, dilation, False, rank.zeros, groups]
             )
         return batched(name, dims, input, weight, bias, stride, padding, dilation, False, [0] * dims, groups)
 
@@ -465,7 +465,7 @@ def declare(dims: int) -> tuple[Any, Any]:
     ) -> Any:
         if len(input._shape) == rank.batched:
             return call(
-                convolution_op.functional,
+                convolution.op.functional,
                 [input, weight, bias, stride, padding, dilation, True, output_padding, groups],
             )
         return batched(turned, dims, input, weight, bias, stride, padding, dilation, True, output_padding, groups)

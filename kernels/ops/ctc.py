@@ -18,6 +18,7 @@ from redispatch.dispatch.tensor import Tensor, dtypes, empty
 from redispatch.kernels import numbers
 
 from ..declare.declare import Operator
+from ..declare.operator import CPU_FP32, composite
 from ..declare.public import public
 from ..declare.structured import not_implemented
 from .comparison import where_op
@@ -105,9 +106,7 @@ def labels_of(targets: Tensor, times: list[int], counts: list[int], classes: int
 
 @ctc_list_op.kernel("CPU")
 @ctc_tensor_op.kernel("CPU")
-def ctc_kernel(
-    log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int, zero_infinity: bool
-) -> tuple[Tensor, Tensor]:
+def ctc_kernel(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):
     """(losses [batch], alpha [batch, time, 2 * longest + 1])"""
     times, counts = as_lengths(input_lengths, "input_lengths"), as_lengths(target_lengths, "target_lengths")
     check_ctc(log_probs, targets, times, counts, blank)
@@ -143,16 +142,8 @@ def check_saved(log_probs: Tensor, grad: Tensor, losses: Tensor, alpha: Tensor, 
 @ctc_backward_list_op.kernel("CPU")
 @ctc_backward_tensor_op.kernel("CPU")
 def ctc_backward_kernel(
-    grad: Tensor,
-    log_probs: Tensor,
-    targets: Tensor,
-    input_lengths: Any,
-    target_lengths: Any,
-    neg_log_likelihood: Tensor,
-    log_alpha: Tensor,
-    blank: int,
-    zero_infinity: bool,
-) -> Tensor:
+    grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood, log_alpha, blank, zero_infinity
+):
     times, counts = as_lengths(input_lengths, "input_lengths"), as_lengths(target_lengths, "target_lengths")
     check_ctc(log_probs, targets, times, counts, blank)
     longest, batch, classes = log_probs._shape
@@ -169,13 +160,11 @@ def ctc_backward_kernel(
 
 
 @ctc_list_op.kernel("Meta")
-def ctc_meta(
-    log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int, zero_infinity: bool
-) -> tuple[Tensor, Tensor]:
+def ctc_meta(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):
     check_ctc(log_probs, targets, list(input_lengths), list(target_lengths), blank)
     longest, batch, _ = log_probs._shape
     shape = (batch, longest, 2 * max(target_lengths) + 1)
-    return tuple(empty(size, log_probs._dtype, log_probs._device) for size in ((batch,), shape))  # type: ignore[return-value]  # as many as the tuple says
+    return tuple(empty(size, log_probs._dtype, log_probs._device) for size in ((batch,), shape))
 
 
 ctc_list_op.derivative(
@@ -197,14 +186,6 @@ ctc_tensor_op.derivative(
     node="CtcLossBackward1",
 )
 
-ctc_loss_list_op = Operator(
-    f"ctc_loss.IntList({LISTS}, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor",
-    refuses="whole halves complex",
-)
-ctc_loss_tensor_op = Operator(
-    f"ctc_loss.Tensor({TENSORS}, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor"
-)
-
 
 def ctc_of(forward: Any, args: Any, lengths: Any, reduction: int, blank: int, zero_infinity: bool) -> Any:
     """The losses, those without any path as 0 if `zero_infinity`; a mean is that of the losses per label."""
@@ -219,10 +200,12 @@ def ctc_of(forward: Any, args: Any, lengths: Any, reduction: int, blank: int, ze
     return reduced(loss / lengths(loss).clamp_min(1) if reduction == MEAN else loss, reduction)
 
 
-@ctc_loss_list_op.implicit
-def ctc_list_composite(
-    log_probs: Any, targets: Any, times: Any, counts: Any, blank: int, reduction: int, zero_infinity: bool
-) -> Any:
+@composite(
+    f"ctc_loss.IntList({LISTS}, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor",
+    refuses="whole halves complex",
+    autocast=CPU_FP32,
+)
+def ctc_loss_list_op(log_probs, targets, times, counts, blank, reduction, zero_infinity):
     """Returns the negative logarithm of the probability of target sequences, over all their alignments."""
     args = log_probs, targets, times, counts
 
@@ -232,14 +215,12 @@ def ctc_list_composite(
     return ctc_of(ctc_list_op.functional, args, lengths, reduction, blank, zero_infinity)
 
 
-@ctc_loss_tensor_op.implicit
-def ctc_tensor_composite(
-    log_probs: Any, targets: Any, times: Any, counts: Any, blank: int, reduction: int, zero_infinity: bool
-) -> Any:
+@composite(
+    f"ctc_loss.Tensor({TENSORS}, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor", autocast=CPU_FP32
+)
+def ctc_loss_tensor_op(log_probs, targets, times, counts, blank, reduction, zero_infinity):
     args = log_probs, targets, times, counts
     return ctc_of(ctc_tensor_op.functional, args, lambda loss: counts.to(loss.device), reduction, blank, zero_infinity)
 
 
-ctc_loss_list_op.autocast(cpu="fp32")
-ctc_loss_tensor_op.autocast(cpu="fp32")
 ctc_loss = public(ctc_loss_list_op, ctc_loss_tensor_op, method=False)

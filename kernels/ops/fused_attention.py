@@ -178,10 +178,7 @@ def scores_of(query: Any, key: Any, bias: Any, is_causal: bool, scale: Any) -> A
 
 
 @efficient_op.explicit
-def efficient_definition(
-    query: Any, key: Any, value: Any, attn_bias: Any, compute_log_sumexp: bool, dropout_p: float, is_causal: bool,
-    scale: Any,
-) -> tuple[Any, ...]:  # fmt: skip
+def efficient_definition(query, key, value, attn_bias, compute_log_sumexp, dropout_p, is_causal, scale):
     result, kept, seed, offset = (
         meta.allocate()
         for meta in efficient_metadata(query, key, value, attn_bias, compute_log_sumexp, dropout_p, is_causal, scale)
@@ -212,9 +209,20 @@ def logs_of(scores: Any) -> Any:
 
 @efficient_backward_op.explicit
 def efficient_backward_definition(
-    grad_out: Any, query: Any, key: Any, value: Any, attn_bias: Any, out: Any, logsumexp: Any, philox_seed: Any,
-    philox_offset: Any, dropout_p: float, grad_input_mask: Sequence[bool], is_causal: bool, scale: Any,
-) -> tuple[Any, ...]:  # fmt: skip
+    grad_out,
+    query,
+    key,
+    value,
+    attn_bias,
+    out,
+    logsumexp,
+    philox_seed,
+    philox_offset,
+    dropout_p,
+    grad_input_mask,
+    is_causal,
+    scale,
+):
     metas = efficient_backward_metas(
         grad_out, query, key, value, attn_bias, out, logsumexp, philox_seed, philox_offset, dropout_p, grad_input_mask,
         is_causal, scale,

@@ -16,6 +16,7 @@ from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, metadata_of, no
 from redispatch.kernels import is_dense
 
 from ..declare.declare import Operator
+from ..declare.operator import kernel
 from ..declare.structured import not_implemented
 from .arithmetic import add_op
 
@@ -29,7 +30,6 @@ OPTIONS = (
 )
 adam_op = Operator(f"_fused_adam_({LISTS}, *, {OPTIONS}) -> ()", refuses="whole complex")
 adamw_op = Operator(f"_fused_adamw_({LISTS}, *, {OPTIONS}) -> ()", refuses="whole complex")
-foreach_add_op = Operator("_foreach_add_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()", refuses="bool")
 
 
 def adam_kernel(decoupled: bool) -> Any:
@@ -123,12 +123,12 @@ adamw_op.kernel("CPU")(adam_kernel(decoupled=True))
 
 @adam_op.kernel("Meta")
 @adamw_op.kernel("Meta")
-def adam_meta(*args: Any) -> None:
+def adam_meta(*args):
     """Nothing is there to be updated."""
 
 
-@foreach_add_op.kernel("CPU", "Meta", dispatches=True)
-def foreach_add_kernel(self: list[Tensor], scalar: Any) -> None:
+@kernel("_foreach_add_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()", "CPU", "Meta", refuses="bool", dispatches=True)
+def foreach_add_op(self, scalar):
     plain = type(scalar) is int
     for x in self:
         if plain and x._dtype is dtypes.float32 and not x._shape and x._array is not None:  # as counts of steps are

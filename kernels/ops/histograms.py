@@ -23,7 +23,6 @@ _OPTIONS = "Tensor? weight=None, bool density=False"
 _NAMED = "(Tensor hist, Tensor bin_edges)"
 _SEVERAL = f"float[]? range=None, {_OPTIONS}) -> (Tensor hist, Tensor[] bin_edges)"
 histogramdd_op = Operator(f"histogramdd(Tensor self, int[] bins, {_SEVERAL}", refuses="whole halves complex")
-histogramdd_edges_op = Operator(f"histogramdd.TensorList_bins(Tensor self, Tensor[] bins, {_SEVERAL}")
 
 
 # --- samples, edges, counts, as numpy arrays --------------------------------------------------------------------------
@@ -256,8 +255,8 @@ def histogramdd_number_op(self, bins, range_, weight, density):
     return histogramdd_composite(self, [bins] * innermost(self), range_, weight, density)
 
 
-@histogramdd_edges_op.implicit
-def histogramdd_by_edges(self, bins, range_, weight, density):
+@composite(f"histogramdd.TensorList_bins(Tensor self, Tensor[] bins, {_SEVERAL}")
+def histogramdd_edges_op(self, bins, range_, weight, density):
     return counts_by_edges_op.functional(self, bins, weight=weight, density=density), list(bins)
 
 

@@ -13,7 +13,7 @@ from redispatch.dispatch.tensor import can_cast, owner_of, promote_types, result
 from redispatch.kernels import has_internal_overlap
 
 from ..declare.declare import Operator
-from ..declare.operator import kernel
+from ..declare.operator import composite, kernel
 from ..declare.public import public
 
 
@@ -70,19 +70,29 @@ requires_grad_op = inquiry(
 )
 
 
-set_data_op = Operator("set_data(Tensor(a!) self, Tensor new_data) -> ()")
-retain_grad_op = Operator("retain_grad(Tensor(a!) self) -> ()")
-set_data_op.understands("Conjugate", "Negative", "ZeroTensor")
-retain_grad_op.understands("Conjugate", "Negative", "ZeroTensor")
-
-
-@set_data_op.implicit
-def set_data(self, new_data):
+@composite(
+    "set_data(Tensor(a!) self, Tensor new_data) -> ()",
+    understands=(
+        "Conjugate",
+        "Negative",
+        "ZeroTensor",
+    ),
+    face=False,
+)
+def set_data_op(self, new_data):
     self.data = new_data
 
 
-@retain_grad_op.implicit
-def retain_grad(self):
+@composite(
+    "retain_grad(Tensor(a!) self) -> ()",
+    understands=(
+        "Conjugate",
+        "Negative",
+        "ZeroTensor",
+    ),
+    face=False,
+)
+def retain_grad_op(self):
     self.retain_grad()
 
 

@@ -38,7 +38,7 @@ def check_number(tensor: Tensor, name: str, element: Any = dtypes.float32) -> No
 
 
 @unscale_op.kernel("CPU")
-def unscale_kernel(self: list[Tensor], found_inf: Tensor, inv_scale: Tensor) -> None:
+def unscale_kernel(self, found_inf, inv_scale):
     """Multiplies each of `self` by `inv_scale`; sets `found_inf` to 1 where one of them holds an infinity or NaN."""
     check_number(found_inf, "found_inf")
     check_number(inv_scale, "inv_scale")
@@ -54,14 +54,7 @@ def unscale_kernel(self: list[Tensor], found_inf: Tensor, inv_scale: Tensor) -> 
 
 
 @update_scale_op.kernel("CPU")
-def update_scale_kernel(
-    self: Tensor,
-    growth_tracker: Tensor,
-    found_inf: Tensor,
-    scale_growth_factor: float,
-    scale_backoff_factor: float,
-    growth_interval: int,
-) -> Tensor:
+def update_scale_kernel(self, growth_tracker, found_inf, scale_growth_factor, scale_backoff_factor, growth_interval):
     """The scale, in place: smaller where `found_inf` is not 0; larger, unless that would be infinite, after
     `growth_interval` calls where it was 0, which `growth_tracker` counts."""
     check_number(growth_tracker, "growth_tracker", dtypes.int32)
@@ -82,12 +75,12 @@ def update_scale_kernel(
 
 
 @unscale_op.kernel("Meta")
-def unscale_meta(self: list[Tensor], found_inf: Tensor, inv_scale: Tensor) -> None:
+def unscale_meta(self, found_inf, inv_scale):
     """Nothing is there to be multiplied."""
 
 
 @update_scale_op.kernel("Meta")
-def update_scale_meta(self: Tensor, *rest: Any) -> Tensor:
+def update_scale_meta(self, *rest):
     return self
 
 

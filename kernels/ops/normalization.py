@@ -12,8 +12,8 @@ from redispatch.dispatch.autograd import pulled_back
 from redispatch.dispatch.specialiser.annotations import inline
 from redispatch.dispatch.tensor import Tensor, dtype, dtypes, empty
 
-from ..declare.declare import Operator, no_formula
-from ..declare.plan import Run
+from ..declare.declare import no_formula
+from ..declare.operator import CUDA_FP32, composite
 from ..declare.planned import PlannedSeveral, on_dense
 from ..declare.public import public
 from ..declare.structured import Meta, not_implemented
@@ -61,9 +61,7 @@ def native_layer_norm_metas(
 
 
 @native_layer_norm_op.loop
-def native_layer_norm_loop(
-    outs: tuple[Tensor, ...], input: Tensor, normalized_shape: Sequence[int], weight: Any, bias: Any, eps: float
-) -> Run:
+def native_layer_norm_loop(outs, input, normalized_shape, weight, bias, eps):
     size = math.prod(normalized_shape)
     rows = input._shape.numel() // size if size else 0
     wide = dtypes.float64 if input._dtype is dtypes.float64 else dtypes.float32  # in which the kernel computes
@@ -113,17 +111,7 @@ def native_layer_norm_backward_metas(
 
 
 @native_layer_norm_backward_op.loop
-def native_layer_norm_backward_loop(
-    outs: tuple[Tensor | None, ...],
-    grad_out: Tensor,
-    input: Tensor,
-    normalized_shape: Sequence[int],
-    mean: Tensor,
-    rstd: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    output_mask: Sequence[bool],
-) -> Run:
+def native_layer_norm_backward_loop(outs, grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
     kind, size = input._dtype, math.prod(normalized_shape)
     wide = computes_in(kind)
     scale = None if weight is None else weight._dtype if computes_in(weight._dtype) is wide else wide
@@ -219,22 +207,16 @@ native_layer_norm = public(
     native_layer_norm_op, method=False, doc="Returns (result, mean, 1 / standard deviation) over the last dimensions."
 )
 
-layer_norm_op = Operator(
+
+@composite(
     "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
     "bool cudnn_enable=True) -> Tensor",
     refuses="whole complex",
+    autocast=CUDA_FP32,
+    method=False,
 )
-
-
-@layer_norm_op.implicit
 @inline
-def layer_norm_composite(
-    input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float, cudnn_enable: bool
-) -> Any:
+def layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
     """Returns x less its mean over its standard deviation, both over the last dimensions, times `weight` plus
     `bias`."""
     return call(native_layer_norm_op.functional, [input, normalized_shape, weight, bias, eps])[0]
-
-
-layer_norm_op.autocast(cuda="fp32")
-layer_norm = public(layer_norm_op, method=False)

@@ -28,6 +28,7 @@ from redispatch.kernels import log as log_
 from redispatch.kernels import log1p as log1p_
 
 from ..declare.declare import Function, Operator, taking, through
+from ..declare.operator import FP32, composite, kernel
 from ..declare.plan import Run
 from ..declare.planned import Planned
 from ..declare.pointwise import COMPLEX, NOT_FLOATING, WHOLE
@@ -153,7 +154,6 @@ class PairSlope(OfPairs):
         return self.values(out, args, [*(args[i] for i in self.number_places), factor])
 
 
-BOTH = {"cpu": "fp32", "cuda": "fp32"}
 NO_KERNEL = ("bool", *COMPLEX)
 
 
@@ -190,7 +190,7 @@ mse_op = PairLoss(
     "mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
     squared_difference,
     out="out",
-    autocast=BOTH,
+    autocast=FP32,
     refuses={NOT_FLOATING: "mse_cpu"},
 )
 mse_backward_op = PairSlope(
@@ -217,16 +217,15 @@ mse_backward_op.derivative(
     ),
 )
 mse_loss = public(mse_op, module="nn", doc="Returns the squares of the differences, or their mean or sum.")
-l1_op = Operator("l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", autocast=BOTH, refuses={"bool": ""})
 
 
-@l1_op.implicit
-def l1_composite(self: Any, target: Any, reduction: int) -> Any:
+@composite(
+    "l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", autocast=FP32, refuses={"bool": ""}, module="nn"
+)
+def l1_loss(self, target, reduction):
     """Returns the absolute values of the differences, or their mean or sum."""
     return reduced((self - target).abs(), reduction)
 
-
-l1_loss = public(l1_op, module="nn")
 
 # --- huber_loss, smooth_l1_loss: a parabola near 0 that goes on in straight lines ------------------------------------
 
@@ -258,7 +257,7 @@ huber_op = PairLoss(
     huber,
     as_self=True,
     out="out",
-    autocast=BOTH,
+    autocast=FP32,
     refuses={NOT_FLOATING: "huber_cpu"},
 )
 huber_backward_op = PairSlope(
@@ -271,7 +270,7 @@ smooth_l1_op = PairLoss(
     "smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor",
     smooth_l1,
     out="out",
-    autocast=BOTH,
+    autocast=FP32,
     refuses={NOT_FLOATING: "smooth_l1_cpu"},
 )
 smooth_l1_backward_op = PairSlope(
@@ -283,13 +282,13 @@ smooth_l1_backward_op = PairSlope(
 
 
 @huber_op.check
-def check_huber(self: Tensor, target: Tensor, reduction: int, delta: float) -> None:
+def check_huber(self, target, reduction, delta):
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
 
 
 @smooth_l1_op.check
-def check_smooth_l1(self: Tensor, target: Tensor, reduction: int, beta: float) -> None:
+def check_smooth_l1(self, target, reduction, beta):
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
 
@@ -319,30 +318,29 @@ smooth_l1_loss = public(
 
 # --- soft_margin_loss: the targets are 1 and -1 ----------------------------------------------------------------------
 
-soft_margin_op = Operator(
+
+@kernel(
     "soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
-    autocast=BOTH,
+    autocast=FP32,
     batching="losses",
     refuses={WHOLE: ""},
+    module="nn",
 )
-soft_margin_backward_op = Operator(
-    "soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
-    batching="losses",
-    late_out="grad_input",
-    refuses={WHOLE: ""},
-)
-
-
-@soft_margin_op.explicit
-def soft_margin_kernel(self: Any, target: Any, reduction: int) -> Any:
+def soft_margin_loss(self, target, reduction):
     """Returns log(1 + exp(-x y)) in the dtype of `self`, or its mean or sum."""
     loss = (-target * self).exp().log1p()
     check_can_cast(loss.dtype, self.dtype)
     return reduced(loss.to(self.dtype), reduction)
 
 
-@soft_margin_backward_op.explicit
-def soft_margin_backward_kernel(grad_output: Any, self: Any, target: Any, reduction: int) -> Any:
+@kernel(
+    "soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
+    batching="losses",
+    late_out="grad_input",
+    refuses={WHOLE: ""},
+    face=False,
+)
+def soft_margin_backward_op(grad_output, self, target, reduction):
     """-y exp(-x y) / (1 + exp(-x y)) of each pair."""
     z = (-target * self).exp()
     check_can_cast(z.dtype, self.dtype)
@@ -354,8 +352,7 @@ def soft_margin_bend(grad: Any, grad_output: Any, self: Any, target: Any, reduct
     return grad * grad_output * (target * target * z * (1 - z)) * share(self.shape, target.shape, reduction)
 
 
-differentiate(soft_margin_op, soft_margin_backward_op, soft_margin_bend, by_target=False)
-soft_margin_loss = public(soft_margin_op, module="nn")
+differentiate(soft_margin_loss.op, soft_margin_backward_op, soft_margin_bend, by_target=False)
 
 # --- binary_cross_entropy: self is a probability ---------------------------------------------------------------------
 
@@ -426,7 +423,7 @@ probability_backward_op = PairSlope(
 
 
 @probability_op.check
-def check_probabilities(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int) -> None:
+def check_probabilities(self, target, weight, reduction):
     for x in (target, weight):
         if x is not None and x._dtype is not self._dtype:
             raise RuntimeError(f"Found dtype {x._dtype.tensor_name} but expected {self._dtype.tensor_name}")
@@ -475,7 +472,7 @@ bce_op = PairLoss(
     "int reduction=1) -> Tensor",
     logit_loss,
     cost=16,
-    autocast=BOTH,
+    autocast=FP32,
     refuses={NOT_FLOATING: "log_sigmoid_cpu"},
 )
 
@@ -505,20 +502,14 @@ binary_cross_entropy_with_logits = public(
 
 # --- kl_div, poisson_nll_loss ----------------------------------------------------------------------------------------
 
-kl_div_op = Operator(
+
+@composite(
     "kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor",
-    autocast=BOTH,
+    autocast=FP32,
     refuses={NOT_FLOATING: ""},
+    method=False,
 )
-poisson_op = Operator(
-    "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
-    autocast=BOTH,
-    refuses={"bool": ""},
-)
-
-
-@kl_div_op.implicit
-def kl_div_composite(self: Any, target: Any, reduction: int, log_target: bool) -> Any:
+def kl_div(self, target, reduction, log_target):
     """Returns q (log q - self), of log probabilities and a target q, or its logarithm; or its mean or sum."""
     for x in (self, target):
         if x.dtype.is_complex:
@@ -532,8 +523,13 @@ def kl_div_composite(self: Any, target: Any, reduction: int, log_target: bool) -
     return reduced(xlogy_op.functional(target, target) - product, reduction)
 
 
-@poisson_op.implicit
-def poisson_composite(input: Any, target: Any, log_input: bool, full: bool, eps: float, reduction: int) -> Any:
+@composite(
+    "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
+    autocast=FP32,
+    refuses={"bool": ""},
+    method=False,
+)
+def poisson_nll_loss(input, target, log_input, full, eps, reduction):
     """Returns λ - k log λ, of counts k and rates λ or their logarithms; `full` adds log k! by Stirling's formula."""
     if log_input:
         product = target * input
@@ -545,7 +541,3 @@ def poisson_composite(input: Any, target: Any, log_input: bool, full: bool, eps:
         stirling = target * target.log() - target + root
         loss = loss.add_(stirling.masked_fill(target <= 1, 0))
     return reduced(loss, reduction)
-
-
-kl_div = public(kl_div_op, method=False)
-poisson_nll_loss = public(poisson_op, method=False)

@@ -17,31 +17,39 @@ from redispatch.dispatch.specialiser.annotations import leaf
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, empty, wrap_dim
 from redispatch.kernels.cpu.scan import Scan
 
-from ..declare.declare import Operator
+from ..declare.operator import CUDA_SET_DTYPE, kernel, planned
 from ..declare.plan import Run
-from ..declare.planned import Planned
-from ..declare.public import public
 from ..declare.structured import Meta, apart, check_no_internal_overlap, not_implemented, resize_out
 from .extremes import chosen
 from .reductions import DTYPE, in_dtype, summing_dtype
 
 # --- cumsum, cumprod -------------------------------------------------------------------------------------------------
 
-cumsum_op = Planned(
-    f"cumsum(Tensor self, int dim, *, {DTYPE}) -> Tensor", inplace=True, out="out", dtype_of_target=True, core=True
-)
-cumprod_op = Planned(
-    f"cumprod(Tensor self, int dim, *, {DTYPE}) -> Tensor", inplace=True, out="out", dtype_of_target=True
-)
 
-
-@cumsum_op.meta
-def cumsum_meta(self: Tensor, dim: int, dtype: Any) -> Meta:
+@planned(
+    f"cumsum(Tensor self, int dim, *, {DTYPE}) -> Tensor",
+    inplace=True,
+    out="out",
+    dtype_of_target=True,
+    core=True,
+    derivative=lambda grad, dim: from_the_end(grad, dim),
+    forward="linear",
+    autocast=CUDA_SET_DTYPE,
+    doc="Returns the sums of all elements up to each along `dim`.",
+)
+def cumsum(self, dim, dtype):
     return scan_meta("cumsum", self, dim, dtype)
 
 
-@cumprod_op.meta
-def cumprod_meta(self: Tensor, dim: int, dtype: Any) -> Meta:
+@planned(
+    f"cumprod(Tensor self, int dim, *, {DTYPE}) -> Tensor",
+    inplace=True,
+    out="out",
+    dtype_of_target=True,
+    autocast=CUDA_SET_DTYPE,
+    doc="Returns the products of all elements up to each along `dim`.",
+)
+def cumprod(self, dim, dtype):
     return scan_meta("cumprod", self, dim, dtype)
 
 
@@ -58,13 +66,13 @@ def scan_loop(scan: Scan, out: Tensor, self: Tensor, dim: int, dtype: Any) -> Ru
     return in_dtype(summing_dtype(self, dtype), lambda x: scan.ready(out._operand, x, axis), self)
 
 
-@cumsum_op.loop
-def cumsum_loop(out: Tensor, self: Tensor, dim: int, dtype: Any) -> Run:
+@cumsum.op.loop
+def cumsum_loop(out, self, dim, dtype):
     return scan_loop(kernels.CUMSUM, out, self, dim, dtype)
 
 
-@cumprod_op.loop
-def cumprod_loop(out: Tensor, self: Tensor, dim: int, dtype: Any) -> Run:
+@cumprod.op.loop
+def cumprod_loop(out, self, dim, dtype):
     return scan_loop(kernels.CUMPROD, out, self, dim, dtype)
 
 
@@ -73,7 +81,8 @@ def from_the_end(grad: Any, dim: int) -> Any:
     return grad.flip(dim).cumsum(dim).flip(dim)
 
 
-def cumprod_backward(grad: Any, self: Any, result: Any, dim: int) -> Any:
+@cumprod.op.gradient("self")
+def cumprod_backward(grad, self, result, dim):
     """The gradient of running products: for x[k], the sum over i >= k of grad[i] times the others up to x[i].
 
     Up to the first zero that is grad * result / x[k]. At it the others are multiplied with a 1 in its place; behind it
@@ -104,34 +113,30 @@ def running_products_of_others(self: Any, dim: int) -> Any:
     return square.masked_fill(own, 1).cumprod(dim + 1).masked_fill(later, 0)
 
 
-cumsum_op.derivative(self=lambda grad, dim: from_the_end(grad, dim))
-cumsum_op.forward("linear")
-cumprod_op.derivative(self=cumprod_backward)
-cumsum_op.autocast(cuda="fp32_set_opt_dtype")
-cumprod_op.autocast(cuda="fp32_set_opt_dtype")
-cumsum = public(cumsum_op, doc="Returns the sums of all elements up to each along `dim`.")
-cumprod = public(cumprod_op, doc="Returns the products of all elements up to each along `dim`.")
-
 # --- logcumsumexp ----------------------------------------------------------------------------------------------------
 
-logcumsumexp_op = Planned("logcumsumexp(Tensor self, int dim) -> Tensor", out="out", refuses="whole")
 
-
-@logcumsumexp_op.meta
-def logcumsumexp_meta(self: Tensor, dim: int) -> Meta:
+@planned(
+    "logcumsumexp(Tensor self, int dim) -> Tensor",
+    out="out",
+    refuses="whole",
+    doc="Returns log(sum of exp(x)) of all elements up to each along `dim`, without overflow.",
+)
+def logcumsumexp(self, dim):
     wrap_dim(dim, len(self._shape))
     if self._dtype.category <= dtypes.INTEGER:
         raise not_implemented("logcumsumexp_out_cpu", self._dtype)
     return Meta(self._shape, self._dtype, self._device)
 
 
-@logcumsumexp_op.loop
-def logcumsumexp_loop(out: Tensor, self: Tensor, dim: int) -> Run:
+@logcumsumexp.op.loop
+def logcumsumexp_loop(out, self, dim):
     scan = kernels.COMPLEX_LOGCUMSUMEXP if self._dtype.is_complex else kernels.LOGCUMSUMEXP
     return scan.ready(out._operand, self._operand, wrap_dim(dim, len(self._shape)))
 
 
-def logcumsumexp_backward(grad: Any, self: Any, result: Any, dim: int) -> Any:
+@logcumsumexp.op.gradient("self")
+def logcumsumexp_backward(grad, self, result, dim):
     """The sum over i >= k of grad[i] * exp(x[k] - result[i]), in logarithms: positive and negative gradients apart,
     unless they are complex, where each has a logarithm."""
 
@@ -155,24 +160,9 @@ def logcumsumexp_tangent(arguments: list[Any], tangents: list[Any], result: Any)
     return (tangent * weights).cumsum(dim) / weights.cumsum(dim)
 
 
-logcumsumexp_op.derivative(self=logcumsumexp_backward)
-logcumsumexp_op.forward(logcumsumexp_tangent)
-logcumsumexp = public(
-    logcumsumexp_op, doc="Returns log(sum of exp(x)) of all elements up to each along `dim`, without overflow."
-)
+logcumsumexp.op.forward(logcumsumexp_tangent)
 
 # --- cummax, cummin --------------------------------------------------------------------------------------------------
-
-cummax_op = Operator("cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)", refuses="complex")
-cummin_op = Operator("cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)", refuses="complex")
-cummax_out_op = Operator(
-    "cummax.out(Tensor self, int dim, *, Tensor(a!) values, Tensor(b!) indices) "
-    "-> (Tensor(a!) values, Tensor(b!) indices)"
-)
-cummin_out_op = Operator(
-    "cummin.out(Tensor self, int dim, *, Tensor(a!) values, Tensor(b!) indices) "
-    "-> (Tensor(a!) values, Tensor(b!) indices)"
-)
 
 
 def check_scanned(name: str, self: Tensor, dim: int) -> int:
@@ -215,37 +205,58 @@ def running_extremes_out(name: str, self: Tensor, dim: int, values: Tensor, indi
     return fill_extremes(name, apart(self, values, elementwise=False), axis, values, indices)
 
 
-@cummax_op.kernel("CPU", "Meta")
+@kernel(
+    "cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+    "CPU",
+    "Meta",
+    refuses="complex",
+    forward=chosen(dim=1),
+    doc="Returns the largest of all elements up to each along `dim`, and its place.",
+)
 @leaf
-def cummax_kernel(self: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+def cummax(self, dim):
     return running_extremes("cummax", self, dim)
 
 
-@cummin_op.kernel("CPU", "Meta")
+@kernel(
+    "cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+    "CPU",
+    "Meta",
+    refuses="complex",
+    forward=chosen(dim=1),
+    doc="Returns the smallest of all elements up to each along `dim`, and its place.",
+)
 @leaf
-def cummin_kernel(self: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+def cummin(self, dim):
     return running_extremes("cummin", self, dim)
 
 
-@cummax_out_op.kernel("CPU", "Meta")
-def cummax_out_kernel(self: Tensor, dim: int, values: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
+@kernel(
+    "cummax.out(Tensor self, int dim, *, Tensor(a!) values, Tensor(b!) indices) "
+    "-> (Tensor(a!) values, Tensor(b!) indices)",
+    "CPU",
+    "Meta",
+)
+def cummax_out_op(self, dim, values, indices):
     return running_extremes_out("cummax", self, dim, values, indices)
 
 
-@cummin_out_op.kernel("CPU", "Meta")
-def cummin_out_kernel(self: Tensor, dim: int, values: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
+@kernel(
+    "cummin.out(Tensor self, int dim, *, Tensor(a!) values, Tensor(b!) indices) "
+    "-> (Tensor(a!) values, Tensor(b!) indices)",
+    "CPU",
+    "Meta",
+)
+def cummin_out_op(self, dim, values, indices):
     return running_extremes_out("cummin", self, dim, values, indices)
 
 
-def to_the_places(grad: Any, result1: Any, self_shape: Any, dim: int) -> Any:
+@cummin.op.gradient("self", nondifferentiable=(1,))
+@cummax.op.gradient("self", nondifferentiable=(1,))
+def to_the_places(grad, result1, self_shape, dim):
     """The gradient of running extremes: what each place was chosen for, added up."""
     return grad.new_zeros(self_shape).scatter_add(dim, result1, grad)
 
 
-for _op in (cummax_op, cummin_op):
-    _op.derivative(self=to_the_places, nondifferentiable=(1,))
-    _op.forward(chosen(dim=1))
-cummax_op.out = cummax_out_op.functional
-cummin_op.out = cummin_out_op.functional
-cummax = public(cummax_op, doc="Returns the largest of all elements up to each along `dim`, and its place.")
-cummin = public(cummin_op, doc="Returns the smallest of all elements up to each along `dim`, and its place.")
+cummax.op.out = cummax_out_op.functional
+cummin.op.out = cummin_out_op.functional

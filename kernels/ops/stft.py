@@ -15,7 +15,7 @@ from ..declare.declare import Operator
 from ..declare.operator import CPU_FP32, composite
 from ..declare.overridable import overridable_function
 from .complex_numbers import view_as_complex_op, view_as_real_op
-from .constant_pad import constant_pad_nd_op
+from .constant_pad import constant_pad_nd
 from .creation import ones_op, zeros_op
 from .fft import ALL, NONE, ROOT, fft_c2c_op, fft_c2r_op, fft_r2c_op
 from .padding import pad_op
@@ -73,7 +73,7 @@ def spectra(
         window = in_the_middle(window, n_fft, width, self)
     if align_to_window:
         left = (n_fft - width) // 2
-        signal = constant_pad_nd_op.functional(signal, [left, n_fft - width - left])
+        signal = constant_pad_nd.op.functional(signal, [left, n_fft - width - left])
         pieces = 1 + (length - width) // hop
     else:
         pieces = 1 + (length - n_fft) // hop
@@ -251,7 +251,7 @@ def istft(self, n_fft, hop_length, win_length, window, center, normalized, onesi
     seen_through = ones_op.functional([width], **options) if window is None else window
     if width != n_fft:
         left = (n_fft - width) // 2
-        seen_through = constant_pad_nd_op.functional(seen_through, [left, n_fft - width - left])
+        seen_through = constant_pad_nd.op.functional(seen_through, [left, n_fft - width - left])
     pairs = pairs.unsqueeze(0) if self.dim() == 2 else pairs
     given = view_as_complex_op.functional(pairs.transpose(1, 2))
     pieces = given._shape[1]
@@ -274,7 +274,7 @@ def istft(self, n_fft, hop_length, win_length, window, center, normalized, onesi
             UserWarning,
             stacklevel=2,
         )
-        signal = constant_pad_nd_op.functional(signal, [0, end - total])
+        signal = constant_pad_nd.op.functional(signal, [0, end - total])
     return signal
 
 

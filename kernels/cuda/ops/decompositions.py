@@ -281,7 +281,7 @@ def embedding_renorm_inplace(self: Any, indices: Any, max_norm: float, norm_type
 @composite_of("renorm")
 def renorm(self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
     """Each part along `dim`, scaled down to `maxnorm` where its p-norm is larger."""
-    norms.renorm_meta(self, p, dim, maxnorm)
+    norms.renorm.op.meta_function(self, p, dim, maxnorm)
     axes = list(norms.other_dims(dim, len(self._shape)))
     norm = aten.linalg_vector_norm.default(self.abs().to(dtypes.float64), float(p), axes, True)
     return aten.where.self(norm > maxnorm, self * (maxnorm / (norm + norms.SMALL)), self).to(self._dtype)
