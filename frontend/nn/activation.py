@@ -15,8 +15,8 @@ from redispatch.kernels.declare.overridable import builtin_function, overridable
 from redispatch.kernels.ops import activations
 from redispatch.kernels.ops import rrelu as randomly_leaking
 from redispatch.kernels.ops.creation import empty
-from redispatch.kernels.ops.softmax import log_softmax as _log_softmax
-from redispatch.kernels.ops.softmax import softmax as _softmax
+from redispatch.kernels.ops.normalization import log_softmax as _log_softmax
+from redispatch.kernels.ops.normalization import softmax as _softmax
 
 from .derived import functional, module_of
 from .module import Module

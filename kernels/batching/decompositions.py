@@ -20,8 +20,8 @@ from redispatch.kernels.ops.functional_forms import MADE
 from redispatch.kernels.ops.norms import renorm as renorm_face
 from redispatch.kernels.ops.replacing import masked_scatter_op, put_op
 from redispatch.kernels.ops.scatter_gather import embedding_dense_backward_op
-from redispatch.kernels.ops.searching import isin_op, scalar_isin_op
 from redispatch.kernels.ops.solving import solve_lu_op
+from redispatch.kernels.ops.sorting import isin_op, scalar_isin_op
 
 from ...dispatch.transforms.batched import Decomposition, whole
 from .by_dims import leading_rule

@@ -24,10 +24,9 @@ from ..declare.operator import LOWER, composite, kernel
 from ..declare.plan import Run
 from ..declare.planned import PlannedSeveral, on_dense
 from ..declare.structured import Meta
-from .attention_choice import EFFICIENT, FLASH, SDPAParams, chosen
 from .convolution import C_NAMES, compute_dtype
-from .fused_attention import broadcasts, efficient_op, scale_of
-from .softmax import softmax, softmax_backward_op
+from .fused_attention import EFFICIENT, FLASH, SDPAParams, broadcasts, chosen, efficient_op, scale_of
+from .normalization import softmax, softmax_backward_op
 
 HALVES = (dtypes.float16, dtypes.bfloat16)
 

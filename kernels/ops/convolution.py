@@ -3,7 +3,8 @@
 Everything is `convolution`: the functions users call only fill in its arguments. Its gradient is one operator,
 `convolution_backward`, which in turn is made of convolutions, so it can be differentiated again.
 
-Read next: kernels/cpu/convolution.py.
+`_convolution` is told besides what a library of kernels wants to know; `conv_tbc` goes along the first dimension. Read
+next: kernels/cpu/convolution.py.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from redispatch.dispatch.tensor import CPU, Tensor, channels_last_strides, devic
 from redispatch.kernels import Operand, is_contiguous
 
 from ..declare.declare import Operator, taking
-from ..declare.operator import CUDA_LOWER, kernel, structured
+from ..declare.operator import CUDA_LOWER, LOWER, composite, kernel, structured
 from ..declare.public import public
 from ..declare.structured import Meta, not_implemented
 
@@ -481,3 +482,90 @@ def declare(dims: int) -> tuple[Any, Any]:
 conv1d, conv_transpose1d = declare(1)
 conv2d, conv_transpose2d = declare(2)
 conv3d, conv_transpose3d = declare(3)
+
+# --- by other names: _convolution, told of a library; padding by a word; conv_tbc -------------------------------------
+
+HEAD = "Tensor input, Tensor weight, Tensor? bias"
+LIBRARY = "bool benchmark, bool deterministic, bool cudnn_enabled"
+
+
+@kernel(f"_convolution({HEAD}, {ARGUMENTS}, {LIBRARY}, bool allow_tf32) -> Tensor", refuses="bool", autocast=CUDA_LOWER)
+def told_op(input, weight, bias, *how_and_library):
+    """A convolution. What it says of cuDNN chooses among kernels that are not here."""
+    return convolution.op.functional(input, weight, bias, *how_and_library[:6])
+
+
+told_op.derivative((("input", "weight", "bias"), convolution_gradients), node="ConvolutionBackward1")
+
+
+@composite(
+    f"_convolution.deprecated({HEAD}, {ARGUMENTS.replace('SymInt[] output', 'int[] output')}, {LIBRARY}) -> Tensor",
+    autocast=LOWER,
+)
+def older_op(input, weight, bias, *how_and_library):
+    return told_op.functional(input, weight, bias, *how_and_library, True)
+
+
+@composite(
+    f"_convolution_mode({HEAD}, SymInt[] stride, str padding, SymInt[] dilation, SymInt groups) -> Tensor",
+    refuses="bool",
+)
+def mode_op(input, weight, bias, stride, padding, dilation, groups):
+    dims = len(weight.shape) - 2
+    return padded_same(f"conv{dims}d", dims, input, weight, bias, stride, padding, dilation, groups)
+
+
+# --- [time, batch, channels] -----------------------------------------------------------------------------------------
+
+ROWS, KERNELS = (1, 2, 0), (2, 1, 0)  # from [time, batch, in], [time, in, out] to what `convolution` takes
+ROWS_BACK = (2, 0, 1)
+
+
+def setting(pad: int) -> Sequence[Any]:
+    return [1], [pad], [1], False, [0], 1
+
+
+@kernel(
+    "conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor",
+    refuses="bool",
+    autocast=LOWER,
+    method=False,
+)
+def conv_tbc(self, weight, bias, pad):
+    """Returns a convolution over time. Shapes: self [time, batch, in], weight [kernel, in, out], bias [out].
+
+    Errors: RuntimeError for other shapes, or dtypes that differ.
+    """
+    if self.dim() != 3:
+        raise RuntimeError("Input must have 3 dims: time, batch, in_channel")
+    if weight.dim() != 3:
+        raise RuntimeError("Weight tensor must have 3 dims: kernel_width, in_channels, out_channels.")
+    if bias.dim() != 1:
+        raise RuntimeError("Bias must be 1-D")
+    if self.shape[2] != weight.shape[1]:
+        raise RuntimeError("Input dim 2 (input channels) is not == dim 1 in the weight tensor")
+    if weight.shape[2] != bias.shape[0]:
+        raise RuntimeError("Bias size must equal dim 2 in the weight tensor (output channels).")
+    result = convolution.op.functional(self.permute(ROWS), weight.permute(KERNELS), bias, *setting(pad))
+    return result.permute(ROWS_BACK).contiguous()
+
+
+@composite(
+    "conv_tbc_backward(Tensor self, Tensor input, Tensor weight, Tensor bias, int pad) -> (Tensor, Tensor, Tensor)",
+    face=False,
+)
+def conv_tbc_backward_op(self, input, weight, bias, pad):
+    """The gradients of input, weight and bias, where `self` is that of the result."""
+    turned = self.permute(ROWS), input.permute(ROWS), weight.permute(KERNELS)
+    of_input, of_weight, of_bias = convolution_backward_op.functional(
+        *turned, list(bias.shape), *setting(pad), [True, True, True]
+    )
+    return of_input.permute(ROWS_BACK).contiguous(), of_weight.permute(KERNELS).contiguous(), of_bias
+
+
+conv_tbc.op.derivative(
+    (
+        ("self", "weight", "bias"),
+        lambda grad, self, weight, bias, pad: conv_tbc_backward_op.functional(grad, self, weight, bias, pad),
+    )
+)

@@ -37,8 +37,8 @@ from ..declare.operator import CPU_FP32, EXPLICIT, composite, structured
 from ..declare.public import public
 from ..declare.structured import Meta
 from .complex_numbers import conj_physical_copy_op, conj_physical_op
-from .constant_pad import constant_pad_nd
 from .creation import arange_start_out_op, empty_op
+from .padding import constant_pad_nd
 
 NONE, ROOT, ALL = 0, 1, 2  # `normalization`, which factor a transform has: 1, 1 / sqrt(n), 1 / n
 

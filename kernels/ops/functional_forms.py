@@ -21,8 +21,7 @@ from ..declare.declare import Operator
 from .batch_norm import batch_norm_legit_op
 from .copying import clone_op, resize_inplace_op, zero_inplace_op
 from .distributions import cauchy_op, geometric_op, log_normal_op
-from .fused_updates import adam_op, adamw_op, foreach_add_op
-from .loss_scaling import unscale_op, update_scale_op
+from .fused_updates import adam_op, adamw_op, foreach_add_op, unscale_op, update_scale_op
 from .random import (
     bernoulli_tensor_op,
     exponential_op,

@@ -21,8 +21,8 @@ from ..declare.declare import Operator
 from ..declare.structured import not_implemented
 from .activations import gelu, relu
 from .linalg import SCALES, addmm, linear
+from .normalization import softmax
 from .recurrent import LSTM, Weights, lstm_step, over_times
-from .softmax import softmax
 from .written_in_parts import in_parts
 
 # --- act(beta self + alpha mat1 mat2) --------------------------------------------------------------------------------

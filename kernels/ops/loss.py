@@ -19,9 +19,9 @@ from ..declare.operator import CPU_FP32, composite, planned
 from ..declare.planned import PlannedSeveral, on_dense
 from ..declare.public import public
 from ..declare.structured import Meta, not_implemented
+from .normalization import log_softmax_op
 from .pair_losses import MEAN, NONE, SUM
 from .reductions import converted
-from .softmax import log_softmax_op
 
 # --- nll_loss: of classes [n, classes] or [classes], and of images [n, classes, height, width] -----------------------
 

@@ -21,7 +21,7 @@ from ..declare.public import public
 from . import activations, elementary, float_parts, special
 from .binary import log_where_it_counts, xlogy_op, xlogy_other_op, xlogy_self_op
 from .moments import logsumexp as logsumexp_face
-from .softmax import log_softmax_op, softmax_op
+from .normalization import log_softmax_op, softmax_op
 from .special import modified_bessel_ratio_at_zero
 
 

@@ -72,7 +72,8 @@ DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU) for (f32[2, 3],
         AutogradCPU            matmul_composite                             math kernel
             aten::mm(Tensor self, Tensor mat2) -> Tensor
             DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU) for (f32[2, 3], f32[3, 4])
-              AutogradCPU            autograd                                     backend fallback; MmBackward0(self, mat2)
+              AutogradCPU            autograd                                     backend fallback; \
+MmBackward0(self, mat2)
               ADInplaceOrView        skipped                                      backend fallback
               BackendSelect          skipped                                      backend fallback
               CPU                    structured mm                                kernel

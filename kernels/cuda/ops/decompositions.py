@@ -16,7 +16,7 @@ from redispatch.dispatch.tensor import Tensor, dtypes, view_over, wrap_dim
 from redispatch.kernels.declare.structured import not_implemented
 from redispatch.kernels.ops import norms, shape
 from redispatch.kernels.ops.embedding_bag import MAX, MEAN, SUM, check_bags, needs_no_bags, places
-from redispatch.kernels.ops.loss_scaling import LARGEST, check_number
+from redispatch.kernels.ops.fused_updates import LARGEST, check_number
 from redispatch.kernels.ops.matrix_functions import linalg_cross
 from redispatch.kernels.ops.pair_losses import (
     NONE,
