@@ -257,6 +257,7 @@ from ._C._VariableFunctions import (
     frac as frac,
     frac_ as frac_,
     frexp as frexp,
+    frobenius_norm as frobenius_norm,
     full as full,
     full_like as full_like,
     gather as gather,

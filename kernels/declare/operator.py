@@ -137,7 +137,7 @@ def has_face(schema: str) -> bool:
 def _face(facts: dict[str, Any], default: bool) -> Function:
     """Takes out of the facts those of the public function, and returns what makes that of an operator."""
     own = {name: facts.pop(name) for name in FACE if name in facts}
-    wanted = facts.pop("face", default) and (own.get("function", True) or own.get("method", True))
+    wanted = facts.pop("face", default or bool(own)) and (own.get("function", True) or own.get("method", True))
     return (lambda op: public(op, **own)) if wanted else lambda op: op
 
 

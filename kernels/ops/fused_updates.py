@@ -17,7 +17,6 @@ from redispatch.kernels import is_dense
 
 from ..declare.declare import Operator
 from ..declare.operator import kernel
-from ..declare.public import public
 from ..declare.structured import not_implemented
 from .arithmetic import add_op
 
@@ -140,18 +139,7 @@ def foreach_add_op(self, scalar):
 
 # --- loss scaling: gradients divided by the scale and looked at; the scale of the next step ---------------------------
 
-unscale_op = Operator(
-    "_amp_foreach_non_finite_check_and_unscale_(Tensor(a!)[] self, Tensor(b!) found_inf, Tensor inv_scale) -> ()",
-    refuses="whole complex",
-)
-update_scale_op = Operator(
-    "_amp_update_scale_(Tensor(a!) self, Tensor(b!) growth_tracker, Tensor found_inf, float scale_growth_factor, "
-    "float scale_backoff_factor, int growth_interval) -> Tensor(a!)"
-)
 LARGEST = float(np.finfo(np.float32).max)
-
-unscale_op.not_differentiable()
-update_scale_op.not_differentiable()
 
 
 def check_number(tensor: Tensor, name: str, element: Any = dtypes.float32) -> None:
@@ -162,8 +150,15 @@ def check_number(tensor: Tensor, name: str, element: Any = dtypes.float32) -> No
         raise RuntimeError(f"{name} must be a{'n int' if element is dtypes.int32 else ' float'} tensor.")
 
 
-@unscale_op.kernel("CPU")
-def unscale_kernel(self, found_inf, inv_scale):
+@kernel(
+    "_amp_foreach_non_finite_check_and_unscale_(Tensor(a!)[] self, Tensor(b!) found_inf, Tensor inv_scale) -> ()",
+    "CPU",
+    refuses="whole complex",
+    derivative=False,
+    method=False,
+    doc="Multiplies each of `self` by `inv_scale`, and says whether all are finite.",
+)
+def _amp_foreach_non_finite_check_and_unscale_(self, found_inf, inv_scale):
     """Multiplies each of `self` by `inv_scale`; sets `found_inf` to 1 where one of them holds an infinity or NaN."""
     check_number(found_inf, "found_inf")
     check_number(inv_scale, "inv_scale")
@@ -178,8 +173,15 @@ def unscale_kernel(self, found_inf, inv_scale):
             values[...] = values * (factor if tensor._dtype is dtypes.float64 else np.float32(factor))
 
 
-@update_scale_op.kernel("CPU")
-def update_scale_kernel(self, growth_tracker, found_inf, scale_growth_factor, scale_backoff_factor, growth_interval):
+@kernel(
+    "_amp_update_scale_(Tensor(a!) self, Tensor(b!) growth_tracker, Tensor found_inf, float scale_growth_factor, "
+    "float scale_backoff_factor, int growth_interval) -> Tensor(a!)",
+    "CPU",
+    derivative=False,
+    method=False,
+    doc="Updates the scale in place: smaller after infinities, larger after enough steps.",
+)
+def _amp_update_scale_(self, growth_tracker, found_inf, scale_growth_factor, scale_backoff_factor, growth_interval):
     """The scale, in place: smaller where `found_inf` is not 0; larger, unless that would be infinite, after
     `growth_interval` calls where it was 0, which `growth_tracker` counts."""
     check_number(growth_tracker, "growth_tracker", dtypes.int32)
@@ -199,21 +201,11 @@ def update_scale_kernel(self, growth_tracker, found_inf, scale_growth_factor, sc
     return self
 
 
-@unscale_op.kernel("Meta")
+@_amp_foreach_non_finite_check_and_unscale_.op.kernel("Meta")
 def unscale_meta(self, found_inf, inv_scale):
     """Nothing is there to be multiplied."""
 
 
-@update_scale_op.kernel("Meta")
+@_amp_update_scale_.op.kernel("Meta")
 def update_scale_meta(self, *rest):
     return self
-
-
-_amp_foreach_non_finite_check_and_unscale_ = public(
-    unscale_op, method=False, doc="Multiplies each of `self` by `inv_scale`, and says whether all are finite."
-)
-_amp_update_scale_ = public(
-    update_scale_op,
-    method=False,
-    doc="Updates the scale in place: smaller after infinities, larger after enough steps.",
-)
