@@ -175,6 +175,23 @@ def differentiate(loss: Operator, slope: Operator, bend: Function, *, by_target:
     slope.differentiate_by([incoming, *(((name,), formula) for name, formula in bends.items())])
 
 
+def pair_loss(
+    schema: str, each: Function, slope: Function, bend: Function, *, check: Function | None = None, **facts: Any
+) -> Any:
+    """Declares a symmetric loss by the functions of one pair (see PairSlope and `differentiate`), and the operator
+    `<name>_backward` that is its slope. `check` raises for arguments that the loss refuses.
+
+    Facts with `slope_` in front are those of the slope.
+    """
+    of_slope = {name.removeprefix("slope_"): facts.pop(name) for name in [*facts] if name.startswith("slope_")}
+    loss = PairLoss(schema, each, out="out", autocast=FP32, **facts)
+    loss.check_function = check
+    given = ", ".join(argument.partition("=")[0] for argument in loss.text.arguments)
+    backward = f"{loss.base_name}_backward(Tensor grad_output, {given}) -> Tensor"
+    differentiate(loss, PairSlope(backward, slope, **({"late_out": "grad_input"} | of_slope)), bend)
+    return public(loss, module="nn")
+
+
 # --- mse_loss, l1_loss -----------------------------------------------------------------------------------------------
 
 
@@ -186,37 +203,19 @@ def scaled_difference(grad, x, y, factor):
     return 2 * factor * (x - y) * grad
 
 
-mse_op = PairLoss(
+def mse_bend(grad, grad_output, self, target, reduction):
+    return grad * grad_output * (2 * share(self.shape, target.shape, reduction))
+
+
+mse_loss = pair_loss(
     "mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
     squared_difference,
-    out="out",
-    autocast=FP32,
-    refuses={NOT_FLOATING: "mse_cpu"},
-)
-mse_backward_op = PairSlope(
-    "mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
     scaled_difference,
-    late_out="grad_input",
-    refuses={NO_KERNEL: "mse_backward_cpu_out"},
+    mse_bend,
+    refuses={NOT_FLOATING: "mse_cpu"},
+    slope_refuses={NO_KERNEL: "mse_backward_cpu_out"},
+    doc="Returns the squares of the differences, or their mean or sum.",
 )
-
-
-def mse_bend(grad: Any, grad_output: Any, self_shape: Any, target_shape: Any, reduction: int) -> Any:
-    return grad * grad_output * (2 * share(self_shape, target_shape, reduction))
-
-
-MSE_BACKWARD = ("grad", "self", "target", "reduction")
-mse_op.derivative(
-    self=through(mse_backward_op, *MSE_BACKWARD), target=through(mse_backward_op, "grad", "target", "self", "reduction")
-)
-mse_backward_op.derivative(
-    grad_output=through(mse_backward_op, *MSE_BACKWARD),
-    self=mse_bend,
-    target=lambda grad, grad_output, self_shape, target_shape, reduction: mse_bend(
-        -grad, grad_output, self_shape, target_shape, reduction
-    ),
-)
-mse_loss = public(mse_op, module="nn", doc="Returns the squares of the differences, or their mean or sum.")
 
 
 @composite(
@@ -252,42 +251,11 @@ def smooth_l1_slope(grad, x, y, beta, factor):
     return factor * bounded * grad
 
 
-huber_op = PairLoss(
-    "huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor",
-    huber,
-    as_self=True,
-    out="out",
-    autocast=FP32,
-    refuses={NOT_FLOATING: "huber_cpu"},
-)
-huber_backward_op = PairSlope(
-    "huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor",
-    huber_slope,
-    late_out=("out", "grad_input"),
-    refuses={NOT_FLOATING: "huber_backward_cpu_out"},
-)
-smooth_l1_op = PairLoss(
-    "smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor",
-    smooth_l1,
-    out="out",
-    autocast=FP32,
-    refuses={NOT_FLOATING: "smooth_l1_cpu"},
-)
-smooth_l1_backward_op = PairSlope(
-    "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor",
-    smooth_l1_slope,
-    late_out="grad_input",
-    refuses={NO_KERNEL: "smooth_l1_backward_cpu_out"},
-)
-
-
-@huber_op.check
 def check_huber(self, target, reduction, delta):
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
 
 
-@smooth_l1_op.check
 def check_smooth_l1(self, target, reduction, beta):
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
@@ -299,21 +267,27 @@ def bend(grad: Any, grad_output: Any, self: Any, target: Any, reduction: int, bo
     return grad * grad_output * near * (curvature * share(self.shape, target.shape, reduction))
 
 
-def huber_bend(grad: Any, grad_output: Any, self: Any, target: Any, reduction: int, delta: float) -> Any:
-    return bend(grad, grad_output, self, target, reduction, delta, 1.0)
-
-
-def smooth_l1_bend(grad: Any, grad_output: Any, self: Any, target: Any, reduction: int, beta: float) -> Any:
-    return bend(grad, grad_output, self, target, reduction, beta, 1 / beta if beta else 0.0)
-
-
-differentiate(huber_op, huber_backward_op, huber_bend)
-differentiate(smooth_l1_op, smooth_l1_backward_op, smooth_l1_bend)
-huber_loss = public(
-    huber_op, module="nn", doc="Returns d² / 2, or delta (|d| - delta / 2) beyond delta; or mean or sum."
+huber_loss = pair_loss(
+    "huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor",
+    huber,
+    huber_slope,
+    lambda *how: bend(*how, 1.0),
+    check=check_huber,
+    as_self=True,
+    refuses={NOT_FLOATING: "huber_cpu"},
+    slope_refuses={NOT_FLOATING: "huber_backward_cpu_out"},
+    slope_late_out=("out", "grad_input"),
+    doc="Returns d² / 2, or delta (|d| - delta / 2) beyond delta; or mean or sum.",
 )
-smooth_l1_loss = public(
-    smooth_l1_op, module="nn", doc="Returns d² / (2 beta), or |d| - beta / 2 beyond beta; or mean or sum."
+smooth_l1_loss = pair_loss(
+    "smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor",
+    smooth_l1,
+    smooth_l1_slope,
+    lambda *how: bend(*how, 1 / how[-1] if how[-1] else 0.0),
+    check=check_smooth_l1,
+    refuses={NOT_FLOATING: "smooth_l1_cpu"},
+    slope_refuses={NO_KERNEL: "smooth_l1_backward_cpu_out"},
+    doc="Returns d² / (2 beta), or |d| - beta / 2 beyond beta; or mean or sum.",
 )
 
 # --- soft_margin_loss: the targets are 1 and -1 ----------------------------------------------------------------------

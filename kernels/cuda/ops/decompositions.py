@@ -23,11 +23,11 @@ from redispatch.kernels.ops.pair_losses import (
     OfPairs,
     PairLoss,
     bce_op,
-    huber_op,
-    mse_op,
+    huber_loss,
+    mse_loss,
     probability_op,
     reduced,
-    smooth_l1_op,
+    smooth_l1_loss,
 )
 
 from ..runtime.copies import copy_on_device
@@ -179,7 +179,7 @@ def pair_loss(op: PairLoss) -> Callable[..., Any]:
     return kernel
 
 
-for _op in (mse_op, smooth_l1_op, huber_op, probability_op, bce_op):
+for _op in (mse_loss.op, smooth_l1_loss.op, huber_loss.op, probability_op, bce_op):
     composite_of(_op.base_name)(pair_loss(_op))
 
 # --- the scale of losses ----------------------------------------------------------------------------------------------
