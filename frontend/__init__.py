@@ -13,14 +13,12 @@ draws the rooms.
 
 from ._collector import resume as _resume  # isort: split
 
-from importlib import import_module as _import_module
 from sys import modules as _modules
-from typing import Any as _Any
 
 from redispatch.kernels.declare import return_types
 from redispatch.kernels.declare.public import FUNCTIONS as _FUNCTIONS
+from redispatch.kernels.ops import aliases as _aliases
 from redispatch.kernels.ops import random
-from redispatch.kernels.ops import written_over as _written_over
 from redispatch.kernels.ops.legacy import TYPES as _LEGACY_TYPES
 
 from . import _C, _names, _ops, amp, autograd, backends, cuda, fft, func, library, linalg, overrides, utils, viz
@@ -55,15 +53,14 @@ _names.take(
         "redispatch.kernels": "get_num_threads set_num_threads",
         "redispatch.kernels.ops.arrangements": "block_diag broadcast_shapes cartesian_prod unravel_index",
         "redispatch.kernels.ops.complex_numbers": "conj_physical",
-        "redispatch.kernels.ops.contractions": "tensordot trace",
         "redispatch.kernels.ops.distances": "cdist",
-        "redispatch.kernels.ops.dtype_questions": "can_cast promote_types result_type",
+        "redispatch.kernels.ops.inquiries": "can_cast promote_types result_type",
         "redispatch.kernels.ops.einsum": "einsum",
         "redispatch.kernels.ops.from_data": """
             as_tensor asarray from_dlpack from_numpy frombuffer is_complex is_floating_point is_tensor numel tensor
         """,
         "redispatch.kernels.ops.legacy": "Storage TypedStorage",
-        "redispatch.kernels.ops.low_rank": "pca_lowrank svd_lowrank",
+        "redispatch.kernels.ops.linalg": "tensordot trace",
         "redispatch.kernels.ops.lu": "lu",
         "redispatch.kernels.ops.matrix_functions": "chain_matmul",
         "redispatch.kernels.ops.norms": "norm",
@@ -72,8 +69,9 @@ _names.take(
         """,
         "redispatch.kernels.ops.ranges": "range",
         "redispatch.kernels.ops.scatter_gather": "nonzero",
-        "redispatch.kernels.ops.searching": "unique unique_consecutive",
+        "redispatch.kernels.ops.sorting": "unique unique_consecutive",
         "redispatch.kernels.ops.shape": "atleast_1d atleast_2d atleast_3d broadcast_tensors meshgrid",
+        "redispatch.kernels.ops.spectra": "pca_lowrank svd_lowrank",
         "redispatch.kernels.ops.stft": "stft",
         "._C": "DisableTorchFunction DisableTorchFunctionSubclass",
         "._higher_order_ops": "cond while_loop",
@@ -100,14 +98,16 @@ _names.take(
             is_warn_always_enabled set_default_tensor_type set_deterministic_debug_mode set_float32_matmul_precision
             set_flush_denormal set_num_interop_threads set_warn_always typename use_deterministic_algorithms
         """,
-        ".utils.symbolic": "SymBool SymFloat SymInt sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum",
+        ".utils.type_names": """
+            SymBool SymFloat SymInt sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum
+        """,
         ".viz": "explain",
     },
 )
 for _name, _function in _FUNCTIONS[""].items():  # of operators: each is named by its declaration in kernels/ops/
     globals().setdefault(_name, _function)
 del _name, _function
-globals().update(_written_over.FUNCTIONS)
+globals().update(_aliases.WRITTEN_OVER)
 
 __version__ = "0.1.0"
 newaxis = None  # as an index, a dimension of size 1
@@ -115,32 +115,20 @@ newaxis = None  # as an index, a dimension of size 1
 globals().update(_LEGACY_TYPES)  # FloatTensor, LongStorage and so on
 
 # Imported when first asked for: what not every program uses, and would be a third of the time of `import redispatch`.
-_LATE = """
-    _subclasses accelerator array_api backend compiler distributions functional fx nn optim profiler serialization
-    special testing
-""".split()
-_LATE_NAMES = {
-    "compile": "compiler",
-    "to_dlpack": "utils.dlpack",
-    "load": "serialization",
-    "save": "serialization",
-    "get_device_module": "backend",
-    "_register_device_module": "utils.backend_registration",
-}
-
-
-def __getattr__(name: str) -> _Any:
-    """A part of the library that is imported late."""
-    if name in _LATE:
-        return _import_module(f"{__name__}.{name}")
-    if name in _LATE_NAMES:
-        return getattr(_import_module(f"{__name__}.{_LATE_NAMES[name]}"), name)
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATE, *_LATE_NAMES})
-
+_places, __getattr__, __dir__ = _names.late(
+    globals(),
+    {
+        ".": """
+            _subclasses accelerator array_api backend compiler distributions functional fx nn optim profiler
+            serialization special testing
+        """,
+        ".backend": "get_device_module",
+        ".compiler": "compile",
+        ".serialization": "load save",
+        ".utils.backend_registration": "_register_device_module",
+        ".utils.dlpack": "to_dlpack",
+    },
+)
 
 # So that `from redispatch.types import Number` finds them. Files of these names in the root would hide Python's own.
 _modules[f"{__name__}.types"] = types

@@ -27,13 +27,17 @@ from redispatch.dispatch import ListType, OptionalType, entry_point_of
 from redispatch.dispatch.entry.signature import Signature
 from redispatch.dispatch.schema.convert import NUMBER_FOR_TENSOR
 from redispatch.dispatch.schema.schema import NO_DEFAULT, Type
+from redispatch.nn import derived
 
 from ._moved import ALIASES
 from ._names import TAKEN
 
 ROOT = Path(__file__).parent
 FUNCTIONS, FACE = "_C/_VariableFunctions.pyi", "__init__.pyi"
-ROWS = ("redispatch.autograd", "redispatch._subclasses", "redispatch.functional")
+ROWS = """
+    _higher_order_ops _subclasses array_api autograd distributions functional fx modes nn nn.functional optim
+    optim.lr_scheduler subclasses testing utils.data
+""".split()
 MADE = '"""Made by `python -m redispatch.stubs`."""'
 
 
@@ -58,7 +62,7 @@ NAMES = {
 def stubs() -> dict[str, str]:
     """File name -> text."""
     modules = {f"{name}.pyi": module_stub(getattr(redispatch, name)) for name in ("fft", "linalg", "special")}
-    rows = {file_of(name): rows_stub(import_module(name)) for name in ROWS}
+    rows = {file_of(name): rows_stub(import_module(name)) for name in (f"redispatch.{row}" for row in ROWS)}
     aliases = {file_of(name): alias_stub(present) for name, present in ALIASES.items()}
     return {FUNCTIONS: functions_stub(), FACE: face_stub(), **modules, **rows, **aliases}
 
@@ -66,12 +70,74 @@ def stubs() -> dict[str, str]:
 def file_of(module: str) -> str:
     """The stub of a module, from here."""
     path = module.partition(".")[2].replace(".", "/")
+    path = f"../{path}" if path in ("modes", "subclasses") else path
     return f"{path}/__init__.pyi" if (ROOT / path).is_dir() else f"{path}.pyi"
 
 
 def rows_stub(module: ModuleType) -> str:
-    """The names of a module that takes them in rows."""
-    return "\n".join([MADE, "", *import_lines(imports(module)), ""])
+    """The names of a module that takes them in rows. What `module_of` and its like made is written out."""
+    taken = {name: getattr(module, name) for name, place in TAKEN[module.__name__].items() if place != "redispatch"}
+    all_tensors = module.__name__ == "redispatch.nn.functional"
+    written = {name: text for name, value in taken.items() if (text := written_out(name, value, all_tensors))}
+    used = " ".join(written.values())
+    head = [line for name, line in USED.items() if re.search(rf"\b{name}\b", used) and name not in taken]
+    lines = import_lines(imports(module), written)
+    return "\n".join([MADE, "", *head, *lines, *constants(module), "", *sorted(written.values()), ""])
+
+
+def constants(module: ModuleType) -> list[str]:
+    """The names that a module gives to constants of Python."""
+    nodes = ast.parse(Path(str(module.__file__)).read_text()).body
+    assigned = [node for node in nodes if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)]
+    kinds = {ast.unparse(node.targets[0]): type(ast.literal_eval(node.value)).__name__ for node in assigned}
+    return [f"{name}: {kind.removesuffix('Type')}" for name, kind in kinds.items()]
+
+
+# What signatures name -> the line of a stub that brings it
+USED = {
+    "Any": "from typing import Any",
+    "Sequence": "from collections.abc import Sequence",
+    "Callable": "from collections.abc import Callable",
+    "_Tensor": "from redispatch.dispatch.tensor import Tensor as _Tensor, dtype, memory_format",
+    "Tensor": "from redispatch._C._VariableFunctions import Tensor",
+    "_int": "from builtins import bool as _bool, complex as _complex, float as _float, int as _int",
+    "overload": "from typing import overload",
+}
+
+
+def written_out(name: str, value: Any, all_tensors: bool) -> str:
+    """The definition of an operator's function, of what no file defines, and of all functions that return tensors."""
+    if is_face(value):
+        return definition(name, value)
+    is_function = inspect.isfunction(value)
+    if not (is_function or inspect.isclass(value)):
+        return ""
+    returns_tensor = is_function and value.__annotations__.get("return") == "Tensor"
+    if name in defined(value.__module__) and not (all_tensors and returns_tensor):
+        return ""
+    if is_function:
+        return f"def {name}{arguments(value)}: ..."
+    methods = [f"    def {one}{arguments(getattr(value, one), 'self')}: ..." for one in ("__init__", "forward")]
+    return "\n".join([f"class {name}(Module):", *methods])
+
+
+def arguments(function: Any, *first: str) -> str:
+    """The arguments and the result of a function that Python wrote; `first` are the names that have no type."""
+    shown = inspect.signature(function)
+    kept = [parameter for name, parameter in shown.parameters.items() if name not in first]
+    taken = re.sub(r"\bTensor\b", "_Tensor", derived.signature([*first], kept))  # of any kind
+    return f"({taken}) -> {shown.return_annotation}"
+
+
+def defined(module: str) -> set[str]:
+    """The functions and classes that stand in a module's file, but those whose type a decorator takes."""
+    nodes = ast.parse(Path(str(import_module(module).__file__)).read_text()).body
+    return {
+        node.name
+        for node in nodes
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+        and not any("reducing" in ast.unparse(decorator) for decorator in node.decorator_list)
+    }
 
 
 def alias_stub(present: str) -> str:
@@ -148,22 +214,19 @@ def tuple_name(signature: Signature) -> str:
 
 
 def face_stub() -> str:
-    """What __init__.py imports, each name marked as public; operators' functions come from their stub."""
+    """Writes the imports of __init__.py, each name marked as public; operators' functions come from their stub."""
     operators = {*operator_names(), "Tensor"}
-    listed = "".join(f"    {name} as {name},\n" for name in sorted(operators))
+    private = {name: name for name in sorted(operators) if name.startswith("_")}  # which `*` leaves out
     plain = [f"def {name}(*args: Any, **kwargs: Any) -> {kind}: ..." for name, kind in sorted(PLAIN.items())]
-    rows, face = imports(redispatch), vars(redispatch)
-    rows.setdefault(".", {}).update((name, name) for name in face["_LATE"])
-    for name, place in face["_LATE_NAMES"].items():
-        rows.setdefault(f".{place}", {})[name] = name
     return "\n".join(
         [
             '"""Made by `python -m redispatch.stubs`: the public names, with the types of operators\' functions."""',
             "",
             "from typing import Any",
             "",
-            *import_lines(rows, operators | PLAIN.keys()),
-            f"from ._C._VariableFunctions import (\n{listed})",
+            *import_lines(imports(redispatch), operators | PLAIN.keys()),
+            "from ._C._VariableFunctions import *",
+            *import_lines({"._C._VariableFunctions": private}),
             "",
             "__version__: str",
             *plain,
@@ -180,13 +243,14 @@ PLAIN |= dict.fromkeys(["meshgrid", "broadcast_tensors"], "tuple[Tensor, ...]")
 
 
 def imports(module: ModuleType) -> dict[str, dict[str, str]]:
-    """What a module imports for others, by import or in rows: place -> its name here -> its name there."""
+    """Returns the imports of a module for others, by import or in rows: place -> its name here -> its name there."""
     found: dict[str, dict[str, str]] = {}
     for node in ast.parse(Path(str(module.__file__)).read_text()).body:
         if isinstance(node, ast.ImportFrom) and (node.level or str(node.module).startswith("redispatch")):
             names = {alias.asname or alias.name: alias.name for alias in node.names}
             shown = {name: there for name, there in names.items() if name == there or not re.match("_[^_]", name)}
-            shown.pop("_names", None)  # the helper
+            for helper in ("_moved", "_names", "layers_of"):
+                shown.pop(helper, None)
             found.setdefault("." * node.level + (node.module or ""), {}).update(shown)
     for name, place in TAKEN.get(module.__name__, {}).items():
         found.setdefault(place, {})[name] = name
@@ -217,16 +281,35 @@ def signatures(function: Any) -> list[Signature]:
 
 
 def definition(name: str, function: Any, indent: str = "") -> str:
-    """The function's overloads, as a stub writes them."""
-    found: list[str] = []
+    """Writes the overloads of a function; those that differ in the type of one parameter are one."""
+    found: list[list[str]] = []
     for signature in signatures(function):
         lead = ["self"] if signature.method else []
         for parameters in ways(signature):
-            line = f"{indent}def {name}({', '.join(lead + parameters)}) -> {returned(signature)}: ..."
-            if line not in found:
-                found.append(line)
+            overload = [returned(signature), *lead, *parameters]
+            both = [(place, made) for place, other in enumerate(found) if (made := united(other, overload))]
+            if both:
+                found[both[0][0]] = both[0][1]
+            else:
+                found.append(overload)
     mark = f"{indent}@overload\n" if len(found) > 1 else ""
-    return "\n".join(mark + line for line in found)
+    return "\n".join(f"{mark}{indent}def {name}({', '.join(taken)}) -> {made}: ..." for made, *taken in found)
+
+
+PARAMETER = re.compile(r"(\w+): (.*?)((?: = \.\.\.)?)")
+
+
+def united(one: list[str], other: list[str]) -> list[str] | None:
+    """Returns the overload that takes what either takes; None where more than the type of a parameter differs."""
+    places = [place for place, (first, second) in enumerate(zip(one, other, strict=False)) if first != second]
+    if len(one) != len(other) or len(places) > 1 or 0 in places:  # the first is the result
+        return None
+    if not places:
+        return one
+    first, second = (PARAMETER.fullmatch(overload[places[0]]) for overload in (one, other))
+    if first is None or second is None or first.group(1, 3) != second.group(1, 3):
+        return None
+    return [*one[: places[0]], f"{first[1]}: {first[2]} | {second[2]}{first[3]}", *one[places[0] + 1 :]]
 
 
 def ways(signature: Signature) -> Iterable[list[str]]:
@@ -260,7 +343,7 @@ def parameters_of(signature: Signature) -> list[str]:
 
 
 def annotation(kind: Type) -> str:
-    """What a caller may give for an argument of this type."""
+    """Returns the annotation of an argument of this type."""
     if isinstance(kind, OptionalType):
         return f"{annotation(kind.elem)} | None"
     if isinstance(kind, ListType):
@@ -270,7 +353,7 @@ def annotation(kind: Type) -> str:
 
 
 def returned(signature: Signature) -> str:
-    """What a caller gets."""
+    """Returns the annotation of the result."""
     if named_tuple(signature):
         return tuple_name(signature)
     kinds = [result(item.type) for item in signature.op.schema.returns]

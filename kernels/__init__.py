@@ -25,14 +25,12 @@ from redispatch.dispatch.tensor.overlap import has_internal_overlap, overlap
 from redispatch.dispatch.tensor.target import TARGET, Target, cached_by_target, do_not_cache, memory, numbers, on_target
 
 from .cpu import lapack, pooling
-from .cpu.adam import adam
+from .cpu.adam import ADAM_LOOP
 from .cpu.argreduce import extreme_with_indices, ready_extreme
 from .cpu.attention import Attention, blas_takes
-from .cpu.blas import addmm, bmm, matmul, mm, ready_addmm, ready_matmul
-from .cpu.convolution import Product, Windows, add_to_channels
+from .cpu.blas import addmm, matmul, ready_addmm, ready_matmul
+from .cpu.convolution import Depthwise, Product, Windows, add_to_channels
 from .cpu.copy import arange, copy, fill, ready_cat, ready_copy, ready_fill
-from .cpu.ctc import ctc_loss, ctc_loss_backward
-from .cpu.depthwise import Depthwise
 from .cpu.direct_convolution import direct
 from .cpu.distances import distances, distances_of_pairs
 from .cpu.indexing import (
@@ -51,8 +49,16 @@ from .cpu.indexing import (
     ready_index_put,
     scatter,
 )
-from .cpu.loss import nll_loss, nll_loss_backward, ready_nll_loss, ready_nll_loss_backward
-from .cpu.margin_loss import multi_label, multi_label_backward, multi_margin, multi_margin_backward
+from .cpu.losses import (
+    CTC,
+    CTC_BACKWARD,
+    MULTI_LABEL,
+    MULTI_LABEL_BACKWARD,
+    MULTI_MARGIN,
+    MULTI_MARGIN_BACKWARD,
+    ready_nll_loss,
+    ready_nll_loss_backward,
+)
 from .cpu.normalize import ready_layer_norm, ready_layer_norm_backward
 from .cpu.random import bernoulli, blocks, exponential, normal, permutation, randint, uniform
 from .cpu.reduce import ALL, AMAX, AMIN, ANY, MEAN, NANSUM, PROD, SUM, Recipe, Reduction

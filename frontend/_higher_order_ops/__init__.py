@@ -7,32 +7,17 @@ modes and transforms as what their bodies call. A mode that wants the operator i
 Read next: control_flow.py.
 """
 
-from redispatch import _moved
+from redispatch import _moved, _names
 
-from .control_flow import associative_scan, cond, map, scan, while_loop
-from .wrap import (
-    auto_functionalized,
-    out_dtype,
-    tag_activation_checkpoint,
-    wrap,
-    wrap_activation_checkpoint,
-    wrap_with_autocast,
-    wrap_with_set_grad_enabled,
+__all__ = _names.take(
+    globals(),
+    {
+        ".control_flow": "associative_scan cond map scan while_loop",
+        ".wrap": """
+            auto_functionalized out_dtype tag_activation_checkpoint wrap wrap_activation_checkpoint wrap_with_autocast
+            wrap_with_set_grad_enabled
+        """,
+    },
 )
-
-__all__ = [
-    "associative_scan",
-    "auto_functionalized",
-    "cond",
-    "map",
-    "out_dtype",
-    "scan",
-    "tag_activation_checkpoint",
-    "while_loop",
-    "wrap",
-    "wrap_activation_checkpoint",
-    "wrap_with_autocast",
-    "wrap_with_set_grad_enabled",
-]
 
 _moved.join(__name__)

@@ -3,34 +3,20 @@
 Read in this order: optimizer, sgd, adam, then any; lr_scheduler.
 """
 
-from redispatch import _moved
+from redispatch import _moved, _names
 
 from . import lr_scheduler, swa_utils
-from .adagrad import Adadelta, Adafactor, Adagrad, RMSprop, Rprop
-from .adam import Adam, Adamax, AdamW, NAdam, RAdam, SparseAdam
-from .lbfgs import LBFGS
-from .optimizer import Optimizer
-from .sgd import ASGD, SGD, Muon
 
-__all__ = [
-    "ASGD",
-    "Adadelta",
-    "Adafactor",
-    "Adagrad",
-    "Adam",
-    "AdamW",
-    "Adamax",
-    "LBFGS",
-    "Muon",
-    "NAdam",
-    "Optimizer",
-    "RAdam",
-    "RMSprop",
-    "Rprop",
-    "SGD",
-    "SparseAdam",
-    "lr_scheduler",
-    "swa_utils",
-]
+__all__ = _names.take(
+    globals(),
+    {
+        ".adagrad": "Adadelta Adafactor Adagrad RMSprop Rprop",
+        ".adam": "Adam Adamax AdamW NAdam RAdam SparseAdam",
+        ".lbfgs": "LBFGS",
+        ".optimizer": "Optimizer",
+        ".sgd": "ASGD SGD Muon",
+    },
+)
+__all__ += ["lr_scheduler", "swa_utils"]
 
 _moved.join(__name__)

@@ -36,7 +36,7 @@ from ...dispatch.transforms.batched import Decomposition
 from .by_dims import COUNTED, dims_rule, leading_rule
 from .decompositions import by_its_kernel, written_over
 from .fallback import one_by_one
-from .images import image_rank, images_rule
+from .images import images_rule, rank_of_image
 from .losses import LOSS, LOSS_BACKWARD
 from .pointwise import pointwise_rule
 from .random import draws, is_random, random_call
@@ -88,7 +88,7 @@ def class_without_rule(op: OpOverload) -> str:
     if by_its_kernel(op) is not None:
         return "parts"
     if op.namespace == "aten" and (schema.tensor_positions or schema.tensor_list_positions):
-        if image_rank(op):
+        if rank_of_image(op):
             return "images"
         if any(argument.name in COUNTED for argument in schema.arguments):
             return "dims"

@@ -6,11 +6,11 @@ the images' are made one, and parted again in the results.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from redispatch.dispatch import OpOverload, call, ops
 from redispatch.dispatch.layers.transforms import BATCHING
+from redispatch.kernels.declare.describe import image_rank
 from redispatch.kernels.ops.shuffles import channel_shuffle_op, native_channel_shuffle_op
 
 from ...dispatch.transforms.batched import each, is_tensor, position_of, rank, ranks, whole
@@ -18,20 +18,17 @@ from .fallback import one_by_one
 
 # Where the name does not say how many dimensions an image has: heads are channels, and col2im takes lists of columns
 OTHER_RANKS = {"im2col": 3, "col2im": 2, "_scaled_dot_product_flash_attention_for_cpu": 3}
-IN_NAME = re.compile(r"_\w*?([123])d(?![a-z])")
 
 
-def image_rank(op: OpOverload) -> int:
-    """The number of dimensions of one image, the channels' included, by the operator's name: 3 for `avg_pool2d`. 0 for
-    an operator that is not on images."""
-    found = IN_NAME.search(op._opname)
-    return int(found[1]) + 1 if found else OTHER_RANKS.get(op._opname.removesuffix("_backward"), 0)
+def rank_of_image(op: OpOverload) -> int:
+    """The number of dimensions of one image, the channels' included, or 0 for an operator that is not on images."""
+    return image_rank(op._opname) or OTHER_RANKS.get(op._opname.removesuffix("_backward"), 0)
 
 
 def images_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     """All images one after the other; the results in batches again."""
     count = max(ranks(op.schema, values, dims))
-    image = image_rank(op)
+    image = rank_of_image(op)
     several = count > image
     if any(own is not None and rank(value, own) < image for value, own in tensors(values, dims)):
         return one_by_one(op, values, dims, size)
@@ -61,7 +58,7 @@ def shuffle_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) 
 def fractional_rule(op: OpOverload, values: list[Any], dims: list[Any], size: int) -> Any:
     """The numbers that say where windows lie have a batch dimension even for a single image."""
     x, kernel, output, samples = values
-    several = rank(x, dims[0]) > image_rank(op)
+    several = rank(x, dims[0]) > rank_of_image(op)
     images = whole(x, dims[0], size)
     lies = whole(samples, dims[3], size).flatten(0, 1)
     result = call(op, [images.flatten(0, 1) if several else images, kernel, output, lies])

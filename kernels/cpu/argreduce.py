@@ -67,8 +67,9 @@ def argreduce_loop(
         indices[uint64(indices_at + offset_of(i, kept_dims, kept, index_to, 0))] = best_run * inner + j
 
 
-TABLES = "kept value_to index_to kept_in reduced reduced_in indices"
-ARGREDUCE = Template(argreduce_loop, TABLES, values="x[]", x="x[]")
+ARGREDUCE = Template(
+    argreduce_loop, "int64[] kept value_to index_to kept_in reduced reduced_in indices", "x[] values x"
+)
 
 
 def extreme_with_indices(

@@ -27,7 +27,7 @@ from ..engine.convert import CONVERT, as_is, load
 from ..engine.elementwise import offset_of
 from ..engine.order import order
 from ..engine.pool import get_num_threads, parallel_for, ready
-from ..engine.template import Template, load_x, store_out, zero
+from ..engine.template import Template, given, load_x, store_out, zero
 
 BLOCK = 512  # elements that the inner loop combines before the accumulator is widened
 STRIP = 1024  # accumulators that a column loop holds at once: 8 kB, a quarter of a first-level cache
@@ -37,7 +37,7 @@ float32, float64, uint64 = np.float32, np.float64, np.uint64
 
 # --- the loops. These names stand for those of a `Reduction`. ---------------------------------------------------------
 
-narrow = widen = combine = finish_one = as_is
+narrow = widen = combine = finish_one = given
 start = zero
 
 
@@ -305,9 +305,11 @@ class Reduction:
         return template.compiled(f"{self.name}_{loop.replace(' ', '_')}", given, flags)
 
 
-ROWS = Template(rows_loop, "kept kept_out kept_in reduced reduced_in", out="out[]", x="source[]")
-RUNS = Template(runs_loop, "walk", out="out[]", x="source[]")
-COLUMNS = Template(columns_loop, "kept kept_out kept_in reduced reduced_in", out="out[]", x="source[]", accs="acc[]")
+ROWS = Template(rows_loop, "int64[] kept kept_out kept_in reduced reduced_in", "out[] out", "source[] x")
+RUNS = Template(runs_loop, "int64[] walk", "out[] out", "source[] x")
+COLUMNS = Template(
+    columns_loop, "int64[] kept kept_out kept_in reduced reduced_in", "out[] out", "source[] x", "acc[] accs"
+)
 
 
 def run_table(*numbers: int) -> np.ndarray:

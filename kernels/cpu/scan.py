@@ -21,7 +21,7 @@ from redispatch.dispatch.tensor.target import scratch
 from ..engine.convert import CONVERT, as_is, load
 from ..engine.elementwise import offset_of
 from ..engine.pool import ready
-from ..engine.template import Template, load_x, store_out
+from ..engine.template import Template, given, load_x, store_out
 from ..maths.vecmath import exp, log
 from .reduce import chain, line_walk
 
@@ -30,7 +30,7 @@ uint64 = np.uint64
 
 # --- the loops. These names stand for those of a `Scan`. --------------------------------------------------------------
 
-combine = nothing = value_of = reaches = as_is
+combine = nothing = value_of = reaches = given
 
 
 def lines_loop(lo, hi, kept, to, from_, line, out, out_at, x, x_at):
@@ -120,10 +120,10 @@ def extremes_loop(lo, hi, kept, to, places_to, from_, line, values, values_at, p
                     break
 
 
-ARRAYS = {"out": "out[]", "x": "x[]"}
-LINES, LINES_BY_FOUR = (Template(loop, "kept to from_ line", **ARRAYS) for loop in (lines_loop, lines_by_four_loop))
-COLUMNS = Template(columns_loop, "kept to from_ line", accs="wide[]", **ARRAYS)
-EXTREMES = Template(extremes_loop, "kept to places_to from_ line places", values="x[]", x="x[]")
+LINES = Template(lines_loop, "int64[] kept to from_ line", "out[] out", "x[] x")
+LINES_BY_FOUR = Template(lines_by_four_loop, "int64[] kept to from_ line", "out[] out", "x[] x")
+COLUMNS = Template(columns_loop, "int64[] kept to from_ line", "out[] out", "x[] x", "wide[] accs")
+EXTREMES = Template(extremes_loop, "int64[] kept to places_to from_ line places", "x[] values x")
 
 # --- operations ------------------------------------------------------------------------------------------------------
 

@@ -178,15 +178,21 @@ def backward_columns_loop(lo, hi, kept, to, from_, saved, steps, out, out_at, gr
 
 
 # "reassoc" for the sums over a row, see `reduce.py`; the subtraction of the maximum is not affected
-IN_PLACE = Template(in_place_loop, "rows", fastmath=REASSOCIATE, out="out[]", x="x[]")
-GATHERED = Template(gathered_loop, "kept to from_", fastmath=REASSOCIATE, out="out[]", x="x[]", row="x.compute[]")
-COLUMNS = Template(
-    columns_loop, "kept to from_", fastmath=REASSOCIATE, out="out[]", x="x[]", tops="x.compute[]", totals="x.compute[]"
+IN_PLACE = Template(in_place_loop, "int64[] rows", "out[] out", "x[] x", fastmath=REASSOCIATE)
+GATHERED = Template(
+    gathered_loop, "int64[] kept to from_", "out[] out", "x[] x", "x.compute[] row", fastmath=REASSOCIATE
 )
-TABLES = "kept to from_ saved steps"
-BACKWARD = Template(backward_loop, TABLES, fastmath=REASSOCIATE, out="out[]", grad="x[]", y="x[]")
+COLUMNS = Template(
+    columns_loop, "int64[] kept to from_", "out[] out", "x[] x", "x.compute[] tops totals", fastmath=REASSOCIATE
+)
+BACKWARD = Template(backward_loop, "int64[] kept to from_ saved steps", "out[] out", "x[] grad y", fastmath=REASSOCIATE)
 BACKWARD_COLUMNS = Template(
-    backward_columns_loop, TABLES, fastmath=REASSOCIATE, out="out[]", grad="x[]", y="x[]", totals="x.compute[]"
+    backward_columns_loop,
+    "int64[] kept to from_ saved steps",
+    "out[] out",
+    "x[] grad y",
+    "x.compute[] totals",
+    fastmath=REASSOCIATE,
 )
 
 

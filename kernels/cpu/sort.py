@@ -286,11 +286,37 @@ def mode_loop(
         places[uint64(places_at + offset_of(i, len(kept), kept, places_to, 0))] = place
 
 
-TABLES = "kept values_to places_to from_ line places counts"
-RANK = Template(rank_loop, TABLES, skip_nan="bool", values="x[]", x="x[]", keys="key[]")
-MODE = Template(mode_loop, TABLES, values="x[]", x="x[]", keys="key[]", order="place[]")
-SORT = Template(sort_loop, TABLES, flip="key", values="x[]", x="x[]", keys="key[]", order="place[]")
-TOP = Template(top_loop, TABLES, flip="key", in_order="bool", values="x[]", x="x[]", keys="key[]", order="place[]")
+RANK = Template(
+    rank_loop,
+    "int64[] kept values_to places_to from_ line places counts",
+    "bool skip_nan",
+    "x[] values x",
+    "key[] keys",
+)
+MODE = Template(
+    mode_loop,
+    "int64[] kept values_to places_to from_ line places counts",
+    "x[] values x",
+    "key[] keys",
+    "place[] order",
+)
+SORT = Template(
+    sort_loop,
+    "int64[] kept values_to places_to from_ line places counts",
+    "key flip",
+    "x[] values x",
+    "key[] keys",
+    "place[] order",
+)
+TOP = Template(
+    top_loop,
+    "int64[] kept values_to places_to from_ line places counts",
+    "key flip",
+    "bool in_order",
+    "x[] values x",
+    "key[] keys",
+    "place[] order",
+)
 
 # --- the front door --------------------------------------------------------------------------------------------------
 

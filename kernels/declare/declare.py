@@ -52,9 +52,9 @@ Function = Callable[..., Any]
 Dtypes = str | tuple[str, ...]  # their names, in one string or in several
 Refusals = Mapping[Any, str | Exception] | Dtypes  # of Dtypes; mypy takes no union for the keys of a dict
 LateOut = bool | str | tuple[str, ...] | None
+Derivative = Function | Mapping[Any, Function] | bool | None  # by the name of a tensor, or a tuple of names
 LEAF_KEYS = {"CPU", "Meta"}
 DECLARED: dict[OpOverload, Operator] = {}  # who declared a form
-SECOND_NAMES: dict[OpOverload, OpOverload] = {}  # of aliases: the functional form -> that of the operator it calls
 REFUSED: dict[str, dict[str, str | Exception]] = {}  # what the first overload of a name refuses
 
 # Words for several dtypes: `refuses="whole complex"`
@@ -84,6 +84,7 @@ class Operator:
     autocast: the policy by device type, {"cuda": "fp32"}.
     batching: its class for vmap (kernels/batching), where tags and schema do not tell: "pointwise", "losses".
     by_host: why the CPU computes it for a device, where it does (kernels/cuda/runtime/cpu_fallback.py).
+    doc: what it does, in a sentence that begins with a verb (describe.py); by default the docstring of its kernel.
     late_out: whether it has an out= form that no Python function ends in, declared when it is looked for. Most have,
         unless they are written in others; where not, it says so: True or False; or gives the form's overload name where
         that is no usual one, or that and the names of its tensors (kernels/ops/late_out_forms.py).
@@ -92,12 +93,19 @@ class Operator:
         `Pointwise` operator raises it by itself, unless it is "": then a check does, or what it is written in. Of
         others it is known, and their kernels raise it; and it is the same as that of the first overload of their name,
         where they do not say otherwise.
+    derivative: the formula of the first tensor's gradient, or a dict of formulas by names of tensors, one or several
+        at once; False where no gradient flows. node, nondifferentiable, for_complex: as in `derivative()` below.
+    forward: how the tangent follows; see `forward()`.
+    understands: lazy bits that its kernels know what to do with, {"Conjugate"}.
 
-    Fields, of the derivative that was declared: `rules` and `node`, for other operators that have the same.
+    Fields, of the derivative that was declared: `rules` and `node`, for other operators that have the same. `alias_of`:
+    the operator that has another name, too, which is this one's.
     """
 
     rules: Sequence[tuple[tuple[str, ...], Function]] = ()
     node = ""
+    alias_of: Operator | None = None
+    promotion: Any = ""
     elementwise = False  # whether each element of the result depends on one element of each argument alone
 
     def __init__(
@@ -115,13 +123,20 @@ class Operator:
         autocast: Mapping[str, str] = MappingProxyType({}),
         batching: str = "",
         by_host: str = "",
+        doc: str = "",
         late_out: LateOut = None,
         refuses: Refusals | None = None,
+        derivative: Derivative = None,
+        node: str | None = None,
+        nondifferentiable: tuple[int, ...] = (),
+        for_complex: bool = False,
+        forward: Any = None,
+        understands: Sequence[str] = (),
     ) -> None:
         self.text = text = SchemaText(f"{namespace}::{schema}", scratch)
         self.place = declared_at()
         self.names = text.names
-        self.batching, self.by_host, self.late_out = batching, by_host, late_out
+        self.batching, self.by_host, self.doc, self.late_out = batching, by_host, doc, late_out
         if refuses is not None or self.elementwise:
             self.refuses = by_dtype(refuses or (), f"{text.name.rpartition(':')[2]}_cpu")
             REFUSED.setdefault(text.name, self.refuses)
@@ -135,6 +150,17 @@ class Operator:
             if form is not None:
                 form.tags.append(Tag("core"))
         self.autocast(**autocast)
+        self.understands(*understands)
+        if derivative is False:
+            self.not_differentiable()
+        elif derivative is not None:
+            by_name = (
+                derivative if isinstance(derivative, Mapping) else {text.names[text.tensor_positions[0]]: derivative}
+            )
+            rules = [((names,) if isinstance(names, str) else names, formula) for names, formula in by_name.items()]
+            self.differentiate_by(rules, node, nondifferentiable, for_complex)
+        if forward is not None:
+            self.forward(forward)
 
     def _define(self, text: SchemaText, numbers: bool, tags: tuple[str, ...]) -> OpOverload:
         if numbers:
@@ -170,7 +196,12 @@ class Operator:
 
         On the CPU and the meta device a kernel calls no operator (Note [Kernels are leaves]), unless it `dispatches`.
         """
-        return _registering(self.functional, keys, dispatches)
+
+        def register(function: Function) -> Function:
+            self.doc = self.doc or function.__doc__ or ""
+            return _registering(self.functional, keys, dispatches)(function)
+
+        return register
 
     def kernel_inplace(self, *keys: str, dispatches: bool = False) -> Callable[[Function], Function]:
         """Registers the decorated function as the kernel of the in-place form at these keys."""
@@ -246,6 +277,15 @@ class Operator:
                     pointwise=op.elementwise,
                 )
 
+    def gradient(self, *inputs: str, **how: Any) -> Callable[[Function], Function]:
+        """Declares the decorated formula as the gradient of an input, or of several: then it gives as many."""
+
+        def declare(formula: Function) -> Function:
+            self.differentiate_by([(inputs, formula)], **how)
+            return formula
+
+        return declare
+
     def not_differentiable(self) -> None:
         """Declares that no gradient flows through: the result is recorded nowhere."""
         for form in (self.functional, self.inplace):
@@ -293,6 +333,12 @@ def no_formula(name: str) -> Function:
         raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
 
     return refuse
+
+
+def added(*gradients: Any) -> Any:
+    """Adds those gradients that are there; None where none is."""
+    there = [gradient for gradient in gradients if gradient is not None]
+    return sum(there[1:], there[0]) if there else None
 
 
 class Formula:
@@ -389,7 +435,7 @@ def alias(
     into = (out or of.out._overloadname) if of.out else None
     written = inplace and of.inplace is not None
     made = Operator(f"{named}{arguments}", inplace=written, out=into, numbers=numbers, tags=tags, refuses=of.refuses)
-    SECOND_NAMES[made.functional] = of.functional
+    made.alias_of = of
     targets = (of.functional, of.inplace if written else None, of.out)
     for form, target in zip((made.functional, made.inplace, made.out), targets, strict=True):
         if form is not None and target is not None:

@@ -3,7 +3,7 @@
     def total_loop(lo, hi, table, out, out_at, x, x_at):
         ... acc += load_x(x[uint64(at)]) ... out[uint64(out_at + i)] = store_out(acc)
 
-    TOTAL = Template(total_loop, "table", out="out[]", x="x[]")
+    TOTAL = Template(total_loop, "int64[] table", "out[] out", "x[] x")
     entry = TOTAL(x="bfloat16", out="float32")
 
 The loop names what a dtype needs: `load_x` takes an element from what the storage holds to the type that is computed
@@ -23,6 +23,7 @@ from redispatch.dispatch.tensor.target import ByTarget
 from .compile import Entry, Kernel
 from .convert import array_type, as_is, load, real_type, store
 
+given: Any = as_is  # for names of one loop alone
 load_x = load_weight = load_bias = load_mask = store_x = store_out = as_is
 zero, one, lowest = np.float64(0), np.float64(1), np.float64(-np.inf)
 
@@ -30,16 +31,14 @@ zero, one, lowest = np.float64(0), np.float64(1), np.float64(-np.inf)
 class Template:
     """The entries of a loop, by what differs between them.
 
-    tables: its parameters that are arrays of int64. types: what its other parameters are that are no int64 numbers, in
-    the words of signatures; a dtype that differs has a name of its own there: "x[]" is an array in which a storage of
-    that dtype lies, "x.compute[]" one of the type in which it computes, and "x" a number of that type.
+    types: what its parameters are that are no int64 numbers, declared as in C, in the words of signatures; a dtype that
+    differs has a name of its own there: "x[] a b" are arrays in which a storage of that dtype lies, "x.compute[] a"
+    one of the type in which it computes, and "x a" a number of that type.
     """
 
-    def __init__(
-        self, loop: Callable, tables: str = "", *, fastmath: frozenset[str] = frozenset(), **types: str
-    ) -> None:
+    def __init__(self, loop: Callable, *types: str, fastmath: frozenset[str] = frozenset()) -> None:
         self.loop, self.fastmath, self.name = loop, fastmath, loop.__name__.removesuffix("_loop")
-        self.types = dict.fromkeys(tables.split(), "int64[]") | types
+        self.types = {name: kind for kind, *names in map(str.split, types) for name in names}
         self.parameters = loop.__code__.co_varnames[: loop.__code__.co_argcount]
         assert self.types.keys() <= {*self.parameters}, f"{loop.__name__} has no such parameters"
         self.entries = ByTarget()

@@ -33,7 +33,7 @@ rot90_op = Operator("rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor", 
 
 @rot90_op.explicit
 def rot90_kernel(self: Any, k: int, dims: Sequence[int]) -> Tensor:
-    """A quarter turn, `k` times, from the first towards the second of two dimensions."""
+    """Returns the tensor turned by 90 degrees `k` times, from the first towards the second of two dimensions."""
     if len(dims) != 2:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
     if self.dim() < 2:
@@ -103,7 +103,7 @@ copy_into_out(block_diag_op)
 
 @overridable_function
 def block_diag(*tensors: Any) -> Tensor:
-    """A matrix with the given ones along its diagonal: block_diag(a, b, ...)."""
+    """Returns a matrix with the given ones along its diagonal: block_diag(a, b, ...)."""
     return block_diag_op.functional(list(tensors))
 
 
@@ -129,13 +129,13 @@ cartesian_prod_op.kernel("Undefined")(lambda tensors: meshgrid_op.functional(ten
 
 @overridable_function
 def cartesian_prod(*tensors: Any) -> Tensor:
-    """All ways to take one element of each vector, a row for each: cartesian_prod(a, b, ...)."""
+    """Returns all ways to take one element of each vector, a row for each: cartesian_prod(a, b, ...)."""
     return cartesian_prod_op.functional(list(tensors))
 
 
 @combinations_op.implicit
 def combinations_composite(self: Any, r: int, with_replacement: bool) -> Any:
-    """All ways to take `r` elements of a vector, in the vector's order, a row for each."""
+    """Returns all ways to take `r` elements of a vector, in the vector's order, a row for each."""
     if self.dim() != 1:
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(self.shape)}")
     if r < 0:
@@ -154,7 +154,7 @@ combinations = public(combinations_op)
 # --- parts ------------------------------------------------------------------------------------------------------------
 
 
-def splitting(name: str, least: int, axis_of: Any) -> Any:
+def splitting(name: str, least: int, axis_of: Any, doc: str) -> Any:
     """`hsplit` and its kin: `tensor_split` along one dimension, into equal parts or at indices."""
     parts = "Tensor(a -> *) self, {}) -> Tensor(a)[]"
     equal = composite_view(Operator(f"{name}.int({parts.format('int sections')}"))
@@ -182,12 +182,17 @@ def splitting(name: str, least: int, axis_of: Any) -> Any:
 
     equal.implicit(into_sections)
     at.implicit(at_indices)
-    return public(equal, at)
+    return public(equal, at, doc=doc)
 
 
-hsplit = splitting("hsplit", 1, lambda self: 0 if self.dim() == 1 else 1)
-vsplit = splitting("vsplit", 2, lambda self: 0)
-dsplit = splitting("dsplit", 3, lambda self: 2)
+hsplit = splitting(
+    "hsplit",
+    1,
+    lambda self: 0 if self.dim() == 1 else 1,
+    "Returns views of parts of the second dimension, or of the only one.",
+)
+vsplit = splitting("vsplit", 2, lambda self: 0, "Returns views of parts of the first dimension.")
+dsplit = splitting("dsplit", 3, lambda self: 2, "Returns views of parts of the third dimension.")
 
 unsafe_split_op = Operator(
     "unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", batching="dims", late_out=True
@@ -200,13 +205,13 @@ unsafe_chunk_op = Operator("unsafe_chunk(Tensor self, int chunks, int dim=0) -> 
 
 @unsafe_split_op.explicit
 def unsafe_split_kernel(self: Tensor, split_size: int, dim: int) -> list[Tensor]:
-    """The parts as tensors that share the memory and that nobody knows to be views: they may be written in place only
-    where the whole is not used any more."""
+    """Returns the parts of a dimension, which share memory without being known as views."""
     return [unknown_view(self, part) for part in split_evenly(self, split_size, dim)]
 
 
 @unsafe_split_sizes_op.explicit
 def unsafe_split_sizes_kernel(self: Tensor, split_sizes: Sequence[int], dim: int) -> list[Tensor]:
+    """Returns parts of these sizes, which share memory without being known as views."""
     return [unknown_view(self, part) for part in split_by_sizes(self, split_sizes, dim)]
 
 
@@ -228,7 +233,7 @@ unsafe_split_sizes_op.forward("linear")
 
 @unsafe_chunk_op.implicit
 def unsafe_chunk_composite(self: Any, chunks: int, dim: int) -> Any:
-    """`chunk`, in such parts."""
+    """Returns `chunks` parts of a dimension, which share memory without being known as views."""
     if not self.dim():
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     if chunks <= 0:
@@ -261,7 +266,9 @@ slice_inverse_op.derivative(
     self=lambda grad, dim, start, end, step: slice_op.functional(grad, dim, start, end, step), src=lambda grad: None
 )
 slice_inverse_op.forward("linear")
-slice_inverse = public(slice_inverse_op)
+slice_inverse = public(
+    slice_inverse_op, doc="Returns a view of the memory of `self` in the shape of `src`, of which `self` is a slice."
+)
 
 # --- where elements are -----------------------------------------------------------------------------------------------
 
@@ -270,7 +277,7 @@ fill_diagonal_op = Operator("fill_diagonal_(Tensor(a!) self, Scalar fill_value, 
 
 @fill_diagonal_op.implicit
 def fill_diagonal_composite(self: Any, fill_value: Any, wrap: bool) -> Any:
-    """Writes the elements whose indices are all the same; with `wrap`, a tall matrix has several diagonals."""
+    """Fills the elements whose indices are all the same; with `wrap`, a tall matrix has several diagonals."""
     if self.dim() < 2:
         raise RuntimeError("dimensions must larger than 1")
     height, width = self.shape[:2]
@@ -315,13 +322,15 @@ def nonzero_static_meta(self: Tensor, size: int, fill_value: int) -> Tensor:
 
 nonzero_static_op.not_differentiable()
 copy_into_out(nonzero_static_op)
-nonzero_static = public(nonzero_static_op)
+nonzero_static = public(
+    nonzero_static_op, doc="Returns the indices of `size` nonzero elements, filled up with `fill_value`."
+)
 
 # --- shapes -----------------------------------------------------------------------------------------------------------
 
 
 def broadcast_shapes(*shapes: Any) -> Size:
-    """The shape that tensors of these shapes broadcast to. RuntimeError where they do not.
+    """Returns the shape that tensors of these shapes broadcast to. RuntimeError where they do not.
 
     >>> import redispatch as rd
     >>> rd.broadcast_shapes((3, 1), (1, 4))
@@ -348,7 +357,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
 
 @overridable_function
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
-    """The coordinates, a tensor for each dimension, of elements that are numbered row by row."""
+    """Returns the coordinates, a tensor for each dimension, of elements that are numbered row by row."""
     if not isinstance(indices, Tensor) or indices._dtype.category != 1:
         kind = indices._dtype if isinstance(indices, Tensor) else type(indices).__name__
         raise TypeError(f"expected 'indices' to be integer dtype, but got {kind}")

@@ -1,4 +1,4 @@
-"""Functions of two numbers, element by element: copysign, hypot, xlogy, logaddexp, fmax, gcd, shifts of bits."""
+"""Functions of two numbers or three, element by element: copysign, hypot, xlogy, fmax, gcd, shifts of bits, lerp."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from redispatch import kernels
 from redispatch.dispatch.tensor import Tensor, dtypes, overridable, result_type
 
 from ..declare.declare import Operator
-from ..declare.operator import binary, flat, operator, pointwise, with_number
+from ..declare.operator import binary, flat, operator, passed_on, pointwise, with_number
 from ..declare.pointwise import COMPLEX, FLOATING, NOT_FLOATING, WHOLE
 from ..declare.public import public
 from ..declare.scalar_functions import common_divisor
+from ..declare.structured import c_name
 from .arithmetic import pow
 
 # --- copysign, hypot, heaviside --------------------------------------------------------------------------------------
@@ -36,6 +37,7 @@ copysign = operator(
     promotion="float",
     refuses=COMPLEX,
     derivative={"self": copysign_gradient, "other": flat},
+    doc="Returns the magnitude of each element with the sign of `other`.",
 )
 with_number(
     copysign,
@@ -54,6 +56,7 @@ with_number(
     },
 )
 def hypot(self, other):
+    """Returns sqrt(self² + other²), without overflow."""
     return math.hypot(self, other)
 
 
@@ -65,11 +68,12 @@ def hypot(self, other):
     derivative={"self": flat, "values": lambda grad, self: grad.masked_fill(self != 0, 0)},
 )
 def heaviside(self, values):
+    """Returns 0 for negative elements, 1 for positive ones, and `values` where they are 0."""
     return values if self == 0 else self > 0
 
 
 @heaviside.op.check
-def check_one_kind(self: Tensor, values: Tensor) -> None:
+def check_one_kind(self, values):
     if self._dtype is not values._dtype and not result_type(self, values).is_complex:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
 
@@ -120,7 +124,9 @@ xlogy_self_op = pointwise(
     node="XlogyBackward1",
     **xlogy_facts,
 )
-xlogy = public(xlogy_op, xlogy_self_op, xlogy_other_op)
+xlogy = public(
+    xlogy_op, xlogy_self_op, xlogy_other_op, doc="Returns self log(other), 0 where `self` is 0 and `other` is no NaN."
+)
 
 
 def logaddexp_elements(self, other):
@@ -147,6 +153,7 @@ logaddexp = binary(
         "self": lambda grad, self, other: grad / (1 + (other - self).exp()),
         "other": lambda grad, self, other: grad / (1 + (self - other).exp()),
     },
+    doc="Returns log(exp(self) + exp(other)), without overflow.",
 )
 
 
@@ -161,6 +168,7 @@ logaddexp = binary(
     },
 )
 def logaddexp2(self, other):
+    """Returns log2(2^self + 2^other), without overflow."""
     top = self if self > other or self != self else other
     more = kernels.log1p(kernels.exp2(-abs(self - other))) * 1.4426950408889634
     return top if self == other and abs(self) == math.inf else top + more
@@ -179,6 +187,7 @@ def logaddexp2(self, other):
     },
 )
 def fmax(self, other):
+    """Returns the larger of each pair of elements; the other one where one is NaN."""
     return self if self >= other or other != other else other
 
 
@@ -192,6 +201,7 @@ def fmax(self, other):
     },
 )
 def fmin(self, other):
+    """Returns the smaller of each pair of elements; the other one where one is NaN."""
     return self if self <= other or other != other else other
 
 
@@ -220,8 +230,22 @@ def integral(elements: Any) -> dict[str, Any]:
     return {"int": elements, "uint": elements}
 
 
-gcd = binary("gcd", integral(common_divisor), cost=16, refuses=NOT_INTEGRAL, derivative=False)
-lcm = binary("lcm", integral(common_multiple), cost=16, refuses=NOT_INTEGRAL, derivative=False)
+gcd = binary(
+    "gcd",
+    integral(common_divisor),
+    cost=16,
+    refuses=NOT_INTEGRAL,
+    derivative=False,
+    doc="Returns the greatest common divisor of each pair of elements.",
+)
+lcm = binary(
+    "lcm",
+    integral(common_multiple),
+    cost=16,
+    refuses=NOT_INTEGRAL,
+    derivative=False,
+    doc="Returns the least common multiple of each pair of elements.",
+)
 
 
 def shift(name: str, short: str, body: Any) -> Any:
@@ -241,8 +265,9 @@ def shift(name: str, short: str, body: Any) -> Any:
         pointwise(f"__{short}__.{kind}(Tensor self, {kind} other) -> Tensor", integral(body), **facts)
         for kind in ("Tensor", "Scalar")
     ]
-    public(*signs, function=False)
-    return public(op, number)
+    public(*signs, function=False, doc=f"Returns what `{name}` does, for the operator of Python.")
+    way = "left" if short == "lshift" else "right"
+    return public(op, number, doc=f"Returns each element with its bits moved to the {way} by `other`.")
 
 
 bitwise_left_shift = shift("bitwise_left_shift", "lshift", shifted_left)
@@ -318,4 +343,117 @@ for _op in (float_power_tensor_op, float_power_scalar_op, float_power_op):
     _op.composite(_op.out)(float_power_into)
 for _op in (float_power_tensor_op, float_power_op):
     _op.composite(_op.inplace)(float_power_in_place)
-float_power = public(float_power_tensor_op, float_power_scalar_op, float_power_op)
+float_power = public(
+    float_power_tensor_op,
+    float_power_scalar_op,
+    float_power_op,
+    doc="Returns each element to a power, in float64 or complex128.",
+)
+
+# --- three operands: addcmul, addcdiv, lerp ---------------------------------------------------------------------------
+
+# --- addcmul, addcdiv ------------------------------------------------------------------------------------------------
+
+
+@operator(
+    "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    inplace=True,
+    out="out",
+    autocast={"cuda": "promote"},
+    refuses={"bool": "addcmul_cpu_out"},
+    derivative={
+        "self": passed_on,
+        "tensor1": lambda grad, tensor2, value: grad * (tensor2 * value),
+        "tensor2": lambda grad, tensor1, value: grad * (tensor1 * value),
+    },
+)
+def addcmul(self, tensor1, tensor2, value):
+    """Returns self + value tensor1 tensor2."""
+    return self + value * tensor1 * tensor2
+
+
+@addcmul.op.scalar(when={"value": 1})
+def added_plain_product(self, tensor1, tensor2):
+    return self + tensor1 * tensor2
+
+
+@operator(
+    "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    inplace=True,
+    out="out",
+    autocast={"cuda": "promote"},
+    refuses={WHOLE: "addcdiv_cpu_out"},
+    derivative={
+        "self": passed_on,
+        "tensor1": lambda grad, tensor2, value: grad * (value / tensor2),
+        "tensor2": lambda grad, tensor1, tensor2, value: -grad * (value * tensor1 / (tensor2 * tensor2)),
+    },
+)
+def addcdiv(self, tensor1, tensor2, value):
+    """Returns self + value tensor1 / tensor2."""
+    return self + value * tensor1 / tensor2
+
+
+@addcdiv.op.check
+def check_addcdiv(self, tensor1, tensor2, value):
+    kind = result_type(tensor1, tensor2)
+    if not kind.is_floating_point and not kind.is_complex:
+        raise RuntimeError(
+            "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a "
+            "true division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value "
+            "* torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / "
+            "tensor2) for float inputs. The future addcdiv behavior is just the latter implementation: (input + value "
+            "* tensor1 / tensor2), for all dtypes."
+        )
+
+
+# --- lerp ------------------------------------------------------------------------------------------------------------
+
+
+def between(self, end, weight):
+    """From the nearer end, so that both ends are met exactly."""
+    return self + weight * (end - self) if abs(weight) < 0.5 else end - (end - self) * (1 - weight)
+
+
+def left(grad: Any, weight: Any) -> Any:
+    return grad * (1 - weight)
+
+
+def weighted(grad: Any, weight: Any) -> Any:
+    return grad * weight
+
+
+lerp_scalar_op = pointwise(
+    "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
+    between,
+    inplace=True,
+    out="Scalar_out",
+    refuses={WHOLE: "lerp_kernel_scalar"},
+    derivative={"self": left, "end": weighted},
+)
+lerp_tensor_op = pointwise(
+    "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
+    between,
+    inplace=True,
+    out="Tensor_out",
+    refuses={WHOLE: "lerp_kernel_tensor"},
+    derivative={"self": left, "end": weighted, "weight": lambda grad, self, end: grad * (end - self)},
+    node="LerpBackward1",
+)
+lerp = public(lerp_scalar_op, lerp_tensor_op, doc="Returns self + weight (end - self).")
+
+
+@lerp_scalar_op.check
+def check_ends(self, end, weight):
+    check_kind("end", self, end)
+
+
+@lerp_tensor_op.check
+def check_ends_and_weight(self, end, weight):
+    check_kind("end", self, end)
+    check_kind("weight", self, weight)
+
+
+def check_kind(name: str, self: Tensor, other: Tensor) -> None:
+    if self._dtype is not other._dtype:
+        raise RuntimeError(f"expected dtype {c_name(self._dtype)} for `{name}` but got dtype {c_name(other._dtype)}")

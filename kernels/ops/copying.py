@@ -256,7 +256,7 @@ def clone_kernel(self: Tensor, format: memory_format | None) -> Tensor:
 clone_op.understands("Conjugate", "Negative", "ZeroTensor")
 clone_op.derivative(self=lambda grad: grad)
 clone_op.forward("linear")
-clone = public(clone_op)
+clone = public(clone_op, doc="Returns a copy of the tensor, through which gradients flow.")
 
 contiguous_op = composite_view(
     Operator("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)")
@@ -266,6 +266,7 @@ contiguous_op = composite_view(
 @contiguous_op.implicit
 @inline
 def contiguous_composite(self: Tensor, format: Any) -> Tensor:
+    """Returns the tensor itself where its elements are contiguous in this memory format, otherwise a copy."""
     if format is contiguous_format:
         if kernels.is_contiguous(self._shape, self._stride):
             return self
@@ -452,7 +453,7 @@ def memory_of(x: Tensor) -> Tensor:
 copy_inplace_op.understands("Conjugate", "Negative", "ZeroTensor")
 copy_inplace_op.derivative(self=lambda grad: zeros_of(grad), src=lambda grad: grad, node="CopyBackwards")
 copy_inplace_op.forward("linear")
-copy_ = public(copy_inplace_op, function=False)
+copy_ = public(copy_inplace_op, function=False, doc="Writes the elements of `src`, which broadcasts, over the tensor.")
 
 copy_op = Operator("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", core=True)
 
@@ -487,14 +488,14 @@ alias_op = Operator("alias(Tensor(a) self) -> Tensor(a)", core=True, batching="p
 
 give_view(alias_op, unchanged, "alias_kernel")
 alias_op.derivative(self=lambda grad: grad)
-alias = public(alias_op, function=False)
+alias = public(alias_op, function=False, doc="Returns a view of the whole tensor.")
 
 detach_op = Operator("detach(Tensor(a) self) -> Tensor(a)", batching="pointwise")
 
 
 give_view(detach_op, unchanged, "detach_kernel")
 outside_graph(detach_op)
-detach = public(detach_op)
+detach = public(detach_op, doc="Returns a view of the tensor through which no gradient flows.")
 
 detach_inplace_op = Operator(
     "detach_(Tensor(a!) self) -> Tensor(a!)", tags=("inplace", "inplace_view"), batching="pointwise"
@@ -545,7 +546,7 @@ impl(
     convention="boxed",
     place=place_of(detach_inplace_forward),
 )
-detach_ = public(detach_inplace_op)
+detach_ = public(detach_inplace_op, doc="Detaches the tensor from the graph that made it, in place.")
 
 lift_fresh_op = composite_view(Operator("lift_fresh(Tensor(a) self) -> Tensor(a)", batching="pointwise"))
 
@@ -700,6 +701,7 @@ def fill_scalar_copy(self: Tensor, value: Any) -> Tensor:
 
 @fill_tensor_op.explicit
 def fill_tensor_copy(self: Tensor, value: Tensor) -> Tensor:
+    """Returns a tensor like `self` that is filled with `value`."""
     empty_from = new(self._shape, self._dtype, self._device, None, copy_strides(self, None))
     return fill_inplace_tensor_op.functional(empty_from, value)
 
@@ -710,7 +712,7 @@ fill_tensor_op.forward("linear")
 fill_inplace_scalar_op.derivative(self=zeros_of, node="FillBackward2")
 fill_inplace_tensor_op.derivative(self=zeros_of, value=lambda grad: grad.sum(), node="FillBackward3")
 fill_inplace_tensor_op.forward("linear")
-fill_ = public(fill_inplace_tensor_op, fill_inplace_scalar_op)
+fill_ = public(fill_inplace_tensor_op, fill_inplace_scalar_op, doc="Fills the tensor with `value`.")
 fill = public(fill_tensor_op, fill_scalar_op, method=False)
 
 zero_inplace_op = Operator("zero_(Tensor(a!) self) -> Tensor(a!)", tags=("inplace",), batching="pointwise")
@@ -726,7 +728,7 @@ def zero_kernel(self: Tensor) -> Tensor:
 
 zero_inplace_op.derivative(self=zeros_of, node="ZeroBackward0")
 zero_inplace_op.forward("linear")
-zero_ = public(zero_inplace_op)
+zero_ = public(zero_inplace_op, doc="Fills the tensor with zeros.")
 
 
 def first_gradient(tensor: Tensor) -> Tensor:
@@ -775,7 +777,7 @@ def item_composite(self: Tensor) -> Any:
     return call(local_scalar_dense_op.functional, [self])
 
 
-item = public(item_op, function=False)
+item = public(item_op, function=False, doc="Returns the only element of the tensor as a Python number.")
 
 
 def as_scalar(value: Tensor) -> Any:
@@ -799,7 +801,7 @@ def is_nonzero_composite(self: Tensor) -> bool:
     return bool(item_op.functional(self))
 
 
-is_nonzero = public(is_nonzero_op)
+is_nonzero = public(is_nonzero_op, doc="Returns whether the only element of the tensor is not zero.")
 
 equal_op = Operator("equal(Tensor self, Tensor other) -> bool", tags=("data_dependent_output", "pointwise"))
 
@@ -810,7 +812,7 @@ def equal_kernel(self: Tensor, other: Tensor) -> bool:
 
 
 equal_op.not_differentiable()
-equal = public(equal_op)
+equal = public(equal_op, doc="Returns whether both tensors have the same shape and the same elements.")
 
 _CLOSE = "(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False)"
 isclose_op = Operator(f"isclose{_CLOSE} -> Tensor")
@@ -818,7 +820,7 @@ isclose_op = Operator(f"isclose{_CLOSE} -> Tensor")
 
 @isclose_op.implicit
 def isclose_composite(self: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: bool) -> Tensor:
-    """Where self == other, or |self - other| <= atol + rtol * |other| and that is finite."""
+    """Returns whether pairs of elements are equal, or |self - other| <= atol + rtol |other|, and finite."""
     if self._dtype is not other._dtype:
         raise RuntimeError(f"{self._dtype.tensor_name} did not match {other._dtype.tensor_name}")
     for name, value in (("rtol", rtol), ("atol", atol)):
@@ -852,7 +854,7 @@ def allclose_kernel(self: Tensor, other: Tensor, rtol: float, atol: float, equal
 
 
 allclose_op.not_differentiable()
-allclose = public(allclose_op)
+allclose = public(allclose_op, doc="Returns whether all pairs of elements are close, as `isclose` says.")
 
 # --- other memory for the same tensor ---------------------------------------------------------------------------------
 
@@ -866,6 +868,7 @@ resize_inplace_op = Operator(
 
 @resize_inplace_op.kernel("CPU", "Meta")
 def resize_kernel(self: Tensor, size: Any, format: Any) -> Tensor:
+    """Gives the tensor another size, in place: its storage grows where it is too small."""
     shape = Size(size)
     if format is None and shape == self._shape:
         return self  # it keeps its strides, and so its values
@@ -893,7 +896,7 @@ resize_as_op = Operator(
 
 @resize_as_op.explicit
 def resize_as_kernel(self: Tensor, the_template: Tensor, format: Any) -> Tensor:
-    """`resize_` to the shape of another tensor."""
+    """Gives the tensor the size of `the_template`, in place."""
     kept = suggested_format(the_template) if format is preserve_format else format
     return resize_inplace_op.functional(self, the_template._shape, memory_format=kept)
 
@@ -921,6 +924,7 @@ set_storage_op = Operator(
 
 @set_tensor_op.kernel("CPU", "Meta")
 def set_tensor_kernel(self: Tensor, source: Tensor) -> Tensor:
+    """Makes the tensor show the memory of `source`, in place."""
     if source._dtype is not self._dtype:
         raise RuntimeError(
             f"Could not set tensor of type {source._dtype.tensor_name} to a tensor of type {self._dtype.tensor_name}"

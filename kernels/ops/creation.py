@@ -64,6 +64,7 @@ empty_op = Operator(
 @empty_op.kernel("CPU", "Meta")
 @inline
 def empty_kernel(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any) -> Tensor:
+    """Returns a tensor of the given size whose elements are whatever stood in memory."""
     made = allocate(size, dtype or get_default_dtype(), device or CPU, strides_for(size, memory_format))
     return pinned(made, pin_memory) if pin_memory else made
 
@@ -86,6 +87,7 @@ empty_strided_op = Operator(f"empty_strided(SymInt[] size, SymInt[] stride, *, {
 
 @empty_strided_op.kernel("CPU", "Meta")
 def empty_strided_kernel(size: Any, stride: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    """Returns a tensor of the given size and strides whose elements are whatever stood in memory."""
     made = allocate(size, dtype or get_default_dtype(), device or CPU, checked_strides(size, stride))
     return pinned(made, pin_memory) if pin_memory else made
 
@@ -267,7 +269,7 @@ def zeros_out_kernel(size: Any, out: Tensor) -> Tensor:
 
 zeros_op.not_differentiable()
 zeros_op.out = zeros_out_op.functional
-zeros = public(zeros_op)
+zeros = public(zeros_op, doc="Returns a tensor of the given size that is filled with zeros.")
 
 ones_op = Operator(f"ones(SymInt[] size, *, {FACTORY}) -> Tensor")
 ones_out_op = Operator("ones.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
@@ -289,7 +291,7 @@ def ones_out_kernel(size: Any, out: Tensor) -> Tensor:
 
 ones_op.not_differentiable()
 ones_op.out = ones_out_op.functional
-ones = public(ones_op)
+ones = public(ones_op, doc="Returns a tensor of the given size that is filled with ones.")
 
 full_op = Operator(f"full(SymInt[] size, Scalar fill_value, *, {FACTORY}) -> Tensor", core=True)
 full_out_op = Operator("full.out(SymInt[] size, Scalar fill_value, *, Tensor(a!) out) -> Tensor(a!)")
@@ -313,7 +315,7 @@ def full_out_kernel(size: Any, fill_value: Any, out: Tensor) -> Tensor:
 
 full_op.not_differentiable()
 full_op.out = full_out_op.functional
-full = public(full_op)
+full = public(full_op, doc="Returns a tensor of the given size that is filled with `fill_value`.")
 
 scalar_tensor_op = Operator(f"scalar_tensor(Scalar s, *, {FACTORY}) -> Tensor", core=True)
 
@@ -325,7 +327,7 @@ def scalar_tensor_kernel(s: Any, dtype: Any, layout: Any, device: Any, pin_memor
 
 
 scalar_tensor_op.not_differentiable()
-scalar_tensor = public(scalar_tensor_op)
+scalar_tensor = public(scalar_tensor_op, doc="Returns a tensor without dimensions that holds the number `s`.")
 
 
 def integer_range(dtype: dtype) -> tuple[int, int]:
@@ -363,6 +365,7 @@ full_like_op = Operator(
 
 @empty_like_op.explicit
 def empty_like_kernel(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, format: Any) -> Tensor:
+    """Returns a tensor like `self` in shape, dtype and device whose elements are whatever stood in memory."""
     return like(self, dtype, device, pin_memory, format)
 
 
@@ -388,6 +391,7 @@ def ones_like_kernel(self: Tensor, dtype: Any, layout: Any, device: Any, pin_mem
 def full_like_kernel(
     self: Tensor, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, format: Any
 ) -> Tensor:
+    """Returns a tensor like `self` in shape, dtype and device that is filled with `fill_value`."""
     fill_value = storable(fill_value, dtype or self._dtype)
     return filled(like(self, dtype, device, pin_memory, format), fill_value)
 
@@ -398,15 +402,23 @@ for _op in (empty_like_op, zeros_like_op, ones_like_op, full_like_op):
     _op.not_differentiable()
 
 empty_like = public(empty_like_op, method=False)
-zeros_like = public(zeros_like_op, method=False)
-ones_like = public(ones_like_op, method=False)
+zeros_like = public(zeros_like_op, method=False, doc="Returns zeros like `self` in shape, dtype and device.")
+ones_like = public(ones_like_op, method=False, doc="Returns ones like `self` in shape, dtype and device.")
 full_like = public(full_like_op, method=False)
 
 # --- of another shape, with another tensor's dtype and device --------------------------------------------------------
 
 new_empty_op = Operator(f"new_empty(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor", batching="dims")
-new_zeros_op = Operator(f"new_zeros(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor", batching="dims")
-new_ones_op = Operator(f"new_ones(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor", batching="dims")
+new_zeros_op = Operator(
+    f"new_zeros(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor",
+    batching="dims",
+    doc="Returns zeros of the given size with the dtype and device of `self`.",
+)
+new_ones_op = Operator(
+    f"new_ones(Tensor self, SymInt[] size, *, {FACTORY}) -> Tensor",
+    batching="dims",
+    doc="Returns ones of the given size with the dtype and device of `self`.",
+)
 new_full_op = Operator(
     f"new_full(Tensor self, SymInt[] size, Scalar fill_value, *, {FACTORY}) -> Tensor", batching="dims"
 )
@@ -417,6 +429,7 @@ new_empty_strided_op = Operator(
 
 @new_empty_op.explicit
 def new_empty_kernel(self: Tensor, size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    """Returns a tensor of the given size with the dtype and device of `self`, its elements whatever stood in memory."""
     return new(size, dtype or self._dtype, device or self._device, pin_memory)
 
 
@@ -442,6 +455,7 @@ def new_ones_kernel(self: Tensor, size: Any, dtype: Any, layout: Any, device: An
 def new_full_kernel(
     self: Tensor, size: Any, fill_value: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any
 ) -> Tensor:
+    """Returns a tensor of the given size with the dtype and device of `self` that is filled with `fill_value`."""
     fill_value = storable(fill_value, dtype or self._dtype)
     return filled(new(size, dtype or self._dtype, device or self._device, pin_memory), fill_value)
 
@@ -450,6 +464,7 @@ def new_full_kernel(
 def new_empty_strided_kernel(
     self: Tensor, size: Any, stride: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any
 ) -> Tensor:
+    """Returns a tensor with the dtype and device of `self`, of the given size and strides, not initialized."""
     return new(size, dtype or self._dtype, device or self._device, pin_memory, checked_strides(size, stride))
 
 
@@ -487,6 +502,7 @@ def arange_start_kernel(start: Any, end: Any, dtype: Any, layout: Any, device: A
 
 @arange_op.explicit
 def arange_end_kernel(end: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    """Returns the numbers from `start` up to `end`, without it, a `step` apart."""
     return arange_kernel(0, end, 1, dtype, layout, device, pin_memory)
 
 
@@ -661,4 +677,4 @@ for _op in (eye_op, eye_m_op):
     _op.not_differentiable()
 eye_op.out = eye_out_op.functional
 eye_m_op.out = eye_m_out_op.functional
-eye = public(eye_op, eye_m_op)
+eye = public(eye_op, eye_m_op, doc="Returns a matrix with ones on its diagonal and zeros elsewhere.")

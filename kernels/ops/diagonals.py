@@ -25,7 +25,7 @@ diff_op = Operator(
 
 @diag_embed_op.explicit
 def diag_embed_kernel(self: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
-    """Zeros, in two more dimensions, with the last dimension of `self` on a diagonal of these."""
+    """Returns zeros with the last dimension of `self` on a diagonal of two more dimensions."""
     ndim = len(self._shape) + 1
     first, second = wrap_dim(dim1, ndim), wrap_dim(dim2, ndim)
     if first == second:
@@ -45,7 +45,7 @@ diag_embed_op.forward("linear")
 
 @diag_op.implicit
 def diag_composite(self: Any, diagonal: int) -> Any:
-    """Of a vector the matrix with it on a diagonal, of a matrix the diagonal."""
+    """Returns the matrix that has a vector on its diagonal, or the diagonal of a matrix."""
     if len(self._shape) not in (1, 2):
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {len(self._shape)}D")
     if len(self._shape) == 1:
@@ -60,7 +60,7 @@ def diagflat_composite(self: Any, offset: int) -> Any:
 
 @diff_op.implicit
 def diff_composite(self: Any, n: int, dim: int, prepend: Any, append: Any) -> Any:
-    """Each element minus the one before it along `dim`, n times over."""
+    """Returns each element minus the one before it along `dim`, `n` times over."""
     if not self._shape:
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
@@ -80,5 +80,5 @@ def diff_composite(self: Any, n: int, dim: int, prepend: Any, append: Any) -> An
 diag_embed = public(diag_embed_op)
 copy_into_out(diag_op, diff_op, casts=True)
 diag = public(diag_op)
-diagflat = public(diagflat_op)
+diagflat = public(diagflat_op, doc="Returns the matrix that has all elements on its diagonal.")
 diff = public(diff_op)

@@ -77,6 +77,7 @@ def c_type(self: Tensor) -> str:
 
 @log_normal_op.kernel("CPU", "Meta")
 def log_normal_kernel(self: Tensor, mean: float, std: float, generator: Any) -> Tensor:
+    """Fills the tensor with random numbers whose logarithms are normally distributed."""
     if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
     check_floating("log_normal_cpu", self._dtype)
@@ -90,6 +91,7 @@ def log_normal_kernel(self: Tensor, mean: float, std: float, generator: Any) -> 
 
 @geometric_op.kernel("CPU", "Meta")
 def geometric_kernel(self: Tensor, p: float, generator: Any) -> Tensor:
+    """Fills the tensor with random numbers of a geometric distribution: trials up to the first success."""
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     if self._dtype is dtypes.bool or self._dtype.is_complex:
@@ -103,7 +105,7 @@ def geometric_kernel(self: Tensor, p: float, generator: Any) -> Tensor:
 cauchy_op.derivative(self=no_gradient)
 log_normal_op.derivative(self=no_gradient)
 geometric_op.derivative(self=no_gradient)
-public(cauchy_op, function=False)
+public(cauchy_op, function=False, doc="Fills the tensor with random numbers of a Cauchy distribution.")
 public(log_normal_op, function=False)
 public(geometric_op, function=False)
 
@@ -188,6 +190,7 @@ def poisson_kernel(self: Tensor, generator: Any) -> Tensor:
 
 @binomial_op.kernel("CPU", "Meta")
 def binomial_kernel(count: Tensor, prob: Tensor, generator: Any) -> Tensor:
+    """Returns random numbers of successes in `count` trials of probability `prob`."""
     for name, x in (("count", count), ("prob", prob)):
         if not x._dtype.is_floating_point:
             raise ValueError(f"binomial only supports floating-point dtypes for {name}, got: {x._dtype.tensor_name}")
@@ -210,7 +213,7 @@ poisson_op.derivative(self=no_gradient)
 binomial_op.derivative(count=no_derivative_of_binomial, prob=no_derivative_of_binomial)
 copy_into_out(poisson_op)
 copy_into_out(binomial_op)
-poisson = public(poisson_op, method=False)
+poisson = public(poisson_op, method=False, doc="Returns random numbers of Poisson distributions with these rates.")
 binomial = public(binomial_op, method=False)
 
 # --- categories ------------------------------------------------------------------------------------------------------
@@ -266,4 +269,6 @@ def check_multinomial(self: Tensor, num_samples: int, replacement: bool) -> None
 
 multinomial_op.not_differentiable()
 copy_into_out(multinomial_op)
-multinomial = public(multinomial_op)
+multinomial = public(
+    multinomial_op, doc="Returns places of the last dimension, drawn in proportion to the weights there."
+)

@@ -96,14 +96,40 @@ feature_alpha_dropout_op, feature_alpha_dropout_inplace_op = declare(
     "feature_alpha_dropout", each_channel, saturated_or_kept
 )
 
-dropout = public(dropout_op, method=False)
-dropout_ = public(dropout_inplace_op, method=False)
-feature_dropout = public(feature_dropout_op, method=False)
-feature_dropout_ = public(feature_dropout_inplace_op, method=False)
-alpha_dropout = public(alpha_dropout_op, method=False)
-alpha_dropout_ = public(alpha_dropout_inplace_op, method=False)
-feature_alpha_dropout = public(feature_alpha_dropout_op, method=False)
-feature_alpha_dropout_ = public(feature_alpha_dropout_inplace_op, method=False)
+dropout = public(
+    dropout_op, method=False, doc="Returns the tensor with elements zeroed with probability `p`, the others scaled."
+)
+dropout_ = public(
+    dropout_inplace_op, method=False, doc="Zeroes elements with probability `p` and scales the others, in place."
+)
+feature_dropout = public(
+    feature_dropout_op,
+    method=False,
+    doc="Returns the tensor with channels zeroed with probability `p`, the others scaled.",
+)
+feature_dropout_ = public(
+    feature_dropout_inplace_op,
+    method=False,
+    doc="Zeroes channels with probability `p` and scales the others, in place.",
+)
+alpha_dropout = public(
+    alpha_dropout_op, method=False, doc="Returns elements saturated with probability `p`; mean and variance stay."
+)
+alpha_dropout_ = public(
+    alpha_dropout_inplace_op,
+    method=False,
+    doc="Saturates elements with probability `p`, in place; mean and variance stay.",
+)
+feature_alpha_dropout = public(
+    feature_alpha_dropout_op,
+    method=False,
+    doc="Returns channels saturated with probability `p`; mean and variance stay.",
+)
+feature_alpha_dropout_ = public(
+    feature_alpha_dropout_inplace_op,
+    method=False,
+    doc="Saturates channels with probability `p`, in place; mean and variance stay.",
+)
 
 # --- with a mask that is kept ----------------------------------------------------------------------------------------
 
@@ -124,6 +150,7 @@ MASKED_AND_SCALED = Elementwise("masked_and_scaled", masked_and_scaled)
 
 @native_dropout_op.kernel("CPU", "Meta")
 def native_dropout_kernel(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
+    """Returns (result, mask) of dropout: which elements were kept."""
     if train is not False and input._shape.numel():
         check_can_cast(dtypes.float32, input._dtype)
     mask = empty(input._shape, dtypes.bool, input._device)

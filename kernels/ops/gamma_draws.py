@@ -36,6 +36,7 @@ def check_precise(kernel_name: str, dtype: Any) -> None:
 
 @standard_gamma_op.kernel("CPU", "Meta")
 def standard_gamma_kernel(self: Tensor, generator: Any) -> Tensor:
+    """Returns random numbers of gamma distributions with these concentrations and the rate 1."""
     check_precise("gamma_cpu", self._dtype)
     result = like(self, None, None, False, None)
     if result._device.type != "meta":
@@ -126,6 +127,7 @@ SLOPE_OF_DRAW = Elementwise("slope_of_draw", slope_of_draw, cost=512)
 
 @standard_gamma_grad_op.kernel("CPU", "Meta")
 def standard_gamma_grad_kernel(self: Tensor, output: Tensor) -> Tensor:
+    """Returns the slope of gamma-distributed numbers by their concentration."""
     check_precise("_standard_gamma_grad_cpu", self._dtype)
     if output._dtype is not self._dtype:
         raise RuntimeError(f"Found dtype {output._dtype.tensor_name} but expected {self._dtype.tensor_name}")

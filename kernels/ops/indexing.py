@@ -358,7 +358,7 @@ index_put_op.derivative(
 )
 index_put_op.forward("linear")
 index_put_op.autocast(cuda="promote")
-index_put = public(index_put_op)
+index_put = public(index_put_op, doc="Returns `self` with `values` written, or added, where `indices` say.")
 
 # Note [The short way to a view]
 # Nearly all indices are ints, slices, None and `...`. They come to view operators, whose code is looked up right here

@@ -126,7 +126,9 @@ def declare_max(dims: int) -> tuple[Any, Any]:
     def plain(self: Any, *how: Any) -> Any:
         return call(both_op.functional, [self, *how])[0]
 
-    return public(plain_op, method=False), public(both_op, method=False, module="nn")
+    found = f"Returns the largest element of each window over {dims} dimensions"
+    both = public(both_op, method=False, module="nn", doc=f"{found}, and its place.")
+    return public(plain_op, method=False, doc=f"{found}."), both
 
 
 max_pool2d, max_pool2d_with_indices = declare_max(2)
@@ -141,6 +143,7 @@ max_pool1d_op = Operator(f"max_pool1d{REST_1D} -> Tensor", refuses="bool complex
 
 @max_pool1d_with_indices_op.implicit
 def max_pool1d_pair(self: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
+    """Returns the largest element of each window of a signal, and its place."""
     image, lists = as_row("max_pool1d", self, (1, kernel), (1, stride or kernel), (0, padding), (1, dilation))
     values, places = max_pool2d_with_indices.operators[0](image, *lists, ceil_mode)
     return values.squeeze(-2), places.squeeze(-2)
@@ -151,7 +154,7 @@ def max_pool1d_composite(self: Any, kernel: Any, stride: Any, padding: Any, dila
     return max_pool1d_pair(self, kernel, stride, padding, dilation, ceil_mode)[0]
 
 
-max_pool1d = public(max_pool1d_op, method=False)
+max_pool1d = public(max_pool1d_op, method=False, doc="Returns the largest element of each window of a signal.")
 max_pool1d_with_indices = public(max_pool1d_with_indices_op, method=False)
 
 # --- as many windows as are asked for --------------------------------------------------------------------------------
@@ -188,7 +191,8 @@ def declare_adaptive(dims: int) -> tuple[Operator, Any]:
     OPERATORS.extend((op, backward_op))
 
     declare_gradients(op, backward_op, dims)
-    return op, public(op, method=False, module="nn")
+    doc = f"Returns the largest element of each of so many windows over {dims} dimensions, and its place."
+    return op, public(op, method=False, module="nn", doc=doc)
 
 
 def check_sizes(grad: Tensor, indices: Tensor) -> None:
@@ -209,6 +213,7 @@ adaptive_max_pool1d_op = Operator(
 
 @adaptive_max_pool1d_op.implicit
 def adaptive_max_pool1d_composite(self: Any, output_size: Sequence[int]) -> Any:
+    """Returns the largest element of each of `output_size` windows of a signal, and its place."""
     ndim = len(self._shape)
     if ndim not in (2, 3):
         raise RuntimeError(
@@ -328,7 +333,8 @@ def declare_fractional(dims: int) -> Any:
         return dense(made, made._dtype) if made._device.type == "cpu" else made
 
     declare_gradients(op, backward_op, dims, "kernel_size", "output_size")
-    return public(op, method=False, module="nn")
+    doc = f"Returns the largest element of windows over {dims} dimensions that begin at random, and its place."
+    return public(op, method=False, module="nn", doc=doc)
 
 
 fractional_max_pool2d, fractional_max_pool3d = declare_fractional(2), declare_fractional(3)

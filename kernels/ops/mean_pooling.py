@@ -122,7 +122,7 @@ def declare_mean(dims: int) -> Any:
     op.forward("linear")
     backward_op.derivative(grad_output=through(op, "grad", *HOW), self=nothing)
     backward_op.forward("linear")
-    return public(op, method=False, module="nn")
+    return public(op, method=False, module="nn", doc=f"Returns the mean of each window over {dims} dimensions.")
 
 
 avg_pool2d, avg_pool3d = declare_mean(2), declare_mean(3)
@@ -142,7 +142,7 @@ def avg_pool1d_composite(self: Any, kernel: Any, stride: Any, padding: Any, ceil
     return avg_pool2d.operators[0](image, *lists, ceil_mode, count).squeeze(-2)
 
 
-avg_pool1d = public(avg_pool1d_op, method=False)
+avg_pool1d = public(avg_pool1d_op, method=False, doc="Returns the mean of each window of a signal.")
 
 
 # --- as many as are asked for -----------------------------------------------------------------------------------------
@@ -196,7 +196,8 @@ def declare_adaptive(dims: int) -> Any:
         return inner_op.functional(self, output_size)
 
     copy_into_out(plain_op)
-    return public(plain_op, method=False, module="nn")
+    doc = f"Returns the mean of each of so many windows over {dims} dimensions."
+    return public(plain_op, method=False, module="nn", doc=doc)
 
 
 adaptive_avg_pool2d, adaptive_avg_pool3d = declare_adaptive(2), declare_adaptive(3)
@@ -207,6 +208,7 @@ adaptive_avg_pool1d_op = Operator(
 
 @adaptive_avg_pool1d_op.implicit
 def adaptive_avg_pool1d_composite(self: Any, output_size: Sequence[int]) -> Any:
+    """Returns the means of `output_size` windows of a signal."""
     if len(self._shape) not in (2, 3):
         raise RuntimeError(f"adaptive_avg_pool1d() Expected 2D or 3D input tensor, but got {list(self._shape)}")
     return adaptive_avg_pool2d.operators[0](self.unsqueeze(-2), [1, *output_size]).squeeze(-2)

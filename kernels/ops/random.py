@@ -237,12 +237,12 @@ def seed() -> int:
 
 
 def initial_seed() -> int:
-    """The seed of the default generator."""
+    """Returns the seed of the default generator."""
     return default_generator.initial_seed()
 
 
 def get_rng_state() -> Tensor:
-    """The state of the default generator, for `set_rng_state`."""
+    """Returns the state of the default generator, for `set_rng_state`."""
     return default_generator.get_state()
 
 
@@ -374,6 +374,7 @@ def check_std(std: float) -> None:
 
 @exponential_op.kernel("CPU", "Meta")
 def exponential_kernel(self: Tensor, lambd: float, generator: Any) -> Tensor:
+    """Fills the tensor with random numbers of an exponential distribution of the rate `lambd`."""
     if not lambd > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
     if self._shape.numel() and not self._dtype.is_floating_point:
@@ -415,6 +416,7 @@ BELOW = Elementwise("below", below)
 
 @bernoulli_tensor_op.kernel("CPU", "Meta")
 def bernoulli_tensor_kernel(self: Tensor, p: Tensor, generator: Any) -> Tensor:
+    """Fills the tensor with ones, each with probability `p`, and zeros."""
     if self._dtype.is_complex:
         raise not_implemented("bernoulli_tensor_cpu_self_", self._dtype)
     check_floating("bernoulli_tensor_cpu_p_", p._dtype)
@@ -439,6 +441,7 @@ def check_probabilities(p: Tensor) -> None:
 
 @random_from_op.kernel("CPU", "Meta")
 def random_from_kernel(self: Tensor, low: int, high: int | None, generator: Any) -> Tensor:
+    """Fills the tensor with random whole numbers from `from` up to `to`, without it."""
     if self._dtype.is_complex:
         if high is None:
             raise not_implemented("random_kernel_cpu", self._dtype)
@@ -497,8 +500,8 @@ random_from_op.derivative(self=no_gradient)
 random_to_op.derivative(self=no_gradient, node="RandomBackward1")
 random_op.derivative(self=no_gradient, node="RandomBackward2")
 
-public(uniform_op, function=False)
-public(normal_op, function=False)
+public(uniform_op, function=False, doc="Fills the tensor with random numbers that are uniform between `from` and `to`.")
+public(normal_op, function=False, doc="Fills the tensor with random numbers of a normal distribution.")
 public(exponential_op, function=False)
 public(bernoulli_tensor_op, bernoulli_float_op, function=False)
 public(random_from_op, random_to_op, random_op, function=False)
@@ -535,6 +538,7 @@ def randn_kernel(size: Any, generator: Any, dtype: Any, layout: Any, device: Any
 
 @randn_op.explicit
 def randn_plain_kernel(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    """Returns random numbers of the standard normal distribution, of the given size."""
     return randn_kernel(size, None, dtype, layout, device, pin_memory)
 
 
@@ -545,7 +549,7 @@ def randn_out_kernel(size: Any, out: Tensor) -> Tensor:
 
 rand_op.out = rand_out_op.functional
 randn_op.out = randn_out_op.functional
-rand = public(rand_op, rand_generator_op)
+rand = public(rand_op, rand_generator_op, doc="Returns random numbers that are uniform in [0, 1), of the given size.")
 randn = public(randn_op, randn_generator_op)
 
 LONG = FACTORY.replace("dtype=None", "dtype=long")
@@ -592,6 +596,7 @@ def randint_generator_kernel(
 
 @randint_op.explicit
 def randint_plain_kernel(high: int, size: Any, dtype: Any, layout: Any, device: Any, pin: Any) -> Tensor:
+    """Returns random whole numbers from `low` up to `high`, without it, of the given size."""
     return randint_kernel(0, high, size, None, dtype, layout, device, pin)
 
 
@@ -624,7 +629,7 @@ def randperm_plain_kernel(n: int, dtype: Any, layout: Any, device: Any, pin_memo
 
 
 copy_into_out(randperm_op, randperm_generator_op)
-randperm = public(randperm_op, randperm_generator_op)
+randperm = public(randperm_op, randperm_generator_op, doc="Returns the whole numbers from 0 to n - 1 in random order.")
 
 rand_like_op = seeded(f"rand_like({LIKE}) -> Tensor", refuses="whole")
 randn_like_op = seeded(f"randn_like({LIKE}) -> Tensor", refuses="whole")
@@ -636,11 +641,13 @@ randint_like_low_op = seeded(
 
 @rand_like_op.explicit
 def rand_like_kernel(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, format: Any) -> Tensor:
+    """Returns random numbers that are uniform in [0, 1), in the shape of `self`."""
     return uniform_op.functional(like(self, dtype, device, pin_memory, format))
 
 
 @randn_like_op.explicit
 def randn_like_kernel(self: Tensor, dtype: Any, layout: Any, device: Any, pin_memory: Any, format: Any) -> Tensor:
+    """Returns random numbers of the standard normal distribution, in the shape of `self`."""
     return normal_op.functional(like(self, dtype, device, pin_memory, format))
 
 
@@ -655,6 +662,7 @@ def randint_like_low_kernel(
 def randint_like_kernel(
     self: Tensor, high: int, dtype: Any, layout: Any, device: Any, pin_memory: Any, format: Any
 ) -> Tensor:
+    """Returns random whole numbers from `low` up to `high`, without it, in the shape of `self`."""
     return randint_like_low_kernel(self, 0, high, dtype, layout, device, pin_memory, format)
 
 
@@ -677,6 +685,7 @@ bernoulli_p_op = seeded(f"bernoulli.p(Tensor self, float p, {GENERATOR}) -> Tens
 
 @bernoulli_op.kernel("CPU", "Meta")
 def bernoulli_kernel(self: Tensor, generator: Any) -> Tensor:
+    """Returns ones and zeros: each is one with the probability that stands in its place, or `p`."""
     return bernoulli_tensor_kernel(like(self, None, None, False, None), self, generator)
 
 
@@ -748,6 +757,7 @@ def normal_float_tensor_kernel(mean: float, std: Tensor, generator: Any) -> Tens
 
 @normal_tensors_op.kernel("CPU", "Meta")
 def normal_tensors_kernel(mean: Tensor, std: Tensor, generator: Any) -> Tensor:
+    """Returns random numbers of normal distributions with these means and standard deviations."""
     return normal_of(mean, std, generator)
 
 

@@ -109,8 +109,16 @@ def between_numbers(name: str, kernel: Function) -> Function:
 
 
 # Those of tensors first: a tensor without dimensions is taken for a number, too, and would lose its class.
-logspace = public(*ends_in_tensors("logspace", STEPS, logspace_kernel, logspace_out_kernel), logspace_op)
-linspace = public(*ends_in_tensors("linspace", "int steps", linspace_kernel, linspace_out_kernel), linspace_op)
+logspace = public(
+    *ends_in_tensors("logspace", STEPS, logspace_kernel, logspace_out_kernel),
+    logspace_op,
+    doc="Returns `steps` powers of `base`, with exponents from `start` to `end` at equal distances.",
+)
+linspace = public(
+    *ends_in_tensors("linspace", "int steps", linspace_kernel, linspace_out_kernel),
+    linspace_op,
+    doc="Returns `steps` numbers from `start` to `end` at equal distances.",
+)
 
 range_op = Operator(f"range(Scalar start, Scalar end, *, {FACTORY}) -> Tensor", refuses="bool complex")
 range_step_op = Operator(f"range.step(Scalar start, Scalar end, Scalar step=1, *, {FACTORY}) -> Tensor")
@@ -120,6 +128,7 @@ range_plain_out_op = Operator("range.out_(Scalar start, Scalar end, *, Tensor(a!
 
 @range_step_op.explicit
 def range_kernel(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+    """Returns the numbers from `start` to `end`, with it, a `step` apart."""
     dtype = dtype or get_default_dtype()
     return arange_filled(new((range_size(start, end, step, dtype),), dtype, device, pin_memory), start, step)
 
@@ -218,8 +227,8 @@ def triangle(
 for _op in (tril_indices_op, triu_indices_op):
     _op.not_differentiable()
 tril_indices_op.out, triu_indices_op.out = tril_indices_out_op.functional, triu_indices_out_op.functional
-tril_indices = public(tril_indices_op)
-triu_indices = public(triu_indices_op)
+tril_indices = public(tril_indices_op, doc="Returns the row and column of each element on and below a diagonal.")
+triu_indices = public(triu_indices_op, doc="Returns the row and column of each element on and above a diagonal.")
 
 # --- memory in a chosen order ----------------------------------------------------------------------------------------
 
@@ -233,6 +242,7 @@ empty_permuted_out_op = Operator(
 def empty_permuted_kernel(
     size: Any, physical_layout: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any
 ) -> Tensor:
+    """Returns a tensor whose dimensions lie in memory in the given order, its elements whatever stood there."""
     return new(size, dtype, device, pin_memory, permuted_strides(size, physical_layout))
 
 

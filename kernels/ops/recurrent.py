@@ -24,7 +24,7 @@ from ..declare.declare import Operator
 from ..declare.public import public
 from .arrangements import unsafe_chunk_op
 from .dropout import dropout_op
-from .linalg import linear_op
+from .linalg import linear
 from .shape import cat_op, stack_op
 
 LSTM = 2  # of the modes that libraries count: relu, tanh, LSTM, GRU
@@ -45,7 +45,7 @@ class Weights:
 
 
 def gates_of(hidden: Any, weights: Weights) -> Any:
-    return linear_op.functional(hidden, weights.of_hidden, weights.hidden_bias)
+    return linear.op.functional(hidden, weights.of_hidden, weights.hidden_bias)
 
 
 # --- one step: from the input's share of the gates and the state to the next state -----------------------------------
@@ -99,7 +99,7 @@ def like(state: State, made: Sequence[Any]) -> State:
 
 def over_times(step: Step, input: Any, state: State, weights: Weights, backwards: bool) -> tuple[Any, State]:
     """The results at all times, [time, batch, features], and the last state."""
-    gates = linear_op.functional(input, weights.of_input, weights.input_bias).unbind(0)
+    gates = linear.op.functional(input, weights.of_input, weights.input_bias).unbind(0)
     results = []
     for one in reversed(gates) if backwards else gates:
         state = step(one, state, weights)
@@ -116,7 +116,7 @@ class Packed:
         self.sizes = [int(size) for size in as_numpy(batch_sizes)]
 
     def __call__(self, step: Step, data: Any, state: State, weights: Weights, backwards: bool) -> tuple[Any, State]:
-        gates = linear_op.functional(data, weights.of_input, weights.input_bias)
+        gates = linear.op.functional(data, weights.of_input, weights.input_bias)
         return (self.backwards if backwards else self.forwards)(step, gates, state, weights)
 
     def forwards(self, step: Step, gates: Any, state: State, weights: Weights) -> tuple[Any, State]:
@@ -231,6 +231,7 @@ def lstm_composite(
     bidirectional: bool,
     batch_first: bool,
 ) -> tuple[Any, Any, Any]:
+    """Returns the outputs and last states of a long short-term memory of several layers."""
     check_states(hx)
     input = input.transpose(0, 1) if batch_first else input
     options = (num_layers, dropout, train, bidirectional, input.dim() - 1)
@@ -316,9 +317,15 @@ gru_op, gru_packed_op = single_state("gru", gru_step)
 rnn_tanh_op, rnn_tanh_packed_op = single_state("rnn_tanh", tanh_step)
 rnn_relu_op, rnn_relu_packed_op = single_state("rnn_relu", relu_step)
 lstm = public(lstm_op, lstm_packed_op)
-gru = public(gru_op, gru_packed_op)
-rnn_tanh = public(rnn_tanh_op, rnn_tanh_packed_op)
-rnn_relu = public(rnn_relu_op, rnn_relu_packed_op)
+gru = public(
+    gru_op, gru_packed_op, doc="Returns the outputs and last state of a gated recurrent unit of several layers."
+)
+rnn_tanh = public(
+    rnn_tanh_op, rnn_tanh_packed_op, doc="Returns outputs and last state of a recurrent network with tanh."
+)
+rnn_relu = public(
+    rnn_relu_op, rnn_relu_packed_op, doc="Returns outputs and last state of a recurrent network with relu."
+)
 
 # --- cells -----------------------------------------------------------------------------------------------------------
 
@@ -339,7 +346,7 @@ def input_gates(input: Any, weights: Weights, *hidden: Any) -> Any:
             raise RuntimeError(f"Input batch size {input.shape[0]} doesn't match hidden{k} batch size {state.shape[0]}")
         if state.shape[1] != width:
             raise RuntimeError(f"hidden{k} has inconsistent hidden_size: got {state.shape[1]}, expected {width}")
-    return linear_op.functional(input, weights.of_input, weights.input_bias)
+    return linear.op.functional(input, weights.of_input, weights.input_bias)
 
 
 @lstm_cell_op.implicit
@@ -370,7 +377,7 @@ def relu_cell_composite(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_
 
 for _op in (lstm_cell_op, gru_cell_op, tanh_cell_op, relu_cell_op):
     _op.autocast(cuda="lower_precision_fp")
-lstm_cell = public(lstm_cell_op)
-gru_cell = public(gru_cell_op)
-rnn_tanh_cell = public(tanh_cell_op)
-rnn_relu_cell = public(relu_cell_op)
+lstm_cell = public(lstm_cell_op, doc="Returns the states of a long short-term memory after one step.")
+gru_cell = public(gru_cell_op, doc="Returns the state of a gated recurrent unit after one step.")
+rnn_tanh_cell = public(tanh_cell_op, doc="Returns the state of a recurrent network after one step, with tanh.")
+rnn_relu_cell = public(relu_cell_op, doc="Returns the state of a recurrent network after one step, with relu.")

@@ -65,6 +65,7 @@ def masked_scatter_inplace(self: Tensor, mask: Tensor, source: Tensor) -> Tensor
 
 @masked_scatter_op.kernel("CPU", "Meta")
 def masked_scatter_kernel(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """Returns `self` with the elements of `source`, in their order, where `mask` is true."""
     return masked_scatter_inplace(broadcast_copy(self, mask), mask, source)
 
 
@@ -157,7 +158,9 @@ index_copy_op.derivative(
     source=lambda grad, dim, index, source_shape: grad.index_select(dim, index).reshape(source_shape),
 )
 index_copy_op.forward("linear")
-index_copy = public(index_copy_op)
+index_copy = public(
+    index_copy_op, doc="Returns `self` with the entries of `source` written where `index` says along `dim`."
+)
 
 index_fill_scalar_op = Operator(
     "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", inplace=True
@@ -220,6 +223,7 @@ def index_fill_kernel(self: Tensor, dim: int, index: Tensor, value: Any) -> Tens
 
 @index_fill_tensor_op.kernel("CPU", "Meta", dispatches=True)
 def index_fill_tensor_kernel(self: Tensor, dim: int, index: Tensor, value: Tensor) -> Tensor:
+    """Returns `self` with `value` in the entries that `index` names along `dim`."""
     check_value(value)
     return index_fill_inplace(duplicate(self), dim, index, number_in(value))
 
@@ -285,7 +289,7 @@ take_op.derivative(
     self=lambda grad, self_shape, index: put_op.functional(grad.new_zeros(self_shape), index, grad, True)
 )
 take_op.forward("linear")
-take = public(take_op)
+take = public(take_op, doc="Returns the elements that `index` names, as if `self` had one dimension.")
 
 
 @put_op.kernel_inplace("CPU", "Meta")
@@ -322,6 +326,8 @@ def row_by_row(x: Tensor) -> tuple[int, ...]:
 
 @put_op.kernel("CPU", "Meta")
 def put_kernel(self: Tensor, index: Tensor, source: Tensor, accumulate: bool) -> Tensor:
+    """Returns `self` with the elements of `source` written, or added, where `index` says, as if it had one
+    dimension."""
     return put_inplace(duplicate(self), index, source, accumulate)
 
 

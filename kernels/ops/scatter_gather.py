@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from redispatch import kernels
-from redispatch.dispatch import ops
+from redispatch.dispatch import asks, ops
 from redispatch.dispatch.specialiser.annotations import inline
 from redispatch.dispatch.tensor import (
     Size,
@@ -141,7 +141,7 @@ def gather_body(out: Tensor, self: Tensor, dim: int, index: Tensor, sparse_grad:
 
 gather_op.derivative(self=lambda grad, self_shape, dim, index: grad.new_zeros(self_shape).scatter_add(dim, index, grad))
 gather_op.forward("linear")
-gather = public(gather_op)
+gather = public(gather_op, doc="Returns for each place the element of `self` that `index` names along `dim`.")
 
 
 def check_scatter(self: Tensor, dim: int, index: Tensor, src: Tensor | None) -> Meta:
@@ -216,11 +216,13 @@ def scatter_src_meta(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Meta
 
 @scatter_src_op.body
 def scatter_src_body(out: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor) -> None:
+    """Returns `self` with the elements of `src` written where `index` says along `dim`."""
     scatter_into(out, self, dim, index, src._operand, "replace")
 
 
 @scatter_add_op.body
 def scatter_add_body(out: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor) -> None:
+    """Returns `self` with the elements of `src` added where `index` says along `dim`."""
     scatter_into(out, self, dim, index, src._operand, "sum")
 
 
@@ -337,7 +339,7 @@ index_select_op.derivative(
     self=lambda grad, self_shape, dim, index: grad.new_zeros(self_shape).index_add(dim, index, grad)
 )
 index_select_op.forward("linear")
-index_select = public(index_select_op)
+index_select = public(index_select_op, doc="Returns the entries along `dim` that `index` names.")
 
 index_add_op = WrittenInPlace(
     "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
@@ -378,6 +380,7 @@ def index_add_meta(self: Tensor, dim: int, index: Tensor, source: Tensor, alpha:
 
 @index_add_op.body(dispatches=True)
 def index_add_body(out: Tensor, self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Any) -> None:
+    """Returns `self` with the entries of `source`, times `alpha`, added where `index` says along `dim`."""
     start_from(out, self)
     if alpha != 1:
         source = ops.aten.mul.Tensor(source, alpha).to(self._dtype)
@@ -508,6 +511,7 @@ def masked_fill_first(key: Any, self: Tensor, mask: Tensor, value: Any) -> Tenso
 
 @masked_fill_tensor_op.kernel("CPU", "Meta", dispatches=True)
 def masked_fill_tensor_kernel(self: Tensor, mask: Tensor, value: Tensor) -> Tensor:
+    """Returns `self` with `value` where `mask` is true."""
     return masked_fill_tensor_inplace(broadcast_copy(self, mask), mask, value)
 
 
@@ -551,7 +555,9 @@ def masked_select_backward(grad: Any, self_shape: Sequence[int], mask: Any) -> T
 masked_select_op.derivative(self=masked_select_backward)
 masked_select_op.forward("linear")
 copy_into_out(masked_select_op)
-masked_select = public(masked_select_op)
+masked_select = public(
+    masked_select_op, doc="Returns the elements where `mask` is true, as one dimension. Both broadcast."
+)
 
 nonzero_op = Operator("nonzero(Tensor self) -> Tensor", out="out", tags=("dynamic_output_shape",), core=True)
 
@@ -575,7 +581,8 @@ nonzero_op.not_differentiable()
 
 @builtin_function
 def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False) -> Any:
-    """The indices of the elements that are not zero: a row for each, or a tuple with a tensor for each dimension."""
+    """Returns the indices of the elements that are not zero: a row for each, or a tuple with a tensor for each
+    dimension."""
     if not as_tuple:
         return nonzero_op.functional(input) if out is None else ops.aten.nonzero.out(input, out=out)
     return tuple(nonzero_numpy_op.functional(input))
@@ -594,7 +601,7 @@ Tensor.nonzero = another(nonzero, "nonzero")  # type: ignore[attr-defined]  # at
 
 argwhere_op = Operator("argwhere(Tensor self) -> Tensor", tags=("dynamic_output_shape",))
 argwhere_op.implicit(lambda self: nonzero_op.functional(self))
-argwhere = public(argwhere_op)
+argwhere = public(argwhere_op, doc="Returns the indices of all nonzero elements, a row for each.")
 
 # --- embedding --------------------------------------------------------------------------------------------------------
 
@@ -686,7 +693,7 @@ def embedding_double_backward(grad: Any, indices: Any, padding_idx: int, scale_g
 
 embedding_dense_backward_op.derivative(grad_output=embedding_double_backward)
 embedding_dense_backward_op.forward("linear")
-embedding = public(embedding_op)
+embedding = public(embedding_op, doc="Returns the rows of `weight` that `indices` name.")
 
 
 @overridable_function
@@ -716,6 +723,7 @@ def functional_embedding(
 
 
 functional_embedding.__name__ = functional_embedding.__qualname__ = "embedding"
+asks(functional_embedding, "torch.nn.functional.embedding")
 
 
 embedding_renorm_op = Operator(
@@ -743,7 +751,9 @@ def embedding_renorm_kernel(self: Tensor, indices: Tensor, max_norm: float, norm
 
 
 embedding_renorm_op.derivative(self=no_formula("embedding_renorm"))
-embedding_renorm_ = public(embedding_renorm_op, method=False)
+embedding_renorm_ = public(
+    embedding_renorm_op, method=False, doc="Scales rows that are used down to a length of `max_norm`, in place."
+)
 
 
 # --- built of the others ----------------------------------------------------------------------------------------------
@@ -753,7 +763,7 @@ take_along_dim_op = Operator("take_along_dim(Tensor self, Tensor indices, int? d
 
 @take_along_dim_op.implicit
 def taken_along_dim(self: Any, indices: Any, dim: int | None) -> Tensor:
-    """`gather` with indices that broadcast against the tensor and may be negative."""
+    """Returns the elements that `indices` name along `dim`; they broadcast, and may be negative."""
     if indices._dtype is not dtypes.int64:
         raise RuntimeError(
             f"torch.take_along_dim(): dtype of indices should be Long but got {indices._dtype.tensor_name}"
@@ -791,7 +801,7 @@ one_hot_op = Operator(
 
 @one_hot_op.implicit
 def one_hot_composite(self: Any, num_classes: int) -> Tensor:
-    """Zeros with a one at each class: [*shape, num_classes], int64."""
+    """Returns zeros with a one at each class: [*shape, num_classes], int64."""
     if self._dtype is not dtypes.int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
     if self.numel() == 0:
@@ -818,4 +828,4 @@ def one_hot_composite(self: Any, num_classes: int) -> Tensor:
     return scatter_value_op.inplace(result, -1, self.unsqueeze(-1), 1)
 
 
-one_hot = public(one_hot_op, method=False, module="nn")
+one_hot = public(one_hot_op, module="nn")

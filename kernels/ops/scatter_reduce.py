@@ -162,6 +162,7 @@ def same_everywhere(value: Any, like: Tensor, index: Operand) -> Operand:
 def scatter_reduce_body(
     out: Tensor, self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool
 ) -> None:
+    """Returns `self` with the elements of `src` reduced into the places that `index` names along `dim`."""
     axis = wrap_dim(dim, len(self._shape))
     raise_bad(reduce_into(out, self, axis, lined_up(index._operand), lined_up(src._operand), reduce, include_self))
 
@@ -254,4 +255,6 @@ def index_reduce_backward(
 scatter_reduce_two_op.derivative((("self", "src"), scatter_reduce_backward))
 index_reduce_op.derivative((("self", "source"), index_reduce_backward))
 scatter_reduce = public(scatter_reduce_two_op)
-index_reduce = public(index_reduce_op)
+index_reduce = public(
+    index_reduce_op, doc="Returns `self` with entries of `source` reduced into those that `index` names."
+)

@@ -90,10 +90,18 @@ as_strided_scatter_op.derivative(
     src=lambda grad, size, stride, storage_offset: grad.contiguous().as_strided(size, stride, storage_offset),
 )
 as_strided_scatter_op.forward("linear")
-select_scatter = public(select_scatter_op)
-slice_scatter = public(slice_scatter_op)
-diagonal_scatter = public(diagonal_scatter_op)
-as_strided_scatter = public(as_strided_scatter_op)
+select_scatter = public(
+    select_scatter_op, doc="Returns a copy of `self` in which the elements at `index` of `dim` are those of `src`."
+)
+slice_scatter = public(
+    slice_scatter_op, doc="Returns a copy of `self` in which the elements of a slice of `dim` are those of `src`."
+)
+diagonal_scatter = public(
+    diagonal_scatter_op, doc="Returns a copy of `self` in which the elements of a diagonal are those of `src`."
+)
+as_strided_scatter = public(
+    as_strided_scatter_op, doc="Returns a copy of `self` with `src` written where such strides reach."
+)
 
 # --- a gradient in a tensor of zeros ----------------------------------------------------------------------------------
 

@@ -111,7 +111,7 @@ cat_op.kernel("Undefined")(cat_meta)  # no tensors, no backend: the check says w
 cat_op.derivative(tensors=cat_backward)
 cat_op.forward("linear")
 cat_op.autocast(cpu="promote")
-cat = public(cat_op)
+cat = public(cat_op, doc="Returns the tensors one behind the other along a dimension.")
 
 concat, concatenate = public(alias("concat", cat_op)), public(alias("concatenate", cat_op))
 
@@ -148,10 +148,10 @@ stack_op.kernel("Undefined")(stack_meta)
 stack_op.derivative(tensors=lambda grad, dim: list(grad.unbind(dim)))
 stack_op.forward("linear")
 stack_op.autocast(cpu="promote")
-stack = public(stack_op)
+stack = public(stack_op, doc="Returns the tensors side by side along a new dimension.")
 
 
-def joining(name: str, prepare: Callable[[Any], Any], axis: Callable[[Any], int]) -> Any:
+def joining(name: str, prepare: Callable[[Any], Any], axis: Callable[[Any], int], doc: str) -> Any:
     """`name(tensors)`: cat along one dimension of tensors brought to enough dimensions."""
     op = Operator(f"{name}(Tensor[] tensors) -> Tensor", out="out")
 
@@ -170,7 +170,7 @@ def joining(name: str, prepare: Callable[[Any], Any], axis: Callable[[Any], int]
     composite.__name__, into_out.__name__ = f"{name}_composite", f"{name}_into_out"
     op.implicit(composite)
     op.composite(op.out)(into_out)
-    return public(op)
+    return public(op, doc=doc)
 
 
 def to_1d(x: Tensor) -> Tensor:
@@ -195,11 +195,25 @@ def to_column(x: Tensor) -> Tensor:
     return x if len(x._shape) > 1 else reshaped(x, [x.numel(), 1])
 
 
-hstack = joining("hstack", to_1d, lambda first: 0 if len(first._shape) == 1 else 1)
-vstack = joining("vstack", to_2d, lambda first: 0)
-row_stack = joining("row_stack", to_2d, lambda first: 0)
-dstack = joining("dstack", to_3d, lambda first: 2)
-column_stack = joining("column_stack", to_column, lambda first: 1)
+hstack = joining(
+    "hstack",
+    to_1d,
+    lambda first: 0 if len(first._shape) == 1 else 1,
+    "Returns the tensors side by side: along the second dimension, or the only one.",
+)
+vstack = joining(
+    "vstack",
+    to_2d,
+    lambda first: 0,
+    "Returns the tensors one below the other, along the first dimension; vectors as rows.",
+)
+row_stack = joining("row_stack", to_2d, lambda first: 0, "Returns the tensors one below the other, as `vstack` does.")
+dstack = joining(
+    "dstack", to_3d, lambda first: 2, "Returns the tensors one behind the other, along the third dimension."
+)
+column_stack = joining(
+    "column_stack", to_column, lambda first: 1, "Returns the tensors side by side, vectors as columns."
+)
 
 
 def at_least(name: str, prepare: Callable[[Any], Any]) -> Any:
@@ -217,7 +231,9 @@ def at_least(name: str, prepare: Callable[[Any], Any]) -> Any:
         return tuple(several.functional(list(tensors)))
 
     function.__name__ = name
-    function.__doc__ = f"{one.text}\n{several.text}"
+    function.__doc__ = (
+        f"Returns views of the tensors that have at least {name[-2]} dimensions.\n\n    {one.text}\n    {several.text}"
+    )
     return overridable_function(function)
 
 
@@ -267,14 +283,16 @@ def repeat_backward(grad: Any, self_shape: Sequence[int], repeats: Sequence[int]
 
 repeat_op.derivative(self=repeat_backward)
 repeat_op.forward("linear")
-repeat = public(repeat_op, function=False)
+repeat = public(
+    repeat_op, function=False, doc="Returns copies of the tensor side by side, `repeats[d]` along dimension d."
+)
 
 tile_op = Operator("tile(Tensor self, SymInt[] dims) -> Tensor")
 
 
 @tile_op.implicit
 def tiled(self: Tensor, dims: Sequence[int]) -> Tensor:
-    """`repeat`, with missing counts taken as 1."""
+    """Returns copies of the tensor laid side by side, as `repeat` does, with missing counts taken as 1."""
     return repeat_op.functional(self, [1] * (len(self._shape) - len(dims)) + list(dims))
 
 
@@ -330,7 +348,7 @@ repeat_interleave_op.not_differentiable()
 
 @repeat_interleave_tensor_op.implicit
 def repeated_by(self: Any, repeats: Any, dim: int | None, output_size: int | None) -> Tensor:
-    """Entry i along `dim` repeats[i] times in a row."""
+    """Returns each element, or each entry along `dim`, as often in a row as `repeats` says."""
     x = self.flatten() if dim is None else self
     axis = wrap_dim(dim or 0, len(x._shape))
     size = x._shape[axis] if x._shape else 1
@@ -346,7 +364,13 @@ def repeated_by(self: Any, repeats: Any, dim: int | None, output_size: int | Non
     return x.index_select(axis, repeat_interleave_op.functional(repeats, output_size=output_size))
 
 
-repeat_interleave = public(repeat_interleave_op, repeat_interleave_tensor_op, repeat_interleave_int_op, method=False)
+repeat_interleave = public(
+    repeat_interleave_op,
+    repeat_interleave_tensor_op,
+    repeat_interleave_int_op,
+    method=False,
+    doc="Returns each element, or each entry along `dim`, as often in a row as `repeats` says.",
+)
 repeat_interleave_method = public(repeat_interleave_tensor_op, repeat_interleave_int_op, function=False)
 
 # --- another order of entries -----------------------------------------------------------------------------------------
@@ -373,7 +397,7 @@ def flip_body(out: Tensor, self: Tensor, dims: Sequence[int]) -> None:
 
 flip_op.derivative(self=lambda grad, dims: flip_op.functional(grad, dims))
 flip_op.forward("linear")
-flip = public(flip_op)
+flip = public(flip_op, doc="Returns the tensor with the order of elements reversed along `dims`.")
 
 fliplr_op, flipud_op = Operator("fliplr(Tensor self) -> Tensor"), Operator("flipud(Tensor self) -> Tensor")
 
@@ -392,7 +416,10 @@ def flipped_up_down(self: Tensor) -> Tensor:
     return flip_op.functional(self, [0])
 
 
-fliplr, flipud = public(fliplr_op), public(flipud_op)
+fliplr, flipud = (
+    public(fliplr_op, doc="Returns the tensor with the order of columns reversed."),
+    public(flipud_op, doc="Returns the tensor with the order of rows reversed."),
+)
 
 roll_op = Structured("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor")
 
@@ -423,7 +450,7 @@ roll_op.derivative(
     self=lambda grad, shifts, dims: roll_op.functional(grad.contiguous(), [-shift for shift in shifts], dims)
 )
 roll_op.forward("linear")
-roll = public(roll_op)
+roll = public(roll_op, doc="Returns the elements moved along `dims`; what leaves at one end comes back at the other.")
 
 # --- triangles --------------------------------------------------------------------------------------------------------
 
@@ -453,7 +480,10 @@ def triangle(name: str, keep: Callable[[Any, Any, int], Any]) -> Structured:
 
 tril_op = triangle("tril", lambda row, column, diagonal: column - row <= diagonal)
 triu_op = triangle("triu", lambda row, column, diagonal: column - row >= diagonal)
-tril, triu = public(tril_op), public(triu_op)
+tril, triu = (
+    public(tril_op, doc="Returns the matrices with zeros above a diagonal."),
+    public(triu_op, doc="Returns the matrices with zeros below a diagonal."),
+)
 
 # --- to one shape -----------------------------------------------------------------------------------------------------
 
@@ -510,7 +540,7 @@ def grid(tensors: Sequence[Tensor], indexing: str) -> list[Tensor]:
 
 @overridable_function
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
-    """The coordinates of the grid that 1-d tensors span; `indexing="xy"` swaps the first two dimensions."""
+    """Returns the coordinates of the grid that 1-d tensors span; `indexing="xy"` swaps the first two dimensions."""
     given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
     if indexing is None:
         return tuple(meshgrid_op.functional(list(given)))

@@ -86,7 +86,16 @@ pixel_unshuffle_op.derivative(self=lambda grad, downscale_factor: pixel_shuffle_
 pixel_unshuffle_op.forward("linear")
 copy_into_out(pixel_shuffle_op)
 copy_into_out(pixel_unshuffle_op)
-pixel_shuffle, pixel_unshuffle = public(pixel_shuffle_op, method=False), public(pixel_unshuffle_op, method=False)
+pixel_shuffle, pixel_unshuffle = (
+    public(
+        pixel_shuffle_op,
+        method=False,
+        doc="Returns images that are r times as high and wide, of r² times fewer channels.",
+    ),
+    public(
+        pixel_unshuffle_op, method=False, doc="Returns images of r² times the channels, r times less high and wide."
+    ),
+)
 
 # --- channels --------------------------------------------------------------------------------------------------------
 
@@ -122,5 +131,11 @@ channel_shuffle_op.forward("linear")
 native_channel_shuffle_op.derivative(self=channels_back)
 native_channel_shuffle_op.forward("linear")
 copy_into_out(channel_shuffle_op)
-channel_shuffle = public(channel_shuffle_op, method=False)
-native_channel_shuffle = public(native_channel_shuffle_op, method=False)
+channel_shuffle = public(
+    channel_shuffle_op, method=False, doc="Returns the channels of groups in turn: each first one, then each second."
+)
+native_channel_shuffle = public(
+    native_channel_shuffle_op,
+    method=False,
+    doc="Returns the channels of groups in turn: each first one, then each second.",
+)

@@ -52,7 +52,8 @@ def copying(view: Operator) -> Operator:
     overload = view.text.overload_name
     several = view.text.returns.endswith("[]")
     out = f"{overload}_out" if overload else "out"
-    op = Operator(text, tags=("view_copy",), out=out, refuses=view.refuses)
+    doc = f"Returns a copy of what `{view.base_name}` shows."
+    op = Operator(text, tags=("view_copy",), out=out, refuses=view.refuses, doc=doc)
 
     def copy_kernel(*args: Any) -> Any:
         shown = call(view.functional, list(args))
@@ -142,4 +143,4 @@ def narrow_copy_backward(grad: Any, self_shape: Any, dim: int, start: int) -> Te
 
 narrow_copy_op.derivative(self=narrow_copy_backward)
 narrow_copy_op.forward("linear")
-narrow_copy = public(narrow_copy_op)
+narrow_copy = public(narrow_copy_op, doc="Returns a copy of `length` elements of one dimension, from `start` on.")

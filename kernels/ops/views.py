@@ -132,7 +132,12 @@ def view_dtype_kernel(self: Tensor, to: dtype) -> Tensor:
 
 
 outside_graph(view_dtype_op)
-view = public(view_dtype_op, view_op, function=False)
+view = public(
+    view_dtype_op,
+    view_op,
+    function=False,
+    doc="Returns a view in another shape, or of the same bytes as another dtype.",
+)
 
 unsafe_view_op = Operator("_unsafe_view(Tensor self, SymInt[] size) -> Tensor")
 
@@ -159,7 +164,7 @@ RESHAPINGS: dict[Any, Reshaping] = {}  # by metadata and wanted shape: geometry.
 @reshape_op.implicit
 @inline
 def reshaped(self: Tensor, shape: Sequence[int]) -> Tensor:
-    """A view where the strides allow it, otherwise a copy."""
+    """Returns a view in another shape where the strides allow it, otherwise a copy."""
     key = (self._interned or metadata_of(self), tuple(shape))
     found = RESHAPINGS.get(key) or new_reshaping(key, self)
     if found.is_view:
@@ -185,17 +190,20 @@ reshape = public(reshape_op)
 
 view_as_op = composite_view(Operator("view_as(Tensor(a) self, Tensor other) -> Tensor(a)"))
 view_as_op.implicit(lambda self, other: view_op.functional(self, other._shape))
-view_as = public(view_as_op, function=False)
+view_as = public(view_as_op, function=False, doc="Returns a view of the tensor in the shape of `other`.")
 
 reshape_as_op = composite_view(Operator("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)"))
 reshape_as_op.implicit(lambda self, other: reshaped(self, other._shape))
-reshape_as = public(reshape_as_op, function=False)
+reshape_as = public(
+    reshape_as_op, function=False, doc="Returns the tensor in the shape of `other`, a view if possible."
+)
 
 ravel_op = composite_view(Operator("ravel(Tensor(a) self) -> Tensor(a)"))
 
 
 @ravel_op.implicit
 def raveled(self: Tensor) -> Tensor:
+    """Returns the elements as one dimension: a view where the strides allow it, otherwise a copy."""
     return view_op.functional(self if self.is_contiguous() else contiguous_copy(self), [-1])
 
 
@@ -212,7 +220,7 @@ FLATTENINGS: dict[Any, tuple[int, ...]] = {}  # by metadata and dimensions, the 
 @flatten_op.implicit
 @inline
 def flattened(self: Tensor, start_dim: int, end_dim: int) -> Tensor:
-    """The dimensions from `start_dim` to `end_dim` as one; the tensor itself where there is but one."""
+    """Returns the tensor with its dimensions from `start_dim` to `end_dim` made one."""
     key = (self._interned or metadata_of(self), start_dim, end_dim)
     shape = FLATTENINGS.get(key) or new_flattening(key, self)
     return reshaped(self, shape) if len(shape) != len(self._shape) else self
@@ -238,7 +246,7 @@ unflatten_op = composite_view(Operator("unflatten.int(Tensor(a) self, int dim, S
 
 @unflatten_op.implicit
 def unflattened(self: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
-    """One dimension as several."""
+    """Returns the tensor with one dimension parted into several."""
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty")
     dim = wrap_dim(dim, len(self._shape))
@@ -268,7 +276,7 @@ def permute_backward(grad: Tensor, dims: Sequence[int]) -> Tensor:
 
 permute_op = view_operator("permute(Tensor(a) self, int[] dims) -> Tensor(a)", permuted, core=True)
 permute_op.derivative(self=permute_backward)
-permute = public(permute_op)
+permute = public(permute_op, doc="Returns a view of the tensor with its dimensions in the order `dims`.")
 
 
 def transpose_backward(grad: Tensor, dim0: int, dim1: int) -> Tensor:
@@ -281,16 +289,16 @@ transpose_inplace_op = inplace_view_operator(
     "transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", transposed
 )
 transpose_inplace_op.derivative(self=transpose_backward, node="TransposeBackward1")
-transpose = public(transpose_op)
-transpose_ = public(transpose_inplace_op, function=False)
+transpose = public(transpose_op, doc="Returns a view of the tensor with two dimensions exchanged.")
+transpose_ = public(transpose_inplace_op, function=False, doc="Exchanges two dimensions of the tensor, in place.")
 
 
 t_op = view_operator("t(Tensor(a) self) -> Tensor(a)", matrix_transposed)
 t_op.derivative(self=lambda grad: t_op.functional(grad))
 t_inplace_op = inplace_view_operator("t_(Tensor(a!) self) -> Tensor(a!)", t_inplace_geometry)
 t_inplace_op.derivative(self=lambda grad: t_op.functional(grad), node="TBackward1")
-t = public(t_op)
-t_ = public(t_inplace_op, function=False)
+t = public(t_op, doc="Returns a view of a matrix with its dimensions exchanged; a vector as it is.")
+t_ = public(t_inplace_op, function=False, doc="Exchanges the dimensions of a matrix, in place.")
 
 _AXES = "(Tensor(a) self, int axis0, int axis1) -> Tensor(a)"
 _DIMS = "(Tensor(a) self, int dim0, int dim1) -> Tensor(a)"
@@ -306,9 +314,14 @@ swapaxes_op.implicit(lambda self, a, b: transpose_op.functional(self, a, b))
 swapdims_op.implicit(lambda self, a, b: transpose_op.functional(self, a, b))
 swapaxes_inplace_op.implicit(lambda self, a, b: transpose_inplace_op.functional(self, a, b))
 swapdims_inplace_op.implicit(lambda self, a, b: transpose_inplace_op.functional(self, a, b))
-swapaxes, swapdims = public(swapaxes_op), public(swapdims_op)
-swapaxes_ = public(swapaxes_inplace_op, function=False)
-swapdims_ = public(swapdims_inplace_op, function=False)
+swapaxes, swapdims = (
+    public(swapaxes_op, doc="Returns a view of the tensor with two dimensions exchanged, by numpy's name."),
+    public(swapdims_op, doc="Returns a view of the tensor with two dimensions exchanged."),
+)
+swapaxes_ = public(
+    swapaxes_inplace_op, function=False, doc="Exchanges two dimensions of the tensor, in place, by numpy's name."
+)
+swapdims_ = public(swapdims_inplace_op, function=False, doc="Exchanges two dimensions of the tensor, in place.")
 
 movedim_list_op = composite_view(
     Operator("movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)")
@@ -352,8 +365,8 @@ def alias_view(x: Tensor) -> Tensor:
     return x.alias()
 
 
-movedim = public(movedim_int_op, movedim_list_op)
-moveaxis = public(moveaxis_int_op, moveaxis_list_op)
+movedim = public(movedim_int_op, movedim_list_op, doc="Returns a view with dimensions `source` at `destination`.")
+moveaxis = public(moveaxis_int_op, moveaxis_list_op, doc="Returns a view with dimensions `source` at `destination`.")
 
 # Properties: T, mT, H, mH
 
@@ -413,7 +426,7 @@ def matrix_adjoint(self: Tensor) -> Tensor:
     return conjugate_transposed(self) if self._shape else self
 
 
-adjoint = public(adjoint_op)
+adjoint = public(adjoint_op, doc="Returns a view of the matrices that is transposed and conjugated.")
 Tensor.T = overridable_property(lambda self: numpy_T_op.functional(self))  # type: ignore[attr-defined]  # attached here
 Tensor.mT = overridable_property(lambda self: mT_op.functional(self))  # type: ignore[attr-defined]  # attached here
 Tensor.mH = overridable_property(lambda self: mH_op.functional(self))  # type: ignore[attr-defined]  # attached here
@@ -426,8 +439,10 @@ unsqueeze_op = view_operator("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", 
 unsqueeze_op.derivative(self=lambda grad, dim: grad.squeeze(dim))
 unsqueeze_inplace_op = inplace_view_operator("unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)", unsqueezed)
 unsqueeze_inplace_op.derivative(self=lambda grad, dim: grad.squeeze(dim), node="UnsqueezeBackward1")
-unsqueeze = public(unsqueeze_op)
-unsqueeze_ = public(unsqueeze_inplace_op, function=False)
+unsqueeze = public(unsqueeze_op, doc="Returns a view of the tensor with one more dimension, of size 1, at `dim`.")
+unsqueeze_ = public(
+    unsqueeze_inplace_op, function=False, doc="Gives the tensor one more dimension, of size 1, at `dim`, in place."
+)
 
 
 squeeze_op = view_operator("squeeze(Tensor(a) self) -> Tensor(a)", squeezed)
@@ -466,23 +481,33 @@ def unsqueezed_again(grad: Tensor, self_shape: Sequence[int], dims: Sequence[int
     return grad
 
 
-squeeze = public(squeeze_op, squeeze_dim_op, squeeze_dims_op)
-squeeze_ = public(squeeze_inplace_op, squeeze_dim_inplace_op, squeeze_dims_inplace_op, function=False)
+squeeze = public(
+    squeeze_op, squeeze_dim_op, squeeze_dims_op, doc="Returns a view without dimensions of size 1, all or some."
+)
+squeeze_ = public(
+    squeeze_inplace_op,
+    squeeze_dim_inplace_op,
+    squeeze_dims_inplace_op,
+    function=False,
+    doc="Takes away dimensions of size 1, in place.",
+)
 
 
 expand_op = view_operator(
     "expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", expanded, core=True
 )
 expand_op.derivative(self=lambda grad: grad)  # the engine sums a gradient to the input's shape
-expand = public(expand_op, function=False)
+expand = public(expand_op, function=False, doc="Returns a view of this size, where dimensions of size 1 are repeated.")
 
 expand_as_op = composite_view(Operator("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)"))
 expand_as_op.implicit(lambda self, other: expand_op.functional(self, other._shape))
-expand_as = public(expand_as_op, function=False)
+expand_as = public(
+    expand_as_op, function=False, doc="Returns a view of the tensor that is expanded to the shape of `other`."
+)
 
 broadcast_to_op = composite_view(Operator("broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)"))
 broadcast_to_op.implicit(lambda self, size: expand_op.functional(self, size))
-broadcast_to = public(broadcast_to_op)
+broadcast_to = public(broadcast_to_op, doc="Returns a view of the tensor that is broadcast to the given size.")
 
 # --- some of the elements ---------------------------------------------------------------------------------------------
 
@@ -491,7 +516,7 @@ select_op = view_operator("select.int(Tensor(a) self, int dim, SymInt index) -> 
 select_op.derivative(
     self=lambda grad, self_shape, dim, index: select_backward_op.functional(grad, self_shape, dim, index)
 )
-select = public(select_op)
+select = public(select_op, doc="Returns a view of the elements at `index` of one dimension, which is gone in it.")
 
 
 def slice_gradient(grad: Tensor, self_shape: Any, dim: int, start: Any, end: Any, step: int) -> Tensor:
@@ -514,6 +539,7 @@ narrow_tensor_op = composite_view(
 
 @narrow_op.implicit
 def narrowed(self: Tensor, dim: int, start: int, length: int) -> Tensor:
+    """Returns a view of `length` elements of one dimension, from `start` on."""
     if not self._shape:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     if length < 0:
@@ -545,7 +571,7 @@ diagonal_op.derivative(
         grad, self_shape, offset, dim1, dim2
     )
 )
-diagonal = public(diagonal_op)
+diagonal = public(diagonal_op, doc="Returns a view of a diagonal of two dimensions, which stands last in it.")
 
 
 unfold_op = view_operator("unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", windows)
@@ -554,7 +580,9 @@ unfold_op.derivative(
         grad, self_shape, dimension, size, step
     )
 )
-unfold = public(unfold_op, function=False)
+unfold = public(
+    unfold_op, function=False, doc="Returns a view of all windows of a dimension, with one more dimension behind."
+)
 
 
 as_strided_op = Operator(
@@ -576,8 +604,10 @@ as_strided_inplace_op = inplace_view_operator(
 )
 as_strided_op.derivative(self=as_strided_gradient)
 as_strided_inplace_op.derivative(self=as_strided_gradient, node="AsStridedBackward1")
-as_strided = public(as_strided_op)
-as_strided_ = public(as_strided_inplace_op)
+as_strided = public(as_strided_op, doc="Returns a view of the storage with the given size, strides and offset.")
+as_strided_ = public(
+    as_strided_inplace_op, doc="Gives the tensor the given size, strides and offset in its storage, in place."
+)
 
 # --- into parts -------------------------------------------------------------------------------------------------------
 
@@ -644,7 +674,7 @@ def split_sizes_composite(self: Tensor, split_size: Sequence[int], dim: int) -> 
 
 @chunk_op.implicit
 def chunked(self: Tensor, chunks: int, dim: int) -> Any:
-    """`chunks` parts of equal size but the last; fewer where the dimension is too small."""
+    """Returns views of `chunks` parts of a dimension, of equal size but the last; fewer where it is too small."""
     if not self._shape:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     if chunks <= 0:
@@ -658,7 +688,9 @@ def chunked(self: Tensor, chunks: int, dim: int) -> Any:
 
 @tensor_split_sections_op.implicit
 def split_in_sections(self: Tensor, sections: int, dim: int) -> list[Tensor]:
-    """`sections` parts, the first of them one longer where the size does not divide."""
+    """Returns views of parts of a dimension: so many that differ by at most one element, or between the given
+    indices.
+    """
     axis = _axis_to_split(self, dim)
     if sections <= 0:
         raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
@@ -696,8 +728,11 @@ split = public(
     split_sizes_op,
     function_like=lambda tensor, split_size_or_sections, dim=0: None,
     method_like=lambda self, split_size, dim=0: None,
+    doc="Returns views of the parts of a dimension, of the given size each, or of the sizes in a list.",
 )
-split_with_sizes = public(split_with_sizes_op)
+split_with_sizes = public(
+    split_with_sizes_op, doc="Returns views of the parts of a dimension that have the given sizes."
+)
 chunk = public(chunk_op)
 tensor_split = public(tensor_split_sections_op, tensor_split_indices_op)
-unbind = public(unbind_op)
+unbind = public(unbind_op, doc="Returns views of all elements of a dimension, which is gone in them.")

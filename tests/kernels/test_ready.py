@@ -19,17 +19,12 @@ from redispatch.kernels import (
 )
 from redispatch.kernels.cpu.blas import FEW
 
-from .layouts import dense, filled, layouts, values
+from .layouts import dense, ends, filled, layouts, values
 
 
 def empty(shape, dtype):
     shape = tuple(shape)
     return Operand(np.full(max(int(np.prod(shape)), 1), 99, dtype), dtype, shape, contiguous_strides(shape))
-
-
-def ends(*operands):
-    """Arrays and offsets, as a remembered kernel is called with."""
-    return [part for x in operands for part in (x.array, x.offset)]
 
 
 @st.composite

@@ -8,18 +8,18 @@ import pytest
 import redispatch as rd
 from redispatch.dispatch import OPERATORS, operator_named
 
+from .. import drawing
 from ..seeing import Seen
 
+ASKING = [
+    "rd.special.entr(rd.ones(1))",
+    "rd.ops.aten.special_entr.default(rd.ones(1))",
+    "rd.i0(rd.ones(1, requires_grad=True)).backward()",
+    "rd.library.Library('aten', 'IMPL').impl('special_entr', lambda self: self, 'Meta', allow_override=True)",
+]
 
-@pytest.mark.parametrize(
-    "asking",
-    [
-        "rd.special.entr(rd.ones(1))",
-        "rd.ops.aten.special_entr.default(rd.ones(1))",
-        "rd.i0(rd.ones(1, requires_grad=True)).backward()",
-        "rd.library.Library('aten', 'IMPL').impl('special_entr', lambda self: self, 'Meta', allow_override=True)",
-    ],
-)
+
+@pytest.mark.parametrize("asking", drawing.draw(ASKING, "asking for special", count=2))
 def test_its_operators_are_declared_when_one_is_asked_for(asking):
     program = f"""
 import sys, redispatch as rd

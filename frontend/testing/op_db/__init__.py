@@ -5,7 +5,7 @@ of its second names and of the copies that its view makes, so those need no entr
 """
 
 from redispatch.dispatch import OPERATORS
-from redispatch.kernels.declare.declare import SECOND_NAMES
+from redispatch.kernels.declare.declare import declarations
 
 from ..op_info import OpInfo
 from .activations import ACTIVATIONS
@@ -36,7 +36,9 @@ def copy_of(info: OpInfo) -> str:
 
 
 WRITTEN = {info.op: info for info in op_db}
-DERIVED = {op.qualified_name: WRITTEN[of] for op, of in SECOND_NAMES.items()}
+DERIVED = {
+    made.functional.qualified_name: WRITTEN[made.alias_of.functional] for made in declarations() if made.alias_of
+}
 DERIVED |= {copy_of(info): info for info in op_db if info.op.schema.returns and copy_of(info) in OPERATORS}
 op_db += [
     info.but(name, function=None, representative=False, alike=True)

@@ -167,10 +167,6 @@ def first_of_runs(self, return_inverse=False, return_counts=False, dim=None):
     return lines[starts], inverse.reshape(self.shape) if return_inverse else none, counts if return_counts else none
 
 
-def first_of_runs_along(self, dim, *flags):
-    return first_of_runs(self, *flags, dim)
-
-
 def edges(*shape):
     return fixed(*shape).sort().values
 
@@ -229,7 +225,12 @@ SEARCHING = table(
         first_of_runs,
         NUMBERS,
     ),
-    OpInfo("unique_dim_consecutive", calls([few(7, 1), 0, True, True]), first_of_runs_along, NUMBERS),
+    OpInfo(
+        "unique_dim_consecutive",
+        calls([few(7, 1), 0, True, True]),
+        lambda self, dim, inverse, counts: first_of_runs(self, inverse, counts, dim),
+        NUMBERS,
+    ),
     OpInfo("searchsorted.Tensor", SEARCHES, searched, NUMBERS),
     OpInfo("searchsorted.Scalar", calls([edges(4), 1], call(edges(4), 2, right=True)), searched, NUMBERS),
     OpInfo("bucketize.Tensor", BUCKETS, bucketed, NUMBERS),
@@ -252,7 +253,7 @@ SEARCHING = table(
         "histc": {NO_BINS: [fixed(3), 0], "torch.histc: max must be larger than min": [fixed(3), 3, 2, 1]},
     },
     skips={
-        "how many values there are is not known there": ("meta: *unique* bincount"),
+        "how many values there are is not known there": "meta: *unique* bincount",
         RECORDED: "recording: *unique*",
     },
     flat="*",
