@@ -27,7 +27,7 @@ from redispatch.kernels.ops.functional_forms import MADE
 from redispatch.utils import _pytree as pytree
 
 from .make_tensor import make_tensor
-from .refusals import NOT_SAMPLED, refused_by
+from .refusals import not_sampled, refused_by
 
 EVERY_DTYPE = (
     dtypes.bool, dtypes.uint8, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.float16, dtypes.bfloat16,
@@ -42,12 +42,16 @@ INTEGERS = (dtypes.int64,)
 
 @dataclass(frozen=True)
 class SampleInput:
-    """The arguments of one call: `input` first, then `args` and `kwargs`."""
+    """The arguments of one call: `input` first, then `args` and `kwargs`.
+
+    forward: of a gradient's operator, the call whose gradient it computes.
+    """
 
     input: Any
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     skips: Mapping[str, str] = field(default_factory=dict)  # as in OpInfo, for this call alone
+    forward: SampleInput | None = None
 
     def but_not(self, what: str, reason: str) -> SampleInput:
         """Returns this call, left out of one generic test."""
@@ -60,7 +64,8 @@ class SampleInput:
     def map(self, function: Callable[[Any], Any], kind: type = Tensor) -> SampleInput:
         """Returns the call with `function(x)` for each tensor (or other `kind`) x in it, those in lists included."""
         values, kwargs = pytree.tree_map_only(kind, function, (self.arguments, dict(self.kwargs)))
-        return SampleInput(values[0], tuple(values[1:]), kwargs, self.skips)
+        forward = self.forward and self.forward.map(function, kind)
+        return SampleInput(values[0], tuple(values[1:]), kwargs, self.skips, forward)
 
     def tensors(self) -> list[Tensor]:
         """The tensors of the call, those in lists included, in order."""
@@ -169,7 +174,8 @@ class OpInfo:
 
     name:       qualified, "aten::add.Tensor"; "add.Tensor" means the same.
     samples:    calls that must work, made with a Maker, for each of `dtypes`.
-    reference:  the same on numpy arrays (16-bit floats come as float32), None where nothing in numpy is.
+    reference:  the same on numpy arrays (16-bit floats come as float32), None where nothing in numpy is; where samples
+                name a forward call, a function of the incoming gradient and the arguments of that call.
     gradients:  whether it has a gradient at all; where it has none, nothing is recorded.
     hermitian:  whether the first tensor is taken for symmetric; tests of gradients make it so before the call.
     definite:   what tests of gradients look at, a function of the results: vectors that may have any sign have no
@@ -271,7 +277,7 @@ class OpInfo:
     @property
     def not_sampled(self) -> tuple[str, ...]:
         """The names of the dtypes that its samples cannot be made of."""
-        return NOT_SAMPLED.get(str(self), ())
+        return not_sampled(str(self))
 
     @property
     def main_dtype(self) -> dtype:

@@ -28,7 +28,9 @@ def values(x):
 
 def expected(info, sample):
     """What numpy says."""
-    args, kwargs = pytree.tree_map(values, (sample.arguments, dict(sample.kwargs)))
+    of = sample.forward
+    call = (sample.arguments, dict(sample.kwargs)) if of is None else ((sample.input, *of.arguments), dict(of.kwargs))
+    args, kwargs = pytree.tree_map(values, call)
     with np.errstate(all="ignore"):
         return info.reference(*args, **kwargs)
 
