@@ -12,7 +12,7 @@ Read next: op_db/common.py, for how samples are written; tests/op_db/.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
@@ -24,6 +24,7 @@ from redispatch.dispatch import OPERATORS, OpOverload, operator_named
 from redispatch.dispatch.tensor import Tensor, dtype, dtypes
 from redispatch.kernels.ops.from_data import tensor
 from redispatch.kernels.ops.functional_forms import MADE
+from redispatch.kernels.ops.random import manual_seed
 from redispatch.utils import _pytree as pytree
 
 from .make_tensor import make_tensor
@@ -71,6 +72,22 @@ class SampleInput:
         """The tensors of the call, those in lists included, in order."""
         return [x for x in pytree.tree_leaves((self.arguments, dict(self.kwargs))) if isinstance(x, Tensor)]
 
+    def parted(
+        self, which: Callable[[Tensor], bool] = lambda x: True
+    ) -> tuple[Callable[..., SampleInput], list[Tensor]]:
+        """Returns the call as a function of those of its tensors that are chosen, and these tensors."""
+        leaves, spec = pytree.tree_flatten((self.arguments, dict(self.kwargs)))
+        places = [i for i, x in enumerate(leaves) if isinstance(x, Tensor) and which(x)]
+
+        def filled(*tensors: Any) -> SampleInput:
+            given = list(leaves)
+            for place, x in zip(places, tensors, strict=True):
+                given[place] = x
+            args, kwargs = pytree.tree_unflatten(given, spec)
+            return SampleInput(args[0], tuple(args[1:]), kwargs, self.skips)
+
+        return filled, [leaves[place] for place in places]
+
     def copy(self) -> SampleInput:
         """Returns the call on copies, each with the strides of its tensor; leaves where those were."""
         return self.map(copy_of)
@@ -83,6 +100,16 @@ class SampleInput:
 def sample(*args: Any, **kwargs: Any) -> SampleInput:
     """`sample(x, 1, dim=0)`: a call written as it is made."""
     return SampleInput(args[0], args[1:], kwargs)
+
+
+def each(result: Any) -> list[Any]:
+    """The results of a call one by one, those in a list among them, too."""
+    return [x for item in result for x in each(item)] if isinstance(result, tuple | list) else [result]
+
+
+def metadata(result: Any) -> list[Any]:
+    """Shape, strides and dtype of each tensor in a result; anything else as it is."""
+    return [(tuple(x.shape), x.stride(), x.dtype) if isinstance(x, Tensor) else x for x in each(result)]
 
 
 def copy_of(x: Tensor) -> Tensor:
@@ -294,6 +321,21 @@ class OpInfo:
         """
         implicit = "CompositeImplicitAutograd" in {key.name for key in self.op.registrations}
         return self.representative or not ("pointwise" in self.op.tags or implicit)
+
+    def run(self, sample: SampleInput, op: Any = None) -> Any:
+        """The result of a call, or that of another form; an operator that draws numbers draws the same every time."""
+        if self.random:
+            manual_seed(0)
+        return (op or self.op)(*sample.arguments, **sample.kwargs)
+
+    def writing_to(self, targets: Sequence[Any], sample: SampleInput) -> SampleInput:
+        """A call of the out= form, which takes these tensors one by one, or as a list, and not how to make them."""
+        assert self.out is not None
+        schema = self.out.schema
+        taken = {argument.name for argument in schema.arguments}
+        names = [schema.arguments[place].name for place in schema.out_positions]
+        out = dict(zip(names, targets, strict=True)) if schema.returns else {names[0]: targets}
+        return replace(sample, kwargs={k: v for k, v in sample.kwargs.items() if k in taken} | out)
 
     def sample_inputs(
         self, dtype: dtype, requires_grad: bool = False, thorough: bool | None = None
