@@ -107,6 +107,9 @@ JOINED = {
         "names": "rebuild",
         "writer": "api archive",
     },
+    "redispatch.testing": {
+        "subclass_check": "mode_check",
+    },
     "redispatch.utils": {
         "checkpoint": "_selective_checkpoint",
         "flop_counter": "flop_formulas",
@@ -133,6 +136,7 @@ ALIASES = {
     "redispatch.autograd.grad_mode": "redispatch.dispatch.autograd.grad_mode",
     "redispatch.autograd.graph": "redispatch.dispatch.autograd.graph",
     "redispatch.autograd.variable": "redispatch.dispatch.autograd.variable",
+    "redispatch.testing._internal.two_tensor": "redispatch.subclasses.two_tensor",
     "redispatch.utils._pytree": "redispatch.dispatch.pytree",
 }
 PRESENT = ALIASES | {
