@@ -6,7 +6,7 @@ Source of the tolerances: PyTorch's `torch.testing.assert_close`; |actual - expe
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -227,8 +227,3 @@ def number_difference(actual: complex, expected: complex, rules: Rules, where: s
 
 def at(where: str) -> str:
     return f"\nThe failure occurred for item {where}" if where else ""
-
-
-def sequence_of(value: Any) -> Sequence[Any]:
-    """Several results as a sequence, one as a sequence of one."""
-    return value if isinstance(value, list | tuple) else (value,)

@@ -25,7 +25,6 @@ from .common import (
 NONE, MEAN, SUM = 0, 1, 2
 REDUCTIONS = (NONE, MEAN, SUM)
 IGNORED = -100
-INF = float("inf")
 
 
 def shrunk(losses, reduction=MEAN, total=None):
@@ -38,10 +37,6 @@ def shrunk(losses, reduction=MEAN, total=None):
 
 def per_reduction(body):
     return calls(*map(body, REDUCTIONS))
-
-
-def grad_of(reduction, *shape):
-    return shape if reduction == NONE else ()
 
 
 # --- negative log likelihood, cross entropy ---------------------------------------------------------------------------

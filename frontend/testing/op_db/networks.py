@@ -12,22 +12,18 @@ from redispatch.dispatch.tensor import dtypes
 
 from ..op_info import FLOATS, OpInfo
 from .backward import gradient_of
-from .common import call, calls, fixed, made, table, x
+from .common import call, calls, first_result, fixed, made, per_axis, table, x
 
 INF = float("inf")
 
 # --- convolution: the reference adds up the products one by one -------------------------------------------------------
 
 
-def each(value, dims):
-    return [value] * dims if isinstance(value, int) else list(value) * (dims if len(value) == 1 else 1)
-
-
 def convolved(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups, *cudnn):
     """Windows times weights; transposed, of an image with zeros between its elements, by the weights turned around."""
     x, weight, dims = np.asarray(x, np.float64), np.asarray(weight, np.float64), weight.ndim - 2
     axes = tuple(range(2, 2 + dims))
-    s, p, d, extra = (each(value, dims) for value in (stride, padding, dilation, output_padding))
+    s, p, d, extra = (per_axis(value, dims) for value in (stride, padding, dilation, output_padding))
     spans = [d[i] * (k - 1) + 1 for i, k in enumerate(weight.shape[2:])]
     pads = [(n, n) for n in p]
     if transposed:
@@ -145,7 +141,7 @@ def other_kernels(dims):
 
 
 def wrong(input=(1, 3, 4, 4), weight=(2, 3, 3, 3), bias=None, s=1, p=0, d=1, g=1):
-    return [input, weight, bias, each(s, 2), each(p, 2), each(d, 2), False, [0, 0], g]
+    return [input, weight, bias, per_axis(s, 2), per_axis(p, 2), per_axis(d, 2), False, [0, 0], g]
 
 
 OVER_TIME = (((5, 2, 3), (3, 3, 2), (2,), 0), ((4, 2, 3), (2, 3, 2), (2,), 1))
@@ -650,10 +646,6 @@ def norm_except_dim(v, pow=2, dim=0):
     return (np.abs(v) ** pow).sum(others, keepdims=dim != -1) ** (1 / pow)
 
 
-def first(function):
-    return lambda *args: function(*args)[0]
-
-
 def both(make_calls, *trained):
     return calls(*(part for training in trained for part in make_calls(training)))
 
@@ -712,7 +704,7 @@ NORMALISATION = table(
     OpInfo("native_group_norm", GROUPS, group_normed, FLOATS),
     OpInfo("group_norm", calls([(2, 4, 3), 2, (4,), (4,), EPS], [(2, 4, 2, 2), 1]), group_norm, FLOATS),
     OpInfo("native_layer_norm", LAYERS, layer_normed, FLOATS),
-    OpInfo("layer_norm", LAYERS, first(layer_normed), FLOATS),
+    OpInfo("layer_norm", LAYERS, first_result(layer_normed), FLOATS),
     OpInfo("rms_norm", calls([x(2, 3, low=1), [3]], [(2, 3, 2), [3, 2], (3, 2), 0.1]), rms_normed, FLOATS),
     OpInfo("norm_except_dim", NORM_EXCEPT, norm_except_dim, FLOATS),
     OpInfo("_weight_norm", WEIGHT_NORM, lambda v, g, dim=0: v * (g / norm_except_dim(v, 2, dim)), FLOATS),

@@ -75,7 +75,6 @@ def zeros_of_both_signs(make):
     yield from call(x.values([0, -0.0, 1, -0.0, 0]) if make.dtype.is_floating_point else (3,), stable=True)(make)
 
 
-LINE = call(d(), 0)
 SORTS = calls([d(2, 3)], [d(3, 4), 0], [d(2, 50), -1, True], [d(), 0], [d(0, 3), 0], [d(2, 1)])
 # Whole numbers from a small range, so that many are equal, in lines short and long; floats with two zeros
 WITH_TIES = calls(
