@@ -13,31 +13,9 @@ from typing import Any
 from redispatch.backend.register import Guard
 from redispatch.dispatch.tensor import KINDS, Tensor, current_index, dtypes, set_current_index
 from redispatch.kernels.cuda import driver
-from redispatch.kernels.cuda.runtime.devices import NoCUDAError, start, started
-from redispatch.kernels.cuda.runtime.graph_trees import GraphTree
-from redispatch.kernels.cuda.runtime.graphs import (
-    CUDAGraph,
-    MemPool,
-    graph,
-    graph_pool_handle,
-    is_current_stream_capturing,
-    use_mem_pool,
-)
-from redispatch.kernels.cuda.runtime.memory import CachingAllocator, OutOfMemoryError
-from redispatch.kernels.cuda.runtime.streams import (
-    Event,
-    ExternalStream,
-    Stream,
-    StreamContext,
-    current_stream,
-    default_stream,
-    index_of,
-    set_stream,
-    stream,
-    synchronize,
-)
-
-from .graphed import make_graphed_callables
+from redispatch.kernels.cuda.runtime.devices import start, started
+from redispatch.kernels.cuda.runtime.memory import CachingAllocator
+from redispatch.kernels.cuda.runtime.streams import ExternalStream, index_of
 
 # Devices --------------------------------------------------------------------------------------------------------------
 
@@ -362,26 +340,3 @@ def __getattr__(name: str) -> Any:
     if name == "default_generators":  # those of all devices, by their numbers
         return tuple(KINDS["cuda"].generators.values()) if is_available() and start() else ()
     raise AttributeError(f"module 'redispatch.cuda' has no attribute {name!r}")
-
-
-__all__ = [
-    "CUDAGraph",
-    "Event",
-    "ExternalStream",
-    "GraphTree",
-    "MemPool",
-    "NoCUDAError",
-    "OutOfMemoryError",
-    "Stream",
-    "StreamContext",
-    "current_stream",
-    "default_stream",
-    "graph",
-    "graph_pool_handle",
-    "is_current_stream_capturing",
-    "make_graphed_callables",
-    "set_stream",
-    "stream",
-    "synchronize",
-    "use_mem_pool",
-]
