@@ -79,9 +79,10 @@ def rows_stub(module: ModuleType) -> str:
     taken = {name: getattr(module, name) for name, place in TAKEN[module.__name__].items() if place != "redispatch"}
     all_tensors = module.__name__ == "redispatch.nn.functional"
     written = {name: text for name, value in taken.items() if (text := written_out(name, value, all_tensors))}
+    lines = import_lines(imports(module), written)
+    lines += without_shared(written)
     used = " ".join(written.values())
     head = [line for name, line in USED.items() if re.search(rf"\b{name}\b", used) and name not in taken]
-    lines = import_lines(imports(module), written)
     return "\n".join([MADE, "", *head, *lines, *constants(module), "", *sorted(written.values()), ""])
 
 
@@ -154,23 +155,26 @@ def is_private(name: str, value: Any, module: str) -> bool:
 def module_stub(module: ModuleType) -> str:
     """The functions of a module that is made of operators, and its other names."""
     functions = {name: getattr(module, name) for name in module.__all__}
-    tuples = {line for face in functions.values() if is_face(face) for line in named_tuple_of(face)}
     others = [
         f"{name} = redispatch.kernels.ops.matrices.{name}" for name, face in functions.items() if not is_face(face)
     ]
-    written = [definition(name, face) for name, face in functions.items() if is_face(face)]
+    written = {name: definition(name, face) for name, face in functions.items() if is_face(face)}
+    shared = without_shared(written)
+    tuples = {line for name in written for line in named_tuple_of(functions[name])}
     head = HEAD.replace("UntypedStorage, ", "") + "from redispatch._C._VariableFunctions import Tensor"
-    return "\n".join(
-        [
-            head,
-            *(["import redispatch.kernels.ops.matrices"] if others else []),
-            "",
-            *others,
-            *sorted(tuples),
-            *written,
-            "",
-        ]
-    )
+    brings = [*(["import redispatch.kernels.ops.matrices"] if others else []), *shared]
+    return "\n".join([head, *brings, "", *others, *sorted(tuples), *written.values(), ""])
+
+
+def without_shared(written: dict[str, str]) -> list[str]:
+    """Takes out the definitions that are those of the root, and returns the lines that import these."""
+    operators = {*operator_names()}
+    alike = [
+        name for name in written if name in operators and written[name] == definition(name, getattr(redispatch, name))
+    ]
+    for name in alike:
+        del written[name]
+    return import_lines({"redispatch._C._VariableFunctions": {name: name for name in alike}})
 
 
 def functions_stub() -> str:
@@ -205,8 +209,8 @@ def named_tuple(signature: Signature) -> list[str]:
     returns = signature.op.schema.returns
     if len(returns) < 2 or not returns[0].name:
         return []
-    fields = "".join(f"    {item.name}: {result(item.type)}\n" for item in returns)
-    return [f"class {tuple_name(signature)}(NamedTuple):\n{fields}"]
+    fields = "; ".join(f"{item.name}: {result(item.type)}" for item in returns)
+    return [f"class {tuple_name(signature)}(NamedTuple): {fields}"]
 
 
 def tuple_name(signature: Signature) -> str:

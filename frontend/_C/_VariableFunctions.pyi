@@ -8,88 +8,26 @@ from typing import Any, NamedTuple, overload
 
 from redispatch.dispatch.tensor import Tensor as _Tensor, UntypedStorage, device, dtype, layout, memory_format
 
-class _return_aminmax_min_max(NamedTuple):
-    min: Tensor
-    max: Tensor
-
-class _return_cummax_values_indices(NamedTuple):
-    values: Tensor
-    indices: Tensor
-
-class _return_cummin_values_indices(NamedTuple):
-    values: Tensor
-    indices: Tensor
-
-class _return_frexp_mantissa_exponent(NamedTuple):
-    mantissa: Tensor
-    exponent: Tensor
-
-class _return_geqrf_a_tau(NamedTuple):
-    a: Tensor
-    tau: Tensor
-
-class _return_histogram_hist_bin_edges(NamedTuple):
-    hist: Tensor
-    bin_edges: Tensor
-
-class _return_histogramdd_hist_bin_edges(NamedTuple):
-    hist: Tensor
-    bin_edges: tuple[Tensor, ...]
-
-class _return_kthvalue_values_indices(NamedTuple):
-    values: Tensor
-    indices: Tensor
-
-class _return_lu_unpack_P_L_U(NamedTuple):
-    P: Tensor
-    L: Tensor
-    U: Tensor
-
-class _return_max_values_indices(NamedTuple):
-    values: Tensor
-    indices: Tensor
-
-class _return_median_values_indices(NamedTuple):
-    values: Tensor
-    indices: Tensor
-
-class _return_min_values_indices(NamedTuple):
-    values: Tensor
-    indices: Tensor
-
-class _return_mode_values_indices(NamedTuple):
-    values: Tensor
-    indices: Tensor
-
-class _return_nanmedian_values_indices(NamedTuple):
-    values: Tensor
-    indices: Tensor
-
-class _return_qr_Q_R(NamedTuple):
-    Q: Tensor
-    R: Tensor
-
-class _return_slogdet_sign_logabsdet(NamedTuple):
-    sign: Tensor
-    logabsdet: Tensor
-
-class _return_sort_values_indices(NamedTuple):
-    values: Tensor
-    indices: Tensor
-
-class _return_svd_U_S_V(NamedTuple):
-    U: Tensor
-    S: Tensor
-    V: Tensor
-
-class _return_topk_values_indices(NamedTuple):
-    values: Tensor
-    indices: Tensor
-
-class _return_triangular_solve_solution_cloned_coefficient(NamedTuple):
-    solution: Tensor
-    cloned_coefficient: Tensor
-
+class _return_aminmax_min_max(NamedTuple): min: Tensor; max: Tensor
+class _return_cummax_values_indices(NamedTuple): values: Tensor; indices: Tensor
+class _return_cummin_values_indices(NamedTuple): values: Tensor; indices: Tensor
+class _return_frexp_mantissa_exponent(NamedTuple): mantissa: Tensor; exponent: Tensor
+class _return_geqrf_a_tau(NamedTuple): a: Tensor; tau: Tensor
+class _return_histogram_hist_bin_edges(NamedTuple): hist: Tensor; bin_edges: Tensor
+class _return_histogramdd_hist_bin_edges(NamedTuple): hist: Tensor; bin_edges: tuple[Tensor, ...]
+class _return_kthvalue_values_indices(NamedTuple): values: Tensor; indices: Tensor
+class _return_lu_unpack_P_L_U(NamedTuple): P: Tensor; L: Tensor; U: Tensor
+class _return_max_values_indices(NamedTuple): values: Tensor; indices: Tensor
+class _return_median_values_indices(NamedTuple): values: Tensor; indices: Tensor
+class _return_min_values_indices(NamedTuple): values: Tensor; indices: Tensor
+class _return_mode_values_indices(NamedTuple): values: Tensor; indices: Tensor
+class _return_nanmedian_values_indices(NamedTuple): values: Tensor; indices: Tensor
+class _return_qr_Q_R(NamedTuple): Q: Tensor; R: Tensor
+class _return_slogdet_sign_logabsdet(NamedTuple): sign: Tensor; logabsdet: Tensor
+class _return_sort_values_indices(NamedTuple): values: Tensor; indices: Tensor
+class _return_svd_U_S_V(NamedTuple): U: Tensor; S: Tensor; V: Tensor
+class _return_topk_values_indices(NamedTuple): values: Tensor; indices: Tensor
+class _return_triangular_solve_solution_cloned_coefficient(NamedTuple): solution: Tensor; cloned_coefficient: Tensor
 class Tensor(_Tensor):
     def __lshift__(self, other: _Tensor | _complex) -> Tensor: ...
     def __rshift__(self, other: _Tensor | _complex) -> Tensor: ...

@@ -11,7 +11,6 @@ from redispatch.nn.modules import PLACES
 from redispatch.nn.modules.utils import _ntuple, _pair, _single, _triple
 from redispatch.testing import assert_close
 
-
 # PyTorch's file -> layers in it, among them those whose names are like those of another file
 IN = {
     "activation": "MultiheadAttention ReLU Softmax2d", "adaptive": "AdaptiveLogSoftmaxWithLoss",
