@@ -83,7 +83,21 @@ def rows_stub(module: ModuleType) -> str:
     lines += without_shared(written)
     used = " ".join(written.values())
     head = [line for name, line in USED.items() if re.search(rf"\b{name}\b", used) and name not in taken]
-    return "\n".join([MADE, "", *head, *lines, *constants(module), "", *sorted(written.values()), ""])
+    return "\n".join([MADE, "", *head, *lines, *constants(module), "", *with_bases(written), ""])
+
+
+def with_bases(written: dict[str, str]) -> list[str]:
+    """Returns the definitions in order; classes of one signature get a base that has it."""
+    alike: dict[str, list[str]] = {}
+    for name, text in sorted(written.items()):
+        alike.setdefault(text.removeprefix(f"class {name}(") if text.startswith("class ") else text, []).append(name)
+    made = []
+    for text, names in alike.items():
+        if len(names) == 1:
+            made.append(written[names[0]])
+        else:
+            made += [f"class _{names[0]}({text}", *(f"class {name}(_{names[0]}): ..." for name in names)]
+    return made
 
 
 def constants(module: ModuleType) -> list[str]:
