@@ -6,10 +6,10 @@ if rd.cuda.is_available():
 
 from __future__ import annotations
 
-import warnings
 from types import SimpleNamespace
 from typing import Any
 
+from redispatch import _names
 from redispatch.backend.register import Guard
 from redispatch.dispatch.tensor import KINDS, Tensor, current_index, dtypes, set_current_index
 from redispatch.kernels.cuda import driver
@@ -197,26 +197,11 @@ def reset_accumulated_memory_stats(device: Any = None) -> None:
     _allocator().of(index_of(device)).reset_totals()
 
 
-def reset_max_memory_allocated(device: Any = None) -> None:
-    """The former name of `reset_peak_memory_stats`."""
-    warnings.warn(
-        "torch.cuda.reset_max_memory_allocated now calls torch.cuda.reset_peak_memory_stats, which resets /all/ peak "
-        "memory stats.",
-        FutureWarning,
-        stacklevel=2,
-    )
-    reset_peak_memory_stats(device)
-
-
-def reset_max_memory_cached(device: Any = None) -> None:
-    """The former name of `reset_peak_memory_stats`."""
-    warnings.warn(
-        "torch.cuda.reset_max_memory_cached now calls torch.cuda.reset_peak_memory_stats, which resets /all/ peak "
-        "memory stats.",
-        FutureWarning,
-        stacklevel=2,
-    )
-    reset_peak_memory_stats(device)
+PEAKS = "now calls torch.cuda.reset_peak_memory_stats, which resets /all/ peak memory stats."
+reset_max_memory_allocated, reset_max_memory_cached = (
+    _names.former(reset_peak_memory_stats, name, f"torch.cuda.{name} {PEAKS}")
+    for name in ("reset_max_memory_allocated", "reset_max_memory_cached")
+)
 
 
 def empty_cache() -> None:
@@ -254,16 +239,12 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
     return _allocator().of(index).summary(index)
 
 
-def memory_cached(device: Any = None) -> int:
-    """The former name of `memory_reserved`."""
-    warnings.warn("torch.cuda.memory_cached has been renamed to memory_reserved", FutureWarning, stacklevel=2)
-    return memory_reserved(device)
-
-
-def max_memory_cached(device: Any = None) -> int:
-    """The former name of `max_memory_reserved`."""
-    warnings.warn("torch.cuda.max_memory_cached has been renamed to max_memory_reserved", FutureWarning, stacklevel=2)
-    return max_memory_reserved(device)
+memory_cached = _names.former(
+    memory_reserved, "memory_cached", "torch.cuda.memory_cached has been renamed to memory_reserved"
+)
+max_memory_cached = _names.former(
+    max_memory_reserved, "max_memory_cached", "torch.cuda.max_memory_cached has been renamed to max_memory_reserved"
+)
 
 
 def get_allocator_backend() -> str:
