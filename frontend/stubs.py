@@ -305,11 +305,11 @@ def definition(name: str, function: Any, indent: str = "") -> str:
         lead = ["self"] if signature.method else []
         for parameters in ways(signature):
             overload = [returned(signature), *lead, *parameters]
-            both = [(place, made) for place, other in enumerate(found) if (made := united(other, overload))]
-            if both:
-                found[both[0][0]] = both[0][1]
-            else:
-                found.append(overload)
+            place = len(found)
+            while both := [(place, made) for place, other in enumerate(found) if (made := united(other, overload))]:
+                place, overload = both[0]
+                del found[place]
+            found.insert(place, overload)
     mark = f"{indent}@overload\n" if len(found) > 1 else ""
     return "\n".join(f"{mark}{indent}def {name}({', '.join(taken)}) -> {made}: ..." for made, *taken in found)
 
@@ -318,16 +318,19 @@ PARAMETER = re.compile(r"(\w+): (.*?)((?: = \.\.\.)?)")
 
 
 def united(one: list[str], other: list[str]) -> list[str] | None:
-    """Returns the overload that takes what either takes; None where more than the type of a parameter differs."""
+    """Returns the overload that takes what either takes; None where they differ by more than the type of a parameter,
+    or by more at the end that may be left out."""
+    short, long = sorted((one, other), key=len)
     places = [place for place, (first, second) in enumerate(zip(one, other, strict=False)) if first != second]
+    if not places:
+        return long if all(part == "*" or part.endswith(" = ...") for part in long[len(short) :]) else None
     if len(one) != len(other) or len(places) > 1 or 0 in places:  # the first is the result
         return None
-    if not places:
-        return one
     first, second = (PARAMETER.fullmatch(overload[places[0]]) for overload in (one, other))
-    if first is None or second is None or first.group(1, 3) != second.group(1, 3):
+    if first is None or second is None or first[1] != second[1]:
         return None
-    return [*one[: places[0]], f"{first[1]}: {first[2]} | {second[2]}{first[3]}", *one[places[0] + 1 :]]
+    kinds = first[2] if second[2] in first[2].split(" | ") else f"{first[2]} | {second[2]}"
+    return [*one[: places[0]], f"{first[1]}: {kinds}{first[3] or second[3]}", *one[places[0] + 1 :]]
 
 
 def ways(signature: Signature) -> Iterable[list[str]]:
