@@ -1,7 +1,7 @@
 """Histograms and different slices on a device, put together from other operators as decompositions.py does.
 
 Edges of bins are made on the CPU, where it is said what they are; so the program waits for the least and the largest
-number where no range is given. Read next: kernels/ops/histograms.py.
+number where no range is given. Read next: kernels/ops/statistics.py.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import as_numpy, dtypes, wrap_dim
 from redispatch.kernels import contiguous_strides
-from redispatch.kernels.ops import searching
-from redispatch.kernels.ops.histograms import check_dtype, check_edges, check_flat_weight, check_weight, even_edges
+from redispatch.kernels.ops import sorting
+from redispatch.kernels.ops.statistics import check_dtype, check_edges, check_flat_weight, check_weight, even_edges
 
 from ..runtime.copies import array_on
 from ..runtime.structured import composite_of
@@ -36,7 +36,7 @@ def bins_of(edges: Any, x: Any) -> Any:
 
 @composite_of("histc")
 def histc(self: Any, bins: int, min: Any, max: Any) -> Any:
-    searching.histc.op.meta_function(self, bins, min, max)
+    sorting.histc.op.meta_function(self, bins, min, max)
     x = self.reshape([-1])
     if min == max and x._shape[0]:
         min, max = aten.stack.default(aten.aminmax.default(x)).tolist()

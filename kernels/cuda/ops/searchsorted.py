@@ -18,7 +18,7 @@ import numpy as np
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, dtypes, empty
 from redispatch.dispatch.tensor.operand import DTYPES
-from redispatch.kernels.ops import searching
+from redispatch.kernels.ops import sorting
 
 from ..compiler import CUDA as cuda
 from ..intrinsics import add_at
@@ -138,7 +138,7 @@ def below_or_at(
 
 @composite_of("searchsorted.Tensor")
 def searchsorted(sorted_sequence: Any, self: Any, out_int32: bool, right: bool, side: str | None, sorter: Any) -> Any:
-    meta = searching.searchsorted_op.meta_function(sorted_sequence, self, out_int32, right, side, sorter)
+    meta = sorting.searchsorted_op.meta_function(sorted_sequence, self, out_int32, right, side, sorter)
     return below_or_at(sorted_sequence, self, right or side == "right", sorter, meta.dtype)
 
 
@@ -146,7 +146,7 @@ def searchsorted(sorted_sequence: Any, self: Any, out_int32: bool, right: bool, 
 def searchsorted_scalar(
     sorted_sequence: Any, self: Any, out_int32: bool, right: bool, side: str | None, sorter: Any
 ) -> Any:
-    searching.searchsorted_scalar_op.meta_function(sorted_sequence, self, out_int32, right, side, sorter)
+    sorting.searchsorted_scalar_op.meta_function(sorted_sequence, self, out_int32, right, side, sorter)
     dtype = dtypes.float64 if isinstance(self, float) else sorted_sequence._dtype
     value = aten.scalar_tensor.default(self, dtype=dtype, device=sorted_sequence._device)
     return searchsorted(sorted_sequence, value.reshape([1]), out_int32, right, side, sorter).reshape([])
@@ -154,13 +154,13 @@ def searchsorted_scalar(
 
 @composite_of("bucketize.Tensor")
 def bucketize(self: Any, boundaries: Any, out_int32: bool, right: bool) -> Any:
-    searching.bucketize_op.meta_function(self, boundaries, out_int32, right)
+    sorting.bucketize_op.meta_function(self, boundaries, out_int32, right)
     return searchsorted(boundaries, self, out_int32, right, None, None)
 
 
 @composite_of("bucketize.Scalar")
 def bucketize_scalar(self: Any, boundaries: Any, out_int32: bool, right: bool) -> Any:
-    searching.bucketize_scalar_op.meta_function(self, boundaries, out_int32, right)
+    sorting.bucketize_scalar_op.meta_function(self, boundaries, out_int32, right)
     return searchsorted_scalar(boundaries, self, out_int32, right, None, None)
 
 

@@ -42,9 +42,9 @@ def logcumsumexp_work(out: Tensor, self: Tensor, dim: int) -> list[Task]:
 
 
 OPERATORS = (
-    ByWork(scans.cumsum_op, cumsum_work, dense=("self",), elementwise=True),
-    ByWork(scans.cumprod_op, cumprod_work, dense=("self",), elementwise=True),
-    ByWork(scans.logcumsumexp_op, logcumsumexp_work, dense=("self",), elementwise=True),
+    ByWork(scans.cumsum.op, cumsum_work, dense=("self",), elementwise=True),
+    ByWork(scans.cumprod.op, cumprod_work, dense=("self",), elementwise=True),
+    ByWork(scans.logcumsumexp.op, logcumsumexp_work, dense=("self",), elementwise=True),
 )
 
 
@@ -64,4 +64,4 @@ def dense_like(x: Tensor) -> Tensor:
     return x if x.is_contiguous() else empty(x._shape, x._dtype, x._device)
 
 
-RECORDED = (scans.cummax_op, scans.cummin_op)
+RECORDED = (scans.cummax.op, scans.cummin.op)

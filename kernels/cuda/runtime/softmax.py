@@ -9,7 +9,7 @@ from typing import Any
 from redispatch.dispatch.tensor import Tensor, wrap_dim
 from redispatch.kernels.cuda import softmax as kernels
 from redispatch.kernels.cuda.templates import Written
-from redispatch.kernels.ops import moments, softmax
+from redispatch.kernels.ops import moments, normalization
 from redispatch.kernels.ops.reductions import reduced_dims
 
 from .structured import ByWork, InParts, Task, dense, launched
@@ -64,9 +64,9 @@ def logsumexp(self: Tensor, dim: Any, keepdim: bool) -> Tensor:
 
 
 OPERATORS = (
-    ByWork(softmax.softmax_data_op, softmax_work, dense=("self",)),
-    ByWork(softmax.log_softmax_data_op, log_softmax_work, dense=("self",)),
-    ByWork(softmax.softmax_backward_op, softmax_backward_work, dense=("grad_output", "output")),
-    ByWork(softmax.log_softmax_backward_op, log_softmax_backward_work, dense=("grad_output", "output")),
+    ByWork(normalization.softmax_data_op, softmax_work, dense=("self",)),
+    ByWork(normalization.log_softmax_data_op, log_softmax_work, dense=("self",)),
+    ByWork(normalization.softmax_backward_op, softmax_backward_work, dense=("grad_output", "output")),
+    ByWork(normalization.log_softmax_backward_op, log_softmax_backward_work, dense=("grad_output", "output")),
     InParts(moments.logsumexp.op, logsumexp),
 )
