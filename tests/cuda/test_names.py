@@ -16,10 +16,11 @@ from .conftest import devices_of
 
 def test_every_name_is_there_also_in_modules_of_its_own(null):
     assert all(getattr(rd.cuda, name) is not None for name in NAMES)
-    for module, names in MODULES.items():
+    for module, rows in MODULES.items():
+        names = " ".join(rows.values()).split()
         found = importlib.import_module(f"redispatch.cuda.{module}")
-        assert found is getattr(rd.cuda, module) and set(names.split()) <= NAMES
-        assert all(getattr(found, name) is getattr(rd.cuda, name) for name in names.split())
+        assert found is getattr(rd.cuda, module) and set(names) <= NAMES.keys()
+        assert all(getattr(found, name) is getattr(rd.cuda, name) for name in names)
         with pytest.raises(AttributeError, match=f"module 'redispatch.cuda.{module}' has no attribute 'colour'"):
             _ = found.colour
 
