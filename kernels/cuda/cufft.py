@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from redispatch.dispatch.tensor.geometry import plan
 
-from .driver import TAPES, Driver, Start, written_down
+from .driver import Driver, Start, calling, where_bound
 
 # cufftType_t and the functions, by the dtypes read and written
 KINDS = {
@@ -95,14 +95,12 @@ class Library:
         return found
 
 
-def library(driver: Any) -> Library | None:
-    """cuFFT for a driver of cards; None where the bindings, or what they bind, are not installed."""
-    try:
-        from nvmath.bindings import cufft  # here, because few have it
+@where_bound
+def library(driver: Any) -> Library:
+    """cuFFT for a driver of cards."""
+    from nvmath.bindings import cufft  # here, because few have it
 
-        cufft.get_version()  # finds the library itself
-    except Exception:  # the bindings raise their own errors for a library that is missing
-        return None
+    cufft.get_version()  # finds the library itself
     return Library(cufft, driver)
 
 
@@ -122,24 +120,18 @@ class Transformation:
         fft: Any = driver.fft
         plan, api, direction = self.plan, fft.api, (self.direction,) if self.plan.directed else ()
 
-        def start(arguments: tuple[int | float, ...], stream: int) -> None:
-            if TAPES and written_down(start, arguments, stream):
-                return
-            out, x, memory, free = (int(one) for one in arguments)
+        def transform(stream: int, out: int, x: int, memory: int, free: int) -> None:
             scratch = memory + free
             if self.span and x % self.aligned:
                 driver.copy(scratch + self.work, x, self.span, stream)
                 x = scratch + self.work
             with plan.lock:
                 raw = int(fft.driver.raw(stream))
-                try:
-                    api.set_stream(plan.handle, raw)
-                    api.set_work_area(plan.handle, scratch)
-                    plan.execute(plan.handle, x, out, *direction)
-                except Exception as problem:
-                    raise RuntimeError(f"CUDA error: {problem}") from problem
+                api.set_stream(plan.handle, raw)
+                api.set_work_area(plan.handle, scratch)
+                plan.execute(plan.handle, x, out, *direction)
 
-        return start
+        return calling(transform)
 
 
 def embedded(sizes: Sequence[int], strides: Sequence[int]) -> tuple[int, ...] | None:

@@ -39,6 +39,34 @@ def written_down(start: Start, arguments: tuple[int | float, ...], stream: int) 
     return True
 
 
+def calling(library: Callable[..., object]) -> Start:
+    """`start(arguments, stream)` for what is no kernel: `library(stream, *arguments)`, whose errors become ours."""
+
+    def start(arguments: tuple[int | float, ...], stream: int) -> None:
+        if TAPES and written_down(start, arguments, stream):
+            return
+        try:
+            library(stream, *arguments)
+        except RuntimeError:
+            raise
+        except Exception as problem:
+            raise RuntimeError(f"CUDA error: {problem}") from problem
+
+    return start
+
+
+def where_bound(find: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """`find(driver)`, which imports bindings of NVIDIA's; None where these, or what they bind, are not installed."""
+
+    def library(driver: Any) -> Any:
+        try:
+            return find(driver)
+        except Exception:  # the bindings raise their own errors for a library that is missing
+            return None
+
+    return library
+
+
 class OutOfDeviceMemory(MemoryError):
     """A device has not as many bytes as were asked for."""
 

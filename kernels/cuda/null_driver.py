@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from .compiler import Source, capability_of, cubin
 from .driver import CAPACITY, TAPES, Dim, OutOfDeviceMemory, Start, written_down
 from .recording import Recorded, Recording
@@ -53,28 +51,6 @@ class NullDriver(Recording):
 
     def free(self, device: int, address: int) -> None:
         self.used -= self.allocated.pop(address)
-
-    def read(self, address: int, nbytes: int, stream: int = 0) -> np.ndarray:
-        self.check_free("read memory of the device", stream)
-        return np.zeros(nbytes, np.uint8)
-
-    def write(self, address: int, data: np.ndarray, stream: int = 0) -> None:
-        self.check_free("send memory that is not pinned", stream)
-
-    def allocate_pinned(self, nbytes: int) -> np.ndarray:
-        return np.empty(nbytes, np.uint8)
-
-    def free_pinned(self, array: np.ndarray) -> None:
-        """It goes by itself."""
-
-    def send(self, address: int, data: np.ndarray, stream: int) -> None:
-        self.noted(stream, lambda: None)
-
-    def fetch(self, data: np.ndarray, address: int, stream: int) -> None:
-        self.noted(stream, lambda: None)
-
-    def copy(self, to: int, source: int, nbytes: int, stream: int = 0) -> None:
-        self.noted(stream, lambda: None)
 
     def load(self, source: Source) -> str:
         return source.name

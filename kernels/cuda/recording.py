@@ -11,6 +11,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+import numpy as np
+
 from .driver import TAPES, Driver, not_permitted
 
 
@@ -33,7 +35,8 @@ class Mark:
 
 
 class Recording(Driver):
-    """A driver whose work is done when a call returns. Subclasses ask `noted` before they do any."""
+    """A driver whose work is done when a call returns, and whose memory `bytes_at`, `put_bytes` and `move_bytes` know.
+    Subclasses ask `noted` before they do any work, or have it done by `do`."""
 
     def __init__(self) -> None:
         self.captures: dict[int, Recorded] = {}  # by stream
@@ -52,6 +55,43 @@ class Recording(Driver):
         """Does it, or notes it."""
         if not self.noted(stream, step):
             step()
+
+    # Copies ---------------------------------------------------------------------------------------------------------
+
+    def bytes_at(self, address: int, nbytes: int) -> np.ndarray:
+        """A copy of bytes."""
+        return np.zeros(nbytes, np.uint8)
+
+    def put_bytes(self, address: int, data: np.ndarray) -> None:
+        """Writes bytes."""
+
+    def move_bytes(self, to: int, source: int, nbytes: int) -> None:
+        """Copies bytes within the memory."""
+
+    def read(self, address: int, nbytes: int, stream: int = 0) -> np.ndarray:
+        self.wait_free("read memory of the device", stream)
+        return self.bytes_at(address, nbytes)
+
+    def write(self, address: int, data: np.ndarray, stream: int = 0) -> None:
+        self.wait_free("send memory that is not pinned", stream)
+        self.put_bytes(address, data)
+
+    def allocate_pinned(self, nbytes: int) -> np.ndarray:
+        return np.empty(nbytes, np.uint8)
+
+    def free_pinned(self, array: np.ndarray) -> None:
+        """It goes by itself."""
+
+    def send(self, address: int, data: np.ndarray, stream: int) -> None:
+        self.do(stream, lambda: self.put_bytes(address, data))
+
+    def fetch(self, data: np.ndarray, address: int, stream: int) -> None:
+        self.do(stream, lambda: data.__setitem__(slice(None), self.bytes_at(address, len(data))))
+
+    def copy(self, to: int, source: int, nbytes: int, stream: int = 0) -> None:
+        self.do(stream, lambda: self.move_bytes(to, source, nbytes))
+
+    # Captures -------------------------------------------------------------------------------------------------------
 
     def begin_capture(self, stream: int, mode: str = "global") -> None:
         if stream in self.captures:
@@ -87,8 +127,12 @@ class Recording(Driver):
         if stream in TAPES or self.captures and (stream is None or stream in self.captures):
             raise not_permitted(what)
 
+    def wait_free(self, what: str, stream: int | None = None) -> None:
+        """Waits for a stream, or for all. RuntimeError while it is captured."""
+        self.check_free(what, stream)
+
     def synchronize(self, device: int, stream: int | None = None) -> None:
-        self.check_free("synchronize", stream)
+        self.wait_free("synchronize", stream)
 
     def create_event(self, device: int, timing: bool) -> Mark:
         return Mark()
