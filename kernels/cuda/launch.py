@@ -49,6 +49,18 @@ class Kernel:
         return found
 
 
+class Kernels(dict[Any, Kernel]):
+    """The kernels of forms, each of which `make(form)` is the source of."""
+
+    def __init__(self, make: Callable[[Any], Source]) -> None:
+        super().__init__()
+        self.make = make
+
+    def __missing__(self, form: Any) -> Kernel:
+        found = self[form] = Kernel(lambda: self.make(form))
+        return found
+
+
 @dataclass(slots=True)
 class Launch:
     """A kernel with its grid of blocks."""

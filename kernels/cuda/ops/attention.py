@@ -49,7 +49,7 @@ from ..runtime.launch_recorder import refuse
 from ..runtime.operands import operand
 from ..runtime.rng_state import write_seed
 from ..runtime.structured import SCRATCH, ByWork, Task, define
-from ..templates import THREADS, Written, divided, in_turn
+from ..templates import Written, divided, in_turn
 
 TILE, STEP = 64, 16
 LINE = TILE + 1  # of shared memory: one more, so that a column lies in different banks
@@ -465,16 +465,10 @@ def gradient_of_keys(
 
 ATTENDED = Written(attended, ("out", "logs", "seed", "offset", "q", "k", "v", "bias"), AT_ONCE)
 PRODUCTS = Written(products_of_rows, ("deltas", "grad", "out"))
-OF_QUERIES = Written(
-    gradient_of_queries,
-    ("grad_q", "grad_bias", "deltas", "grad", "q", "k", "v", "bias", "logs", "seed", "offset"),
-    AT_ONCE,
-)
-OF_KEYS = Written(
-    gradient_of_keys,
-    ("grad_k", "grad_v", "deltas", "grad", "q", "k", "v", "bias", "logs", "seed", "offset"),
-    AT_ONCE,
-)
+READ = ("deltas", "grad", "q", "k", "v", "bias", "logs", "seed", "offset")
+AFTER_BIAS = ("float32", "int64", "int64")  # the dtypes of the last three
+OF_QUERIES = Written(gradient_of_queries, ("grad_q", "grad_bias", *READ), AT_ONCE)
+OF_KEYS = Written(gradient_of_keys, ("grad_k", "grad_v", *READ), AT_ONCE)
 
 
 class Attention:
@@ -517,28 +511,29 @@ class Attention:
         wide = each(self.value_width)
         high = 2 if wide + 2 * self.drops + self.adds <= 8 else 1
         dtypes = (self.dtype, "float32", "int64", "int64", *[self.dtype] * 3, self.bias_dtype)
-        kernel = ATTENDED.kernel("float32", dtypes, **self.given(high, wide, wide))
         rest = (*self.numbers, kept_rows, *out.strides[:3], *self.steps, *self.bias_steps)
-        return Launch(kernel, (self.batch * self.heads * -(-self.rows // (16 * high)), 1, 1), (THREADS, 1, 1)), rest
+        blocks = self.batch * self.heads * -(-self.rows // (16 * high))
+        return ATTENDED.launch("float32", dtypes, blocks, **self.given(high, wide, wide)), rest
 
     def products(self, grad: Operand, out: Operand) -> tuple[Launch, tuple[int, ...]]:
         """What fills the float32 numbers, one for each row, that both gradients need."""
         count = self.batch * self.heads * self.rows
-        kernel = PRODUCTS.kernel("float32", ("float32", self.dtype, self.dtype))
         rest = (count, self.rows, self.heads, self.value_width, *grad.strides[:3], *out.strides[:3])
-        return Launch(kernel, (-(-count // 16), 1, 1), (THREADS, 1, 1)), rest
+        return PRODUCTS.launch("float32", ("float32", self.dtype, self.dtype), -(-count // 16)), rest
 
     def of_queries(
         self, to: Operand | None, to_bias: Operand | None, grad: Operand, kept_rows: int
     ) -> tuple[Launch, tuple[int, ...]]:
         """What fills the gradients of the query and of the bias, which has all scores' shape."""
         wide, high = each(self.width), 2
-        dtypes = (*[self.dtype, self.bias_dtype, "float32"], *[self.dtype] * 4, self.bias_dtype, "float32")
-        kernel = OF_QUERIES.kernel("float32", (*dtypes, "int64", "int64"), **self.given(high, wide, wide))
+        dtypes = (self.dtype, self.bias_dtype, "float32", *[self.dtype] * 4, self.bias_dtype, *AFTER_BIAS)
         wanted = [int(to is not None), int(to_bias is not None)]
         steps = [*steps_of(to), *steps_of(to_bias), *grad.strides[:3], *self.steps, *self.bias_steps]
-        rest = (*self.numbers, kept_rows, *wanted, *steps)
-        return Launch(kernel, (self.batch * self.heads * -(-self.rows // (16 * high)), 1, 1), (THREADS, 1, 1)), rest
+        rest, blocks = (
+            (*self.numbers, kept_rows, *wanted, *steps),
+            self.batch * self.heads * -(-self.rows // (16 * high)),
+        )
+        return OF_QUERIES.launch("float32", dtypes, blocks, **self.given(high, wide, wide)), rest
 
     def of_keys(
         self, to: Operand | None, to_value: Operand | None, grad: Operand, kept_rows: int
@@ -547,15 +542,14 @@ class Attention:
         wide, value_wide = each(self.width), each(self.value_width)
         widest = max(wide, value_wide)
         high = 4 if widest <= 4 else 2 if widest <= 8 else 1
-        dtypes = (*[self.dtype] * 2, "float32", *[self.dtype] * 4, self.bias_dtype, "float32", "int64", "int64")
+        dtypes = (self.dtype, self.dtype, "float32", *[self.dtype] * 4, self.bias_dtype, *AFTER_BIAS)
         given = self.given(high, wide, widest, chosen_along_columns)
         of_values = {"VALUE_WIDE": value_wide, "VALUE_SUMS": high * value_wide}
-        kernel = OF_KEYS.kernel("float32", dtypes, **given, **of_values)
         wanted = [int(to is not None), int(to_value is not None)]
         steps = [*steps_of(to), *steps_of(to_value), *grad.strides[:3], *self.steps, *self.bias_steps]
         rest = (*self.numbers, kept_rows, *wanted, *steps)
         blocks = self.batch * self.shared * -(-self.columns // (16 * high))
-        return Launch(kernel, (blocks, 1, 1), (THREADS, 1, 1)), rest
+        return OF_KEYS.launch("float32", dtypes, blocks, **given, **of_values), rest
 
 
 def each(width: int) -> int:

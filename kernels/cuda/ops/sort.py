@@ -329,15 +329,9 @@ def in_block(dtype: str, lines: int, size: int, inner: int, wanted: int, descend
     key, room = KEYS[dtype], ROOM
     span = 1 << max(size - 1, 0).bit_length()
     together = min(max(1, min(room.few, room.slots) // span), lines)
-    kernel = BLOCK.kernel(
-        DTYPES[dtype].compute,
-        (dtype, "int64", key.kind, "int32", dtype),
-        BY_KEYS=by_keys,
-        SLOTS=room.slots,
-        **key.given(),
-    )
-    threads = min(room.threads, max(WARP, span * together // 2))
-    launch = Launch(kernel, (-(-lines // together), 1, 1), (-(-threads // WARP) * WARP, 1, 1))
+    threads, blocks = min(room.threads, max(WARP, span * together // 2)), -(-lines // together)
+    kinds, given = (dtype, "int64", key.kind, "int32", dtype), {"BY_KEYS": by_keys, "SLOTS": room.slots, **key.given()}
+    launch = BLOCK.launch(DTYPES[dtype].compute, kinds, blocks, -(-threads // WARP) * WARP, **given)
     order = aligned(lines * size * (8 if key.bits == 64 else 4)) if by_keys else 0
     told = (X, X, 0, order, X) if by_keys else (VALUES, PLACES, X, X, X)
     rest = (lines, size, inner, wanted, key.flip(descending), span, together)
@@ -354,28 +348,22 @@ def by_digits(dtype: str, lines: int, size: int, inner: int, wanted: int, descen
         place += aligned(nbytes)
     *halves, counts = offsets
     sums = planned_scan(CUMSUM, "int32", "int32", lines, DIGITS * tiles, 1, room.scan)
-    given = {**key.given(), "THREADS": room.threads, "EACH": room.each}
-    grid, block = (lines * tiles, 1, 1), (room.threads, 1, 1)
+    given = {**key.given(), "THREADS": room.threads, "EACH": room.each, "DIGITS": DIGITS}
+    size_of = (lines * tiles, room.threads)
     steps = []
     for number in range(passes):
         first, last = number == 0, number == passes - 1 and not by_keys
         read, write = (halves[2:], halves[:2]) if number % 2 == 0 else (halves[:2], halves[2:])
         read_told = (X, X) if first else tuple(read)
         shift = number * DIGIT
-        count = COUNT.kernel(compute, ("int32", key.kind, dtype), FIRST=first, DIGITS=DIGITS, **given)
-        steps.append(Step(Launch(count, grid, block), (counts, read_told[0], X), (size, inner, tiles, shift, flip)))
+        count = COUNT.launch(compute, ("int32", key.kind, dtype), *size_of, FIRST=first, **given)
+        steps.append(Step(count, (counts, read_told[0], X), (size, inner, tiles, shift, flip)))
         steps += [Step(launch, (counts, counts, place, counts), sums.rest) for launch in sums.launches]
-        move = MOVE.kernel(
-            compute,
-            (dtype, "int64", key.kind, "int32", key.kind, "int32", "int32", dtype),
-            FIRST=first,
-            LAST=last,
-            DIGITS=DIGITS,
-            TABLES=DIGITS * (room.threads // WARP),
-            **given,
-        )
+        kinds = (dtype, "int64", key.kind, "int32", key.kind, "int32", "int32", dtype)
+        tables = DIGITS * (room.threads // WARP)
+        move = MOVE.launch(compute, kinds, *size_of, FIRST=first, LAST=last, TABLES=tables, **given)
         told = (*((VALUES, PLACES, X, X) if last else (X, X, *write)), *read_told, counts, X)
-        steps.append(Step(Launch(move, grid, block), told, (size, inner, tiles, shift, flip, wanted)))
+        steps.append(Step(move, told, (size, inner, tiles, shift, flip, wanted)))
     keys, order = halves[:2] if passes % 2 else halves[2:]
     return Sorting(tuple(steps), place + 8 * sums.carried, keys, order)
 

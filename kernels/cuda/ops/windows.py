@@ -52,6 +52,16 @@ def with_covering(table: np.ndarray) -> np.ndarray:
     return np.concatenate(parts).astype(np.int64)
 
 
+@integral
+def place_of(index, depth, height, width):
+    """(image, z, y, x) of an element, which is counted over images of these sizes."""
+    image = index // (depth * height * width)
+    rest = index - image * depth * height * width
+    z = rest // (height * width)
+    y = (rest - z * height * width) // width
+    return image, z, y, rest - (z * height + y) * width
+
+
 def largest_of_windows(out, places, x, table, windows):
     """The largest element of each window, and where in the image it is; NaN is the largest.
 
@@ -60,11 +70,7 @@ def largest_of_windows(out, places, x, table, windows):
     index = int64(cuda.blockIdx.x) * THREADS + int64(cuda.threadIdx.x)
     if index < windows:
         h, w, od, oh, ow = table[1], table[2], table[3], table[4], table[5]
-        image = index // (od * oh * ow)
-        rest = index - image * od * oh * ow
-        k = rest // (oh * ow)
-        j = (rest - k * oh * ow) // ow
-        i = rest - (k * oh + j) * ow
+        image, k, j, i = place_of(index, od, oh, ow)
         z_at, y_at, x_at = HEAD + k, HEAD + 3 * od + j, HEAD + 3 * od + 3 * oh + i
         base = image * table[0] * h * w
         best, place = lowest, (table[z_at] * h + table[y_at]) * w + table[x_at]
@@ -95,11 +101,7 @@ def largest_of_windows_at_random(
     """The same for windows of one size whose places follow, in each image, from `numbers` random ones, an axis each."""
     index = int64(cuda.blockIdx.x) * THREADS + int64(cuda.threadIdx.x)
     if index < windows:
-        image = index // (od * oh * ow)
-        rest = index - image * od * oh * ow
-        k = rest // (oh * ow)
-        j = (rest - k * oh * ow) // ow
-        i = rest - (k * oh + j) * ow
+        image, k, j, i = place_of(index, od, oh, ow)
         z0 = start_at_random(load_samples(samples[image * numbers + z_number]), k, d, od, kd)
         y0 = start_at_random(load_samples(samples[image * numbers + y_number]), j, h, oh, kh)
         x0 = start_at_random(load_samples(samples[image * numbers + x_number]), i, w, ow, kw)
@@ -120,11 +122,7 @@ def means_of_windows(out, x, table, windows):
     index = int64(cuda.blockIdx.x) * THREADS + int64(cuda.threadIdx.x)
     if index < windows:
         h, w, od, oh, ow = table[1], table[2], table[3], table[4], table[5]
-        image = index // (od * oh * ow)
-        rest = index - image * od * oh * ow
-        k = rest // (oh * ow)
-        j = (rest - k * oh * ow) // ow
-        i = rest - (k * oh + j) * ow
+        image, k, j, i = place_of(index, od, oh, ow)
         z_at, y_at, x_at = HEAD + k, HEAD + 3 * od + j, HEAD + 3 * od + 3 * oh + i
         base, total = image * table[0] * h * w, zero
         for z in range(table[z_at], table[z_at + od]):
@@ -140,11 +138,8 @@ def gathered_by_pixels(out, grad, places, table, pixels):
     index = int64(cuda.blockIdx.x) * THREADS + int64(cuda.threadIdx.x)
     if index < pixels:
         d, h, w, od, oh, ow = table[0], table[1], table[2], table[3], table[4], table[5]
-        image = index // (d * h * w)
-        pixel = index - image * d * h * w
-        z = pixel // (h * w)
-        y = (pixel - z * h * w) // w
-        x = pixel - (z * h + y) * w
+        image, z, y, x = place_of(index, d, h, w)
+        pixel = (z * h + y) * w + x
         covering = HEAD + 3 * (od + oh + ow)
         z_at, y_at, x_at = covering + z, covering + 2 * d + y, covering + 2 * d + 2 * h + x
         total = zero

@@ -8,6 +8,7 @@ of that knows where the numbers are. `on_device(kernel)` is that kernel with a d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache as once
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from redispatch.dispatch import OpOverload
 from redispatch.dispatch.tensor import Tensor, dtypes
 from redispatch.dispatch.tensor.target import TARGET, Place
-from redispatch.kernels import DTYPES, Operand, Reduction, Target, contiguous_strides, copy, numel, on_target
+from redispatch.kernels import DTYPES, Operand, Target, contiguous_strides, copy, numel, on_target
 from redispatch.kernels.cuda import CUDAReduction, Launch, current_stream
 from redispatch.kernels.cuda.indexing import Indexing
 from redispatch.kernels.cuda.loops import DeviceLoop
@@ -29,7 +30,7 @@ from .launch_recorder import constant, refuse
 from .operands import address_of, allocator, not_here, operand
 
 INDEXING = Indexing()
-REDUCTIONS: dict[Reduction, CUDAReduction] = {}
+reduction_on_cuda = once(CUDAReduction)
 # Operators whose tensors may be on the CPU beside others on a device; elsewhere those without dimensions may.
 FROM_ANYWHERE = frozenset("index index_put_ _ctc_loss _ctc_loss_backward".split())
 
@@ -101,10 +102,7 @@ class OnDevice(Target):
         return x._replace(array=array)
 
     def reduce(self, reduction: Any, out: Operand, x: Operand, dims: Sequence[int]) -> None:
-        found = REDUCTIONS.get(reduction)
-        if found is None:
-            found = REDUCTIONS[reduction] = CUDAReduction(reduction)
-        found.launch(out, x, dims, self.piece)
+        reduction_on_cuda(reduction).launch(out, x, dims, self.piece)
 
     def piece(self, nbytes: int) -> Any:
         block = self.memory(nbytes, np.uint8)

@@ -141,6 +141,12 @@ COUNTING: dict[str, Callable[..., Array]] = {
 }
 
 
+def ones(length: Array) -> Array:
+    """The number whose lowest bits, so many, are 1."""
+    short = (np.uint64(1) << np.minimum(length, 63).astype(np.uint64)) - np.uint64(1)
+    return np.where(length >= 64, np.uint64(2**64 - 1), short)
+
+
 def extract_bits(a: Array, start: Array, length: Array) -> Array:
     whole = bits(a)
     start, length = start & 0xFF, length & 0xFF
@@ -149,9 +155,7 @@ def extract_bits(a: Array, start: Array, length: Array) -> Array:
         wide = a.astype(np.int64).view(np.uint64)
     signed = wide.view(np.int64) if a.dtype.kind == "i" else wide
     moved = signed >> np.minimum(start, 63).astype(signed.dtype)
-    mask = np.where(
-        length >= 64, np.uint64(2**64 - 1), (np.uint64(1) << np.minimum(length, 63).astype(np.uint64)) - np.uint64(1)
-    )
+    mask = ones(length)
     field = moved.view(np.uint64) & mask
     if a.dtype.kind == "i":
         last = np.minimum(start + length - 1, whole - 1)
@@ -163,12 +167,9 @@ def extract_bits(a: Array, start: Array, length: Array) -> Array:
 def insert_bits(a: Array, b: Array, start: Array, length: Array) -> Array:
     whole = bits(b)
     start, length = (start & 0xFF).astype(np.uint64), np.minimum(length & 0xFF, 64).astype(np.uint64)
-    ones = np.where(
-        length >= 64, np.uint64(2**64 - 1), (np.uint64(1) << np.minimum(length, 63).astype(np.uint64)) - np.uint64(1)
-    )
     inside = start < whole
     start = np.minimum(start, 63).astype(np.uint64)
-    mask = np.where(inside, ones << start, np.uint64(0))
+    mask = np.where(inside, ones(length) << start, np.uint64(0))
     value = (a.astype(np.uint64) << start) & mask
     return ((b.astype(np.uint64) & ~mask) | value).astype(b.dtype)
 
@@ -242,13 +243,7 @@ def _compare(name: str, modifiers: Sequence[str], kind: str) -> Operation | None
         return Operation("pred", (kind, kind, "pred"), lambda a, b, p: joined[0](function(a, b), p))
     if name == "set":
         to, function = modifiers[-2], COMPARE[modifiers[0]]
-        true = (
-            NUMPY[to].type(1)
-            if to == "f32"
-            else NUMPY[to].type(np.iinfo(NUMPY[to]).max)
-            if to[0] == "u"
-            else NUMPY[to].type(-1)
-        )
+        true = NUMPY[to].type(1) if to == "f32" else np.array(-1).astype(NUMPY[to])[()]  # all bits of an integer
         return Operation(to, (kind, kind), lambda a, b: np.where(function(a, b), true, NUMPY[to].type(0)))
     if name == "testp":
         return Operation("pred", (kind,), TESTS[modifiers[0]])
@@ -447,11 +442,7 @@ def _product(name: str, modifiers: Sequence[str], kind: str) -> Operation:
     result, multiply = kind, low_product
     if "wide" in modifiers:
         result = WIDER[kind]
-        wide = NUMPY[result]
-
-        def multiply(a: Array, b: Array) -> Array:
-            return a.astype(wide) * b.astype(wide)
-
+        multiply = wide_product(NUMPY[result])
     elif "hi" in modifiers:
         multiply = high_product
     if name == "mul":
@@ -461,6 +452,10 @@ def _product(name: str, modifiers: Sequence[str], kind: str) -> Operation:
 
 def low_product(a: Array, b: Array) -> Array:
     return a * b
+
+
+def wide_product(wide: np.dtype) -> Callable[[Array, Array], Array]:
+    return lambda a, b: a.astype(wide) * b.astype(wide)
 
 
 def high_product(a: Array, b: Array) -> Array:

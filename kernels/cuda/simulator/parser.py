@@ -324,18 +324,7 @@ def _instruction(statement: str, line: int, mark: str, own: dict[str, str]) -> I
     return instruction
 
 
-SPECIAL = (
-    "%tid",
-    "%ntid",
-    "%ctaid",
-    "%nctaid",
-    "%laneid",
-    "%warpid",
-    "%lanemask",
-    "%clock",
-    "%globaltimer",
-    "%nwarpid",
-)
+SPECIAL = tuple("%tid %ntid %ctaid %nctaid %laneid %warpid %lanemask %clock %globaltimer %nwarpid".split())
 
 
 def _marked(register: str, mark: str) -> str:
