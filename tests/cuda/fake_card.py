@@ -38,7 +38,10 @@ class World:
         return found
 
     def do(self, stream, step):
-        steps = self.captures.get(stream.number)
+        self.enqueue(stream.number, step)
+
+    def enqueue(self, number, step):
+        steps = self.captures.get(number)
         if steps is None:
             step()
         else:
