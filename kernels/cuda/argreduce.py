@@ -22,7 +22,7 @@ from ..engine.order import is_above, is_below
 from .compiler import CUDA as cuda
 from .launch import Launch
 from .scan import pieces
-from .templates import THREADS, WARP, Written
+from .templates import THREADS, WARP, Written, steps
 
 int64 = np.int64
 
@@ -37,14 +37,12 @@ def best_of_lines(values, places, found, x, count, size, length, inner, parts, p
     column, outer = index - rest * inner, rest // parts
     part = rest - outer * parts
     base, place, value = outer * length * inner + column, int64(-1), load_x(x[0])
-    j = part * piece + thread // TOGETHER
     end = min(size, (part + 1) * piece) if index < count else int64(0)
-    while j < end:
+    for j in steps(part * piece + thread // TOGETHER, end, THREADS // TOGETHER):
         at = found[(outer * size + j) * inner + column] if AGAIN else j
         here = load_x(x[base + at * inner])
         if place < 0 or beats(here, value) or (at < place and not beats(value, here)):
             value, place = here, at
-        j += THREADS // TOGETHER
     best[thread] = value
     standing[thread] = place
     step = THREADS >> 1

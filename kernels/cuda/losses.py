@@ -15,7 +15,7 @@ import numpy as np
 
 from .compiler import CUDA as cuda
 from .indexing import report
-from .templates import THREADS, Written, block_total
+from .templates import THREADS, Written, block_total, steps
 
 EACH = 16  # labels that a thread reads where losses are added up
 int64 = np.int64
@@ -44,9 +44,8 @@ def nll_sums(out, total, sums, x, labels, weight, errors, count, rest, classes, 
     parts = cuda.shared.array(THREADS, compute)
     thread, block = int64(cuda.threadIdx.x), int64(cuda.blockIdx.x)
     loss, used = zero, zero
-    index = block * (THREADS * EACH) + thread
     end = min(count, (block + 1) * (THREADS * EACH))
-    while index < end:
+    for index in steps(block * (THREADS * EACH) + thread, end, THREADS):
         label = int64(labels[index])
         if label != ignored:
             if 0 <= label < classes:
@@ -56,7 +55,6 @@ def nll_sums(out, total, sums, x, labels, weight, errors, count, rest, classes, 
                 used += w
             else:
                 report(errors, operator, label, classes, int64(1))
-        index += THREADS
     loss = block_total(loss, parts)
     used = block_total(used, parts)
     if thread == 0:
@@ -73,11 +71,9 @@ def nll_sums_of_sums(out, total, sums, blocks, mean):
     parts = cuda.shared.array(THREADS, compute)
     thread = int64(cuda.threadIdx.x)
     loss, used = zero, zero
-    block = thread
-    while block < blocks:
+    for block in steps(thread, blocks, THREADS):
         loss += sums[block * 2]
         used += sums[block * 2 + 1]
-        block += THREADS
     loss = block_total(loss, parts)
     used = block_total(used, parts)
     if thread == 0:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .compiler import CUDA as cuda
-from .templates import THREADS, Written, block_total, strip_total
+from .templates import THREADS, Written, block_total, steps, strip_total
 
 int64 = np.int64
 
@@ -64,16 +64,12 @@ def normalized_rows(
     row = int64(cuda.blockIdx.x)
     base, first = row * step, row % groups * channels
     elements, squares = zero, zero
-    j = thread
-    while j < size:
+    for j in steps(thread, size, threads):
         elements += load_x(x[base + j // inner * stride + j % inner])
-        j += threads
     middle = block_total(elements, parts) / compute(size)
-    j = thread
-    while j < size:
+    for j in steps(thread, size, threads):
         difference = load_x(x[base + j // inner * stride + j % inner]) - middle
         squares += difference * difference
-        j += threads
     squares = block_total(squares, parts)
     scale = one / math.sqrt(squares / compute(size) + number(eps))
     if thread == 0:
@@ -81,8 +77,7 @@ def normalized_rows(
         rstd[row] = store_rstd(scale)
         if KEEPS_TOTAL:
             total[row] = store_total(squares)
-    j = thread
-    while j < size:
+    for j in steps(thread, size, threads):
         at = base + j // inner * stride + j % inner
         value = (load_x(x[at]) - middle) * scale
         if weighted == 1:
@@ -90,7 +85,6 @@ def normalized_rows(
         if shifted == 1:
             value += load_bias(bias[first + j // run])
         out[at] = store_out(value)
-        j += threads
 
 
 def layer_norm_backward_rows(out, grad, x, mean, rstd, weight, size, weighted):
@@ -101,23 +95,19 @@ def layer_norm_backward_rows(out, grad, x, mean, rstd, weight, size, weighted):
     base = row * size
     middle, scale = load_mean(mean[row]), load_rstd(rstd[row])
     total, slope = zero, zero
-    j = thread
-    while j < size:
+    for j in steps(thread, size, threads):
         g = load_grad(grad[base + j])
         if weighted == 1:
             g *= load_weight(weight[j])
         total += g
         slope += g * (load_x(x[base + j]) - middle) * scale
-        j += threads
     total = block_total(total, parts) / compute(size)
     slope = block_total(slope, parts) / compute(size)
-    j = thread
-    while j < size:
+    for j in steps(thread, size, threads):
         g = load_grad(grad[base + j])
         if weighted == 1:
             g *= load_weight(weight[j])
         out[base + j] = store_out(scale * (g - total - (load_x(x[base + j]) - middle) * scale * slope))
-        j += threads
 
 
 def layer_norm_backward_columns(of_weight, of_bias, grad, x, mean, rstd, rows, size, wants_weight, wants_bias):
@@ -126,12 +116,10 @@ def layer_norm_backward_columns(of_weight, of_bias, grad, x, mean, rstd, rows, s
     thread, each = int64(cuda.threadIdx.x), int64(cuda.blockDim.x) >> 5
     column = int64(cuda.blockIdx.x) * 32 + (thread & 31)
     scales, shifts = zero, zero
-    row = thread >> 5 if column < size else rows
-    while row < rows:
+    for row in steps(thread >> 5 if column < size else rows, rows, each):
         g = load_grad(grad[row * size + column])
         scales += g * (load_x(x[row * size + column]) - load_mean(mean[row])) * load_rstd(rstd[row])
         shifts += g
-        row += each
     scales = strip_total(scales, parts)
     shifts = strip_total(shifts, parts)
     if thread < 32 and column < size:

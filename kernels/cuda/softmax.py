@@ -22,16 +22,7 @@ from ..engine.primitives import maximum
 from ..maths.vecmath import exp, log
 from .compiler import CUDA as cuda
 from .launch import Launch
-from .templates import (
-    THREADS,
-    WARP,
-    Written,
-    block_most,
-    block_total,
-    strip_most,
-    strip_total,
-    threads_for,
-)
+from .templates import THREADS, WARP, Written, block_most, block_total, steps, strip_most, strip_total, threads_for
 
 int64 = np.int64
 
@@ -45,22 +36,16 @@ def softmax_rows(out, x, rows, size, inner):
     base = outer * size * inner + (index - outer * inner)
     end = size if index < rows else int64(0)
     most, total = lowest, zero
-    j = thread // TOGETHER
-    while j < end:
+    for j in steps(thread // TOGETHER, end, each):
         most = maximum(most, load_x(x[base + j * inner]))
-        j += each
     most = combine_most(most, parts)
-    j = thread // TOGETHER
-    while j < end:
+    for j in steps(thread // TOGETHER, end, each):
         total += exp(load_x(x[base + j * inner]) - most)
-        j += each
     total = combine_total(total, parts)
     scale, shift = one / total, log(total)
-    j = thread // TOGETHER
-    while j < end:
+    for j in steps(thread // TOGETHER, end, each):
         value = load_x(x[base + j * inner]) - most
         out[base + j * inner] = store_out(value - shift if LOGARITHM else exp(value) * scale)
-        j += each
 
 
 def softmax_backward_rows(out, grad, y, rows, size, inner):
@@ -72,17 +57,13 @@ def softmax_backward_rows(out, grad, y, rows, size, inner):
     base = outer * size * inner + (index - outer * inner)
     end = size if index < rows else int64(0)
     total = zero
-    j = thread // TOGETHER
-    while j < end:
+    for j in steps(thread // TOGETHER, end, each):
         g = load_grad(grad[base + j * inner])
         total += g if LOGARITHM else g * load_y(y[base + j * inner])
-        j += each
     total = combine_total(total, parts)
-    j = thread // TOGETHER
-    while j < end:
+    for j in steps(thread // TOGETHER, end, each):
         g, p = load_grad(grad[base + j * inner]), load_y(y[base + j * inner])
         out[base + j * inner] = store_out(g - exp(p) * total if LOGARITHM else p * (g - total))
-        j += each
 
 
 def logsumexp_rows(out, x, rows, size, inner):
@@ -94,17 +75,13 @@ def logsumexp_rows(out, x, rows, size, inner):
     base = outer * size * inner + (index - outer * inner)
     end = size if index < rows else int64(0)
     most, total = lowest, zero
-    j = thread // TOGETHER
-    while j < end:
+    for j in steps(thread // TOGETHER, end, each):
         most = maximum(most, load_x(x[base + j * inner]))
-        j += each
     most = combine_most(most, parts)
     if most == lowest or most == -lowest:
         most = zero
-    j = thread // TOGETHER
-    while j < end:
+    for j in steps(thread // TOGETHER, end, each):
         total += exp(load_x(x[base + j * inner]) - most)
-        j += each
     total = combine_total(total, parts)
     if thread < TOGETHER and index < rows:
         out[index] = store_out(log(total) + most)

@@ -52,6 +52,27 @@ def conjugate(x):
     return x.conjugate()
 
 
+def steps(start, end, step):
+    """The numbers from `start` up to `end`: `for j in steps(...)` of a kernel becomes a `while`. To count how often the
+    loop of a `range` runs, it would be divided by its step."""
+    return range(start, end, step)
+
+
+class _AsWhile(ast.NodeTransformer):
+    """Writes each loop over `steps` as a `while`."""
+
+    def visit_For(self, node: ast.For) -> Any:
+        self.generic_visit(node)
+        if not (isinstance(node.iter, ast.Call) and ast.unparse(node.iter.func) == "steps"):
+            return node
+        (start, end, step), at = node.iter.args, node.target
+        last = ast.AugAssign(at, ast.Add(), step)
+        return [
+            ast.Assign([at], start, lineno=0),
+            ast.While(ast.Compare(at, [ast.Lt()], [end]), [*node.body, last], []),
+        ]
+
+
 # --- what the threads of a block combine ------------------------------------------------------------------------------
 
 
@@ -189,7 +210,7 @@ class Written:
         assert isinstance(tree, ast.FunctionDef)
         if ast.get_docstring(tree) is not None:
             tree.body = tree.body[1:]
-        return tree
+        return _AsWhile().visit(tree)
 
     @cached_property
     def text(self) -> str:

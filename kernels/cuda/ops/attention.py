@@ -49,7 +49,7 @@ from ..runtime.launch_recorder import refuse
 from ..runtime.operands import operand
 from ..runtime.rng_state import write_seed
 from ..runtime.structured import SCRATCH, ByWork, Task, define
-from ..templates import Written, divided, in_turn
+from ..templates import Written, divided, in_turn, steps
 
 TILE, STEP = 64, 16
 LINE = TILE + 1  # of shared memory: one more, so that a column lies in different banks
@@ -252,8 +252,7 @@ def attended(
         most[r] = lowest
         totals[r] = zero
     end = min(columns, top + (16 * HIGH - 1) + reach)
-    side = int64(0)
-    while side < end:
+    for side in steps(int64(0), end, TILE):
         scored(scores, left, right, HIGH, q, q_at, q_row, top, rows, k, k_at, k_row, side, columns, width)
         choice = chosen(seed, offset, pair * rows + top + i, side + j, columns, limit, HIGH)
         for r in range(HIGH):
@@ -279,7 +278,6 @@ def attended(
                 totals[r] += share
                 shares[uint64((j + 16 * c) * PITCH + i + 16 * r)] = share * kept(choice, 4 * r + c, number(rescale))
         weighed(sums, shares, right, HIGH, WIDE, v, v_at, v_row, side, end, value_width)
-        side += TILE
     for r in range(HIGH):
         row = top + i + 16 * r
         total = total_of_row(totals[r])
@@ -340,8 +338,7 @@ def gradient_of_queries(
     for part in range(SUMS):
         sums[part] = zero
     end = columns if wants_bias == 1 else min(columns, top + (16 * HIGH - 1) + reach)
-    side = int64(0)
-    while side < end:
+    for side in steps(int64(0), end, TILE):
         scored(scores, left, right, HIGH, q, q_at, q_row, top, rows, k, k_at, k_row, side, columns, width)
         scored(
             slopes, left, right, HIGH, grad, grad_at, grad_row, top, rows, v, v_at, v_row, side, columns, value_width
@@ -364,7 +361,6 @@ def gradient_of_queries(
                     grad_bias[at] = store_grad_bias(slope)
                 shares[uint64((j + 16 * c) * PITCH + i + 16 * r)] = slope * number(scale)
         weighed(sums, shares, right, HIGH, WIDE, k, k_at, k_row, side, end, width)
-        side += TILE
     for r in range(HIGH):
         row = top + i + 16 * r
         for c in range(WIDE):
@@ -405,8 +401,7 @@ def gradient_of_keys(
         head = of_key * together + member
         q_at, grad_at = batch * q_batch + head * q_head, batch * grad_batch + head * grad_head
         bias_at, pair = batch * bias_batch + head * bias_head, batch * heads + head
-        top = max(side - reach + 1, 0) // TILE * TILE  # queries before see none of these keys
-        while top < rows:
+        for top in steps(max(side - reach + 1, 0) // TILE * TILE, rows, TILE):  # queries before see none of these keys
             scored(scores, left, right, HIGH, k, k_at, k_row, side, columns, q, q_at, q_row, top, rows, width)
             scored(
                 slopes,
@@ -447,7 +442,6 @@ def gradient_of_keys(
                 for r in range(HIGH):
                     shares[uint64((j + 16 * c) * PITCH + i + 16 * r)] = slopes[r * 4 + c]
             weighed(of_keys, shares, right, HIGH, WIDE, q, q_at, q_row, top, rows, width)
-            top += TILE
     for r in range(HIGH):
         column = side + i + 16 * r
         for c in range(WIDE):

@@ -27,7 +27,7 @@ from ..launch import Launch
 from ..runtime.structured import Task, composite_of, dense, launched
 from ..scan import CUMSUM, keep_number, kept_number, number, scanning
 from ..scan import planned as planned_scan
-from ..templates import THREADS, WARP, Written, block_total
+from ..templates import THREADS, WARP, Written, block_total, steps
 
 aten = ops.aten
 int32, int64 = np.int32, np.int64
@@ -48,11 +48,10 @@ def count_kept(counts, x, n, piece):
     """How many are kept of each piece."""
     parts = cuda.shared.array(WARPS, int64)
     thread, block = int64(cuda.threadIdx.x), int64(cuda.blockIdx.x)
-    i, end, count = block * piece + thread, min(n, (block + 1) * piece), int64(0)
-    while i < end:
+    end, count = min(n, (block + 1) * piece), int64(0)
+    for i in steps(block * piece + thread, end, THREADS):
         here = load_x(x[i])
         count += int64(i == 0 or here != load_x(x[max(i - 1, 0)]) if RUNS else here != zero)
-        i += THREADS
     count = block_total(count, parts)
     if thread == 0:
         counts[block] = count

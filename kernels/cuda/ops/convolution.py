@@ -38,7 +38,7 @@ from ..launch import Launch
 from ..runtime.copies import laid
 from ..runtime.definitions import kernel_of
 from ..runtime.structured import Task, dense, launched, work_of
-from ..templates import THREADS, Written, accumulating, divided
+from ..templates import THREADS, Written, accumulating, divided, steps
 from .matmul import ROW, SHARED, STEP, TILE, tile_of
 
 int64 = np.int64
@@ -166,8 +166,7 @@ def gathered_tiles(
     i, j = thread >> 4, thread & 15
     for part in range(SUMS):
         sums[part] = zero
-    start = int64(0)
-    while start < inner:
+    for start in steps(int64(0), inner, STEP):
         for part in range(4):
             element = thread + part * THREADS
             at, row = element & 15, element >> 4
@@ -195,7 +194,6 @@ def gathered_tiles(
                 sums[part + 2 * EACH] += x2 * y
                 sums[part + 3 * EACH] += x3 * y
         cuda.syncthreads()
-        start += STEP
     for part in range(SUMS):
         row, column = top + i + part // EACH * 16, side + j + part % EACH * 16
         if row < rows and column < columns:

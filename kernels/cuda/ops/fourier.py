@@ -48,7 +48,7 @@ from ..launch import Launch
 from ..runtime.copies import table_on
 from ..runtime.operands import allocator
 from ..runtime.structured import SCRATCH, Task, work_of
-from ..templates import Written, threads_for
+from ..templates import Written, steps, threads_for
 from .fft_stages import (
     ODD,
     POWERS,
@@ -100,8 +100,7 @@ def transformed_lines(
     room = cuda.shared.array(SHARED, compute, 16)
     thread, threads = int64(cuda.threadIdx.x), int64(cuda.blockDim.x)
     first, all_of_it = int64(cuda.blockIdx.x) * together, together * size
-    e = thread
-    while e < all_of_it:
+    for e in steps(thread, all_of_it, threads):
         i = quotient(e, m_together, s_together) if x_across == 1 else e
         line = e - i * together if x_across == 1 else quotient(e, m_size, s_size)
         i = i if x_across == 1 else e - line * size
@@ -122,7 +121,6 @@ def transformed_lines(
                 if x_factors >= 0:
                     value = value * pair_at(factors, x_factors + place)
         put_pair(room, padded(line * size + i), value)
-        e += threads
     cuda.syncthreads()
     source, target, done = int64(0), int64(SHARED // 2), int64(1)
     for k in range(stages):
@@ -143,8 +141,7 @@ def transformed_lines(
             stage_7(room, source, target, twiddles, *given)
         cuda.syncthreads()
         source, target, done = target, source, done * radix
-    e = thread
-    while e < all_of_it:
+    for e in steps(thread, all_of_it, threads):
         i = quotient(e, m_together, s_together) if out_across == 1 else e
         line = e - i * together if out_across == 1 else quotient(e, m_size, s_size)
         i = i if out_across == 1 else e - line * size
@@ -165,7 +162,6 @@ def transformed_lines(
                 if out_swaps == 1:
                     value = swapped(value)
                 put_out(out, starts(table, dims, o)[1] + out_start + place * out_step, store_out(of_out(value)))
-        e += threads
 
 
 KERNEL = Written(transformed_lines, ("out", "x", "twiddles", "factors", "table"))

@@ -24,7 +24,7 @@ from ..compiler import CUDA as cuda
 from ..intrinsics import add_at
 from ..launch import Launch
 from ..runtime.structured import Task, composite_of, dense, launched
-from ..templates import THREADS, Written
+from ..templates import THREADS, Written, steps
 
 aten = ops.aten
 int64 = np.int64
@@ -60,14 +60,11 @@ def add_up_by_place(out, places, weights, n, bins, each):
     own = cuda.shared.array(ROOM, compute)
     thread = int64(cuda.threadIdx.x)
     if SHARED:
-        k = thread
-        while k < bins:
+        for k in steps(thread, bins, THREADS):
             own[k] = zero
-            k += THREADS
         cuda.syncthreads()
-    i = int64(cuda.blockIdx.x) * (THREADS * each) + thread
     end = min(n, (int64(cuda.blockIdx.x) + 1) * (THREADS * each))
-    while i < end:
+    for i in steps(int64(cuda.blockIdx.x) * (THREADS * each) + thread, end, THREADS):
         place = int64(places[i])
         if 0 <= place and place < bins:
             weight = load_weights(weights[i]) if WEIGHTED else one
@@ -75,14 +72,11 @@ def add_up_by_place(out, places, weights, n, bins, each):
                 cuda.atomic.add(own, place, weight)
             else:
                 add_at(out, place, weight)
-        i += THREADS
     if SHARED:
         cuda.syncthreads()
-        k = thread
-        while k < bins:
+        for k in steps(thread, bins, THREADS):
             if own[k] != zero:
                 add_at(out, k, own[k])
-            k += THREADS
 
 
 SEARCH = Written(edges_below, ("out", "edges", "values", "order"))

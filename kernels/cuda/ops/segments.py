@@ -30,7 +30,7 @@ from ..elementwise import as_argument
 from ..intrinsics import shuffle_down
 from ..runtime.structured import Task, composite_of, dense, launched
 from ..scan import add, multiply
-from ..templates import THREADS, WARP, Written
+from ..templates import THREADS, WARP, Written, steps
 from .decompositions import counted
 from .searchsorted import below_or_at
 
@@ -57,10 +57,8 @@ def reduced_runs(out, x, offsets, outputs, runs, size, inner, start, nothing, av
         first = inside(offsets[run + row], size)
         last = inside(offsets[run + row + 1], size)
         total = number(start) if lane == 0 else number(nothing)
-        at = first + lane
-        while at < last:
+        for at in steps(first + lane, last, LANES):
             total = combine(total, load_x(x[(row * size + at) * inner + column]))
-            at += LANES
         if LANES > 1:
             total = combine(total, shuffle_down(total, 16))
             total = combine(total, shuffle_down(total, 8))

@@ -33,7 +33,7 @@ from ..elementwise import MOST
 from ..launch import Launch
 from ..scan import CUMSUM, Cut
 from ..scan import planned as planned_scan
-from ..templates import WARP, Written
+from ..templates import WARP, Written, steps
 
 DIGIT = 8  # bits
 DIGITS = 1 << DIGIT
@@ -146,18 +146,15 @@ def sort_in_block(values, places, keys_out, order_out, x, lines, size, inner, wa
     keys, order = cuda.shared.array(SLOTS, key_kind), cuda.shared.array(SLOTS, int32)
     thread, threads = int64(cuda.threadIdx.x), int64(cuda.blockDim.x)
     first, slots = int64(cuda.blockIdx.x) * together, span * together
-    i = thread
-    while i < slots:  # neighbours in memory are neighbours of a warp, along a line or across
+    for i in steps(thread, slots, threads):  # neighbours in memory are neighbours of a warp, along a line or across
         own, j = (i // span, i % span) if inner == 1 else (i % together, i // together)
         key = ~key_kind(0)
         if first + own < lines and j < size:
             key = key_of(x[start_of(first + own, size, inner) + j * inner]) ^ key_kind(flip)
         keys[own * span + j] = key
         order[own * span + j] = int32(j)  # what is behind the end of a line stays there: its place is larger
-        i += threads
     in_order(keys, order, slots, span)
-    i = thread
-    while i < slots:
+    for i in steps(thread, slots, threads):
         own, j = (i // span, i % span) if inner == 1 else (i % together, i // together)
         line, slot = first + own, own * span + j
         if line < lines and j < wanted:
@@ -169,7 +166,6 @@ def sort_in_block(values, places, keys_out, order_out, x, lines, size, inner, wa
                 at = start_of(line, wanted, inner) + j * inner
                 values[at] = x[start_of(line, size, inner) + place * inner]
                 places[at] = place
-        i += threads
 
 
 # --- digit by digit ---------------------------------------------------------------------------------------------------
@@ -182,22 +178,16 @@ def count_digits(counts, keys, x, size, inner, tiles, shift, flip):
     line = int64(cuda.blockIdx.x) // tiles
     tile = int64(cuda.blockIdx.x) - line * tiles
     base = start_of(line, size, inner) if FIRST else line * size
-    digit = thread
-    while digit < DIGITS:
+    for digit in steps(thread, DIGITS, THREADS):
         table[digit] = 0
-        digit += THREADS
     cuda.syncthreads()
-    j = tile * (THREADS * EACH) + thread
     end = min(size, (tile + 1) * (THREADS * EACH))
-    while j < end:
+    for j in steps(tile * (THREADS * EACH) + thread, end, THREADS):
         key = key_of(x[base + j * inner]) ^ key_kind(flip) if FIRST else key_kind(keys[base + j])
         cuda.atomic.add(table, int64(key >> key_kind(shift)) & (DIGITS - 1), 1)
-        j += THREADS
     cuda.syncthreads()
-    digit = thread
-    while digit < DIGITS:
+    for digit in steps(thread, DIGITS, THREADS):
         counts[(line * DIGITS + digit) * tiles + tile] = table[digit]
-        digit += THREADS
 
 
 @integral
@@ -222,10 +212,8 @@ def move_by_digit(
     line = int64(cuda.blockIdx.x) // tiles
     tile = int64(cuda.blockIdx.x) - line * tiles
     base = start_of(line, size, inner) if FIRST else line * size
-    k = thread
-    while k < TABLES:
+    for k in steps(thread, TABLES, THREADS):
         table[k] = 0
-        k += THREADS
     cuda.syncthreads()
     begin, own = (tile * THREADS + warp * 32) * EACH + lane, warp * DIGITS
     for e in range(EACH):
@@ -238,8 +226,7 @@ def move_by_digit(
             table[own + digit] += cuda.popc(peers)
         cuda.syncwarp()
     cuda.syncthreads()
-    digit = thread
-    while digit < DIGITS:
+    for digit in steps(thread, DIGITS, THREADS):
         at = int64(counts[(line * DIGITS + digit) * tiles + tile])
         for w in range(TABLES // DIGITS):
             at -= table[w * DIGITS + digit]
@@ -247,7 +234,6 @@ def move_by_digit(
             count = table[w * DIGITS + digit]
             table[w * DIGITS + digit] = at
             at += count
-        digit += THREADS
     cuda.syncthreads()
     for e in range(EACH):
         j, digit, key = begin + e * 32, int64(0), key_kind(0)
