@@ -19,10 +19,11 @@ import numpy as np
 from redispatch.dispatch.tensor.operand import DTYPES
 
 from ..engine.order import is_above, is_below
+from ..engine.program import steps
 from .compiler import CUDA as cuda
 from .launch import Launch
 from .scan import pieces
-from .templates import THREADS, WARP, Written, steps
+from .templates import THREADS, WARP, Written
 
 int64 = np.int64
 

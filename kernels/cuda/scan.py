@@ -34,7 +34,7 @@ from .compiler import CUDA as cuda
 from .elementwise import MOST
 from .intrinsics import shuffle_up
 from .launch import Launch
-from .templates import THREADS, WARP, Written, accumulating
+from .templates import THREADS, WARP, Written, accumulating, add, multiply
 
 EACH = 4  # neighbours that a thread takes
 FEW = (4, WARP)  # threads of a line that is no longer than they take at once; all others have a block
@@ -187,14 +187,6 @@ class Operation(NamedTuple):
     combine: Callable
     nothing: Callable[[str], Callable]
     placed: bool = False
-
-
-def add(a, b):
-    return a + b
-
-
-def multiply(a, b):
-    return a * b
 
 
 def log_add_exp(a, b):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import redispatch as rd
-from redispatch.kernels.cuda import compiler, softmax
+from redispatch.kernels.cuda import compiler
+from redispatch.kernels.cuda.ops import softmax
 from redispatch.nn import functional as F
 from redispatch.testing import assert_close
 
@@ -55,9 +56,8 @@ def test_softmax_of_what_is_infinite():
 
 
 def test_a_row_is_read_in_single_precision():
-    combine = {"combine_total": softmax.block_total, "combine_most": softmax.block_most}
-    lowest = np.float32(-np.inf)
-    source = softmax.SOFTMAX.source("float32", ["bfloat16"] * 2, TOGETHER=1, lowest=lowest, LOGARITHM=True, **combine)
+    given = {"TOGETHER": 1, "lowest": np.float32(-np.inf), "LOGARITHM": True, **softmax.BY_BLOCK}
+    source = softmax.SOFTMAX.source("float32", ["bfloat16"] * 2, **given)
     code = compiler.ptx(source)
     assert "shfl.sync" in code and not re.search(r"\.f64|\.local|\bcall\b", code)
 

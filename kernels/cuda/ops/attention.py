@@ -33,7 +33,7 @@ from redispatch.dispatch.tensor.operand import Operand
 from redispatch.kernels.cpu.random import block as random_words
 from redispatch.kernels.engine.convert import CONVERT, conversion
 from redispatch.kernels.engine.primitives import maximum
-from redispatch.kernels.engine.program import integral
+from redispatch.kernels.engine.program import integral, steps
 from redispatch.kernels.maths.vecmath import exp, log
 from redispatch.kernels.ops import fused_attention
 from redispatch.kernels.ops.attention_choice import SDPAParams, has_widths
@@ -42,14 +42,13 @@ from redispatch.kernels.ops.random import drawn
 
 from ..compiler import CUDA as cuda
 from ..elementwise import as_argument, loading
-from ..intrinsics import shuffle_across
 from ..launch import Launch
 from ..runtime.definitions import apart_from_target
 from ..runtime.launch_recorder import refuse
 from ..runtime.operands import operand
 from ..runtime.rng_state import write_seed
 from ..runtime.structured import SCRATCH, ByWork, Task, define
-from ..templates import Written, divided, in_turn, steps
+from ..templates import Written, add, divided, in_turn, over_lanes
 
 TILE, STEP = 64, 16
 LINE = TILE + 1  # of shared memory: one more, so that a column lies in different banks
@@ -74,22 +73,8 @@ def multiplied(sums, left, left_at, left_line, right, right_line, high, wide):
                 sums[r * wide + c] += x * right[uint64(step * right_line + j + 16 * c)]
 
 
-@integral
-def most_of_row(x):
-    """The largest of what the 16 threads of a row have, NaN if one is."""
-    x = maximum(x, shuffle_across(x, 8))
-    x = maximum(x, shuffle_across(x, 4))
-    x = maximum(x, shuffle_across(x, 2))
-    return maximum(x, shuffle_across(x, 1))
-
-
-@integral
-def total_of_row(x):
-    """Its sum."""
-    x += shuffle_across(x, 8)
-    x += shuffle_across(x, 4)
-    x += shuffle_across(x, 2)
-    return x + shuffle_across(x, 1)
+# Of what the 16 threads of a row have: the largest, NaN if one is, and the sum.
+most_of_row, total_of_row = over_lanes(maximum, 16), over_lanes(add, 16)
 
 
 def walks(load):

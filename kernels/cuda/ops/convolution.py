@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from redispatch.dispatch.tensor import Tensor, channels_last_strides, empty
-from redispatch.kernels.engine.program import integral
+from redispatch.kernels.engine.program import integral, steps
 from redispatch.kernels.ops import convolution
 from redispatch.kernels.ops.convolution import Setting, is_channels_last
 
@@ -38,7 +38,7 @@ from ..launch import Launch
 from ..runtime.copies import laid
 from ..runtime.definitions import kernel_of
 from ..runtime.structured import Task, dense, launched, work_of
-from ..templates import THREADS, Written, accumulating, divided, steps
+from ..templates import THREADS, Written, accumulating, divided
 from .matmul import ROW, SHARED, STEP, TILE, tile_of
 
 int64 = np.int64

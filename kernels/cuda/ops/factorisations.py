@@ -33,17 +33,17 @@ import numpy as np
 from redispatch.dispatch.tensor import Size, Tensor, dtypes, empty, view_over
 from redispatch.kernels import DTYPES, broadcast_strides
 from redispatch.kernels.engine.convert import as_is
-from redispatch.kernels.engine.program import integral
+from redispatch.kernels.engine.program import integral, steps
 
 from .. import blas, solver
 from ..compiler import CUDA as cuda
 from ..indexing import report
-from ..intrinsics import advanced, shuffle_across, shuffle_down
+from ..intrinsics import advanced, shuffle_down
 from ..runtime.async_errors import late_errors
 from ..runtime.copies import copied, copy_on_device
 from ..runtime.operands import allocator
 from ..runtime.structured import ERRORS, Task, launched
-from ..templates import THREADS, WARP, Written, block_total, conjugate, steps, threads_for
+from ..templates import THREADS, WARP, Written, add, block_total, conjugate, over_lanes, threads_for
 
 int32, int64 = np.int32, np.int64
 
@@ -80,21 +80,6 @@ def size_of_complex(x):
 
 
 @integral
-def warp_total(x):
-    """The sum of what the lanes of the warp have, for each of them."""
-    x += shuffle_across(x, 16)
-    x += shuffle_across(x, 8)
-    x += shuffle_across(x, 4)
-    x += shuffle_across(x, 2)
-    return x + shuffle_across(x, 1)
-
-
-@integral
-def warp_total_of_complex(x):
-    return complex(warp_total(x.real), warp_total(x.imag))
-
-
-@integral
 def larger(best, place, distance):
     """The larger of two lanes' numbers with its place; the first one of equals."""
     other, there = shuffle_down(best, distance), shuffle_down(place, distance)
@@ -115,9 +100,9 @@ def arithmetic(dtype: str) -> dict[str, object]:
         "imag": (nothing_imaginary, imaginary_part),
         "squared": (square, square_of_complex),
         "sized": (size, size_of_complex),
-        "total_of": (warp_total, warp_total_of_complex),
     }
-    return {**{name: pair[wide] for name, pair in names.items()}, "nought": real(0), "unit": real(1), "real_kind": real}
+    parts = {name: pair[wide] for name, pair in names.items()}
+    return {**parts, "total_of": over_lanes(add, WARP), "nought": real(0), "unit": real(1), "real_kind": real}
 
 
 # --- factorisations: a block for each matrix --------------------------------------------------------------------------

@@ -37,7 +37,7 @@ from redispatch.dispatch.tensor import Tensor
 from redispatch.dispatch.tensor.geometry import contiguous_strides, plan
 from redispatch.dispatch.tensor.operand import DTYPES
 from redispatch.kernels.engine.convert import as_is, real_part
-from redispatch.kernels.engine.program import integral
+from redispatch.kernels.engine.program import integral, steps
 from redispatch.kernels.ops import fourier
 from redispatch.kernels.ops.fourier import axes_of
 
@@ -48,7 +48,7 @@ from ..launch import Launch
 from ..runtime.copies import table_on
 from ..runtime.operands import allocator
 from ..runtime.structured import SCRATCH, Task, work_of
-from ..templates import Written, steps, threads_for
+from ..templates import Written, threads_for
 from .fft_stages import (
     ODD,
     POWERS,

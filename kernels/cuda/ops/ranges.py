@@ -16,8 +16,7 @@ from ..elementwise import as_argument
 from ..intrinsics import product
 from ..runtime.copies import copy_on_device
 from ..runtime.structured import Task, launched
-from ..scan import multiply
-from ..templates import THREADS, Written
+from ..templates import THREADS, Written, multiply
 
 int64 = np.int64
 

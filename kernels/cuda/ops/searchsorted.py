@@ -18,13 +18,14 @@ import numpy as np
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, dtypes, empty
 from redispatch.dispatch.tensor.operand import DTYPES
+from redispatch.kernels.engine.program import steps
 from redispatch.kernels.ops import searching
 
 from ..compiler import CUDA as cuda
 from ..intrinsics import add_at
 from ..launch import Launch
 from ..runtime.structured import Task, composite_of, dense, launched
-from ..templates import THREADS, Written, steps
+from ..templates import THREADS, Written
 
 aten = ops.aten
 int64 = np.int64

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from redispatch.dispatch.tensor import Tensor, dtypes, empty, wrap_dim
+from redispatch.dispatch.tensor import Tensor, dtypes, wrap_dim
 from redispatch.dispatch.tensor.operand import DTYPES
 from redispatch.kernels import is_dense
 from redispatch.kernels.engine.program import integral
@@ -32,8 +32,7 @@ from ..compiler import CUDA as cuda
 from ..launch import Launch
 from ..runtime.copies import copy_on_device, laid
 from ..runtime.definitions import as_on_cpu
-from ..runtime.softmax import around
-from ..runtime.structured import Task, Within, composite_of, dense, launched
+from ..runtime.structured import Task, Within, around, composite_of, dense, dense_like, launched
 from ..scan import add, keep_number, kept_number, number, scanning
 from ..templates import Written
 from .sort import (
@@ -362,9 +361,7 @@ def choose(op: Any, args: tuple[Any, ...], values: Tensor, indices: Tensor) -> N
         lines = x._shape.numel() // (size * inner), size, inner
     else:
         x, lines = dense(x), around(x._shape, dim)
-        found = [
-            one if one.is_contiguous() else empty(one._shape, one._dtype, one._device) for one in (values, indices)
-        ]
+        found = [dense_like(one) for one in (values, indices)]
     plan = OPERATORS[op](x._dtype.name, *lines, *args[1:])
     known: dict[str, int] = {VALUES: 0, PLACES: 1, X: 2}
     tasks = []

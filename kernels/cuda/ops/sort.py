@@ -26,14 +26,14 @@ import numpy as np
 
 from redispatch.dispatch.tensor.operand import DTYPES
 from redispatch.kernels.cpu.sort import key_of_double, key_of_float, key_of_long, key_of_small
-from redispatch.kernels.engine.program import integral
+from redispatch.kernels.engine.program import integral, steps
 
 from ..compiler import CUDA as cuda
 from ..elementwise import MOST
 from ..launch import Launch
 from ..scan import CUMSUM, Cut
 from ..scan import planned as planned_scan
-from ..templates import WARP, Written, steps
+from ..templates import WARP, Written
 
 DIGIT = 8  # bits
 DIGITS = 1 << DIGIT

@@ -11,10 +11,7 @@ from redispatch.kernels.cuda import argreduce
 from redispatch.kernels.declare.structured import check_out_dtype
 from redispatch.kernels.ops import extremes
 
-from .copies import copy_on_device
-from .scans import dense_like
-from .softmax import around
-from .structured import SCRATCH, ByWork, Task, dense, launched
+from .structured import SCRATCH, ByWork, Task, around, filled_anyhow
 
 
 def best_of_lines(self: Tensor, dim: int | None, largest: bool, values: bool, tensors: tuple[int, ...]) -> list[Task]:
@@ -53,9 +50,4 @@ RECORDED = (extremes.max_dim_op, extremes.min_dim_op)
 
 def find_extremes(name: str, self: Tensor, dim: int, values: Tensor, indices: Tensor) -> None:
     """Fills both results of `max` or `min` along a dimension, which may lie anyhow."""
-    found, x = [dense_like(one) for one in (values, indices)], dense(self)
-    tasks = best_of_lines(x, dim, name == "max", True, (0, 1, 2))
-    launched(tasks, [*found, x])
-    for target, one in zip((values, indices), found, strict=True):
-        if one is not target:
-            copy_on_device(target, one)
+    filled_anyhow((values, indices), self, lambda x, *_: best_of_lines(x, dim, name == "max", True, (0, 1, 2)))

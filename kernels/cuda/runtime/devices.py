@@ -23,7 +23,7 @@ from redispatch.kernels.ops.from_fold import FOLDS
 from redispatch.kernels.ops.matrices import check_errors_kernel
 from redispatch.kernels.ops.random import RECORDINGS, Generator, Recording, generator_at, seed_of_all
 
-from . import argreduce, copies, losses, norms, scans, softmax
+from . import argreduce, copies, scans
 from .async_errors import late_errors
 from .cpu_fallback import through_host
 from .definitions import DEFINED, apart_from_target, kernel_of, on_cpu, operator
@@ -52,7 +52,6 @@ MEMORY: dict[str, Callable[..., Any]] = {
 KERNELS: dict[str, Callable[..., Any]] = {
     "_cdist_backward": cdist_backward_kernel,
     "_pdist_backward": pdist_backward_kernel,
-    **norms.KERNELS,
 }
 for _name, _kernel in KERNELS.items():
     kernel_of(_name)(_kernel)
@@ -135,7 +134,7 @@ class Started:
                 (self._record if one.recorded else self._put)(form, kernel, one.title)
         for op, rule in REDUCTIONS.items():
             self._reduce(op, rule)
-        for family in [room.OPERATORS for room in (softmax, losses, norms, scans, argreduce)]:
+        for family in [room.OPERATORS for room in (scans, argreduce)]:
             for structured in family:
                 for op, function in structured.forms():
                     self._record(op, function, f"planned {op._opname}")

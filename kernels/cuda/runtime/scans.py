@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from redispatch.dispatch.tensor import Tensor, empty
+from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels import DTYPES
 from redispatch.kernels.cuda import scan
 from redispatch.kernels.cuda.scan import Operation
 from redispatch.kernels.ops import scans
 
-from .copies import copy_on_device
-from .softmax import around
-from .structured import SCRATCH, ByWork, Task, dense, launched
+from .structured import SCRATCH, ByWork, Task, around, filled_anyhow
 
 
 def scanning(operation: Operation, out: Tensor, self: Tensor, dim: int) -> list[Task]:
@@ -51,17 +49,7 @@ OPERATORS = (
 def fill_extremes(name: str, self: Tensor, dim: int, values: Tensor, indices: Tensor) -> None:
     """Fills both results of `cummax` or `cummin`, which may lie anyhow."""
     operation = scan.CUMMAX if name == "cummax" else scan.CUMMIN
-    found = [dense_like(x) for x in (values, indices)]
-    x = dense(self)
-    launched(scanning(operation, found[0], x, dim), [*found, x])
-    for target, one in zip((values, indices), found, strict=True):
-        if one is not target:
-            copy_on_device(target, one)
-
-
-def dense_like(x: Tensor) -> Tensor:
-    """The tensor, or another one that looks like it and lies row by row."""
-    return x if x.is_contiguous() else empty(x._shape, x._dtype, x._device)
+    filled_anyhow((values, indices), self, lambda x, out, places: scanning(operation, out, x, dim))
 
 
 RECORDED = (scans.cummax_op, scans.cummin_op)

@@ -8,10 +8,11 @@ Read next: ../ops/matmul.py, softmax.py.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from redispatch.dispatch.tensor import Tensor
+from redispatch.dispatch.tensor import Tensor, empty, wrap_dim
 from redispatch.kernels import is_contiguous
 from redispatch.kernels.cuda import Launch, current_stream
 from redispatch.kernels.declare import structured
@@ -68,6 +69,28 @@ def launched(tasks: Sequence[Task], tensors: Sequence[Tensor | None]) -> None:
 def dense(x: Tensor) -> Tensor:
     """The tensor, or a copy that lies row by row."""
     return x if is_contiguous(x._shape, x._stride) else copied(x)
+
+
+def dense_like(x: Tensor) -> Tensor:
+    """The tensor, or another one of its metadata that lies row by row."""
+    return x if x.is_contiguous() else empty(x._shape, x._dtype, x._device)
+
+
+def filled_anyhow(results: Sequence[Tensor], x: Tensor, work: Callable[..., Sequence[Task]]) -> None:
+    """Fills results that may lie anyhow: `work(x, *results)` is what launches fill those that lie row by row."""
+    found, x = [dense_like(one) for one in results], dense(x)
+    launched(work(x, *found), [*found, x])
+    for target, one in zip(results, found, strict=True):
+        if one is not target:
+            copy_on_device(target, one)
+
+
+def around(shape: Sequence[int], dim: int) -> tuple[int, int, int]:
+    """How many elements come before, along and behind a dimension."""
+    if not shape:
+        return 1, 1, 1
+    d = wrap_dim(dim, len(shape))
+    return math.prod(shape[:d]), shape[d], math.prod(shape[d + 1 :])
 
 
 class OnDevice(structured.Forms):
