@@ -52,6 +52,7 @@ Function = Callable[..., Any]
 Dtypes = str | tuple[str, ...]  # their names, in one string or in several
 Refusals = Mapping[Any, str | Exception] | Dtypes  # of Dtypes; mypy takes no union for the keys of a dict
 LateOut = bool | str | tuple[str, ...] | None
+Derivative = Function | Mapping[Any, Function] | bool | None  # by the name of a tensor, or a tuple of names
 LEAF_KEYS = {"CPU", "Meta"}
 DECLARED: dict[OpOverload, Operator] = {}  # who declared a form
 REFUSED: dict[str, dict[str, str | Exception]] = {}  # what the first overload of a name refuses
@@ -92,6 +93,10 @@ class Operator:
         `Pointwise` operator raises it by itself, unless it is "": then a check does, or what it is written in. Of
         others it is known, and their kernels raise it; and it is the same as that of the first overload of their name,
         where they do not say otherwise.
+    derivative: the formula of the first tensor's gradient, or a dict of formulas by names of tensors, one or several
+        at once; False where no gradient flows. node, nondifferentiable, for_complex: as in `derivative()` below.
+    forward: how the tangent follows; see `forward()`.
+    understands: lazy bits that its kernels know what to do with, {"Conjugate"}.
 
     Fields, of the derivative that was declared: `rules` and `node`, for other operators that have the same. `alias_of`:
     the operator that has another name, too, which is this one's.
@@ -121,6 +126,12 @@ class Operator:
         doc: str = "",
         late_out: LateOut = None,
         refuses: Refusals | None = None,
+        derivative: Derivative = None,
+        node: str | None = None,
+        nondifferentiable: tuple[int, ...] = (),
+        for_complex: bool = False,
+        forward: Any = None,
+        understands: Sequence[str] = (),
     ) -> None:
         self.text = text = SchemaText(f"{namespace}::{schema}", scratch)
         self.place = declared_at()
@@ -139,6 +150,17 @@ class Operator:
             if form is not None:
                 form.tags.append(Tag("core"))
         self.autocast(**autocast)
+        self.understands(*understands)
+        if derivative is False:
+            self.not_differentiable()
+        elif derivative is not None:
+            by_name = (
+                derivative if isinstance(derivative, Mapping) else {text.names[text.tensor_positions[0]]: derivative}
+            )
+            rules = [((names,) if isinstance(names, str) else names, formula) for names, formula in by_name.items()]
+            self.differentiate_by(rules, node, nondifferentiable, for_complex)
+        if forward is not None:
+            self.forward(forward)
 
     def _define(self, text: SchemaText, numbers: bool, tags: tuple[str, ...]) -> OpOverload:
         if numbers:
@@ -255,6 +277,15 @@ class Operator:
                     pointwise=op.elementwise,
                 )
 
+    def gradient(self, *inputs: str, **how: Any) -> Callable[[Function], Function]:
+        """Declares the decorated formula as the gradient of an input, or of several: then it gives as many."""
+
+        def declare(formula: Function) -> Function:
+            self.differentiate_by([(inputs, formula)], **how)
+            return formula
+
+        return declare
+
     def not_differentiable(self) -> None:
         """Declares that no gradient flows through: the result is recorded nowhere."""
         for form in (self.functional, self.inplace):
@@ -302,6 +333,12 @@ def no_formula(name: str) -> Function:
         raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
 
     return refuse
+
+
+def added(*gradients: Any) -> Any:
+    """Adds those gradients that are there; None where none is."""
+    there = [gradient for gradient in gradients if gradient is not None]
+    return sum(there[1:], there[0]) if there else None
 
 
 class Formula:

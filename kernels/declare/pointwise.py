@@ -80,7 +80,7 @@ class PointwisePlan(Plan):
 class Variant:
     """One scalar function of an operator: when it is used, which arguments its loops take, and its plans.
 
-    when:      (position, value) of the arguments that must have these values; none of them may be a tensor
+    when:      (position, value) of the arguments that must have these values; of a tensor only that it is None
     positions: of the arguments that the scalar function takes
     tensors:   the places of tensors among the arguments
     """
@@ -96,7 +96,7 @@ class Variant:
     def suits(self, args: tuple[Any, ...]) -> bool:
         """Whether the arguments have the values that `when` asks for."""
         for position, wanted in self.when:
-            if args[position] != wanted:
+            if args[position] is not None if wanted is None else args[position] != wanted:  # a tensor may be left out
                 return False
         return True
 
@@ -190,7 +190,7 @@ class Pointwise(Deciding, Structured):
         kept = [i for i, name in enumerate(parameters) if name in self.keep]
         loops = Elementwise(self.base_name, body, keep=kept, cost=self.cost)
         wanted = {self.names.index(name): value for name, value in (when or {}).items()}
-        if not wanted.keys().isdisjoint(self.tensors):
+        if any(i in self.tensors and value is not None for i, value in wanted.items()):
             raise TypeError(f"{example.__qualname__}: `when` names a tensor, and only a number or a word can decide")
         variant = Variant(wanted, [self.names.index(name) for name in parameters], loops, self.tensors)
         self.variants = tuple(sorted((*self.variants, variant), key=lambda variant: -len(variant.when)))

@@ -23,10 +23,9 @@ def collector_paused() -> Iterator[None]:
 
 
 with collector_paused():
-    from ..declare import custom_op, several
+    from ..declare import custom_op
     from . import (
         activations,
-        added_products,
         aliases,
         arithmetic,
         arrangements,
@@ -39,14 +38,12 @@ with collector_paused():
         comparison,
         complex_numbers,
         constant_pad,
-        contractions,
         conversions,
         convolution,
         convolution_forms,
         copying,
         creation,
         ctc,
-        determinants,
         diagonals,
         distances,
         distributions,
@@ -68,7 +65,6 @@ with collector_paused():
         fused_layers,
         fused_updates,
         gamma_draws,
-        gates,
         grid_sampling,
         histograms,
         indexing,
@@ -78,7 +74,6 @@ with collector_paused():
         linalg,
         loss,
         loss_scaling,
-        low_rank,
         lu,
         margin_losses,
         matrices,
@@ -88,9 +83,7 @@ with collector_paused():
         moments,
         normalization,
         norms,
-        number_forms,
         older_forms,
-        orthogonal,
         other_libraries,
         packing,
         padding,
@@ -123,7 +116,6 @@ with collector_paused():
         statistics,
         stft,
         ternary,
-        trigonometry,
         unpooling,
         upsampling,
         view_copies,

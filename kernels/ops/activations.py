@@ -1,6 +1,6 @@
 """Activations, element by element: smooth ones, and those made of pieces, lines that bend.
 
-Where PyTorch has an operator for the slope of one, so is it here: `<name>_backward`. Read next: gates.py, rrelu.py.
+Where PyTorch has an operator for the slope of one, so is it here: `<name>_backward`. Read next: rrelu.py.
 """
 
 from __future__ import annotations
@@ -10,29 +10,33 @@ from functools import partial
 from typing import Any
 
 from redispatch import kernels
-from redispatch.dispatch.tensor import Tensor, empty
-from redispatch.kernels import Elementwise
+from redispatch.dispatch.tensor import Tensor, empty, wrap_dim
+from redispatch.kernels import Elementwise, output_strides
 
-from ..declare.declare import Operator, through
-from ..declare.operator import backward, flat, operator, pointwise, unary, with_arguments
+from ..declare.declare import through
+from ..declare.operator import (
+    CUDA_FP32,
+    LOWER,
+    backward,
+    composite,
+    flat,
+    kernel,
+    operator,
+    pointwise,
+    several,
+    structured,
+    unary,
+    with_arguments,
+)
 from ..declare.pointwise import COMPLEX, NOT_FLOATING, WHOLE, Pointwise
 from ..declare.public import public
-from ..declare.structured import Meta, c_name, not_implemented, resize_out
+from ..declare.structured import Meta, broadcast, c_name, check_has_kernel, resize_out
 from .comparison import where_op
-from .creation import preserved_strides
+from .geometry import sliced
+from .shape import cat_op
 
 activation = partial(operator, inplace=True, out="out", refuses=NOT_FLOATING, method=False, module="nn")
 NO_CLAMP = NotImplementedError("clamp is not supported for complex types")
-
-
-def floating_only(word: str) -> Any:
-    """A check that refuses what is not floating, under this name."""
-
-    def check(self: Tensor) -> None:
-        if not self._dtype.is_floating_point:
-            raise not_implemented(word, self._dtype)
-
-    return check
 
 
 # --- sigmoid, logit --------------------------------------------------------------------------------------------------
@@ -191,7 +195,7 @@ gelu.op.scalar(kernels.gelu_tanh, when={"approximate": "tanh"})
 
 
 @gelu.op.check
-def check_gelu(self: Tensor, approximate: str) -> None:
+def check_gelu(self, approximate):
     if approximate not in ("none", "tanh"):
         raise RuntimeError("approximate argument must be either none or tanh.")
 
@@ -261,7 +265,7 @@ def mish_backward_op(grad_output, self):
 @activation(
     "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
     cost=16,
-    autocast={"cuda": "fp32"},
+    autocast=CUDA_FP32,
     inplace=False,
 )
 def softplus(self, beta, threshold):
@@ -286,13 +290,6 @@ def softplus_backward_op(grad_output, self, beta, threshold):
 
 
 LOG_SIGMOID_CPU = {NOT_FLOATING: "log_sigmoid_cpu"}
-log_sigmoid_op = Operator("log_sigmoid(Tensor self) -> Tensor", out="out", refuses=LOG_SIGMOID_CPU)
-log_sigmoid_forward_op = Operator(
-    "log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)", batching="pointwise", refuses=LOG_SIGMOID_CPU
-)
-log_sigmoid_forward_out_op = Operator(
-    "log_sigmoid_forward.output(Tensor self, *, Tensor(a!) output, Tensor(b!) buffer) -> (Tensor(a!), Tensor(b!))"
-)
 
 
 def log_sigmoid_element(x):
@@ -301,28 +298,36 @@ def log_sigmoid_element(x):
 
 
 LOG_SIGMOID = Elementwise("log_sigmoid", log_sigmoid_element, outputs=2, cost=24)
-is_floating = floating_only("log_sigmoid_cpu")
 
 
-@log_sigmoid_forward_op.kernel("CPU", "Meta")
-def log_sigmoid_forward(self: Tensor) -> tuple[Tensor, Tensor]:
-    is_floating(self)
-    strides = preserved_strides(self)
-    output, buffer = (empty(self._shape, self._dtype, self._device, strides) for _ in range(2))
-    return fill_log_sigmoid(self, output, buffer)
+@several(
+    "log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)",
+    batching="pointwise",
+    refuses=LOG_SIGMOID_CPU,
+    face=False,
+)
+def log_sigmoid_forward_op(self):
+    check_has_kernel("log_sigmoid_cpu", self, NOT_FLOATING)
+    return broadcast(self), broadcast(self)
 
 
-@log_sigmoid_forward_out_op.kernel("CPU", "Meta")
-def log_sigmoid_forward_out(self: Tensor, output: Tensor, buffer: Tensor) -> tuple[Tensor, Tensor]:
-    is_floating(self)
+@log_sigmoid_forward_op.body
+def log_sigmoid_body(outs, self):
+    LOG_SIGMOID.run(tuple(out._operand for out in outs), self._operand, dtype=self._dtype.name)
+
+
+@kernel(
+    "log_sigmoid_forward.output(Tensor self, *, Tensor(a!) output, Tensor(b!) buffer) -> (Tensor(a!), Tensor(b!))",
+    "CPU",
+    "Meta",
+    face=False,
+)
+def log_sigmoid_forward_out_op(self, output, buffer):
+    check_has_kernel("log_sigmoid_cpu", self, NOT_FLOATING)
     for out in (output, buffer):
         resize_out(out, Meta(self._shape, self._dtype, self._device))
-    return fill_log_sigmoid(self, output, buffer)
-
-
-def fill_log_sigmoid(self: Tensor, output: Tensor, buffer: Tensor) -> tuple[Tensor, Tensor]:
     if self._device.type != "meta":
-        LOG_SIGMOID.run((output._operand, buffer._operand), self._operand, dtype=self._dtype.name)
+        log_sigmoid_body((output, buffer), self)
     return output, buffer
 
 
@@ -347,19 +352,19 @@ def log_sigmoid_backward_op(grad_output, self, buffer):
 log_sigmoid_forward_op.out = log_sigmoid_forward_out_op.functional
 
 
-@log_sigmoid_op.implicit
-def log_sigmoid_composite(self: Tensor) -> Tensor:
+@composite(
+    "log_sigmoid(Tensor self) -> Tensor", out="out", refuses=LOG_SIGMOID_CPU, out_by=None, method=False, module="nn"
+)
+def log_sigmoid(self):
     """Returns the logarithm of the sigmoid of each element."""
     return log_sigmoid_forward_op.functional(self)[0]
 
 
-@log_sigmoid_op.kernel_out("CompositeImplicitAutograd")
-def log_sigmoid_into(self: Tensor, out: Tensor) -> Tensor:
+@log_sigmoid.op.kernel_out("CompositeImplicitAutograd")
+def log_sigmoid_into(self, out):
     buffer = empty((0,), self._dtype, self._device)
     return log_sigmoid_forward_out_op.functional(self, output=out, buffer=buffer)[0]
 
-
-log_sigmoid = public(log_sigmoid_op, method=False, module="nn")
 
 # --- elu, celu, selu -------------------------------------------------------------------------------------------------
 
@@ -403,9 +408,7 @@ def elu_slope(grad_output, alpha, scale, input_scale, self_or_result):
 
 
 @elu_backward_op.check
-def check_elu_backward(
-    grad_output: Tensor, alpha: Any, scale: Any, input_scale: Any, is_result: bool, self_or_result: Tensor
-) -> None:
+def check_elu_backward(grad_output, alpha, scale, input_scale, is_result, self_or_result):
     if is_result and alpha < 0:
         raise RuntimeError(
             "In-place elu backward calculation is triggered with a negative slope which is not supported. This is "
@@ -423,34 +426,32 @@ elu_backward_op.derivative(
 )
 elu.op.derivative(self=elu_gradient)
 
-celu_op = Operator(
-    "celu(Tensor self, Scalar alpha=1.) -> Tensor",
-    inplace=True,
-    tags=("pointwise",),
-    refuses=elu.op.refuses,
-)
-
 
 def check_celu(alpha: Any) -> None:
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
 
 
-@celu_op.explicit
-def celu_kernel(self: Tensor, alpha: Any) -> Tensor:
+@kernel(
+    "celu(Tensor self, Scalar alpha=1.) -> Tensor",
+    inplace=True,
+    late_out=True,
+    tags=("pointwise",),
+    refuses=elu.op.refuses,
+    derivative=lambda grad, self, alpha: elu_gradient(grad, self, alpha, 1.0, 1.0 / alpha),
+    method=False,
+)
+def celu(self, alpha):
     """Returns max(0, x) + min(0, alpha (exp(x / alpha) - 1)), whose slope at 0 is 1 for every alpha."""
     check_celu(alpha)
     return elu.op.functional(self, alpha, 1.0, 1.0 / alpha)
 
 
-@celu_op.kernel_inplace("CompositeExplicitAutograd")
-def celu_inplace(self: Tensor, alpha: Any) -> Tensor:
+@celu.op.kernel_inplace("CompositeExplicitAutograd")
+def celu_inplace(self, alpha):
     check_celu(alpha)
     return elu.op.inplace(self, alpha, 1.0, 1.0 / alpha)
 
-
-celu_op.derivative(self=lambda grad, self, alpha: elu_gradient(grad, self, alpha, 1.0, 1.0 / alpha))
-celu = public(celu_op, method=False)
 
 # The fixed point of mean 0 and variance 1: Klambauer et al., Self-Normalizing Neural Networks, 2017.
 SELU_ALPHA = 1.6732632423543772848170429916717
@@ -500,14 +501,6 @@ def prelu_kernel_op(self, weight):
     return self if self > 0 else weight * self
 
 
-prelu_backward_op = Operator(
-    "_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)",
-    batching="pointwise",
-    refuses={NOT_FLOATING: "prelu_backward_cpu"},
-    late_out=False,
-)
-
-
 def prelu_slopes(grad_output, self, weight):
     """By the input, and by the weight."""
     return (grad_output, 0.0) if self > 0 else (grad_output * weight, grad_output * self)
@@ -516,19 +509,28 @@ def prelu_slopes(grad_output, self, weight):
 PRELU_SLOPES = Elementwise("prelu_backward", prelu_slopes, outputs=2)
 
 
-@prelu_backward_op.kernel("CPU", "Meta")
-def prelu_backward(grad_output: Tensor, self: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+@several(
+    "_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)",
+    batching="pointwise",
+    refuses={NOT_FLOATING: "prelu_backward_cpu"},
+    face=False,
+    late_out=False,
+)
+def prelu_backward_op(grad_output, self, weight):
     """Both gradients in the shape of the operands together: what the weight was expanded by is summed afterwards."""
-    floating_only("prelu_backward_cpu")(self)
+    check_has_kernel("prelu_backward_cpu", self, NOT_FLOATING)
     meta = prelu_kernel_op.meta_function(self, weight)
-    gradients = meta.allocate(), meta.allocate()
-    if self._device.type != "meta":
-        operands = grad_output._operand, self._operand, weight._operand
-        PRELU_SLOPES.run(tuple(gradient._operand for gradient in gradients), *operands, dtype=meta.dtype.name)
-    return gradients
+    return meta, meta
 
 
-def prelu_second(grads: Any, grad_output: Tensor, self: Tensor, weight: Tensor) -> tuple[Any, Any, Any]:
+@prelu_backward_op.body
+def prelu_backward_body(outs, *operands):
+    given = [x._operand for x in operands]
+    PRELU_SLOPES.run(tuple(out._operand for out in outs), *given, dtype=outs[0]._dtype.name)
+
+
+@prelu_backward_op.gradient("grad_output", "self", "weight")
+def prelu_second(grads, grad_output, self, weight):
     """Of g and g w to the left of 0, g x by the weight: what each of g, x and w takes part in."""
     by_self, by_weight = (self.new_zeros(self._shape) if grad is None else grad for grad in grads)
     return (
@@ -538,18 +540,15 @@ def prelu_second(grads: Any, grad_output: Tensor, self: Tensor, weight: Tensor) 
     )
 
 
-prelu_backward_op.derivative((("grad_output", "self", "weight"), prelu_second))
 prelu_kernel_op.derivative((("self", "weight"), through(prelu_backward_op, "grad", "self", "weight")))
 
-prelu_op = Operator(
+
+@composite(
     "prelu(Tensor self, Tensor weight) -> Tensor",
-    autocast={"cpu": "lower_precision_fp", "cuda": "lower_precision_fp"},
+    autocast=LOWER,
     refuses=prelu_kernel_op.refuses,
 )
-
-
-@prelu_op.implicit
-def prelu_composite(self: Any, weight: Any) -> Tensor:
+def prelu(self, weight):
     """Returns each element, or its product with `weight` where it is negative, for each channel or all."""
     if self._dtype is not weight._dtype:
         raise RuntimeError(
@@ -576,8 +575,6 @@ def prelu_composite(self: Any, weight: Any) -> Tensor:
     return prelu_kernel_op.functional(self, weight)
 
 
-prelu = public(prelu_op)
-
 # --- hardtanh, relu6, hardsigmoid, hardswish -------------------------------------------------------------------------
 
 
@@ -593,7 +590,7 @@ def hardtanh(self, min_val, max_val):
 
 
 @hardtanh.op.check_numbers
-def check_limits(self: Tensor, min_val: Any, max_val: Any) -> None:
+def check_limits(self, min_val, max_val):
     if self._dtype.name == "uint8" and (min_val < 0 or max_val < 0):
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
 
@@ -662,7 +659,7 @@ def softshrink(self, lambd):
 
 
 @softshrink.op.check_numbers
-def check_lambda(self: Tensor, lambd: Any) -> None:
+def check_lambda(self, lambd):
     largest = {"float32": 3.4028234663852886e38, "float64": 1.7976931348623157e308, "float16": 65504.0}.get(
         self._dtype.name, 3.3895313892515355e38
     )
@@ -691,3 +688,102 @@ hardshrink_backward_op = backward(
 )
 def softshrink_backward_op(grad_output, self, lambd):
     return 0 if self >= -lambd and self <= lambd else grad_output
+
+
+# --- glu: one half of the input is a gate for the other --------------------------------------------------------------
+
+
+def halves(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Views of the first and the second half."""
+    size = x._shape[dim]
+    return sliced(x, dim, 0, size // 2, 1).of(x), sliced(x, dim, size // 2, size, 1).of(x)
+
+
+@structured(
+    "glu(Tensor self, int dim=-1) -> Tensor",
+    out="out",
+    batching="dims",
+    refuses=NOT_FLOATING,
+    method=False,
+    module="nn",
+)
+def glu(self, dim):
+    """Returns the first half along `dim` times the sigmoid of the second."""
+    if not self._shape:
+        raise RuntimeError("glu does not support 0-dimensional tensors")
+    axis = wrap_dim(dim, len(self._shape))
+    size = self._shape[axis]
+    if size % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {axis} is size {size}")
+    check_has_kernel("glu_cpu", self, NOT_FLOATING)
+    shape = (*self._shape[:axis], size // 2, *self._shape[axis + 1 :])
+    return Meta(shape, self._dtype, self._device, output_strides(shape, ((shape, self._stride),)))
+
+
+def gated(x, gate):
+    return x * kernels.sigmoid(gate)
+
+
+def gated_slope(grad, gate):
+    return grad * kernels.sigmoid(gate)
+
+
+def gate_slope(grad, x, gate):
+    share = kernels.sigmoid(gate)
+    return grad * x * share * (1 - share)
+
+
+GATED = Elementwise("glu", gated, cost=8)
+GATED_SLOPE = Elementwise("glu_backward", gated_slope, cost=8)
+GATE_SLOPE = Elementwise("glu_gate_backward", gate_slope, cost=8)
+
+
+@glu.op.body
+def glu_body(out, self, dim):
+    """The first half times the sigmoid of the second."""
+    first, second = halves(self, wrap_dim(dim, len(self._shape)))
+    GATED.run(out._operand, first._operand, second._operand)
+
+
+@structured(
+    "glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor",
+    batching="dims",
+    late_out="grad_input",
+    refuses={COMPLEX: ""},
+    face=False,
+)
+def glu_backward_op(grad_output, self, dim):
+    return Meta(self._shape, self._dtype, self._device)
+
+
+@glu_backward_op.body
+def glu_backward_body(out, grad_output, self, dim):
+    axis = wrap_dim(dim, len(self._shape))
+    (x, gate), (to_x, to_gate) = halves(self, axis), halves(out, axis)
+    GATED_SLOPE.run(to_x._operand, grad_output._operand, gate._operand)
+    GATE_SLOPE.run(to_gate._operand, grad_output._operand, x._operand, gate._operand)
+
+
+def two_parts(x: Any, dim: int) -> tuple[Any, Any]:
+    size = x.shape[dim] // 2
+    return x.narrow(dim, 0, size), x.narrow(dim, size, size)
+
+
+def glu_second(grad: Any, grad_output: Any, self: Any, dim: int) -> Any:
+    """With s = kernels.sigmoid(gate), s' = s (1 - s): the two slopes are grad s and grad x s'."""
+    (x, gate), (of_x, of_gate) = two_parts(self, dim), two_parts(grad, dim)
+    share = gate.sigmoid()
+    slope = share * (1 - share)
+    to_x = of_gate * grad_output * slope
+    to_gate = of_x * grad_output * slope + of_gate * grad_output * x * slope * (1 - 2 * share)
+    return cat_op.functional([to_x, to_gate], dim)
+
+
+def glu_second_of_grad(grad: Any, self: Any, dim: int) -> Any:
+    (x, gate), (of_x, of_gate) = two_parts(self, dim), two_parts(grad, dim)
+    share = gate.sigmoid()
+    return of_x * share + of_gate * x * share * (1 - share)
+
+
+glu_backward_op.derivative(grad_output=glu_second_of_grad, self=glu_second)
+glu.op.derivative(self=through(glu_backward_op, "grad", "self", "dim"))

@@ -84,7 +84,7 @@ def sub_plain(self, other):
 
 
 @sub_op.check
-def check_sub(self: Any, other: Any, alpha: Any) -> None:
+def check_sub(self, other, alpha):
     bools = [dtype_name(value) == "bool" for value in (self, other)]
     if all(bools):
         raise RuntimeError(
@@ -127,7 +127,7 @@ def rsub_plain(self, other):
 
 @rsub_op.check
 @rsub_scalar_op.check
-def check_rsub(self: Any, other: Any, alpha: Any) -> None:
+def check_rsub(self, other, alpha):
     check_sub(other, self, alpha)
 
 
@@ -163,14 +163,6 @@ div_op = of_numbers(
         "other": lambda grad, self, other: -grad * ((self / other) / other),
     },
 )
-div_scalar_op = with_number(
-    div_op,
-    "div.Scalar(Tensor self, Scalar other) -> Tensor",
-    core=True,
-    derivative=lambda grad, other: grad / other,
-    node="DivBackward1",
-    forward="linear",
-)
 
 ROUNDED_AWAY = ("bool", *COMPLEX)  # no quotient of these can be rounded, nor has it a remainder
 
@@ -198,7 +190,7 @@ div = public(div_op, div_mode_op, doc="Returns the quotient of each pair of elem
 
 
 @div_mode_op.check
-def check_rounding_mode(self: Any, other: Any, rounding_mode: str | None) -> None:
+def check_rounding_mode(self, other, rounding_mode):
     if rounding_mode not in (None, "trunc", "floor"):
         raise RuntimeError(
             f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
@@ -209,7 +201,7 @@ def check_rounding_mode(self: Any, other: Any, rounding_mode: str | None) -> Non
 
 
 @div_mode_op.check_values
-def check_rounded_divisor(self: Any, other: Any, rounding_mode: str | None) -> None:
+def check_rounded_divisor(self, other, rounding_mode):
     if rounding_mode is not None:
         check_integer_divisor(self, other)
 
@@ -434,13 +426,13 @@ square = public(
 
 
 @pow_scalar_op.check
-def check_bools(self: Any, exponent: Any) -> None:
+def check_bools(self, exponent):
     if result_type(self, exponent) is dtypes.bool:
         raise not_implemented("pow", dtypes.bool)
 
 
 @pow_op.check_numbers
-def check_pow(self: Any, exponent: Any) -> None:
+def check_pow(self, exponent):
     if isinstance(exponent, int) and self._dtype.category == dtypes.INTEGER:
         if exponent < 0:
             raise RuntimeError("Integers to negative integer powers are not allowed.")
@@ -517,6 +509,7 @@ clamp_op = bounded(
     exact_out=True,
     derivative=lambda grad, self, min, max: grad * inside(self, min, max),
     node="ClampBackward1",
+    doc="Returns each element, at least `min` and at most `max`.",
 )
 clamp_op.scalar(clamp_below, when={"max": None})
 clamp_op.scalar(clamp_above, when={"min": None})
@@ -524,16 +517,18 @@ clamp_min_op = bounded(
     "clamp_min(Tensor self, Scalar min) -> Tensor",
     clamp_below,
     derivative=lambda grad, self, min: grad * (self >= min),
+    doc="Returns each element, at least `min`.",
 )
 clamp_max_op = bounded(
     "clamp_max(Tensor self, Scalar max) -> Tensor",
     clamp_above,
     derivative=lambda grad, self, max: grad * (self <= max),
+    doc="Returns each element, at most `max`.",
 )
 
 
 @clamp_op.check
-def check_clamp(self: Any, min: Any, max: Any) -> None:
+def check_clamp(self, min, max):
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
 
@@ -541,9 +536,126 @@ def check_clamp(self: Any, min: Any, max: Any) -> None:
 @clamp_op.check_numbers
 @clamp_min_op.check_numbers
 @clamp_max_op.check_numbers
-def check_bounds(self: Any, *bounds: Any) -> None:
+def check_bounds(self, *bounds):
     """Raises RuntimeError for a bound that an integer dtype cannot hold."""
     if self._dtype.category == dtypes.INTEGER:
         for bound in bounds:
             if type(bound) is int:
                 storable(bound, self._dtype)
+
+
+# --- a number for a tensor -----------------------------------------------------------------------------------------
+#
+# No Python call ends in a `Scalar` overload here, since `x + 1` hands the number to add.Tensor; but programs that were
+# written in Core ATen call them, and so do backends. Each is the operator for tensors with a number in place of one.
+
+number_form = partial(with_number, core=True, late_out=True)
+add_scalar_op = number_form(
+    add_op,
+    "add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+    derivative=passed_on,
+    node="AddBackward1",
+)
+sub_scalar_op = number_form(
+    sub_op,
+    "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+    derivative=passed_on,
+    node="SubBackward1",
+)
+mul_scalar_op = number_form(
+    mul_op,
+    "mul.Scalar(Tensor self, Scalar other) -> Tensor",
+    derivative=lambda grad, other: grad * other,
+    node="MulBackward1",
+    forward="linear",
+)
+div_scalar_op = number_form(
+    div_op,
+    "div.Scalar(Tensor self, Scalar other) -> Tensor",
+    derivative=lambda grad, other: grad / other,
+    node="DivBackward1",
+    forward="linear",
+)
+div_scalar_mode_op = number_form(
+    div_mode_op,
+    "div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
+    refuses={COMPLEX: ""},
+    derivative=lambda grad, other, rounding_mode: grad / other if rounding_mode is None else grad * 0,
+    node="DivBackward3",
+)
+
+# --- tensors for bounds ----------------------------------------------------------------------------------------------
+
+
+def at_least(self, min):
+    return self if self >= min or self != self else min  # NaN wins from either side
+
+
+def at_most(self, max):
+    return self if self <= max or self != self else max
+
+
+def between(self, min, max):
+    """An upper bound below the lower one wins."""
+    above = self if self >= min or self != self else min
+    return above if above <= max or above != above else max
+
+
+def clamp_self_gradient(grad: Any, self: Any, min: Any, max: Any) -> Any:
+    """It passes where clamping changes nothing, the borders included."""
+    passes = self <= max if min is None else self >= min
+    if min is not None and max is not None:
+        passes = passes & (self <= max)
+    return grad.masked_fill(~passes, 0)
+
+
+def clamp_min_gradient(grad: Any, self: Any, min: Any, max: Any) -> Any:
+    counts = self < min if max is None else (self < min) & (min < max)
+    return grad.masked_fill(~counts, 0)
+
+
+def clamp_max_gradient(grad: Any, self: Any, min: Any, max: Any) -> Any:
+    counts = self > max if min is None else (self > max) | (max < min)
+    return grad.masked_fill(~counts, 0)
+
+
+clamp_tensor_op = pointwise(
+    "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+    between,
+    inplace=True,
+    out="Tensor_out",
+    core=True,
+    refuses={"bool": "clamp_cpu"} | NO_CLAMP,
+    derivative={"self": clamp_self_gradient, "min": clamp_min_gradient, "max": clamp_max_gradient},
+    doc="An upper bound below the lower one wins.",
+)
+clamp_tensor_op.scalar(at_least, when={"max": None})
+clamp_tensor_op.scalar(at_most, when={"min": None})
+clamp_tensor_op.check(check_clamp)
+clamp_min_tensor_op = pointwise(
+    "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
+    at_least,
+    inplace=True,
+    out="Tensor_out",
+    refuses={COMPLEX: "maximum_cpu"},
+    derivative={
+        "self": lambda grad, self, min: grad.masked_fill(self < min, 0),
+        "min": lambda grad, self, min: grad.masked_fill(self >= min, 0),
+    },
+    node="ClampMinBackward1",
+)
+clamp_max_tensor_op = pointwise(
+    "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
+    at_most,
+    inplace=True,
+    out="Tensor_out",
+    refuses={COMPLEX: "minimum_cpu"},
+    derivative={
+        "self": lambda grad, self, max: grad.masked_fill(self > max, 0),
+        "max": lambda grad, self, max: grad.masked_fill(self <= max, 0),
+    },
+    node="ClampMaxBackward1",
+)
+clamp = public(clamp_op, clamp_tensor_op)
+clamp_min = public(clamp_min_op, clamp_min_tensor_op)
+clamp_max = public(clamp_max_op, clamp_max_tensor_op)

@@ -72,7 +72,7 @@ def heaviside(self, values):
 
 
 @heaviside.op.check
-def check_one_kind(self: Tensor, values: Tensor) -> None:
+def check_one_kind(self, values):
     if self._dtype is not values._dtype and not result_type(self, values).is_complex:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from redispatch.dispatch.tensor import Tensor, dtypes, result_type, strided
 
-from ..declare.declare import Function, Operator
-from ..declare.operator import binary, pointwise, unary
+from ..declare.declare import Function
+from ..declare.operator import binary, composite, pointwise, unary
 from ..declare.pointwise import COMPLEX, FLOATING
 from ..declare.public import public
 from .creation import ones_like, scalar_tensor_op
@@ -170,19 +170,16 @@ isinf = unary(
     derivative=False,
     doc="Returns for each element whether it is infinite.",
 )
-isfinite_op = Operator("isfinite(Tensor self) -> Tensor", tags=("pointwise",))
 
 
-@isfinite_op.implicit
-def isfinite_implicit(self: Tensor) -> Tensor:
+@composite("isfinite(Tensor self) -> Tensor", tags=("pointwise",))
+def isfinite(self):
     """Returns for each element whether it is finite; every whole number is."""
     if not (self.is_floating_point() or self.is_complex()):
         return ones_like(self, dtype=dtypes.bool)
     bounded = self.abs() != math.inf
     return (self == self) * bounded
 
-
-isfinite = public(isfinite_op)
 
 # --- where ---------------------------------------------------------------------------------------------------------
 
@@ -205,7 +202,7 @@ where_op = pointwise(
 
 
 @where_op.check
-def check_where(condition: Tensor, self: Any, other: Any) -> None:
+def check_where(condition, self, other):
     if condition._dtype.name not in ("bool", "uint8"):
         raise RuntimeError(
             f"where expected condition to be a boolean tensor, but got a tensor with dtype "
@@ -213,37 +210,31 @@ def check_where(condition: Tensor, self: Any, other: Any) -> None:
         )
 
 
-where_scalar_self_op = Operator("where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor")
-where_scalar_other_op = Operator("where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor")
-where_scalar_op = Operator("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor")
-where_condition_op = Operator("where(Tensor condition) -> Tensor[]")
-
-
 def scalar_like(value: Any, *others: Any, device: Any) -> Tensor:
     """A number as a tensor without dimensions, of the dtype in which it and the others are computed."""
     return scalar_tensor_op.functional(value, dtype=result_type(value, *others), layout=strided, device=device)
 
 
-@where_scalar_self_op.implicit
-def where_scalar_self(condition: Tensor, self: Any, other: Tensor) -> Tensor:
+@composite("where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor", face=False)
+def where_scalar_self_op(condition, self, other):
     return where_op.functional(condition, scalar_like(self, other, device=condition._device), other)
 
 
-@where_scalar_other_op.implicit
-def where_scalar_other(condition: Tensor, self: Tensor, other: Any) -> Tensor:
+@composite("where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor", face=False)
+def where_scalar_other_op(condition, self, other):
     return where_op.functional(condition, self, scalar_like(other, self, device=condition._device))
 
 
-@where_scalar_op.implicit
-def where_scalars(condition: Tensor, self: Any, other: Any) -> Tensor:
+@composite("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", face=False)
+def where_scalar_op(condition, self, other):
     device = condition._device
     second = scalar_like(other, self, device=device)
     first = scalar_like(self, other, device=device)
     return where_op.functional(condition, first, second)
 
 
-@where_condition_op.implicit
-def where_condition(condition: Tensor) -> Any:
+@composite("where(Tensor condition) -> Tensor[]", face=False)
+def where_condition_op(condition):
     return condition.nonzero().unbind(1)
 
 

@@ -29,7 +29,8 @@ from redispatch.dispatch.tensor import (
 )
 
 from ..declare.declare import Operator
-from ..declare.public import Way, public, written
+from ..declare.operator import composite
+from ..declare.public import Way, written
 from .copying import composite_view, copy_inplace_op, suggested_format, to_copy_op
 
 _TO = "bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)"
@@ -61,27 +62,25 @@ def converted(
 
 @to_device_op.implicit
 @inline
-def to_device_composite(self: Tensor, on: Any, dtype: Any, non_blocking: bool, copy: bool, format: Any) -> Tensor:
+def to_device_composite(self, on, dtype, non_blocking, copy, format):
     return converted(self, dtype, None, on, non_blocking, copy, format)
 
 
 @to_dtype_op.implicit
 @inline
-def to_dtype_composite(self: Tensor, dtype: Any, non_blocking: bool, copy: bool, format: Any) -> Tensor:
+def to_dtype_composite(self, dtype, non_blocking, copy, format):
     return converted(self, dtype, None, None, non_blocking, copy, format)
 
 
 @to_other_op.implicit
 @inline
-def to_other_composite(self: Tensor, other: Tensor, non_blocking: bool, copy: bool, format: Any) -> Tensor:
+def to_other_composite(self, other, non_blocking, copy, format):
     return converted(self, other._dtype, None, other._device, non_blocking, copy, format)
 
 
 @to_dtype_layout_op.implicit
 @inline
-def to_dtype_layout_composite(
-    self: Tensor, dtype: Any, layout: Any, on: Any, pin_memory: Any, non_blocking: bool, copy: bool, format: Any
-) -> Tensor:
+def to_dtype_layout_composite(self, dtype, layout, on, pin_memory, non_blocking, copy, format):
     return converted(self, dtype, layout, on, non_blocking, copy, format)
 
 
@@ -216,14 +215,12 @@ def tensor_type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> 
 tensor_type.__name__ = "type"
 Tensor.type = overridable(tensor_type)  # type: ignore[attr-defined]  # attached here
 
-type_as_op = Operator("type_as(Tensor self, Tensor other) -> Tensor")
 
-
-@type_as_op.implicit
-def type_as_composite(self: Tensor, other: Tensor) -> Tensor:
+@composite("type_as(Tensor self, Tensor other) -> Tensor", function=False)
+def type_as(self, other):
     # As `to_dtype_layout_op.functional(self, dtype=..., layout=..., device=...)`, whose keywords take longer to read
+    """Returns the tensor in the dtype of `other`."""
     return TO_LIKE.find(STATE.get().keys, self._keyset)(self, other._dtype, strided, other._device)
 
 
 TO_LIKE = to_dtype_layout_op.functional.site(("T", "x", "x", "x", "D", "D", "D", "D"))
-type_as = public(type_as_op, function=False, doc="Returns the tensor in the dtype of `other`.")

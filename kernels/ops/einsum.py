@@ -7,7 +7,7 @@
 
 Which dimensions go where depends on the equation and the shapes alone, so it is planned once for each.
 
-Source: the way PyTorch's goes, step by step; a mode sees the same operators. Read next: contractions.py.
+Source: the way PyTorch's goes, step by step; a mode sees the same operators. Read next: linalg.py.
 """
 
 from __future__ import annotations
@@ -20,14 +20,9 @@ from typing import Any
 
 from redispatch.dispatch.tensor import Tensor
 
-from ..declare.declare import Operator
+from ..declare.operator import composite
 from ..declare.overridable import overridable_function
 
-einsum_op = Operator(
-    "einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor",
-    refuses="bool",
-    autocast={"cuda": "lower_precision_fp"},
-)
 REST = "..."
 
 Shape = tuple[int, ...]
@@ -73,8 +68,8 @@ class Plan:
     count: int
 
 
-@einsum_op.implicit
-def einsum_composite(equation: str, tensors: Sequence[Any], path: Sequence[int] | None) -> Any:
+@composite("einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", face=False, refuses="bool")
+def einsum_op(equation, tensors, path):
     """Products summed over the letters that the result does not have: "ij,jk->ik" is the product of matrices.
 
     path: which two tensors are joined in each step, as pairs of positions one after the other; the result is put at

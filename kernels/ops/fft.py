@@ -21,6 +21,7 @@ from typing import Any
 from redispatch.dispatch.tensor import Tensor, dtypes, get_default_dtype, wrap_dim
 
 from ..declare.declare import Operator
+from ..declare.operator import kernel
 from ..declare.public import public
 from .complex_numbers import conj_physical_copy_op, conj_physical_op
 from .constant_pad import constant_pad_nd_op
@@ -356,10 +357,12 @@ fft_hfftn, fft_ihfftn = (
 # --- frequencies ------------------------------------------------------------------------------------------------------
 
 FACTORY = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
-fft_fftfreq_op = Operator(f"fft_fftfreq(int n, float d=1., *, {FACTORY}) -> Tensor", refuses="whole complex")
-fft_rfftfreq_op = Operator(f"fft_rfftfreq(int n, float d=1., *, {FACTORY}) -> Tensor", refuses="whole complex")
-fft_fftfreq_out_op = Operator("fft_fftfreq.out(int n, float d=1., *, Tensor(a!) out) -> Tensor(a!)")
-fft_rfftfreq_out_op = Operator("fft_rfftfreq.out(int n, float d=1., *, Tensor(a!) out) -> Tensor(a!)")
+fft_fftfreq_out_op = Operator(
+    "fft_fftfreq.out(int n, float d=1., *, Tensor(a!) out) -> Tensor(a!)", refuses="whole complex"
+)
+fft_rfftfreq_out_op = Operator(
+    "fft_rfftfreq.out(int n, float d=1., *, Tensor(a!) out) -> Tensor(a!)", refuses="whole complex"
+)
 
 
 def check_frequencies(name: str, kind: Any) -> None:
@@ -368,7 +371,7 @@ def check_frequencies(name: str, kind: Any) -> None:
 
 
 @fft_fftfreq_out_op.explicit
-def fftfreq_out(n: int, d: float, out: Any) -> Tensor:
+def fftfreq_out(n, d, out):
     """0, 1, ... and then the negative ones, ..., -1, in cycles per unit; `d` is the distance of two points."""
     check_frequencies("fftfreq", out._dtype)
     arange_start_out_op.functional(0, n, 1, out=out)
@@ -377,22 +380,22 @@ def fftfreq_out(n: int, d: float, out: Any) -> Tensor:
 
 
 @fft_rfftfreq_out_op.explicit
-def rfftfreq_out(n: int, d: float, out: Any) -> Tensor:
+def rfftfreq_out(n, d, out):
     """Those that are not negative."""
     check_frequencies("rfftfreq", out._dtype)
     arange_start_out_op.functional(0, n // 2 + 1, 1, out=out)
     return out.mul_(1.0 / (n * d) if n and d else float("inf"))
 
 
-@fft_fftfreq_op.explicit
-def fftfreq_kernel(n: int, d: float, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+@kernel(f"fft_fftfreq(int n, float d=1., *, {FACTORY}) -> Tensor", face=False, refuses="whole complex")
+def fft_fftfreq_op(n, d, dtype, layout, device, pin_memory):
     """Returns the frequencies of `n` samples that lie `d` apart."""
     check_frequencies("fftfreq", dtype or get_default_dtype())
     return fftfreq_out(n, d, empty_op.functional([n], dtype=dtype, device=device))
 
 
-@fft_rfftfreq_op.explicit
-def rfftfreq_kernel(n: int, d: float, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Tensor:
+@kernel(f"fft_rfftfreq(int n, float d=1., *, {FACTORY}) -> Tensor", face=False, refuses="whole complex")
+def fft_rfftfreq_op(n, d, dtype, layout, device, pin_memory):
     """Returns the nonnegative frequencies of `n` samples that lie `d` apart."""
     check_frequencies("rfftfreq", dtype or get_default_dtype())
     return rfftfreq_out(n, d, empty_op.functional([n // 2 + 1], dtype=dtype, device=device))

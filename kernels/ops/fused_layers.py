@@ -20,7 +20,7 @@ from redispatch.kernels.declare.out_forms import resize_and_copy_into_out
 from ..declare.declare import Operator
 from ..declare.structured import not_implemented
 from .activations import gelu, relu
-from .linalg import SCALES, addmm_op, linear_op
+from .linalg import SCALES, addmm, linear_op
 from .recurrent import LSTM, Weights, lstm_step, over_times
 from .softmax import softmax
 from .written_in_parts import in_parts
@@ -37,7 +37,7 @@ addmm_activation_op = Operator(
 @in_parts(addmm_activation_op, "self", "mat1", "mat2")
 def addmm_activation(self: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any, use_gelu: bool) -> Any:
     """relu, or gelu, of `addmm`; shapes, dtypes and errors are those of `addmm`."""
-    product = addmm_op.functional(self, mat1, mat2, beta=beta, alpha=alpha)
+    product = addmm.op.functional(self, mat1, mat2, beta=beta, alpha=alpha)
     return gelu.op.functional(product) if use_gelu else relu.op.functional(product)
 
 

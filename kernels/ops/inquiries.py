@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from redispatch.dispatch.tensor import Tensor, can_cast, owner_of, promote_types, result_type, wrap_dim
+from redispatch.dispatch.tensor import can_cast, owner_of, promote_types, result_type, wrap_dim
 from redispatch.kernels import has_internal_overlap
 
 from ..declare.declare import Operator
+from ..declare.operator import kernel
 from ..declare.public import public
 
 
@@ -76,12 +77,12 @@ retain_grad_op.understands("Conjugate", "Negative", "ZeroTensor")
 
 
 @set_data_op.implicit
-def set_data(self: Any, new_data: Any) -> None:
+def set_data(self, new_data):
     self.data = new_data
 
 
 @retain_grad_op.implicit
-def retain_grad(self: Any) -> None:
+def retain_grad(self):
     self.retain_grad()
 
 
@@ -101,18 +102,12 @@ is_same_size_op.explicit(lambda self, other: self._shape == other._shape)
 is_same_size_op.not_differentiable()
 is_same_size = public(is_same_size_op, doc="Returns whether both tensors have the same shape.")
 
-is_set_to_op = Operator("is_set_to(Tensor self, Tensor tensor) -> bool")
 
-
-@is_set_to_op.explicit
-def is_set_to_kernel(self: Tensor, tensor: Tensor) -> bool:
+@kernel("is_set_to(Tensor self, Tensor tensor) -> bool", derivative=False, function=False)
+def is_set_to(self, tensor):
     """Returns whether both tensors show the same memory in the same way."""
     one, other = ((x._storage, x._offset, x._shape, x._stride) for x in (self, tensor))
     return one[0] is other[0] and one[1:] == other[1:]
-
-
-is_set_to_op.not_differentiable()
-is_set_to = public(is_set_to_op, function=False)
 
 
 can_cast_op = inquiry("can_cast(ScalarType from_, ScalarType to) -> bool", can_cast)

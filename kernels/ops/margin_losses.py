@@ -22,12 +22,11 @@ from redispatch.kernels import numbers
 from ..declare.declare import Operator
 from ..declare.public import public
 from ..declare.structured import Meta, Structured, not_implemented
-from .arithmetic import minimum
+from .arithmetic import add_scalar_op, minimum, sub_scalar_op
 from .comparison import where_op
 from .convolution import flat
-from .distances import pairwise_distance_op
+from .distances import pairwise_distance
 from .moments import scratch
-from .number_forms import add_scalar_op, sub_scalar_op
 from .pair_losses import MEAN, NONE, reduced
 
 FLOATS = (dtypes.float32, dtypes.float64)
@@ -336,10 +335,10 @@ def triplet_composite(
             "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
             f"anchor {dims[0]}D, positive {dims[1]}D, and negative {dims[2]}D inputs"
         )
-    near = pairwise_distance_op.functional(anchor, positive, p, eps)
-    far = pairwise_distance_op.functional(anchor, negative, p, eps)
+    near = pairwise_distance.op.functional(anchor, positive, p, eps)
+    far = pairwise_distance.op.functional(anchor, negative, p, eps)
     if swap:
-        far = minimum.op.functional(far, pairwise_distance_op.functional(positive, negative, p, eps))
+        far = minimum.op.functional(far, pairwise_distance.op.functional(positive, negative, p, eps))
     return reduced((add_scalar_op.functional(near, margin) - far).clamp_min(0), reduction)
 
 

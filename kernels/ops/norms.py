@@ -22,9 +22,9 @@ from ..declare.overridable import overridable_function
 from ..declare.public import public
 from ..declare.structured import Meta, Structured
 from .matrices import check_floating, check_matrix, conj
-from .moments import linalg_vector_norm, vector_norm_backward, vector_norm_op
+from .moments import linalg_vector_norm, vector_norm_backward
 from .reductions import reduced_shape
-from .spectra import svdvals_op
+from .spectra import linalg_svdvals
 
 # --- of matrices -----------------------------------------------------------------------------------------------------
 
@@ -83,7 +83,9 @@ def matrix_norm_composite(self: Any, ord: Any, dim: Sequence[int], keepdim: bool
     summed, compared = (row, column) if size == 1 else (column, row)
     if not keepdim and summed < compared:
         compared -= 1
-    return extreme(vector_norm_op.functional(self, 1, [summed], keepdim, dtype=dtype), compared, ord > 0, keepdim)
+    return extreme(
+        linalg_vector_norm.op.functional(self, 1, [summed], keepdim, dtype=dtype), compared, ord > 0, keepdim
+    )
 
 
 def extreme(x: Any, dim: int, largest: bool, keepdim: bool) -> Any:
@@ -100,7 +102,7 @@ def of_singular_values(self: Any, dims: list[int], keepdim: bool, dtype: Any, fu
     """A function of the singular values of the matrices in these dimensions."""
     x = self if dtype is None else self.to(dtype)
     order = [d for d in range(x.dim()) if d not in dims] + dims
-    result = function(svdvals_op.functional(x.permute(order)))
+    result = function(linalg_svdvals.op.functional(x.permute(order)))
     if not keepdim:
         return result
     return result.unsqueeze(-1).permute([order.index(d) for d in range(x.dim())])
@@ -113,7 +115,7 @@ def matrix_norm_str_composite(self: Any, ord: str, dim: Sequence[int], keepdim: 
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     dims = matrix_dims(self, dim, dtype, low_precision=ord != "nuc")
     if ord == "fro":
-        return vector_norm_op.functional(self, 2, dims, keepdim, dtype=dtype)
+        return linalg_vector_norm.op.functional(self, 2, dims, keepdim, dtype=dtype)
     return of_singular_values(self, dims, keepdim, dtype, lambda x: x.sum([-1], keepdim))
 
 
@@ -152,7 +154,7 @@ def linalg_norm_composite(self: Any, ord: Any, dim: Any, keepdim: bool, dtype: A
     check_dims(self, ord, dim)
     if ord is not None and (len(dim) == 2 if dim is not None else len(self._shape) == 2):
         return matrix_norm_op.functional(self, ord, [0, 1] if dim is None else dim, keepdim, dtype=dtype)
-    return vector_norm_op.functional(self, 2.0 if ord is None else ord, dim, keepdim, dtype=dtype)
+    return linalg_vector_norm.op.functional(self, 2.0 if ord is None else ord, dim, keepdim, dtype=dtype)
 
 
 @linalg_norm_str_op.implicit
@@ -190,7 +192,7 @@ for plain, with_dtype in ((norm_op, norm_dtype_op), (norm_dim_op, norm_dim_dtype
 
 
 def norm_of(self: Tensor, p: Any, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
-    return vector_norm_op.functional(self, 2 if p is None else p, dim, keepdim, dtype=dtype)
+    return linalg_vector_norm.op.functional(self, 2 if p is None else p, dim, keepdim, dtype=dtype)
 
 
 def check_norm(self: Tensor) -> None:
@@ -374,7 +376,7 @@ def other_dims(dim: int, ndim: int) -> tuple[int, ...]:
 def renorm_backward(grad: Any, self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
     """y = x c / (|x| + e), so the gradient is c / (|x| + e) (grad - (x . grad) / (|x| + e) d|x|/dx)."""
     dims = list(other_dims(dim, self.dim()))
-    norm = vector_norm_op.functional(self, p, dims, True)
+    norm = linalg_vector_norm.op.functional(self, p, dims, True)
     along = (conj(self) * grad).sum(dims, True)
     along = along.real if self._dtype.is_complex else along
     inverse = (norm + SMALL).reciprocal()

@@ -33,8 +33,8 @@ from ..declare.planned import Planned
 from ..declare.pointwise import COMPLEX, NOT_FLOATING, WHOLE
 from ..declare.public import public
 from ..declare.structured import Meta, check_can_cast, common_device, not_implemented
+from .arithmetic import add_scalar_op, mul_scalar_op
 from .binary import xlogy_op
-from .number_forms import add_scalar_op, mul_scalar_op
 
 NONE, MEAN, SUM = 0, 1, 2
 

@@ -37,14 +37,14 @@ polar_op = pointwise(
 
 
 @complex_op.check
-def check_parts(real: Tensor, imag: Tensor) -> None:
+def check_parts(real, imag):
     check_alike(real, imag)
     if real._dtype is dtypes.float16:
         raise NotImplementedError("there are no complex numbers of 16-bit floats here: convert the parts to float32")
 
 
 @polar_op.check
-def check_polar(abs: Tensor, angle: Tensor) -> None:
+def check_polar(abs, angle):
     check_alike(abs, angle)
     if abs._dtype is dtypes.float16:
         raise not_implemented("polar_cpu", abs._dtype)

@@ -9,10 +9,9 @@ from redispatch import kernels
 from redispatch.dispatch import LATE, ops
 from redispatch.dispatch.tensor import Tensor, overridable
 
-from ..declare.declare import Operator, no_formula
-from ..declare.operator import binary, operator, unary
+from ..declare.declare import no_formula
+from ..declare.operator import binary, kernel, operator, unary
 from ..declare.pointwise import COMPLEX, NOT_FLOATING
-from ..declare.public import public
 
 TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 
@@ -87,25 +86,25 @@ polygamma: Any = operator(
     doc="Returns the n-th derivative of the digamma function at each element.",
 )
 polygamma.op.scalar(digamma_element, when={"n": 0})
-polygamma_inplace_op = Operator(
-    "polygamma_(Tensor(a!) self, int n) -> Tensor(a!)", tags=("inplace", "pointwise"), refuses={NOT_FLOATING: ""}
-)
 
 
 @polygamma.op.check_numbers
-def check_polygamma(n: int, self: Any) -> None:
+def check_polygamma(n, self):
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
 
 
-@polygamma_inplace_op.explicit
-def polygamma_inplace(self: Tensor, n: int) -> Tensor:
+@kernel(
+    "polygamma_(Tensor(a!) self, int n) -> Tensor(a!)",
+    tags=("inplace", "pointwise"),
+    refuses={NOT_FLOATING: ""},
+    derivative=polygamma_gradient,
+    node="PolygammaBackward1",
+    function=False,
+)
+def polygamma_(self, n):
     """Replaces each element by the n-th derivative of the digamma function at it."""
     return polygamma.op.out(n, self, out=self)
-
-
-polygamma_inplace_op.derivative(self=polygamma_gradient, node="PolygammaBackward1")
-public(polygamma_inplace_op, function=False)
 
 
 def polygamma_method(self: Tensor, n: int) -> Tensor:
@@ -147,7 +146,7 @@ def mvlgamma(self, p):
 
 
 @mvlgamma.op.check_numbers
-def check_dimension(self: Tensor, p: int) -> None:
+def check_dimension(self, p):
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
 

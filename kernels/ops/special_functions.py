@@ -11,7 +11,6 @@ from typing import Any
 
 from redispatch import kernels
 from redispatch.dispatch import ops
-from redispatch.dispatch.tensor import Tensor
 from redispatch.kernels.declare.out_forms import filled
 from redispatch.kernels.maths import special as functions
 
@@ -21,7 +20,7 @@ from ..declare.pointwise import COMPLEX, HALVES
 from ..declare.public import public
 from . import activations, elementary, float_parts, special
 from .binary import log_where_it_counts, xlogy_op, xlogy_other_op, xlogy_self_op
-from .moments import logsumexp_op
+from .moments import logsumexp as logsumexp_face
 from .softmax import log_softmax_op, softmax_op
 from .special import modified_bessel_ratio_at_zero
 
@@ -289,7 +288,7 @@ gammaln = second_name("gammaln", special.lgamma)
 multigammaln = second_name("multigammaln", special.mvlgamma)
 gammainc = second_name("gammainc", special.igamma)
 gammaincc = second_name("gammaincc", special.igammac)
-logsumexp = second_name("logsumexp", logsumexp_op)
+logsumexp = second_name("logsumexp", logsumexp_face.op)
 softmax = second_name("softmax", softmax_op)
 xlogy = public(
     alias("special_xlogy", xlogy_op, overload="", inplace=False, out="out"),
@@ -300,38 +299,45 @@ xlogy = public(
 
 # --- written in others -----------------------------------------------------------------------------------------------
 
-special_log_softmax_op = Operator("special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor")
+special_log_softmax_op = Operator(
+    "special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    doc="Returns x - log(sum of exp(x)) along `dim`, the logarithm of the softmax.",
+)
 special_round_op = Operator(
     "special_round(Tensor self, *, int decimals=0) -> Tensor", out="out", refuses=float_parts.round_decimals_op.refuses
 )
-special_ndtr_op = Operator("special_ndtr(Tensor self) -> Tensor", out="out", refuses=special.erf.op.refuses)
+special_ndtr_op = Operator(
+    "special_ndtr(Tensor self) -> Tensor",
+    out="out",
+    refuses=special.erf.op.refuses,
+    doc="Returns the normal distribution function (1 + erf(x / sqrt(2))) / 2 of each element.",
+)
 
 
 @special_log_softmax_op.implicit
-def special_log_softmax(self: Tensor, dim: int, dtype: Any) -> Tensor:
-    """Returns x - log(sum of exp(x)) along `dim`, the logarithm of the softmax."""
+def special_log_softmax(self, dim, dtype):
     return log_softmax_op.functional(self, dim, dtype)
 
 
 @special_round_op.implicit
-def special_round(self: Tensor, decimals: int) -> Tensor:
+def special_round(self, decimals):
     return float_parts.round_decimals_op.functional(self, decimals=decimals)
 
 
 @special_round_op.composite(special_round_op.out)
-def special_round_out(self: Tensor, decimals: int, out: Tensor) -> Tensor:
-    return float_parts.round_decimals_op.out(self, decimals=decimals, out=out)  # type: ignore[misc]  # it has an out= form
+def special_round_out(self, decimals, out):
+    return float_parts.round_decimals_op.out(self, decimals=decimals, out=out)
 
 
 @special_ndtr_op.implicit
-def special_ndtr(self: Any) -> Tensor:
-    """Returns the normal distribution function (1 + erf(x / sqrt(2))) / 2 of each element."""
+def special_ndtr(self):
+    """The normal distribution function: (1 + erf(x / sqrt(2))) / 2."""
     turned = ops.aten.add.Scalar(ops.aten.mul.Scalar(self, math.sqrt(0.5)).erf(), 1)
     return ops.aten.mul.Scalar(turned, 0.5)
 
 
 @special_ndtr_op.composite(special_ndtr_op.out)
-def special_ndtr_out(self: Tensor, out: Tensor) -> Tensor:
+def special_ndtr_out(self, out):
     return filled(out, special_ndtr(self))
 
 

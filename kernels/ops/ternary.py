@@ -54,7 +54,7 @@ def addcdiv(self, tensor1, tensor2, value):
 
 
 @addcdiv.op.check
-def check_addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any) -> None:
+def check_addcdiv(self, tensor1, tensor2, value):
     kind = result_type(tensor1, tensor2)
     if not kind.is_floating_point and not kind.is_complex:
         raise RuntimeError(
@@ -103,12 +103,12 @@ lerp = public(lerp_scalar_op, lerp_tensor_op, doc="Returns self + weight (end - 
 
 
 @lerp_scalar_op.check
-def check_ends(self: Tensor, end: Tensor, weight: Any) -> None:
+def check_ends(self, end, weight):
     check_kind("end", self, end)
 
 
 @lerp_tensor_op.check
-def check_ends_and_weight(self: Tensor, end: Tensor, weight: Tensor) -> None:
+def check_ends_and_weight(self, end, weight):
     check_kind("end", self, end)
     check_kind("weight", self, weight)
 

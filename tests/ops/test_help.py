@@ -52,7 +52,7 @@ Does in place what `atan2` does: returns the angle of each point (other, self) o
 Shapes: any that broadcast, to what the result has.
 Dtypes: all but complex; whole numbers are computed as the default float dtype.
 Errors: TypeError for arguments that no schema takes; RuntimeError for shapes that do not broadcast and other dtypes.
-Declared: kernels/ops/trigonometry.py.
+Declared: kernels/ops/elementary.py.
 
     aten::atan2_(Tensor(a!) self, Tensor other) -> Tensor(a!)
 """
@@ -64,7 +64,7 @@ def test_the_whole_text():
 
 def test_a_second_name_has_the_first_ones_sentence_and_facts():
     own, of = rd.arccos.__doc__.split("\n"), rd.acos.__doc__.split("\n")
-    assert own[:5] == of[:5] and "aliases.py" in own[5] and "trigonometry.py" in of[5]
+    assert own[:5] == of[:5] and "aliases.py" in own[5] and "elementary.py" in of[5]
 
 
 def test_an_example_in_the_words_for_dtypes_and_images():

@@ -10,8 +10,8 @@ from redispatch.dispatch.tensor import as_numpy, dtypes
 from redispatch.kernels.ops.creation import eye
 from redispatch.kernels.ops.from_data import from_numpy, tensor
 from redispatch.kernels.ops.lu import linalg_lu_factor
-from redispatch.kernels.ops.orthogonal import geqrf
 from redispatch.kernels.ops.scans import cumsum
+from redispatch.kernels.ops.spectra import geqrf
 
 from ..op_info import FLOATS, NUMBERS, OpInfo, SampleInput
 from .common import Later, but_not, by_numpy, call, calls, later, only, table, x

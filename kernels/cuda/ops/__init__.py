@@ -6,6 +6,7 @@ of that, and many a CPU kernel runs on a device as it is (runtime/device_target.
 """
 
 from . import (
+    argreduce,
     attention,
     compaction,
     convolution,
@@ -18,6 +19,7 @@ from . import (
     matrices,
     norms,
     sampling,
+    scan,
     searchsorted,
     segments,
     selection,

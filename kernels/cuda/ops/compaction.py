@@ -25,9 +25,9 @@ from redispatch.kernels.engine.program import integral, steps
 from ..compiler import CUDA as cuda
 from ..launch import Launch
 from ..runtime.structured import Task, composite_of, dense, launched
-from ..scan import CUMSUM, keep_number, kept_number, number, scanning
-from ..scan import planned as planned_scan
 from ..templates import THREADS, WARP, Written, block_total
+from .scan import CUMSUM, keep_number, kept_number, number, scanning
+from .scan import planned as planned_scan
 
 aten = ops.aten
 int32, int64 = np.int32, np.int64

@@ -17,7 +17,7 @@ from redispatch.kernels.declare.structured import not_implemented
 from redispatch.kernels.ops import norms, shape
 from redispatch.kernels.ops.embedding_bag import MAX, MEAN, SUM, check_bags, needs_no_bags, places
 from redispatch.kernels.ops.loss_scaling import LARGEST, check_number
-from redispatch.kernels.ops.matrix_functions import cross_meta
+from redispatch.kernels.ops.matrix_functions import linalg_cross
 from redispatch.kernels.ops.pair_losses import (
     NONE,
     OfPairs,
@@ -88,7 +88,7 @@ def rolled(x: Any, shift: int, dim: int) -> Any:
 @composite_of("linalg_cross")
 def cross(self: Any, other: Any, dim: int) -> Any:
     """(a1 b2 - a2 b1, a2 b0 - a0 b2, a0 b1 - a1 b0)"""
-    shape = cross_meta(self, other, dim).shape
+    shape = linalg_cross.op.meta_function(self, other, dim).shape
     axis = wrap_dim(dim, len(shape))
     a, b = self.expand(list(shape)), other.expand(list(shape))
     a1, a2, b1, b2 = a.roll([-1], [axis]), a.roll([-2], [axis]), b.roll([-1], [axis]), b.roll([-2], [axis])

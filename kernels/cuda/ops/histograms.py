@@ -36,7 +36,7 @@ def bins_of(edges: Any, x: Any) -> Any:
 
 @composite_of("histc")
 def histc(self: Any, bins: int, min: Any, max: Any) -> Any:
-    searching.histc_meta(self, bins, min, max)
+    searching.histc.op.meta_function(self, bins, min, max)
     x = self.reshape([-1])
     if min == max and x._shape[0]:
         min, max = aten.stack.default(aten.aminmax.default(x)).tolist()

@@ -268,14 +268,14 @@ def may_be_rounded() -> bool:
     return settings().precision != "highest"
 
 
-@work_of(linalg.mm_op, linalg.bmm_op)
+@work_of(linalg.mm.op, linalg.bmm.op)
 def matrices(out: Tensor, self: Tensor, mat2: Tensor) -> list[Task]:
     """mm, bmm"""
     conj = conjugated(out, self, mat2)
     return task((0, 1, 2, 0), operand(out), operand(self), operand(mat2), None, conj=conj)
 
 
-@work_of(linalg.addmm_op, linalg.baddbmm_op)
+@work_of(linalg.addmm.op, linalg.baddbmm.op)
 def added(out: Tensor, self: Tensor, a: Tensor, b: Tensor, beta: Any, alpha: Any) -> list[Task]:
     """addmm, baddbmm"""
     alpha, beta = whole(out, alpha, beta)
@@ -298,13 +298,13 @@ def row(x: Operand) -> Operand:
     return x._replace(shape=(1, *x.shape), strides=(1, *x.strides))
 
 
-@work_of(linalg.mv_op)
+@work_of(linalg.mv.op)
 def with_vector(out: Tensor, self: Tensor, vec: Tensor) -> list[Task]:
     """mv"""
     return task((0, 1, 2, 0), column(operand(out)), operand(self), column(operand(vec)), None)
 
 
-@work_of(linalg.addmv_op)
+@work_of(linalg.addmv.op)
 def added_with_vector(out: Tensor, self: Tensor, mat: Tensor, vec: Tensor, beta: Any, alpha: Any) -> list[Task]:
     """addmv"""
     alpha, beta = whole(out, alpha, beta)
@@ -312,14 +312,14 @@ def added_with_vector(out: Tensor, self: Tensor, mat: Tensor, vec: Tensor, beta:
     return task((0, 2, 3, 1), column(operand(out)), operand(mat), column(operand(vec)), more, alpha, beta)
 
 
-@work_of(linalg.dot_op)
+@work_of(linalg.dot.op)
 def vectors(out: Tensor, self: Tensor, other: Tensor) -> list[Task]:
     """dot"""
     conj = conjugated(out, self, other)
     return task((0, 1, 2, 0), column(column(operand(out))), row(operand(self)), column(operand(other)), None, conj=conj)
 
 
-@work_of(linalg.vdot_op)
+@work_of(linalg.vdot.op)
 def vectors_conjugated(out: Tensor, self: Tensor, other: Tensor) -> list[Task]:
     """vdot"""
     first, second, none = conjugated(out, self, other)

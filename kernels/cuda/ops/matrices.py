@@ -16,12 +16,12 @@ from redispatch.dispatch import OpOverload, ops
 from redispatch.dispatch.tensor import Size, Tensor, dtypes, shown, view_over
 from redispatch.kernels.declare.structured import (
     Meta,
-    Structured,
+    Several,
     check_no_internal_overlap,
     check_out_dtype,
     resize_out,
 )
-from redispatch.kernels.ops import cholesky, determinants, lu, orthogonal, solving, spectra
+from redispatch.kernels.ops import cholesky, lu, solving, spectra
 from redispatch.kernels.ops.matrices import (
     check_has_lapack,
     column_major,
@@ -65,10 +65,10 @@ class OnMatrices:
 
     def __init__(self, op: Any, body: Callable[..., None], named: str = "") -> None:
         self.op, self.body, self.named = op, body, named
-        self.one = isinstance(op, Structured)
+        self.one = not isinstance(op, Several)
 
     def functional(self, *args: Any) -> Any:
-        metas = (self.op.meta_function(*args),) if self.one else self.op.metas_function(*args)
+        metas = self.op.metas_function(*args)
         if self.named:
             check_has_lapack(next(x for x in args if isinstance(x, Tensor)), self.named)
         results = tuple(meta.allocate() for meta in metas)
@@ -128,7 +128,7 @@ def info_for(A: Tensor) -> Tensor:
 # --- Cholesky ---------------------------------------------------------------------------------------------------------
 
 
-@fills(cholesky.cholesky_ex_op, "cholesky_cpu")
+@fills(cholesky.linalg_cholesky_ex.op, "cholesky_cpu")
 def cholesky_ex(outs: Outs, self: Tensor, upper: bool, check_errors: bool) -> None:
     L, info = outs
     factor_cholesky(L, info, self, upper)
@@ -136,7 +136,7 @@ def cholesky_ex(outs: Outs, self: Tensor, upper: bool, check_errors: bool) -> No
         raise_for(info, "linalg.cholesky_ex", len(self._shape) == 2)
 
 
-@fills(cholesky.cholesky_op, "cholesky_cpu")
+@fills(cholesky.cholesky.op, "cholesky_cpu")
 def older_cholesky(outs: Outs, self: Tensor, upper: bool) -> None:
     refuse()
     cholesky.warn_of_cholesky()
@@ -145,7 +145,7 @@ def older_cholesky(outs: Outs, self: Tensor, upper: bool) -> None:
     raise_for(info, "cholesky", len(self._shape) == 2)
 
 
-@fills(cholesky.cholesky_inverse_op, "cholesky_inverse_out_cpu")
+@fills(cholesky.cholesky_inverse.op, "cholesky_inverse_out_cpu")
 def cholesky_inverse(outs: Outs, self: Any, upper: bool) -> None:
     zeros = shown(copied(self.diagonal(0, -2, -1))) == 0
     if zeros.size:
@@ -162,7 +162,7 @@ def cholesky_solve(outs: Outs, self: Tensor, A: Tensor, upper: bool) -> None:
 # --- LU ---------------------------------------------------------------------------------------------------------------
 
 
-@fills(lu.lu_factor_ex_op, "lu_cpu")
+@fills(lu.linalg_lu_factor_ex.op, "lu_cpu")
 def lu_factor_ex(outs: Outs, A: Tensor, pivot: bool, check_errors: bool) -> None:
     lu.check_pivots(pivot)
     LU, pivots, info = outs
@@ -179,21 +179,21 @@ def factored(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return found
 
 
-@fills(lu.lu_op, "lu_cpu")
+@fills(lu.linalg_lu.op, "lu_cpu")
 def lu_of(outs: Outs, A: Tensor, pivot: bool) -> None:
     lu.check_pivots(pivot)
     (P, L, U), (factors, pivots, _) = outs, factored(A)
     unpack(P, L, U, factors, pivots, "linalg_lu")
 
 
-@fills(lu.lu_unpack_op)
+@fills(lu.lu_unpack.op)
 def lu_unpack(outs: Outs, LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool, unpack_pivots: bool) -> None:
     P, L, U = outs
     lower, upper = (L, U) if unpack_data else (None, None)
     unpack(P if unpack_pivots else None, lower, upper, LU_data, LU_pivots, "lu_unpack")
 
 
-@fills(lu.linalg_lu_solve_op, "linalg.lu_solve_cpu")
+@fills(lu.linalg_lu_solve.op, "linalg.lu_solve_cpu")
 def lu_solve(outs: Outs, LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoint: bool) -> None:
     solve_with_lu(outs[0], LU, pivots, B, left, adjoint, "linalg_lu_solve")
 
@@ -214,7 +214,7 @@ def solve_ex(outs: Outs, A: Tensor, B: Tensor, left: bool, check_errors: bool) -
     solve_with_lu(result, LU, pivots, B, left, False, "linalg_solve")
 
 
-@fills(solving.inv_ex_op, "lu_cpu")
+@fills(solving.linalg_inv_ex.op, "lu_cpu")
 def inv_ex(outs: Outs, A: Tensor, check_errors: bool) -> None:
     factors, pivots, info = factored(A)
     copy_on_device(outs[1], info)
@@ -225,20 +225,20 @@ def inv_ex(outs: Outs, A: Tensor, check_errors: bool) -> None:
 
 def factored_as_on_the_cpu(LU: Tensor, pivots: Tensor, A: Tensor) -> tuple[Any, Any]:
     """Fills these; the diagonal of U, and the sign of the exchanges."""
-    factor_lu(LU, pivots, info_for(A), A, determinants.lies_by_rows(A))
+    factor_lu(LU, pivots, info_for(A), A, lu.lies_by_rows(A))
     each: Any = pivots
     moved = (each != aten.arange.start(1, pivots._shape[-1] + 1, device=A._device)).sum(-1)
     any_lu: Any = LU
     return any_lu.diagonal(0, -2, -1), 1 - 2 * moved.remainder(2)
 
 
-@fills(determinants.det_lu_op, "lu_cpu")
+@fills(lu.det_lu_op, "lu_cpu")
 def det(outs: Outs, A: Tensor) -> None:
     diagonal, sign = factored_as_on_the_cpu(outs[1], outs[2], A)
     copy_on_device(outs[0], diagonal.prod(-1) * sign)
 
 
-@fills(determinants.slogdet_lu_op, "lu_cpu")
+@fills(lu.slogdet_lu_op, "lu_cpu")
 def slogdet(outs: Outs, A: Tensor) -> None:
     diagonal, sign = factored_as_on_the_cpu(outs[2], outs[3], A)
     copy_on_device(outs[0], diagonal.sgn().prod(-1) * sign)
@@ -248,7 +248,7 @@ def slogdet(outs: Outs, A: Tensor) -> None:
 # --- triangles --------------------------------------------------------------------------------------------------------
 
 
-@fills(solving.solve_triangular_op, "triangular_solve_cpu")
+@fills(solving.linalg_solve_triangular.op, "triangular_solve_cpu")
 def solve_triangular(outs: Outs, self: Tensor, B: Tensor, upper: bool, left: bool, unitriangular: bool) -> None:
     batch = outs[0]._shape[:-2]
     x, a = matrices(outs[0]), matrices(self, batch)
@@ -259,7 +259,7 @@ def solve_triangular(outs: Outs, self: Tensor, B: Tensor, upper: bool, left: boo
         solve_triangles(x.turned, a.turned, lower=upper, unit=unitriangular)
 
 
-@fills(solving.triangular_solve_op, "triangular_solve_cpu")
+@fills(solving.triangular_solve.op, "triangular_solve_cpu")
 def triangular_solve(outs: Outs, self: Tensor, A: Tensor, upper: bool, transpose: bool, unitriangular: bool) -> None:
     refuse()
     solving.warn_of_triangular_solve()
@@ -273,23 +273,23 @@ def triangular_solve(outs: Outs, self: Tensor, A: Tensor, upper: bool, transpose
 # --- QR ---------------------------------------------------------------------------------------------------------------
 
 
-@fills(orthogonal.geqrf_op, "geqrf_cpu")
+@fills(spectra.geqrf.op, "geqrf_cpu")
 def geqrf(outs: Outs, self: Tensor) -> None:
     a, tau = outs
     factor_qr(a, tau, self)
 
 
-@fills(orthogonal.householder_product_op, "orgqr_cpu")
+@fills(spectra.linalg_householder_product.op, "orgqr_cpu")
 def householder_product(outs: Outs, input: Tensor, tau: Tensor) -> None:
     product_of_reflections(outs[0], input, tau)
 
 
-@fills(orthogonal.ormqr_op, "ormqr_cpu")
+@fills(spectra.ormqr.op, "ormqr_cpu")
 def ormqr(outs: Outs, self: Tensor, input2: Tensor, input3: Tensor, left: bool, transpose: bool) -> None:
     times_reflections(outs[0], self, input2, input3, left, transpose)
 
 
-@fills(orthogonal.linalg_qr_op, "geqrf_cpu")
+@fills(spectra.linalg_qr.op, "geqrf_cpu")
 def qr(outs: Outs, A: Tensor, mode: str) -> None:
     Q, R = outs
     *batch, m, n = A._shape

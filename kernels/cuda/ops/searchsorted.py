@@ -133,7 +133,7 @@ def below_or_at(
 
 @composite_of("searchsorted.Tensor")
 def searchsorted(sorted_sequence: Any, self: Any, out_int32: bool, right: bool, side: str | None, sorter: Any) -> Any:
-    meta = searching.searchsorted_meta(sorted_sequence, self, out_int32, right, side, sorter)
+    meta = searching.searchsorted_op.meta_function(sorted_sequence, self, out_int32, right, side, sorter)
     return below_or_at(sorted_sequence, self, right or side == "right", sorter, meta.dtype)
 
 
@@ -141,7 +141,7 @@ def searchsorted(sorted_sequence: Any, self: Any, out_int32: bool, right: bool, 
 def searchsorted_scalar(
     sorted_sequence: Any, self: Any, out_int32: bool, right: bool, side: str | None, sorter: Any
 ) -> Any:
-    searching.searchsorted_scalar_meta(sorted_sequence, self, out_int32, right, side, sorter)
+    searching.searchsorted_scalar_op.meta_function(sorted_sequence, self, out_int32, right, side, sorter)
     dtype = dtypes.float64 if isinstance(self, float) else sorted_sequence._dtype
     value = aten.scalar_tensor.default(self, dtype=dtype, device=sorted_sequence._device)
     return searchsorted(sorted_sequence, value.reshape([1]), out_int32, right, side, sorter).reshape([])
@@ -149,13 +149,13 @@ def searchsorted_scalar(
 
 @composite_of("bucketize.Tensor")
 def bucketize(self: Any, boundaries: Any, out_int32: bool, right: bool) -> Any:
-    searching.bucketize_meta(self, boundaries, out_int32, right)
+    searching.bucketize_op.meta_function(self, boundaries, out_int32, right)
     return searchsorted(boundaries, self, out_int32, right, None, None)
 
 
 @composite_of("bucketize.Scalar")
 def bucketize_scalar(self: Any, boundaries: Any, out_int32: bool, right: bool) -> Any:
-    searching.bucketize_scalar_meta(self, boundaries, out_int32, right)
+    searching.bucketize_scalar_op.meta_function(self, boundaries, out_int32, right)
     return searchsorted_scalar(boundaries, self, out_int32, right, None, None)
 
 

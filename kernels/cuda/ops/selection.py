@@ -26,15 +26,16 @@ from redispatch.dispatch.tensor.operand import DTYPES
 from redispatch.kernels import is_dense
 from redispatch.kernels.engine.program import integral
 from redispatch.kernels.ops import sorting
-from redispatch.kernels.ops.sorting import ELSEWHERE
+from redispatch.kernels.ops.extremes import ELSEWHERE
 
 from ..compiler import CUDA as cuda
 from ..launch import Launch
 from ..runtime.copies import copy_on_device, laid
 from ..runtime.definitions import as_on_cpu
 from ..runtime.structured import Task, Within, around, composite_of, dense, dense_like, launched
-from ..scan import add, keep_number, kept_number, number, scanning
 from ..templates import Written
+from .argreduce import find_extremes
+from .scan import add, keep_number, kept_number, number, scanning
 from .sort import (
     DIGIT,
     DIGITS,
@@ -336,18 +337,21 @@ OPERATORS: dict[Any, Callable[..., Sorting]] = {
     sorting.sort_stable_op: lambda dtype, outer, size, inner, stable, dim, descending: planned_sort(
         dtype, outer, size, inner, size, descending
     ),
-    sorting.topk_op: lambda dtype, outer, size, inner, k, dim, largest, sorts: first_few(
+    sorting.topk.op: lambda dtype, outer, size, inner, k, dim, largest, sorts: first_few(
         dtype, outer, size, inner, k, largest, sorts
     ),
-    sorting.kthvalue_op: lambda dtype, outer, size, inner, k, *rest: of_rank(dtype, outer, size, inner, k - 1, False),
-    sorting.median_dim_op: lambda dtype, outer, size, inner, *rest: of_rank(dtype, outer, size, inner, -1, False),
-    sorting.nanmedian_dim_op: lambda dtype, outer, size, inner, *rest: of_rank(dtype, outer, size, inner, -1, True),
-    sorting.mode_op: lambda dtype, outer, size, inner, *rest: most_frequent(dtype, outer, size, inner),
+    sorting.kthvalue.op: lambda dtype, outer, size, inner, k, *rest: of_rank(dtype, outer, size, inner, k - 1, False),
+    sorting.median.ops[1]: lambda dtype, outer, size, inner, *rest: of_rank(dtype, outer, size, inner, -1, False),
+    sorting.nanmedian.ops[1]: lambda dtype, outer, size, inner, *rest: of_rank(dtype, outer, size, inner, -1, True),
+    sorting.mode.op: lambda dtype, outer, size, inner, *rest: most_frequent(dtype, outer, size, inner),
 }
 
 
 def choose(op: Any, args: tuple[Any, ...], values: Tensor, indices: Tensor) -> None:
     """Fills both results, which may lie anyhow."""
+    if op not in OPERATORS:
+        find_extremes(op, args, values, indices)
+        return
     x = args[0]
     if not values._shape.numel():
         return
@@ -378,10 +382,10 @@ def middle_of_all(skip_nan: bool) -> Callable[..., Tensor]:
     """The middle one of all elements."""
 
     def kernel(self: Any) -> Any:
-        sorting.median_meta(self)
+        sorting.median.op.meta_function(self)
         if not self._shape.numel():
             return self.new_full([], sorting.of_none(self._dtype), dtype=dtypes.float32).to(self._dtype)
-        op = sorting.nanmedian_dim_op if skip_nan else sorting.median_dim_op
+        op = sorting.nanmedian.ops[1] if skip_nan else sorting.median.ops[1]
         return op.functional(self.reshape([-1]), 0, False)[0]
 
     return kernel

@@ -150,7 +150,7 @@ for _op, _written, _logarithm in (
 
 def logsumexp(self: Tensor, dim: Any, keepdim: bool) -> Tensor:
     """Over several dimensions, which are put in a row first."""
-    meta = moments.logsumexp_op.meta_function(self, dim, keepdim)
+    meta = moments.logsumexp.op.meta_function(self, dim, keepdim)
     result = meta.allocate()
     dims = reduced_dims(dim, len(self._shape))
     if self._dtype is not meta.dtype:
@@ -164,4 +164,4 @@ def logsumexp(self: Tensor, dim: Any, keepdim: bool) -> Tensor:
     return result
 
 
-define(InParts(moments.logsumexp_op, logsumexp))
+define(InParts(moments.logsumexp.op, logsumexp))

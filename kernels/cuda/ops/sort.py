@@ -31,9 +31,9 @@ from redispatch.kernels.engine.program import integral, steps
 from ..compiler import CUDA as cuda
 from ..elementwise import MOST
 from ..launch import Launch
-from ..scan import CUMSUM, Cut
-from ..scan import planned as planned_scan
 from ..templates import WARP, Written
+from .scan import CUMSUM, Cut
+from .scan import planned as planned_scan
 
 DIGIT = 8  # bits
 DIGITS = 1 << DIGIT

@@ -11,22 +11,20 @@ from redispatch.dispatch.tensor import KINDS, MAKERS, DeviceKind, DLPack, Tensor
 from redispatch.kernels.cuda import current_stream, driver, why_not
 from redispatch.kernels.cuda.ops.matrices import or_library
 from redispatch.kernels.cuda.ops.ranges import spaced_on_device
-from redispatch.kernels.declare.planned import Planned
+from redispatch.kernels.declare.declare import declarations
 from redispatch.kernels.declare.pointwise import DECLARED, Pointwise
-from redispatch.kernels.declare.structured import unmarked
-from redispatch.kernels.ops import extremes as ops_extremes
-from redispatch.kernels.ops import scans as ops_scans
 from redispatch.kernels.ops.creation import CONSTANTS
 from redispatch.kernels.ops.device_memory import memory_kernels
 from redispatch.kernels.ops.distances import cdist_backward_kernel, pdist_backward_kernel
 from redispatch.kernels.ops.from_fold import FOLDS
 from redispatch.kernels.ops.matrices import check_errors_kernel
 from redispatch.kernels.ops.random import RECORDINGS, Generator, Recording, generator_at, seed_of_all
+from redispatch.kernels.ops.reductions import Reduced
 
-from . import argreduce, copies, scans
+from . import copies
 from .async_errors import late_errors
 from .cpu_fallback import through_host
-from .definitions import DEFINED, apart_from_target, kernel_of, on_cpu, operator
+from .definitions import DEFINED, apart_from_target, kernel_of, operator
 from .device_target import on_device, served
 from .launch_plan import Recorded, is_recorded
 from .launch_recorder import taken
@@ -34,7 +32,7 @@ from .memory import Block, CachingAllocator
 from .operands import block_of
 from .pinned import PinnedBlock, PinnedCache
 from .pointwise import PointwiseOnCUDA
-from .reductions import REDUCTIONS, ReductionOnCUDA, Rule
+from .reductions import ReductionOnCUDA
 
 KEY = "CUDA"
 CODE = 2  # DLPack's, of CUDA devices
@@ -132,13 +130,9 @@ class Started:
         for one in DEFINED:  # which the files of `ops` have filled
             for form, kernel in one.forms():
                 (self._record if one.recorded else self._put)(form, kernel, one.title)
-        for op, rule in REDUCTIONS.items():
-            self._reduce(op, rule)
-        for family in [room.OPERATORS for room in (scans, argreduce)]:
-            for structured in family:
-                for op, function in structured.forms():
-                    self._record(op, function, f"planned {op._opname}")
-        self._choose()
+        for reduced in declarations():
+            if isinstance(reduced, Reduced):
+                self._reduce(reduced)
         self.serve_declared()
         for overload, function in through_host():
             self._put(overload, apart_from_target(or_library(overload, function)), f"by the CPU: {overload.name()}")
@@ -167,14 +161,6 @@ class Started:
             kernel = recorded.run
         self._put(op, kernel, name)
 
-    def _choose(self) -> None:
-        """Operators with places among their results: the functional form remembers what it launched."""
-        ops_scans.ELSEWHERE["cuda"], ops_extremes.ELSEWHERE["cuda"] = scans.fill_extremes, argreduce.find_extremes
-        for op in (*scans.RECORDED, *argreduce.RECORDED):
-            self._record(op.functional, unmarked(on_cpu(op.functional)), f"on the device: {op.base_name}")
-            if op.out is not None:
-                self._put(op.out, unmarked(on_cpu(op.out)), f"out= of {op.base_name}")
-
     def serve_declared(self) -> bool:
         """Gives kernels to pointwise operators and users' reductions that have none yet; whether there were any."""
         fresh = [op for op in DECLARED if id(op) not in self.served]
@@ -183,11 +169,11 @@ class Started:
         folds = [op for op in FOLDS if id(op) not in self.served]
         for fold in folds:
             self.served.add(id(fold))
-            self._reduce(fold, Rule(fold.fold))
+            self._reduce(fold)
         return bool(fresh or folds)
 
-    def _reduce(self, op: Planned, rule: Rule) -> None:
-        for form, kernel in ReductionOnCUDA(op, rule).forms():
+    def _reduce(self, op: Reduced) -> None:
+        for form, kernel in ReductionOnCUDA(op).forms():
             self._record(form, kernel, f"reduction {op.base_name}")
 
     def serve(self, op: Pointwise) -> None:

@@ -3,7 +3,7 @@
 A block has a line; where lines lie side by side (`inner` of them), it takes 32, so that a warp reads neighbours. Each
 thread keeps the best of its elements, and the block halves the number of threads that have one until one is left. Few
 long lines are cut into pieces: a second launch chooses among the places that the pieces' blocks have found.
-Operands are dense. Read next: `scan.py`.
+Operands are dense. Read next: scan.py.
 """
 
 # ruff: noqa: F821  # names that the compiled text is given
@@ -12,18 +12,24 @@ Operands are dense. Read next: `scan.py`.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from redispatch.dispatch.tensor import Tensor, dtypes
 from redispatch.dispatch.tensor.operand import DTYPES
+from redispatch.kernels.declare.structured import check_out_dtype
+from redispatch.kernels.engine.order import is_above, is_below
+from redispatch.kernels.engine.program import steps
+from redispatch.kernels.ops import extremes
 
-from ..engine.order import is_above, is_below
-from ..engine.program import steps
-from .compiler import CUDA as cuda
-from .launch import Launch
+from ..compiler import CUDA as cuda
+from ..launch import Launch
+from ..runtime.definitions import as_on_cpu
+from ..runtime.structured import SCRATCH, ByWork, Task, around, define, filled_anyhow
+from ..templates import THREADS, WARP, Written
 from .scan import pieces
-from .templates import THREADS, WARP, Written
 
 int64 = np.int64
 
@@ -110,3 +116,47 @@ def planned(dtype: str, outer: int, size: int, inner: int, largest: bool, values
     if parts == 1:
         return Planned((first,), 0)
     return Planned((first, step(True, parts, size, 1, parts)), lines * parts)
+
+
+# --- operators --------------------------------------------------------------------------------------------------------
+
+
+def launches_of(self: Tensor, dim: int | None, largest: bool, values: bool, tensors: tuple[int, ...]) -> list[Task]:
+    """The launches; `tensors` are the numbers of values, places and `self` in a task."""
+    lines = (1, self._shape.numel(), 1) if dim is None else around(self._shape, dim)
+    if not lines[0] * lines[2]:
+        return []
+    plan = planned(self._dtype.name, *lines, largest, values)
+    found = SCRATCH if plan.found else tensors[1]
+    told = (*tensors[:2], found, tensors[2])
+    return [Task(launch, told, rest, 8 * plan.found) for launch, rest in plan.steps]
+
+
+def argmax_work(out: Tensor, self: Tensor, dim: int | None, keepdim: bool) -> list[Task]:
+    return launches_of(self, dim, True, False, (1, 0, 1))
+
+
+def argmin_work(out: Tensor, self: Tensor, dim: int | None, keepdim: bool) -> list[Task]:
+    return launches_of(self, dim, False, False, (1, 0, 1))
+
+
+class Positions(ByWork):
+    """Places go nowhere but to int64."""
+
+    def fill(self, target: Tensor, args: Sequence[Any]) -> None:
+        check_out_dtype(target, dtypes.int64)
+        super().fill(target, args)
+
+
+define(Positions(extremes.argmax.op, argmax_work, dense=("self",)))
+define(Positions(extremes.argmin.op, argmin_work, dense=("self",)))
+
+
+def find_extremes(op: Any, args: tuple[Any, ...], values: Tensor, indices: Tensor) -> None:
+    """Fills both results of `max` or `min` along a dimension, which may lie anyhow."""
+    dim, largest = args[1], op.base_name == "max"
+    filled_anyhow((values, indices), args[0], lambda x, *_: launches_of(x, dim, largest, True, (0, 1, 2)))
+
+
+for _op in (extremes.max.ops[2], extremes.min.ops[2]):
+    as_on_cpu(f"on the device: {_op.base_name}", _op.functional, _op.out)

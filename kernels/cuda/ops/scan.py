@@ -10,7 +10,7 @@ stands before first. Two forms:
 
 Few long lines are cut into pieces, so that all of the GPU has work: one launch leaves the total of each piece, and in a
 second one each block first combines those of the pieces before its own. Operands are dense; `out` may be `x`.
-Read next: `sort.py`.
+Read next: sort.py.
 """
 
 # ruff: noqa: F821  # names that the compiled text is given
@@ -22,19 +22,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cache as once
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from redispatch.dispatch.tensor import Tensor
 from redispatch.dispatch.tensor.operand import DTYPES
+from redispatch.kernels.engine.program import integral
+from redispatch.kernels.maths.vecmath import exp, log, log1p
+from redispatch.kernels.ops import scans
+from redispatch.kernels.ops.scans import ELSEWHERE
 
-from ..engine.program import integral
-from ..maths.vecmath import exp, log, log1p
-from .compiler import CUDA as cuda
-from .elementwise import MOST
-from .intrinsics import shuffle_up
-from .launch import Launch
-from .templates import THREADS, WARP, Written, accumulating, add, multiply
+from ..compiler import CUDA as cuda
+from ..elementwise import MOST
+from ..intrinsics import shuffle_up
+from ..launch import Launch
+from ..runtime.definitions import as_on_cpu
+from ..runtime.structured import SCRATCH, Task, around, filled_anyhow, work_of
+from ..templates import THREADS, WARP, Written, accumulating, add, multiply
 
 EACH = 4  # neighbours that a thread takes
 FEW = (4, WARP)  # threads of a line that is no longer than they take at once; all others have a block
@@ -402,3 +407,46 @@ def pieces(size: int, least: int, lines: int, wanted: int) -> tuple[int, int]:
     parts = max(1, min(size // least, wanted // max(lines, 1)))
     piece = max(1, -(-size // (parts * least))) * least
     return max(1, -(-size // piece)), piece
+
+
+# --- operators --------------------------------------------------------------------------------------------------------
+
+
+def launches_of(operation: Operation, out: Tensor, self: Tensor, dim: int) -> list[Task]:
+    """The launches that fill `out` with the results up to each element of `self` along `dim`; both are dense.
+
+    An operation that tells of places fills another tensor, which stands behind `out` among the task's tensors.
+    """
+    if not out._shape.numel():
+        return []
+    plan = planned(operation, out._dtype.name, self._dtype.name, *around(self._shape, dim))
+    carry = SCRATCH if plan.carried else 0
+    tensors = (0, 1, carry, 2) if operation.placed else (0, 0, carry, 1)
+    nbytes = plan.carried * DTYPES[plan.carry].storage.itemsize
+    return [Task(launch, tensors, plan.rest, nbytes) for launch in plan.launches]
+
+
+@work_of(scans.cumsum_op, dense=("self",), elementwise=True)
+def cumsum_work(out: Tensor, self: Tensor, dim: int, dtype: Any) -> list[Task]:
+    return launches_of(CUMSUM, out, self, dim)
+
+
+@work_of(scans.cumprod_op, dense=("self",), elementwise=True)
+def cumprod_work(out: Tensor, self: Tensor, dim: int, dtype: Any) -> list[Task]:
+    return launches_of(CUMPROD, out, self, dim)
+
+
+@work_of(scans.logcumsumexp_op, dense=("self",), elementwise=True)
+def logcumsumexp_work(out: Tensor, self: Tensor, dim: int) -> list[Task]:
+    return launches_of(COMPLEX_LOGCUMSUMEXP if self._dtype.is_complex else LOGCUMSUMEXP, out, self, dim)
+
+
+def fill_extremes(name: str, self: Tensor, dim: int, values: Tensor, indices: Tensor) -> None:
+    """Fills both results of `cummax` or `cummin`, which may lie anyhow."""
+    operation = CUMMAX if name == "cummax" else CUMMIN
+    filled_anyhow((values, indices), self, lambda x, out, places: launches_of(operation, out, x, dim))
+
+
+ELSEWHERE["cuda"] = fill_extremes
+for _op in (scans.cummax_op, scans.cummin_op):
+    as_on_cpu(f"on the device: {_op.base_name}", _op.functional, _op.out)
