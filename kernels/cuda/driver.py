@@ -6,8 +6,7 @@
     unset                   the machine's cards (cuda_driver.py), where there are any
 
 A `Driver` has memory by address, streams and events by number, and kernels that it makes of a `Source`. Everything
-above (templates, allocator, tensors) is the same for all three. Read next: `recording.py`, `null_driver.py`,
-`launch.py`.
+above (templates, allocator, tensors) is the same for all three. Read next: `null_driver.py`, `launch.py`.
 """
 
 from __future__ import annotations
@@ -205,7 +204,7 @@ class Driver:
         """Milliseconds between two events that were recorded."""
         raise NotImplementedError
 
-    # Graphs: recording.py -------------------------------------------------------------------------------------------
+    # Graphs: null_driver.py -----------------------------------------------------------------------------------------
 
     def begin_capture(self, stream: int, mode: str = "global") -> None:
         """From here on, what a stream is asked to do is noted, and not done. `mode` is CUDA's, of what other threads

@@ -4,7 +4,7 @@ A `SimulatedDriver` does what a stream is asked to do at once. A card works whil
 its streams' work is not said, but for the events that they wait for; a program that forgot to wait is right nearly
 always. On a `LateDriver` (`REDISPATCH_CUDA=late`) it is wrong whenever it could be: each stream rests until its
 work is needed, so that what it should have written is not there yet, which the simulator tells as a read of what was
-never written. Read recording.py before.
+never written. Read null_driver.py before.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 
 from .compiler import Source, ptx
 from .driver import CAPACITY, TAPES, Dim, OutOfDeviceMemory, Start, written_down
-from .recording import Mark, Recorded, Recording
+from .null_driver import Mark, Recorded, Recording
 from .simulator import Device, Loaded
 
 

@@ -8,8 +8,7 @@ import redispatch as rd
 from redispatch.dispatch import DispatchKey
 from redispatch.kernels.cuda.runtime import launch_recorder
 from redispatch.kernels.cuda.runtime.devices import started
-from redispatch.kernels.cuda.runtime.launch_codegen import packed
-from redispatch.kernels.cuda.runtime.launch_plan import NUMBERS, Recorded
+from redispatch.kernels.cuda.runtime.launch_plan import NUMBERS, Recorded, packed
 from redispatch.kernels.cuda.runtime.launch_recorder import Place
 from redispatch.kernels.ops.random import Generator
 from redispatch.testing import assert_close

@@ -26,8 +26,7 @@ from redispatch.kernels.ops import extremes
 
 from ..compiler import CUDA as cuda
 from ..launch import Launch
-from ..runtime.definitions import as_on_cpu
-from ..runtime.structured import SCRATCH, ByWork, Task, around, define, filled_anyhow
+from ..runtime.structured import SCRATCH, ByWork, Task, around, as_on_cpu, define, filled_anyhow
 from ..templates import THREADS, WARP, Written
 from .scan import pieces
 

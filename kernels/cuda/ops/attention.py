@@ -43,11 +43,10 @@ from redispatch.kernels.ops.random import drawn
 from ..compiler import CUDA as cuda
 from ..elementwise import as_argument, loading
 from ..launch import Launch
-from ..runtime.definitions import apart_from_target
 from ..runtime.launch_recorder import refuse
 from ..runtime.operands import operand
 from ..runtime.rng_state import write_seed
-from ..runtime.structured import SCRATCH, ByWork, Task, define
+from ..runtime.structured import SCRATCH, ByWork, Task, apart_from_target, define
 from ..templates import Written, add, divided, in_turn, over_lanes
 
 TILE, STEP = 64, 16

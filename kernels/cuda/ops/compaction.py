@@ -3,7 +3,7 @@
 Blocks count what is to be kept of their pieces; a scan of these counts says where each block's results begin, and its
 last one how many there are, which the host reads, and so waits for; then the blocks count again, and write. An element
 is kept where it is not zero, or, of RUNS, where it differs from the one before. Operands are dense.
-Read next: searchsorted.py.
+Read next: searching.py.
 """
 
 # ruff: noqa: F821  # names that the compiled text is given

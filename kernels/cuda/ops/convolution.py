@@ -36,8 +36,7 @@ from ..compiler import CUDA as cuda
 from ..elementwise import MOST
 from ..launch import Launch
 from ..runtime.copies import laid
-from ..runtime.definitions import kernel_of
-from ..runtime.structured import Task, dense, launched, work_of
+from ..runtime.structured import Task, dense, kernel_of, launched, work_of
 from ..templates import THREADS, Written, accumulating, divided
 from .matmul import ROW, SHARED, STEP, TILE, tile_of
 

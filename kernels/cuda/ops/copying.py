@@ -1,12 +1,19 @@
-"""`cat` and `stack` on a device, whose parts are copied to where they belong in the result; masks' fillings."""
+"""`cat` and `stack` on a device, whose parts are copied to where they belong; and evenly spaced numbers."""
+
+# ruff: noqa: F821  # names that the compiled text is given
+# mypy: disable-error-code="name-defined"
+# Names like number, compute, store_out are put there by `Written`.
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from redispatch.dispatch import ops
-from redispatch.dispatch.tensor import Tensor, view_over, wrap_dim
+from redispatch.dispatch.tensor import Tensor, empty, view_over, wrap_dim
+from redispatch.kernels import is_contiguous
 from redispatch.kernels.declare.structured import (
     check_no_internal_overlap,
     is_among,
@@ -16,8 +23,12 @@ from redispatch.kernels.declare.structured import (
 from redispatch.kernels.ops.scatter_gather import check_value
 from redispatch.kernels.ops.shape import cat_op, is_skipped, stack_op
 
+from ..compiler import CUDA as cuda
+from ..elementwise import as_argument
+from ..intrinsics import product
 from ..runtime.copies import apart, copy_on_device, item_kernel
-from ..runtime.definitions import DEFINED, Definition, kernel_of
+from ..runtime.structured import DEFINED, Definition, Task, kernel_of, launched
+from ..templates import THREADS, Written, multiply
 
 aten = ops.aten
 
@@ -78,3 +89,37 @@ def masked_fill_inplace(self: Tensor, mask: Tensor, value: Tensor) -> Tensor:
 
 def number_of(value: Tensor) -> Any:
     return item_kernel(value) if value._device.type == "cuda" else value.item()
+
+
+# --- evenly spaced numbers, a thread for each -------------------------------------------------------------------------
+
+
+int64 = np.int64
+
+
+def spaced_numbers(out, n, rising, start, step, end):
+    """Number i is start + i step, and from number `rising` on it is counted from the end, so that both are met."""
+    i = int64(cuda.blockIdx.x) * THREADS + int64(cuda.threadIdx.x)
+    if i < n:
+        if i < rising:
+            out[i] = store_out(number(start) + times(compute(i), number(step)))
+        else:
+            out[i] = store_out(number(end) - times(compute(n - 1 - i), number(step)))
+
+
+# A sum that is fused with its product has other last bits than the CPU's.
+TIMES = {"float32": product, "float64": product, "int64": multiply}
+SPACED = Written(spaced_numbers, ("out",))
+
+
+def spaced_on_device(target: Tensor, compute: str, start: float, step: float, end: float, rising: int) -> None:
+    """`DeviceKind.spaced`: numbers of the type `compute`, stored in a tensor of one dimension."""
+    count = target._shape.numel()
+    dense = is_contiguous(target._shape, target._stride)
+    out = target if dense else empty(target._shape, target._dtype, target._device)
+    if count:
+        numbers = (as_argument(number, compute) for number in (start, step, end))
+        where = SPACED.spread(compute, [out._dtype.name], count, times=TIMES[compute])
+        launched([Task(where, (0,), (count, rising, *numbers))], [out])
+    if not dense:
+        copy_on_device(target, out)

@@ -2,7 +2,7 @@
 
 On the CPU each is a function of numpy's or a loop of its own. Here it is a few launches: what its operator's meta
 function says of the result, and then indices, scans and comparisons. Nothing waits, unless a shape depends on numbers;
-an index out of bounds is told of when the program does (async_errors.py). Read next: compaction.py, searchsorted.py.
+an index out of bounds is told of when the program does (async_errors.py). Read next: compaction.py, searching.py.
 """
 
 from __future__ import annotations
@@ -31,24 +31,11 @@ from redispatch.kernels.ops.pair_losses import (
 )
 
 from ..runtime.copies import copy_on_device
-from ..runtime.device_target import on_device
-from ..runtime.launch_recorder import constant
+from ..runtime.cpu_kernels import on_device
 from ..runtime.structured import composite_of
-from .searchsorted import below_or_at
-
-MOST_KEPT = 1 << 14  # numbers that are kept on a device for calls that look alike; more are sent each time
+from .searching import below_or_at, counted
 
 aten = ops.aten
-
-
-def counted(n: int, like: Tensor) -> Any:
-    """0, 1, ..., n - 1 on the device of a tensor, where nobody writes to them."""
-
-    def made() -> Any:
-        return aten.arange.default(n, dtype=dtypes.int64, device=like._device)
-
-    return constant(made) if n <= MOST_KEPT else made()
-
 
 # --- other orders -----------------------------------------------------------------------------------------------------
 

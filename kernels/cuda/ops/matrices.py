@@ -2,7 +2,7 @@
 
 As on the CPU, an operator's `metas` say what its results look like, and a body fills them. What went wrong stays on
 the device as `info`, unless the operator itself has to raise; then the program waits for it. What is not here the CPU
-does: cpu_fallback.py.
+does: cpu_kernels.py.
 """
 
 from __future__ import annotations
@@ -33,10 +33,9 @@ from redispatch.kernels.ops.matrices import (
 
 from .. import solver
 from ..runtime.copies import array_on, copied, copy_on_device
-from ..runtime.definitions import DEFINED, Definition, Forms, apart_from_target
 from ..runtime.launch_recorder import refuse
 from ..runtime.operands import allocator
-from ..runtime.structured import Task, composite_of, launched
+from ..runtime.structured import DEFINED, Definition, Forms, Task, apart_from_target, composite_of, launched
 from .factorisations import (
     UPPER,
     columns_of,
@@ -109,7 +108,7 @@ def fills(op: Any, named: str = "") -> Callable[[Body], Body]:
 
 
 def library_for(op: Any, named: str) -> Callable[[Body], Body]:
-    """Registers the body of an operator that the CPU computes elsewhere (cpu_fallback.py)."""
+    """Registers the body of an operator that the CPU computes elsewhere (cpu_kernels.py)."""
 
     def register(body: Body) -> Body:
         BY_LIBRARY.append(OnMatrices(op, body, named))

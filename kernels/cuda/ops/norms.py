@@ -29,9 +29,8 @@ from redispatch.kernels.ops import batch_norm, normalization
 from ..compiler import CUDA as cuda
 from ..elementwise import as_argument
 from ..runtime.copies import copy_on_device, on_cuda
-from ..runtime.definitions import kernel_of
 from ..runtime.operands import operand
-from ..runtime.structured import Task, dense, launched, work_of
+from ..runtime.structured import Task, dense, kernel_of, launched, work_of
 from ..templates import THREADS, WARP, Written, block_total, strip_total, threads_for
 
 int64 = np.int64

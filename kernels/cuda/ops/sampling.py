@@ -16,7 +16,7 @@ from redispatch.kernels.ops.gamma_draws import check_precise
 
 from ..runtime.structured import composite_of
 from .compaction import places_of_true
-from .searchsorted import below_or_at
+from .searching import below_or_at
 
 aten = ops.aten
 

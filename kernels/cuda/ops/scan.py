@@ -37,8 +37,7 @@ from ..compiler import CUDA as cuda
 from ..elementwise import MOST
 from ..intrinsics import shuffle_up
 from ..launch import Launch
-from ..runtime.definitions import as_on_cpu
-from ..runtime.structured import SCRATCH, Task, around, filled_anyhow, work_of
+from ..runtime.structured import SCRATCH, Task, around, as_on_cpu, filled_anyhow, work_of
 from ..templates import THREADS, WARP, Written, accumulating, add, multiply
 
 EACH = 4  # neighbours that a thread takes

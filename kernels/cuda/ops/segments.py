@@ -29,8 +29,7 @@ from ..compiler import CUDA as cuda
 from ..elementwise import as_argument
 from ..runtime.structured import Task, composite_of, dense, launched
 from ..templates import THREADS, WARP, Written, add, multiply, over_lanes
-from .decompositions import counted
-from .searchsorted import below_or_at
+from .searching import below_or_at, counted
 
 aten = ops.aten
 int64 = np.int64

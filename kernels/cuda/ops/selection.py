@@ -31,8 +31,7 @@ from redispatch.kernels.ops.extremes import ELSEWHERE
 from ..compiler import CUDA as cuda
 from ..launch import Launch
 from ..runtime.copies import copy_on_device, laid
-from ..runtime.definitions import as_on_cpu
-from ..runtime.structured import Task, Within, around, composite_of, dense, dense_like, launched
+from ..runtime.structured import Task, Within, around, as_on_cpu, composite_of, dense, dense_like, launched
 from ..templates import Written
 from .argreduce import find_extremes
 from .scan import add, keep_number, kept_number, number, scanning

@@ -16,8 +16,8 @@ from redispatch.kernels.ops.fused_updates import numbers_of
 
 from ..elementwise import VECTOR, as_argument
 from ..runtime.copies import READY, on_cuda
-from ..runtime.definitions import kernel_of
 from ..runtime.operands import address_of, allocator, operand, stream_for
+from ..runtime.structured import kernel_of
 
 
 def adam_kernel(decoupled: bool) -> Callable[..., None]:

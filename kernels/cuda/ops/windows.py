@@ -30,8 +30,7 @@ from redispatch.kernels.ops.pooling import OPERATORS as POOLS
 
 from ..compiler import CUDA as cuda
 from ..runtime.copies import table_on
-from ..runtime.definitions import as_on_cpu, kernel_of
-from ..runtime.structured import Task, dense, launched, work_of
+from ..runtime.structured import Task, as_on_cpu, dense, kernel_of, launched, work_of
 from ..templates import THREADS, Written, accumulating, divided
 
 int64, float32, float64 = np.int64, np.float32, np.float64

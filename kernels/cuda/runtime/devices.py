@@ -9,8 +9,8 @@ from typing import Any
 from redispatch.dispatch import Library, MissingKernelError, OpOverload, impl, place_of
 from redispatch.dispatch.tensor import KINDS, MAKERS, DeviceKind, DLPack, Tensor, device, overridable
 from redispatch.kernels.cuda import current_stream, driver, why_not
+from redispatch.kernels.cuda.ops.copying import spaced_on_device
 from redispatch.kernels.cuda.ops.matrices import or_library
-from redispatch.kernels.cuda.ops.ranges import spaced_on_device
 from redispatch.kernels.declare.declare import declarations
 from redispatch.kernels.declare.pointwise import DECLARED, Pointwise
 from redispatch.kernels.ops.creation import CONSTANTS
@@ -23,16 +23,14 @@ from redispatch.kernels.ops.reductions import Reduced
 
 from . import copies
 from .async_errors import late_errors
-from .cpu_fallback import through_host
-from .definitions import DEFINED, apart_from_target, kernel_of, operator
-from .device_target import on_device, served
+from .cpu_kernels import on_device, served, through_host
 from .launch_plan import Recorded, is_recorded
 from .launch_recorder import taken
 from .memory import Block, CachingAllocator
 from .operands import block_of
 from .pinned import PinnedBlock, PinnedCache
-from .pointwise import PointwiseOnCUDA
-from .reductions import ReductionOnCUDA
+from .pointwise import PointwiseOnCUDA, ReductionOnCUDA
+from .structured import DEFINED, apart_from_target, kernel_of, operator
 
 KEY = "CUDA"
 CODE = 2  # DLPack's, of CUDA devices

@@ -1,7 +1,12 @@
-"""Structured operators on a device: a meta function says the metadata of results, launches fill them.
+"""What has kernels at the key CUDA, and how files of operators say so; `devices.py` registers them when devices start.
+
+    @kernel_of("masked_fill.Tensor")     a function that launches
+    @composite_of("flip")                one in other operators, for all forms of the operator
+    @work_of(linalg.mm_op)               one that says what is to be launched
 
 An operator's `work` gets results and arguments, as its CPU `loop` does, reads only their metadata, and returns the
-launches. They are launched anew at each call here; launch_plan.py records them once per metadata.
+launches; its meta function says the metadata of results. They are launched anew at each call here; launch_plan.py
+records them once per metadata.
 
 Read next: ../ops/matmul.py, softmax.py.
 """
@@ -9,11 +14,12 @@ Read next: ../ops/matmul.py, softmax.py.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from redispatch.dispatch import DispatchKey, OpOverload, ops
 from redispatch.dispatch.tensor import Tensor, empty, wrap_dim
-from redispatch.kernels import is_contiguous
+from redispatch.kernels import is_contiguous, on_target
 from redispatch.kernels.cuda import Launch, current_stream
 from redispatch.kernels.declare import structured
 from redispatch.kernels.declare.planned import PlannedSeveral
@@ -21,8 +27,65 @@ from redispatch.kernels.declare.structured import Structured, check_no_internal_
 
 from .async_errors import late_errors
 from .copies import apart, copied, copy_on_device
-from .definitions import DEFINED, Definition, Forms, apart_from_target, on_cpu, operator
 from .operands import address_of, allocator, not_here
+
+# --- the table --------------------------------------------------------------------------------------------------------
+
+
+Forms = Iterable[tuple[OpOverload, Callable[..., Any]]]
+
+
+class Definition(NamedTuple):
+    """Overloads with their kernels; whether these are recorded (launch_plan.py)."""
+
+    title: str
+    forms: Callable[[], Forms]
+    recorded: bool = True
+
+
+DEFINED: list[Definition] = []
+
+
+def kernel_of(*names: str, recorded: bool = True) -> Callable[..., Any]:
+    """Registers a function as the kernel of overloads of the namespace aten."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        DEFINED.extend(Definition(name, lambda name=name: [(operator(name), function)], recorded) for name in names)  # type: ignore[misc]  # mypy gives up on a default argument
+        return function
+
+    return register
+
+
+def as_on_cpu(title: str, *overloads: OpOverload | None) -> None:
+    """Registers the CPU's kernels of overloads, which ask a table for what does the work on a device."""
+    DEFINED.append(Definition(title, lambda: [(op, unmarked(on_cpu(op))) for op in overloads if op is not None]))
+
+
+def operator(name: str) -> OpOverload:
+    """The overload of the namespace aten with this name."""
+    base, _, overload = name.partition(".")
+    return getattr(getattr(ops.aten, base), overload or "default")
+
+
+def on_cpu(op: OpOverload) -> Callable[..., Any]:
+    """The kernel of an operator at the key CPU, which may know of other devices."""
+    function: Callable[..., Any] = op.registrations[DispatchKey.CPU][-1].function
+    return function
+
+
+def apart_from_target(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as called by itself, where another operator's kernel calls it that runs on a device
+    (cpu_kernels.py): the operators that it calls choose where they run."""
+
+    def kernel(*args: Any) -> Any:
+        with on_target(None):
+            return function(*args)
+
+    return kernel
+
+
+# --- launches ---------------------------------------------------------------------------------------------------------
+
 
 SCRATCH, ERRORS = -2, -1  # stand behind the tensors
 

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .memory import LOCAL, SHARED, WINDOW, Arena
+from .memory import LOCAL, SHARED, WINDOW, Arena, OwnMemory, Races
 from .parser import Kernel
-from .races import OwnMemory, Races
 
 Dim = tuple[int, int, int]
 Lanes = Any  # an array of lanes' numbers, or EVERY

@@ -2,7 +2,7 @@
 
 `step(instruction, kernel)` is a function `(grid, lanes)`, made once. Arithmetic comes from the tables of
 `arithmetic.py`; here is what needs more than the lane's own numbers: memory, votes, shuffles, atomics, carries.
-A register holds bits. Which numbers they mean is said by each instruction's type. Read next: `lanes.py`.
+A register holds bits. Which numbers they mean is said by each instruction's type. Read next: `device.py`.
 """
 
 from __future__ import annotations
