@@ -94,7 +94,7 @@ class Product:
         self.compute = IN_64 if scale in ("float64", "complex128") else IN_32
 
     def on(self, driver: Driver) -> Start:
-        """What computes it: `start(arguments, stream)`."""
+        """Returns the function that computes it: `start(arguments, stream)`."""
         cublas: Any = driver.blas
         run, handle, kind = cublas.api.gemm_strided_batched_ex, cublas.handle, DATA[self.dtype]
         turn_b, turn_a, columns, rows, inner, step_b, step_a, step_out, count = self.numbers
@@ -130,7 +130,7 @@ class Triangles:
         self.one = np.ones(1, dtype)
 
     def on(self, driver: Driver) -> Start:
-        """What solves it: `start(arguments, stream)`."""
+        """Returns the function that solves it: `start(arguments, stream)`."""
         cublas: Any = driver.blas
         run, handle = getattr(cublas.api, f"{self.LETTERS[self.dtype]}trsm"), cublas.handle
         one, (next_b, column_b, next_a, column_a) = self.one.ctypes.data, self.steps  # `self` keeps it

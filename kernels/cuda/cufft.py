@@ -35,7 +35,7 @@ ALIGNED = 256  # bytes, where working memory begins
 
 
 class Layout(NamedTuple):
-    """What a plan is made for, in the words of cufftMakePlanMany64."""
+    """The layout of a plan, in the words of cufftMakePlanMany64."""
 
     n: tuple[int, ...]
     inembed: tuple[int, ...]
@@ -116,7 +116,7 @@ class Transformation:
         self.nbytes = self.work + span
 
     def on(self, driver: Driver) -> Start:
-        """What computes it: `start(arguments, stream)`."""
+        """Returns the function that computes it: `start(arguments, stream)`."""
         fft: Any = driver.fft
         plan, api, direction = self.plan, fft.api, (self.direction,) if self.plan.directed else ()
 

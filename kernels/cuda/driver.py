@@ -1,4 +1,4 @@
-"""What the library asks of a GPU, and which GPU it asks: a card, the simulator, or nobody.
+"""The interface to a GPU, and the choice of the GPU: a card, the simulator, or none.
 
     REDISPATCH_CUDA=sim     the simulator (simulated_driver.py), on any machine
     REDISPATCH_CUDA=late    the simulator, whose streams do their work as late as those of a card may (`LateDriver`)
@@ -158,7 +158,7 @@ class Driver:
         raise NotImplementedError
 
     def properties(self, device: int) -> dict[str, int]:
-        """What a device has, under PyTorch's names: here what kernels are written for, and one processor."""
+        """Returns a device's properties, by PyTorch's names: here those that kernels are written for."""
         return {
             "multi_processor_count": 1,
             "warp_size": 32,
@@ -212,7 +212,7 @@ class Driver:
         raise NotImplementedError
 
     def end_capture(self, stream: int) -> Any:
-        """What was noted, as a graph. RuntimeError where something happened that may not happen meanwhile."""
+        """Ends the capture, and returns its graph. RuntimeError where something forbidden happened meanwhile."""
         raise NotImplementedError
 
     def captured(self, stream: int) -> bool:

@@ -122,7 +122,7 @@ def magic(divisor: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What an elementwise kernel is compiled for, beside its scalar function.
+    """The version of an elementwise kernel, beside its scalar function.
 
     layout: per input, `a` array, `r` array that is the same along a row, `t` one that is turned, `0` one element for
     all, `n` a Python number. dims: 0 for the contiguous form. With a width of more than 1 they are those of rows, whose
@@ -182,7 +182,7 @@ class _Writer:
         return tuple(found)
 
     def once(self) -> list[str]:
-        """What is the same for all elements: numbers, and operands of one element."""
+        """Writes what is the same for all elements: numbers, and operands of one element."""
         lines = []
         for k, how in enumerate(self.form.layout):
             if how == "n":
@@ -365,7 +365,7 @@ class Ready:
 
 
 def packing(compute: str, fit: Callable[[Any], Any]) -> Callable[[Any], int]:
-    """What makes an argument of a Python number for kernels that compute in this type."""
+    """Makes the function from a Python number to an argument of kernels that compute in this type."""
     if compute != "float32":
         return lambda number: as_argument(fit(number), compute)
 
@@ -487,7 +487,7 @@ class OnCUDA:
 
 
 def memory_of(x: Operand) -> Memory:
-    """What stands for the array in a device's operand."""
+    """Returns the memory that stands for the array in a device's operand."""
     memory: Any = x.array
     return memory
 

@@ -34,7 +34,7 @@ WORDS = 4  # of an error: the operator's number, 0 for none; the index; the size
 
 
 class Form(NamedTuple):
-    """What a kernel is compiled for. how: None reads."""
+    """The version of a kernel. how: None reads."""
 
     dtype: str
     indices: tuple[tuple[str, bool], ...]  # dtype, and whether negative ones count from the end

@@ -70,7 +70,7 @@ class Launch:
     block: Dim
 
     def on(self, driver: Driver) -> Start:
-        """What launches it, for callers that keep it: `start(arguments, stream)`."""
+        """Returns its launcher on a driver, for callers that keep it: `start(arguments, stream)`."""
         return driver.prepared(self.kernel.on(driver), self.grid, self.block)
 
     def start(self, memory: Memory, arguments: Sequence[int | float]) -> None:

@@ -45,7 +45,7 @@ class LoopSource(Source):
 
 
 class Form(NamedTuple):
-    """What one argument of a loop is on a device: "tuple" of so many numbers, "table", "array", "scratch", "number"."""
+    """The form of a loop's argument on a device: "tuple" of so many numbers, "table", "array", "scratch", "number"."""
 
     kind: str
     type: str
@@ -82,7 +82,7 @@ class DeviceLoop:
         room.launch(where, [steps, lo, *values])
 
     def argument(self, room: Any, k: int, given: Any, kind: str, steps: int) -> tuple[Form, list[Any], Any]:
-        """What an argument is, the numbers by which it is passed, and what must live until the launch."""
+        """Returns the form of an argument, the numbers by which it is passed, and what must live until the launch."""
         if isinstance(given, Scratch):
             piece = room.memory(given.each * steps, given.dtype)
             return Form("scratch", given.dtype), [piece.address, given.each], piece

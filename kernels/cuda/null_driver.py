@@ -23,7 +23,7 @@ from .driver import CAPACITY, TAPES, Dim, Driver, OutOfDeviceMemory, Start, not_
 
 
 class Recorded:
-    """What streams were asked to do while they were captured: `steps`, in order."""
+    """The work of streams while they were captured: `steps`, in order."""
 
     def __init__(self, origin: int) -> None:
         self.origin = origin

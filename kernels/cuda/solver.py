@@ -78,7 +78,7 @@ class Factor:
         self.arguments, self.asked = arguments, asked or arguments
 
     def on(self, driver: Driver) -> Start:
-        """What calls it: `start(addresses, stream)`."""
+        """Returns its caller: `start(addresses, stream)`."""
         solver: Any = driver.solver
         run, size_of = getattr(solver.api, self.name), getattr(solver.api, f"{self.name}_buffer_size")
 

@@ -22,7 +22,7 @@ class CUDAError(Exception):
 
 
 class World:
-    """What all the fakes share: the GPU, who is current where, who is captured."""
+    """The state that all the fakes share: the GPU, who is current where, who is captured."""
 
     def __init__(self, real_api, real_core, devices, memory):
         self.api, self.core, self.devices = real_api, real_core, devices

@@ -1,4 +1,4 @@
-"""What the tests of operator families on the simulated device have in common."""
+"""Helpers of the tests of operator families on the simulated device."""
 
 import redispatch as rd
 from redispatch.testing import assert_close

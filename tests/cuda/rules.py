@@ -31,7 +31,7 @@ def is_wide(source):
 
 
 def problems(source, target, text=None):
-    """What is wrong with a kernel for such cards, in words. `text` is PTX that they are given, where it is of older
+    """Says what is wrong with a kernel for such cards. `text` is PTX that they are given, where it is of older
     ones; by default it is compiled for them."""
     cubin = compiler.cubin(source, target) if text is None else compiler.link(text, target)
     text = compiler.ptx(source, target) if text is None else text

@@ -182,7 +182,7 @@ def test_a_changed_kernel_is_noticed(simulator, change, monkeypatch, request):
     assert before in written.text
 
     def forget():
-        """What was recorded of the kernels as they are."""
+        """The values recorded of the kernels as they are."""
         for one in (efficient, efficient_backward):
             one.registrations[DispatchKey.CUDA][-1].function.__self__.forget()
 

@@ -108,7 +108,7 @@ def test_layouts_in_place_and_out():
 
 
 def launched(simulator, function):
-    """What a call gave, and the names of the kernels that were launched for it."""
+    """Returns the result of a call, and the names of the kernels that were launched for it."""
     device, names = simulator.device, []
     launch = device.launch
     try:
@@ -341,7 +341,7 @@ def test_an_argument_of_another_kind_is_refused_as_a_card_would_misread_it(simul
 
 
 def python(folder, *arguments, **environment):
-    """What a new process prints, with compiled kernels in `folder`."""
+    """Returns what a new process prints, with compiled kernels in `folder`."""
     known = {**os.environ, "REDISPATCH_CACHE_DIR": str(folder), **environment}
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=known, check=True).stdout
 

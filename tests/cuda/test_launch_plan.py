@@ -17,7 +17,7 @@ F = rd.nn.functional
 
 
 def kernel_of(op):
-    """What is remembered of an overload."""
+    """Returns the recorded kernel of an overload."""
     return op.registrations[DispatchKey.CUDA][-1].function.__self__
 
 

@@ -30,7 +30,7 @@ KINDS = (barrier, shuffle, shuffle_up, store, load)
 
 
 def ran(code, name, blocks, outs, *arguments):
-    """What lies in memory like `outs` afterwards, whose addresses stand where these arrays are among the arguments."""
+    """Returns the memory like `outs` afterwards, whose addresses stand where these arrays are among the arguments."""
     bench = Bench(code)
     places = {id(out): bench.device.allocate(out.nbytes) for out in outs}
     told = []

@@ -1,4 +1,4 @@
-"""What the machine code of every kernel must and must not hold, for sm_80 and sm_90. No GPU is needed.
+"""Rules for the machine code of every kernel, for sm_80 and sm_90. No GPU is needed.
 
 The kernels are those that the table of operators asks a device for. `make test` looks at all that the simulator runs
 (test_table.py), and compiles for both, of every dtype, those that are drawn; `make test-all` compiles all, which takes

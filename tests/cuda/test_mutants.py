@@ -31,7 +31,7 @@ class Bench:
         return address
 
     def run(self, name, grid, block, out, *arguments):
-        """What lies in memory like `out` afterwards; the address of that memory is the first argument but for `n`."""
+        """Returns the memory like `out` afterwards, whose address is the first argument but for `n`."""
         address = self.device.allocate(out.nbytes)
         values = [address if value is OUT else value for value in arguments]
         self.device.launch(self.module, name, (grid, 1, 1), (block, 1, 1), values)

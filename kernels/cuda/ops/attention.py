@@ -176,7 +176,7 @@ def no_choices(seed, offset, row, column, columns, limit, high):
 
 @integral
 def factor_of(bits, place, factor):
-    """What a weight is multiplied by: 0, where it is left out."""
+    """Returns the factor of a weight: 0, where it is left out."""
     return factor if (bits >> place) & 1 == 1 else ZERO
 
 
@@ -475,7 +475,7 @@ class Attention:
         self.drops, self.adds = dropout > 0, bias is not None
 
     def given(self, high: int, wide: int, widest: int, chosen: Callable = chosen_along_rows) -> dict[str, object]:
-        """What a version of a kernel is told: how many rows and columns a thread has, and the widest of its walks."""
+        """Returns the names of a version of a kernel: of so many rows and columns a thread, and its widest walk."""
         scored, weighed = walks_of(self.dtype)
         line = 16 * high + 1
         shape = {"HIGH": high, "WIDE": wide, "PITCH": line, "SUMS": high * wide, "SCORES": high * 4}
@@ -485,7 +485,7 @@ class Attention:
         return {**shape, **memory, **choice, **score, "lowest": LOWEST}
 
     def forward(self, out: Operand, kept_rows: int) -> tuple[Launch, tuple[int, ...]]:
-        """What fills `out` and, for so many rows of each head, the logarithms of sums."""
+        """Returns the launch that fills `out` and, for so many rows of each head, the logarithms of sums."""
         wide = each(self.value_width)
         high = 2 if wide + 2 * self.drops + self.adds <= 8 else 1
         dtypes = (self.dtype, "float32", "int64", "int64", *[self.dtype] * 3, self.bias_dtype)
@@ -494,7 +494,7 @@ class Attention:
         return ATTENDED.launch("float32", dtypes, blocks, **self.given(high, wide, wide)), rest
 
     def products(self, grad: Operand, out: Operand) -> tuple[Launch, tuple[int, ...]]:
-        """What fills the float32 numbers, one for each row, that both gradients need."""
+        """Returns the launch that fills the float32 numbers, one for each row, that both gradients need."""
         count = self.batch * self.heads * self.rows
         rest = (count, self.rows, self.heads, self.value_width, *grad.strides[:3], *out.strides[:3])
         return PRODUCTS.launch("float32", ("float32", self.dtype, self.dtype), -(-count // 16)), rest
@@ -502,7 +502,7 @@ class Attention:
     def of_queries(
         self, to: Operand | None, to_bias: Operand | None, grad: Operand, kept_rows: int
     ) -> tuple[Launch, tuple[int, ...]]:
-        """What fills the gradients of the query and of the bias, which has all scores' shape."""
+        """Returns the launch that fills the gradients of the query and of the bias, which has all scores' shape."""
         wide, high = each(self.width), 2
         dtypes = (self.dtype, self.bias_dtype, "float32", *[self.dtype] * 4, self.bias_dtype, *AFTER_BIAS)
         wanted = [int(to is not None), int(to_bias is not None)]
@@ -516,7 +516,7 @@ class Attention:
     def of_keys(
         self, to: Operand | None, to_value: Operand | None, grad: Operand, kept_rows: int
     ) -> tuple[Launch, tuple[int, ...]]:
-        """What fills the gradients of key and value."""
+        """Returns the launch that fills the gradients of key and value."""
         wide, value_wide = each(self.width), each(self.value_width)
         widest = max(wide, value_wide)
         high = 4 if widest <= 4 else 2 if widest <= 8 else 1
@@ -552,7 +552,7 @@ def adding_of(dtype: str) -> Callable:
 
 
 def loaded(dtype: str) -> Callable:
-    """What makes float32 of what lies in memory."""
+    """Returns the function from the bits in memory to float32."""
     return in_turn([*loading(dtype), *conversion(dtype, "float32"), CONVERT["float32"]])
 
 

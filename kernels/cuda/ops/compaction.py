@@ -1,4 +1,4 @@
-"""What is kept of many elements on a GPU: the places of those that are not zero, of a mask, the first of each run.
+"""Keeping some of many elements on a GPU: the places of those that are not zero, of a mask, the first of each run.
 
 Blocks count what is to be kept of their pieces; a scan of these counts says where each block's results begin, and its
 last one how many there are, which the host reads, and so waits for; then the blocks count again, and write. An element
@@ -124,7 +124,7 @@ class Kept(NamedTuple):
 
 
 def counts_of(dtype: str, n: int, runs: bool) -> Kept:
-    """What counts what is kept of `n` elements; there are some."""
+    """Returns the launches that count how many of `n` elements are kept; there are some."""
     tile = CUT.threads * 4
     piece = -(-n // (tile * CUT.most)) * tile
     parts = -(-n // piece)

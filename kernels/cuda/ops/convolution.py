@@ -250,7 +250,7 @@ class Geometry(NamedTuple):
     groups: int
 
     def numbers(self) -> tuple[int, ...]:
-        """What kernels are told of it."""
+        """Returns its numbers as kernels take them."""
         lists = (self.image, self.counts, self.window, self.stride, self.padding, self.dilation)
         return (*(number for one in lists for number in one), self.into, self.made, self.groups)
 

@@ -55,7 +55,7 @@ def flip(self: Tensor, dims: Sequence[int]) -> Tensor:
 
 @composite_of("roll")
 def roll(self: Any, shifts: Sequence[int], dims: Sequence[int]) -> Tensor:
-    """What is pushed out at the end of a dimension comes in at its start; without dims, of the flattened tensor."""
+    """Shifts elements along dimensions, from the end to the start; without dims, of the flattened tensor."""
     shape.roll_op.meta_function(self, shifts, dims)
     if not self._shape.numel():
         return self.clone()

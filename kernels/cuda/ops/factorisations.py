@@ -43,7 +43,7 @@ from ..runtime.async_errors import late_errors
 from ..runtime.copies import copied, copy_on_device
 from ..runtime.operands import allocator
 from ..runtime.structured import ERRORS, Task, launched
-from ..templates import THREADS, WARP, Written, add, block_total, conjugate, over_lanes, threads_for
+from ..templates import THREADS, WARP, Written, add, block_total, conjugate, over_lanes, part, threads_for
 
 int32, int64 = np.int32, np.int64
 
@@ -89,7 +89,7 @@ def larger(best, place, distance):
 
 
 def arithmetic(dtype: str) -> dict[str, object]:
-    """What the kernels call, for numbers of a dtype: `conj`, `real`, `imag`, `squared`, `sized`, `total_of`, and
+    """Returns the functions that kernels call, for a dtype: `conj`, `real`, `imag`, `squared`, `sized`, `total_of`, and
     `nought` and `unit`, the real 0 and 1."""
     kind = np.dtype(dtype)
     wide = kind.kind == "c"
@@ -106,6 +106,21 @@ def arithmetic(dtype: str) -> dict[str, object]:
 
 
 # --- factorisations: a block for each matrix --------------------------------------------------------------------------
+
+
+@part
+def carried_in(work, x, m, n, source, x_row, x_column):
+    """A matrix by columns: a warp for each of them."""
+    thread = int64(cuda.threadIdx.x)
+    for column in steps(thread >> 5, n, int64(cuda.blockDim.x) >> 5):
+        for row in steps(thread & 31, m, 32):
+            work[column * m + row] = load_x(x[source + row * x_row + column * x_column])
+
+
+@part
+def carried_out(out, base, work, elements):
+    for place in steps(int64(cuda.threadIdx.x), elements, int64(cuda.blockDim.x)):
+        out[base + place] = store_out(work[place])
 
 
 def cholesky_of_each(out, info, x, n, upper, x_step, x_row, x_column):
@@ -163,9 +178,7 @@ def lu_of_each(out, pivots, info, x, m, n, x_step, x_row, x_column):
     work = cuda.shared.array(SIZE, compute) if SHARED else advanced(out, base)
     chosen = cuda.shared.array(1, int64)
     lane, warp, warps = thread & 31, thread >> 5, threads >> 5
-    for column in steps(warp, n, warps):
-        for row in steps(lane, m, 32):
-            work[column * m + row] = load_x(x[source + row * x_row + column * x_column])
+    carried_in(work, x, m, n, source, x_row, x_column)
     # Nobody waits here, nor at the end of a step: what is looked at next, a column by the lanes of warp 0, these lanes
     # have written themselves.
     k, failed = int64(0), int64(0)
@@ -208,8 +221,7 @@ def lu_of_each(out, pivots, info, x, m, n, x_step, x_row, x_column):
     if thread == 0:
         info[matrix] = int32(failed)
     if SHARED:  # the last step changed nothing behind its last barrier
-        for place in steps(thread, m * n, threads):
-            out[base + place] = store_out(work[place])
+        carried_out(out, base, work, m * n)
 
 
 def reflections_of_each(out, tau, x, m, n, x_step, x_row, x_column):
@@ -219,9 +231,7 @@ def reflections_of_each(out, tau, x, m, n, x_step, x_row, x_column):
     work = cuda.shared.array(SIZE, compute) if SHARED else advanced(out, base)
     parts = cuda.shared.array(32, real_kind)
     lane, warp, warps = thread & 31, thread >> 5, threads >> 5
-    for column in steps(warp, n, warps):
-        for row in steps(lane, m, 32):
-            work[column * m + row] = load_x(x[source + row * x_row + column * x_column])
+    carried_in(work, x, m, n, source, x_row, x_column)
     cuda.syncthreads()
     for k in steps(int64(0), few, 1):
         squares = nought
@@ -254,8 +264,7 @@ def reflections_of_each(out, tau, x, m, n, x_step, x_row, x_column):
                 work[column * m + row] -= work[k * m + row] * along
         cuda.syncthreads()
     if SHARED:
-        for place in steps(thread, m * n, threads):
-            out[base + place] = store_out(work[place])
+        carried_out(out, base, work, m * n)
 
 
 # --- with factors: all columns are worked on at once ------------------------------------------------------------------

@@ -168,7 +168,7 @@ KERNEL = Written(transformed_lines, ("out", "x", "twiddles", "factors", "table")
 
 
 def given(compute: str, out: str, x: str) -> dict[str, object]:
-    """What the kernel names beside what `Written` puts there."""
+    """Returns the names of the kernel beside those that `Written` puts there."""
     real = DTYPES[out].kind != "complex"
     reads = number_at if DTYPES[x].kind != "complex" else pair_at
     ends = {"of_out": real_part if real else as_is, "put_out": put_number if real else put_pair, "x_at": reads}
@@ -226,7 +226,7 @@ def roots(k: np.ndarray, n: int) -> np.ndarray:
 
 
 def twiddle_table(size: int, after: int, compute: str) -> np.ndarray:
-    """What a pass reads: the roots of its own size; of `size after`, the first FINE, and every FINE-th."""
+    """Makes the roots that a pass reads: those of its own size; of `size after`, the first FINE, and every FINE-th."""
     found = [roots(np.arange(size), size)]
     if after > 1:
         whole = size * after
@@ -274,7 +274,7 @@ class Transform(NamedTuple):
 
 
 class Table(NamedTuple):
-    """What is sent to a device once: `make(*key)`, in the type of the numbers, or int64."""
+    """A table that is sent to a device once: `make(*key)`, in the type of the numbers, or int64."""
 
     make: Callable[..., np.ndarray]
     key: tuple[Any, ...]
@@ -388,7 +388,7 @@ def is_across(end: End) -> bool:
 def stage_table(
     sizes: Sequence[int], x_steps: Sequence[int], out_steps: Sequence[int], size: int, within: Sequence[int]
 ) -> np.ndarray:
-    """What a kernel reads of dimensions and of stages."""
+    """Makes the table of dimensions and of stages that a kernel reads."""
     found: list[int] = []
     for one, x_step, out_step in zip(sizes, x_steps, out_steps, strict=True):
         found += [one, *magic(one), x_step, out_step]

@@ -81,7 +81,7 @@ def nll_sums(out, total, sums, x, labels, weight, errors, count, rest, classes, 
 
 
 def nll_sums_of_sums(out, total, sums, blocks, mean):
-    """What the blocks of `nll_sums` left, added up."""
+    """Adds up the sums that the blocks of `nll_sums` left."""
     parts = cuda.shared.array(THREADS, compute)
     thread = int64(cuda.threadIdx.x)
     loss, used = zero, zero

@@ -182,7 +182,7 @@ ROWS, COLUMNS = Written(scan_rows, ARRAYS, at_once=512), Written(scan_columns, A
 
 
 class Operation(NamedTuple):
-    """What a scan carries along. All functions are for the type that is computed in.
+    """The operation of a scan. All functions are for the type that is computed in.
 
     nothing: what changes nothing, as a function of that type. placed: whether a number goes with its place.
     """
@@ -216,7 +216,7 @@ def later_smallest(a, b):
 
 @once
 def number(compute: str, value: float) -> Callable:
-    """What returns a number of that type."""
+    """Makes a function that returns a number of that type."""
     start = np.dtype(compute).type(value)
 
     def constant():

@@ -45,7 +45,7 @@ def inside(place, size):
 
 
 def reduced_runs(out, x, offsets, outputs, runs, size, inner, start, nothing, averages, empty_mean):
-    """What `start` and the entries of each run come to. Lanes that have none of these begin with `nothing`."""
+    """Combines `start` and the entries of each run. Lanes that have none of these begin with `nothing`."""
     thread = int64(cuda.blockIdx.x) * THREADS + int64(cuda.threadIdx.x)
     index, lane = thread // LANES, thread % LANES
     if index < outputs:

@@ -1,4 +1,4 @@
-"""What is chosen of a line by its rank, on a GPU: the first few in order, the middle one, the most frequent one.
+"""Choosing of a line by rank, on a GPU: the first few in order, the middle one, the most frequent one.
 
 Of a line that `sort.py` has put in order, by keys, `rank_in_order` takes one element, and `longest_runs` the key that
 occurs most often. A long line need not be put in order for its first elements: a block per line finds the key of the

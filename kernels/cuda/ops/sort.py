@@ -84,7 +84,7 @@ class Key(NamedTuple):
         return "int64" if self.bits == 64 else "int32"
 
     def flip(self, descending: bool) -> int:
-        """What keys are combined with by exclusive or, to turn the order round."""
+        """Returns the bits that turn the order of keys round by exclusive or."""
         return (-1 if self.bits == 64 else (1 << self.bits) - 1) if descending else 0
 
     def given(self) -> dict[str, object]:

@@ -270,7 +270,7 @@ def sent_as_it_lies(x: Tensor, here: Any, computes: bool) -> Tensor:
 
 
 def put_back(target: Tensor, result: Tensor, computes: bool) -> None:
-    """What the CPU has written, where it is to be written; an `out=` that it has resized is resized."""
+    """Writes what the CPU has written where it is to be written; an `out=` that it has resized is resized."""
     if target._shape != result._shape:
         resize(target, result._shape, tuple(result._stride))
     if computes and result._shape.numel():

@@ -73,12 +73,12 @@ def start() -> Started:
 
 
 def started() -> Started | None:
-    """What `start` made, if it was called."""
+    """Returns the devices that `start` made, if it was called."""
     return _started
 
 
 def stands_for(generator: Generator, count: int) -> tuple[int, int] | None:
-    """What stands for seed and offset on a tape (launch_recorder.py), and in a graph (rng_state.py)."""
+    """Returns the stand-ins of seed and offset on a tape (launch_recorder.py), or in a graph (rng_state.py)."""
     on_tape = taken(generator, count)
     running = started()
     if on_tape is not None or running is None or not running.recorded:

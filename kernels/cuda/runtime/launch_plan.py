@@ -153,7 +153,7 @@ class Recorded(Deciding):
             return EACH_TIME
 
     def taped(self, args: tuple[Any, ...], tape: Tape, bits: Sequence[int]) -> Taped:
-        """What a run of the kernel on a tape leaves there."""
+        """Runs the kernel on a tape, and returns the tape."""
         left = iter(bits)
         places: list[int | None] = []
 

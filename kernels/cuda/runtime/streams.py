@@ -178,7 +178,7 @@ def stream(stream: Stream | None) -> Any:
 
 
 class StreamContext:
-    """What `stream(s)` is, as a class."""
+    """`stream(s)` as a class."""
 
     def __init__(self, stream: Stream | None) -> None:
         self.stream = stream

@@ -1,4 +1,4 @@
-"""What has kernels at the key CUDA, and how files of operators say so; `devices.py` registers them when devices start.
+"""The table of kernels at the key CUDA, and how files of operators fill it; `devices.py` registers it at the start.
 
     @kernel_of("masked_fill.Tensor")     a function that launches
     @composite_of("flip")                one in other operators, for all forms of the operator

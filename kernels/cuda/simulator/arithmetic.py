@@ -1,4 +1,4 @@
-"""What each arithmetic instruction computes: pure functions over numpy arrays, one element a lane.
+"""Arithmetic instructions as pure functions over numpy arrays, one element a lane.
 
 `operation(("fma", "rn", "f32"))` is an `Operation`: the types of the sources and of the result, and the function
 between them. The functions say what the ISA says, where numpy means something else: shifts clamp, integer division
@@ -40,7 +40,7 @@ class Unknown(Exception):
 
 
 def operation(opcode: tuple[str, ...]) -> Operation:
-    """What an opcode computes. Unknown for one that is not here."""
+    """Looks up what an opcode computes. Unknown for one that is not here."""
     name, *modifiers = opcode
     kind = modifiers[-1] if modifiers else ""
     for table in (_memoryless, _compare, _convert, _float, _integer):

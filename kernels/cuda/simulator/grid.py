@@ -20,7 +20,7 @@ WARP = 32
 
 
 class KernelFault(RuntimeError):
-    """What a kernel did wrong. Fields: `kernel`, `line` (of its PTX), `block` and `thread` (x, y, z), `address`."""
+    """A kernel's mistake. Fields: `kernel`, `line` (of its PTX), `block` and `thread` (x, y, z), `address`."""
 
     def __init__(
         self, message: str, kernel: str, line: int, block: Dim, thread: Dim, address: int | None, instruction: str
