@@ -80,7 +80,7 @@ def wait_for_launches(driver: Driver) -> None:
 def driver_for(word: str) -> Driver | None:
     """Makes the driver that REDISPATCH_CUDA names."""
     if word == "null":
-        from .simulated_driver import NullDriver  # here, as the next one: both are drivers themselves
+        from .null_driver import NullDriver  # here, as the next one: both are drivers themselves
 
         return NullDriver()
     if word == "sim":
