@@ -25,7 +25,6 @@ from redispatch.kernels.engine.program import steps
 from redispatch.kernels.ops import extremes
 
 from ..compiler import CUDA as cuda
-from ..launch import Launch
 from ..runtime.structured import SCRATCH, ByWork, Task, around, as_on_cpu, define, filled_anyhow
 from ..templates import THREADS, WARP, Written
 from .scan import pieces
@@ -85,50 +84,29 @@ class Cut(NamedTuple):
 CUT = Cut()
 
 
-class Planned(NamedTuple):
-    """One launch, or two with so many places between them; each with what it is told behind its arrays."""
+def launches_of(self: Tensor, dim: int | None, largest: bool, values: bool, tensors: tuple[int, ...]) -> list[Task]:
+    """One launch, or two with places between them; `tensors` are the numbers of values, places and `self` in a task."""
+    outer, size, inner = (1, self._shape.numel(), 1) if dim is None else around(self._shape, dim)
+    lines, together = outer * inner, WARP if inner >= WARP else 1
+    if not lines:
+        return []
+    dtype, threads = self._dtype.name.replace("bool", "uint8"), CUT.threads
+    parts, piece = pieces(size, CUT.piece * (1 if together == 1 else threads // WARP), lines, CUT.groups * together)
+    given = {"VALUES": values, "TOGETHER": together, "THREADS": threads, "beats": is_above if largest else is_below}
+    told = (*tensors[:2], SCRATCH if parts > 1 else tensors[1], tensors[2])
+    kinds = dtype, "int64", "int64", dtype
 
-    steps: tuple[tuple[Launch, tuple[int, ...]], ...]
-    found: int
+    def task(again: bool, size: int, length: int, parts: int, piece: int) -> Task:
+        blocks = -(-lines * parts // together)
+        launch = BEST.launch(DTYPES[dtype].compute, kinds, blocks, threads, AGAIN=again, **given)
+        return Task(launch, told, (lines * parts, size, length, inner, parts, piece), scratch)
 
-
-def planned(dtype: str, outer: int, size: int, inner: int, largest: bool, values: bool) -> Planned:
-    """The launches for `outer * inner` lines of `size` elements, of which there are some."""
-    dtype, lines = dtype.replace("bool", "uint8"), outer * inner
-    together = WARP if inner >= WARP else 1
-    parts, piece = pieces(size, CUT.piece * (1 if together == 1 else CUT.threads // WARP), lines, CUT.groups * together)
-
-    def step(again: bool, size: int, length: int, parts: int, piece: int) -> tuple[Launch, tuple[int, ...]]:
-        kernel = BEST.kernel(
-            DTYPES[dtype].compute,
-            (dtype, "int64", "int64", dtype),
-            AGAIN=again,
-            VALUES=values,
-            TOGETHER=together,
-            THREADS=CUT.threads,
-            beats=is_above if largest else is_below,
-        )
-        launch = Launch(kernel, (-(-lines * parts // together), 1, 1), (CUT.threads, 1, 1))
-        return launch, (lines * parts, size, length, inner, parts, piece)
-
-    first = step(False, size, size, parts, piece)
-    if parts == 1:
-        return Planned((first,), 0)
-    return Planned((first, step(True, parts, size, 1, parts)), lines * parts)
+    scratch = 8 * lines * parts if parts > 1 else 0
+    first = task(False, size, size, parts, piece)
+    return [first] if parts == 1 else [first, task(True, parts, size, 1, parts)]
 
 
 # --- operators --------------------------------------------------------------------------------------------------------
-
-
-def launches_of(self: Tensor, dim: int | None, largest: bool, values: bool, tensors: tuple[int, ...]) -> list[Task]:
-    """The launches; `tensors` are the numbers of values, places and `self` in a task."""
-    lines = (1, self._shape.numel(), 1) if dim is None else around(self._shape, dim)
-    if not lines[0] * lines[2]:
-        return []
-    plan = planned(self._dtype.name, *lines, largest, values)
-    found = SCRATCH if plan.found else tensors[1]
-    told = (*tensors[:2], found, tensors[2])
-    return [Task(launch, told, rest, 8 * plan.found) for launch, rest in plan.steps]
 
 
 def argmax_work(out: Tensor, self: Tensor, dim: int | None, keepdim: bool) -> list[Task]:

@@ -29,6 +29,8 @@ from redispatch.kernels.ops.pair_losses import (
     reduced,
     smooth_l1_op,
 )
+from redispatch.kernels.ops.replacing import check_enough, check_masked_scatter
+from redispatch.kernels.ops.shape import check_repeats, check_total
 
 from ..runtime.copies import copy_on_device
 from ..runtime.cpu_kernels import on_device
@@ -103,19 +105,11 @@ def from_diagonal(x: Any) -> Any:
 @composite_of("masked_scatter_")
 def masked_scatter_inplace(self: Any, mask: Any, source: Any) -> Any:
     """Puts the first elements of `source`, in order, where the mask is true."""
-    if self._dtype is not source._dtype:
-        raise RuntimeError(
-            f"masked_scatter: expected self and source to have same dtypes but got{self._dtype.tensor_name} and "
-            f"{source._dtype.tensor_name}"
-        )
-    if mask._dtype is not dtypes.bool:
-        raise RuntimeError(
-            f"masked_scatter_ only supports boolean masks, but got mask with dtype {mask._dtype.tensor_name}"
-        )
+    check_masked_scatter(self, mask, source)
     flat = mask.expand(list(self._shape)).reshape([-1])
     upto = flat.cumsum(0)
-    if flat._shape[0] and int(upto[-1].item()) > source._shape.numel():
-        raise RuntimeError("Number of elements of source < number of ones in mask")
+    if flat._shape[0]:
+        check_enough(source, int(upto[-1].item()))
     if source._shape.numel() and flat._shape[0]:
         chosen = source.reshape([-1]).index_select(0, (upto - 1).clamp(0, source._shape.numel() - 1))
         self.copy_(aten.where.self(flat, chosen, self.reshape([-1])).reshape(list(self._shape)))
@@ -131,16 +125,10 @@ def masked_scatter(self: Any, mask: Any, source: Any) -> Any:
 @composite_of("repeat_interleave.Tensor")
 def repeat_interleave(repeats: Any, output_size: int | None) -> Any:
     """0 repeats[0] times, 1 repeats[1] times, ...: the indices that repeat by."""
-    if repeats._dtype.name not in ("int32", "int64"):
-        raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{repeats._dtype.tensor_name}'")
-    if len(repeats._shape) != 1:
-        raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
-    if repeats._shape[0] and int(repeats.min().item()) < 0:
-        raise RuntimeError("repeats can not be negative")
-    ends = repeats.cumsum(0)
-    total = int(ends[-1].item()) if repeats._shape[0] else 0
-    if output_size is not None and output_size != total:
-        raise RuntimeError("allocated size does not match required size")
+    check_repeats(repeats)
+    ends, some = repeats.cumsum(0), repeats._shape[0] > 0
+    total = int(ends[-1].item()) if some else 0
+    check_total(int(repeats.min().item()) if some else 0, total, output_size)
     return below_or_at(ends, counted(total, repeats), True).to(repeats._dtype)
 
 

@@ -38,7 +38,7 @@ from ..elementwise import MOST
 from ..intrinsics import shuffle_up
 from ..launch import Launch
 from ..runtime.structured import SCRATCH, Task, around, as_on_cpu, filled_anyhow, work_of
-from ..templates import THREADS, WARP, Written, accumulating, add, multiply
+from ..templates import THREADS, WARP, Written, accumulating, add, multiply, part
 
 EACH = 4  # neighbours that a thread takes
 FEW = (4, WARP)  # threads of a line that is no longer than they take at once; all others have a block
@@ -86,6 +86,13 @@ def scanning(combine: Callable, nothing: Callable, keep: Callable, kept: Callabl
 # --- the two forms ----------------------------------------------------------------------------------------------------
 
 
+@part
+def put(out, places, at, acc):
+    """Writes a result, and its place."""
+    out[at] = store_out(value_of(acc))
+    write_place(places, at, acc)
+
+
 def scan_rows(out, places, carry, x, lines, size, parts, piece):
     """A group of LANES threads for each piece of a line. TOTALS: the total of each piece is all that is wanted."""
     totals, standing = cuda.shared.array(WARPS, compute), cuda.shared.array(WARPS, int32)
@@ -115,17 +122,13 @@ def scan_rows(out, places, carry, x, lines, size, parts, piece):
         if not TOTALS:
             a, b, c, d = combine(ahead, a), combine(ahead, b), combine(ahead, c), combine(ahead, d)
             if j < end:
-                out[at] = store_out(value_of(a))
-                write_place(places, at, a)
+                put(out, places, at, a)
             if j + 1 < end:
-                out[at + 1] = store_out(value_of(b))
-                write_place(places, at + 1, b)
+                put(out, places, at + 1, b)
             if j + 2 < end:
-                out[at + 2] = store_out(value_of(c))
-                write_place(places, at + 2, c)
+                put(out, places, at + 2, c)
             if j + 3 < end:
-                out[at + 3] = store_out(value_of(d))
-                write_place(places, at + 3, d)
+                put(out, places, at + 3, d)
         before = combine(before, total)
     if TOTALS and lane == 0 and line < lines:
         carry[group] = to_hold(before)
@@ -155,21 +158,16 @@ def scan_columns(out, places, carry, x, count, size, inner, parts, piece):
             c = combine(b, c)
             acc = combine(c, d)
             if not TOTALS:
-                out[at] = store_out(value_of(a))
-                write_place(places, at, a)
-                out[at + inner] = store_out(value_of(b))
-                write_place(places, at + inner, b)
-                out[at + 2 * inner] = store_out(value_of(c))
-                write_place(places, at + 2 * inner, c)
-                out[at + 3 * inner] = store_out(value_of(acc))
-                write_place(places, at + 3 * inner, acc)
+                put(out, places, at, a)
+                put(out, places, at + inner, b)
+                put(out, places, at + 2 * inner, c)
+                put(out, places, at + 3 * inner, acc)
             j += 4
         while j < end:
             at = base + j * inner
             acc = combine(acc, taken(load_x(x[at]), j))
             if not TOTALS:
-                out[at] = store_out(value_of(acc))
-                write_place(places, at, acc)
+                put(out, places, at, acc)
             j += 1
         if TOTALS:
             carry[index] = to_hold(acc)
@@ -390,11 +388,7 @@ def planned(
         blocks, rest = -(-count // cut.threads), (count, size, inner, parts, piece)
     flags: Sequence[tuple[bool, bool]] = [(True, False), (False, True)] if parts > 1 else [(False, False)]
     launches = tuple(
-        Launch(
-            written.kernel(compute, dtypes, TOTALS=totals, CARRIED=carried, **given),
-            (blocks, 1, 1),
-            (cut.threads, 1, 1),
-        )
+        written.launch(compute, dtypes, blocks, cut.threads, TOTALS=totals, CARRIED=carried, **given)
         for totals, carried in flags
     )
     return Planned(launches, rest, carry, outer * inner * parts if parts > 1 else 0)

@@ -44,7 +44,6 @@ from .sort import (
     VALUES,
     Key,
     Sorting,
-    Step,
     X,
     aligned,
     in_order,
@@ -257,7 +256,7 @@ def first_few(dtype: str, outer: int, size: int, inner: int, wanted: int, larges
     if wanted > ROOM.slots and sorts or not takes_a_block(lines, size):
         return planned_sort(dtype, outer, size, inner, wanted, largest)
     rest = (size, inner, wanted, KEYS[dtype].flip(largest), int(sorts), 0, 0)
-    return Sorting((Step(selecting(dtype, lines, one=False), (VALUES, PLACES, X), rest),), 0)
+    return Sorting([Task(selecting(dtype, lines, one=False), (VALUES, PLACES, X), rest)])
 
 
 def of_rank(dtype: str, outer: int, size: int, inner: int, rank: int, skip_nan: bool) -> Sorting:
@@ -265,13 +264,13 @@ def of_rank(dtype: str, outer: int, size: int, inner: int, rank: int, skip_nan: 
     lines, key = outer * inner, KEYS[dtype]
     if takes_a_block(lines, size):
         rest = (size, inner, 1, 0, 0, rank, int(skip_nan))
-        return Sorting((Step(selecting(dtype, lines, one=True), (VALUES, PLACES, X), rest),), 0)
+        return Sorting([Task(selecting(dtype, lines, one=True), (VALUES, PLACES, X), rest)])
     done = planned_sort(dtype, outer, size, inner, size, False, by_keys=True)
     kinds, threads = (dtype, "int64", key.kind, "int32", dtype), ROOM.threads
     given = {"THREADS": threads, **searching(key)}
     launch = RANK.launch(DTYPES[dtype].compute, kinds, -(-lines // threads), threads, **given)
     told = (VALUES, PLACES, done.keys, done.order, X)
-    return done._replace(steps=(*done.steps, Step(launch, told, (lines, size, inner, rank, int(skip_nan)))))
+    return done._replace(tasks=[*done.tasks, Task(launch, told, (lines, size, inner, rank, int(skip_nan)))])
 
 
 def most_frequent(dtype: str, outer: int, size: int, inner: int) -> Sorting:
@@ -281,17 +280,17 @@ def most_frequent(dtype: str, outer: int, size: int, inner: int) -> Sorting:
     each = threads * ROOM.each
     parts = -(-size // each) if lines < ROOM.few else 1
     piece = each if parts > 1 else size
-    bests = aligned(done.scratch)
+    bests = Within(aligned(done.scratch))
     given = {"THREADS": threads, **searching(key)}
     kinds = (dtype, "int64", "int64", key.kind, "int32", dtype)
     launch = RUNS.launch(DTYPES[dtype].compute, kinds, lines * parts, threads, **given)
     told = (VALUES, PLACES, bests, done.keys, done.order, X)
-    steps = [*done.steps, Step(launch, told, (size, inner, parts, piece))]
+    tasks = [*done.tasks, Task(launch, told, (size, inner, parts, piece))]
     if parts > 1:
         fewer, blocks = (*kinds[:3], *kinds[4:]), -(-lines // threads)
         launch = OF_PIECES.launch(DTYPES[dtype].compute, fewer, blocks, threads, THREADS=threads)
-        steps.append(Step(launch, (*told[:3], *told[4:]), (lines, size, inner, parts)))
-    return done._replace(steps=tuple(steps), scratch=bests + 8 * lines * parts)
+        tasks.append(Task(launch, (*told[:3], *told[4:]), (lines, size, inner, parts)))
+    return done._replace(tasks=tasks, scratch=bests.offset + 8 * lines * parts)
 
 
 def searching(key: Key) -> dict[str, object]:
@@ -321,8 +320,6 @@ def selecting(dtype: str, lines: int, one: bool) -> Launch:
         IS_FLOAT=key.is_float,
         **key.given(),
     )
-    assert threads >= 1 << DIGIT
-    return Launch(kernel, (lines, 1, 1), (threads, 1, 1))
 
 
 # --- operators --------------------------------------------------------------------------------------------------------
@@ -366,12 +363,7 @@ def choose(op: Any, args: tuple[Any, ...], values: Tensor, indices: Tensor) -> N
         x, lines = dense(x), around(x._shape, dim)
         found = [dense_like(one) for one in (values, indices)]
     plan = OPERATORS[op](x._dtype.name, *lines, *args[1:])
-    known: dict[str, int] = {VALUES: 0, PLACES: 1, X: 2}
-    tasks = []
-    for step in plan.steps:
-        told = tuple(known[k] if isinstance(k, str) else Within(k) for k in step.told)
-        tasks.append(Task(step.launch, told, step.rest, plan.scratch))
-    launched(tasks, [*found, x])
+    launched([task._replace(scratch=plan.scratch) for task in plan.tasks], [*found, x])
     for target, one in zip((values, indices), found, strict=True):
         if one is not target:
             copy_on_device(target, one)

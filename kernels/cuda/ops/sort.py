@@ -30,7 +30,7 @@ from redispatch.kernels.engine.program import integral, steps
 
 from ..compiler import CUDA as cuda
 from ..elementwise import MOST
-from ..launch import Launch
+from ..runtime.structured import Task, Within
 from ..templates import WARP, Written
 from .scan import CUMSUM, Cut
 from .scan import planned as planned_scan
@@ -278,24 +278,16 @@ class Room(NamedTuple):
 
 
 ROOM = Room()
-VALUES, PLACES, X = "values", "places", "x"  # what a step is told the address of, beside places in scratch memory
-
-
-class Step(NamedTuple):
-    """A launch: the addresses that it is told, names or bytes of scratch memory, and numbers."""
-
-    launch: Launch
-    told: tuple[str | int, ...]
-    rest: tuple[int, ...]
+VALUES, PLACES, X = 0, 1, 2  # the tensors that a launch is told the addresses of, beside places in scratch memory
 
 
 class Sorting(NamedTuple):
     """The launches, the bytes of scratch memory that they share, and where in them keys and places are afterwards."""
 
-    steps: tuple[Step, ...]
-    scratch: int
-    keys: int = 0
-    order: int = 0
+    tasks: list[Task]
+    scratch: int = 0
+    keys: Within = Within(0)
+    order: Within = Within(0)
 
 
 def planned(
@@ -318,10 +310,11 @@ def in_block(dtype: str, lines: int, size: int, inner: int, wanted: int, descend
     threads, blocks = min(room.threads, max(WARP, span * together // 2)), -(-lines // together)
     kinds, given = (dtype, "int64", key.kind, "int32", dtype), {"BY_KEYS": by_keys, "SLOTS": room.slots, **key.given()}
     launch = BLOCK.launch(DTYPES[dtype].compute, kinds, blocks, -(-threads // WARP) * WARP, **given)
-    order = aligned(lines * size * (8 if key.bits == 64 else 4)) if by_keys else 0
-    told = (X, X, 0, order, X) if by_keys else (VALUES, PLACES, X, X, X)
     rest = (lines, size, inner, wanted, key.flip(descending), span, together)
-    return Sorting((Step(launch, told, rest),), order + 4 * lines * size if by_keys else 0, 0, order)
+    if not by_keys:
+        return Sorting([Task(launch, (VALUES, PLACES, X, X, X), rest)])
+    keys, order = Within(0), Within(aligned(lines * size * (8 if key.bits == 64 else 4)))
+    return Sorting([Task(launch, (X, X, keys, order, X), rest)], order.offset + 4 * lines * size, keys, order)
 
 
 def by_digits(dtype: str, lines: int, size: int, inner: int, wanted: int, descending: bool, by_keys: bool) -> Sorting:
@@ -330,28 +323,28 @@ def by_digits(dtype: str, lines: int, size: int, inner: int, wanted: int, descen
     place = 0
     offsets = []
     for nbytes in (*[(8 if key.bits == 64 else 4) * lines * size, 4 * lines * size] * 2, 4 * lines * DIGITS * tiles):
-        offsets.append(place)
+        offsets.append(Within(place))
         place += aligned(nbytes)
     *halves, counts = offsets
     sums = planned_scan(CUMSUM, "int32", "int32", lines, DIGITS * tiles, 1, room.scan)
     given = {**key.given(), "THREADS": room.threads, "EACH": room.each, "DIGITS": DIGITS}
     size_of = (lines * tiles, room.threads)
-    steps = []
+    tasks = []
     for number in range(passes):
         first, last = number == 0, number == passes - 1 and not by_keys
         read, write = (halves[2:], halves[:2]) if number % 2 == 0 else (halves[:2], halves[2:])
         read_told = (X, X) if first else tuple(read)
         shift = number * DIGIT
         count = COUNT.launch(compute, ("int32", key.kind, dtype), *size_of, FIRST=first, **given)
-        steps.append(Step(count, (counts, read_told[0], X), (size, inner, tiles, shift, flip)))
-        steps += [Step(launch, (counts, counts, place, counts), sums.rest) for launch in sums.launches]
+        tasks.append(Task(count, (counts, read_told[0], X), (size, inner, tiles, shift, flip)))
+        tasks += [Task(launch, (counts, counts, Within(place), counts), sums.rest) for launch in sums.launches]
         kinds = (dtype, "int64", key.kind, "int32", key.kind, "int32", "int32", dtype)
         tables = DIGITS * (room.threads // WARP)
         move = MOVE.launch(compute, kinds, *size_of, FIRST=first, LAST=last, TABLES=tables, **given)
         told = (*((VALUES, PLACES, X, X) if last else (X, X, *write)), *read_told, counts, X)
-        steps.append(Step(move, told, (size, inner, tiles, shift, flip, wanted)))
+        tasks.append(Task(move, told, (size, inner, tiles, shift, flip, wanted)))
     keys, order = halves[:2] if passes % 2 else halves[2:]
-    return Sorting(tuple(steps), place + 8 * sums.carried, keys, order)
+    return Sorting(tasks, place + 8 * sums.carried, keys, order)
 
 
 def aligned(nbytes: int) -> int:
