@@ -14,7 +14,7 @@ from redispatch.nn import functional as F
 from redispatch.nn.attention import SDPBackend, sdpa_kernel
 from redispatch.testing import assert_close
 
-from .families import same_gradients
+from .helpers import same_gradients
 
 efficient = ops.aten._scaled_dot_product_efficient_attention.default
 efficient_backward = ops.aten._scaled_dot_product_efficient_attention_backward.default

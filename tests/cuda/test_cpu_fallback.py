@@ -7,7 +7,7 @@ from redispatch.dispatch import MissingKernelError
 from redispatch.kernels.declare.declare import declarations
 from redispatch.testing import assert_close
 
-from .families import check_entry, compare, entries, same_gradients
+from .helpers import check_entry, compare, entries, same_gradients
 
 
 def symmetric(*shape, dtype=rd.float32):

@@ -17,7 +17,7 @@ from redispatch.kernels.cuda.ops import factorisations, matrices
 from redispatch.testing import assert_close
 
 from .conftest import devices_of
-from .families import compare, same_gradients
+from .helpers import compare, same_gradients
 from .test_matrices import definite, regular, the_same
 from .test_matrices import numbers as matrix
 from .test_products import numbers
@@ -25,8 +25,13 @@ from .test_products import numbers
 pytest.importorskip("cuda.core", reason="NVIDIA's bindings, whose signatures are checked: install redispatch[cuda]")
 pytestmark = pytest.mark.skipif(not cuda.available(), reason="kernels are compiled: install redispatch[cuda]")
 
-from .fake_card import fake_cards  # noqa: E402  # behind the skips
-from .fake_libraries import FakeBlas, FakeFFT, FakeSolver, fake_libraries  # noqa: E402  # behind the skips
+from .fakes import (  # noqa: E402  # behind the skips
+    FakeBlas,
+    FakeFFT,
+    FakeSolver,
+    fake_cards,  # behind the skips
+    fake_libraries,
+)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import redispatch as rd
 from redispatch.kernels.cuda.ops import argreduce, compaction, scan, searching, selection, sort
 from redispatch.testing import assert_close
 
-from .families import same_gradients
+from .helpers import same_gradients
 
 SMALL = scan.Cut(threads=64, groups=6, walkers=40, shortest=4)
 EVERY_DTYPE = [

@@ -9,7 +9,7 @@ from redispatch.kernels.cuda import compiler
 from redispatch.kernels.cuda.ops import matmul
 from redispatch.kernels.engine.convert import as_is
 
-from .families import check_entry, compare, entries, same_gradients
+from .helpers import check_entry, compare, entries, same_gradients
 
 pytestmark = pytest.mark.usefixtures("simulator")
 

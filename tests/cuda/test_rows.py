@@ -11,7 +11,7 @@ from redispatch.kernels.cuda.ops import softmax
 from redispatch.nn import functional as F
 from redispatch.testing import assert_close
 
-from .families import check_entry, compare, entries, same_gradients
+from .helpers import check_entry, compare, entries, same_gradients
 
 pytestmark = pytest.mark.usefixtures("simulator")
 

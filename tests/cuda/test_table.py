@@ -1,6 +1,6 @@
 """The whole table of operators on the simulated device, against the CPU; what has no kernel stands in missing.py.
 
-What the simulator was given to run is made into machine code, too, which has to keep the rules of rules.py.
+What the simulator was given to run is made into machine code, too, which has to keep the rules of helpers.py.
 """
 
 import pytest
@@ -13,8 +13,8 @@ from redispatch.testing.op_db import op_db
 
 from .. import drawing
 from ..op_db.driver import as_list, close, run
+from .helpers import check
 from .missing import MISSING, NOT_ALIKE
-from .rules import check
 
 LARGEST = 3000  # elements: the simulator takes microseconds for each
 

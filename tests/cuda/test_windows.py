@@ -9,7 +9,7 @@ from redispatch.kernels.cuda import compiler
 from redispatch.kernels.cuda.ops import convolution, matmul
 from redispatch.nn import functional as F
 
-from .families import check_entry, compare, entries, same_gradients
+from .helpers import check_entry, compare, entries, same_gradients
 
 pytestmark = pytest.mark.usefixtures("simulator")
 
