@@ -17,7 +17,6 @@ from . import (
     matmul,
     matrices,
     norms,
-    sampling,
     scan,
     searching,
     segments,
