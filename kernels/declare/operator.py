@@ -76,11 +76,12 @@ def operator(schema: str, body: Body | None = None, **facts: Any) -> Any:
     """Declares a pointwise operator and returns its public function; a decorator, where `body` is not given.
 
     Facts, here and below, are those of the operator (the head of this file) and of its public function: `function`,
-    `method`, `module`, as in `public`. With face=False there is none, and the operator itself is returned.
+    `method`, `module`, as in `public`. With face=False there is none, and the operator itself is returned; of other
+    than pointwise operators only those have one by default whose name has no overload and no underscore in front.
     """
     if body is None:
         return lambda given: operator(schema, given, **({"doc": given.__doc__ or ""} | facts))
-    face = _face(facts)
+    face = _face(facts, True)
     return face(pointwise(schema, body, **facts))
 
 
@@ -96,7 +97,7 @@ def kernel(
     schema: str, *keys: str, dispatches: bool = False, out_by: Function | None = copy_into_out, **facts: Any
 ) -> Any:
     """A decorator that declares an operator by its kernel at these keys; for every backend, where none is named."""
-    face = _face(facts)
+    face = _face(facts, has_face(schema))
     op = Operator(schema, **facts)
 
     def declare(function: Function) -> Any:
@@ -110,7 +111,7 @@ def kernel(
 
 def structured(schema: str, kind: Any = Structured, **facts: Any) -> Any:
     """A decorator that declares a structured operator by its meta function; what fills the result follows below."""
-    face = _face(facts)
+    face = _face(facts, has_face(schema))
     op = kind(schema, **facts)
 
     def declare(meta: Function) -> Any:
@@ -126,10 +127,16 @@ several = partial(structured, kind=Several)
 per_element = partial(structured, kind=PerElement)
 
 
-def _face(facts: dict[str, Any]) -> Function:
+def has_face(schema: str) -> bool:
+    """Whether an operator has a public function of its own: not by default, if its name begins with an underscore, or
+    if it is an overload, which `public` joins with others."""
+    return not schema.startswith("_") and "." not in schema.partition("(")[0]
+
+
+def _face(facts: dict[str, Any], default: bool) -> Function:
     """Takes out of the facts those of the public function, and returns what makes that of an operator."""
     own = {name: facts.pop(name) for name in FACE if name in facts}
-    wanted = facts.pop("face", True) and (own.get("function", True) or own.get("method", True))
+    wanted = facts.pop("face", default) and (own.get("function", True) or own.get("method", True))
     return (lambda op: public(op, **own)) if wanted else lambda op: op
 
 
@@ -238,7 +245,7 @@ def with_arguments(schema: str, of: Any, *given: Any, **facts: Any) -> Operator:
 def same_as(schema: str, of: Any, order: Sequence[int] = (), **facts: Any) -> Any:
     """Declares an operator that is another one under a second name; it, and its out= form, call that with its own
     arguments, in this order, and returns its public function."""
-    of, face = getattr(of, "op", of), _face(facts)
+    of, face = getattr(of, "op", of), _face(facts, has_face(schema))
     op = Operator(schema, **({"refuses": of.refuses, "doc": of.doc} | facts))
     places = order or range(len(op.names))
     _kernel(op, op.functional, IMPLICIT, lambda *args: of.functional(*(args[i] for i in places)))

@@ -57,7 +57,6 @@ with collector_paused():
         fft,
         float_parts,
         folding,
-        fourier,
         from_data,
         functional_forms,
         functionalization,

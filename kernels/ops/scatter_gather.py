@@ -833,4 +833,4 @@ def one_hot_composite(self: Any, num_classes: int) -> Tensor:
     return scatter_value_op.inplace(result, -1, self.unsqueeze(-1), 1)
 
 
-one_hot = public(one_hot_op, method=False, module="nn")
+one_hot = public(one_hot_op, module="nn")

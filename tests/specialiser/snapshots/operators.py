@@ -328,29 +328,43 @@ def max_dim(self, dim):
         node.next_edges = (result,)
         node.facts = (self._shape, dim, False)
         looked_on(node)
-        # CPU: max_dim_kernel (kernel), kernels/ops/extremes.py
+        # CPU: max (kernel), kernels/ops/extremes.py
+        if self._array is None:
+            result_2 = run_elsewhere((self, dim, False))
+            results = result_2[0]
+            results_2 = result_2[1]
+            if isinstance(results, TensorBase) and results._autograd is None and not (results is self) and isinstance(results_2, TensorBase) and results_2._autograd is None and not (results_2 is self):
+                value_22 = None if results._dtype.category < 2 else metadata_of(results)
+                node.outputs = (value_22, None)
+                if results._dtype.category >= 2:
+                    tied(results, node)
+                items = [results, results_2]
+                node.results = kept_outputs(operator_derivative, node, items)
+                return result_2
+            return finish_slow(operator_derivative, op, node, [self, dim, False], result_2)
         interned = self._interned or metadata_of(self)
-        value_8 = INDEXED_get(('max', interned, dim, False))
-        plan = value_8 or new_indexed(('max', interned, dim, False), self)
-        result_2 = fresh(plan.outputs[0])
-        result_3 = fresh(plan.outputs[1])
-        if self._array is not None:
-            plan.run(result_2._array, 0, result_3._array, 0, self._array, self._offset)
-        else:
-            if self._device.type != 'meta':
-                find_extremes('max', self, dim, result_2, result_3)
-        if result_2._autograd is None and not (result_2 is self) and result_3._autograd is None and not (result_3 is self):
-            value_26 = None if result_2._dtype.category < 2 else metadata_of(result_2)
-            node.outputs = (value_26, None)
-            if result_2._dtype.category >= 2:
-                tied(result_2, node)
-            items = [result_2, result_3]
-            node.results = kept_outputs(operator_derivative, node, items)
-            return (result_2, result_3)
-        return finish_slow(operator_derivative, op, node, [self, dim, False], (result_2, result_3))
-    # CPU: max_dim_kernel (kernel), kernels/ops/extremes.py
-    ...  # as above, result_4 for result_2, result_5 for result_3
-    return (result_4, result_5)
+        plan = plan_for((interned, (dim, False)), (interned, (dim, False)), (self, dim, False))
+        result_3 = fresh(plan.outputs[0])
+        result_4 = fresh(plan.outputs[1])
+        plan.run(result_3._array, 0, result_4._array, 0, self._array, self._offset)
+        if result_3._autograd is None and not (result_3 is self) and result_4._autograd is None and not (result_4 is self):
+            value_25 = None if result_3._dtype.category < 2 else metadata_of(result_3)
+            node.outputs = (value_25, None)
+            if result_3._dtype.category >= 2:
+                tied(result_3, node)
+            items_2 = [result_3, result_4]
+            node.results = kept_outputs(operator_derivative, node, items_2)
+            return (result_3, result_4)
+        return finish_slow(operator_derivative, op, node, [self, dim, False], (result_3, result_4))
+    # CPU: max (kernel), kernels/ops/extremes.py
+    if self._array is None:
+        return run_elsewhere((self, dim, False))
+    interned_2 = self._interned or metadata_of(self)
+    plan_3 = plan_for((interned_2, (dim, False)), (interned_2, (dim, False)), (self, dim, False))
+    result_6 = fresh(plan_3.outputs[0])
+    result_7 = fresh(plan_3.outputs[1])
+    plan_3.run(result_6._array, 0, result_7._array, 0, self._array, self._offset)
+    return (result_6, result_7)
 
 # === layer_norm
 def native_layer_norm(input_2, normalized_shape, eps):
