@@ -46,7 +46,7 @@ OUT = object()
 
 
 def axpy(code):
-    for n in (1, 4, 7, 103):
+    for n in (1, 3, 4, 7, 103):
         bench, x, y = Bench(code), np.arange(n, dtype=np.float32) - 3, np.linspace(1, 2, n, dtype=np.float32)
         given = [n, OUT, bench.given(x), bench.given(y), as_argument(0.5, "float32")]
         yield bench.run("axpy_contiguous", -(-(n // 4 + n % 4) // 32) + 1, 32, x, *given), np.float32(0.5) * x + y

@@ -15,10 +15,8 @@ from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, empty, view_over, wrap_dim
 from redispatch.kernels import is_contiguous
 from redispatch.kernels.declare.structured import (
-    check_no_internal_overlap,
     is_among,
     overlapping,
-    resize_out,
 )
 from redispatch.kernels.ops.scatter_gather import check_value
 from redispatch.kernels.ops.shape import cat_op, is_skipped, stack_op
@@ -26,42 +24,32 @@ from redispatch.kernels.ops.shape import cat_op, is_skipped, stack_op
 from ..compiler import CUDA as cuda
 from ..elementwise import as_argument
 from ..intrinsics import product
-from ..runtime.copies import apart, copy_on_device, item_kernel
-from ..runtime.structured import DEFINED, Definition, Task, kernel_of, launched
+from ..runtime.copies import copy_on_device, item_kernel
+from ..runtime.structured import OnDevice, Task, define, kernel_of, launched
 from ..templates import THREADS, Written, multiply
 
 aten = ops.aten
 
 
-class Joining:
+class Joining(OnDevice):
     """The kernels of `cat`, or of `stack`, which gives each part a dimension of size 1."""
 
-    def __init__(self, op: Any, is_stack: bool) -> None:
-        self.op, self.is_stack = op, is_stack
-
-    def functional(self, tensors: Sequence[Tensor], dim: int) -> Tensor:
-        result = self.op.meta_function(tensors, dim).allocate()
-        self.fill(result, tensors, dim)
-        return result
-
-    def out(self, tensors: Sequence[Tensor], dim: int, out: Tensor) -> Tensor:
+    def run_out(self, tensors: Sequence[Tensor], dim: int, out: Tensor) -> Tensor:
         if is_among(out, tensors):
             raise overlapping()
-        resize_out(out, self.op.meta_function(tensors, dim))
-        check_no_internal_overlap(out)
-        self.fill(out, [apart(x, out, elementwise=False) for x in tensors], dim)
-        return out
+        return super().run_out(tensors, dim, out)
 
-    def fill(self, out: Tensor, tensors: Sequence[Tensor], dim: int) -> None:
+    def body_function(self, out: Tensor, tensors: Sequence[Tensor], dim: int) -> None:
+        is_stack = self.op is stack_op
         axis, start = wrap_dim(dim, len(out._shape)), 0
         for x in tensors:
-            if not self.is_stack and is_skipped(x):
+            if not is_stack and is_skipped(x):
                 continue
-            size = 1 if self.is_stack else x._shape[axis]
+            size = 1 if is_stack else x._shape[axis]
             shape = (*out._shape[:axis], size, *out._shape[axis + 1 :])
             if 0 not in shape:
                 part = view_over(out, shape, out._stride, out._offset + start * out._stride[axis])
-                if self.is_stack:
+                if is_stack:
                     shape, stride = x._shape, (*out._stride[:axis], *out._stride[axis + 1 :])
                     part = view_over(out, shape, stride, part._offset)
                 copy_on_device(part, x)
@@ -69,9 +57,7 @@ class Joining:
 
 
 for _op in (cat_op, stack_op):
-    _joining = Joining(_op, _op is stack_op)
-    _forms = [(_op.functional, _joining.functional), (_op.out, _joining.out)]
-    DEFINED.append(Definition(_op.base_name, lambda forms=_forms: forms))  # type: ignore[misc]  # mypy gives up on a default argument
+    define(Joining(_op))
 
 
 @kernel_of("masked_fill.Tensor")

@@ -104,6 +104,8 @@ def laid(x: Tensor, strides: Sequence[int] | None) -> Tensor:
 
 def apart(value: Any, target: Tensor, elementwise: bool = True) -> Any:
     """`value`, or a copy where it shares memory with `target`: Note [Inputs that share memory with the output]."""
+    if isinstance(value, list | tuple):
+        return [apart(item, target, elementwise) for item in value]
     if not isinstance(value, Tensor) or value._storage is not target._storage:
         return value
     a, b = operand(value), operand(target)
