@@ -23,7 +23,7 @@ from redispatch.kernels import is_contiguous, on_target
 from redispatch.kernels.cuda import Launch, current_stream
 from redispatch.kernels.declare import structured
 from redispatch.kernels.declare.planned import PlannedSeveral
-from redispatch.kernels.declare.structured import Structured, check_no_internal_overlap, unmarked
+from redispatch.kernels.declare.structured import Several, Structured, check_no_internal_overlap, unmarked
 
 from .async_errors import late_errors
 from .copies import apart, copied, copy_on_device
@@ -224,15 +224,24 @@ class ByWork(OnDevice):
 
 
 class InParts(OnDevice):
-    """The kernels of a structured operator that other operators make up: `function` gets its arguments."""
+    """The kernels of a structured operator whose results `function` makes, of other operators or in parts."""
 
-    def __init__(self, op: Structured, function: Callable[..., Tensor]) -> None:
+    def __init__(self, op: Structured, function: Callable[..., Any]) -> None:
         super().__init__(op)
         self.function = function
 
-    def run_functional(self, *args: Any) -> Tensor:
-        self.op.meta_function(*args)
+    def run_functional(self, *args: Any) -> Any:
+        self.op.metas_function(*args)
         return self.function(*args)
+
+    def run_out(self, *args: Any) -> Any:
+        if not isinstance(self.op, Several):
+            return super().run_out(*args)
+        inputs, outs = self.op._resized(args)
+        for out, result in zip(outs, self.function(*inputs), strict=True):
+            check_no_internal_overlap(out)
+            copy_on_device(out, result)
+        return outs
 
     def fill(self, target: Tensor, args: Sequence[Any]) -> None:
         check_no_internal_overlap(target)
