@@ -30,8 +30,8 @@ from redispatch.kernels.ops.extremes import ELSEWHERE
 
 from ..compiler import CUDA as cuda
 from ..launch import Launch
-from ..runtime.copies import copy_on_device, laid
-from ..runtime.structured import Task, Within, around, as_on_cpu, composite_of, dense, dense_like, launched
+from ..runtime.copies import laid
+from ..runtime.structured import Task, Within, around, as_on_cpu, composite_of, filled_anyhow, launched
 from ..templates import Written
 from .argreduce import find_extremes
 from .scan import add, keep_number, kept_number, number, scanning
@@ -352,21 +352,19 @@ def choose(op: Any, args: tuple[Any, ...], values: Tensor, indices: Tensor) -> N
     if not values._shape.numel():
         return
     dim = wrap_dim(args[op.names.index("dim")], len(x._shape))
+
+    def tasks(x: Tensor, lines: tuple[int, int, int]) -> list[Task]:
+        plan = OPERATORS[op](x._dtype.name, *lines, *args[1:])
+        return [task._replace(scratch=plan.scratch) for task in plan.tasks]
+
     keeps_order = values._shape == x._shape and values._stride == indices._stride and is_dense(x._shape, values._stride)
-    if keeps_order:  # the results of a sort lie as what is sorted, which may be turned
-        x = laid(x, values._stride)
-        size = x._shape[dim] if x._shape else 1
-        inner = x._stride[dim] if size > 1 else 1
-        found = [values, indices]
-        lines = x._shape.numel() // (size * inner), size, inner
-    else:
-        x, lines = dense(x), around(x._shape, dim)
-        found = [dense_like(one) for one in (values, indices)]
-    plan = OPERATORS[op](x._dtype.name, *lines, *args[1:])
-    launched([task._replace(scratch=plan.scratch) for task in plan.tasks], [*found, x])
-    for target, one in zip((values, indices), found, strict=True):
-        if one is not target:
-            copy_on_device(target, one)
+    if not keeps_order:
+        filled_anyhow((values, indices), x, lambda x, *_: tasks(x, around(x._shape, dim)))
+        return
+    x = laid(x, values._stride)  # the results of a sort lie as what is sorted, which may be turned
+    size = x._shape[dim] if x._shape else 1
+    inner = x._stride[dim] if size > 1 else 1
+    launched(tasks(x, (x._shape.numel() // (size * inner), size, inner)), [values, indices, x])
 
 
 def middle_of_all(skip_nan: bool) -> Callable[..., Tensor]:
