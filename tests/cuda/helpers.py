@@ -4,39 +4,31 @@ The machine code of a kernel has no spills and no calls, but wide accesses, and 
 test_lint.py has these rules broken.
 """
 
+import itertools
 import re
 
 import redispatch as rd
 from redispatch.kernels.cuda import compiler
 from redispatch.kernels.cuda.sass import machine_code
 from redispatch.testing import assert_close
-from redispatch.testing.op_db import op_db
 from redispatch.utils import _pytree as pytree
 
 # --- comparisons with the CPU -----------------------------------------------------------------------------------------
 
 
-def entries(names):
-    """The entries of the table with these names, of the namespace aten."""
-    wanted = names.split()
-    found = [info for info in op_db if info.name.removeprefix("aten::") in wanted]
-    assert {info.name.removeprefix("aten::") for info in found} == set(wanted)
-    return found
-
-
 def compare(found, wanted):
     """Both have the same metadata and numbers."""
     for ours, theirs in zip(pytree.tree_leaves(found), pytree.tree_leaves(wanted), strict=True):
-        if theirs is None:
-            assert ours is None
+        if not isinstance(theirs, rd.Tensor):
+            assert ours == theirs or ours != ours
             continue
         assert (ours.shape, ours.dtype, ours.stride()) == (theirs.shape, theirs.dtype, theirs.stride())
         assert_close(ours.detach().cpu(), theirs.detach(), equal_nan=True)
 
 
-def check_entry(info, dtype):
-    """An entry's samples give on the device what they give on the CPU."""
-    for sample in info.sample_inputs(dtype):
+def check_entry(info, dtype, most=None):
+    """An entry's samples, or the first of them, give on the device what they give on the CPU."""
+    for sample in itertools.islice(info.sample_inputs(dtype), most):
         wanted = info.op(*sample.copy().arguments, **sample.kwargs)
         moved = sample.map(lambda x: x.cuda()).map(lambda on: rd.device("cuda"), rd.device)
         compare(info.op(*moved.arguments, **moved.kwargs), wanted)
