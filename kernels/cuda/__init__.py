@@ -6,21 +6,9 @@ templates; driver.py with null_driver.py, simulated_driver.py and cuda_driver.py
 its own.
 """
 
+from .choose import driver, restore, use, why_not
 from .compiler import Source, available, cubin, ptx
-from .driver import (
-    NONE_CHOSEN,
-    STREAMS,
-    TAPES,
-    Driver,
-    OutOfDeviceMemory,
-    Start,
-    current_stream,
-    driver,
-    restore,
-    set_current_stream,
-    use,
-    why_not,
-)
+from .driver import NONE_CHOSEN, STREAMS, TAPES, Driver, OutOfDeviceMemory, Start, current_stream, set_current_stream
 from .elementwise import OnCUDA as CUDAElementwise
 from .launch import Kernel, Launch, Memory
 from .null_driver import CompilingDriver, NullDriver

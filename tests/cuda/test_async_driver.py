@@ -4,7 +4,7 @@ import pytest
 
 import redispatch as rd
 from redispatch.kernels import cuda
-from redispatch.kernels.cuda.driver import found
+from redispatch.kernels.cuda.choose import found
 from redispatch.kernels.cuda.simulated_driver import LateDriver
 from redispatch.kernels.cuda.simulator import KernelFault
 

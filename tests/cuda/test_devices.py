@@ -15,7 +15,7 @@ import redispatch as rd
 from redispatch.backends import cudnn
 from redispatch.cuda import MODULES, NAMES, api
 from redispatch.kernels import cuda
-from redispatch.kernels.cuda.driver import found
+from redispatch.kernels.cuda.choose import found
 from redispatch.kernels.cuda.runtime.devices import start, started
 from redispatch.kernels.cuda.runtime.memory import CachingAllocator, OutOfMemoryError, size_class
 from redispatch.nn import functional as F

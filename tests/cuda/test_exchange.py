@@ -9,7 +9,7 @@ import pytest
 
 import redispatch as rd
 from redispatch.kernels import cuda
-from redispatch.kernels.cuda.driver import found
+from redispatch.kernels.cuda.choose import found
 from redispatch.kernels.cuda.runtime import dlpack
 from redispatch.kernels.cuda.runtime.devices import started
 from redispatch.kernels.cuda.simulated_driver import SimulatedDriver
