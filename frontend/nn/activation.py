@@ -14,8 +14,8 @@ from redispatch.dispatch.tensor import Tensor, contiguous_format
 from redispatch.kernels.declare.overridable import builtin_function, overridable_function
 from redispatch.kernels.ops import activations
 from redispatch.kernels.ops import rrelu as randomly_leaking
-from redispatch.kernels.ops.softmax import log_softmax as _log_softmax
-from redispatch.kernels.ops.softmax import softmax as _softmax
+from redispatch.kernels.ops.normalization import log_softmax as _log_softmax
+from redispatch.kernels.ops.normalization import softmax as _softmax
 
 from .derived import functional, module_of, shows
 from .module import Module

@@ -59,6 +59,7 @@ IMPLICIT, EXPLICIT = "CompositeImplicitAutograd", "CompositeExplicitAutograd"
 # Autocast's policies by type of device.
 LOWER = {"cpu": "lower_precision_fp", "cuda": "lower_precision_fp"}
 CPU_FP32, CUDA_FP32, CUDA_PROMOTE = {"cpu": "fp32"}, {"cuda": "fp32"}, {"cuda": "promote"}
+FP32 = CPU_FP32 | CUDA_FP32
 CUDA_LOWER, CUDA_SET_DTYPE = {"cuda": "lower_precision_fp"}, {"cuda": "fp32_set_opt_dtype"}
 
 
@@ -136,7 +137,7 @@ def has_face(schema: str) -> bool:
 def _face(facts: dict[str, Any], default: bool) -> Function:
     """Takes out of the facts those of the public function, and returns what makes that of an operator."""
     own = {name: facts.pop(name) for name in FACE if name in facts}
-    wanted = facts.pop("face", default) and (own.get("function", True) or own.get("method", True))
+    wanted = facts.pop("face", default or bool(own)) and (own.get("function", True) or own.get("method", True))
     return (lambda op: public(op, **own)) if wanted else lambda op: op
 
 

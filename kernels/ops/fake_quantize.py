@@ -19,6 +19,7 @@ from redispatch.dispatch import TensorBase, ops
 from redispatch.dispatch.tensor import dtypes
 
 from ..declare.declare import Operator, through
+from ..declare.operator import CPU_FP32, composite
 from ..declare.pointwise import NOT_FLOATING
 from ..declare.public import public
 from ..declare.structured import not_implemented
@@ -30,15 +31,6 @@ BOTH = "(Tensor output, Tensor mask)"
 FLOATING: dict[str, Any] = {"refuses": {NOT_FLOATING: ""}}
 MASKED: dict[str, Any] = FLOATING | {"late_out": ("out", "out0", "out1")}
 
-tensor_op = Operator(
-    f"fake_quantize_per_tensor_affine(Tensor self, {NUMBERS}, {BOUNDS}) -> Tensor", autocast={"cpu": "fp32"}, **FLOATING
-)
-tensor_by_tensors_op = Operator(
-    f"fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, {TENSORS}, {BOUNDS}) -> Tensor", **FLOATING
-)
-channel_op = Operator(
-    f"fake_quantize_per_channel_affine(Tensor self, {TENSORS}, int axis, {BOUNDS}) -> Tensor", **FLOATING
-)
 
 masked_op = Operator(f"fake_quantize_per_tensor_affine_cachemask(Tensor self, {NUMBERS}, {BOUNDS}) -> {BOTH}", **MASKED)
 masked_by_tensors_op = Operator(
@@ -155,19 +147,29 @@ for _op, _backward in (
     _op.derivative(self=through(_backward, "grad", "result1"))
 
 
-@tensor_op.implicit
-def by_numbers(self, scale, zero_point, quant_min, quant_max):
+@composite(
+    f"fake_quantize_per_tensor_affine(Tensor self, {NUMBERS}, {BOUNDS}) -> Tensor",
+    autocast=CPU_FP32,
+    **FLOATING,
+    face=False,
+)
+def tensor_op(self, scale, zero_point, quant_min, quant_max):
     return masked_op.functional(self, scale, zero_point, quant_min, quant_max)[0]
 
 
-@tensor_by_tensors_op.implicit
-def by_tensors(self, scale, zero_point, quant_min, quant_max):
+@composite(f"fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, {TENSORS}, {BOUNDS}) -> Tensor", **FLOATING)
+def tensor_by_tensors_op(self, scale, zero_point, quant_min, quant_max):
     on = ops.aten.ones.default([1], dtype=dtypes.int64, device=self.device)
     return masked_by_tensors_op.functional(self, scale, zero_point, on, quant_min, quant_max)[0]
 
 
-@channel_op.implicit
-def by_channels(self, scale, zero_point, axis, quant_min, quant_max):
+@composite(
+    f"fake_quantize_per_channel_affine(Tensor self, {TENSORS}, int axis, {BOUNDS}) -> Tensor",
+    **FLOATING,
+    method=False,
+    doc="Returns what is left of numbers that are quantized with a scale and zero point for each channel.",
+)
+def fake_quantize_per_channel_affine(self, scale, zero_point, axis, quant_min, quant_max):
     return masked_channel_op.functional(self, scale, zero_point, axis, quant_min, quant_max)[0]
 
 
@@ -176,9 +178,4 @@ fake_quantize_per_tensor_affine = public(
     tensor_by_tensors_op,
     method=False,
     doc="Returns what is left of numbers that are quantized with one scale and zero point.",
-)
-fake_quantize_per_channel_affine = public(
-    channel_op,
-    method=False,
-    doc="Returns what is left of numbers that are quantized with a scale and zero point for each channel.",
 )

@@ -15,13 +15,13 @@ from redispatch.dispatch.tensor import Tensor, dtypes, empty
 from redispatch.kernels import BadIndex, Operand
 
 from ..declare.declare import Operator
-from ..declare.plan import Run
-from ..declare.planned import Planned, PlannedSeveral, on_dense
+from ..declare.operator import CPU_FP32, composite, planned
+from ..declare.planned import PlannedSeveral, on_dense
 from ..declare.public import public
 from ..declare.structured import Meta, not_implemented
+from .normalization import log_softmax_op
 from .pair_losses import MEAN, NONE, SUM
 from .reductions import converted
-from .softmax import log_softmax_op
 
 # --- nll_loss: of classes [n, classes] or [classes], and of images [n, classes, height, width] -----------------------
 
@@ -31,21 +31,10 @@ nll_forward_op = PlannedSeveral(
     refuses="whole complex",
     late_out=("output", "output", "total_weight"),
 )
-nll_backward_op = Planned(
-    f"nll_loss_backward(Tensor grad_output, {NLL}, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
-    refuses="whole complex",
-    late_out="grad_input",
-)
 nll2d_forward_op = PlannedSeveral(
     f"nll_loss2d_forward({NLL}, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
     refuses="whole complex",
     late_out=("output", "output", "total_weight"),
-)
-nll2d_backward_op = Planned(
-    f"nll_loss2d_backward(Tensor grad_output, {NLL}, int reduction, SymInt ignore_index, Tensor total_weight) -> "
-    "Tensor",
-    refuses="whole complex",
-    late_out="grad_input",
 )
 
 
@@ -147,9 +136,7 @@ def nll2d_forward_metas(self: Tensor, target: Tensor, weight: Any, reduction: in
 
 @nll_forward_op.loop
 @nll2d_forward_op.loop
-def nll_forward_loop(
-    outs: tuple[Tensor, ...], self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int
-) -> Run:
+def nll_forward_loop(outs, self, target, weight, reduction, ignore_index):
     each = reduction == NONE and len(self._shape) > 1
     walked = all(in_rows(x, lead) for x, lead in ((self, 2), (target, 1)))
     x, labels = (self, target) if walked else (empty(t._shape, t._dtype) for t in (self, target))
@@ -170,18 +157,39 @@ def nll_forward_loop(
     return run if walked else on_dense(run, 2, [(self, self._dtype), (target, target._dtype)])
 
 
-@nll_backward_op.meta
-def nll_backward_meta(
-    grad_output: Tensor, self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int, total: Tensor
-) -> Meta:
+@planned(
+    f"nll_loss_backward(Tensor grad_output, {NLL}, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
+    refuses="whole complex",
+    late_out="grad_input",
+    derivative={
+        "grad_output": lambda grad, target, weight, reduction, ignore_index: nll_op.functional(
+            grad, target, weight, reduction, ignore_index
+        ),
+        "self": lambda grad: None,
+    },
+    node="NllLossBackwardBackward0",
+    face=False,
+)
+def nll_backward_op(grad_output, self, target, weight, reduction, ignore_index, total):
     check_nll(self, target, weight, "nll_loss_backward_out_frame")
     return Meta(self._shape, self._dtype, self._device)
 
 
-@nll2d_backward_op.meta
-def nll2d_backward_meta(
-    grad_output: Tensor, self: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int, total: Tensor
-) -> Meta:
+@planned(
+    f"nll_loss2d_backward(Tensor grad_output, {NLL}, int reduction, SymInt ignore_index, Tensor total_weight) -> "
+    "Tensor",
+    refuses="whole complex",
+    late_out="grad_input",
+    derivative={
+        "grad_output": lambda grad, target, weight, reduction, ignore_index: nll2d_op.functional(
+            grad, target, weight, reduction, ignore_index
+        ),
+        "self": lambda grad: None,
+    },
+    node="NllLoss2DBackwardBackward0",
+    face=False,
+)
+def nll2d_backward_op(grad_output, self, target, weight, reduction, ignore_index, total):
     check_nll2d(self, target, weight, "nll_loss2d_backward_out_frame")
     return Meta(self._shape, self._dtype, self._device)
 
@@ -201,16 +209,7 @@ def check_nll_gradient(grad_output: Tensor, self: Tensor, target: Tensor, reduct
 
 @nll_backward_op.loop
 @nll2d_backward_op.loop
-def nll_backward_loop(
-    out: Tensor,
-    grad_output: Tensor,
-    self: Tensor,
-    target: Tensor,
-    weight: Any,
-    reduction: int,
-    ignore_index: int,
-    total: Tensor,
-) -> Run:
+def nll_backward_loop(out, grad_output, self, target, weight, reduction, ignore_index, total):
     each = check_nll_gradient(grad_output, self, target, reduction, total)
     kind = self._dtype
     grad, labels = empty(grad_output._shape, kind), empty(target._shape, target._dtype)
@@ -251,20 +250,6 @@ nll2d_forward_op.derivative(
     node="NllLoss2DBackward0",
 )
 # The loss is linear in the scores: its gradient knows them by their shape only.
-nll_backward_op.derivative(
-    grad_output=lambda grad, target, weight, reduction, ignore_index: nll_op.functional(
-        grad, target, weight, reduction, ignore_index
-    ),
-    self=lambda grad: None,
-    node="NllLossBackwardBackward0",
-)
-nll2d_backward_op.derivative(
-    grad_output=lambda grad, target, weight, reduction, ignore_index: nll2d_op.functional(
-        grad, target, weight, reduction, ignore_index
-    ),
-    self=lambda grad: None,
-    node="NllLoss2DBackwardBackward0",
-)
 
 nll_op: Operator = Operator(
     f"nll_loss({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor", refuses="whole complex", late_out=True
@@ -274,28 +259,29 @@ nll2d_op: Operator = Operator(
     refuses="whole complex",
     late_out=True,
 )
-nll_nd_op = Operator(
-    f"nll_loss_nd({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor", refuses="whole complex"
-)
 
 
 @nll_op.implicit
 @inline
-def nll_composite(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
+def nll_composite(self, target, weight, reduction, ignore_index):
     """Returns minus the score of each target, weighted, or their mean or sum."""
     return call(nll_forward_op.functional, [self, target, weight, reduction, ignore_index])[0]
 
 
 @nll2d_op.implicit
 @inline
-def nll2d_composite(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
+def nll2d_composite(self, target, weight, reduction, ignore_index):
     """Returns minus the score of each pixel's target, weighted, or their mean or sum."""
     return call(nll2d_forward_op.functional, [self, target, weight, reduction, ignore_index])[0]
 
 
-@nll_nd_op.implicit
+@composite(
+    f"nll_loss_nd({NLL}=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
+    refuses="whole complex",
+    module="nn",
+)
 @inline
-def nll_nd_composite(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
+def nll_loss_nd(self, target, weight, reduction, ignore_index):
     """Returns minus the score of each target, weighted, for any number of dimensions, or their mean or sum."""
     if len(self._shape) == 2 and len(target._shape) == 1 and self._shape[0] == target._shape[0]:  # as most
         return call(nll_op.functional, [self, target, weight, reduction, ignore_index])
@@ -327,25 +313,22 @@ nll_op.autocast(cpu="fp32", cuda="fp32")
 nll2d_op.autocast(cpu="fp32", cuda="fp32")
 nll_loss = public(nll_op, module="nn")
 nll_loss2d = public(nll2d_op, module="nn")
-nll_loss_nd = public(nll_nd_op, module="nn")
 
 # --- cross_entropy_loss ----------------------------------------------------------------------------------------------
 
-cross_entropy_op = Operator(
+
+@composite(
     f"cross_entropy_loss({NLL}=None, int reduction=1, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor",
     refuses="whole complex",
+    autocast=CPU_FP32,
+    module="nn",
 )
-
-
-@cross_entropy_op.implicit
 @inline
-def cross_entropy_composite(
-    self: Any, target: Any, weight: Any, reduction: int, ignore_index: int, label_smoothing: float
-) -> Any:
+def cross_entropy_loss(self, target, weight, reduction, ignore_index, label_smoothing):
     """Returns the cross entropy of scores and targets, which are classes or probabilities, or its mean or sum."""
     if label_smoothing == 0 and len(self._shape) != 1 and self._shape != target._shape:  # as most
         scores = call(log_softmax_op.functional, [self, 1, None])
-        return call(nll_nd_op.functional, [scores, target, weight, reduction, ignore_index])
+        return call(nll_loss_nd.op.functional, [scores, target, weight, reduction, ignore_index])
     return cross_entropy_slow(self, target, weight, reduction, ignore_index, label_smoothing)
 
 
@@ -364,7 +347,7 @@ def cross_entropy_slow(
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
     scores = log_softmax_op.functional(self, class_dim(self))
-    loss = nll_nd_op.functional(scores, target, weight, reduction, ignore_index)
+    loss = nll_loss_nd.op.functional(scores, target, weight, reduction, ignore_index)
     if label_smoothing == 0:
         return loss
     smooth = smoothed(scores, target, weight, reduction, ignore_index)
@@ -421,7 +404,3 @@ def smoothed(scores: Any, target: Any, weight: Any, reduction: int, ignore_index
     weights = weight.gather(0, target.masked_fill(ignored, 0).flatten())
     total = weights.masked_fill_(ignored.flatten(), 0).sum()
     return smooth.sum() / total
-
-
-cross_entropy_op.autocast(cpu="fp32")
-cross_entropy_loss = public(cross_entropy_op, module="nn")

@@ -1,7 +1,7 @@
 """Padding with an image's own elements, mirrored or repeated at its edges, and `pad`, which pads in every mode.
 
-Along each axis that is a sparse matrix, and the gradient its transpose (axis_maps.py). Padding with a number is
-constant_pad.py.
+Along each axis that is a sparse matrix, and the gradient its transpose (resampling.py). Padding with a number copies
+the tensor into a larger one.
 """
 
 from __future__ import annotations
@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from redispatch.dispatch.tensor import Tensor, dtypes
+from redispatch import kernels
+from redispatch.dispatch.tensor import Size, Tensor, dtypes, empty
 from redispatch.kernels.cpu.resample import AxisMap
 
 from ..declare.declare import Operator
+from ..declare.operator import composite, kernel
 from ..declare.public import public
 from ..declare.structured import Meta, Structured, not_implemented
-from .axis_maps import reflected, replicated
-from .constant_pad import constant_pad_nd_op
-from .resampling import resampled, shaped_like
+from .copying import move, suggested_format
+from .creation import strides_for
+from .geometry import sliced
+from .resampling import reflected, replicated, resampled, shaped_like
 from .views import slice_op
 
 SIDES = ("W", "H", "D")
@@ -135,13 +138,11 @@ OPERATORS: dict[str, list[Structured]] = {
     "replicate": [replication_pad1d_op, replication_pad2d_op, replication_pad3d_op],
 }
 
-pad_circular_op = Operator("_pad_circular(Tensor self, SymInt[] pad) -> Tensor")
-pad_enum_op = Operator("_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor", refuses="bool")
 pad_op = Operator('pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor')
 
 
-@pad_circular_op.implicit
-def pad_circular(self: Any, pad: Sequence[int]) -> Any:
+@composite("_pad_circular(Tensor self, SymInt[] pad) -> Tensor")
+def pad_circular_op(self, pad):
     """The image as if it went on from its other side: its copy in the result, and copies of that one's parts."""
     dims = len(pad) // 2
     if len(self._shape) - dims not in (1, 2):
@@ -178,8 +179,8 @@ def part(x: Any, dim: int, start: int, end: int) -> Any:
     return slice_op.functional(x, dim, start, end, 1)
 
 
-@pad_enum_op.implicit
-def pad_by_number(self: Any, pad: Sequence[int], mode: int, value: Any) -> Any:
+@composite("_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor", refuses="bool")
+def pad_enum_op(self, pad, mode, value):
     """`pad` with the mode as its number."""
     ndim = len(self._shape)
     if len(pad) % 2:
@@ -191,7 +192,7 @@ def pad_by_number(self: Any, pad: Sequence[int], mode: int, value: Any) -> Any:
         )
     name = MODES[mode] if 0 <= mode < len(MODES) else None
     if name == "constant":
-        return constant_pad_nd_op.functional(self, pad, 0.0 if value is None else value)
+        return constant_pad_nd.op.functional(self, pad, 0.0 if value is None else value)
     if value is not None and value != 0:
         raise RuntimeError(f'Padding mode "{name}" doesn\'t take in value argument')
     dims = len(pad) // 2
@@ -204,7 +205,7 @@ def pad_by_number(self: Any, pad: Sequence[int], mode: int, value: Any) -> Any:
 
 
 @pad_op.implicit
-def pad_composite(self: Any, pad: Sequence[int], mode: str, value: Any) -> Any:
+def pad_composite(self, pad, mode, value):
     """Returns the tensor with more around it: `pad` has two widths for each dimension, the last dimension first."""
     if mode not in MODES:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
@@ -212,3 +213,47 @@ def pad_composite(self: Any, pad: Sequence[int], mode: str, value: Any) -> Any:
 
 
 pad = public(pad_op, module="nn")
+
+# --- constant_pad_nd: negative widths cut off instead -----------------------------------------------------------------
+
+
+@kernel(
+    "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
+    core=True,
+    batching="leading",
+    derivative=lambda grad, pad: constant_pad_nd.op.functional(grad, [-width for width in pad], 0),
+    forward=lambda arguments, tangents, result: constant_pad_nd.op.functional(tangents[0], arguments[1], 0),
+    method=False,
+)
+def constant_pad_nd(self, pad, value):
+    """Returns the tensor with `value` around it: `pad` has two widths for each dimension, the last dimension first."""
+    ndim = len(self._shape)
+    if len(pad) % 2:
+        raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
+    if len(pad) > 2 * ndim:
+        raise RuntimeError(
+            "Length of pad should be no more than twice the number of dimensions of the input. Pad length is "
+            f"{len(pad)}while the input has {ndim}dimensions."
+        )
+    widths = [(0, 0)] * (ndim - len(pad) // 2) + [(pad[i], pad[i + 1]) for i in range(len(pad) - 2, -1, -2)]
+    shape = [before + size + behind for size, (before, behind) in zip(self._shape, widths, strict=True)]
+    for d, size in enumerate(shape):
+        if size < 0:
+            before, behind = widths[d]
+            raise RuntimeError(
+                f"The input size {self._shape[d]}, plus negative padding {before} and {behind} resulted in a negative "
+                "output size, which is invalid. Check dimension "
+                f"{d} of your input."
+            )
+    made = empty(Size(shape), self._dtype, self._device, strides_for(Size(shape), suggested_format(self)))
+    if made._device.type == "cpu":
+        kernels.fill(made._operand, value)
+    elif made._device.type != "meta":
+        made.fill_(value)
+    source, target = self, made
+    for d, (before, behind) in enumerate(widths):
+        size = self._shape[d]
+        source = sliced(source, d, max(-before, 0), size - max(-behind, 0), 1).of(source)
+        target = sliced(target, d, max(before, 0), shape[d] - max(behind, 0), 1).of(target)
+    move(target, source)
+    return made

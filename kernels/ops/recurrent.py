@@ -24,7 +24,7 @@ from ..declare.declare import Operator
 from ..declare.public import public
 from .arrangements import unsafe_chunk_op
 from .dropout import dropout_op
-from .linalg import linear_op
+from .linalg import linear
 from .shape import cat_op, stack_op
 
 LSTM = 2  # of the modes that libraries count: relu, tanh, LSTM, GRU
@@ -45,7 +45,7 @@ class Weights:
 
 
 def gates_of(hidden: Any, weights: Weights) -> Any:
-    return linear_op.functional(hidden, weights.of_hidden, weights.hidden_bias)
+    return linear.op.functional(hidden, weights.of_hidden, weights.hidden_bias)
 
 
 # --- one step: from the input's share of the gates and the state to the next state -----------------------------------
@@ -99,7 +99,7 @@ def like(state: State, made: Sequence[Any]) -> State:
 
 def over_times(step: Step, input: Any, state: State, weights: Weights, backwards: bool) -> tuple[Any, State]:
     """The results at all times, [time, batch, features], and the last state."""
-    gates = linear_op.functional(input, weights.of_input, weights.input_bias).unbind(0)
+    gates = linear.op.functional(input, weights.of_input, weights.input_bias).unbind(0)
     results = []
     for one in reversed(gates) if backwards else gates:
         state = step(one, state, weights)
@@ -116,7 +116,7 @@ class Packed:
         self.sizes = [int(size) for size in as_numpy(batch_sizes)]
 
     def __call__(self, step: Step, data: Any, state: State, weights: Weights, backwards: bool) -> tuple[Any, State]:
-        gates = linear_op.functional(data, weights.of_input, weights.input_bias)
+        gates = linear.op.functional(data, weights.of_input, weights.input_bias)
         return (self.backwards if backwards else self.forwards)(step, gates, state, weights)
 
     def forwards(self, step: Step, gates: Any, state: State, weights: Weights) -> tuple[Any, State]:
@@ -346,7 +346,7 @@ def input_gates(input: Any, weights: Weights, *hidden: Any) -> Any:
             raise RuntimeError(f"Input batch size {input.shape[0]} doesn't match hidden{k} batch size {state.shape[0]}")
         if state.shape[1] != width:
             raise RuntimeError(f"hidden{k} has inconsistent hidden_size: got {state.shape[1]}, expected {width}")
-    return linear_op.functional(input, weights.of_input, weights.input_bias)
+    return linear.op.functional(input, weights.of_input, weights.input_bias)
 
 
 @lstm_cell_op.implicit

@@ -10,6 +10,7 @@ from redispatch.dispatch.tensor import Tensor, dtypes
 from redispatch.kernels import numbers
 from redispatch.kernels.cpu import pooling
 
+from ..declare.operator import CPU_FP32
 from ..declare.public import public
 from ..declare.structured import Meta, Structured
 from .convolution import dense, zeros
@@ -72,7 +73,7 @@ def declare(dims: int) -> Any:
         f"max_unpool{dims}d(Tensor self, Tensor indices, SymInt[{dims}] output_size{more}) -> Tensor",
         out="out",
         refuses="whole complex",
-        autocast={"cpu": "fp32"},
+        autocast=CPU_FP32,
     )
 
     @op.meta

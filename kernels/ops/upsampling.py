@@ -1,6 +1,6 @@
 """Resizing images: nearest elements, lines and cubics through them, and filters that shrink without aliasing.
 
-Each axis is resized by a sparse matrix of its own (axis_maps.py), and the gradient by its transpose. An operator takes
+Each axis is resized by a sparse matrix of its own (resampling.py), and the gradient by its transpose. An operator takes
 the size of the result and, if the caller gave them, the factors; its overload `vec` takes a list of either.
 
 `interpolate` (frontend/nn/images.py) chooses among them.
@@ -23,9 +23,20 @@ from redispatch.kernels.cpu.resample import AxisMap, picking
 from ..declare.declare import Operator, through
 from ..declare.public import public
 from ..declare.structured import Meta, Structured, not_implemented
-from .axis_maps import Hill, Resizing, filtered, interpolated, keys, lanczos, nearest, nearest_exact, triangle
 from .convolution import copied
-from .resampling import resampled, shaped_like
+from .resampling import (
+    Hill,
+    Resizing,
+    filtered,
+    interpolated,
+    keys,
+    lanczos,
+    nearest,
+    nearest_exact,
+    resampled,
+    shaped_like,
+    triangle,
+)
 
 SCALES = {1: ("scales",), 2: ("scales_h", "scales_w"), 3: ("scales_d", "scales_h", "scales_w")}
 MapOf = Callable[[Resizing, Any], AxisMap]  # how an axis is resized and in what precision -> its map

@@ -36,8 +36,7 @@ from redispatch.kernels.engine.primitives import maximum
 from redispatch.kernels.engine.program import integral, steps
 from redispatch.kernels.maths.vecmath import exp, log
 from redispatch.kernels.ops import fused_attention
-from redispatch.kernels.ops.attention_choice import SDPAParams, has_widths
-from redispatch.kernels.ops.fused_attention import given_bias, random_count, scale_of
+from redispatch.kernels.ops.fused_attention import SDPAParams, given_bias, has_widths, random_count, scale_of
 from redispatch.kernels.ops.random import drawn
 
 from ..compiler import CUDA as cuda

@@ -301,7 +301,7 @@ def run(what: str, g: Geometry, out: Tensor, a: Tensor, b: Tensor) -> None:
     launched([Task(launch, (0, 1, 2, 3), rest)], tensors)
 
 
-@work_of(convolution.convolution_op, dense=("input", "weight", "bias"))
+@work_of(convolution.convolution.op, dense=("input", "weight", "bias"))
 def convolution_work(out: Tensor, input: Tensor, weight: Tensor, bias: Any, *how: Any) -> list[Task]:
     """`convolution`"""
     if not out._shape.numel():

@@ -19,19 +19,19 @@ from redispatch.kernels.declare.structured import not_implemented
 from redispatch.kernels.ops import norms, shape
 from redispatch.kernels.ops.distributions import check_multinomial
 from redispatch.kernels.ops.embedding_bag import MAX, MEAN, SUM, check_bags, needs_no_bags, places
+from redispatch.kernels.ops.fused_updates import LARGEST, check_number
 from redispatch.kernels.ops.gamma_draws import check_precise
-from redispatch.kernels.ops.loss_scaling import LARGEST, check_number
 from redispatch.kernels.ops.matrix_functions import linalg_cross
 from redispatch.kernels.ops.pair_losses import (
     NONE,
     OfPairs,
     PairLoss,
     bce_op,
-    huber_op,
-    mse_op,
+    huber_loss,
+    mse_loss,
     probability_op,
     reduced,
-    smooth_l1_op,
+    smooth_l1_loss,
 )
 from redispatch.kernels.ops.replacing import check_enough, check_masked_scatter
 from redispatch.kernels.ops.shape import check_repeats, check_total
@@ -159,7 +159,7 @@ def pair_loss(op: PairLoss) -> Callable[..., Any]:
     return kernel
 
 
-for _op in (mse_op, smooth_l1_op, huber_op, probability_op, bce_op):
+for _op in (mse_loss.op, smooth_l1_loss.op, huber_loss.op, probability_op, bce_op):
     composite_of(_op.base_name)(pair_loss(_op))
 
 # --- the scale of losses ----------------------------------------------------------------------------------------------
@@ -261,7 +261,7 @@ def embedding_renorm_inplace(self: Any, indices: Any, max_norm: float, norm_type
 @composite_of("renorm")
 def renorm(self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
     """Each part along `dim`, scaled down to `maxnorm` where its p-norm is larger."""
-    norms.renorm_meta(self, p, dim, maxnorm)
+    norms.renorm.op.meta_function(self, p, dim, maxnorm)
     axes = list(norms.other_dims(dim, len(self._shape)))
     norm = aten.linalg_vector_norm.default(self.abs().to(dtypes.float64), float(p), axes, True)
     return aten.where.self(norm > maxnorm, self * (maxnorm / (norm + norms.SMALL)), self).to(self._dtype)

@@ -15,7 +15,7 @@ import numpy as np
 from redispatch.dispatch import OpOverload, ops
 from redispatch.dispatch.tensor import Size, Tensor, dtypes, shown, view_over
 from redispatch.kernels.declare.structured import Several
-from redispatch.kernels.ops import cholesky, lu, solving, spectra
+from redispatch.kernels.ops import lu, solving, spectra
 from redispatch.kernels.ops.matrices import (
     check_has_lapack,
     column_major,
@@ -100,7 +100,7 @@ def info_for(A: Tensor) -> Tensor:
 # --- Cholesky ---------------------------------------------------------------------------------------------------------
 
 
-@fills(cholesky.linalg_cholesky_ex.op, "cholesky_cpu")
+@fills(solving.linalg_cholesky_ex.op, "cholesky_cpu")
 def cholesky_ex(outs: Outs, self: Tensor, upper: bool, check_errors: bool) -> None:
     L, info = outs
     factor_cholesky(L, info, self, upper)
@@ -108,16 +108,16 @@ def cholesky_ex(outs: Outs, self: Tensor, upper: bool, check_errors: bool) -> No
         raise_for(info, "linalg.cholesky_ex", len(self._shape) == 2)
 
 
-@fills(cholesky.cholesky.op, "cholesky_cpu")
+@fills(solving.cholesky.op, "cholesky_cpu")
 def older_cholesky(outs: Outs, self: Tensor, upper: bool) -> None:
     refuse()
-    cholesky.warn_of_cholesky()
+    solving.warn_of_cholesky()
     info = info_for(self)
     factor_cholesky(outs[0], info, self, upper)
     raise_for(info, "cholesky", len(self._shape) == 2)
 
 
-@fills(cholesky.cholesky_inverse.op, "cholesky_inverse_out_cpu")
+@fills(solving.cholesky_inverse.op, "cholesky_inverse_out_cpu")
 def cholesky_inverse(outs: Outs, self: Any, upper: bool) -> None:
     zeros = shown(copied(self.diagonal(0, -2, -1))) == 0
     if zeros.size:
@@ -126,7 +126,7 @@ def cholesky_inverse(outs: Outs, self: Any, upper: bool) -> None:
     solve_with_cholesky(outs[0], self, None, upper)
 
 
-@fills(cholesky.cholesky_solve_helper_op, "cholesky_solve_cpu")
+@fills(solving.cholesky_solve_helper_op, "cholesky_solve_cpu")
 def cholesky_solve(outs: Outs, self: Tensor, A: Tensor, upper: bool) -> None:
     solve_with_cholesky(outs[0], A, self, upper)
 

@@ -419,17 +419,17 @@ def launches_of(operation: Operation, out: Tensor, self: Tensor, dim: int) -> li
     return [Task(launch, tensors, plan.rest, nbytes) for launch in plan.launches]
 
 
-@work_of(scans.cumsum_op, dense=("self",), elementwise=True)
+@work_of(scans.cumsum.op, dense=("self",), elementwise=True)
 def cumsum_work(out: Tensor, self: Tensor, dim: int, dtype: Any) -> list[Task]:
     return launches_of(CUMSUM, out, self, dim)
 
 
-@work_of(scans.cumprod_op, dense=("self",), elementwise=True)
+@work_of(scans.cumprod.op, dense=("self",), elementwise=True)
 def cumprod_work(out: Tensor, self: Tensor, dim: int, dtype: Any) -> list[Task]:
     return launches_of(CUMPROD, out, self, dim)
 
 
-@work_of(scans.logcumsumexp_op, dense=("self",), elementwise=True)
+@work_of(scans.logcumsumexp.op, dense=("self",), elementwise=True)
 def logcumsumexp_work(out: Tensor, self: Tensor, dim: int) -> list[Task]:
     return launches_of(COMPLEX_LOGCUMSUMEXP if self._dtype.is_complex else LOGCUMSUMEXP, out, self, dim)
 
@@ -441,5 +441,5 @@ def fill_extremes(name: str, self: Tensor, dim: int, values: Tensor, indices: Te
 
 
 ELSEWHERE["cuda"] = fill_extremes
-for _op in (scans.cummax_op, scans.cummin_op):
+for _op in (scans.cummax.op, scans.cummin.op):
     as_on_cpu(f"on the device: {_op.base_name}", _op.functional, _op.out)

@@ -4,7 +4,7 @@ A search by halves has a thread for each value. Bins are counted by atomic addit
 memory of each block first, so that blocks come together once for each bin and not for each element. Histograms and
 different slices are put together from these and other operators, as in decompositions.py. Edges of bins are made on the
 CPU, where it is said what they are; so the program waits for the least and the largest number where no range is given.
-Read next: kernels/ops/histograms.py.
+Read next: kernels/ops/statistics.py.
 """
 
 # ruff: noqa: F821  # names that the compiled text is given
@@ -24,8 +24,8 @@ from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, empty, wrap_dim
 from redispatch.dispatch.tensor.operand import DTYPES
 from redispatch.kernels import contiguous_strides
 from redispatch.kernels.engine.program import steps
-from redispatch.kernels.ops import searching
-from redispatch.kernels.ops.histograms import check_dtype, check_edges, check_flat_weight, check_weight, even_edges
+from redispatch.kernels.ops import sorting
+from redispatch.kernels.ops.statistics import check_dtype, check_edges, check_flat_weight, check_weight, even_edges
 
 from ..compiler import CUDA as cuda
 from ..intrinsics import add_at
@@ -154,7 +154,7 @@ def below_or_at(
 
 @composite_of("searchsorted.Tensor")
 def searchsorted(sorted_sequence: Any, self: Any, out_int32: bool, right: bool, side: str | None, sorter: Any) -> Any:
-    meta = searching.searchsorted_op.meta_function(sorted_sequence, self, out_int32, right, side, sorter)
+    meta = sorting.searchsorted_op.meta_function(sorted_sequence, self, out_int32, right, side, sorter)
     return below_or_at(sorted_sequence, self, right or side == "right", sorter, meta.dtype)
 
 
@@ -162,7 +162,7 @@ def searchsorted(sorted_sequence: Any, self: Any, out_int32: bool, right: bool, 
 def searchsorted_scalar(
     sorted_sequence: Any, self: Any, out_int32: bool, right: bool, side: str | None, sorter: Any
 ) -> Any:
-    searching.searchsorted_scalar_op.meta_function(sorted_sequence, self, out_int32, right, side, sorter)
+    sorting.searchsorted_scalar_op.meta_function(sorted_sequence, self, out_int32, right, side, sorter)
     dtype = dtypes.float64 if isinstance(self, float) else sorted_sequence._dtype
     value = aten.scalar_tensor.default(self, dtype=dtype, device=sorted_sequence._device)
     return searchsorted(sorted_sequence, value.reshape([1]), out_int32, right, side, sorter).reshape([])
@@ -170,13 +170,13 @@ def searchsorted_scalar(
 
 @composite_of("bucketize.Tensor")
 def bucketize(self: Any, boundaries: Any, out_int32: bool, right: bool) -> Any:
-    searching.bucketize_op.meta_function(self, boundaries, out_int32, right)
+    sorting.bucketize_op.meta_function(self, boundaries, out_int32, right)
     return searchsorted(boundaries, self, out_int32, right, None, None)
 
 
 @composite_of("bucketize.Scalar")
 def bucketize_scalar(self: Any, boundaries: Any, out_int32: bool, right: bool) -> Any:
-    searching.bucketize_scalar_op.meta_function(self, boundaries, out_int32, right)
+    sorting.bucketize_scalar_op.meta_function(self, boundaries, out_int32, right)
     return searchsorted_scalar(boundaries, self, out_int32, right, None, None)
 
 
@@ -246,7 +246,7 @@ def bins_of(edges: Any, x: Any) -> Any:
 
 @composite_of("histc")
 def histc(self: Any, bins: int, min: Any, max: Any) -> Any:
-    searching.histc.op.meta_function(self, bins, min, max)
+    sorting.histc.op.meta_function(self, bins, min, max)
     x = self.reshape([-1])
     if min == max and x._shape[0]:
         min, max = aten.stack.default(aten.aminmax.default(x)).tolist()

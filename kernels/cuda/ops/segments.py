@@ -23,7 +23,7 @@ from redispatch.dispatch.tensor import Size, Tensor, dtypes, empty
 from redispatch.kernels import DTYPES
 from redispatch.kernels.engine.primitives import maximum, minimum
 from redispatch.kernels.engine.program import integral, steps
-from redispatch.kernels.ops.segments import OF_NOTHING, check_call, check_dtype, runs_of
+from redispatch.kernels.ops.scans import OF_NOTHING, check_call, check_dtype, runs_of
 
 from ..compiler import CUDA as cuda
 from ..elementwise import as_argument

@@ -23,7 +23,7 @@ from redispatch.dispatch.tensor.operand import DTYPES
 from redispatch.kernels.engine.primitives import maximum
 from redispatch.kernels.engine.program import steps
 from redispatch.kernels.maths.vecmath import exp, log
-from redispatch.kernels.ops import moments, softmax
+from redispatch.kernels.ops import moments, normalization
 from redispatch.kernels.ops.reductions import reduced_dims
 
 from ..compiler import CUDA as cuda
@@ -140,10 +140,10 @@ def work(written: Written, logarithm: bool) -> Any:
 
 
 for _op, _written, _logarithm in (
-    (softmax.softmax_data_op, SOFTMAX, False),
-    (softmax.log_softmax_data_op, SOFTMAX, True),
-    (softmax.softmax_backward_op, SOFTMAX_BACKWARD, False),
-    (softmax.log_softmax_backward_op, SOFTMAX_BACKWARD, True),
+    (normalization.softmax_data_op, SOFTMAX, False),
+    (normalization.log_softmax_data_op, SOFTMAX, True),
+    (normalization.softmax_backward_op, SOFTMAX_BACKWARD, False),
+    (normalization.log_softmax_backward_op, SOFTMAX_BACKWARD, True),
 ):
     work_of(_op, dense=_op.names[:-2])(work(_written, _logarithm))
 

@@ -23,7 +23,7 @@ from redispatch.dispatch.tensor import Tensor, dtypes, empty
 from redispatch.kernels import DTYPES
 from redispatch.kernels.cpu.pooling import Windows3d
 from redispatch.kernels.engine.program import integral
-from redispatch.kernels.ops.folding import Blocks, blocks_of_columns, blocks_of_images, col2im_op, im2col_op
+from redispatch.kernels.ops.folding import Blocks, blocks_of_columns, blocks_of_images, col2im, im2col
 from redispatch.kernels.ops.max_pooling import Fractional, check_samples
 from redispatch.kernels.ops.pooling import ELSEWHERE, Loops, check_dtype
 from redispatch.kernels.ops.pooling import OPERATORS as POOLS
@@ -304,11 +304,11 @@ def task(written: Written, out: Tensor, x: Tensor, blocks: Blocks) -> list[Task]
     return [Task(where, (0, 1), (count, *(number for pair in how for number in pair)))]
 
 
-@work_of(im2col_op, dense=("self",))
+@work_of(im2col.op, dense=("self",))
 def columns(out: Tensor, self: Tensor, *how: Any) -> list[Task]:
     return task(COLUMNS, out, self, blocks_of_images(self, *how))
 
 
-@work_of(col2im_op, dense=("self",))
+@work_of(col2im.op, dense=("self",))
 def added_up(out: Tensor, self: Tensor, *how: Any) -> list[Task]:
     return task(IMAGES, out, self, blocks_of_columns(self, *how))
