@@ -24,15 +24,15 @@ from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, empty, wrap_dim
 from redispatch.dispatch.tensor.operand import DTYPES
 from redispatch.kernels import contiguous_strides
 from redispatch.kernels.engine.program import steps
-from redispatch.kernels.ops import sorting
-from redispatch.kernels.ops.statistics import check_dtype, check_edges, check_flat_weight, check_weight, even_edges
+from redispatch.kernels.ops import sorting, statistics
+from redispatch.kernels.ops.statistics import even_edges
 
 from ..compiler import CUDA as cuda
 from ..intrinsics import add_at
 from ..launch import Launch
-from ..runtime.copies import array_on
+from ..runtime.copies import array_on, copied
 from ..runtime.launch_recorder import constant
-from ..runtime.structured import Task, composite_of, dense, launched
+from ..runtime.structured import Task, apart_from_target, as_on_cpu, composite_of, dense, launched
 from ..templates import THREADS, Written
 from .compaction import kept, lengths
 
@@ -258,33 +258,26 @@ def histc(self: Any, bins: int, min: Any, max: Any) -> Any:
     return tally(bins_of(edges, x), None, bins).to(self._dtype)
 
 
-def rows_of(self: Any) -> Any:
-    """The samples as rows, a number for each dimension of the histogram."""
-    if len(self._shape) < 2:
-        raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
-    return self.reshape([math.prod(self._shape[:-1]), self._shape[-1]])
-
-
-def edges_of(rows: Any, bins: Sequence[int], range_: Any) -> list[Any]:
+def edges_of(self: Any, shape: tuple[int, int], bins: Sequence[int], range_: Any) -> list[Any]:
     """Edges of bins of equal width, made from the least and the largest numbers, or from a range."""
-    ends = np.empty((0, rows._shape[1]), rows._dtype.numpy)
-    if range_ is None and rows._shape[0]:
+    rows, ends = self.reshape([*shape]), np.empty((0, shape[1]), self._dtype.numpy)
+    if range_ is None and shape[0]:
         ends = as_numpy(aten.stack.default([rows.amin(0), rows.amax(0)]).cpu())
-    return [array_on(rows._device, one, rows._dtype) for one in even_edges(ends, bins, range_)]
+    return [array_on(self._device, one, self._dtype) for one in even_edges(ends, bins, range_)]
 
 
-def counts(rows: Any, edges: Sequence[Any], weight: Any, density: bool) -> Any:
+def counts(self: Any, rows: tuple[int, int], edges: Sequence[Any], weight: Any, density: bool) -> Any:
     """The weight of the samples in each bin; with `density`, divided by the bin's size and the weight of all."""
-    shape = [one._shape[0] - 1 for one in edges]
+    samples, shape = self.reshape([*rows]), [one._shape[0] - 1 for one in edges]
     places: Any = None
     for d, one in enumerate(edges):
-        place = bins_of(one, rows.select(1, d))
+        place = bins_of(one, samples.select(1, d))
         if places is not None:
             outside = (places < 0) | (place < 0)
             place = (places * shape[d] + place).masked_fill(outside, -1)
         places = place
     flat = None if weight is None else weight.reshape([-1]).double()
-    found = tally(places, flat, math.prod(shape)).reshape(shape).to(rows._dtype)
+    found = tally(places, flat, math.prod(shape)).reshape(shape).to(self._dtype)
     if density:
         found = found / found.sum()
         for d, one in enumerate(edges):
@@ -292,45 +285,15 @@ def counts(rows: Any, edges: Sequence[Any], weight: Any, density: bool) -> Any:
     return found
 
 
-@composite_of("histogram.bin_ct")
-def histogram(self: Any, bins: int, range_: Any, weight: Any, density: bool) -> tuple[Any, Any]:
-    check_dtype(self._dtype)
-    column = self.reshape([-1, 1])
-    edges = edges_of(column, [bins], range_)
-    check_flat_weight(self, weight)
-    return counts(column, edges, weight, density), edges[0]
-
-
-@composite_of("histogram.bins_tensor")
-def histogram_by_edges(self: Any, bins: Any, weight: Any, density: bool) -> tuple[Any, Any]:
-    check_edges(self, [bins], 1)
-    check_dtype(self._dtype)
-    check_flat_weight(self, weight)
-    return counts(self.reshape([-1, 1]), [bins], weight, density), bins.clone()
-
-
-@composite_of("_histogramdd_bin_edges")
-def histogramdd_edges(self: Any, bins: Any, range_: Any, weight: Any, density: bool) -> list[Any]:
-    rows = rows_of(self)
-    check_dtype(self._dtype)
-    return edges_of(rows, bins, range_)
-
-
-@composite_of("_histogramdd_from_bin_cts")
-def histogramdd_counts(self: Any, bins: Any, range_: Any, weight: Any, density: bool) -> Any:
-    rows = rows_of(self)
-    check_weight(self, self._shape, weight)
-    check_dtype(self._dtype)
-    return counts(rows, edges_of(rows, bins, range_), weight, density)
-
-
-@composite_of("_histogramdd_from_bin_tensors")
-def histogramdd_by_edges(self: Any, bins: Sequence[Any], weight: Any, density: bool) -> Any:
-    rows = rows_of(self)
-    check_edges(self, bins, rows._shape[1])
-    check_weight(self, self._shape, weight)
-    check_dtype(self._dtype)
-    return counts(rows, bins, weight, density)
+statistics.ELSEWHERE["cuda"] = statistics.Binning(apart_from_target(edges_of), apart_from_target(counts), copied)
+for _op in (
+    statistics.histogram_op,
+    statistics.histogram_bins_op,
+    statistics.edges_op,
+    statistics.counts_op,
+    statistics.counts_by_edges_op,
+):
+    as_on_cpu(f"on the device: {_op.base_name}", _op.functional)
 
 
 # --- different slices -------------------------------------------------------------------------------------------------
