@@ -30,7 +30,7 @@ from ..compiler import CUDA as cuda
 from ..elementwise import as_argument
 from ..runtime.copies import copy_on_device, on_cuda
 from ..runtime.operands import operand
-from ..runtime.structured import Task, dense, kernel_of, launched, work_of
+from ..runtime.structured import Task, as_on_cpu, dense, launched, work_of
 from ..templates import THREADS, WARP, Written, block_total, strip_total, threads_for
 
 int64 = np.int64
@@ -235,15 +235,12 @@ def normalize(
         copy_on_device(result, out)
 
 
-@kernel_of("native_group_norm")
-def group_norm_kernel(
-    input: Tensor, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    result, mean, rstd = batch_norm.group_norm_results(input, weight, bias, N, C, group)
-    if result._shape.numel():
-        rows = of_groups(group, C // group, HxW)
-        normalize(result, mean, rstd, None, input, (weight, bias), N * group, rows, eps)
-    return result, mean, rstd
+def fill_group_norm(
+    result: Tensor, mean: Tensor, rstd: Tensor, input: Tensor, weight: Any, bias: Any, N: int, C: int, HxW: int,
+    group: int, eps: float,
+) -> None:  # fmt: skip
+    rows = of_groups(group, C // group, HxW)
+    normalize(result, mean, rstd, None, input, (weight, bias), N * group, rows, eps)
 
 
 def per_channel(x: Tensor | None, ndim: int) -> Operand | float:
@@ -251,42 +248,39 @@ def per_channel(x: Tensor | None, ndim: int) -> Operand | float:
     return 1.0 if found is None else found
 
 
-@kernel_of("native_batch_norm", "_native_batch_norm_legit")
-def batch_norm_kernel(
-    input: Tensor, weight: Any, bias: Any, mean: Any, var: Any, training: bool, momentum: float, eps: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """(result, mean, 1 / standard deviation), and the running statistics are moved."""
-    result, saved = batch_norm.batch_norm_results(input, weight, mean, var, training)
-    if not result._shape.numel():
-        return result, saved[0], saved[1]
+def fill_batch_norm(
+    result: Tensor, mean: Tensor, rstd: Tensor, input: Tensor, weight: Any, bias: Any, running_mean: Any,
+    running_var: Any, training: bool, momentum: float, eps: float,
+) -> None:  # fmt: skip
+    """Moves the running statistics, too."""
     wide = dtypes.float64 if input._dtype is dtypes.float64 else dtypes.float32
     channels, ndim, name = input._shape[1], len(input._shape), wide.name
     if not training:
-        rstd = empty((channels,), wide, input._device)
-        on_cuda(batch_norm.RECIPROCAL_ROOT_OF).launch([operand(rstd)], [operand(var), float(eps)], name)
+        root = empty((channels,), wide, input._device)
+        on_cuda(batch_norm.RECIPROCAL_ROOT_OF).launch([operand(root)], [operand(running_var), float(eps)], name)
         shift = 0.0 if bias is None else per_channel(bias, ndim)
-        given = [operand(input), *(per_channel(x, ndim) for x in (mean, rstd, weight)), shift]
+        given = [operand(input), *(per_channel(x, ndim) for x in (running_mean, root, weight)), shift]
         on_cuda(batch_norm.NORMALIZED).launch([operand(result)], given, name)
-        return result, saved[0], saved[1]
+        return
     count = input._shape.numel() // channels
     total = empty((channels,), wide, input._device)
     rows = of_channels(input._shape[0], channels, count // input._shape[0])
-    normalize(result, saved[0], saved[1], total, input, (weight, bias), channels, rows, eps)
-    if mean is not None:
-        on_cuda(batch_norm.MOVED).launch([operand(mean)], [operand(mean), operand(saved[0]), float(momentum)], name)
-    if var is not None:
-        given = [operand(var), operand(total), float(max(count - 1, 0)), float(momentum)]
-        on_cuda(batch_norm.MOVED_BY_TOTAL).launch([operand(var)], given, name)
-    return result, saved[0], saved[1]
+    normalize(result, mean, rstd, total, input, (weight, bias), channels, rows, eps)
+    if running_mean is not None:
+        moved = operand(running_mean)
+        on_cuda(batch_norm.MOVED).launch([moved], [moved, operand(mean), float(momentum)], name)
+    if running_var is not None:
+        moved = operand(running_var)
+        given = [moved, operand(total), float(max(count - 1, 0)), float(momentum)]
+        on_cuda(batch_norm.MOVED_BY_TOTAL).launch([moved], given, name)
 
 
-@kernel_of("_native_batch_norm_legit.no_stats")
-def without_statistics(input: Tensor, weight: Any, bias: Any, training: bool, momentum: float, eps: float) -> Any:
-    return batch_norm_kernel(input, weight, bias, None, None, training, momentum, eps)
-
-
-@kernel_of("_native_batch_norm_legit_no_training")
-def without_training(
-    input: Tensor, weight: Any, bias: Any, mean: Tensor, var: Tensor, momentum: float, eps: float
-) -> Any:
-    return batch_norm_kernel(input, weight, bias, mean, var, False, momentum, eps)
+batch_norm.ELSEWHERE["cuda"] = batch_norm.Fills(fill_batch_norm, fill_group_norm)
+as_on_cpu(
+    "norms",
+    batch_norm.native_group_norm.op.functional,
+    batch_norm.native_batch_norm.op.functional,
+    batch_norm.batch_norm_legit_op.functional,
+    batch_norm.batch_norm_no_stats_op.functional,
+    batch_norm.batch_norm_no_training_op.functional,
+)
