@@ -63,7 +63,8 @@ class AsWhile(ast.NodeTransformer):
         self.generic_visit(node)
         if not (isinstance(node.iter, ast.Call) and ast.unparse(node.iter.func) == "steps"):
             return node
-        (start, end, step), at = node.iter.args, node.target
+        at: Any = node.target
+        start, end, step = node.iter.args
         last = ast.AugAssign(at, ast.Add(), step)
         return [
             ast.Assign([at], start, lineno=0),

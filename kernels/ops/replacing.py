@@ -64,7 +64,7 @@ def masked_scatter_inplace(self: Tensor, mask: Tensor, source: Tensor) -> Tensor
     if self._device.type == "meta":
         return self
     chosen = np.broadcast_to(kernels.as_ndarray(mask._operand), tuple(self._shape))
-    count = np.count_nonzero(chosen)
+    count = int(np.count_nonzero(chosen))
     check_enough(source, count)
     values = kernels.as_ndarray(apart(source, self, elementwise=False)._operand)
     kernels.as_ndarray(self._operand)[chosen] = values.ravel()[:count]
