@@ -14,7 +14,7 @@ operators themselves.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,13 +24,13 @@ from redispatch.kernels import DTYPES
 from redispatch.kernels.cpu.pooling import Windows3d
 from redispatch.kernels.engine.program import integral
 from redispatch.kernels.ops.folding import Blocks, blocks_of_columns, blocks_of_images, col2im, im2col
-from redispatch.kernels.ops.max_pooling import Fractional, check_samples
-from redispatch.kernels.ops.pooling import ELSEWHERE, Loops, check_dtype
+from redispatch.kernels.ops.max_pooling import Fractional
+from redispatch.kernels.ops.pooling import ELSEWHERE, Loops
 from redispatch.kernels.ops.pooling import OPERATORS as POOLS
 
 from ..compiler import CUDA as cuda
 from ..runtime.copies import table_on
-from ..runtime.structured import Task, as_on_cpu, dense, kernel_of, launched, work_of
+from ..runtime.structured import Task, as_on_cpu, dense, launched, work_of
 from ..templates import THREADS, Written, accumulating, divided
 
 int64, float32, float64 = np.int64, np.float32, np.float64
@@ -227,27 +227,18 @@ def shared_out(grad: Tensor, self: Tensor, windows: Windows3d, dims: int) -> Ten
     return out
 
 
-def at_random(dims: int) -> Callable[..., Any]:
-    """The kernel of `fractional_max_pool2d`, for two dimensions. The random numbers stay on the device."""
-
-    def kernel(self: Tensor, size: Sequence[int], counts: Sequence[int], samples: Tensor) -> tuple[Tensor, Tensor]:
-        setting = Fractional(dims, self, size, counts)
-        check_samples(self, samples, dims)
-        check_dtype(f"fractional_max_pool{dims}d_out_frame", self)
-        out, places = empty(setting.shape, self._dtype, self._device), empty(setting.shape, dtypes.int64, self._device)
-        missing = [1] * (3 - dims)
-        sizes = [*missing, *setting.sizes, *missing, *counts, *missing, *size]
-        order = (0, 1, 0) if dims == 2 else (0, 1, 2)  # of the random numbers, for depth, height and width
-        tensors = (out, places, dense(self), dense(samples))
-        launch(AT_RANDOM, DTYPES[self._dtype.name].compute, tensors, (*sizes, dims, *order))
-        return out, places
-
-    return kernel
+def at_random(self: Tensor, setting: Fractional, samples: Tensor) -> tuple[Tensor, Tensor]:
+    """The random numbers stay on the device."""
+    out, places = empty(setting.shape, self._dtype, self._device), empty(setting.shape, dtypes.int64, self._device)
+    missing = [1] * (3 - setting.dims)
+    sizes = [*missing, *setting.sizes, *missing, *setting.counts, *missing, *setting.kernel]
+    order = (0, 1, 0) if setting.dims == 2 else (0, 1, 2)  # of the random numbers, for depth, height and width
+    tensors = (out, places, dense(self), dense(samples))
+    launch(AT_RANDOM, DTYPES[self._dtype.name].compute, tensors, (*sizes, setting.dims, *order))
+    return out, places
 
 
-for _dims in (2, 3):
-    kernel_of(f"fractional_max_pool{_dims}d")(at_random(_dims))
-ELSEWHERE["cuda"] = Loops(largest, put_back, averaged, shared_out)
+ELSEWHERE["cuda"] = Loops(largest, at_random, put_back, averaged, shared_out)
 as_on_cpu("pooling", *[pool.functional for pool in POOLS])
 
 # --- windows as columns -----------------------------------------------------------------------------------------------
