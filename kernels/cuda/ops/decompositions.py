@@ -63,7 +63,6 @@ def flip(self: Tensor, dims: Sequence[int]) -> Tensor:
 @composite_of("roll")
 def roll(self: Any, shifts: Sequence[int], dims: Sequence[int]) -> Tensor:
     """Shifts elements along dimensions, from the end to the start; without dims, of the flattened tensor."""
-    shape.roll_op.meta_function(self, shifts, dims)
     if not self._shape.numel():
         return self.clone()
     if not dims:
@@ -152,7 +151,6 @@ def pair_loss(op: PairLoss) -> Callable[..., Any]:
     launched = on_device(each, op.base_name)
 
     def kernel(*args: Any) -> Any:
-        op.meta_function(*args)
         each_loss = launched(*[NONE if i == op.reduction else value for i, value in enumerate(args)])
         return reduced(each_loss, args[op.reduction])
 
@@ -261,7 +259,6 @@ def embedding_renorm_inplace(self: Any, indices: Any, max_norm: float, norm_type
 @composite_of("renorm")
 def renorm(self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
     """Each part along `dim`, scaled down to `maxnorm` where its p-norm is larger."""
-    norms.renorm.op.meta_function(self, p, dim, maxnorm)
     axes = list(norms.other_dims(dim, len(self._shape)))
     norm = aten.linalg_vector_norm.default(self.abs().to(dtypes.float64), float(p), axes, True)
     return aten.where.self(norm > maxnorm, self * (maxnorm / (norm + norms.SMALL)), self).to(self._dtype)

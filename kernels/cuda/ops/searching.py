@@ -162,7 +162,6 @@ def searchsorted(sorted_sequence: Any, self: Any, out_int32: bool, right: bool, 
 def searchsorted_scalar(
     sorted_sequence: Any, self: Any, out_int32: bool, right: bool, side: str | None, sorter: Any
 ) -> Any:
-    sorting.searchsorted_scalar_op.meta_function(sorted_sequence, self, out_int32, right, side, sorter)
     dtype = dtypes.float64 if isinstance(self, float) else sorted_sequence._dtype
     value = aten.scalar_tensor.default(self, dtype=dtype, device=sorted_sequence._device)
     return searchsorted(sorted_sequence, value.reshape([1]), out_int32, right, side, sorter).reshape([])
@@ -170,13 +169,11 @@ def searchsorted_scalar(
 
 @composite_of("bucketize.Tensor")
 def bucketize(self: Any, boundaries: Any, out_int32: bool, right: bool) -> Any:
-    sorting.bucketize_op.meta_function(self, boundaries, out_int32, right)
     return searchsorted(boundaries, self, out_int32, right, None, None)
 
 
 @composite_of("bucketize.Scalar")
 def bucketize_scalar(self: Any, boundaries: Any, out_int32: bool, right: bool) -> Any:
-    sorting.bucketize_scalar_op.meta_function(self, boundaries, out_int32, right)
     return searchsorted_scalar(boundaries, self, out_int32, right, None, None)
 
 
@@ -246,7 +243,6 @@ def bins_of(edges: Any, x: Any) -> Any:
 
 @composite_of("histc")
 def histc(self: Any, bins: int, min: Any, max: Any) -> Any:
-    sorting.histc.op.meta_function(self, bins, min, max)
     x = self.reshape([-1])
     if min == max and x._shape[0]:
         min, max = aten.stack.default(aten.aminmax.default(x)).tolist()

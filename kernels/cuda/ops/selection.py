@@ -371,7 +371,6 @@ def middle_of_all(skip_nan: bool) -> Callable[..., Tensor]:
     """The middle one of all elements."""
 
     def kernel(self: Any) -> Any:
-        sorting.median.op.meta_function(self)
         if not self._shape.numel():
             return self.new_full([], sorting.of_none(self._dtype), dtype=dtypes.float32).to(self._dtype)
         op = sorting.nanmedian.ops[1] if skip_nan else sorting.median.ops[1]
