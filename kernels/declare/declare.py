@@ -27,7 +27,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import Parameter, Signature
-from types import MappingProxyType
+from types import FrameType, MappingProxyType
 from typing import Any
 
 from redispatch.dispatch import (
@@ -45,6 +45,7 @@ from redispatch.dispatch import (
 )
 from redispatch.dispatch.autograd import FORWARD, differentiable
 from redispatch.dispatch.layers import ad_inplace_or_view, autocast, backend_select
+from redispatch.dispatch.places import is_own
 from redispatch.dispatch.schema.text import SchemaText, head
 from redispatch.dispatch.specialiser.annotations import frozen, inline, leaf
 
@@ -385,10 +386,18 @@ def _registering(op: OpOverload, keys: tuple[str, ...], dispatches: bool) -> Cal
 
 
 def declared_at() -> str:
-    """ "file:line" of the family's line that led here, past the files that only help to declare."""
+    """Returns "file:line" of the statement that led here, past the files that only help to declare.
+
+    Where that is in a function of the library, which makes a family, it is the statement that calls that.
+    """
     frame = sys._getframe(1)
     while frame.f_back is not None and os.path.basename(frame.f_code.co_filename) in MACHINERY:
         frame = frame.f_back
+    outer: FrameType | None = frame
+    while outer is not None and is_own(outer.f_code.co_filename) and outer.f_code.co_name != "<module>":
+        outer = outer.f_back
+    if outer is not None and is_own(outer.f_code.co_filename):
+        frame = outer
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
