@@ -84,7 +84,7 @@ class Operator:
         the out= form, too. The designation is that of PyTorch 2.13 (`torch.Tag.core`).
     autocast: the policy by device type, {"cuda": "fp32"}.
     batching: its class for vmap (kernels/batching), where tags and schema do not tell: "pointwise", "losses".
-    by_host: why the CPU computes it for a device, where it does (kernels/cuda/runtime/cpu_fallback.py).
+    by_host: why the CPU computes it for a device, where it does (kernels/cuda/runtime/cpu_kernels.py).
     doc: what it does, in a sentence that begins with a verb (describe.py); by default the docstring of its kernel.
     late_out: whether it has an out= form that no Python function ends in, declared when it is looked for. Most have,
         unless they are written in others; where not, it says so: True or False; or gives the form's overload name where
