@@ -19,7 +19,7 @@ from redispatch.dispatch import TensorBase, ops
 from redispatch.dispatch.tensor import dtypes
 
 from ..declare.declare import Operator, through
-from ..declare.operator import CPU_FP32, composite
+from ..declare.operator import CPU_FP32, composite, kernel
 from ..declare.pointwise import NOT_FLOATING
 from ..declare.public import public
 from ..declare.structured import not_implemented
@@ -29,22 +29,6 @@ BOUNDS = "int quant_min, int quant_max"
 NUMBERS, TENSORS = "float scale, int zero_point", "Tensor scale, Tensor zero_point"
 BOTH = "(Tensor output, Tensor mask)"
 FLOATING: dict[str, Any] = {"refuses": {NOT_FLOATING: ""}}
-MASKED: dict[str, Any] = FLOATING | {"late_out": ("out", "out0", "out1")}
-
-
-masked_op = Operator(f"fake_quantize_per_tensor_affine_cachemask(Tensor self, {NUMBERS}, {BOUNDS}) -> {BOTH}", **MASKED)
-masked_by_tensors_op = Operator(
-    f"_fake_quantize_per_tensor_affine_cachemask_tensor_qparams(Tensor self, {TENSORS}, Tensor fake_quant_enabled, "
-    f"{BOUNDS}) -> {BOTH}",
-    **MASKED,
-)
-masked_channel_op = Operator(
-    f"fake_quantize_per_channel_affine_cachemask(Tensor self, {TENSORS}, int axis, {BOUNDS}) -> {BOTH}", **MASKED
-)
-backward_op = Operator("fake_quantize_per_tensor_affine_cachemask_backward(Tensor grad, Tensor mask) -> Tensor")
-channel_backward_op = Operator(
-    "fake_quantize_per_channel_affine_cachemask_backward(Tensor grad, Tensor mask) -> Tensor"
-)
 
 
 def rounded(x: Any, scale: Any, zero_point: Any, low: int, high: int, into: Any) -> tuple[Any, Any]:
@@ -70,8 +54,32 @@ def check(kernel: str, x: Any, low: int, high: int) -> None:
         raise not_implemented(kernel, x.dtype)
 
 
-@masked_op.explicit
-def masked_by_numbers(self, scale, zero_point, low, high):
+def straight_through(name: str) -> Operator:
+    """Declares an operator that computes a gradient."""
+
+    @composite(f"{name}_cachemask_backward(Tensor grad, Tensor mask) -> Tensor", face=False)
+    def backward(grad, mask):
+        """The gradient where nothing was clamped, 0 elsewhere. RuntimeError for a mask that is not for it."""
+        if mask.dtype is not dtypes.bool:
+            raise RuntimeError(f"{name}_cachemask_backward: expected a mask of bools, but got {mask.dtype}")
+        if mask.numel() != grad.numel():
+            raise RuntimeError(
+                f"`mask` and `dY` are not the same size: `mask` is size {mask.numel()} and `dY` is size {grad.numel()}"
+            )
+        return grad * mask
+
+    return backward
+
+
+MASKED: dict[str, Any] = FLOATING | {"late_out": ("out", "out0", "out1"), "face": False}
+OF_TENSOR, OF_CHANNEL = (
+    MASKED | {"derivative": through(straight_through(f"fake_quantize_per_{whose}_affine"), "grad", "result1")}
+    for whose in ("tensor", "channel")
+)
+
+
+@kernel(f"fake_quantize_per_tensor_affine_cachemask(Tensor self, {NUMBERS}, {BOUNDS}) -> {BOTH}", **OF_TENSOR)
+def masked_op(self, scale, zero_point, low, high):
     """Errors: RuntimeError for a zero point out of bounds; NotImplementedError for a dtype that is not floating."""
     check("fake_quantize_tensor_cachemask_kernel_type_handling", self, low, high)
     if not low <= zero_point <= high:
@@ -79,8 +87,12 @@ def masked_by_numbers(self, scale, zero_point, low, high):
     return rounded(self, single(scale), zero_point, low, high, dtypes.float32)
 
 
-@masked_by_tensors_op.explicit
-def masked_by_tensors(self, scale, zero_point, enabled, low, high):
+@kernel(
+    f"_fake_quantize_per_tensor_affine_cachemask_tensor_qparams(Tensor self, {TENSORS}, Tensor fake_quant_enabled, "
+    f"{BOUNDS}) -> {BOTH}",
+    **OF_TENSOR,
+)
+def masked_by_tensors_op(self, scale, zero_point, enabled, low, high):
     """The same with tensors of one element for numbers; where `enabled` is 0, the input as it is."""
     check("fake_quantize_tensor_cachemask_kernel_type_handling", self, low, high)
     for one in (scale, zero_point, enabled):
@@ -92,8 +104,10 @@ def masked_by_tensors(self, scale, zero_point, enabled, low, high):
     return kept.where(on, self), mask.logical_or(on.logical_not())
 
 
-@masked_channel_op.explicit
-def masked_by_channels(self, scale, zero_point, axis, low, high):
+@kernel(
+    f"fake_quantize_per_channel_affine_cachemask(Tensor self, {TENSORS}, int axis, {BOUNDS}) -> {BOTH}", **OF_CHANNEL
+)
+def masked_channel_op(self, scale, zero_point, axis, low, high):
     """The same with a scale and a zero point for each index along `axis`.
 
     Errors: RuntimeError where these are not as many, of another dtype, or out of bounds.
@@ -122,29 +136,6 @@ def masked_by_channels(self, scale, zero_point, axis, low, high):
 def wide(parameter: Any) -> Any:
     """A scale or zero point in float32, as which PyTorch's kernels know them."""
     return parameter.to(dtypes.float32)
-
-
-def straight_through(op: Operator) -> None:
-    @op.implicit
-    def backward(grad: Any, mask: Any) -> Any:
-        """The gradient where nothing was clamped, 0 elsewhere. RuntimeError for a mask that is not for it."""
-        if mask.dtype is not dtypes.bool:
-            raise RuntimeError(f"{op.base_name}: expected a mask of bools, but got {mask.dtype}")
-        if mask.numel() != grad.numel():
-            raise RuntimeError(
-                f"`mask` and `dY` are not the same size: `mask` is size {mask.numel()} and `dY` is size {grad.numel()}"
-            )
-        return grad * mask
-
-
-straight_through(backward_op)
-straight_through(channel_backward_op)
-for _op, _backward in (
-    (masked_op, backward_op),
-    (masked_by_tensors_op, backward_op),
-    (masked_channel_op, channel_backward_op),
-):
-    _op.derivative(self=through(_backward, "grad", "result1"))
 
 
 @composite(

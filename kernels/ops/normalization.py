@@ -232,6 +232,10 @@ def converted(self: Tensor, dtype: Any) -> Tensor:
     return ops.aten._to_copy.default(self, dtype=dtype, layout=strided, device=self._device)
 
 
+def nothing(*arrays: Any) -> None:
+    """Fills what has no elements."""
+
+
 def family(kernel: Softmax, node: str, second: Any, doc: str, **facts: Any) -> tuple[Any, Planned, Planned]:
     """Declares the public operator, which may convert before, the one that computes and that of its gradient.
 
@@ -260,6 +264,8 @@ def family(kernel: Softmax, node: str, second: Any, doc: str, **facts: Any) -> t
 
     @data_op.loop
     def loop(out, self, dim, half_to_float):
+        if not out._shape.numel():  # of any dtype, for which there may be no loop
+            return nothing
         return kernel.ready(out._operand, self._operand, wrap_dim(dim, len(self._shape)))
 
     @planned(
@@ -280,6 +286,8 @@ def family(kernel: Softmax, node: str, second: Any, doc: str, **facts: Any) -> t
 
     @backward_op.loop
     def backward_loop(out, grad_output, output, dim, input_dtype):
+        if not out._shape.numel():
+            return nothing
         axis = wrap_dim(dim, len(output._shape))
         return kernel.ready_backward(out._operand, grad_output._operand, output._operand, axis)
 

@@ -17,7 +17,7 @@ from redispatch.dispatch.layers.autocast import WITH_DTYPE
 from redispatch.dispatch.tensor import Tensor, as_numpy, dtypes, overridable_in_python, wrap_dim
 from redispatch.kernels.declare.out_forms import copy_into_out
 
-from ..declare.declare import Operator
+from ..declare.declare import Operator, taking
 from ..declare.operator import CUDA_FP32, CUDA_SET_DTYPE, composite, kernel, structured
 from ..declare.overridable import overridable_function
 from ..declare.public import public
@@ -165,76 +165,55 @@ linalg_norm = public(linalg_norm_op, linalg_norm_str_op)
 # --- norm ------------------------------------------------------------------------------------------------------------
 
 DIMS = "int[1] dim, bool keepdim"
-norm_op = Operator(
-    "norm.Scalar(Tensor self, Scalar p=2) -> Tensor",
-    out="Scalar_out",
-    refuses="whole",
-    autocast={"cuda": "fp32_append_dtype"},
+
+
+def norm_overload(overload: str, arguments: str, out: str, node: str) -> Operator:
+    """Declares an overload of `norm` by what it is told: `p`, and maybe the dimensions and a dtype."""
+    op = Operator(
+        f"norm.{overload}(Tensor self, {arguments}) -> Tensor",
+        out=out,
+        refuses="whole",
+        autocast={} if "dtype" in arguments else {"cuda": "fp32_append_dtype"},
+    )
+    _, *names = op.names
+
+    @op.explicit
+    def kernel(self, *given):
+        how = dict(zip(names, given, strict=True))
+        if "dtype" not in how and self._dtype.category < dtypes.FLOATING:
+            raise RuntimeError(
+                "norm(): input dtype should be either floating point or complex. "
+                f"Got {self._dtype.tensor_name} instead."
+            )
+        p, dim, keepdim = order(how), how.get("dim"), how.get("keepdim", False)
+        return linalg_vector_norm.op.functional(self, p, dim, keepdim, dtype=how.get("dtype"))
+
+    saved = [name for name in names if name != "dtype"]
+
+    @taking("grad", "self", "result", *saved)
+    def backward(grad, self, result, *given):
+        how = dict(zip(saved, given, strict=True))
+        return vector_norm_backward(grad, self, result, order(how), how.get("dim"), how.get("keepdim", False))
+
+    op.derivative(self=backward, node=node)
+    copy_into_out(op)
+    return op
+
+
+def order(how: dict[str, Any]) -> Any:
+    return 2 if how["p"] is None else how["p"]
+
+
+norm_op = norm_overload("Scalar", "Scalar p=2", "Scalar_out", "NormBackward0")
+norm_dim_op = norm_overload("ScalarOpt_dim", f"Scalar? p, {DIMS}=False", "out", "NormBackward1")
+norm_dtype_op = norm_overload(
+    "ScalarOpt_dtype", "Scalar? p, *, ScalarType dtype", "ScalarOpt_dtype_out", "NormBackward2"
 )
-norm_dim_op = Operator(
-    f"norm.ScalarOpt_dim(Tensor self, Scalar? p, {DIMS}=False) -> Tensor",
-    out="out",
-    autocast={"cuda": "fp32_append_dtype"},
-)
-norm_dtype_op = Operator(
-    "norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor", out="ScalarOpt_dtype_out"
-)
-norm_dim_dtype_op = Operator(
-    f"norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, {DIMS}, *, ScalarType dtype) -> Tensor", out="dtype_out"
+norm_dim_dtype_op = norm_overload(
+    "ScalarOpt_dim_dtype", f"Scalar? p, {DIMS}, *, ScalarType dtype", "dtype_out", "NormBackward3"
 )
 for plain, with_dtype in ((norm_op, norm_dtype_op), (norm_dim_op, norm_dim_dtype_op)):
     WITH_DTYPE.add(plain.functional, with_dtype.functional, with_dtype.place)
-
-
-def norm_of(self: Tensor, p: Any, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
-    return linalg_vector_norm.op.functional(self, 2 if p is None else p, dim, keepdim, dtype=dtype)
-
-
-def check_norm(self: Tensor) -> None:
-    if self._dtype.category < dtypes.FLOATING:
-        raise RuntimeError(
-            f"norm(): input dtype should be either floating point or complex. Got {self._dtype.tensor_name} instead."
-        )
-
-
-@norm_op.explicit
-def norm_kernel(self, p):
-    check_norm(self)
-    return norm_of(self, p, None, False, None)
-
-
-@norm_dtype_op.explicit
-def norm_dtype_kernel(self, p, dtype):
-    return norm_of(self, p, None, False, dtype)
-
-
-@norm_dim_op.explicit
-def norm_dim_kernel(self, p, dim, keepdim):
-    check_norm(self)
-    return norm_of(self, p, dim, keepdim, None)
-
-
-@norm_dim_dtype_op.explicit
-def norm_dim_dtype_kernel(self, p, dim, keepdim, dtype):
-    return norm_of(self, p, dim, keepdim, dtype)
-
-
-def norm_backward(grad: Any, self: Any, result: Any, p: Any) -> Any:
-    return vector_norm_backward(grad, self, result, 2 if p is None else p, None, False)
-
-
-def norm_dim_backward(grad: Any, self: Any, result: Any, p: Any, dim: Any, keepdim: bool) -> Any:
-    return vector_norm_backward(grad, self, result, 2 if p is None else p, dim, keepdim)
-
-
-norm_op.derivative(self=norm_backward)
-norm_dim_op.derivative(self=norm_dim_backward, node="NormBackward1")
-norm_dtype_op.derivative(self=norm_backward, node="NormBackward2")
-norm_dim_dtype_op.derivative(self=norm_dim_backward, node="NormBackward3")
-copy_into_out(norm_op)
-copy_into_out(norm_dim_op)
-copy_into_out(norm_dtype_op)
-copy_into_out(norm_dim_dtype_op)
 
 
 @overridable_function
@@ -310,13 +289,17 @@ nuclear_norm = public(nuclear_norm_dim_op, nuclear_norm_op, method=False)
 # --- dist, renorm ----------------------------------------------------------------------------------------------------
 
 
+def dist_backward(grad: Any, difference: Any, result: Any, p: Any) -> Any:
+    return vector_norm_backward(grad, difference, result, p, None, False)
+
+
 @kernel(
     "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",
     out="out",
     refuses="whole",
     derivative={
-        "self": lambda grad, self, other, result, p: norm_backward(grad, self - other, result, p),
-        "other": lambda grad, self, other, result, p: -norm_backward(grad, self - other, result, p),
+        "self": lambda grad, self, other, result, p: dist_backward(grad, self - other, result, p),
+        "other": lambda grad, self, other, result, p: -dist_backward(grad, self - other, result, p),
     },
     autocast=CUDA_FP32,
 )
