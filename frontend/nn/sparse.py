@@ -11,7 +11,7 @@ from redispatch.kernels.declare.overridable import overridable_function
 from redispatch.kernels.ops import creation, scatter_gather
 
 from . import init
-from .derived import functional
+from .derived import functional, unusual
 from .module import Module
 from .parameter import Parameter
 
@@ -94,7 +94,8 @@ class Embedding(Module):
         )
 
     def extra_repr(self) -> str:
-        return described(self, padding_idx=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, sparse=False)
+        usual = {"padding_idx": None, "max_norm": None, "norm_type": 2, "scale_grad_by_freq": False, "sparse": False}
+        return f"{self.num_embeddings}, {self.embedding_dim}{unusual(self, **usual)}"
 
 
 def draw_table(layer: Any) -> None:
@@ -103,12 +104,6 @@ def draw_table(layer: Any) -> None:
     if layer.padding_idx is not None:
         with no_grad():
             layer.weight[layer.padding_idx].fill_(0)
-
-
-def described(layer: Any, **defaults: Any) -> str:
-    """The size of a layer's table, and those of its options that are not the usual ones."""
-    options = [f"{name}={getattr(layer, name)!r}" for name, usual in defaults.items() if getattr(layer, name) != usual]
-    return ", ".join([f"{layer.num_embeddings}, {layer.embedding_dim}", *options])
 
 
 MODES = ("sum", "mean", "max")
@@ -264,4 +259,7 @@ class EmbeddingBag(Module):
         )
 
     def extra_repr(self) -> str:
-        return described(self, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode=None, padding_idx=None)
+        others = unusual(self, max_norm=None, norm_type=2, scale_grad_by_freq=False)
+        return (
+            f"{self.num_embeddings}, {self.embedding_dim}{others}, mode={self.mode!r}{unusual(self, padding_idx=None)}"
+        )

@@ -5,6 +5,8 @@ Activations have a file of their own, special functions another one; a second na
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import special
 
@@ -43,7 +45,7 @@ PAIRS = [[(2, 3), (2, 3)], [(), ()], [(0, 3), (1, 3)], [(2, 3), (3,)]]
 
 
 def powers(make):
-    exponents = (2, 3, 0.5, -1, 0) if make.dtype.is_floating_point else (2, 3, 0, 1)
+    exponents: Any = (2, 3, 0.5, -1, 0) if make.dtype.is_floating_point else (2, 3, 0, 1)
     exponents = exponents if make.thorough else exponents[1:3]
     yield from calls(*([x(2, 3, low=1, high=4), one] for one in exponents), [x(low=1), 2], [(0, 3), 2])(make)
 
@@ -58,7 +60,8 @@ def rounding(matrix, number, row):
 
 
 def divided(self, other, rounding_mode=None):
-    return {None: np.asarray, "floor": np.floor, "trunc": np.trunc}[rounding_mode](np.true_divide(self, other))
+    rounded: Any = {None: np.asarray, "floor": np.floor, "trunc": np.trunc}[rounding_mode]
+    return rounded(np.true_divide(self, other))
 
 
 def three(low=-3, **kwargs):

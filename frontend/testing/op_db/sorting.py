@@ -227,7 +227,7 @@ SEARCHING = table(
     plain(
         "unique_dim_consecutive",
         calls([few(7, 1), 0, True, True]),
-        lambda self, dim, *flags: first_of_runs(self, *flags, dim),
+        lambda self, dim, inverse, counts: first_of_runs(self, inverse, counts, dim),
     ),
     plain("searchsorted.Tensor", SEARCHES, searched),
     plain("searchsorted.Scalar", calls([edges(4), 1], call(edges(4), 2, right=True)), searched),
