@@ -310,6 +310,7 @@ special_ndtr_op = Operator(
 
 @composite(
     "special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    refuses="whole complex",
     doc="Returns x - log(sum of exp(x)) along `dim`, the logarithm of the softmax.",
 )
 def log_softmax(self, dim, dtype):
