@@ -60,7 +60,8 @@ IMPLICIT, EXPLICIT = "CompositeImplicitAutograd", "CompositeExplicitAutograd"
 LOWER = {"cpu": "lower_precision_fp", "cuda": "lower_precision_fp"}
 CPU_FP32, CUDA_FP32, CUDA_PROMOTE = {"cpu": "fp32"}, {"cuda": "fp32"}, {"cuda": "promote"}
 FP32 = CPU_FP32 | CUDA_FP32
-CUDA_LOWER, CUDA_SET_DTYPE = {"cuda": "lower_precision_fp"}, {"cuda": "fp32_set_opt_dtype"}
+CPU_LOWER, CUDA_LOWER = {"cpu": "lower_precision_fp"}, {"cuda": "lower_precision_fp"}
+CUDA_SET_DTYPE = {"cuda": "fp32_set_opt_dtype"}
 
 
 def flat(grad: Any) -> Any:
