@@ -122,7 +122,7 @@ class Setting:
             )
 
     def torch_kernel(self) -> str:
-        """What PyTorch's error calls the kernel for these parameters."""
+        """Returns the name that PyTorch's errors have for the kernel of these parameters."""
         if self.transposed:
             return f"slow_conv_transpose{max(self.dims, 2)}d_out_cpu"
         if any(step != 1 for step in self.dilation):
@@ -148,7 +148,7 @@ class Setting:
     def product(
         self, image: Sequence[int], counts: Sequence[int], weight: Tensor
     ) -> kernels.Product | kernels.Depthwise:
-        """What computes it, where windows move over an image of this size in so many places."""
+        """Returns the product that computes it, where windows move over an image of this size in so many places."""
         lists = (image, counts, weight._shape[2:], self.stride, self.padding, self.dilation)
         missing = 3 - self.dims
         fillers = (1, 1, 1, 1, 0, 1)

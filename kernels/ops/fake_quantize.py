@@ -93,7 +93,7 @@ def masked_op(self, scale, zero_point, low, high):
     **OF_TENSOR,
 )
 def masked_by_tensors_op(self, scale, zero_point, enabled, low, high):
-    """The same with tensors of one element for numbers; where `enabled` is 0, the input as it is."""
+    """Rounds by tensors of one element for numbers; where `enabled` is 0, the input as it is."""
     check("fake_quantize_tensor_cachemask_kernel_type_handling", self, low, high)
     for one in (scale, zero_point, enabled):
         if one.numel() != 1:
@@ -108,7 +108,7 @@ def masked_by_tensors_op(self, scale, zero_point, enabled, low, high):
     f"fake_quantize_per_channel_affine_cachemask(Tensor self, {TENSORS}, int axis, {BOUNDS}) -> {BOTH}", **OF_CHANNEL
 )
 def masked_channel_op(self, scale, zero_point, axis, low, high):
-    """The same with a scale and a zero point for each index along `axis`.
+    """Rounds with a scale and a zero point for each index along `axis`.
 
     Errors: RuntimeError where these are not as many, of another dtype, or out of bounds.
     """

@@ -74,7 +74,7 @@ def trapezoid_x_op(y, x, dim):
 
 @composite("trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor")
 def trapezoid_op(y, dx, dim):
-    """The same where all intervals are `dx` wide: each sample counts once, the first and the last half."""
+    """Returns the integral where all intervals are `dx` wide: each sample counts once, the first and the last half."""
     axis = check_samples("trapezoid", y, dim)
     check_distance("trapezoid", dx)
     if not y.shape[axis]:
@@ -136,7 +136,7 @@ def along(self, dim, edge_order):
     "tensorarray(Tensor[] spacing, int[] dim",
 )
 def each_apart(self, spacing, dim, edge_order):
-    """The same with a distance, or with the places of the samples, for each dimension."""
+    """Returns the slopes with a distance, or with the places of the samples, for each dimension."""
     if dim is None and len(spacing) != self.dim():
         raise RuntimeError(
             "torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to 'self.dim() = "
@@ -195,7 +195,7 @@ def slope(self: Any, apart: Any, dim: int, edge_order: int) -> Any:
 
 
 def slope_between(self: Any, places: Any, dim: int, edge_order: int) -> Any:
-    """The same at uneven places: the slope there of the parabola through three samples.
+    """Returns the slopes at uneven places, each that of the parabola through three samples.
 
     Source: numpy.gradient, whose documentation derives the coefficients.
     """

@@ -284,7 +284,7 @@ def cross_entropy_loss(self, target, weight, reduction, ignore_index, label_smoo
 def cross_entropy_slow(
     self: Any, target: Any, weight: Any, reduction: int, ignore_index: int, label_smoothing: float
 ) -> Any:
-    """The same with probabilities, or smoothed."""
+    """Returns the cross entropy with probabilities, or smoothed."""
     if self.shape == target.shape:
         if not target.dtype.is_floating_point:
             raise RuntimeError(

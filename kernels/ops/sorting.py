@@ -315,7 +315,7 @@ def slices_back(slices: np.ndarray, axis: int, like: Tensor) -> Tensor:
     refuses="complex",
 )
 def unique_dim_op(self, dim, sorted, return_inverse, return_counts):
-    """The same for slices along `dim`, in lexicographic order."""
+    """Returns the unique slices along `dim`, in lexicographic order."""
     slices, axis = slices_first(self, dim)
     if not len(slices):
         return of_kind(comparable(self), self), positions(None), positions(None)
@@ -355,7 +355,7 @@ def unique_dim_consecutive_op(self, dim, return_inverse, return_counts):
     refuses="complex",
 )
 def unique_consecutive_op(self, return_inverse, return_counts, dim):
-    """The same for elements of the flattened tensor, where there is no `dim`."""
+    """Returns what is unique among neighbours: slices, or elements of the flattened tensor where there is no `dim`."""
     if dim is not None:
         return unique_slices(self, dim)
     elements = comparable(self).ravel()

@@ -69,7 +69,7 @@ def stft_op(self, n_fft, hop_length, win_length, window, *rest):
 def spectra(
     self, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided, return_complex, align_to_window
 ):
-    """The same; with `center`, each piece has its point in its middle, and the signal is continued on both sides."""
+    """Returns the spectra; with `center`, a piece has its point in its middle, and the signal goes on at both sides."""
     if center and align_to_window is not None:
         raise RuntimeError("stft only supports align_to_window for center = False.")
     has_complex = self._dtype.is_complex or (window is not None and window._dtype.is_complex)
