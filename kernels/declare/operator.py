@@ -249,10 +249,16 @@ def same_as(schema: str, of: Any, order: Sequence[int] = (), **facts: Any) -> An
     arguments, in this order, and returns its public function."""
     of, face = getattr(of, "op", of), _face(facts, has_face(schema))
     op = Operator(schema, **({"refuses": of.refuses, "doc": of.doc} | facts))
-    places, handed = order or range(len(op.names)), handing_on(of.functional, of.text)
-    _kernel(op, op.functional, IMPLICIT, lambda *args: handed(*(args[i] for i in places)))
+    places = order or range(len(op.names))
+    count = of.text.arguments.index("*") if "*" in of.text.arguments else len(of.names)
+
+    def handed(form: Any, args: Sequence[Any], **out: Any) -> Any:
+        given = [args[i] for i in places]
+        return form(*given[:count], **dict(zip(of.names[count:], given[count:], strict=False)), **out)
+
+    _kernel(op, op.functional, IMPLICIT, lambda *args: handed(of.functional, args))
     if op.out is not None:
-        _kernel(op, op.out, IMPLICIT, lambda *args: of.out(*(args[i] for i in places), out=args[-1]))
+        _kernel(op, op.out, IMPLICIT, lambda *args: handed(of.out, args, out=args[-1]))
     return face(op)
 
 

@@ -307,6 +307,7 @@ def family(kernel: Softmax, node: str, second: Any, doc: str, **facts: Any) -> t
     return op, data_op, backward_op
 
 
+softmax_backward_op: Planned
 # The backward of softmax is y * (g - sum(g * y)), of log-softmax g - exp(y) * sum(g), for y the result.
 softmax, softmax_data_op, softmax_backward_op = family(
     kernels.SOFTMAX,
