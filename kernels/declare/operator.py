@@ -26,6 +26,7 @@ All else is a fact beside it:
     derivative, node, for_complex, forward       the gradient of each tensor                    declare.py
     doc                                          what it does; of a decorated function its docstring
     function, method, module                     its public faces: `redispatch.sin`, `x.sin()`  public.py
+    also                                         overloads declared before, under the same face
 
 `derivative` is a formula in tensor operators (for several tensors a dict of them by name), False where no gradient
 flows, or, of a pointwise operator, True: derived from the function. Where PyTorch has an operator that computes the
@@ -52,7 +53,7 @@ from .public import public
 from .structured import PerElement, Several, Structured
 
 Body = Function | Mapping[str, Function]
-FACE = ("function", "method", "module", "name", "function_like", "method_like")
+FACE = ("function", "method", "module", "name", "function_like", "method_like", "also")
 IMPLICIT, EXPLICIT = "CompositeImplicitAutograd", "CompositeExplicitAutograd"
 
 
@@ -138,8 +139,9 @@ def has_face(schema: str) -> bool:
 def _face(facts: dict[str, Any], default: bool) -> Function:
     """Takes out of the facts those of the public function, and returns what makes that of an operator."""
     own = {name: facts.pop(name) for name in FACE if name in facts}
-    wanted = facts.pop("face", default or bool(own)) and (own.get("function", True) or own.get("method", True))
-    return (lambda op: public(op, **own)) if wanted else lambda op: op
+    also = own.pop("also", ())
+    wanted = facts.pop("face", default or bool(own or also)) and (own.get("function", True) or own.get("method", True))
+    return (lambda op: public(op, *also, **own)) if wanted else lambda op: op
 
 
 def unary(name: str, body: Body | str | None = None, promotion: str = "same", **facts: Any) -> Any:

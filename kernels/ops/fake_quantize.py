@@ -21,7 +21,6 @@ from redispatch.dispatch.tensor import dtypes
 from ..declare.declare import Operator, through
 from ..declare.operator import CPU_FP32, composite, kernel
 from ..declare.pointwise import NOT_FLOATING
-from ..declare.public import public
 from ..declare.structured import not_implemented
 from .convolution import compute_dtype
 
@@ -138,16 +137,6 @@ def wide(parameter: Any) -> Any:
     return parameter.to(dtypes.float32)
 
 
-@composite(
-    f"fake_quantize_per_tensor_affine(Tensor self, {NUMBERS}, {BOUNDS}) -> Tensor",
-    autocast=CPU_FP32,
-    **FLOATING,
-    face=False,
-)
-def tensor_op(self, scale, zero_point, quant_min, quant_max):
-    return masked_op.functional(self, scale, zero_point, quant_min, quant_max)[0]
-
-
 @composite(f"fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, {TENSORS}, {BOUNDS}) -> Tensor", **FLOATING)
 def tensor_by_tensors_op(self, scale, zero_point, quant_min, quant_max):
     on = ops.aten.ones.default([1], dtype=dtypes.int64, device=self.device)
@@ -164,9 +153,13 @@ def fake_quantize_per_channel_affine(self, scale, zero_point, axis, quant_min, q
     return masked_channel_op.functional(self, scale, zero_point, axis, quant_min, quant_max)[0]
 
 
-fake_quantize_per_tensor_affine = public(
-    tensor_op,
-    tensor_by_tensors_op,
+@composite(
+    f"fake_quantize_per_tensor_affine(Tensor self, {NUMBERS}, {BOUNDS}) -> Tensor",
+    autocast=CPU_FP32,
+    **FLOATING,
+    also=(tensor_by_tensors_op,),
     method=False,
     doc="Returns what is left of numbers that are quantized with one scale and zero point.",
 )
+def fake_quantize_per_tensor_affine(self, scale, zero_point, quant_min, quant_max):
+    return masked_op.functional(self, scale, zero_point, quant_min, quant_max)[0]

@@ -62,16 +62,6 @@ def right_of(x: Any, axis: int) -> Any:
     return x.narrow(axis, start, x.shape[axis] - start)
 
 
-@composite("trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", refuses="bool")
-def trapezoid_x_op(y, x, dim):
-    """The sum over all intervals of their width times the mean of their ends."""
-    axis = check_samples("trapezoid", y, dim, x)
-    if not y.shape[axis]:
-        return y.sum(axis) * 0.0
-    width = distances("trapezoid", y, x, axis)
-    return over(((left_of(y, axis) + right_of(y, axis)) * width).sum([axis]), 2.0)
-
-
 @composite("trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor")
 def trapezoid_op(y, dx, dim):
     """Returns the integral where all intervals are `dx` wide: each sample counts once, the first and the last half."""
@@ -83,14 +73,6 @@ def trapezoid_op(y, dx, dim):
     return times(y.sum([axis]) - ends, dx)
 
 
-@composite("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", refuses="bool")
-def cumulative_x_op(y, x, dim):
-    """Returns the integral along `dim` from the first sample up to each of the others."""
-    axis = check_samples("cumulative_trapezoid", y, dim, x)
-    width = distances("cumulative_trapezoid", y, x, axis)
-    return over((width * (left_of(y, axis) + right_of(y, axis))).cumsum(axis), 2.0)
-
-
 @composite("cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor")
 def cumulative_op(y, dx, dim):
     axis = check_samples("cumulative_trapezoid", y, dim)
@@ -98,13 +80,35 @@ def cumulative_op(y, dx, dim):
     return times(left_of(y, axis) + right_of(y, axis), dx / 2.0).cumsum(axis)
 
 
-trapezoid = public(trapezoid_x_op, trapezoid_op, doc="Returns the integral along `dim` by the trapezoidal rule.")
+@composite(
+    "trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
+    refuses="bool",
+    also=(trapezoid_op,),
+    doc="Returns the integral along `dim` by the trapezoidal rule.",
+)
+def trapezoid(y, x, dim):
+    """The sum over all intervals of their width times the mean of their ends."""
+    axis = check_samples("trapezoid", y, dim, x)
+    if not y.shape[axis]:
+        return y.sum(axis) * 0.0
+    width = distances("trapezoid", y, x, axis)
+    return over(((left_of(y, axis) + right_of(y, axis)) * width).sum([axis]), 2.0)
+
+
 trapz = public(
-    same_as("trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", trapezoid_x_op),
+    same_as("trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", trapezoid.op),
     same_as("trapz.dx(Tensor y, *, float dx=1., int dim=-1) -> Tensor", trapezoid_op),
     doc="Returns the integral along `dim` by the trapezoidal rule, by numpy's name.",
 )
-cumulative_trapezoid = public(cumulative_x_op, cumulative_op)
+
+
+@composite("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", refuses="bool", also=(cumulative_op,))
+def cumulative_trapezoid(y, x, dim):
+    """Returns the integral along `dim` from the first sample up to each of the others."""
+    axis = check_samples("cumulative_trapezoid", y, dim, x)
+    width = distances("cumulative_trapezoid", y, x, axis)
+    return over((width * (left_of(y, axis) + right_of(y, axis))).cumsum(axis), 2.0)
+
 
 # --- gradient ---------------------------------------------------------------------------------------------------------
 

@@ -20,7 +20,6 @@ from redispatch.kernels.declare.out_forms import copy_into_out
 from ..declare.declare import Operator, taking
 from ..declare.operator import CUDA_FP32, CUDA_SET_DTYPE, composite, kernel, structured
 from ..declare.overridable import overridable_function
-from ..declare.public import public
 from ..declare.structured import Meta
 from .matrices import check_floating, check_matrix, conj
 from .moments import linalg_vector_norm, vector_norm_backward
@@ -60,30 +59,6 @@ def check_wider(self: Tensor, dtype: Any, name: str) -> None:
         )
 
 
-@composite(
-    "linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) "
-    "-> Tensor",
-    out="out",
-    refuses="whole",
-    autocast=CUDA_SET_DTYPE,
-    face=False,
-)
-def matrix_norm_op(self, ord, dim, keepdim, dtype):
-    """Returns the norm of matrices: the largest singular value for 2, sum of a column for 1, of a row for inf."""
-    size = abs(float(ord))
-    if size not in (1, 2, math.inf):
-        raise RuntimeError(f"linalg.matrix_norm: Order {ord:g} not supported.")
-    row, column = matrix_dims(self, dim, dtype, low_precision=size != 2)
-    if size == 2:
-        return of_singular_values(self, [row, column], keepdim, dtype, lambda x: extreme(x, -1, ord > 0, keepdim))
-    summed, compared = (row, column) if size == 1 else (column, row)
-    if not keepdim and summed < compared:
-        compared -= 1
-    return extreme(
-        linalg_vector_norm.op.functional(self, 1, [summed], keepdim, dtype=dtype), compared, ord > 0, keepdim
-    )
-
-
 def extreme(x: Any, dim: int, largest: bool, keepdim: bool) -> Any:
     """The largest or the least along `dim`. The largest of none is 0, as norms are not negative."""
     if not largest:
@@ -120,7 +95,29 @@ def matrix_norm_str_op(self, ord, dim, keepdim, dtype):
     return of_singular_values(self, dims, keepdim, dtype, lambda x: x.sum([-1], keepdim))
 
 
-linalg_matrix_norm = public(matrix_norm_op, matrix_norm_str_op)
+@composite(
+    "linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) "
+    "-> Tensor",
+    out="out",
+    refuses="whole",
+    autocast=CUDA_SET_DTYPE,
+    also=(matrix_norm_str_op,),
+)
+def linalg_matrix_norm(self, ord, dim, keepdim, dtype):
+    """Returns the norm of matrices: the largest singular value for 2, sum of a column for 1, of a row for inf."""
+    size = abs(float(ord))
+    if size not in (1, 2, math.inf):
+        raise RuntimeError(f"linalg.matrix_norm: Order {ord:g} not supported.")
+    row, column = matrix_dims(self, dim, dtype, low_precision=size != 2)
+    if size == 2:
+        return of_singular_values(self, [row, column], keepdim, dtype, lambda x: extreme(x, -1, ord > 0, keepdim))
+    summed, compared = (row, column) if size == 1 else (column, row)
+    if not keepdim and summed < compared:
+        compared -= 1
+    return extreme(
+        linalg_vector_norm.op.functional(self, 1, [summed], keepdim, dtype=dtype), compared, ord > 0, keepdim
+    )
+
 
 # --- linalg.norm -----------------------------------------------------------------------------------------------------
 
@@ -136,21 +133,6 @@ def check_dims(self: Tensor, ord: Any, dim: Any) -> None:
 
 
 @composite(
-    "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
-    "-> Tensor",
-    out="out",
-    refuses="whole",
-    face=False,
-)
-def linalg_norm_op(self, ord, dim, keepdim, dtype):
-    """Returns the norm of a vector, or of a matrix where two dimensions and an order are given."""
-    check_dims(self, ord, dim)
-    if ord is not None and (len(dim) == 2 if dim is not None else len(self._shape) == 2):
-        return matrix_norm_op.functional(self, ord, [0, 1] if dim is None else dim, keepdim, dtype=dtype)
-    return linalg_vector_norm.op.functional(self, 2.0 if ord is None else ord, dim, keepdim, dtype=dtype)
-
-
-@composite(
     "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
     "-> Tensor",
     out="ord_str_out",
@@ -160,7 +142,20 @@ def linalg_norm_str_op(self, ord, dim, keepdim, dtype):
     return matrix_norm_str_op.functional(self, ord, [-2, -1] if dim is None else dim, keepdim, dtype=dtype)
 
 
-linalg_norm = public(linalg_norm_op, linalg_norm_str_op)
+@composite(
+    "linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
+    "-> Tensor",
+    out="out",
+    refuses="whole",
+    also=(linalg_norm_str_op,),
+)
+def linalg_norm(self, ord, dim, keepdim, dtype):
+    """Returns the norm of a vector, or of a matrix where two dimensions and an order are given."""
+    check_dims(self, ord, dim)
+    if ord is not None and (len(dim) == 2 if dim is not None else len(self._shape) == 2):
+        return linalg_matrix_norm.op.functional(self, ord, [0, 1] if dim is None else dim, keepdim, dtype=dtype)
+    return linalg_vector_norm.op.functional(self, 2.0 if ord is None else ord, dim, keepdim, dtype=dtype)
+
 
 # --- norm ------------------------------------------------------------------------------------------------------------
 
@@ -274,17 +269,21 @@ def frobenius_norm(self, dim, keepdim):
     face=False,
 )
 def nuclear_norm_op(self, keepdim):
-    return nuclear_norm_dim_op.functional(self, [-2, -1], keepdim)
+    return nuclear_norm.op.functional(self, [-2, -1], keepdim)
 
 
-@composite("nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor", out="dim_out", autocast=CUDA_FP32)
-def nuclear_norm_dim_op(self, dim, keepdim):
+@composite(
+    "nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor",
+    out="dim_out",
+    autocast=CUDA_FP32,
+    also=(nuclear_norm_op,),
+    method=False,
+)
+def nuclear_norm(self, dim, keepdim):
     """Returns the sum of the singular values of matrices."""
     warn_of_age("nuclear_norm", "linalg.matrix_norm(A, 'nuc', dim, keepdim)")
     return matrix_norm_str_op.functional(self, "nuc", dim, keepdim)
 
-
-nuclear_norm = public(nuclear_norm_dim_op, nuclear_norm_op, method=False)
 
 # --- dist, renorm ----------------------------------------------------------------------------------------------------
 

@@ -89,12 +89,6 @@ def sort_stable_op(self, stable, dim, descending):
 sort = public(sort_op, sort_stable_op)
 
 
-@composite("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", face=False, refuses="complex")
-def argsort_op(self, dim, descending):
-    """Returns where each element stands in order along `dim`."""
-    return sort_op.functional(self, dim, descending)[1]
-
-
 @composite(
     "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
     out="stable_out",
@@ -104,7 +98,12 @@ def argsort_stable_op(self, stable, dim, descending):
     return sort_stable_op.functional(self, stable=stable, dim=dim, descending=descending)[1]
 
 
-argsort = public(argsort_op, argsort_stable_op)
+@composite(
+    "argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", refuses="complex", also=(argsort_stable_op,)
+)
+def argsort(self, dim, descending):
+    """Returns where each element stands in order along `dim`."""
+    return sort_op.functional(self, dim, descending)[1]
 
 
 @composite("msort(Tensor self) -> Tensor", out="out", out_by=copy_into_out, refuses="complex")

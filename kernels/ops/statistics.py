@@ -407,22 +407,6 @@ def histogram_op(self, bins, range_, weight, density):
         return as_tensor(counted(column, edges, weight, density), self), as_tensor(edges[0], self)
 
 
-@kernel(
-    f"histogram.bins_tensor(Tensor self, Tensor bins, *, {_OPTIONS}) -> {_NAMED}",
-    "CPU",
-    out="bins_tensor_out",
-    refuses="whole halves complex",
-)
-def histogram_bins_op(self, bins, weight, density):
-    """Returns how many elements, or what weight, fall into each bin, and the edges of the bins."""
-    check_edges(self, [bins], 1)
-    check_dtype(self._dtype)
-    check_flat_weight(self, weight)
-    column, edges = as_numpy(self).reshape(-1, 1), as_numpy(bins)
-    with np.errstate(all="ignore"):
-        return as_tensor(counted(column, [edges], weight, density), self), as_tensor(edges, self)
-
-
 def check_flat_weight(self: Tensor, weight: Tensor | None) -> None:
     count = self._shape.numel()
     if weight is not None and weight._shape.numel() == count and len(weight._shape) == len(self._shape):
@@ -431,7 +415,22 @@ def check_flat_weight(self: Tensor, weight: Tensor | None) -> None:
         check_weight(self, (count, 1), weight)
 
 
-histogram = public(histogram_bins_op, histogram_op)
+@kernel(
+    f"histogram.bins_tensor(Tensor self, Tensor bins, *, {_OPTIONS}) -> {_NAMED}",
+    "CPU",
+    out="bins_tensor_out",
+    refuses="whole halves complex",
+    also=(histogram_op,),
+)
+def histogram(self, bins, weight, density):
+    """Returns how many elements, or what weight, fall into each bin, and the edges of the bins."""
+    check_edges(self, [bins], 1)
+    check_dtype(self._dtype)
+    check_flat_weight(self, weight)
+    column, edges = as_numpy(self).reshape(-1, 1), as_numpy(bins)
+    with np.errstate(all="ignore"):
+        return as_tensor(counted(column, [edges], weight, density), self), as_tensor(edges, self)
+
 
 # --- of several -------------------------------------------------------------------------------------------------------
 
