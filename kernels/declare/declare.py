@@ -223,7 +223,7 @@ class Operator:
         return self.kernel("CompositeImplicitAutograd")(function)
 
     def composite(self, form: OpOverload | None) -> Callable[[Function], Function]:
-        """The same for one of the forms."""
+        """Registers such a function for one of the forms."""
         assert form is not None, f"{self.schema} is declared without that form"
         return _registering(form, ("CompositeImplicitAutograd",), False)
 

@@ -26,6 +26,7 @@ All else is a fact beside it:
     derivative, node, for_complex, forward       the gradient of each tensor                    declare.py
     doc                                          what it does; of a decorated function its docstring
     function, method, module                     its public faces: `redispatch.sin`, `x.sin()`  public.py
+    also                                         overloads declared before, under the same face
 
 `derivative` is a formula in tensor operators (for several tensors a dict of them by name), False where no gradient
 flows, or, of a pointwise operator, True: derived from the function. Where PyTorch has an operator that computes the
@@ -52,7 +53,7 @@ from .public import public
 from .structured import PerElement, Several, Structured
 
 Body = Function | Mapping[str, Function]
-FACE = ("function", "method", "module", "name", "function_like", "method_like")
+FACE = ("function", "method", "module", "name", "function_like", "method_like", "also")
 IMPLICIT, EXPLICIT = "CompositeImplicitAutograd", "CompositeExplicitAutograd"
 
 
@@ -60,7 +61,8 @@ IMPLICIT, EXPLICIT = "CompositeImplicitAutograd", "CompositeExplicitAutograd"
 LOWER = {"cpu": "lower_precision_fp", "cuda": "lower_precision_fp"}
 CPU_FP32, CUDA_FP32, CUDA_PROMOTE = {"cpu": "fp32"}, {"cuda": "fp32"}, {"cuda": "promote"}
 FP32 = CPU_FP32 | CUDA_FP32
-CUDA_LOWER, CUDA_SET_DTYPE = {"cuda": "lower_precision_fp"}, {"cuda": "fp32_set_opt_dtype"}
+CPU_LOWER, CUDA_LOWER = {"cpu": "lower_precision_fp"}, {"cuda": "lower_precision_fp"}
+CUDA_SET_DTYPE = {"cuda": "fp32_set_opt_dtype"}
 
 
 def flat(grad: Any) -> Any:
@@ -137,8 +139,9 @@ def has_face(schema: str) -> bool:
 def _face(facts: dict[str, Any], default: bool) -> Function:
     """Takes out of the facts those of the public function, and returns what makes that of an operator."""
     own = {name: facts.pop(name) for name in FACE if name in facts}
-    wanted = facts.pop("face", default or bool(own)) and (own.get("function", True) or own.get("method", True))
-    return (lambda op: public(op, **own)) if wanted else lambda op: op
+    also = own.pop("also", ())
+    wanted = facts.pop("face", default or bool(own or also)) and (own.get("function", True) or own.get("method", True))
+    return (lambda op: public(op, *also, **own)) if wanted else lambda op: op
 
 
 def unary(name: str, body: Body | str | None = None, promotion: str = "same", **facts: Any) -> Any:
@@ -249,9 +252,15 @@ def same_as(schema: str, of: Any, order: Sequence[int] = (), **facts: Any) -> An
     of, face = getattr(of, "op", of), _face(facts, has_face(schema))
     op = Operator(schema, **({"refuses": of.refuses, "doc": of.doc} | facts))
     places = order or range(len(op.names))
-    _kernel(op, op.functional, IMPLICIT, lambda *args: of.functional(*(args[i] for i in places)))
+    count = of.text.arguments.index("*") if "*" in of.text.arguments else len(of.names)
+
+    def handed(form: Any, args: Sequence[Any], **out: Any) -> Any:
+        given = [args[i] for i in places]
+        return form(*given[:count], **dict(zip(of.names[count:], given[count:], strict=False)), **out)
+
+    _kernel(op, op.functional, IMPLICIT, lambda *args: handed(of.functional, args))
     if op.out is not None:
-        _kernel(op, op.out, IMPLICIT, lambda *args: of.out(*(args[i] for i in places), out=args[-1]))
+        _kernel(op, op.out, IMPLICIT, lambda *args: handed(of.out, args, out=args[-1]))
     return face(op)
 
 

@@ -107,7 +107,7 @@ def lies_well(x: Tensor) -> bool:
 
 
 def taken(x: Tensor, compute: Any) -> kernels.Operand:
-    """What the kernel is given: the tensor, or its copy in another dtype or with other steps."""
+    """Returns what the kernel is given: the tensor, or its copy in another dtype or with other steps."""
     return x._operand if x._dtype is compute and lies_well(x) else empty(x._shape, compute)._operand
 
 
@@ -133,7 +133,7 @@ def of_heads(run: Run, outs: Sequence[Tensor], inputs: Sequence[Tensor], compute
 
 
 def zeros_in(outs: Sequence[Tensor]) -> Run:
-    """What fills each result with zeros."""
+    """Returns the run that fills each result with zeros."""
     fills = [kernels.ready_fill(out._operand, 0) for out in outs]
 
     def run(*arrays: Any) -> None:

@@ -237,7 +237,7 @@ def sizes_and_dims(x: Any, s: Any, dim: Any) -> tuple[list[int], list[int]]:
 
 
 def sizes_back(name: str, x: Any, s: Any, dim: Any) -> tuple[list[int], list[int], int]:
-    """The same for a transform to reals; and how many reals it gives along the last of the dimensions."""
+    """Returns sizes and dimensions of a transform to reals, and how many reals it gives along the last of these."""
     sizes, dims = sizes_and_dims(x, s, dim)
     if not dims:
         raise RuntimeError(f"{name} must transform at least one axis")
@@ -330,7 +330,7 @@ def hfft_nd(out: Any, x: Any, s: Any, dim: Any, norm: Any) -> Any:
 
 
 def ihfft_nd(out: Any, x: Any, s: Any, dim: Any, norm: Any) -> Any:
-    """The same back: the last dimension first."""
+    """Transforms back: the last dimension first."""
     check_output("ihfftn", out, True)
     x, dims = from_reals_nd("ihfftn", x, s, dim)
     way = factor(norm, False)

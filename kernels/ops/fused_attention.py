@@ -58,7 +58,7 @@ efficient_backward_op = PlannedSeveral(
 
 
 def scale_of(query: Any, scale: float | None) -> float:
-    """What scores are multiplied by: 1 / sqrt(width), unless something else is asked for."""
+    """Returns what scores are multiplied by: 1 / sqrt(width), unless something else is asked for."""
     if scale is not None:
         return scale
     width = query._shape[-1]
@@ -163,7 +163,7 @@ def random_count(query: Any, key: Any) -> int:
 
 
 def choices(seed: Any, offset: Any, dropout_p: float, shape: Sequence[int], like: Any) -> Any:
-    """What each weight is multiplied by. Note [The choices of dropout]."""
+    """Returns what each weight is multiplied by. Note [The choices of dropout]."""
     *rows, columns = shape
     groups = -(-columns // GROUP)
     words = like.new_empty([*rows, groups, LANES, GROUP // LANES])
@@ -332,7 +332,7 @@ def is_allowed(kernel: SDPBackend) -> bool:
 
 
 def allowing(kernels: Iterable[SDPBackend], in_this_order: bool) -> Allowed:
-    """What is allowed where only these are."""
+    """Returns what is allowed where only these are."""
     given = tuple(dict.fromkeys(kernels))
     order = ALLOWED.get().order
     if in_this_order:
@@ -361,7 +361,7 @@ class SDPAParams:
 
 
 def each_of(call: SDPAParams, what: str, of: Callable[[Any], Any]) -> str:
-    """What a message says of all three tensors."""
+    """Returns what a message says of all three tensors."""
     named = zip(("Query", "Key", "Value"), call.three, strict=True)
     return ", ".join(f"{name}{what}: {of(x)}" for name, x in named)
 

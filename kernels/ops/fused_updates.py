@@ -99,7 +99,7 @@ def divide(g: Tensor, scale: Tensor) -> None:
 def numbers_of(
     count: Any, decoupled: bool, lr: float, beta1: float, beta2: float, weight_decay: float, eps: float, sign: float
 ) -> tuple[float, ...]:
-    """What kernels/cpu/adam.py wants to know of step number `count`, from `sign` to `eps`."""
+    """Returns what kernels/cpu/adam.py wants to know of step number `count`, from `sign` to `eps`."""
     decay = 1 - lr * weight_decay if decoupled else weight_decay
     size, root = lr / (1 - beta1**count), math.sqrt(1 - beta2**count)
     return sign, decay, 1 - beta1, beta2, 1 - beta2, size, root, eps

@@ -212,7 +212,7 @@ layout_op = inquiry("layout(Tensor a) -> Layout", lambda a: a._layout, namespace
 
 
 def asked(op: Operator, x: Any, *args: Any) -> Any:
-    """What modes and the class of `x` say, from the key Python on."""
+    """Asks modes and the class of `x`, from the key Python on."""
     return run(op.functional, PYTHON, [x, *args])
 
 

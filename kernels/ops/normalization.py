@@ -13,9 +13,8 @@ from redispatch.dispatch.specialiser.annotations import inline
 from redispatch.dispatch.tensor import Tensor, dtype, dtypes, empty, strided, wrap_dim
 from redispatch.kernels.cpu.softmax import Softmax
 
-from ..declare.declare import Operator, no_formula
-from ..declare.operator import CUDA_FP32, composite
-from ..declare.plan import Run
+from ..declare.declare import no_formula
+from ..declare.operator import CUDA_FP32, CUDA_SET_DTYPE, composite, planned
 from ..declare.planned import Planned, PlannedSeveral, on_dense
 from ..declare.public import public
 from ..declare.structured import Meta, not_implemented
@@ -226,44 +225,57 @@ def layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
 
 # --- softmax, log_softmax: their derivatives are operators, so that second derivatives follow -------------------------
 
-BACKWARD = "(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor"
 FACTS: dict[str, Any] = {"refuses": "whole complex"}
-softmax_data_op = Planned("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", out="out", core=True, **FACTS)
-log_softmax_data_op = Planned(
-    "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", out="out", core=True, **FACTS
-)
-softmax_backward_op = Planned(f"_softmax_backward_data{BACKWARD}", late_out=("out", "grad_input"), **FACTS)
-log_softmax_backward_op = Planned(f"_log_softmax_backward_data{BACKWARD}", **FACTS)
-softmax_op = Operator("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", late_out=True, **FACTS)
-log_softmax_op = Operator(
-    "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", late_out=True, **FACTS
-)
 
 
-def family(kernel: Softmax, data_op: Planned, backward_op: Planned, op: Operator) -> None:
-    """Declares the operator that computes, its backward and the public one, which may convert before."""
+def converted(self: Tensor, dtype: Any) -> Tensor:
+    return ops.aten._to_copy.default(self, dtype=dtype, layout=strided, device=self._device)
+
+
+def nothing(*arrays: Any) -> None:
+    """Fills what has no elements."""
+
+
+def family(kernel: Softmax, node: str, second: Any, doc: str, **facts: Any) -> tuple[Any, Planned, Planned]:
+    """Declares the public operator, which may convert before, the one that computes and that of its gradient.
+
+    second: the derivative of the last one, by names of its tensors.
+    """
+    name = kernel.name
 
     def refuse(kind: str, x: Tensor, dim: int) -> None:
         """Raises NotImplementedError for a dtype that is not floating."""
         last = wrap_dim(dim, len(x._shape)) == max(len(x._shape), 1) - 1
         if not x._dtype.is_floating_point and x._shape.numel():
-            raise not_implemented(f"{kernel.name}_{kind}{'lastdim_' if last else ''}kernel_impl", x._dtype)
+            raise not_implemented(f"{name}_{kind}{'lastdim_' if last else ''}kernel_impl", x._dtype)
 
-    @data_op.meta
-    def forward_meta(self: Tensor, dim: int, half_to_float: bool) -> Meta:
+    @planned(
+        f"_{name}(Tensor self, int dim, bool half_to_float) -> Tensor",
+        out="out",
+        core=True,
+        derivative=lambda grad, result, dim, self_dtype: backward_op.functional(grad, result, dim, self_dtype),
+        **FACTS,
+    )
+    def data_op(self, dim, half_to_float):
         if half_to_float:
-            raise RuntimeError(f"{kernel.name} with half to float conversion is not supported on CPU")
+            raise RuntimeError(f"{name} with half to float conversion is not supported on CPU")
         refuse("", self, dim)
         return Meta(self._shape, self._dtype, self._device)
 
     @data_op.loop
-    def forward_loop(out: Tensor, self: Tensor, dim: int, half_to_float: bool) -> Run:
+    def loop(out, self, dim, half_to_float):
+        if not out._shape.numel():  # of any dtype, for which there may be no loop
+            return nothing
         return kernel.ready(out._operand, self._operand, wrap_dim(dim, len(self._shape)))
 
-    data_op.derivative(self=lambda grad, result, dim, self_dtype: backward_op.functional(grad, result, dim, self_dtype))
-
-    @backward_op.meta
-    def backward_meta(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Meta:
+    @planned(
+        f"_{name}_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
+        derivative=second,
+        node=node,
+        **FACTS,
+        **facts,
+    )
+    def backward_op(grad_output, output, dim, input_dtype):
         refuse("backward_", output, dim)
         if grad_output._shape != output._shape or grad_output._dtype is not output._dtype:
             raise RuntimeError(
@@ -273,38 +285,50 @@ def family(kernel: Softmax, data_op: Planned, backward_op: Planned, op: Operator
         return Meta(output._shape, input_dtype, output._device)
 
     @backward_op.loop
-    def backward_loop(out: Tensor, grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Run:
+    def backward_loop(out, grad_output, output, dim, input_dtype):
+        if not out._shape.numel():
+            return nothing
         axis = wrap_dim(dim, len(output._shape))
         return kernel.ready_backward(out._operand, grad_output._operand, output._operand, axis)
 
-    @op.implicit
+    @composite(
+        f"{name}.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+        late_out=True,
+        autocast=CUDA_SET_DTYPE,
+        face=True,
+        doc=doc,
+        **FACTS,
+    )
     @inline
-    def in_dtype(self: Tensor, dim: int, dtype: Any) -> Tensor:
+    def op(self, dim, dtype):
         x = self if dtype is None or dtype is self._dtype else converted(self, dtype)
         return call(data_op.functional, [x, dim, False])
 
-    op.autocast(cuda="fp32_set_opt_dtype")
+    return op, data_op, backward_op
 
 
-def converted(self: Tensor, dtype: Any) -> Tensor:
-    return ops.aten._to_copy.default(self, dtype=dtype, layout=strided, device=self._device)
-
-
-family(kernels.SOFTMAX, softmax_data_op, softmax_backward_op, softmax_op)
-family(kernels.LOG_SOFTMAX, log_softmax_data_op, log_softmax_backward_op, log_softmax_op)
-softmax = public(softmax_op, doc="Returns exp(x) divided by its sum along `dim`.")
-log_softmax = public(log_softmax_op, doc="Returns x - log(sum of exp(x)) along `dim`, the logarithm of the softmax.")
-
+softmax_backward_op: Planned
 # The backward of softmax is y * (g - sum(g * y)), of log-softmax g - exp(y) * sum(g), for y the result.
-softmax_backward_op.derivative(
-    grad_output=lambda grad, output, dim, input_dtype: softmax_backward_op.functional(grad, output, dim, input_dtype),
-    output=lambda grad, grad_output, output, dim: (
-        grad * (grad_output - (grad_output * output).sum(dim, True)) - grad_output * (grad * output).sum(dim, True)
-    ),
-    node="SoftmaxBackwardDataBackward0",
+softmax, softmax_data_op, softmax_backward_op = family(
+    kernels.SOFTMAX,
+    "SoftmaxBackwardDataBackward0",
+    {
+        "grad_output": lambda grad, output, dim, input_dtype: softmax_backward_op.functional(
+            grad, output, dim, input_dtype
+        ),
+        "output": lambda grad, grad_output, output, dim: (
+            grad * (grad_output - (grad_output * output).sum(dim, True)) - grad_output * (grad * output).sum(dim, True)
+        ),
+    },
+    "Returns exp(x) divided by its sum along `dim`.",
+    late_out=("out", "grad_input"),
 )
-log_softmax_backward_op.derivative(
-    grad_output=lambda grad, output, dim: grad - (grad * output.exp()).sum(dim, True),
-    output=lambda grad, grad_output, output, dim: -(grad * output.exp()) * grad_output.sum(dim, True),
-    node="LogSoftmaxBackwardDataBackward0",
+log_softmax, log_softmax_data_op, log_softmax_backward_op = family(
+    kernels.LOG_SOFTMAX,
+    "LogSoftmaxBackwardDataBackward0",
+    {
+        "grad_output": lambda grad, output, dim: grad - (grad * output.exp()).sum(dim, True),
+        "output": lambda grad, grad_output, output, dim: -(grad * output.exp()) * grad_output.sum(dim, True),
+    },
+    "Returns x - log(sum of exp(x)) along `dim`, the logarithm of the softmax.",
 )

@@ -19,7 +19,7 @@ from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtype, empty, wra
 from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator
-from ..declare.operator import composite, kernel
+from ..declare.operator import CPU_FP32, composite, kernel
 from ..declare.public import public
 from ..declare.structured import c_name, not_implemented
 from .arithmetic import mul_scalar_op, sub_scalar_op
@@ -75,29 +75,23 @@ INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 def quantiles(name: str, skip_nan: bool) -> Any:
     """`quantile` and `nanquantile`: the value at a share q of the way through the sorted elements."""
-    facts: dict[str, Any] = {"refuses": "whole halves complex", "autocast": {"cpu": "fp32"}}
-    many = Operator(f"{name}(Tensor self, Tensor q, {QUANTILE}) -> Tensor", out="out", **facts)
-    one = Operator(f"{name}.scalar(Tensor self, float q, {QUANTILE}) -> Tensor", out="scalar_out", **facts)
+    facts: dict[str, Any] = {"refuses": "whole halves complex", "autocast": CPU_FP32, "out_by": copy_into_out}
 
-    @many.implicit
-    def quantile_composite(self: Any, q: Any, dim: int | None, keepdim: bool, interpolation: str) -> Any:
+    @composite(f"{name}(Tensor self, Tensor q, {QUANTILE}) -> Tensor", out="out", face=False, **facts)
+    def many(self, q, dim, keepdim, interpolation):
         check_quantile(self, q, interpolation)
         return quantile_of(self, q, dim, keepdim, interpolation, skip_nan)
 
-    @one.implicit
-    def quantile_of_number(self: Any, q: float, dim: int | None, keepdim: bool, interpolation: str) -> Any:
+    @composite(f"{name}.scalar(Tensor self, float q, {QUANTILE}) -> Tensor", out="scalar_out", **facts)
+    def one(self, q, dim, keepdim, interpolation):
         if not 0 <= q <= 1:
             raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q:g}")
         share = ops.aten.scalar_tensor.default(q, dtype=self.dtype, device=self.device)
-        return quantile_composite(self, share, dim, keepdim, interpolation)
+        check_quantile(self, share, interpolation)
+        return quantile_of(self, share, dim, keepdim, interpolation, skip_nan)
 
-    copy_into_out(many)
-    copy_into_out(one)
-    return public(
-        many,
-        one,
-        doc=f"Returns the value at a share `q` of the way through the sorted elements{' without NaN' * skip_nan}.",
-    )
+    doc = f"Returns the value at a share `q` of the way through the sorted elements{' without NaN' * skip_nan}."
+    return public(many, one, doc=doc)
 
 
 def check_quantile(self: Any, q: Any, interpolation: str) -> None:
@@ -439,21 +433,6 @@ def histogram_op(self, bins, range_, weight, density):
     return how.counts(self, column, edges, weight, density), edges[0]
 
 
-@kernel(
-    f"histogram.bins_tensor(Tensor self, Tensor bins, *, {_OPTIONS}) -> {_NAMED}",
-    "CPU",
-    out="bins_tensor_out",
-    refuses="whole halves complex",
-)
-def histogram_bins_op(self, bins, weight, density):
-    """Returns how many elements, or what weight, fall into each bin, and the edges of the bins."""
-    check_edges(self, [bins], 1)
-    check_dtype(self._dtype)
-    check_flat_weight(self, weight)
-    how = binning(self)
-    return how.counts(self, (self._shape.numel(), 1), [bins], weight, density), how.copy(bins)
-
-
 def check_flat_weight(self: Tensor, weight: Tensor | None) -> None:
     count = self._shape.numel()
     if weight is not None and weight._shape.numel() == count and len(weight._shape) == len(self._shape):
@@ -462,7 +441,21 @@ def check_flat_weight(self: Tensor, weight: Tensor | None) -> None:
         check_weight(self, (count, 1), weight)
 
 
-histogram = public(histogram_bins_op, histogram_op)
+@kernel(
+    f"histogram.bins_tensor(Tensor self, Tensor bins, *, {_OPTIONS}) -> {_NAMED}",
+    "CPU",
+    out="bins_tensor_out",
+    refuses="whole halves complex",
+    also=(histogram_op,),
+)
+def histogram(self, bins, weight, density):
+    """Returns how many elements, or what weight, fall into each bin, and the edges of the bins."""
+    check_edges(self, [bins], 1)
+    check_dtype(self._dtype)
+    check_flat_weight(self, weight)
+    how = binning(self)
+    return how.counts(self, (self._shape.numel(), 1), [bins], weight, density), how.copy(bins)
+
 
 # --- of several -------------------------------------------------------------------------------------------------------
 
