@@ -228,12 +228,11 @@ class OpInfo:
     @cached_property
     def out(self) -> OpOverload | None:
         """The overload that takes the same arguments and, behind them, the tensors to write to."""
-        return out_of(self.op)
+        return out_form(self.op) or (out_form(self.made_functional) if self.made_functional else None)
 
     @property
     def covers(self) -> list[OpOverload]:
-        made = self.made_functional
-        return [op for op in (self.op, self.inplace, self.out, made, made and out_of(made)) if op is not None]
+        return [op for op in (self.op, self.inplace, self.out, self.made_functional) if op is not None]
 
     @property
     def made_functional(self) -> OpOverload | None:
@@ -319,8 +318,8 @@ def overloads(stem: str) -> list[OpOverload]:
     return [op for name, op in OPERATORS.items() if name.partition(".")[0] == stem]
 
 
-def out_of(functional: OpOverload) -> OpOverload | None:
-    """The overload that takes the same arguments and, behind them, the tensors to write to."""
+def out_form(functional: OpOverload) -> OpOverload | None:
+    """The overload that takes the arguments of `functional` and, behind them, the tensors to write to."""
     for op in overloads(functional.qualified_name.partition(".")[0]):
         count = len(op.schema.out_positions)
         if count and names(op)[:-count] == names(functional) and types(op)[:-count] == types(functional):
