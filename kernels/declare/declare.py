@@ -335,6 +335,7 @@ MACHINERY = (
     "from_scalar.py",
     "from_fold.py",
     "operator.py",
+    "statement.py",
 )
 
 

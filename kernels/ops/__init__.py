@@ -67,7 +67,6 @@ with collector_paused():
         fused_attention,
         fused_layers,
         fused_updates,
-        gamma_draws,
         gates,
         grid_sampling,
         histograms,

@@ -23,7 +23,7 @@ from redispatch.dispatch.tensor import as_numpy, dtypes
 from ..declare.declare import Operator
 from ..declare.public import public
 from .arrangements import unsafe_chunk_op
-from .dropout import dropout_op
+from .dropout import dropout
 from .linalg import linear_op
 from .shape import cat_op, stack_op
 
@@ -189,7 +189,7 @@ def all_layers(
             last.append(state)
         input = cat_op.functional(results, join) if bidirectional else results[0]
         if dropout != 0 and train and layer < num_layers - 1:
-            input = dropout_op.functional(input, dropout, True)
+            input = dropout.op.functional(input, dropout, True)
     return input, last
 
 

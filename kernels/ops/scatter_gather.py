@@ -40,7 +40,8 @@ from ..declare.planned import Planned
 from ..declare.public import public
 from ..declare.structured import Meta, Structured, apart, check_no_internal_overlap, common_device
 from .copying import check_broadcasts_to, item_op, local_scalar_dense_op, move
-from .creation import arange_op, zeros_op
+from .creation import zeros_op
+from .ranges import arange_op
 from .geometry import selected
 
 # --- checks -----------------------------------------------------------------------------------------------------------
