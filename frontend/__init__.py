@@ -122,6 +122,7 @@ from redispatch.kernels.ops.legacy import TYPES as _LEGACY_TYPES
 from redispatch.kernels.ops.legacy import Storage, TypedStorage
 from redispatch.kernels.ops.low_rank import pca_lowrank, svd_lowrank
 from redispatch.kernels.ops.lu import lu
+from redispatch.kernels.ops.masking import nonzero
 from redispatch.kernels.ops.matrix_functions import chain_matmul
 from redispatch.kernels.ops.norms import norm
 from redispatch.kernels.ops.random import (
@@ -134,7 +135,6 @@ from redispatch.kernels.ops.random import (
     set_rng_state,
 )
 from redispatch.kernels.ops.ranges import range
-from redispatch.kernels.ops.scatter_gather import nonzero
 from redispatch.kernels.ops.searching import unique, unique_consecutive
 from redispatch.kernels.ops.shape import atleast_1d, atleast_2d, atleast_3d, broadcast_tensors, meshgrid
 from redispatch.kernels.ops.stft import stft

@@ -23,10 +23,10 @@ from redispatch.kernels.ops.legacy import TYPES as _LEGACY_TYPES
 from redispatch.kernels.ops.legacy import Storage as Storage, TypedStorage as TypedStorage
 from redispatch.kernels.ops.low_rank import pca_lowrank as pca_lowrank, svd_lowrank as svd_lowrank
 from redispatch.kernels.ops.lu import lu as lu
+from redispatch.kernels.ops.masking import nonzero as nonzero
 from redispatch.kernels.ops.matrix_functions import chain_matmul as chain_matmul
 from redispatch.kernels.ops.random import Generator as Generator, default_generator as default_generator, get_rng_state as get_rng_state, initial_seed as initial_seed, manual_seed as manual_seed, seed as seed, set_rng_state as set_rng_state
 from redispatch.kernels.ops.ranges import range as range
-from redispatch.kernels.ops.scatter_gather import nonzero as nonzero
 from redispatch.kernels.ops.searching import unique as unique, unique_consecutive as unique_consecutive
 from redispatch.kernels.ops.shape import atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d
 from redispatch.kernels.ops.stft import stft as stft

@@ -342,7 +342,7 @@ NOT_SUPPORTED = {
     "@fft @fourier @stft @ranges": "makes complex tensors of PyTorch's own kind: use x.to_complex()",
     "@convolution* @*padding @folding @grid_sampling @shuffles @bilinear @recurrent": "a layer of real numbers",
     "@random @dropout": "draws numbers: draw both parts",
-    "@scatter_reduce scatter.*reduce scatter.value index_fill embedding_renorm_ renorm": "no line of the textbook",
+    "scatter_reduce index_reduce scatter.*reduce scatter.value index_fill embedding_renorm_ renorm": "no line of the textbook",
     "log*exp sinc ldexp cumprod addbmm addr soft_margin_loss* *norm*dtype dist": "no line of the textbook",
     "var_mean std_mean block_diag allclose _foreach* nonzero_static": "no line of the textbook",
     "#inplace_view resize* set_* as_strided*": "goes by memory, and a pair has two",

@@ -11,10 +11,12 @@ from redispatch.kernels.ops import (
     convolution_forms,
     distances,
     linalg,
-    scatter_gather,
 )
 from redispatch.kernels.ops import bilinear as bilinear_forms
-from redispatch.kernels.ops.scatter_gather import one_hot as one_hot
+from redispatch.kernels.ops import (
+    embedding as embeddings,
+)
+from redispatch.kernels.ops.embedding import one_hot as one_hot
 
 from . import activation, images, loss, normalization, pooling, sparse
 from . import attention as attending
@@ -72,7 +74,7 @@ cosine_similarity = distances.cosine_similarity
 pairwise_distance = distances.pairwise_distance
 pdist = distances.pdist
 bilinear = bilinear_forms.bilinear
-embedding, embedding_bag = scatter_gather.functional_embedding, sparse.embedding_bag
+embedding, embedding_bag = embeddings.functional_embedding, sparse.embedding_bag
 avg_pool1d, avg_pool2d, avg_pool3d = pooling.avg_pool1d, pooling.avg_pool2d, pooling.avg_pool3d
 max_pool1d, max_pool1d_with_indices = pooling.max_pool1d, pooling.max_pool1d_with_indices
 max_pool2d, max_pool2d_with_indices = pooling.max_pool2d, pooling.max_pool2d_with_indices

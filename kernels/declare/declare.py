@@ -27,7 +27,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import Parameter, Signature
-from types import MappingProxyType
+from types import CodeType, MappingProxyType
 from typing import Any
 
 from redispatch.dispatch import (
@@ -322,9 +322,23 @@ def _registering(op: OpOverload, keys: tuple[str, ...], dispatches: bool) -> Cal
 def declared_at() -> str:
     """ "file:line" of the family's line that led here, past the files that only help to declare."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and os.path.basename(frame.f_code.co_filename) in MACHINERY:
+    while frame.f_back is not None and (
+        os.path.basename(frame.f_code.co_filename) in MACHINERY or frame.f_code in DECLARING
+    ):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+DECLARING: set[CodeType] = set()  # of functions in families that help other families to declare
+
+
+def declaring(function: Function) -> Function:
+    """Marks a function of a family that helps other families to declare: what it declares is theirs."""
+    codes = [function.__code__]
+    while codes:
+        DECLARING.add(code := codes.pop())
+        codes += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
+    return function
 
 
 MACHINERY = (

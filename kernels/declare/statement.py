@@ -46,12 +46,12 @@ FACES = ("function", "method", "module", "name", "function_like", "method_like")
 
 def composite(schema: str, given: Function | None = None, /, **facts: Any) -> Any:
     """Declares an operator that is written in others; a decorator, where that is not given."""
-    return _statement(schema, given, Operator.implicit, facts)
+    return statement(schema, given, Operator.implicit, facts)
 
 
 def explicit(schema: str, given: Function | None = None, /, **facts: Any) -> Any:
     """Declares an operator with one kernel for every backend, meta included."""
-    return _statement(schema, given, Operator.explicit, facts)
+    return statement(schema, given, Operator.explicit, facts)
 
 
 def native(
@@ -64,7 +64,7 @@ def native(
     **facts: Any,
 ) -> Any:
     """Declares an operator with a kernel for the CPU and the meta device, which calls none, unless it `dispatches`."""
-    return _statement(schema, given, lambda op, kernel: op.kernel(*on, dispatches=dispatches)(kernel), facts)
+    return statement(schema, given, lambda op, kernel: op.kernel(*on, dispatches=dispatches)(kernel), facts)
 
 
 def structured(
@@ -84,7 +84,7 @@ def structured(
         (op.metas if isinstance(op, Several) else op.meta)(meta)
         op.body(body, **({"dispatches": True} if dispatches else {}))
 
-    return _statement(schema, given, register, {"of": of, **facts})
+    return statement(schema, given, register, {"of": of, **facts})
 
 
 def planned(
@@ -96,12 +96,13 @@ def planned(
         (op.metas if op.several else op.meta)(meta)
         op.loop(loop)
 
-    return _statement(schema, given, register, {"of": of, **facts})
+    return statement(schema, given, register, {"of": of, **facts})
 
 
-def _statement(schema: str, given: Function | None, register: Callable[..., Any], facts: dict[str, Any]) -> Any:
+def statement(schema: str, given: Function | None, register: Callable[..., Any], facts: dict[str, Any]) -> Any:
+    """Declares an operator whose kernels `register(op, function)` registers, by such facts."""
     if given is None:
-        return lambda function: _statement(schema, function, register, facts)
+        return lambda function: statement(schema, function, register, facts)
     return _declared(schema, given, register, **({"face": not given.__name__.endswith("_op")} | facts))
 
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Size, Tensor, as_numpy, dtypes, empty, result_type, view_over, wrap_dim
-from redispatch.kernels import as_ndarray
 from redispatch.kernels.declare.out_forms import copy_into_out
 
 from ..declare.declare import Operator
@@ -280,35 +279,6 @@ def fill_diagonal_composite(self: Any, fill_value: Any, wrap: bool) -> Any:
 
 
 fill_diagonal_ = public(fill_diagonal_op, function=False)
-
-nonzero_static_op = Operator("nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", out="out")
-
-
-def nonzero_static_shape(self: Tensor, size: int) -> Size:
-    if size < 0:
-        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
-    return Size((size, len(self._shape)))
-
-
-@nonzero_static_op.kernel("CPU")
-def nonzero_static_kernel(self: Tensor, size: int, fill_value: int) -> Tensor:
-    """The indices of the first `size` elements that are not zero; rows of `fill_value` where there are fewer."""
-    made = empty(nonzero_static_shape(self, size), dtypes.int64, self._device)
-    found = np.argwhere(as_ndarray(self._operand))[:size]
-    rows = as_numpy(made)
-    rows[: len(found)] = found
-    rows[len(found) :] = fill_value
-    return made
-
-
-@nonzero_static_op.kernel("Meta")
-def nonzero_static_meta(self: Tensor, size: int, fill_value: int) -> Tensor:
-    return empty(nonzero_static_shape(self, size), dtypes.int64, self._device)
-
-
-nonzero_static_op.not_differentiable()
-copy_into_out(nonzero_static_op)
-nonzero_static = public(nonzero_static_op)
 
 # --- shapes -----------------------------------------------------------------------------------------------------------
 

@@ -767,6 +767,20 @@ def item_composite(self: Tensor) -> Any:
 item = public(item_op, function=False)
 
 
+def check_value(name: str, value: Tensor) -> None:
+    """RuntimeError for a value that is written at several places, and is not a single number."""
+    if value._shape:
+        raise RuntimeError(
+            f"{name} only supports a 0-dimensional value tensor, but got tensor with {len(value._shape)} dimension(s)."
+        )
+
+
+def number_in(name: str, value: Tensor, where: Tensor) -> Any:
+    """The number in such a tensor; 0 if `where` is on the meta device, and nothing is written."""
+    check_value(name, value)
+    return 0 if where._device.type == "meta" else local_scalar_dense_op.functional(value)
+
+
 def as_scalar(value: Tensor) -> Any:
     """The number that a tensor without dimensions stands for where a schema wants a Scalar. TypeError for any other."""
     if value._shape or value._requires_grad():

@@ -44,7 +44,7 @@ from redispatch.dispatch.tensor import (
 from redispatch.dispatch.tensor import empty as allocate
 from redispatch.kernels import Operand, contiguous_strides, is_dense, output_strides
 
-from ..declare.declare import Operator
+from ..declare.declare import Operator, declaring
 from ..declare.numbers import storable
 from ..declare.plan import NearPlan
 from ..declare.public import public
@@ -338,6 +338,7 @@ class Rule(NamedTuple):
     fill: Callable[[Tensor], Tensor]
 
 
+@declaring
 def factory(rule: Callable[..., Rule], *schemas: str, seeded: bool = False, options: str = FACTORY) -> list[Operator]:
     """Declares factories by what they make: `rule(dtype, ...)`, which gets their arguments by name.
 
@@ -348,6 +349,7 @@ def factory(rule: Callable[..., Rule], *schemas: str, seeded: bool = False, opti
     return [_factory(rule, *schema.partition(" out=")[::2], seeded, options) for schema in schemas]
 
 
+@declaring
 def _factory(rule: Callable[..., Rule], schema: str, out: str, seeded: bool, options: str) -> Operator:
     of_tensor = "(Tensor self" in schema
     alike = of_tensor and "] size" not in schema

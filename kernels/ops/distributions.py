@@ -23,8 +23,18 @@ from redispatch.kernels import Elementwise, broadcast_shapes
 from ..declare.statement import native
 from ..declare.structured import c_name, not_implemented
 from .creation import like
-from .random import GENERATOR, Fill, Generator, check_floating, drawn, filling, made_of, no_gradient
-from .random import standard_normal, unit_interval
+from .random import (
+    GENERATOR,
+    Fill,
+    Generator,
+    check_floating,
+    drawn,
+    filling,
+    made_of,
+    no_gradient,
+    standard_normal,
+    unit_interval,
+)
 
 # --- in place --------------------------------------------------------------------------------------------------------
 

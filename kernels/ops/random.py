@@ -37,7 +37,7 @@ from redispatch.dispatch.tensor import (
 )
 from redispatch.kernels import Elementwise, Operand, numel
 
-from ..declare.declare import Operator
+from ..declare.declare import Operator, declaring
 from ..declare.numbers import storable
 from ..declare.public import public
 from ..declare.statement import explicit, native
@@ -314,6 +314,7 @@ def no_gradient(grad: Any) -> Any:
     return grad.new_zeros(grad.shape)
 
 
+@declaring
 def filling(schema: str, **facts: Any) -> Any:
     """Declares an operator that fills its tensor with random numbers. The decorated function gets the tensor and the
     other arguments, which it checks, and gives what fills; or that is asked of a former one, `by`."""

@@ -23,7 +23,6 @@ from redispatch.dispatch.tensor import as_numpy, dtypes
 from ..declare.declare import Operator
 from ..declare.public import public
 from .arrangements import unsafe_chunk_op
-from .dropout import dropout
 from .linalg import linear_op
 from .shape import cat_op, stack_op
 

@@ -12,7 +12,7 @@ from typing import Any
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import dtypes
 from redispatch.kernels.ops import norms
-from redispatch.kernels.ops.embedding_bag import MAX, MEAN, SUM, check_bags, needs_no_bags, places
+from redispatch.kernels.ops.embedding import MAX, MEAN, SUM, check_bags, needs_no_bags, places
 
 from .decompositions import counted
 

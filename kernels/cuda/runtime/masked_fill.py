@@ -7,8 +7,8 @@ from typing import Any
 from redispatch.dispatch.tensor import Size, Tensor, empty
 from redispatch.kernels import broadcast_shapes
 from redispatch.kernels.declare.structured import common_device
-from redispatch.kernels.ops.copying import check_broadcasts_to, storable
-from redispatch.kernels.ops.scatter_gather import MASKED_LOOPS, check_mask, check_value, warn_if_expanded
+from redispatch.kernels.ops.copying import check_broadcasts_to, check_value, storable
+from redispatch.kernels.ops.masking import MASKED_LOOPS, check_mask, warn_if_expanded
 
 from .copies import apart, item_kernel, on_cuda, uploaded
 from .operands import operand
@@ -46,12 +46,12 @@ def fill_where(target: Tensor, source: Tensor, mask: Tensor, value: Any) -> None
 
 
 def masked_fill_tensor_kernel(self: Tensor, mask: Tensor, value: Tensor) -> Tensor:
-    check_value(value)
+    check_value("masked_fill_", value)
     return masked_fill_kernel(self, mask, number_of(value))
 
 
 def masked_fill_tensor_inplace_kernel(self: Tensor, mask: Tensor, value: Tensor) -> Tensor:
-    check_value(value)
+    check_value("masked_fill_", value)
     return masked_fill_inplace_kernel(self, mask, number_of(value))
 
 
