@@ -100,7 +100,6 @@ from redispatch.kernels.declare import return_types
 from redispatch.kernels.declare.public import FUNCTIONS as _FUNCTIONS
 from redispatch.kernels.ops import random
 from redispatch.kernels.ops import written_over as _written_over
-from redispatch.kernels.ops.arrangements import block_diag, broadcast_shapes, cartesian_prod, unravel_index
 from redispatch.kernels.ops.complex_numbers import conj_physical
 from redispatch.kernels.ops.contractions import tensordot, trace
 from redispatch.kernels.ops.distances import cdist
@@ -135,6 +134,7 @@ from redispatch.kernels.ops.random import (
     set_rng_state,
 )
 from redispatch.kernels.ops.ranges import range
+from redispatch.kernels.ops.rearrange import block_diag, broadcast_shapes, cartesian_prod, unravel_index
 from redispatch.kernels.ops.searching import unique, unique_consecutive
 from redispatch.kernels.ops.shape import atleast_1d, atleast_2d, atleast_3d, broadcast_tensors, meshgrid
 from redispatch.kernels.ops.stft import stft

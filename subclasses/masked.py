@@ -315,7 +315,7 @@ NOT_SUPPORTED = {
     "@fft @fourier @stft": "each element of a spectrum is made of all elements",
     "@*norm* @distances @*loss* @ctc @moments mean": "divides by the number of elements: write it by mean() and var()",
     "@cholesky @determinants @lu @matri* @orthogonal @pseudo_inverse @solving @spectra trace": "needs a whole matrix",
-    "@attention @recurrent @fused* @bilinear @gates addr": "a layer in one step: write it in operators",
+    "@attention @recurrent @fused* @gates addr": "a layer in one step: write it in operators",
     "@random @dropout @rrelu @distributions #nondeterministic_seeded": "draws numbers, as many as there are elements",
     "@index* @masking @scatter* @embedding repeat_interleave": "writes where indices say",
     "@fake_quantize _amp_* _prelu_kernel_backward log_sigmoid* polygamma_ block_diag @ranges": "its mask is not known",

@@ -10,9 +10,9 @@ from redispatch.kernels.ops import (
     convolution,
     convolution_forms,
     distances,
+    fused_layers,
     linalg,
 )
-from redispatch.kernels.ops import bilinear as bilinear_forms
 from redispatch.kernels.ops import (
     embedding as embeddings,
 )
@@ -73,7 +73,7 @@ triplet_margin_with_distance_loss = loss.triplet_margin_with_distance_loss
 cosine_similarity = distances.cosine_similarity
 pairwise_distance = distances.pairwise_distance
 pdist = distances.pdist
-bilinear = bilinear_forms.bilinear
+bilinear = fused_layers.bilinear
 embedding, embedding_bag = embeddings.functional_embedding, sparse.embedding_bag
 avg_pool1d, avg_pool2d, avg_pool3d = pooling.avg_pool1d, pooling.avg_pool2d, pooling.avg_pool3d
 max_pool1d, max_pool1d_with_indices = pooling.max_pool1d, pooling.max_pool1d_with_indices

@@ -89,6 +89,7 @@ def declare(name: str, choices: Callable[[Any], Any], noise: Callable[[Any, floa
 
 
 dropout, dropout_ = declare("dropout", each_element, zero_or_scaled)
+dropout_op = dropout.op
 feature_dropout, feature_dropout_ = declare("feature_dropout", each_channel, zero_or_scaled)
 alpha_dropout, alpha_dropout_ = declare("alpha_dropout", each_element, saturated_or_kept)
 feature_alpha_dropout, feature_alpha_dropout_ = declare("feature_alpha_dropout", each_channel, saturated_or_kept)

@@ -271,7 +271,7 @@ scatter_add = scatter_operator(
     face=True,
 )
 
-# --- scatter_reduce: what meets at one place becomes a sum, product, mean, maximum or minimum --------------------------
+# --- scatter_reduce: what meets at one place becomes a sum, product, mean, maximum or minimum -------------------------
 
 REDUCE = ("sum", "prod", "mean", "amax", "amin")
 

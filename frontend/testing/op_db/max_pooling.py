@@ -1,4 +1,4 @@
-"""Samples of kernels/ops/max_pooling.py and unpooling.py; windows of a size and stride are in pooling.py."""
+"""Samples of kernels/ops/max_pooling.py; windows of a size and stride are in pooling.py."""
 
 from __future__ import annotations
 

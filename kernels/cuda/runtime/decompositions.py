@@ -12,7 +12,7 @@ from typing import Any
 from redispatch.dispatch import ops
 from redispatch.dispatch.tensor import Tensor, dtypes, wrap_dim
 from redispatch.kernels import on_target
-from redispatch.kernels.ops import shape
+from redispatch.kernels.ops import rearrange
 from redispatch.kernels.ops.matrix_functions import cross_meta
 
 from .copies import copy_on_device
@@ -38,7 +38,7 @@ def counted(n: int, like: Tensor) -> Any:
 
 def flip(self: Any, dims: Sequence[int]) -> Tensor:
     """Each of the dimensions backwards."""
-    result = shape.flip_op.meta_function(self, dims).allocate()
+    result = rearrange.flip.op.meta_function(self, dims).allocate()
     turned = self
     for dim in dims:
         if self._shape:
@@ -50,7 +50,7 @@ def flip(self: Any, dims: Sequence[int]) -> Tensor:
 
 def roll(self: Any, shifts: Sequence[int], dims: Sequence[int]) -> Tensor:
     """What is pushed out at the end of a dimension comes in at its start; without dims, of the flattened tensor."""
-    shape.roll_op.meta_function(self, shifts, dims)
+    rearrange.roll_op.meta_function(self, shifts, dims)
     if not self._shape.numel():
         return self.clone()
     if not dims:
